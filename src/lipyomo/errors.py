@@ -1,0 +1,94 @@
+"""Every exception that lipyomo raises on purpose; each message says what was wrong and what to do.
+
+All of them derive from `LipyomoError`, so that a caller (and the command line) can tell a problem
+of the input from a defect of the program.
+"""
+
+from __future__ import annotations
+
+
+class LipyomoError(Exception):
+    """Base class of every error that a user can cause and mend."""
+
+
+class NetworkError(LipyomoError):
+    """A network is malformed: shapes that do not chain, NaN weights, missing layers."""
+
+
+class ImportRefused(LipyomoError):
+    """A model file cannot be turned into a network.
+
+    Parameters
+    ----------
+    message : str
+        What was wrong.
+    node : str, optional
+        Name (or position) of the graph node at fault.
+    op_type : str, optional
+        Operator of that node.
+    remedy : str, optional
+        What the user can do about it.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        node: str | None = None,
+        op_type: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.node = node
+        self.op_type = op_type
+        self.remedy = remedy
+        where = ""
+        if node is not None:
+            where = f"node '{node}'" + (f" ({op_type})" if op_type else "") + ": "
+        elif op_type is not None:
+            where = f"{op_type}: "
+        super().__init__(where + message + (f"\n  Remedy: {remedy}" if remedy else ""))
+
+
+class DomainError(LipyomoError):
+    """A domain is empty, flat, of the wrong dimension, or not usable by a method."""
+
+
+class NormError(LipyomoError):
+    """A norm is unknown, or not available for a method or for the network's outputs."""
+
+
+class ProblemError(LipyomoError):
+    """A problem's parts do not fit together: functional of the wrong length, label out of range."""
+
+
+class BoundsMissing(LipyomoError):
+    """A big-M encoding was asked for without finite bounds."""
+
+
+class SolverError(LipyomoError):
+    """A solver is unknown, missing, misconfigured, out of licence, or failed."""
+
+
+class MethodError(LipyomoError):
+    """A method is unknown or cannot treat the problem that it was given."""
+
+
+class MissingExtra(LipyomoError):
+    """An optional package is not installed.
+
+    Parameters
+    ----------
+    package : str
+        The module that could not be imported.
+    extra : str
+        The extra of lipyomo that installs it.
+    purpose : str
+        What it is needed for.
+    """
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self.package = package
+        self.extra = extra
+        super().__init__(
+            f"{purpose} needs the package '{package}', which is not installed."
+            f"  Remedy: pip install 'lipyomo[{extra}]'"
+        )
