@@ -1,0 +1,352 @@
+"""The one small form of a network: a chain of affine maps and two-slope units.
+
+A layer computes ``z = W h + b`` (the pre-activation) and then ``left * z`` where ``z < 0`` and
+``right * z`` where ``z >= 0``, unit by unit.  Slopes (0, 1) are a ReLU, (a, 1) a LeakyReLU,
+(-1, 1) the absolute value and (1, 1) the identity.  Everything piecewise linear lowers to this.
+
+Shapes: d inputs, m outputs, n_i units in hidden layer i.  Networks are dimensionless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from lipyomo.errors import NetworkError
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+Matrix: TypeAlias = "FloatArray | sp.csr_array"
+Pattern: TypeAlias = "tuple[BoolArray, ...]"
+"""One boolean array a hidden layer: True where the unit is on its right-hand slope."""
+
+
+def _as_matrix(weight: object, where: str) -> Matrix:
+    """Return `weight` as a finite float64 array, or as a CSR array if it is sparse."""
+    if sp.issparse(weight):
+        matrix = sp.csr_array(weight, dtype=np.float64)
+        values = matrix.data
+    else:
+        try:
+            matrix = np.array(weight, dtype=np.float64, ndmin=2)
+        except (TypeError, ValueError) as error:
+            raise NetworkError(
+                f"{where}: the weight is not a matrix of numbers ({error})"
+            ) from None
+        values = matrix
+    if matrix.ndim != 2:
+        raise NetworkError(
+            f"{where}: the weight has {matrix.ndim} axes, expected 2 (units, inputs)"
+        )
+    if not np.isfinite(values).all():
+        raise NetworkError(f"{where}: the weight holds NaN or infinite entries")
+    return matrix
+
+
+def _as_vector(values: object, size: int, where: str, what: str) -> FloatArray:
+    """Return `values` as a finite float64 vector of length `size` (scalars are repeated)."""
+    vector = np.array(values, dtype=np.float64).reshape(-1)
+    if vector.size == 1 and size != 1:
+        vector = np.full(size, vector[0])
+    if vector.size != size:
+        raise NetworkError(f"{where}: the {what} has {vector.size} entries for {size} units")
+    if not np.isfinite(vector).all():
+        raise NetworkError(f"{where}: the {what} holds NaN or infinite entries")
+    return vector
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """An affine map followed by two-slope units.
+
+    Parameters
+    ----------
+    weight : array_like or sparse array, shape (units, inputs)
+        Rows are units.  Sparse input stays sparse (CSR).
+    bias : array_like, shape (units,)
+    left, right : array_like, shape (units,), or float
+        Slopes below and above the kink at zero.  The default is the identity.
+
+    Raises
+    ------
+    NetworkError
+        If shapes do not fit or a number is not finite.
+    """
+
+    weight: Matrix
+    bias: FloatArray
+    left: FloatArray
+    right: FloatArray
+
+    def __init__(
+        self, weight: object, bias: object, left: object = 1.0, right: object = 1.0
+    ) -> None:
+        matrix = _as_matrix(weight, "layer")
+        units = matrix.shape[0]
+        object.__setattr__(self, "weight", matrix)
+        object.__setattr__(self, "bias", _as_vector(bias, units, "layer", "bias"))
+        object.__setattr__(self, "left", _as_vector(left, units, "layer", "left slope"))
+        object.__setattr__(self, "right", _as_vector(right, units, "layer", "right slope"))
+
+    @property
+    def units(self) -> int:
+        """Number of units."""
+        return int(self.weight.shape[0])
+
+    @property
+    def inputs(self) -> int:
+        """Number of inputs."""
+        return int(self.weight.shape[1])
+
+    @cached_property
+    def kinked(self) -> BoolArray:
+        """Which units have two different slopes, shape (units,)."""
+        return np.asarray(self.left != self.right)
+
+    @property
+    def is_affine(self) -> bool:
+        """Whether every unit is an identity (slopes one)."""
+        return bool(np.all(self.left == 1.0) and np.all(self.right == 1.0))
+
+    @cached_property
+    def dense_weight(self) -> FloatArray:
+        """The weight as a dense array, shape (units, inputs)."""
+        if isinstance(self.weight, np.ndarray):
+            return self.weight
+        return np.asarray(self.weight.toarray())
+
+    def preactivation(self, h: FloatArray) -> FloatArray:
+        """``W h + b`` for points `h` of shape (..., inputs)."""
+        if isinstance(self.weight, np.ndarray):
+            return np.asarray(h @ self.weight.T + self.bias)
+        flat = h.reshape(-1, self.inputs)
+        return np.asarray((self.weight @ flat.T).T + self.bias).reshape(*h.shape[:-1], self.units)
+
+    def activate(self, z: FloatArray) -> FloatArray:
+        """Apply the units to pre-activations `z` of shape (..., units)."""
+        return np.where(z < 0, self.left, self.right) * z
+
+    def slopes(self, on: BoolArray) -> FloatArray:
+        """Slopes of the units when `on` says which are on their right-hand side."""
+        return np.where(on, self.right, self.left)
+
+
+class Network:
+    """A piecewise-linear network ``f : R^d -> R^m`` in the one form that all algorithms know.
+
+    The last layer is always affine (an identity layer is appended if the last one has units), so
+    that ``network.hidden`` holds all units and ``network.head`` maps the last ones to the outputs.
+
+    Parameters
+    ----------
+    layers : iterable of Layer
+    name : str, optional
+        Shown in summaries.
+
+    Raises
+    ------
+    NetworkError
+        If there is no layer or the layers do not chain.
+    """
+
+    def __init__(self, layers: Iterable[Layer], name: str = "network") -> None:
+        chain = list(layers)
+        if not chain:
+            raise NetworkError("a network needs at least one layer")
+        for position, (first, second) in enumerate(zip(chain, chain[1:], strict=False)):
+            if first.units != second.inputs:
+                raise NetworkError(
+                    f"layer {position} has {first.units} units, but layer {position + 1} "
+                    f"takes {second.inputs} inputs"
+                )
+        if not chain[-1].is_affine:
+            chain.append(Layer(np.eye(chain[-1].units), np.zeros(chain[-1].units)))
+        self.layers: tuple[Layer, ...] = tuple(chain)
+        self.name = name
+
+    @classmethod
+    def from_arrays(
+        cls,
+        weights: Sequence[object],
+        biases: Sequence[object] | None = None,
+        slope: float = 0.0,
+        name: str = "network",
+    ) -> Network:
+        """Build a ReLU (or LeakyReLU) network from weight matrices and bias vectors.
+
+        Parameters
+        ----------
+        weights : sequence of array_like, shapes (n_1, d), (n_2, n_1), ..., (m, n_L)
+        biases : sequence of array_like, optional
+            Zero when left out.
+        slope : float, optional
+            Slope of the hidden units below zero.
+        name : str, optional
+        """
+        matrices = [_as_matrix(weight, f"weight {i}") for i, weight in enumerate(weights)]
+        if biases is None:
+            biases = [np.zeros(matrix.shape[0]) for matrix in matrices]
+        if len(biases) != len(matrices):
+            raise NetworkError(f"{len(matrices)} weights, but {len(biases)} biases were given")
+        layers = [
+            Layer(matrix, bias, slope if i < len(matrices) - 1 else 1.0, 1.0)
+            for i, (matrix, bias) in enumerate(zip(matrices, biases, strict=True))
+        ]
+        return cls(layers, name)
+
+    # -- shape ---------------------------------------------------------------------------------
+
+    @property
+    def hidden(self) -> tuple[Layer, ...]:
+        """All layers but the affine last one."""
+        return self.layers[:-1]
+
+    @property
+    def head(self) -> Layer:
+        """The affine last layer."""
+        return self.layers[-1]
+
+    @property
+    def input_dim(self) -> int:
+        """Number of inputs d."""
+        return self.layers[0].inputs
+
+    @property
+    def output_dim(self) -> int:
+        """Number of outputs m."""
+        return self.layers[-1].units
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Widths (d, n_1, ..., n_L, m)."""
+        return (self.input_dim, *(layer.units for layer in self.layers))
+
+    @property
+    def kinked_units(self) -> int:
+        """Number of hidden units with two different slopes."""
+        return sum(int(layer.kinked.sum()) for layer in self.hidden)
+
+    def __repr__(self) -> str:
+        sizes = "-".join(map(str, self.sizes))
+        return f"Network({self.name!r}, {sizes}, {self.kinked_units} units)"
+
+    # -- evaluation ----------------------------------------------------------------------------
+
+    def forward(self, x: npt.ArrayLike) -> FloatArray:
+        """Values ``f(x)``; `x` of shape (d,) or (n, d) gives (m,) or (n, m)."""
+        h = self._points(x)
+        for layer in self.layers:
+            h = layer.activate(layer.preactivation(h))
+        return h
+
+    def preactivations(self, x: npt.ArrayLike) -> list[FloatArray]:
+        """Pre-activations of each hidden layer at `x`, shapes (..., n_i)."""
+        h, found = self._points(x), []
+        for layer in self.hidden:
+            z = layer.preactivation(h)
+            found.append(z)
+            h = layer.activate(z)
+        return found
+
+    def pattern(self, x: npt.ArrayLike) -> Pattern:
+        """Which hidden units are on their right-hand slope (z > 0) at `x`; shapes (..., n_i)."""
+        return tuple(z > 0 for z in self.preactivations(x))
+
+    def jacobian(self, pattern: Pattern) -> FloatArray:
+        """Jacobian (m, d) of the affine piece that `pattern` (arrays of shape (n_i,)) selects."""
+        jacobian = self.head.dense_weight
+        for layer, on in zip(reversed(self.hidden), reversed(pattern), strict=True):
+            jacobian = (jacobian * layer.slopes(on)) @ layer.weight
+        return np.asarray(jacobian)
+
+    def gradients(self, x: npt.ArrayLike, functionals: npt.ArrayLike) -> FloatArray:
+        """Gradients of ``c . f`` at the points `x`.
+
+        Parameters
+        ----------
+        x : array_like, shape (n, d)
+        functionals : array_like, shape (m,) for one functional or (n, m) for one a point
+
+        Returns
+        -------
+        ndarray, shape (n, d)
+        """
+        points = np.atleast_2d(self._points(x))
+        slopes = [
+            layer.slopes(on) for layer, on in zip(self.hidden, self.pattern(points), strict=True)
+        ]
+        rows = np.atleast_2d(np.asarray(functionals, dtype=np.float64))
+        g = np.broadcast_to(rows, (len(points), self.output_dim)) @ self.head.weight
+        for layer, slope in zip(reversed(self.hidden), reversed(slopes), strict=True):
+            g = (g * slope) @ layer.weight
+        return np.asarray(g)
+
+    def affine_pieces(self, pattern: Pattern) -> list[tuple[FloatArray, FloatArray]]:
+        """Pre-activations and outputs as affine functions of x on the region of `pattern`.
+
+        Returns
+        -------
+        list of (G, g)
+            One pair a layer, ``z_i(x) = G_i x + g_i`` with G_i of shape (n_i, d); the last pair is
+            the Jacobian and the offset of the outputs.
+        """
+        gain: FloatArray = np.eye(self.input_dim)
+        offset: FloatArray = np.zeros(self.input_dim)
+        pieces = []
+        for position, layer in enumerate(self.layers):
+            gain = np.asarray(layer.weight @ gain)
+            offset = np.asarray(layer.weight @ offset) + layer.bias
+            pieces.append((gain, offset))
+            if position < len(pattern):
+                slope = layer.slopes(pattern[position])
+                gain, offset = slope[:, None] * gain, slope * offset
+        return pieces
+
+    # -- derived networks ----------------------------------------------------------------------
+
+    def fix_inputs(self, fixed: BoolArray, values: FloatArray) -> Network:
+        """The network as a function of the inputs that are not `fixed`; the others are `values`."""
+        first = self.layers[0]
+        dense = first.weight if isinstance(first.weight, np.ndarray) else first.weight.tocsc()
+        bias = first.bias + dense[:, np.flatnonzero(fixed)] @ np.asarray(values)[fixed]
+        weight = dense[:, np.flatnonzero(~fixed)]
+        replaced = Layer(weight, bias, first.left, first.right)
+        return Network([replaced, *self.layers[1:]], self.name)
+
+    def with_functional(self, functionals: npt.ArrayLike) -> Network:
+        """The network ``C f`` for `functionals` C of shape (k, m) or (m,)."""
+        rows = np.atleast_2d(np.asarray(functionals, dtype=np.float64))
+        if rows.shape[1] != self.output_dim:
+            raise NetworkError(
+                f"the functional has {rows.shape[1]} entries, the network has "
+                f"{self.output_dim} outputs"
+            )
+        head = Layer(rows @ self.head.weight, rows @ self.head.bias)
+        return Network([*self.hidden, head], self.name)
+
+    def fused(self) -> Network:
+        """The same function with consecutive affine layers merged into one."""
+        chain: list[Layer] = []
+        for layer in self.layers:
+            if chain and chain[-1].is_affine:
+                before = chain.pop()
+                weight = layer.weight @ before.weight
+                bias = layer.weight @ before.bias + layer.bias
+                chain.append(Layer(weight, bias, layer.left, layer.right))
+            else:
+                chain.append(layer)
+        return Network(chain, self.name)
+
+    def _points(self, x: npt.ArrayLike) -> FloatArray:
+        points = np.asarray(x, dtype=np.float64)
+        if points.ndim == 0 or points.shape[-1] != self.input_dim:
+            raise NetworkError(
+                f"points have shape {points.shape}, the network takes {self.input_dim} inputs"
+            )
+        return points
