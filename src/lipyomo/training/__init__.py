@@ -1,0 +1,20 @@
+"""Data and training for the papers' experiments; the rest of the package does without it.
+
+`leaders` and `initial` need NumPy only; `train` and `loop` need PyTorch, the extra ``[torch]``, and
+import it when they are called.
+"""
+
+from lipyomo.training.initial import he_network
+from lipyomo.training.leaders import LeadersData, leaders_dataset
+from lipyomo.training.loop import fit
+from lipyomo.training.train import TrainedNetwork, train_classifier, train_regressor
+
+__all__ = [
+    "LeadersData",
+    "TrainedNetwork",
+    "fit",
+    "he_network",
+    "leaders_dataset",
+    "train_classifier",
+    "train_regressor",
+]
