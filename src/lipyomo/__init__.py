@@ -1,5 +1,85 @@
-"""Local Lipschitz constants of piecewise-linear networks: exact where possible, checked always."""
+"""Local Lipschitz constants of piecewise-linear networks: exact where possible, checked always.
+
+The names below are imported when they are first used, so that ``import lipyomo`` stays cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from lipyomo.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from lipyomo.api import solve
+    from lipyomo.domains import AllSpace, Box, Domain, NormBall, ball
+    from lipyomo.errors import LipyomoError
+    from lipyomo.network import Layer, Network
+    from lipyomo.norms import LinearOutput, OutputNorm, functional, parse_output_norm
+    from lipyomo.onnx import load
+    from lipyomo.polytope import Polytope
+    from lipyomo.problem import LipschitzProblem
+    from lipyomo.result import Guarantee, Progress, Result, Status, Witness
+    from lipyomo.settings import Settings
+
+_HOMES = {
+    "solve": "api",
+    "load": "onnx",
+    "Layer": "network",
+    "Network": "network",
+    "Box": "domains",
+    "Domain": "domains",
+    "NormBall": "domains",
+    "AllSpace": "domains",
+    "ball": "domains",
+    "Polytope": "polytope",
+    "LinearOutput": "norms",
+    "OutputNorm": "norms",
+    "functional": "norms",
+    "parse_output_norm": "norms",
+    "LipschitzProblem": "problem",
+    "Result": "result",
+    "Status": "result",
+    "Guarantee": "result",
+    "Progress": "result",
+    "Witness": "result",
+    "Settings": "settings",
+    "LipyomoError": "errors",
+}
+
+__all__ = [
+    "AllSpace",
+    "Box",
+    "Domain",
+    "Guarantee",
+    "Layer",
+    "LinearOutput",
+    "LipschitzProblem",
+    "LipyomoError",
+    "Network",
+    "NormBall",
+    "OutputNorm",
+    "Polytope",
+    "Progress",
+    "Result",
+    "Settings",
+    "Status",
+    "Witness",
+    "__version__",
+    "ball",
+    "functional",
+    "load",
+    "parse_output_norm",
+    "solve",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its module."""
+    if name in _HOMES:
+        return getattr(import_module(f"lipyomo.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'lipyomo' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -137,6 +138,19 @@ class Layer:
         return np.where(on, self.right, self.left)
 
 
+def _normalised(layer: Layer) -> Layer:
+    """Return `layer` with the slope of its unkinked units moved into their weights."""
+    scale = np.where(layer.kinked, 1.0, layer.right)
+    if np.all(scale == 1.0):
+        return layer
+    if isinstance(layer.weight, np.ndarray):
+        weight: Matrix = scale[:, None] * layer.weight
+    else:
+        weight = sp.csr_array(sp.diags_array(scale) @ layer.weight)
+    left, right = (np.where(layer.kinked, slope, 1.0) for slope in (layer.left, layer.right))
+    return Layer(weight, scale * layer.bias, left, right)
+
+
 class Network:
     """A piecewise-linear network ``f : R^d -> R^m`` in the one form that all algorithms know.
 
@@ -159,7 +173,7 @@ class Network:
         chain = list(layers)
         if not chain:
             raise NetworkError("a network needs at least one layer")
-        for position, (first, second) in enumerate(zip(chain, chain[1:], strict=False)):
+        for position, (first, second) in enumerate(pairwise(chain)):
             if first.units != second.inputs:
                 raise NetworkError(
                     f"layer {position} has {first.units} units, but layer {position + 1} "
@@ -331,9 +345,13 @@ class Network:
         return Network([*self.hidden, head], self.name)
 
     def fused(self) -> Network:
-        """The same function with consecutive affine layers merged into one."""
+        """The same function with affine layers merged into the next and slopes normalised.
+
+        Units with two equal slopes become identities (the slope moves into the weights), and a
+        layer of identities only is multiplied into its successor.
+        """
         chain: list[Layer] = []
-        for layer in self.layers:
+        for layer in map(_normalised, self.layers):
             if chain and chain[-1].is_affine:
                 before = chain.pop()
                 weight = layer.weight @ before.weight

@@ -1,0 +1,135 @@
+"""A small linear program kept warm in HiGHS, whose upper bounds do not trust the solver.
+
+The bound of a maximisation is recomputed from the row duals: for any ``y >= 0`` (``<=`` rows),
+
+    max c.x  <=  y.b + sum_j max over [l_j, u_j] of (c - A^T y)_j x_j,
+
+which holds whatever the solver did (Neumaier and Shcherbina, 2004).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from lipyomo.errors import SolverError
+from lipyomo.network import FloatArray
+
+
+@dataclass(frozen=True)
+class LPOutcome:
+    """What came of maximising one objective.
+
+    Attributes
+    ----------
+    bound : float
+        A safe upper bound of the maximum: ``-inf`` if infeasible, ``inf`` if unbounded.
+    value : float
+        The objective at `point` (``-inf`` without one).
+    point : ndarray or None
+        The solver's solution, feasible to its tolerance.
+    """
+
+    bound: float
+    value: float
+    point: FloatArray | None
+
+
+class LinearProgram:
+    """``A x <= b, lower <= x <= upper``, solved for many objectives with a warm basis.
+
+    Parameters
+    ----------
+    lower, upper : ndarray, shape (n,)
+        Entries may be infinite.
+    A : sparse array, shape (r, n)
+    b : ndarray, shape (r,)
+    """
+
+    def __init__(
+        self, lower: FloatArray, upper: FloatArray, A: sp.csr_array, b: FloatArray
+    ) -> None:
+        import highspy
+
+        self._lower = np.asarray(lower, dtype=np.float64)
+        self._upper = np.asarray(upper, dtype=np.float64)
+        self._A = sp.csr_array(A)
+        self._b = np.asarray(b, dtype=np.float64)
+        n, r = self._lower.size, self._b.size
+        model = highspy.HighsLp()
+        model.num_col_, model.num_row_ = n, r
+        model.col_cost_ = np.zeros(n)
+        model.col_lower_, model.col_upper_ = self._lower, self._upper
+        model.row_lower_, model.row_upper_ = np.full(r, -np.inf), self._b
+        model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        model.a_matrix_.start_ = self._A.indptr
+        model.a_matrix_.index_ = self._A.indices
+        model.a_matrix_.value_ = self._A.data
+        model.sense_ = highspy.ObjSense.kMaximize
+        self._columns = np.arange(n, dtype=np.int32)
+        self._statuses = highspy.HighsModelStatus
+        self._solver = highspy.Highs()
+        self._solver.setOptionValue("output_flag", False)
+        self._solver.setOptionValue("presolve", "off")  # presolve would throw the basis away
+        self._solver.setOptionValue("threads", 1)
+        if self._solver.passModel(model) == highspy.HighsStatus.kError:
+            raise SolverError("HiGHS refused a linear program; its numbers may be out of range")
+
+    def set_bounds(self, index: int, lower: float, upper: float) -> None:
+        """Change the bounds of one variable."""
+        self._lower[index], self._upper[index] = lower, upper
+        self._solver.changeColBounds(index, lower, upper)
+
+    def is_feasible(self) -> bool:
+        """Whether the solver finds a feasible point (to its tolerance)."""
+        return self.maximise(np.zeros(self._lower.size)).point is not None
+
+    def maximise(self, objective: FloatArray) -> LPOutcome:
+        """Maximise ``objective . x``.
+
+        Parameters
+        ----------
+        objective : ndarray, shape (n,)
+
+        Returns
+        -------
+        LPOutcome
+        """
+        c = np.asarray(objective, dtype=np.float64)
+        self._solver.changeColsCost(c.size, self._columns, c)
+        self._solver.run()
+        status = self._solver.getModelStatus()
+        known = self._statuses
+        if status not in (known.kOptimal, known.kInfeasible, known.kUnbounded):
+            self._solver.clearSolver()
+            self._solver.run()
+            status = self._solver.getModelStatus()
+        if status == known.kInfeasible:
+            return LPOutcome(-np.inf, -np.inf, None)
+        if status != known.kOptimal:
+            return LPOutcome(np.inf, -np.inf, None)
+        solution = self._solver.getSolution()
+        point = np.array(solution.col_value)
+        value = float(c @ point)
+        return LPOutcome(self._safe_bound(c, np.array(solution.row_dual), value), value, point)
+
+    def _safe_bound(self, c: FloatArray, duals: FloatArray, value: float) -> float:
+        """Upper bound from the row duals, with the rounding of its own evaluation added.
+
+        Where an unbounded variable keeps a tiny reduced cost, no finite bound can be proved: the
+        value plus the solver's own tolerance is returned.
+        """
+        y = np.maximum(duals, 0.0)
+        reduced = c - self._A.T @ y
+        side = np.where(reduced > 0, self._upper, self._lower)
+        loose = ~np.isfinite(side) & (reduced != 0)
+        if loose.any():
+            slack = 1e-7 * (1.0 + abs(value))
+            return value + slack if np.abs(reduced[loose]).max() <= 1e-7 else np.inf
+        terms = np.where(reduced == 0, 0.0, reduced * np.where(reduced == 0, 0.0, side))
+        exact = float(y @ self._b + terms.sum())
+        reach = np.where(np.isfinite(side), np.abs(side), 0.0)
+        size = float(y @ np.abs(self._b) + reach @ (np.abs(c) + abs(self._A).T @ y))
+        return exact + 2.0**-52 * (c.size + y.size) * size

@@ -1,0 +1,140 @@
+"""The table of methods: each file of this package registers one, with what it promises.
+
+To add a method, write a file with a function ``run(problem, settings) -> Result``, decorate it
+with `register`, and list the module in `MODULES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TypeAlias
+
+from lipyomo.errors import MethodError
+from lipyomo.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
+from lipyomo.problem import LipschitzProblem
+from lipyomo.result import Guarantee, Result
+from lipyomo.settings import Settings
+
+Run: TypeAlias = Callable[[LipschitzProblem, Settings], Result]
+
+MODULES: tuple[str, ...] = ("mip", "lp", "interval")
+"""Modules of `lipyomo.methods` that register methods."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method and what it promises.
+
+    Attributes
+    ----------
+    name : str
+        As given to ``--method``.
+    title : str
+        As shown in tables.
+    guarantee : Guarantee
+    reference : str
+        Where the method comes from.
+    input_norms : tuple of str
+    output_norms : tuple of str
+        Among scalar, l1, l2, linf, cross, cross(i), linear; ``scalar`` means one functional.
+    unbounded : bool
+        Whether it takes domains without finite bounds.
+    relu_only : bool
+        Whether it takes no units other than ReLUs.
+    options : dict
+        Names of its own options with their default values.
+    run : callable
+    """
+
+    name: str
+    title: str
+    guarantee: Guarantee
+    reference: str
+    run: Run
+    input_norms: tuple[str, ...] = ("linf", "l1")
+    output_norms: tuple[str, ...] = ("scalar", "l1", "linf", "cross", "cross(i)", "linear")
+    unbounded: bool = False
+    relu_only: bool = False
+    options: dict[str, object] = field(default_factory=dict)
+
+    def refusal(self, problem: LipschitzProblem) -> str | None:
+        """Why the method cannot treat `problem`, or None if it can."""
+        if problem.input_norm not in self.input_norms:
+            return f"it has no input norm {problem.input_norm}, only {', '.join(self.input_norms)}"
+        kind = norm_kind(problem)
+        if kind not in self.output_norms:
+            return f"it has no output norm {kind}, only {', '.join(self.output_norms)}"
+        if not self.unbounded and not problem.domain.is_bounded:
+            return "it needs a bounded domain"
+        if self.relu_only:
+            for layer in problem.network.hidden:
+                kinked = layer.kinked
+                if (layer.left[kinked] != 0).any() or (layer.right[kinked] != 1).any():
+                    return "it takes ReLU units only"
+        return None
+
+
+def norm_kind(problem: LipschitzProblem) -> str:
+    """Kind of a problem's output norm, in the words of `Method.output_norms`."""
+    norm: OutputNorm = problem.output_norm
+    if problem.is_scalar:
+        return "scalar"
+    if isinstance(norm, CrossOutput):
+        return "cross" if norm.label is None else "cross(i)"
+    for kind, name in ((L1Output, "l1"), (L2Output, "l2"), (LinfOutput, "linf")):
+        if isinstance(norm, kind):
+            return name
+    return "linear"
+
+
+_METHODS: dict[str, Method] = {}
+
+
+def register(method: Method) -> Method:
+    """Enter `method` in the table."""
+    _METHODS[method.name] = method
+    return method
+
+
+def methods() -> dict[str, Method]:
+    """All methods by name, in the order of `MODULES`."""
+    for module in MODULES:
+        import_module(f"lipyomo.methods.{module}")
+    return dict(_METHODS)
+
+
+def get_method(name: str) -> Method:
+    """Return the method called `name`.
+
+    Raises
+    ------
+    MethodError
+        If there is none.
+    """
+    table = methods()
+    if name not in table:
+        raise MethodError(f"unknown method '{name}'.  Remedy: use one of {', '.join(table)}")
+    return table[name]
+
+
+def run_method(name: str, problem: LipschitzProblem, settings: Settings) -> Result:
+    """Run one method on a problem it can treat.
+
+    Raises
+    ------
+    MethodError
+        If it cannot, or an option is not one of its own.
+    """
+    method = get_method(name)
+    reason = method.refusal(problem)
+    if reason is not None:
+        raise MethodError(f"method {name} cannot treat this problem: {reason}")
+    unknown = set(settings.options) - set(method.options)
+    if unknown:
+        own = ", ".join(method.options) or "none"
+        raise MethodError(
+            f"method {name} has no option {', '.join(sorted(unknown))} (it has {own})"
+        )
+    return method.run(problem, settings)

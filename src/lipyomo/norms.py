@@ -1,0 +1,334 @@
+"""Norms, their dual balls, and the operator norm of a Jacobian.
+
+The Lipschitz constant from ``|.|_alpha`` to ``|.|_beta`` is the largest operator norm of a
+Jacobian J,
+
+    ||J||_{alpha -> beta} = max_{|v|_alpha <= 1} |J v|_beta = max_{y in B} |J^T y|_{alpha*}
+
+with B the dual ball of beta.  A norm whose dual ball is a polytope is called linear; its maximum
+sits at a vertex of B.  The cross norm and its one-sided form cross(i) (robustness of a class)
+are linear norms with O(m^2) and O(m) vertices.  Source: seed paper LipMIP, section 5 and E.2.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal, cast, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.errors import NormError
+from lipyomo.network import FloatArray
+
+InputNorm = Literal["l1", "l2", "linf"]
+DUAL: dict[str, InputNorm] = {"l1": "linf", "l2": "l2", "linf": "l1"}
+
+MAX_SIGNS = 1 << 16
+"""Most sign vectors that are enumerated for an exact operator norm."""
+
+
+def check_input_norm(name: str) -> InputNorm:
+    """Return `name` if it is an input norm, else raise `NormError`."""
+    if name in get_args(InputNorm):
+        return cast(InputNorm, name)
+    raise NormError(f"unknown input norm '{name}'.  Remedy: use l1, l2 or linf")
+
+
+def vector_norm(values: FloatArray, norm: InputNorm) -> FloatArray:
+    """Norms of the vectors along the last axis of `values`."""
+    if norm == "l1":
+        return np.asarray(np.abs(values).sum(axis=-1))
+    if norm == "linf":
+        return np.asarray(np.abs(values).max(axis=-1, initial=0.0))
+    return np.asarray(np.sqrt(np.square(values).sum(axis=-1)))
+
+
+def maximiser(gradient: FloatArray, norm: InputNorm) -> FloatArray:
+    """A direction v with ``|v|_norm <= 1`` that maximises ``gradient . v``, shape (d,)."""
+    if norm == "linf":
+        return np.where(gradient >= 0, 1.0, -1.0)
+    if norm == "l1":
+        v = np.zeros_like(gradient)
+        if gradient.size:
+            k = int(np.argmax(np.abs(gradient)))
+            v[k] = 1.0 if gradient[k] >= 0 else -1.0
+        return v
+    size = float(np.linalg.norm(gradient))
+    return gradient / size if size > 0 else np.zeros_like(gradient)
+
+
+class OutputNorm(ABC):
+    """A norm on the outputs, known by its dual ball."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """As shown to users and read by `parse_output_norm`."""
+
+    @abstractmethod
+    def vertices(self, m: int) -> FloatArray | None:
+        """Vertices of the dual ball, one of each pair +-y, shape (k, m); None if too many."""
+
+    @abstractmethod
+    def inequalities(self, m: int) -> tuple[FloatArray, FloatArray] | None:
+        """(A, b) with dual ball ``{y : A y <= b}``; None if not linear or too many rows."""
+
+    @abstractmethod
+    def value(self, outputs: FloatArray) -> FloatArray:
+        """Norms of output vectors along the last axis."""
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the dual ball is a polytope."""
+        return True
+
+    def check(self, m: int) -> None:
+        """Raise `NormError` if the norm does not fit `m` outputs."""
+        if m < 1:
+            raise NormError("a network without outputs has no output norm")
+
+    def __repr__(self) -> str:
+        return f"OutputNorm({self.name})"
+
+
+def _signs(count: int) -> FloatArray:
+    """All sign vectors of length `count` up to sign, shape (2^(count-1), count)."""
+    index = np.arange(1 << max(count - 1, 0))[:, None]
+    bits = (index >> np.arange(count)) & 1
+    return 1.0 - 2.0 * bits.astype(np.float64)
+
+
+@dataclass(frozen=True, repr=False)
+class L1Output(OutputNorm):
+    """The l1 norm: its dual ball is the cube [-1, 1]^m."""
+
+    @property
+    def name(self) -> str:
+        """``l1``."""
+        return "l1"
+
+    def vertices(self, m: int) -> FloatArray | None:
+        """Sign vectors, or None when there are more than `MAX_SIGNS`."""
+        return _signs(m) if m <= MAX_SIGNS.bit_length() else None
+
+    def inequalities(self, m: int) -> tuple[FloatArray, FloatArray]:
+        """``-1 <= y <= 1``."""
+        return np.vstack([np.eye(m), -np.eye(m)]), np.ones(2 * m)
+
+    def value(self, outputs: FloatArray) -> FloatArray:
+        """Sum of absolute values."""
+        return vector_norm(outputs, "l1")
+
+
+@dataclass(frozen=True, repr=False)
+class LinfOutput(OutputNorm):
+    """The linf norm: its dual ball is conv{+-e_i}."""
+
+    @property
+    def name(self) -> str:
+        """``linf``."""
+        return "linf"
+
+    def vertices(self, m: int) -> FloatArray:
+        """The unit vectors."""
+        return np.eye(m)
+
+    def inequalities(self, m: int) -> tuple[FloatArray, FloatArray] | None:
+        """The cross-polytope has 2^m facets; None when they are more than `MAX_SIGNS`."""
+        if m > MAX_SIGNS.bit_length():
+            return None
+        half = _signs(m)
+        return np.vstack([half, -half]), np.ones(2 * len(half))
+
+    def value(self, outputs: FloatArray) -> FloatArray:
+        """Largest absolute value."""
+        return vector_norm(outputs, "linf")
+
+
+@dataclass(frozen=True, repr=False)
+class L2Output(OutputNorm):
+    """The Euclidean norm; not linear."""
+
+    @property
+    def name(self) -> str:
+        """``l2``."""
+        return "l2"
+
+    def vertices(self, m: int) -> FloatArray | None:
+        """The Euclidean ball is no polytope, except for one output."""
+        return np.ones((1, 1)) if m == 1 else None
+
+    def inequalities(self, m: int) -> tuple[FloatArray, FloatArray] | None:
+        """The Euclidean ball is no polytope, except for one output."""
+        return (np.array([[1.0], [-1.0]]), np.ones(2)) if m == 1 else None
+
+    @property
+    def is_linear(self) -> bool:
+        """False."""
+        return False
+
+    def value(self, outputs: FloatArray) -> FloatArray:
+        """Euclidean length."""
+        return vector_norm(outputs, "l2")
+
+
+@dataclass(frozen=True, repr=False)
+class CrossOutput(OutputNorm):
+    """The cross norm, dual ball conv{+-e_i, e_i - e_j} (LipMIP, Definition 22).
+
+    With `label` i it is cross(i), from the vertices e_i - e_j and e_i only: the rate at which the
+    margin of class i over any other class can change.
+    """
+
+    label: int | None = None
+
+    @property
+    def name(self) -> str:
+        """``cross`` or ``cross(i)``."""
+        return "cross" if self.label is None else f"cross({self.label})"
+
+    def check(self, m: int) -> None:
+        """Raise `NormError` if the label is not an output."""
+        if self.label is not None and not 0 <= self.label < m:
+            raise NormError(
+                f"label {self.label} is out of range.  Remedy: the network has outputs 0 to {m - 1}"
+            )
+
+    def vertices(self, m: int) -> FloatArray:
+        """Unit vectors and their differences."""
+        eye = np.eye(m)
+        if self.label is not None:
+            rows = eye[self.label] - eye
+            rows[self.label] = eye[self.label]
+            return np.asarray(rows)
+        i, j = np.triu_indices(m, 1)
+        return np.vstack([eye, eye[i] - eye[j]])
+
+    def inequalities(self, m: int) -> tuple[FloatArray, FloatArray] | None:
+        """Not stated: the vertices are few, the facets are 2^m."""
+        return None
+
+    def value(self, outputs: FloatArray) -> FloatArray:
+        """Largest |y . outputs| over the vertices."""
+        return np.asarray(np.abs(outputs @ self.vertices(outputs.shape[-1]).T).max(axis=-1))
+
+
+class LinearOutput(OutputNorm):
+    """A linear norm given by the user: the vertices or the inequalities of its dual ball.
+
+    A single vertex c is the scalar functional ``|c . f|`` (a seminorm).
+
+    Parameters
+    ----------
+    vertices : array_like, shape (k, m), optional
+        Points y whose hull with their negatives is the dual ball.
+    A, b : array_like, shapes (r, m) and (r,), optional
+        The dual ball as ``{y : A y <= b}``; it must be bounded and hold 0 in its interior.
+    name : str, optional
+
+    Raises
+    ------
+    NormError
+        If neither or both forms are given, or the ball is not one.
+    """
+
+    def __init__(
+        self,
+        vertices: npt.ArrayLike | None = None,
+        A: npt.ArrayLike | None = None,
+        b: npt.ArrayLike | None = None,
+        name: str = "linear",
+    ) -> None:
+        self._name = name
+        self._rows: tuple[FloatArray, FloatArray] | None = None
+        if (vertices is None) == (A is None or b is None):
+            raise NormError("a linear norm takes either the vertices or A and b of its dual ball")
+        if vertices is not None:
+            points = np.atleast_2d(np.array(vertices, dtype=np.float64))
+        else:
+            self._rows = (np.array(A, dtype=np.float64, ndmin=2), np.array(b, dtype=np.float64))
+            points = _vertices_of(*self._rows)
+        if points.ndim != 2 or not points.size or not np.isfinite(points).all():
+            raise NormError("the vertices of a dual ball must be a non-empty finite (k, m) array")
+        self._vertices = points
+
+    @property
+    def name(self) -> str:
+        """The name given by the user."""
+        return self._name
+
+    def check(self, m: int) -> None:
+        """Raise `NormError` if the dual ball lives in another dimension than `m`."""
+        if self._vertices.shape[1] != m:
+            raise NormError(
+                f"{self._name}: it has {self._vertices.shape[1]} entries, "
+                f"the network has {m} outputs"
+            )
+
+    def vertices(self, m: int) -> FloatArray:
+        """The vertices, as given or computed."""
+        return self._vertices
+
+    def inequalities(self, m: int) -> tuple[FloatArray, FloatArray] | None:
+        """The inequalities, if the user gave them."""
+        return self._rows
+
+    def value(self, outputs: FloatArray) -> FloatArray:
+        """Largest |y . outputs| over the vertices."""
+        return np.asarray(np.abs(outputs @ self._vertices.T).max(axis=-1))
+
+
+def _vertices_of(rows: FloatArray, right: FloatArray) -> FloatArray:
+    """Vertices of the bounded polytope ``rows y <= right`` that holds 0 in its interior."""
+    from scipy.spatial import HalfspaceIntersection, QhullError
+
+    if rows.ndim != 2 or right.shape != (len(rows),):
+        raise NormError(f"A has shape {rows.shape} and b {right.shape}: expected (r, m) and (r,)")
+    if not (np.isfinite(rows).all() and np.isfinite(right).all() and (right > 0).all()):
+        raise NormError("the dual ball must hold 0 in its interior: finite A and b > 0")
+    m = rows.shape[1]
+    if m == 1:
+        with np.errstate(divide="ignore"):
+            ends = right / rows[:, 0]
+        up, down = ends[ends > 0].min(initial=np.inf), ends[ends < 0].max(initial=-np.inf)
+        points = np.array([[up], [down]])
+    else:
+        try:
+            points = HalfspaceIntersection(np.hstack([rows, -right[:, None]]), np.zeros(m))
+        except QhullError as error:
+            raise NormError(f"the dual ball is not a polytope: {error}") from None
+        points = np.unique(points.intersections, axis=0)
+    if not np.isfinite(points).all():
+        raise NormError("the dual ball is unbounded.  Remedy: add rows until A y <= b is bounded")
+    return np.asarray(points)
+
+
+def functional(c: npt.ArrayLike) -> LinearOutput:
+    """The scalar functional ``|c . f|``; `c` of shape (m,)."""
+    return LinearOutput(vertices=np.atleast_2d(np.asarray(c, dtype=np.float64)), name="functional")
+
+
+def parse_output_norm(text: str) -> OutputNorm:
+    """Read ``l1``, ``l2``, ``linf``, ``cross`` or ``cross(i)``.
+
+    Raises
+    ------
+    NormError
+        If the name is none of these.
+    """
+    name = text.strip().lower()
+    simple: dict[str, OutputNorm] = {
+        "l1": L1Output(),
+        "l2": L2Output(),
+        "linf": LinfOutput(),
+        "cross": CrossOutput(),
+    }
+    if name in simple:
+        return simple[name]
+    if name.startswith("cross(") and name.endswith(")") and name[6:-1].strip().isdigit():
+        return CrossOutput(int(name[6:-1]))
+    raise NormError(
+        f"unknown output norm '{text}'.  Remedy: use l1, l2, linf, cross or cross(LABEL)"
+    )

@@ -1,0 +1,189 @@
+"""The operator norm of one Jacobian, with the direction and the functional that attain it.
+
+Most pairs of norms have closed forms.  ``linf -> l2``, ``l2 -> l1`` and ``linf -> l1`` are
+NP-hard in general: they are enumerated over sign vectors while these are few, and given as an
+interval otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.network import FloatArray
+from lipyomo.norms import (
+    DUAL,
+    MAX_SIGNS,
+    InputNorm,
+    L1Output,
+    L2Output,
+    OutputNorm,
+    maximiser,
+    vector_norm,
+)
+
+_CHUNK = 1 << 12
+
+
+@dataclass(frozen=True)
+class OperatorNorm:
+    """The operator norm of a Jacobian.
+
+    Attributes
+    ----------
+    value : float
+        ``y . J v``, attained by the two vectors below (up to rounding).
+    upper : float
+        A bound from above; equal to `value` whenever the norm could be computed.
+    direction : ndarray, shape (d,)
+        v in the unit ball of the input norm.
+    functional : ndarray, shape (m,)
+        y in the dual ball of the output norm.
+    """
+
+    value: float
+    upper: float
+    direction: FloatArray
+    functional: FloatArray
+
+
+def operator_norm(
+    jacobian: FloatArray, input_norm: InputNorm, output_norm: OutputNorm
+) -> OperatorNorm:
+    """Norm of `jacobian` (m, d) from `input_norm` to `output_norm`.
+
+    Parameters
+    ----------
+    jacobian : ndarray, shape (m, d)
+    input_norm : {'l1', 'l2', 'linf'}
+    output_norm : OutputNorm
+
+    Returns
+    -------
+    OperatorNorm
+    """
+    m, d = jacobian.shape
+    if d == 0:
+        return OperatorNorm(0.0, 0.0, np.zeros(0), np.zeros(m))
+    vertices = output_norm.vertices(m)
+    if vertices is not None and len(vertices) * d <= 64 * MAX_SIGNS:
+        return _over_vertices(jacobian, input_norm, vertices)
+    if input_norm == "l1":
+        return _over_columns(jacobian, output_norm)
+    if isinstance(output_norm, L2Output) and input_norm == "l2":
+        left, sizes, right = np.linalg.svd(jacobian, full_matrices=False)
+        return OperatorNorm(float(sizes[0]), float(sizes[0]), right[0], left[:, 0])
+    return _over_signs(jacobian, input_norm, output_norm)
+
+
+def _finish(
+    jacobian: FloatArray, input_norm: InputNorm, y: FloatArray, upper: float | None = None
+) -> OperatorNorm:
+    """Pair the functional `y` with its best direction."""
+    gradient = y @ jacobian
+    value = float(vector_norm(gradient, DUAL[input_norm]))
+    bound = value if upper is None else max(upper, value)
+    return OperatorNorm(value, bound, maximiser(gradient, input_norm), y)
+
+
+def _over_vertices(
+    jacobian: FloatArray, input_norm: InputNorm, vertices: FloatArray
+) -> OperatorNorm:
+    """Best vertex of the dual ball, in chunks (sign vectors may be many)."""
+    best, best_y = -1.0, vertices[0]
+    for start in range(0, len(vertices), _CHUNK):
+        block = vertices[start : start + _CHUNK]
+        values = vector_norm(block @ jacobian, DUAL[input_norm])
+        k = int(np.argmax(values))
+        if values[k] > best:
+            best, best_y = float(values[k]), block[k]
+    return _finish(jacobian, input_norm, best_y)
+
+
+def _over_columns(jacobian: FloatArray, output_norm: OutputNorm) -> OperatorNorm:
+    """l1 inputs: the unit ball has the vertices +-e_j, so the best column decides."""
+    values = output_norm.value(jacobian.T)
+    k = int(np.argmax(values))
+    return _finish(jacobian, "l1", _attaining(jacobian[:, k], output_norm))
+
+
+def _attaining(outputs: FloatArray, output_norm: OutputNorm) -> FloatArray:
+    """A functional y in the dual ball with ``y . outputs = |outputs|``; l1 or l2 output."""
+    if isinstance(output_norm, L1Output):
+        return np.where(outputs >= 0, 1.0, -1.0)
+    return maximiser(outputs, "l2")
+
+
+def _over_signs(
+    jacobian: FloatArray, input_norm: InputNorm, output_norm: OutputNorm
+) -> OperatorNorm:
+    """The hard pairs: ``linf -> l2``, ``linf -> l1`` and ``l2 -> l1``.
+
+    Signs sit on the inputs for linf and on the outputs for l1; the smaller side is enumerated.
+    When both are too long, alternating maximisation gives a value and norm equivalence a bound.
+    """
+    m, d = jacobian.shape
+    limit = MAX_SIGNS.bit_length()
+    if input_norm == "linf" and d <= limit:
+        signs = L1Output().vertices(d)
+        assert signs is not None
+        best, best_v = -1.0, signs[0]
+        for start in range(0, len(signs), _CHUNK):
+            values = output_norm.value(signs[start : start + _CHUNK] @ jacobian.T)
+            k = int(np.argmax(values))
+            if values[k] > best:
+                best, best_v = float(values[k]), signs[start + k]
+        return _finish(jacobian, input_norm, _attaining(jacobian @ best_v, output_norm))
+    if m == 2 and isinstance(output_norm, L2Output):
+        return _planar(jacobian)
+    return _alternating(jacobian, input_norm, output_norm)
+
+
+def _planar(jacobian: FloatArray) -> OperatorNorm:
+    """``linf -> l2`` with two outputs: the image of the cube is a zonogon with 2 d corners."""
+    generators = (
+        jacobian.T
+        * np.where((jacobian[1] < 0) | ((jacobian[1] == 0) & (jacobian[0] < 0)), -1.0, 1.0)[:, None]
+    )
+    order = np.argsort(np.arctan2(generators[:, 1], generators[:, 0]))
+    sorted_generators = generators[order]
+    corners = -sorted_generators.sum(axis=0) + 2.0 * np.cumsum(sorted_generators, axis=0)
+    lengths = vector_norm(corners, "l2")
+    k = int(np.argmax(lengths))
+    return _finish(jacobian, "linf", maximiser(corners[k], "l2"))
+
+
+def _alternating(
+    jacobian: FloatArray, input_norm: InputNorm, output_norm: OutputNorm
+) -> OperatorNorm:
+    """A local maximum over (v, y), and a bound by norm equivalence.
+
+    With ``|v|_2 <= sqrt(d)`` on the cube and ``|z|_1 <= sqrt(m) |z|_2`` the spectral norm bounds
+    every pair here; row and column sums give a second bound.
+    """
+    m, d = jacobian.shape
+    spectral = float(np.linalg.norm(jacobian, 2))
+    upper = spectral
+    if input_norm == "linf":
+        upper *= np.sqrt(d)
+    if isinstance(output_norm, L1Output):
+        upper *= np.sqrt(m)
+    if input_norm == "linf":
+        upper = min(upper, float(output_norm.value(np.abs(jacobian).sum(axis=1))))
+    best: OperatorNorm | None = None
+    starts = np.random.default_rng(0).standard_normal((32, m))
+    for y in starts:
+        current, value = y, -1.0
+        for _ in range(100):
+            v = maximiser(current @ jacobian, input_norm)
+            outputs = jacobian @ v
+            new = float(output_norm.value(outputs))
+            if new <= value * (1.0 + 1e-12):
+                break
+            value, current = new, _attaining(outputs, output_norm)
+        found = _finish(jacobian, input_norm, current, upper)
+        if best is None or found.value > best.value:
+            best = found
+    assert best is not None
+    return best

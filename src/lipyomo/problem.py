@@ -1,0 +1,210 @@
+"""The one thing that every method takes: a network, a domain and a pair of norms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.domains import Domain
+from lipyomo.errors import ProblemError
+from lipyomo.network import BoolArray, FloatArray, Network, Pattern
+from lipyomo.norms import (
+    DUAL,
+    CrossOutput,
+    InputNorm,
+    L2Output,
+    LinfOutput,
+    OutputNorm,
+    check_input_norm,
+    parse_output_norm,
+    vector_norm,
+)
+from lipyomo.norms import (
+    functional as functional_norm,
+)
+from lipyomo.operator_norm import OperatorNorm, operator_norm
+
+
+class LipschitzProblem:
+    """``L(f, X) = sup |f(x) - f(y)|_beta / |x - y|_alpha`` over x != y in X.
+
+    Parameters
+    ----------
+    network : Network
+        f, with d inputs and m outputs.
+    domain : Domain
+        X, convex, in R^d.
+    input_norm : {'linf', 'l1', 'l2'}, optional
+        alpha.
+    output_norm : str or OutputNorm, optional
+        beta: ``l1``, ``l2``, ``linf``, ``cross``, ``cross(i)`` or an `OutputNorm`.  The default is
+        the scalar itself for one output, else linf.
+    functional : array_like, shape (m,), optional
+        The scalar ``|c . f|`` instead of an output norm.
+    margin : int, optional
+        Class i: the norm cross(i) instead of an output norm.
+
+    Raises
+    ------
+    ProblemError, NormError
+        If the parts do not fit together.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        domain: Domain,
+        input_norm: str = "linf",
+        output_norm: str | OutputNorm | None = None,
+        functional: npt.ArrayLike | None = None,
+        margin: int | None = None,
+    ) -> None:
+        if domain.dimension != network.input_dim:
+            raise ProblemError(
+                f"the domain has {domain.dimension} inputs, the network takes {network.input_dim}"
+            )
+        if sum(choice is not None for choice in (output_norm, functional, margin)) > 1:
+            raise ProblemError("give only one of output norm, functional and margin")
+        self.network = network
+        self.domain = domain
+        self.input_norm: InputNorm = check_input_norm(input_norm)
+        self.notes: list[str] = []
+        self.functional: FloatArray | None = None
+        m = network.output_dim
+        if functional is not None:
+            c = np.array(functional, dtype=np.float64).reshape(-1)
+            if c.size != m:
+                raise ProblemError(
+                    f"the functional has {c.size} entries, the network has {m} outputs"
+                )
+            if not np.isfinite(c).all():
+                raise ProblemError("the functional holds NaN or infinite entries")
+            self.functional = c
+            self.output_norm: OutputNorm = functional_norm(c)
+        elif margin is not None:
+            self.output_norm = CrossOutput(margin)
+        elif output_norm is None:
+            self.output_norm = LinfOutput()
+            if m > 1:
+                self.notes.append(f"no output norm given: linf over the {m} outputs was used")
+        elif isinstance(output_norm, str):
+            self.output_norm = parse_output_norm(output_norm)
+        else:
+            self.output_norm = output_norm
+        self.output_norm.check(m)
+        frozen = int(domain.frozen.sum())
+        if frozen == network.input_dim:
+            raise ProblemError(
+                "the domain is a single point, where a Lipschitz constant has no meaning.  "
+                "Remedy: let at least one input move"
+            )
+        if frozen:
+            self.notes.append(
+                f"{frozen} of {network.input_dim} inputs cannot move in the domain and were "
+                "eliminated: the constant is over the other directions"
+            )
+
+    # -- shape -----------------------------------------------------------------------------------
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether one functional decides: the dual ball has one vertex (up to sign)."""
+        vertices = self.dual_vertices
+        return vertices is not None and len(vertices) == 1
+
+    @cached_property
+    def dual_vertices(self) -> FloatArray | None:
+        """Vertices of the dual ball (k, m), one of each pair +-y; None if not a small polytope."""
+        return self.output_norm.vertices(self.network.output_dim)
+
+    def describe_norms(self) -> str:
+        """Such as ``linf -> cross(3)``."""
+        scalar = self.network.output_dim == 1 and isinstance(
+            self.output_norm, LinfOutput | L2Output
+        )
+        return f"{self.input_norm} -> {'|.|' if scalar else self.output_norm.name}"
+
+    # -- values at points -------------------------------------------------------------------------
+
+    def norm_of(self, jacobian: FloatArray) -> OperatorNorm:
+        """Operator norm of a Jacobian (m, d) in this problem's norms; frozen columns ignored."""
+        move = ~self.domain.frozen
+        if move.all():
+            return operator_norm(jacobian, self.input_norm, self.output_norm)
+        found = operator_norm(jacobian[:, move], self.input_norm, self.output_norm)
+        direction = np.zeros(jacobian.shape[1])
+        direction[move] = found.direction
+        return OperatorNorm(found.value, found.upper, direction, found.functional)
+
+    def value_at(self, x: FloatArray) -> OperatorNorm:
+        """Operator norm of the Jacobian of the pattern at the point `x`, shape (d,)."""
+        return self.norm_of(self.network.jacobian(self.network.pattern(x)))
+
+    def value_of(self, pattern: Pattern) -> OperatorNorm:
+        """Operator norm of the Jacobian that `pattern` selects."""
+        return self.norm_of(self.network.jacobian(pattern))
+
+    def values(self, points: FloatArray) -> FloatArray:
+        """Operator norms at many points (n, d), shape (n,); lower bounds for the hard pairs."""
+        vertices = self.dual_vertices
+        move = ~self.domain.frozen
+        if vertices is not None and len(vertices) <= 64:
+            best = np.zeros(len(points))
+            for y in vertices:
+                gradients = self.network.gradients(points, y)[:, move]
+                np.maximum(best, vector_norm(gradients, DUAL[self.input_norm]), out=best)
+            return best
+        return np.array([self.value_at(x).value for x in points])
+
+    # -- frozen inputs ----------------------------------------------------------------------------
+
+    @cached_property
+    def reduced(self) -> ReducedProblem:
+        """The problem that algorithms work on: frozen inputs eliminated, affine layers fused."""
+        frozen = self.domain.frozen
+        network, domain = self.network, self.domain
+        if frozen.any():
+            network = network.fix_inputs(frozen, np.where(frozen, domain.upper, 0.0))
+            domain = domain.restrict(~frozen)
+        small = LipschitzProblem.__new__(LipschitzProblem)
+        small.network, small.domain = network.fused(), domain
+        small.input_norm, small.output_norm = self.input_norm, self.output_norm
+        small.functional, small.notes = self.functional, []
+        return ReducedProblem(small, ~frozen, np.where(frozen, self.domain.upper, 0.0))
+
+    def __repr__(self) -> str:
+        return f"LipschitzProblem({self.network!r}, {self.domain!r}, {self.describe_norms()})"
+
+
+@dataclass(frozen=True)
+class ReducedProblem:
+    """A problem without frozen inputs, and the way back.
+
+    Attributes
+    ----------
+    problem : LipschitzProblem
+        In the inputs that can move; its network is fused.
+    moving : ndarray of bool, shape (d,)
+        The kept inputs of the original problem.
+    values : ndarray, shape (d,)
+        Values of the frozen inputs (zero at the others).
+    """
+
+    problem: LipschitzProblem
+    moving: BoolArray
+    values: FloatArray
+
+    def lift_point(self, x: FloatArray) -> FloatArray:
+        """The original input for a reduced point, shape (d,)."""
+        full = self.values.copy()
+        full[self.moving] = x
+        return full
+
+    def lift_direction(self, v: FloatArray) -> FloatArray:
+        """The original direction for a reduced one, shape (d,)."""
+        full = np.zeros_like(self.values)
+        full[self.moving] = v
+        return full

@@ -1,0 +1,216 @@
+"""The one thing that every method returns: a checked interval with its witness and provenance."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from lipyomo.network import FloatArray, Pattern
+
+EXACT_TOLERANCE = 1e-6
+"""Relative gap at which an interval with an attained lower end is called exact."""
+
+
+class Status(StrEnum):
+    """How a method ended.
+
+    The values are what ``--json`` prints.
+    """
+
+    EXACT = "exact"
+    GAP = "gap"
+    TIME_LIMIT = "time_limit"
+    INTERRUPTED = "interrupted"
+    BOUNDS = "bounds"
+
+
+class Guarantee(StrEnum):
+    """What a method's value promises about the true constant."""
+
+    EXACT = "exact"
+    UPPER = "upper"
+    LOWER = "lower"
+    HEURISTIC = "heuristic"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A moment of a running method, as given to progress callbacks."""
+
+    seconds: float
+    lower: float
+    upper: float
+    nodes: int = 0
+    message: str = ""
+
+
+ProgressCallback: TypeAlias = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A point at which the lower bound is attained.
+
+    Attributes
+    ----------
+    x : ndarray, shape (d,)
+        Interior point of a full-dimensional activation region that meets the domain's interior.
+    direction : ndarray, shape (d,)
+        v in the unit ball of the input norm.
+    functional : ndarray, shape (m,)
+        y in the dual ball of the output norm; the value is ``y . J(x) v``.
+    pattern : tuple of bool arrays
+        Right-hand slopes at x, one array a hidden layer of the original network.
+    margin : float
+        Distance of x (in the linf norm) to the nearest kink or face of the domain.
+    value : float
+        The operator norm of the Jacobian at x.
+    """
+
+    x: FloatArray
+    direction: FloatArray
+    functional: FloatArray
+    pattern: Pattern
+    margin: float
+    value: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers; the pattern as one string of 0 and 1 a layer."""
+        return {
+            "x": self.x.tolist(),
+            "direction": self.direction.tolist(),
+            "functional": self.functional.tolist(),
+            "pattern": ["".join("1" if on else "0" for on in layer) for layer in self.pattern],
+            "margin": finite(self.margin),
+            "value": self.value,
+        }
+
+
+@dataclass
+class Result:
+    """An interval [lower, upper] that holds the Lipschitz constant, and how it was found.
+
+    Attributes
+    ----------
+    lower : float
+        Attained: an operator norm recomputed from the weights at an interior point.  Zero when
+        nothing was attained.
+    upper : float
+        A bound: of a solver, of branch and bound, of an interval; never an incumbent.  Infinite
+        when unknown.
+    status : Status
+    method : str
+    guarantee : Guarantee
+        What `value` promises.
+    estimate : float, optional
+        The value of a heuristic, which bounds nothing.
+    formulation, solver : str, optional
+    seconds : float
+    nodes : int, optional
+    unstable : int, optional
+        Units whose switch stayed undecided by the bounds.
+    bounds : str, optional
+        The rung of the bound ladder that was used: interval, linear or lp.
+    witness : Witness, optional
+    warnings : list of str
+    history : list of (seconds, lower, upper)
+    details : dict
+        Method-specific plain data (fit quality, sizes, checks).
+    """
+
+    lower: float
+    upper: float
+    status: Status
+    method: str
+    guarantee: Guarantee = Guarantee.EXACT
+    estimate: float | None = None
+    formulation: str | None = None
+    solver: str | None = None
+    seconds: float = 0.0
+    nodes: int | None = None
+    unstable: int | None = None
+    bounds: str | None = None
+    witness: Witness | None = None
+    warnings: list[str] = field(default_factory=list)
+    history: list[tuple[float, float, float]] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the constant is known: attained, and bounded to within 1e-6 relative."""
+        return self.status is Status.EXACT
+
+    @property
+    def gap(self) -> float:
+        """Relative gap ``(upper - lower) / upper``; infinite when the upper bound is."""
+        if not math.isfinite(self.upper):
+            return math.inf
+        return 0.0 if self.upper <= 0 else max(0.0, (self.upper - self.lower) / self.upper)
+
+    @property
+    def value(self) -> float:
+        """The one number of a method, read together with `guarantee`."""
+        if self.estimate is not None:
+            return self.estimate
+        return self.lower if self.guarantee in (Guarantee.LOWER, Guarantee.EXACT) else self.upper
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; infinities become None."""
+        return {
+            "lower": finite(self.lower),
+            "upper": finite(self.upper),
+            "status": str(self.status),
+            "method": self.method,
+            "guarantee": str(self.guarantee),
+            "estimate": finite(self.estimate),
+            "formulation": self.formulation,
+            "solver": self.solver,
+            "seconds": self.seconds,
+            "nodes": self.nodes,
+            "unstable": self.unstable,
+            "bounds": self.bounds,
+            "gap": finite(self.gap),
+            "witness": None if self.witness is None else self.witness.to_dict(),
+            "warnings": list(self.warnings),
+            "history": [[finite(x) for x in row] for row in self.history],
+            "details": _plain(self.details),
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """One JSON object."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+
+def close_enough(lower: float, upper: float, tolerance: float = EXACT_TOLERANCE) -> bool:
+    """Whether [lower, upper] is a point for the purpose of calling an answer exact."""
+    return math.isfinite(upper) and upper - lower <= tolerance * max(abs(upper), 1e-9)
+
+
+def finite(value: float | None) -> float | None:
+    """`value`, or None where JSON has no number for it."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def _plain(data: object) -> Any:
+    """Turn arrays, tuples and enums into what JSON knows."""
+    if isinstance(data, dict):
+        return {str(key): _plain(item) for key, item in data.items()}
+    if isinstance(data, list | tuple):
+        return [_plain(item) for item in data]
+    if isinstance(data, np.ndarray):
+        return _plain(data.tolist())
+    if isinstance(data, np.generic):
+        return _plain(data.item())
+    if isinstance(data, Enum):
+        return data.value
+    if isinstance(data, float):
+        return finite(data)
+    return data

@@ -1,0 +1,25 @@
+"""Fixtures that all rooms share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Folder with networks and data of other groups; tests that need it skip without it."""
+    folder = Path(os.environ.get("LIPYOMO_SHARED", ROOT.parent / "shared"))
+    if not (folder / "reference" / "values.json").exists():
+        pytest.skip("the reference networks of other groups are not on this machine")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def models() -> Path:
+    """Folder with the project's own trained networks."""
+    return ROOT / "models"
