@@ -97,7 +97,7 @@ class Polytope(Domain):
         right = np.concatenate([fixed, high[up], -low[down]])
         program = LinearProgram(
             np.append(np.full(d, -np.inf), 0.0),
-            np.append(np.full(d, np.inf), 1e3),
+            np.append(np.full(d, np.inf), np.inf if self.is_bounded else 1.0),
             sp.csr_array(sp.hstack([body, sp.csr_array(column)])),
             right,
         )

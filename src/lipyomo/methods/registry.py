@@ -1,7 +1,7 @@
 """The table of methods: each file of this package registers one, with what it promises.
 
-To add a method, write a file with a function ``run(problem, settings) -> Result``, decorate it
-with `register`, and list the module in `MODULES`.
+To add a method, write a file in this package with a function ``run(problem, settings) -> Result``
+and call `register` on a `Method` that holds it; the file is found by itself.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TypeAlias
 
 from lipyomo.errors import MethodError
@@ -19,8 +20,7 @@ from lipyomo.settings import Settings
 
 Run: TypeAlias = Callable[[LipschitzProblem, Settings], Result]
 
-MODULES: tuple[str, ...] = ("mip", "lp", "interval")
-"""Modules of `lipyomo.methods` that register methods."""
+_ORDER = (Guarantee.EXACT, Guarantee.UPPER, Guarantee.LOWER, Guarantee.HEURISTIC)
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,12 @@ def register(method: Method) -> Method:
 
 
 def methods() -> dict[str, Method]:
-    """All methods by name, in the order of `MODULES`."""
-    for module in MODULES:
-        import_module(f"lipyomo.methods.{module}")
-    return dict(_METHODS)
+    """All methods by name: exact ones first, then upper bounds, lower bounds and heuristics."""
+    package = import_module("lipyomo.methods")
+    for module in iter_modules(package.__path__):
+        import_module(f"lipyomo.methods.{module.name}")
+    ranked = sorted(_METHODS.values(), key=lambda m: (_ORDER.index(m.guarantee), m.name))
+    return {method.name: method for method in ranked}
 
 
 def get_method(name: str) -> Method:
