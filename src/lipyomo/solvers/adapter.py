@@ -1,0 +1,299 @@
+"""The common part of the adapters: Pyomo's solver contract over matrices.
+
+A solver is added by a subclass of `MatrixSolver` with four methods: `available`, `version`,
+`check_option` and `run`.  Everything that must not differ between solvers is done here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from pyomo.common.config import Bool, ConfigValue, In, NonNegativeFloat
+from pyomo.contrib.solver.common.base import Availability, SolverBase
+from pyomo.contrib.solver.common.config import BranchAndBoundConfig
+from pyomo.contrib.solver.common.results import Results
+from pyomo.contrib.solver.common.util import NoFeasibleSolutionError, NoOptimalSolutionError
+
+from lipyomo.solvers.loading import MatrixSolutionLoader
+from lipyomo.solvers.matrices import FloatArray, LinearModel, compile_model
+from lipyomo.solvers.normalise import normalise, pyomo_condition, pyomo_solution_status
+from lipyomo.solvers.options import Native
+from lipyomo.solvers.status import Progress, SolveStatus
+from lipyomo.solvers.supervise import StopEvent, Supervisor
+
+__all__ = ["Availability", "MatrixConfig", "MatrixSolver", "RunReport", "RunRequest"]
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What an adapter is asked for; None leaves the solver's default in place.
+
+    Parameters
+    ----------
+    supervisor : Supervisor
+        Runs the solver, takes its log and its progress.
+    time_limit, threads, rel_gap, abs_gap, integrality_tolerance
+        As in `SolverOptions`.
+    native : mapping
+        The solver's own options.
+    start : numpy.ndarray, shape (columns,), optional
+        A point to start from; NaN where no value is known.
+    """
+
+    supervisor: Supervisor
+    time_limit: float | None = None
+    threads: int | None = None
+    rel_gap: float | None = None
+    abs_gap: float | None = None
+    integrality_tolerance: float | None = None
+    native: Mapping[str, Native] = field(default_factory=dict)
+    start: FloatArray | None = None
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """What an adapter brings back.
+
+    Parameters
+    ----------
+    status : SolveStatus
+        OPTIMAL stands for "the gap that was asked for is closed"; what it comes to is settled
+        later, as are objective, infinities and contradictions.
+    x : numpy.ndarray, shape (columns,), optional
+        The incumbent.
+    bound : float, optional
+        The dual bound in the model's sense, in full precision (or rounded outward).
+    nodes : int
+    message : str
+    row_duals, reduced_costs : numpy.ndarray, optional
+        Of a continuous model that was solved; signs as in Pyomo (change of the objective with the
+        right-hand side).
+    """
+
+    status: SolveStatus
+    x: FloatArray | None = None
+    bound: float | None = None
+    nodes: int = 0
+    message: str = ""
+    row_duals: FloatArray | None = None
+    reduced_costs: FloatArray | None = None
+
+
+class MatrixConfig(BranchAndBoundConfig):
+    """Pyomo's branch-and-bound options, and those that its contract lacks."""
+
+    def __init__(
+        self,
+        description: str | None = None,
+        doc: str | None = None,
+        implicit: bool = False,
+        implicit_domain: Any = None,
+        visibility: int = 0,
+    ) -> None:
+        super().__init__(description, doc, implicit, implicit_domain, visibility)
+        declare = self.declare
+        declare(
+            "integrality_tolerance",
+            ConfigValue(domain=NonNegativeFloat, description="Distance allowed from an integer."),
+        )
+        declare(
+            "start",
+            ConfigValue(description="Mapping from variables to values to start from."),
+        )
+        declare(
+            "warmstart_discrete_vars",
+            ConfigValue(
+                domain=Bool, default=False, description="Start from the variables' values."
+            ),
+        )
+        declare("progress", ConfigValue(description="Called with every `Progress` report."))
+        declare("stop", ConfigValue(description="An event that ends the solve when it is set."))
+        declare(
+            "relax",
+            ConfigValue(domain=In([True, False]), default=False, description="Drop integrality."),
+        )
+
+
+class MatrixSolver(SolverBase):
+    """A solver of linear mixed-integer models behind Pyomo's ``contrib.solver`` contract.
+
+    Usable by itself: ``Highs().solve(model, time_limit=10, load_solutions=False)`` returns Pyomo's
+    `Results`; `lipyomo.solvers.solve_model` returns the normalised view on it.
+
+    Notes
+    -----
+    Subclasses set `title` and write `available`, `version`, `check_option` and `run`.
+    """
+
+    CONFIG = MatrixConfig()
+    title = "solver"
+    """The solver's name for people."""
+    executable: str | None = None
+    """Program to call, for solvers that are programs."""
+
+    def run(self, model: LinearModel, request: RunRequest) -> RunReport:
+        """Solve matrices; to be written by every adapter.
+
+        Parameters
+        ----------
+        model : LinearModel
+            With at least one column, no empty row and no crossed bounds.
+        request : RunRequest
+
+        Returns
+        -------
+        RunReport
+        """
+        raise TypeError(f"{type(self).__name__} does not say how to run the solver")
+
+    def check_option(self, name: str, value: Native) -> None:
+        """Raise `SolverError` unless the solver itself takes this option and value."""
+        raise TypeError(f"{type(self).__name__} does not say how to check the option {name}")
+
+    def licence(self) -> str:
+        """Return one line on the licence in use."""
+        return "open source"
+
+    def solve(self, model: Any, **kwargs: Any) -> Results:
+        """Solve a Pyomo model.
+
+        Parameters
+        ----------
+        model : BlockData
+        **kwargs
+            Values of this solver's `config` for this call (Pyomo's contract).
+
+        Returns
+        -------
+        Results
+            With the dual bound in `objective_bound` whatever happens; ``extra_info`` holds
+            ``status`` (`SolveStatus`), ``nodes``, ``violation`` and ``message``.
+
+        Raises
+        ------
+        SolverError
+            If the model is not linear or an option is wrong.
+        """
+        config = self.config(value=kwargs, preserve_implicit=True)
+        return self.solve_compiled(compile_model(model), config, model)
+
+    def solve_compiled(self, model: LinearModel, config: Any, pyomo_model: Any = None) -> Results:
+        """Solve a compiled model; saves the compilation when several solvers get the same one.
+
+        Parameters
+        ----------
+        model : LinearModel
+        config : MatrixConfig
+        pyomo_model : BlockData, optional
+            Where suffixes are loaded to.
+        """
+        for name, value in config.solver_options.value().items():
+            self.check_option(name, value)
+        if config.relax:
+            model = model.relaxed()
+        started = datetime.now(UTC)
+        supervisor = Supervisor(config.progress, config.stop, _tee(config.tee))
+        request = RunRequest(
+            supervisor=supervisor,
+            time_limit=config.time_limit,
+            threads=config.threads,
+            rel_gap=config.rel_gap,
+            abs_gap=config.abs_gap,
+            integrality_tolerance=config.integrality_tolerance,
+            native=dict(config.solver_options.value()),
+            start=_start_vector(model, config),
+        )
+        report = self._run_and_decide(model, request)
+        final = normalise(model, report, request.start)
+
+        results = Results()
+        results.solver_name = self.name
+        results.solver_version = self.version()
+        results.solver_config = config
+        results.solver_log = supervisor.log
+        results.termination_condition = pyomo_condition(final.status)
+        results.solution_status = pyomo_solution_status(final)
+        results.incumbent_objective = final.incumbent
+        results.objective_bound = final.bound
+        results.timing_info.start_timestamp = started
+        results.timing_info.wall_time = supervisor.seconds
+        results.extra_info.status = final.status
+        results.extra_info.nodes = report.nodes
+        results.extra_info.violation = final.violation
+        results.extra_info.message = final.message
+        results.solution_loader = MatrixSolutionLoader(
+            pyomo_model, model, final.x, report.row_duals, report.reduced_costs
+        )
+        _honour_contract(results, config)
+        return results
+
+    def _run_and_decide(self, model: LinearModel, request: RunRequest) -> RunReport:
+        """Run the solver where there is anything to run; tell infeasible from unbounded."""
+        if model.infeasible is not None:
+            return RunReport(SolveStatus.INFEASIBLE, message=model.infeasible)
+        if not model.columns:
+            return RunReport(SolveStatus.OPTIMAL, np.zeros(0), model.offset)
+        report = self.run(model, request)
+        doubtful = report.status is SolveStatus.INFEASIBLE_OR_UNBOUNDED or (
+            # A ray of the relaxation says nothing about whether an integer point exists.
+            report.status is SolveStatus.UNBOUNDED and model.is_mip and report.x is None
+        )
+        if not doubtful:
+            return report
+        left = request.time_limit
+        if left is not None:
+            left = max(left - request.supervisor.seconds, 0.1)
+        again = self.run(model.without_objective(), replace(request, start=None, time_limit=left))
+        if again.status in (SolveStatus.INFEASIBLE, SolveStatus.INFEASIBLE_OR_UNBOUNDED):
+            # Nothing is unbounded without an objective.
+            return RunReport(SolveStatus.INFEASIBLE, nodes=report.nodes + again.nodes)
+        if again.x is not None:
+            return RunReport(SolveStatus.UNBOUNDED, again.x, nodes=report.nodes + again.nodes)
+        if again.status is SolveStatus.OPTIMAL:
+            return RunReport(SolveStatus.UNBOUNDED, nodes=report.nodes + again.nodes)
+        return RunReport(SolveStatus.INFEASIBLE_OR_UNBOUNDED, message=again.message)
+
+
+def _start_vector(model: LinearModel, config: Any) -> FloatArray | None:
+    """Return the start as a vector, or None if there is none."""
+    if config.start is not None:
+        vector = model.vector(config.start)
+    elif config.warmstart_discrete_vars:
+        values = [var.value for var in model.columns]
+        vector = np.array([math.nan if v is None else float(v) for v in values])
+    else:
+        return None
+    return None if np.isnan(vector).all() else vector
+
+
+def _tee(streams: Any) -> Callable[[str], None] | None:
+    """Return a function that writes to all of Pyomo's `tee` streams."""
+    if not streams:
+        return None
+
+    def write(text: str) -> None:
+        for stream in streams:
+            stream.write(text)
+            stream.flush()
+
+    return write
+
+
+def _honour_contract(results: Results, config: Any) -> None:
+    """Load the solution and raise, as Pyomo's two options of that kind ask for."""
+    optimal = results.extra_info.status in (SolveStatus.OPTIMAL, SolveStatus.GAP)
+    if config.raise_exception_on_nonoptimal_result and not optimal:
+        raise NoOptimalSolutionError()
+    if config.load_solutions:
+        if results.incumbent_objective is None:
+            raise NoFeasibleSolutionError()
+        results.solution_loader.load_solution()
+
+
+ProgressFunction = Callable[[Progress], None]
+StopLike = StopEvent

@@ -1,0 +1,206 @@
+"""Gurobi, through gurobipy's matrix interface."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from lipyomo.errors import SolverError
+from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
+from lipyomo.solvers.extras import installed, require
+from lipyomo.solvers.matrices import LinearModel
+from lipyomo.solvers.options import Native
+from lipyomo.solvers.status import SolveStatus
+
+KNOBS = {
+    "time_limit": "TimeLimit",
+    "threads": "Threads",
+    "rel_gap": "MIPGap",
+    "abs_gap": "MIPGapAbs",
+    "integrality_tolerance": "IntFeasTol",
+}
+MIN_TOLERANCE = 1e-9
+"""Gurobi takes no integrality tolerance below this."""
+
+_STATUSES = {
+    "OPTIMAL": SolveStatus.OPTIMAL,
+    "INFEASIBLE": SolveStatus.INFEASIBLE,
+    "INF_OR_UNBD": SolveStatus.INFEASIBLE_OR_UNBOUNDED,
+    "UNBOUNDED": SolveStatus.UNBOUNDED,
+    "TIME_LIMIT": SolveStatus.TIME_LIMIT,
+    "INTERRUPTED": SolveStatus.INTERRUPTED,
+    "CUTOFF": SolveStatus.LIMIT,
+    "ITERATION_LIMIT": SolveStatus.LIMIT,
+    "NODE_LIMIT": SolveStatus.LIMIT,
+    "SOLUTION_LIMIT": SolveStatus.LIMIT,
+    "USER_OBJ_LIMIT": SolveStatus.LIMIT,
+    "WORK_LIMIT": SolveStatus.LIMIT,
+    "MEM_LIMIT": SolveStatus.LIMIT,
+}
+_SIZE_LIMIT_ERROR = 10010
+_LICENCE_ERRORS = frozenset({10009, 10022, 10030, 10032})
+
+_local = threading.local()
+
+
+class Gurobi(MatrixSolver):
+    """The Gurobi solver (commercial), from the package ``gurobipy``."""
+
+    name = "gurobi"
+    title = "Gurobi"
+
+    def available(self) -> Availability:
+        """Whether ``gurobipy`` is installed, and with which licence."""
+        return _availability() if installed("gurobipy") else Availability.NotFound
+
+    def version(self) -> tuple[int, ...] | None:
+        """Return the version of Gurobi, or None."""
+        if not installed("gurobipy"):
+            return None
+        return tuple(require("gurobipy", "Gurobi").gurobi.version())
+
+    def licence(self) -> str:
+        """Return which licence was found."""
+        found = self.available()
+        if found is Availability.FullLicense:
+            return "commercial, licence found"
+        if found is Availability.LimitedLicense:
+            return "commercial, restricted free licence"
+        return "commercial, no usable licence"
+
+    def check_option(self, name: str, value: Native) -> None:
+        """Raise `SolverError` unless Gurobi takes the parameter."""
+        gurobi = require("gurobipy", "Gurobi")
+        try:
+            with gurobi.Model(env=_environment(gurobi)) as model:
+                model.setParam(name, value)
+        except (gurobi.GurobiError, TypeError, ValueError) as error:
+            raise SolverError(f"Gurobi does not take {value!r} for '{name}': {error}") from None
+
+    def run(self, model: LinearModel, request: RunRequest) -> RunReport:
+        """Solve; see `MatrixSolver.run`."""
+        gurobi = require("gurobipy", "Gurobi")
+        try:
+            with gurobi.Model(env=_environment(gurobi)) as target:
+                rows = _build(gurobi, target, model)
+                _set_parameters(target, request)
+                _set_start(gurobi, target, model, request)
+                listener = _listener(gurobi, request)
+                request.supervisor.run(lambda: target.optimize(listener), target.terminate)
+                return _read(gurobi, target, model, rows)
+        except gurobi.GurobiError as error:
+            return _failure(error)
+
+
+@functools.cache
+def _availability() -> Availability:
+    """Find out once a process what the licence allows."""
+    gurobi = require("gurobipy", "Gurobi")
+    try:
+        with gurobi.Model(env=_environment(gurobi)) as probe:
+            probe.addMVar(2001)
+            probe.optimize()
+    except gurobi.GurobiError as error:
+        limited = error.errno == _SIZE_LIMIT_ERROR
+        return Availability.LimitedLicense if limited else Availability.BadLicense
+    return Availability.FullLicense
+
+
+def _environment(gurobi: Any) -> Any:
+    """Return this thread's environment; one must not serve two threads."""
+    environment = getattr(_local, "environment", None)
+    if environment is None:
+        environment = gurobi.Env(empty=True)
+        environment.setParam("OutputFlag", 0)
+        environment.start()
+        _local.environment = environment
+    return environment
+
+
+def _build(gurobi: Any, target: Any, model: LinearModel) -> Any:
+    """Pass the matrices; return the constraints."""
+    kinds = np.where(model.integer, gurobi.GRB.INTEGER, gurobi.GRB.CONTINUOUS)
+    x = target.addMVar(model.size[1], lb=model.lower, ub=model.upper, obj=model.cost, vtype=kinds)
+    equal = model.row_lower == model.row_upper
+    sense = np.where(equal, "=", np.where(np.isfinite(model.row_upper), "<", ">"))
+    rhs = np.where(np.isfinite(model.row_upper), model.row_upper, model.row_lower)
+    rows = target.addMConstr(sp.csr_array(model.matrix), x, sense, rhs) if rhs.size else None
+    target.ObjCon = model.offset
+    target.ModelSense = -1 if model.maximise else 1
+    target.update()
+    return rows
+
+
+def _set_parameters(target: Any, request: RunRequest) -> None:
+    """Set the common knobs and the native parameters."""
+    target.Params.LogToConsole = 0
+    target.Params.OutputFlag = 1
+    for knob, name in KNOBS.items():
+        value = getattr(request, knob)
+        if knob == "integrality_tolerance" and value is not None:
+            value = max(value, MIN_TOLERANCE)
+        if value is not None:
+            target.setParam(name, value)
+    for name, value in request.native.items():
+        target.setParam(name, value)
+
+
+def _set_start(gurobi: Any, target: Any, model: LinearModel, request: RunRequest) -> None:
+    """Give Gurobi the start; it completes missing values itself."""
+    if request.start is not None and model.is_mip:
+        unknown = np.isnan(request.start)
+        values = np.where(unknown, gurobi.GRB.UNDEFINED, request.start)
+        target.setAttr("Start", target.getVars(), values.tolist())
+
+
+def _listener(gurobi: Any, request: RunRequest) -> Any:
+    """Return a callback that passes log and progress to the supervisor."""
+    supervisor = request.supervisor
+    code = gurobi.GRB.Callback
+    infinity = gurobi.GRB.INFINITY
+
+    def listen(target: Any, where: int) -> None:
+        if where == code.MESSAGE:
+            supervisor.write(target.cbGet(code.MSG_STRING))
+        elif where == code.MIP:
+            best = target.cbGet(code.MIP_OBJBST)
+            bound = target.cbGet(code.MIP_OBJBND)
+            if abs(bound) >= infinity:
+                bound = float("inf") if bound > 0 else -float("inf")
+            supervisor.report(
+                None if abs(best) >= infinity else best, bound, target.cbGet(code.MIP_NODCNT)
+            )
+
+    return listen
+
+
+def _read(gurobi: Any, target: Any, model: LinearModel, rows: Any) -> RunReport:
+    """Read status, incumbent, bound and nodes back."""
+    names = {getattr(gurobi.GRB, name): status for name, status in _STATUSES.items()}
+    status = names.get(target.Status, SolveStatus.ERROR)
+    message = "" if status is not SolveStatus.ERROR else f"Gurobi ended with status {target.Status}"
+    x = np.array(target.X) if target.SolCount > 0 else None
+    if model.is_mip:
+        return RunReport(status, x, target.ObjBound, int(target.NodeCount), message)
+    if status is not SolveStatus.OPTIMAL:
+        return RunReport(status, x, None, 0, message)
+    return RunReport(
+        status,
+        x,
+        target.ObjVal,
+        row_duals=np.array(target.Pi) if rows is not None else np.zeros(0),
+        reduced_costs=np.array(target.RC),
+    )
+
+
+def _failure(error: Any) -> RunReport:
+    """Turn a `GurobiError` into a report."""
+    if error.errno == _SIZE_LIMIT_ERROR:
+        return RunReport(SolveStatus.SIZE_LIMIT, message=f"Gurobi: {error}")
+    if error.errno in _LICENCE_ERRORS:
+        return RunReport(SolveStatus.LICENCE, message=f"Gurobi: {error}")
+    return RunReport(SolveStatus.ERROR, message=f"Gurobi: {error}")

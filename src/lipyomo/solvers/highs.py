@@ -1,0 +1,216 @@
+"""HiGHS, through highspy: matrices pass in one call, progress and Ctrl-C through callbacks."""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from lipyomo.errors import SolverError
+from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
+from lipyomo.solvers.extras import installed, require
+from lipyomo.solvers.matrices import FloatArray, LinearModel
+from lipyomo.solvers.options import Native
+from lipyomo.solvers.status import SolveStatus
+
+COMPLETION_NODES = 500
+"""Nodes spent on finding the missing discrete values of a start."""
+
+KNOBS = {
+    "time_limit": "time_limit",
+    "threads": "threads",
+    "rel_gap": "mip_rel_gap",
+    "abs_gap": "mip_abs_gap",
+    "integrality_tolerance": "mip_feasibility_tolerance",
+}
+
+_STATUSES = {
+    "kOptimal": SolveStatus.OPTIMAL,
+    "kModelEmpty": SolveStatus.OPTIMAL,
+    "kInfeasible": SolveStatus.INFEASIBLE,
+    "kUnbounded": SolveStatus.UNBOUNDED,
+    "kUnboundedOrInfeasible": SolveStatus.INFEASIBLE_OR_UNBOUNDED,
+    "kTimeLimit": SolveStatus.TIME_LIMIT,
+    "kInterrupt": SolveStatus.INTERRUPTED,
+    "kHighsInterrupt": SolveStatus.INTERRUPTED,
+    "kIterationLimit": SolveStatus.LIMIT,
+    "kSolutionLimit": SolveStatus.LIMIT,
+    "kObjectiveBound": SolveStatus.LIMIT,
+    "kObjectiveTarget": SolveStatus.LIMIT,
+    "kMemoryLimit": SolveStatus.LIMIT,
+}
+
+
+class Highs(MatrixSolver):
+    """The HiGHS solver (MIT licence), from the package ``highspy``."""
+
+    name = "highs"
+    title = "HiGHS"
+
+    def available(self) -> Availability:
+        """Whether ``highspy`` is installed."""
+        return Availability.FullLicense if installed("highspy") else Availability.NotFound
+
+    def version(self) -> tuple[int, ...] | None:
+        """Return the version of HiGHS, or None."""
+        if not self.available():
+            return None
+        highs = require("highspy", "HiGHS").Highs()
+        return highs.versionMajor(), highs.versionMinor(), highs.versionPatch()
+
+    def licence(self) -> str:
+        """Return the licence."""
+        return "MIT, no limits"
+
+    def check_option(self, name: str, value: Native) -> None:
+        """Raise `SolverError` unless HiGHS takes the option."""
+        highspy = require("highspy", "HiGHS")
+        highs = highspy.Highs()
+        highs.setOptionValue("output_flag", False)
+        _set_option(highspy, highs, name, value)
+
+    def run(self, model: LinearModel, request: RunRequest) -> RunReport:
+        """Solve; see `MatrixSolver.run`."""
+        highspy = require("highspy", "HiGHS")
+        highs = highspy.Highs()
+        _listen(highs, request)
+        for knob, name in KNOBS.items():
+            value = getattr(request, knob)
+            if value is not None:
+                _set_option(highspy, highs, name, value)
+        for name, value in request.native.items():
+            _set_option(highspy, highs, name, value)
+        if pass_model(highs, model) == highspy.HighsStatus.kError:
+            return RunReport(SolveStatus.ERROR, message="HiGHS refused the model")
+        start = _complete(highspy, model, request)
+        if start is not None:
+            known = np.flatnonzero(~np.isnan(start)).astype(np.int32)
+            highs.setSolution(known.size, known, start[known])
+        interrupt = threading.Event()
+
+        def stop(event: Any) -> None:
+            if interrupt.is_set():
+                event.interrupt()
+
+        highs.cbMipInterrupt += stop
+        highs.cbSimplexInterrupt += stop
+        highs.cbIpmInterrupt += stop
+
+        def work() -> None:
+            highs.run()
+            # The pool of threads belongs to this thread; free it, so that the next solve
+            # may ask for another number of them.
+            highspy.Highs.resetGlobalScheduler(True)
+
+        request.supervisor.run(work, interrupt.set)
+        return _read(highspy, highs, model)
+
+
+def pass_model(highs: Any, model: LinearModel) -> Any:
+    """Hand the matrices to HiGHS in one call and return HiGHS's status."""
+    rows, columns = model.size
+    matrix = model.matrix
+    return highs.passModel(
+        columns,
+        rows,
+        matrix.nnz,
+        1,  # column-wise
+        -1 if model.maximise else 1,
+        model.offset,
+        model.cost,
+        model.lower,
+        model.upper,
+        model.row_lower,
+        model.row_upper,
+        matrix.indptr.astype(np.int32, copy=False),
+        matrix.indices.astype(np.int32, copy=False),
+        matrix.data,
+        model.integer.astype(np.int32),
+    )
+
+
+def _complete(highspy: Any, model: LinearModel, request: RunRequest) -> FloatArray | None:
+    """Return a start that holds every discrete variable, or None.
+
+    HiGHS completes a partial start by a restricted search of its own, whose bounds would come out
+    as progress although they are no bounds of the model.  So that search is run here, unheard.
+    """
+    start = request.start
+    if start is None or not model.is_mip:
+        return None
+    known = model.integer & ~np.isnan(start)
+    if (known == model.integer).all():
+        return start
+    fixed = np.where(known, np.round(start), 0.0)
+    lower = np.where(known, fixed, model.lower)
+    upper = np.where(known, fixed, model.upper)
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.setOptionValue("mip_max_nodes", COMPLETION_NODES)
+    highs.setOptionValue("mip_rel_gap", 0.01)
+    if request.time_limit is not None:
+        highs.setOptionValue("time_limit", 0.1 * request.time_limit)
+    if request.threads is not None:
+        highs.setOptionValue("threads", request.threads)
+    pass_model(highs, replace(model, lower=lower, upper=upper))
+
+    def work() -> None:
+        highs.run()
+        highspy.Highs.resetGlobalScheduler(True)
+
+    request.supervisor.run(work, highs.cancelSolve)
+    return _read(highspy, highs, model).x
+
+
+def _set_option(highspy: Any, highs: Any, name: str, value: Native) -> None:
+    """Set an option; raise if HiGHS does not know it or does not take the value."""
+    status, kind = highs.getOptionType(name)
+    if status == highspy.HighsStatus.kError:
+        raise SolverError(f"HiGHS has no option '{name}'")
+    if kind == highspy.HighsOptionType.kDouble and not isinstance(value, bool | str):
+        value = float(value)
+    if highs.setOptionValue(name, value) == highspy.HighsStatus.kError:
+        raise SolverError(f"HiGHS does not take {value!r} for the option '{name}'")
+
+
+def _listen(highs: Any, request: RunRequest) -> None:
+    """Route the log and the progress of HiGHS to the supervisor."""
+    supervisor = request.supervisor
+    highs.setOptionValue("log_to_console", False)
+    highs.cbLogging += lambda event: supervisor.write(event.message)
+
+    def progress(event: Any) -> None:
+        data = event.data_out
+        primal = data.mip_primal_bound
+        supervisor.report(
+            primal if math.isfinite(primal) else None, data.mip_dual_bound, data.mip_node_count
+        )
+
+    highs.cbMipLogging += progress
+    highs.cbMipImprovingSolution += progress
+
+
+def _read(highspy: Any, highs: Any, model: LinearModel) -> RunReport:
+    """Read status, incumbent, bound and nodes back."""
+    status = highs.getModelStatus()
+    known = _STATUSES.get(status.name, SolveStatus.ERROR)
+    info = highs.getInfo()
+    solution = highs.getSolution()
+    feasible = info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)
+    x: FloatArray | None = np.array(solution.col_value) if feasible else None
+    message = "" if known is not SolveStatus.ERROR else f"HiGHS ended with {status.name}"
+    if model.is_mip:
+        nodes = max(int(info.mip_node_count), 0)
+        return RunReport(known, x, float(info.mip_dual_bound), nodes, message)
+    if known is not SolveStatus.OPTIMAL:
+        return RunReport(known, x, None, 0, message)
+    return RunReport(
+        known,
+        x,
+        float(info.objective_function_value),
+        row_duals=np.array(solution.row_dual),
+        reduced_costs=np.array(solution.col_dual),
+    )

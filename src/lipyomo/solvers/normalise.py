@@ -1,0 +1,167 @@
+"""One meaning for every solver's answer.
+
+Solvers differ in the sign of infinite bounds, in what "optimal" leaves open, and in whether bound
+and incumbent fit together.  Here that is settled from the numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
+
+from lipyomo.solvers.matrices import FloatArray, LinearModel
+from lipyomo.solvers.status import SolveStatus
+
+if TYPE_CHECKING:
+    from lipyomo.solvers.adapter import RunReport
+
+CLOSED = 1e-9
+"""A gap below this, absolute or relative to the incumbent, is no gap in double precision."""
+HUGE = 1e20
+"""From here on solvers mean infinity."""
+CONTRADICTION = 1e-5
+"""A bound that a feasible point misses by more than this (relative) is wrong, not rounded."""
+FEASIBLE = 1e-9
+"""A start with at most this violation is feasible beyond doubt."""
+
+
+@dataclass(frozen=True)
+class Final:
+    """A normalised answer; see `SolveOutcome` for the meaning of the fields."""
+
+    status: SolveStatus
+    x: FloatArray | None
+    incumbent: float | None
+    bound: float
+    violation: float
+    message: str
+
+
+def no_bound(maximise: bool) -> float:
+    """Return the bound that says nothing: +inf for a maximum, -inf for a minimum."""
+    return math.inf if maximise else -math.inf
+
+
+def gap_between(incumbent: float | None, bound: float) -> float:
+    """Return ``|incumbent - bound| / max(|incumbent|, 1e-10)``; infinite without an incumbent."""
+    if incumbent is None or not math.isfinite(bound):
+        return math.inf
+    return abs(incumbent - bound) / max(abs(incumbent), 1e-10)
+
+
+def normalise(model: LinearModel, report: RunReport, start: FloatArray | None) -> Final:
+    """Settle status, incumbent and bound of a report.
+
+    Parameters
+    ----------
+    model : LinearModel
+    report : RunReport
+    start : numpy.ndarray, optional
+        The point that the solver was given.  If it is complete and feasible, the answer must not
+        contradict it.
+
+    Returns
+    -------
+    Final
+    """
+    x = report.x
+    incumbent = None if x is None else model.objective(x)
+    violation = 0.0 if x is None else model.violation(x)
+    bound = _bound(model.maximise, report, incumbent)
+    status, message = report.status, report.message
+
+    witness = _start_objective(model, start)
+    if witness is not None and _contradicts(model.maximise, status, bound, witness):
+        status = SolveStatus.ERROR
+        message = (
+            f"the solver claims {report.status.value} with the bound {bound!r}, but the given "
+            f"start is feasible with the objective {witness!r}; solve again with another solver"
+        )
+        bound = no_bound(model.maximise)
+    elif status in (SolveStatus.OPTIMAL, SolveStatus.GAP):
+        if incumbent is None:
+            status = SolveStatus.ERROR
+            message = message or "the solver claims an optimum but returned no solution"
+        else:
+            closed = abs(incumbent - bound) <= CLOSED * max(1.0, abs(incumbent))
+            status = SolveStatus.OPTIMAL if closed else SolveStatus.GAP
+    if status is SolveStatus.UNBOUNDED:
+        incumbent = None
+    return Final(status, x, incumbent, bound, violation, message)
+
+
+def _bound(maximise: bool, report: RunReport, incumbent: float | None) -> float:
+    """Return a true dual bound in the model's sense."""
+    nothing = no_bound(maximise)
+    if report.status is SolveStatus.INFEASIBLE:
+        # The supremum over the empty set.
+        return -nothing
+    if report.status in (SolveStatus.ERROR, SolveStatus.UNBOUNDED):
+        return nothing
+    bound = report.bound
+    if bound is None or math.isnan(bound) or abs(bound) >= HUGE:
+        return nothing
+    if incumbent is not None:
+        # Tolerances may put the incumbent beyond the bound; a bound must cover it.
+        bound = max(bound, incumbent) if maximise else min(bound, incumbent)
+    return bound
+
+
+def _start_objective(model: LinearModel, start: FloatArray | None) -> float | None:
+    """Return the objective of the start if it is complete and feasible."""
+    if start is None or np.isnan(start).any() or model.violation(start) > FEASIBLE:
+        return None
+    return model.objective(start)
+
+
+def _contradicts(maximise: bool, status: SolveStatus, bound: float, witness: float) -> bool:
+    """Whether a feasible objective value lies clearly beyond the claimed bound."""
+    if status is SolveStatus.ERROR:
+        return False
+    beyond = witness - bound if maximise else bound - witness
+    return beyond > CONTRADICTION * max(1.0, abs(witness))
+
+
+_CONDITIONS = {
+    SolveStatus.OPTIMAL: TerminationCondition.convergenceCriteriaSatisfied,
+    SolveStatus.GAP: TerminationCondition.convergenceCriteriaSatisfied,
+    SolveStatus.TIME_LIMIT: TerminationCondition.maxTimeLimit,
+    SolveStatus.LIMIT: TerminationCondition.iterationLimit,
+    SolveStatus.INFEASIBLE: TerminationCondition.provenInfeasible,
+    SolveStatus.UNBOUNDED: TerminationCondition.unbounded,
+    SolveStatus.INFEASIBLE_OR_UNBOUNDED: TerminationCondition.infeasibleOrUnbounded,
+    SolveStatus.INTERRUPTED: TerminationCondition.interrupted,
+    SolveStatus.LICENCE: TerminationCondition.licensingProblems,
+    SolveStatus.SIZE_LIMIT: TerminationCondition.licensingProblems,
+    SolveStatus.ERROR: TerminationCondition.error,
+}
+
+
+def pyomo_condition(status: SolveStatus) -> Any:
+    """Return Pyomo's `TerminationCondition` for a status."""
+    return _CONDITIONS[status]
+
+
+def status_of(condition: Any) -> SolveStatus:
+    """Return the status for Pyomo's `TerminationCondition`, as foreign adapters report it."""
+    if condition is TerminationCondition.licensingProblems:
+        return SolveStatus.LICENCE
+    for status, known in _CONDITIONS.items():
+        if condition is known:
+            return status
+    if condition is TerminationCondition.objectiveLimit:
+        return SolveStatus.LIMIT
+    return SolveStatus.ERROR
+
+
+def pyomo_solution_status(final: Final) -> Any:
+    """Return Pyomo's `SolutionStatus`."""
+    if final.x is None:
+        return SolutionStatus.noSolution
+    if final.status in (SolveStatus.OPTIMAL, SolveStatus.GAP):
+        return SolutionStatus.optimal
+    return SolutionStatus.feasible

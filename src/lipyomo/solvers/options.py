@@ -1,0 +1,97 @@
+"""The knobs that mean the same for every solver."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from lipyomo.errors import SolverError
+
+Native = str | int | float | bool
+"""A value of a solver's own option."""
+
+
+@dataclass(frozen=True)
+class SolverOptions:
+    """What to ask of a solver, whichever it is.
+
+    A solve stops as soon as ``|incumbent - bound| <= abs_gap`` or
+    ``|incumbent - bound| <= rel_gap * |incumbent|``.  What is left at None is taken from
+    ``solvers.toml`` (whose packaged version sets ``rel_gap = 1e-6``, ``abs_gap = 1e-9`` and
+    ``integrality_tolerance = 1e-6``), and from the solver itself if nothing is said there.
+
+    Parameters
+    ----------
+    time_limit : float, optional
+        Wall-clock seconds, counted from the hand-over of the model to the solver.
+    threads : int, optional
+        Number of threads; at least 1.
+    rel_gap, abs_gap : float, optional
+        See above.
+    integrality_tolerance : float, optional
+        How far from an integer a discrete variable may be, in (0, 0.5).
+    log : bool, optional
+        Print the solver's log while it runs.  The log is kept in the outcome in any case.
+    native : mapping, optional
+        The solver's own options by their own names, validated against the solver.
+
+    Raises
+    ------
+    SolverError
+        If a value is out of range; the message names the knob.
+    """
+
+    time_limit: float | None = None
+    threads: int | None = None
+    rel_gap: float | None = None
+    abs_gap: float | None = None
+    integrality_tolerance: float | None = None
+    log: bool | None = None
+    native: Mapping[str, Native] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        for name in KNOBS:
+            check_knob(name, getattr(self, name))
+
+    def with_defaults(self, defaults: Mapping[str, Any]) -> SolverOptions:
+        """Return a copy in which `defaults` fill in what was left open.
+
+        Parameters
+        ----------
+        defaults : mapping
+            Knob names to values, as an entry of ``solvers.toml`` holds them; its native options,
+            under ``options``, are overridden by those already here.
+        """
+        changes: dict[str, Any] = {
+            name: value
+            for name, value in defaults.items()
+            if name in KNOBS and getattr(self, name) is None
+        }
+        changes["native"] = {**defaults.get("options", {}), **self.native}
+        return replace(self, **changes)
+
+
+KNOBS = tuple(entry.name for entry in fields(SolverOptions) if entry.name != "native")
+
+
+def check_knob(name: str, value: object) -> None:
+    """Raise `SolverError` unless `value` is right for the knob `name`."""
+    if value is None:
+        return
+    if name == "log":
+        if not isinstance(value, bool):
+            raise SolverError(f"log must be true or false, not {value!r}")
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        raise SolverError(f"{name} must be a number, not {value!r}")
+    if name == "threads":
+        if not isinstance(value, int) or value < 1:
+            raise SolverError(f"threads must be a whole number of at least 1, not {value!r}")
+    elif name == "integrality_tolerance":
+        if not 0.0 < value < 0.5:
+            raise SolverError(f"integrality_tolerance must lie in (0, 0.5), not {value!r}")
+    elif value < 0.0:
+        raise SolverError(f"{name} must not be negative, not {value!r}")

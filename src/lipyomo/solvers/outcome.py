@@ -1,0 +1,164 @@
+"""The normalised view on Pyomo's `Results`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from pyomo.common.collections import ComponentMap
+
+from lipyomo.errors import SolverError
+from lipyomo.solvers.normalise import CLOSED, HUGE, gap_between, no_bound, status_of
+from lipyomo.solvers.status import SolveStatus
+
+
+@dataclass(frozen=True, eq=False)
+class SolveOutcome:
+    """How a solve ended, in the same words and with the same signs for every solver.
+
+    Parameters
+    ----------
+    status : SolveStatus
+    incumbent : float or None
+        Objective of the best solution, recomputed from the model's numbers; None without one.
+    bound : float
+        Dual bound in the model's sense: no feasible point is better than this (up to the solver's
+        floating-point tolerances).  ``+inf`` (maximisation) or ``-inf`` (minimisation) if there is
+        none; the other way round if the model is infeasible.
+    nodes : int
+        Branch-and-bound nodes.
+    seconds : float
+        Wall-clock seconds in the solver, model transfer included.
+    log : str
+        The solver's log.
+    solver : str
+        The name under which the solver is registered.
+    version : str
+    message : str
+        What else is to be said, errors above all.
+    violation : float
+        Largest violation of a constraint, a bound or an integrality by the incumbent.
+    notes : tuple of str
+        Why other solvers were passed over.
+    results : Results
+        What Pyomo's contract returns.
+    """
+
+    status: SolveStatus
+    incumbent: float | None
+    bound: float
+    nodes: int
+    seconds: float
+    log: str
+    solver: str
+    version: str
+    message: str
+    violation: float
+    notes: tuple[str, ...]
+    results: Any
+
+    @property
+    def gap(self) -> float:
+        """``|incumbent - bound| / max(|incumbent|, 1e-10)``; infinite if one of them is missing."""
+        return gap_between(self.incumbent, self.bound)
+
+    @property
+    def solution(self) -> ComponentMap:
+        """Values of the model's variables.
+
+        Raises
+        ------
+        SolverError
+            If there is no incumbent.
+        """
+        self._need_incumbent()
+        return self.results.solution_loader.get_vars()
+
+    def value(self, var: Any) -> float:
+        """Return the value of one variable; a fixed or unused one has its own value."""
+        self._need_incumbent()
+        return float(self.results.solution_loader.get_vars([var])[var])
+
+    def load(self) -> None:
+        """Write the incumbent into the model's variables (and its dual suffixes, if any)."""
+        self._need_incumbent()
+        self.results.solution_loader.load_solution()
+
+    def _need_incumbent(self) -> None:
+        if self.incumbent is None:
+            raise SolverError(
+                f"{self.solver} found no solution ({self.status.value}); "
+                "ask for `outcome.incumbent` first, or allow more time"
+            )
+
+
+def outcome_of(
+    results: Any, solver: str, maximise: bool, seconds: float, notes: tuple[str, ...] = ()
+) -> SolveOutcome:
+    """View Pyomo's `Results`, from this package's adapters or from any other.
+
+    Parameters
+    ----------
+    results : Results
+    solver : str
+        The registered name.
+    maximise : bool
+        The sense of the model.
+    seconds : float
+        Wall-clock seconds, used if the results hold none.
+    notes : tuple of str
+    """
+    extra = results.extra_info
+    wall_time = results.timing_info.wall_time
+    version = ".".join(str(part) for part in results.solver_version or ())
+    status = extra.get("status")
+    if status is not None:
+        return SolveOutcome(
+            status=status.value(),
+            incumbent=results.incumbent_objective,
+            bound=results.objective_bound,
+            nodes=extra.nodes,
+            seconds=seconds if wall_time is None else wall_time,
+            log=results.solver_log or "",
+            solver=solver,
+            version=version,
+            message=extra.message,
+            violation=extra.violation,
+            notes=notes,
+            results=results,
+        )
+    status = status_of(results.termination_condition)
+    incumbent = results.incumbent_objective
+    bound = _foreign_bound(status, results.objective_bound, incumbent, maximise)
+    closed = incumbent is not None and abs(incumbent - bound) <= CLOSED * max(1.0, abs(incumbent))
+    if status in (SolveStatus.OPTIMAL, SolveStatus.GAP):
+        status = SolveStatus.OPTIMAL if closed else SolveStatus.GAP
+    return SolveOutcome(
+        status=status,
+        incumbent=incumbent,
+        bound=bound,
+        nodes=0,
+        seconds=seconds if wall_time is None else wall_time,
+        log=results.solver_log or "",
+        solver=solver,
+        version=version,
+        message="",
+        violation=math.nan,
+        notes=notes,
+        results=results,
+    )
+
+
+def _foreign_bound(
+    status: SolveStatus, bound: float | None, incumbent: float | None, maximise: bool
+) -> float:
+    """Return the bound of an adapter that is not ours, with the signs of `SolveOutcome`."""
+    nothing = no_bound(maximise)
+    if status is SolveStatus.INFEASIBLE:
+        return -nothing
+    if bound is None or math.isnan(bound) or abs(bound) >= HUGE:
+        return nothing
+    if incumbent is None:
+        return float(bound)
+    return max(bound, incumbent) if maximise else min(bound, incumbent)

@@ -1,0 +1,226 @@
+"""Solvers by name: which there are, which can be used here, and which one takes a model."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyomo.contrib.solver.common.base import Availability, SolverBase
+
+from lipyomo.errors import SolverError
+from lipyomo.solvers.adapter import MatrixSolver
+from lipyomo.solvers.matrices import LinearModel, compile_model
+from lipyomo.solvers.options import KNOBS
+from lipyomo.solvers.settings import SolverEntry, SolverSettings, load_settings
+
+logger = logging.getLogger("lipyomo.solvers")
+
+SettingsLike = SolverSettings | str | Path | None
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A solver that takes a model.
+
+    Parameters
+    ----------
+    name : str
+        The registered name.
+    solver : SolverBase
+    notes : tuple of str
+        Why others, that were to be preferred, were passed over.
+    """
+
+    name: str
+    solver: Any
+    notes: tuple[str, ...] = ()
+
+
+def resolve_settings(settings: SettingsLike) -> SolverSettings:
+    """Return settings as they are, or read them; see `load_settings`."""
+    return settings if isinstance(settings, SolverSettings) else load_settings(settings)
+
+
+def make_solver(entry: SolverEntry, source: str) -> Any:
+    """Instantiate the adapter of an entry, installed or not.
+
+    Raises
+    ------
+    SolverError
+        If the back end cannot be imported or is not a ``contrib.solver`` adapter.
+    """
+    module, _, attribute = entry.target.partition(":")
+    try:
+        kind = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SolverError(
+            f"{source}: solver.{entry.name}.backend: cannot import '{entry.target}': {error}"
+        ) from None
+    if not (isinstance(kind, type) and issubclass(kind, SolverBase)):
+        raise SolverError(
+            f"{source}: solver.{entry.name}.backend: '{entry.target}' is no adapter of Pyomo's "
+            "contrib.solver (a subclass of SolverBase)"
+        )
+    solver = kind()
+    if entry.executable is not None:
+        if not hasattr(solver, "executable"):
+            raise SolverError(
+                f"{source}: solver.{entry.name}.executable: the back end '{entry.backend}' "
+                "calls no program"
+            )
+        solver.executable = entry.executable
+    return solver
+
+
+def get_solver(name: str, settings: SettingsLike = None) -> Any:
+    """Return a solver by name, ready to use and configured as ``solvers.toml`` says.
+
+    Parameters
+    ----------
+    name : str
+        A name in ``solvers.toml``; ``auto`` stands for the first that can be used.
+    settings : SolverSettings or path, optional
+
+    Returns
+    -------
+    SolverBase
+        Of Pyomo's ``contrib.solver``: ``get_solver("highs").solve(model)``.
+
+    Raises
+    ------
+    SolverError
+        If there is no such solver, if it is not installed or has no licence, or if an option of its
+        entry is not one of the solver's; the message holds what to do.
+    """
+    settings = resolve_settings(settings)
+    if name == AUTO:
+        usable = available_solvers(settings)
+        if not usable:
+            raise SolverError(_nothing_usable(settings))
+        name = usable[0]
+    entry = settings.entry(name)
+    solver = make_solver(entry, settings.source)
+    _require_available(entry, solver)
+    for option, value in entry.options.items():
+        _check_option(settings, entry, solver, option, value)
+        solver.config.solver_options[option] = value
+    for knob, value in settings.knobs(name).items():
+        if knob == "log":
+            solver.config.tee = value
+        elif knob in KNOBS and knob in solver.config:
+            solver.config[knob] = value
+    return solver
+
+
+def available_solvers(settings: SettingsLike = None) -> list[str]:
+    """Return the names that can be used here: those of ``auto`` in its order, then the others."""
+    settings = resolve_settings(settings)
+    names = [*settings.auto, *(name for name in settings.entries if name not in settings.auto)]
+    return [name for name in names if _usable(settings.entries[name], settings.source)]
+
+
+def choose_solver(
+    model: Any, solver: str = AUTO, settings: SettingsLike = None, fallback: bool = True
+) -> Choice:
+    """Find the solver that takes a model, by its size, before anything is passed to a solver.
+
+    Parameters
+    ----------
+    model : BlockData or LinearModel
+    solver : str
+        A name, or ``auto``.
+    settings : SolverSettings or path, optional
+    fallback : bool
+        Whether to go on to the next solver of ``auto`` if the named one does not take the model.
+        If not, the named one is returned, and will answer with `SolveStatus.SIZE_LIMIT`.
+
+    Returns
+    -------
+    Choice
+
+    Raises
+    ------
+    SolverError
+        If no solver is left; the message says why each was passed over.
+    """
+    settings = resolve_settings(settings)
+    linear = model if isinstance(model, LinearModel) else compile_model(model)
+    candidates = candidate_names(solver, settings, fallback)
+    notes: list[str] = []
+    for name in candidates:
+        entry = settings.entry(name)
+        if name != solver and not _usable(entry, settings.source):
+            continue
+        found = get_solver(name, settings)
+        note = too_large(entry, found, linear)
+        if note is None or (name == solver and not fallback):
+            return Choice(name, found, tuple(notes))
+        notes.append(note)
+        logger.warning(note)
+    reasons = "; ".join(notes)
+    raise SolverError(reasons + ".  " if reasons else _nothing_usable(settings))
+
+
+def candidate_names(solver: str, settings: SolverSettings, fallback: bool = True) -> list[str]:
+    """Return the solvers to try, in order."""
+    if solver == AUTO:
+        return list(settings.auto)
+    settings.entry(solver)
+    return [solver, *(name for name in settings.auto if name != solver and fallback)]
+
+
+def too_large(entry: SolverEntry, solver: Any, model: LinearModel) -> str | None:
+    """Return why a model exceeds the free licence of a solver, or None if it does not."""
+    rows, columns = model.size
+    if entry.max_rows is None and entry.max_columns is None:
+        return None
+    fits = (entry.max_rows is None or rows <= entry.max_rows) and (
+        entry.max_columns is None or columns <= entry.max_columns
+    )
+    if fits or solver.available() is not Availability.LimitedLicense:
+        return None
+    return (
+        f"{entry.name}: the model has {rows} rows and {columns} columns, the free licence takes "
+        f"{entry.max_rows} and {entry.max_columns}"
+    )
+
+
+def _usable(entry: SolverEntry, source: str) -> bool:
+    """Whether the solver of an entry is installed and licensed."""
+    return bool(make_solver(entry, source).available())
+
+
+def _require_available(entry: SolverEntry, solver: Any) -> None:
+    found = solver.available()
+    if found:
+        return
+    if found is Availability.BadLicense:
+        raise SolverError(
+            f"{entry.name} is installed but has no usable licence; see the vendor's instructions, "
+            "or choose another solver"
+        )
+    how = f"; install it with: {entry.install}" if entry.install else ""
+    raise SolverError(f"{entry.name} is not installed{how}")
+
+
+def _check_option(
+    settings: SolverSettings, entry: SolverEntry, solver: Any, option: str, value: Any
+) -> None:
+    """Have the solver itself check a native option of the file."""
+    if not isinstance(solver, MatrixSolver):
+        return
+    try:
+        solver.check_option(option, value)
+    except SolverError as error:
+        raise SolverError(
+            f"{settings.source}: solver.{entry.name}.options.{option}: {error}"
+        ) from None
+
+
+def _nothing_usable(settings: SolverSettings) -> str:
+    names = ", ".join(settings.auto) or "none"
+    return f"none of the solvers of {settings.source} can be used here (auto: {names})"

@@ -1,0 +1,126 @@
+"""Run a solver in a worker thread while the caller stays in charge of it.
+
+Solvers compute in C and would keep Ctrl-C waiting.  So the solver runs in a thread of its own; the
+calling thread passes on progress reports, listens to Ctrl-C and to the caller's stop event, and
+tells the solver to finish.  The caller's progress function is called in the calling thread, so an
+exception in it never crosses a solver's C code.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from queue import Empty, SimpleQueue
+from typing import Protocol, TypeVar
+
+from lipyomo.solvers.status import Progress
+
+T = TypeVar("T")
+
+POLL_SECONDS = 0.02
+
+
+class StopEvent(Protocol):
+    """Anything with `is_set`, such as `threading.Event`."""
+
+    def is_set(self) -> bool:
+        """Whether the solve should stop."""
+
+
+class Supervisor:
+    """The link between a running solver and its caller.
+
+    Parameters
+    ----------
+    progress : callable, optional
+        Called in the calling thread with every `Progress`.
+    stop : StopEvent, optional
+        Checked many times a second; when set, the solver is told to finish.
+    write : callable, optional
+        Called with each piece of the solver's log as it appears, in the solver's thread.
+    """
+
+    def __init__(
+        self,
+        progress: Callable[[Progress], None] | None = None,
+        stop: StopEvent | None = None,
+        write: Callable[[str], object] | None = None,
+    ) -> None:
+        self._progress = progress
+        self._stop = stop
+        self._write = write
+        self._halt = threading.Event()
+        self._reports: SimpleQueue[Progress] = SimpleQueue()
+        self._log: list[str] = []
+        self._started = time.perf_counter()
+
+    @property
+    def halted(self) -> bool:
+        """Whether the solver has been told to finish; solver callbacks may ask."""
+        return self._halt.is_set()
+
+    @property
+    def log(self) -> str:
+        """The solver's log so far."""
+        return "".join(self._log)
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock seconds since the supervisor was made."""
+        return time.perf_counter() - self._started
+
+    def write(self, text: str) -> None:
+        """Take a piece of the solver's log."""
+        self._log.append(text)
+        if self._write is not None:
+            self._write(text)
+
+    def report(self, incumbent: float | None, bound: float, nodes: float) -> None:
+        """Take a progress report from the solver's thread."""
+        if self._progress is not None:
+            self._reports.put(Progress(incumbent, bound, int(nodes), self.seconds))
+
+    def run(self, work: Callable[[], T], interrupt: Callable[[], object]) -> T:
+        """Call `work` in a thread and return its value; call `interrupt` once to end it early.
+
+        A first Ctrl-C ends the solver in good order.  A second one leaves at once.
+        """
+        executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="solver")
+        future = executor.submit(work)
+        told = False
+        try:
+            while True:
+                try:
+                    done = bool(wait([future], timeout=POLL_SECONDS).done)
+                    self._deliver()
+                    if done:
+                        return future.result()
+                    if self._stop is not None and self._stop.is_set():
+                        self._halt.set()
+                except KeyboardInterrupt:
+                    if self.halted:
+                        raise
+                    self._halt.set()
+                if self.halted and not told:
+                    told = True
+                    interrupt()
+        finally:
+            # Reached with a running solver only by an exception of the caller's progress
+            # function or a second Ctrl-C: the solver is told, but not waited for.
+            self._halt.set()
+            if not future.done():
+                interrupt()
+            executor.shutdown(wait=False)
+
+    def _deliver(self) -> None:
+        """Hand the reports that have come in to the caller."""
+        if self._progress is None:
+            return
+        while True:
+            try:
+                report = self._reports.get_nowait()
+            except Empty:
+                return
+            self._progress(report)
