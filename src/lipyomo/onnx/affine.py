@@ -1,0 +1,136 @@
+"""Tensors that are affine functions of the inputs and of the units found so far.
+
+While a graph is lowered, every tensor that depends on the input is an `Affine`: a shape, and one
+row of a sparse matrix plus one offset an entry.  The columns are the *variables*: the d inputs
+first, then the outputs of all two-slope units in the order in which they were made.  Skips,
+Concat, Split and residual sums then need no care: they are sums and selections of rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from lipyomo.network import FloatArray
+
+IntArray = npt.NDArray[np.intp]
+
+
+def widen(matrix: sp.csr_array, columns: int) -> sp.csr_array:
+    """The same rows over `columns` variables (new variables do not occur in old rows)."""
+    if matrix.shape[1] == columns:
+        return matrix
+    return sp.csr_array(
+        (matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], columns)
+    )
+
+
+def product(operator: FloatArray | sp.csr_array, matrix: sp.csr_array) -> sp.csr_array:
+    """``operator @ matrix`` in CSR form, through dense arithmetic where both factors are full."""
+    if isinstance(operator, np.ndarray) and matrix.nnz > 4 * matrix.shape[0]:
+        used = np.unique(matrix.indices)
+        if matrix.nnz > 0.3 * matrix.shape[0] * used.size:
+            rows = operator.shape[0]
+            dense = operator @ matrix[:, used].toarray()
+            indptr = np.arange(rows + 1) * used.size
+            full = sp.csr_array(
+                (dense.reshape(-1), np.tile(used, rows), indptr), shape=(rows, matrix.shape[1])
+            )
+            full.eliminate_zeros()
+            return full
+    result = sp.csr_array(sp.csr_array(operator) @ matrix)
+    result.eliminate_zeros()
+    result.sort_indices()
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """A tensor whose entries are affine functions of the variables.
+
+    Parameters
+    ----------
+    matrix : csr_array, shape (size, variables)
+        One row an entry of the tensor, in row-major order.
+    offset : ndarray, shape (size,)
+    shape : tuple of int
+    """
+
+    matrix: sp.csr_array
+    offset: FloatArray
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return int(self.offset.size)
+
+    @property
+    def index(self) -> IntArray:
+        """The positions 0, 1, ... of the entries, in the shape of the tensor."""
+        return np.arange(self.size).reshape(self.shape)
+
+    def take(self, index: IntArray) -> Affine:
+        """The tensor whose entries are those at the positions `index`, in the shape of `index`."""
+        flat = index.reshape(-1)
+        if flat.size == self.size and np.array_equal(flat, np.arange(self.size)):
+            return Affine(self.matrix, self.offset, index.shape)
+        return Affine(self.matrix[flat], self.offset[flat], index.shape)
+
+    def broadcast(self, shape: tuple[int, ...]) -> Affine:
+        """The tensor repeated to `shape` by the usual broadcasting rules."""
+        return self if shape == self.shape else self.take(np.broadcast_to(self.index, shape))
+
+    def apply(self, operator: FloatArray | sp.csr_array, shape: tuple[int, ...]) -> Affine:
+        """A linear map of the flattened tensor, read as a tensor of the given shape."""
+        return Affine(
+            product(operator, self.matrix), np.asarray(operator @ self.offset), tuple(shape)
+        )
+
+    def scale(self, factors: npt.ArrayLike) -> Affine:
+        """Multiply by constants (broadcast both ways)."""
+        values = np.asarray(factors, dtype=np.float64)
+        target = self.broadcast(np.broadcast_shapes(self.shape, values.shape))
+        flat = np.broadcast_to(values, target.shape).reshape(-1)
+        matrix = target.matrix.copy()
+        matrix.data = matrix.data * np.repeat(flat, np.diff(matrix.indptr))
+        matrix.eliminate_zeros()
+        return Affine(matrix, target.offset * flat, target.shape)
+
+    def shift(self, values: npt.ArrayLike) -> Affine:
+        """Add constants (broadcast both ways)."""
+        constants = np.asarray(values, dtype=np.float64)
+        target = self.broadcast(np.broadcast_shapes(self.shape, constants.shape))
+        flat = np.broadcast_to(constants, target.shape).reshape(-1)
+        return Affine(target.matrix, target.offset + flat, target.shape)
+
+    def __add__(self, other: Affine) -> Affine:
+        shape = np.broadcast_shapes(self.shape, other.shape)
+        left, right = self.broadcast(shape), other.broadcast(shape)
+        columns = max(left.matrix.shape[1], right.matrix.shape[1])
+        matrix = sp.csr_array(widen(left.matrix, columns) + widen(right.matrix, columns))
+        matrix.eliminate_zeros()
+        return Affine(matrix, left.offset + right.offset, shape)
+
+    def __neg__(self) -> Affine:
+        return Affine(-self.matrix, -self.offset, self.shape)
+
+    def __sub__(self, other: Affine) -> Affine:
+        return self + (-other)
+
+    @staticmethod
+    def constant(values: npt.ArrayLike) -> Affine:
+        """Constants as a tensor without variables."""
+        array = np.asarray(values, dtype=np.float64)
+        return Affine(sp.csr_array((array.size, 0)), array.reshape(-1).copy(), array.shape)
+
+
+def stack(parts: list[Affine]) -> Affine:
+    """The entries of all parts, one after another, as one flat tensor."""
+    columns = max(part.matrix.shape[1] for part in parts)
+    matrix = sp.csr_array(sp.vstack([widen(part.matrix, columns) for part in parts], format="csr"))
+    offset = np.concatenate([part.offset for part in parts])
+    return Affine(matrix, offset, (offset.size,))

@@ -1,0 +1,122 @@
+"""From the system of units to a chain of layers.
+
+Units are placed at their depth.  What a later layer reads from further back is carried past the
+layers in between by identity units.  Going backwards from the outputs, each layer asks for the
+fewest of them (`cover.smallest_cover`): either the values themselves or partial sums of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from lipyomo.network import FloatArray, Layer, Matrix, Network
+from lipyomo.onnx.cover import distinct_rows, smallest_cover
+from lipyomo.onnx.system import System
+
+SPARSE_BELOW = 0.2
+"""Density under which a weight is kept sparse."""
+SPARSE_FROM = 4096
+"""Number of entries from which on a weight may be kept sparse."""
+
+
+def _settle(weight: sp.csr_array) -> Matrix:
+    """Dense or sparse, whichever suits."""
+    entries = weight.shape[0] * weight.shape[1]
+    if entries >= SPARSE_FROM and weight.nnz < SPARSE_BELOW * entries:
+        return weight
+    return np.asarray(weight.toarray())
+
+
+def _selection(columns: np.ndarray, width: int) -> sp.csr_array:
+    """Unit rows: one for each of `columns`."""
+    count = columns.size
+    return sp.csr_array((np.ones(count), (np.arange(count), columns)), shape=(count, width))
+
+
+def _split(lower: sp.csr_array) -> tuple[sp.csr_array, sp.csr_array]:
+    """Factor the skipped part of some rows through as few carried values as possible.
+
+    Parameters
+    ----------
+    lower : csr_array, shape (rows, width)
+        What the rows read from further back than the layer below.
+
+    Returns
+    -------
+    reads : csr_array, shape (rows, k)
+    carried : csr_array, shape (k, width)
+        ``reads @ carried == lower``.
+    """
+    width = lower.shape[1]
+    filled = np.flatnonzero(np.diff(lower.indptr))
+    if not filled.size:
+        return sp.csr_array((lower.shape[0], 0)), sp.csr_array((0, width))
+    first, which = distinct_rows(sp.csr_array(lower[filled]))
+    unique = sp.csr_array(lower[filled[first]])
+    rows, columns = smallest_cover(unique)
+
+    alone = np.zeros(width, dtype=bool)
+    alone[columns] = True
+    rest = sp.csr_array(unique[rows])
+    rest.data = np.where(alone[rest.indices], 0.0, rest.data)
+    rest.eliminate_zeros()
+
+    of_row = np.full(unique.shape[0], -1)
+    of_row[rows] = columns.size + np.arange(rows.size)
+    sums = np.flatnonzero(of_row >= 0)
+    selection = sp.csr_array(
+        (np.ones(sums.size), (sums, of_row[sums])),
+        shape=(unique.shape[0], columns.size + rows.size),
+    )
+    singles = sp.hstack(
+        [unique[:, columns], sp.csr_array((unique.shape[0], rows.size))], format="csr"
+    )
+    reads_unique = sp.csr_array(singles + selection)
+    spread = sp.csr_array(
+        (np.ones(filled.size), (filled, which)), shape=(lower.shape[0], unique.shape[0])
+    )
+    carried = sp.vstack([_selection(columns, width), rest], format="csr")
+    return sp.csr_array(spread @ reads_unique), sp.csr_array(carried)
+
+
+def to_network(system: System, name: str) -> Network:
+    """The chain of layers that computes the outputs of `system`.
+
+    Parameters
+    ----------
+    system : System
+    name : str
+        Name of the network.
+
+    Returns
+    -------
+    Network
+        As many layers as the deepest unit asks for, plus the affine head.
+    """
+    system = system.pruned()
+    depth = system.depths()
+    inputs, width = system.inputs, system.rows.shape[1]
+    unit_depth = depth[inputs : width - 1]
+    rows = system.output
+    left: FloatArray = np.ones(rows.shape[0])
+    right: FloatArray = np.ones(rows.shape[0])
+    layers: list[Layer] = []
+    for level in range(int(unit_depth.max(initial=0)), 0, -1):
+        members = np.flatnonzero(unit_depth == level)
+        lower = rows.copy()
+        lower.data = np.where(
+            (depth[lower.indices] < level) & (lower.indices < width - 1), lower.data, 0.0
+        )
+        lower.eliminate_zeros()
+        reads, carried = _split(lower)
+        weight = sp.hstack([rows[:, inputs + members], reads], format="csr")
+        bias = rows[:, [width - 1]].toarray().reshape(-1)
+        layers.append(Layer(_settle(sp.csr_array(weight)), bias, left, right))
+        rows = sp.csr_array(sp.vstack([system.rows[members], carried], format="csr"))
+        ones = np.ones(carried.shape[0])
+        left = np.concatenate([system.left[members], ones])
+        right = np.concatenate([system.right[members], ones])
+    bias = rows[:, [width - 1]].toarray().reshape(-1)
+    layers.append(Layer(_settle(sp.csr_array(rows[:, :inputs])), bias, left, right))
+    return Network(reversed(layers), name)

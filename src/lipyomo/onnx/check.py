@@ -1,0 +1,179 @@
+"""Compare an imported network with onnxruntime, and refuse it when they disagree.
+
+The runtime computes in the precision of the file, mostly float32; the network computes in float64.
+The two may differ by the rounding errors of the runtime.  These are estimated to first order: a
+layer that computes ``W h + b`` makes errors of about ``eps (|W| |h| + |b|)``, and an error reaches
+the output through the Jacobian of the layers behind it.  So the tolerance grows with the
+intermediate magnitudes, but not with products of norms that would let a real difference pass.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+import onnx
+from lipyomo.errors import ImportRefused
+from lipyomo.network import FloatArray, Network
+from lipyomo.onnx.read import PathLike, read_model
+from lipyomo.onnx.runtime import Runtime
+
+SAFETY = 64.0
+"""Factor on the first-order estimate (sums of many terms, other orders of summation)."""
+
+
+class Samples(Protocol):
+    """Anything that draws points, as domains do."""
+
+    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """`n` points, shape (n, d)."""
+
+
+class CheckFailed(ImportRefused):
+    """The imported network and onnxruntime disagree.
+
+    Parameters
+    ----------
+    message : str
+    difference : float
+        The largest absolute difference of an output.
+    tolerance : float
+        What rounding could explain at that output.
+    """
+
+    def __init__(self, message: str, difference: float, tolerance: float) -> None:
+        self.difference = difference
+        self.tolerance = tolerance
+        super().__init__(
+            message,
+            remedy="please report this model; check=False imports it unchecked, at your own risk",
+        )
+
+
+def rounding_tolerance(network: Network, x: FloatArray, eps: float) -> FloatArray:
+    """What rounding errors of relative size `eps` can change in the outputs at one point.
+
+    Parameters
+    ----------
+    network : Network
+    x : ndarray, shape (d,)
+    eps : float
+        Unit roundoff of the other evaluation.
+
+    Returns
+    -------
+    ndarray, shape (m,)
+    """
+    sizes: list[FloatArray] = []
+    slopes: list[FloatArray] = []
+    h = x
+    for layer in network.layers:
+        size = np.asarray(abs(layer.weight) @ np.abs(h) + np.abs(layer.bias))
+        z = layer.preactivation(h)
+        steepest = np.maximum(np.abs(layer.left), np.abs(layer.right))
+        unsure = np.abs(z) <= SAFETY * eps * size
+        sizes.append(size)
+        slopes.append(np.where(unsure, steepest, layer.slopes(z > 0)))
+        h = layer.activate(z)
+    tolerance = sizes[-1].copy()
+    jacobian = network.head.dense_weight
+    for position in range(len(network.hidden) - 1, -1, -1):
+        jacobian = np.asarray(jacobian * slopes[position])
+        tolerance += np.abs(jacobian) @ sizes[position]
+        if position:
+            jacobian = np.asarray(jacobian @ network.layers[position].weight)
+    return np.asarray(SAFETY * eps * tolerance)
+
+
+def random_points(dimension: int, count: int, rng: np.random.Generator) -> FloatArray:
+    """Points of several magnitudes for a network whose domain is not known, shape (count, d)."""
+    scales = 10.0 ** rng.uniform(-1.0, 1.5, size=(count, 1))
+    points = scales * rng.standard_normal((count, dimension))
+    points[::4] = rng.uniform(0.0, 1.0, size=points[::4].shape)
+    return points
+
+
+def check_against_runtime(
+    network: Network,
+    model: onnx.ModelProto | PathLike,
+    points: npt.ArrayLike | None = None,
+    domain: Samples | None = None,
+    samples: int = 16,
+    seed: int = 0,
+    output: str | None = None,
+) -> float:
+    """Compare a network with the model that it was imported from, as onnxruntime computes it.
+
+    Parameters
+    ----------
+    network : Network
+    model : onnx.ModelProto or path
+    points : array_like, shape (n, d), optional
+        Where to compare.
+    domain : object with ``sample(rng, n)``, optional
+        Where to take random points when no `points` are given; without it they have several
+        magnitudes around the origin.
+    samples : int, optional
+        Number of random points.
+    seed : int, optional
+    output : str, optional
+        Tensor or node at which the model was cut.
+
+    Returns
+    -------
+    float
+        The largest difference of an output.
+
+    Raises
+    ------
+    CheckFailed
+        If an output differs by more than rounding can explain.
+    ImportRefused
+        If onnxruntime cannot run the model, or takes another number of inputs or outputs.
+    """
+    proto = model if isinstance(model, onnx.ModelProto) else read_model(model)
+    runtime = Runtime(proto, output)
+    if points is not None:
+        chosen = np.atleast_2d(np.asarray(points, dtype=np.float64))
+    else:
+        rng = np.random.default_rng(seed)
+        if domain is not None:
+            chosen = np.atleast_2d(domain.sample(rng, samples))
+        else:
+            chosen = random_points(network.input_dim, samples, rng)
+    if runtime.size != network.input_dim or chosen.shape[1] != network.input_dim:
+        raise ImportRefused(
+            f"the model takes {runtime.size} inputs, the network {network.input_dim}, and the "
+            f"points have {chosen.shape[1]} coordinates",
+            remedy="give points of the network's dimension",
+        )
+    largest = 0.0
+    for point in chosen:
+        x = point.astype(runtime.dtype).astype(np.float64)
+        largest = max(largest, _compare(network, runtime, x))
+    return largest
+
+
+def _compare(network: Network, runtime: Runtime, x: FloatArray) -> float:
+    """The largest difference at one point."""
+    expected, found = runtime(x), network.forward(x)
+    if expected.size != found.size:
+        raise ImportRefused(
+            f"onnxruntime returns {expected.size} numbers, the network {found.size}",
+            remedy="please report this model",
+        )
+    difference = np.abs(expected - found)
+    tolerance = rounding_tolerance(network, x, runtime.eps)
+    wrong = ~(difference <= tolerance)
+    if wrong.any():
+        worst = int(np.argmax(np.where(wrong, np.nan_to_num(difference, nan=np.inf), -1.0)))
+        raise CheckFailed(
+            f"the imported network and onnxruntime disagree: output {worst} is {found[worst]:.9g} "
+            f"here and {expected[worst]:.9g} there; the difference {difference[worst]:.3g} is more "
+            f"than rounding explains ({tolerance[worst]:.3g})",
+            float(difference[worst]),
+            float(tolerance[worst]),
+        )
+    return float(difference.max(initial=0.0))

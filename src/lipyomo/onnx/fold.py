@@ -1,0 +1,96 @@
+"""Nodes that read constants only: computed once, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from lipyomo.onnx.graph import Array, Node, real_array
+
+_RANDOM = {
+    "Bernoulli",
+    "Multinomial",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+}
+
+_SIMPLE: dict[str, Callable[..., Array]] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Neg": np.negative,
+    "MatMul": np.matmul,
+}
+
+
+def _constant(node: Node) -> Array:
+    """The value of a Constant node, whichever attribute holds it."""
+    for key in ("value", "value_float", "value_floats", "value_int", "value_ints"):
+        value = node.attributes.get(key)
+        if isinstance(value, np.ndarray):
+            return value
+        if value is not None:
+            kind = np.int64 if key.startswith("value_int") else np.float64
+            return np.asarray(value, dtype=kind)
+    raise node.refuse("the constant has no value that is a tensor of numbers", "export it again")
+
+
+def fold(node: Node, arguments: list[Array | None]) -> list[Array]:
+    """Compute a node whose inputs are all constant.
+
+    Parameters
+    ----------
+    node : Node
+    arguments : list of ndarray or None
+
+    Returns
+    -------
+    list of ndarray
+        Floats as float64.
+
+    Raises
+    ------
+    ImportRefused
+        If the node is random, or nothing here can compute it.
+    """
+    if node.op_type in _RANDOM:
+        raise node.refuse("the node is random", "export the model in inference mode")
+    if node.domain == "":
+        if node.op_type == "Constant":
+            return [_constant(node)]
+        simple = _SIMPLE.get(node.op_type)
+        present = [argument for argument in arguments if argument is not None]
+        if simple is not None and len(present) == len(arguments):
+            return [np.asarray(simple(*present))]
+    return _by_reference(node, arguments)
+
+
+def _by_reference(node: Node, arguments: list[Array | None]) -> list[Array]:
+    """Let the reference implementation of the ONNX package compute the node."""
+    from onnx.defs import SchemaError
+    from onnx.reference import ReferenceEvaluator
+    from onnx.reference.op_run import RuntimeContextError, RuntimeImplementationError
+
+    feeds = {
+        name: value
+        for name, value in zip(node.inputs, arguments, strict=True)
+        if value is not None and name
+    }
+    try:
+        evaluator = ReferenceEvaluator(node.proto, opsets={node.domain: node.version})
+        results = evaluator.run(None, feeds)
+    except (
+        RuntimeContextError,
+        RuntimeImplementationError,
+        NotImplementedError,
+        SchemaError,
+        AttributeError,
+    ) as error:
+        raise node.refuse(
+            f"the node reads constants only, but cannot be computed ({error})",
+            "simplify the model first (for example with onnxsim)",
+        ) from None
+    return [real_array(np.asarray(result)) for result in results]

@@ -1,0 +1,83 @@
+"""The way in: a file or a model becomes a network that was compared with onnxruntime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+from lipyomo.network import Network
+from lipyomo.onnx.check import Samples, check_against_runtime
+from lipyomo.onnx.lower import lower_graph
+from lipyomo.onnx.read import PathLike, check_model, read_model
+from lipyomo.onnx.select import select_graph
+
+
+def load(
+    path: PathLike,
+    output: str | None = None,
+    check: bool = True,
+    domain: Samples | None = None,
+) -> Network:
+    """Import an ONNX file.
+
+    Parameters
+    ----------
+    path : str or path-like
+    output : str, optional
+        Tensor or node to cut the graph at, for example the logits before a Softmax.
+    check : bool, optional
+        Compare the network with onnxruntime on random points.
+    domain : object with ``sample(rng, n)``, optional
+        Where to take the points of the comparison.
+
+    Returns
+    -------
+    Network
+        A function of the flattened input (row-major, a free batch dimension set to one) with
+        flattened outputs.  Weights are the stored ones, exactly, in float64.
+
+    Raises
+    ------
+    ImportRefused
+        If the file cannot be read, an operator is not piecewise linear or not supported, there is
+        no single input and output, or onnxruntime computes something else.
+    """
+    model = read_model(path)
+    return from_model(model, output, check, domain, Path(path).stem)
+
+
+def from_model(
+    model: onnx.ModelProto,
+    output: str | None = None,
+    check: bool = True,
+    domain: Samples | None = None,
+    name: str | None = None,
+) -> Network:
+    """Import an ONNX model that is in memory.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+    output, check, domain
+        As for `load`.
+    name : str, optional
+        Name of the network; the name of the graph if left out.
+
+    Returns
+    -------
+    Network
+
+    Raises
+    ------
+    ImportRefused
+        As for `load`.
+    """
+    check_model(model, name or model.graph.name or "model")
+    if model.functions:
+        from onnx.inliner import inline_local_functions
+
+        model = inline_local_functions(model)
+    network = lower_graph(select_graph(model, output), name or model.graph.name or "network")
+    if check:
+        check_against_runtime(network, model, domain=domain, output=output)
+    return network

@@ -1,0 +1,105 @@
+"""Read a model file: every way in which a file can be bad gets a sentence."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TypeAlias
+
+from google.protobuf.message import DecodeError
+
+import onnx
+from lipyomo.errors import ImportRefused
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+
+
+def read_model(path: PathLike) -> onnx.ModelProto:
+    """Read an ONNX file with its external data.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    onnx.ModelProto
+
+    Raises
+    ------
+    ImportRefused
+        If the file is missing, is not ONNX, is cut short, or its external data are missing or too
+        short.
+    """
+    file = Path(path)
+    if not file.exists():
+        raise ImportRefused(f"there is no file '{file}'", remedy="check the path")
+    if not file.is_file():
+        raise ImportRefused(f"'{file}' is not a file", remedy="give the path of an .onnx file")
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise ImportRefused(
+            f"'{file}' cannot be read: {error.strerror}", remedy="check its permissions"
+        ) from None
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError:
+        raise ImportRefused(
+            f"'{file}' is not an ONNX model, or it is cut short ({len(data)} bytes)",
+            remedy="export the model to ONNX again, or copy the file again",
+        ) from None
+    check_model(model, str(file))
+    _load_external(model, file)
+    return model
+
+
+def check_model(model: onnx.ModelProto, what: str) -> None:
+    """Refuse a message without a graph, operator sets or outputs.
+
+    A truncated file can still be a valid message, only without its last fields.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+    what : str
+        How to call it in the message.
+
+    Raises
+    ------
+    ImportRefused
+    """
+    missing = []
+    if not model.HasField("graph"):
+        missing.append("graph")
+    elif not model.graph.output:
+        missing.append("graph output")
+    if not model.opset_import:
+        missing.append("operator set")
+    if missing:
+        raise ImportRefused(
+            f"'{what}' is not a complete ONNX model: it has no {' and no '.join(missing)}",
+            remedy="export the model to ONNX again, or copy the file again",
+        )
+
+
+def _load_external(model: onnx.ModelProto, file: Path) -> None:
+    """Read tensors that are stored in other files beside the model."""
+    from onnx.external_data_helper import load_external_data_for_model, uses_external_data
+
+    external = [t.name for t in model.graph.initializer if uses_external_data(t)]
+    if not external and not any(
+        attribute.HasField("t") and uses_external_data(attribute.t)
+        for node in model.graph.node
+        for attribute in node.attribute
+    ):
+        return
+    try:
+        load_external_data_for_model(model, str(file.parent))
+    except (OSError, ValueError, onnx.checker.ValidationError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ImportRefused(
+            f"'{file}' keeps weights in other files, which cannot be read: {reason}",
+            remedy="put the external data files beside the model under their old names",
+        ) from None
