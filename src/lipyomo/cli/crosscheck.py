@@ -1,0 +1,46 @@
+"""Solve the same problem with a second solver and compare the intervals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lipyomo.api import solve
+from lipyomo.cli.numbers import down, up
+from lipyomo.errors import SolverError
+from lipyomo.problem import LipschitzProblem
+from lipyomo.result import EXACT_TOLERANCE, Result
+from lipyomo.settings import Settings
+
+
+def cross_check(
+    problem: LipschitzProblem, method: str, settings: Settings, first: Result, solver: str
+) -> None:
+    """Solve again with `solver` and note the agreement in ``first.details['cross_check']``.
+
+    Raises
+    ------
+    SolverError
+        If the two intervals have no value in common, or the method used no solver.
+    """
+    if first.solver is None:
+        raise SolverError(
+            f"method {method} used no MIP or LP solver, so there is nothing to cross-check.  "
+            "Remedy: leave out --cross-check, or choose --method mip"
+        )
+    second = solve(problem, method, replace(settings, solver=solver))
+    slack = EXACT_TOLERANCE * max(abs(first.lower), abs(second.lower), 1e-9)
+    if first.lower > second.upper + slack or second.lower > first.upper + slack:
+        raise SolverError(
+            f"the solvers disagree: {first.solver} says [{down(first.lower)}, {up(first.upper)}], "
+            f"{second.solver} says [{down(second.lower)}, {up(second.upper)}].  Remedy: trust the "
+            "larger lower end, which is attained, and report the model"
+        )
+    first.details["cross_check"] = {
+        "solver": second.solver,
+        "lower": second.lower,
+        "upper": second.upper,
+        "status": str(second.status),
+        "seconds": second.seconds,
+    }
+    if second.solver == first.solver:
+        first.warnings.append(f"both runs of the cross-check used {first.solver}")

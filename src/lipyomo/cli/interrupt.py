@@ -1,0 +1,49 @@
+"""Ctrl-C: once asks the method to finish with what it has, twice leaves at once."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from types import FrameType, TracebackType
+from typing import Any
+
+
+class Interruption:
+    """A context in which the first Ctrl-C sets a flag and the second raises KeyboardInterrupt.
+
+    Use `requested` as ``Settings.should_stop``.
+    """
+
+    def __init__(self) -> None:
+        self._flag = threading.Event()
+        self._before: Any = None
+
+    def requested(self) -> bool:
+        """Whether Ctrl-C was pressed."""
+        return self._flag.is_set()
+
+    def __enter__(self) -> Interruption:
+        # Handlers can only be set in the main thread; elsewhere the caller keeps its own.
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._flag.is_set():
+            raise KeyboardInterrupt
+        self._flag.set()
+        print(
+            "lipyomo: finishing with the interval found so far; Ctrl-C again leaves at once",
+            file=sys.stderr,
+            flush=True,
+        )

@@ -1,0 +1,111 @@
+"""The main job: an ONNX file and options in, a checked interval out."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import math
+import os
+import sys
+from collections.abc import Sequence
+
+from lipyomo.cli.parser import UsageError, main_parser
+from lipyomo.result import Guarantee, Result, Status
+
+DONE, BOUNDS_ONLY = 0, 2
+
+
+def run(words: Sequence[str]) -> int:
+    """Run ``lipyomo NET ...`` with the words after the program's name; returns the exit code."""
+    from dataclasses import replace
+
+    from lipyomo.api import choose_method, solve
+    from lipyomo.cli.inputs import read_options, read_problem
+    from lipyomo.cli.interrupt import Interruption
+    from lipyomo.cli.live import live_line
+    from lipyomo.cli.show import show
+    from lipyomo.methods.registry import get_method
+    from lipyomo.settings import Settings
+
+    arguments = main_parser().parse_args(words)
+    _check_report(arguments)
+    settings = Settings(
+        time_limit=math.inf if arguments.time_limit is None else arguments.time_limit,
+        gap=arguments.gap,
+        threads=arguments.threads,
+        seed=arguments.seed,
+        solver=arguments.solver,
+        solvers_file=arguments.solvers_file,
+        formulation=arguments.formulation,
+        bounds=arguments.bounds,
+        rational=arguments.rational,
+    )
+    from lipyomo.onnx import check_against_runtime, load
+
+    network = load(arguments.network, output=arguments.output, check=False)
+    problem = read_problem(arguments, network)
+    name = choose_method(problem) if arguments.method == "auto" else arguments.method
+    options = read_options(arguments.option, get_method(name).options)
+    difference = check_against_runtime(
+        network, arguments.network, domain=problem.domain, output=arguments.output
+    )
+    aborted = False
+    with Interruption() as interruption, live_line(arguments.quiet) as tracker:
+        settings = replace(
+            settings,
+            options=options,
+            progress=tracker.update,
+            should_stop=interruption.requested,
+        )
+        try:
+            result = solve(problem, name, settings)
+            if arguments.cross_check is not None:
+                from lipyomo.cli.crosscheck import cross_check
+
+                cross_check(problem, name, settings, result, arguments.cross_check)
+        except KeyboardInterrupt:
+            aborted = True
+            result = Result(
+                lower=tracker.lower,
+                upper=tracker.upper,
+                status=Status.INTERRUPTED,
+                method=name,
+                seconds=tracker.seconds,
+                warnings=[*problem.notes, "left at once: the interval is the last one reported"],
+            )
+    result.details["runtime_difference"] = difference
+    show(problem, result, arguments)
+    if aborted:
+        # A solver may still be computing in C code, and Python would wait for its thread.
+        sys.stdout.flush()
+        os._exit(BOUNDS_ONLY)
+    return exit_code(result, settings.gap)
+
+
+def _check_report(arguments: argparse.Namespace) -> None:
+    """Find out before a long run whether its picture can be written."""
+    if arguments.plot is None:
+        return
+    from lipyomo.errors import MissingExtra
+
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingExtra("matplotlib", "plot", "--plot")
+    if not arguments.plot.absolute().parent.is_dir():
+        raise UsageError(f"--plot: there is no folder '{arguments.plot.parent}'")
+
+
+def exit_code(result: Result, gap: float) -> int:
+    """Whether what was asked was reached (0) or only bounds are known (2).
+
+    Parameters
+    ----------
+    result : Result
+    gap : float
+        The relative gap that was asked for.
+    """
+    if result.status is Status.EXACT:
+        return DONE
+    if result.status is Status.GAP:
+        return DONE if result.gap <= gap * (1 + 1e-9) else BOUNDS_ONLY
+    promised = result.guarantee is not Guarantee.EXACT and math.isfinite(result.value)
+    return DONE if result.status is Status.BOUNDS and promised else BOUNDS_ONLY

@@ -1,0 +1,102 @@
+"""Dispatch to the main job or a subcommand; every way to fail ends in one sentence."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from lipyomo.cli.parser import join_negatives
+from lipyomo.errors import LipyomoError
+from lipyomo.version import __version__
+
+SUBCOMMANDS = {
+    "solvers": "lipyomo.cli.tables:solvers",
+    "methods": "lipyomo.cli.tables:methods",
+}
+"""Name of each subcommand and where its function ``(arguments) -> exit code`` lives."""
+
+DONE, FAILED, BOUNDS_ONLY = 0, 1, 2
+REPORT_TO = "the issue tracker of lipyomo"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Words after the program's name; those of the process if left out.
+
+    Returns
+    -------
+    int
+        Exit code: 0 reached, 1 failed, 2 only bounds are known.
+    """
+    words = join_negatives(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = _dispatch(words)
+        sys.stdout.flush()
+        return code
+    except SystemExit as leave:  # --help and --version
+        return leave.code if isinstance(leave.code, int) else FAILED
+    except LipyomoError as error:
+        _tell(str(error), words)
+        return FAILED
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return BOUNDS_ONLY
+    except BrokenPipeError:
+        # The reader of our output has gone (`lipyomo ... | head`); keep Python's exit handlers
+        # from complaining about it as well.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except MemoryError:
+        _tell(
+            "the memory of this machine does not suffice.  Remedy: a method with smaller models "
+            "(see 'lipyomo methods'), a smaller domain, or --bounds interval",
+            words,
+        )
+        return FAILED
+
+
+def _dispatch(words: list[str]) -> int:
+    name = words[0] if words else ""
+    if name in SUBCOMMANDS:
+        module, _, function = SUBCOMMANDS[name].partition(":")
+        return int(getattr(import_module(module), function)(words[1:]))
+    from lipyomo.cli.job import run
+
+    return run(words)
+
+
+def _tell(message: str, words: Sequence[str]) -> None:
+    """Print an error, after its traceback if that was asked for."""
+    if "--debug" in words:
+        import traceback
+
+        traceback.print_exc()
+    _say(f"error: {message}")
+
+
+def _say(message: str) -> None:
+    print(f"lipyomo: {message}", file=sys.stderr, flush=True)
+
+
+def _report_defect(kind: type[BaseException], error: BaseException, trace: object) -> None:
+    """Say that an unexpected exception is a defect of lipyomo, as ``sys.excepthook``."""
+    if "--debug" in sys.argv:
+        sys.__excepthook__(kind, error, error.__traceback__)
+    _say(
+        f"error: unexpected {kind.__name__}: {error}\n"
+        f"  This is a defect of lipyomo {__version__}, not of your input.  Remedy: run the command "
+        f"again with --debug and report what it prints to {REPORT_TO}"
+    )
+
+
+def entry_point() -> None:
+    """Run the command line of this process and leave with its exit code."""
+    sys.excepthook = _report_defect
+    code = main()
+    sys.exit(code)

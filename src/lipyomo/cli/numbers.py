@@ -1,0 +1,56 @@
+"""Numbers as people read them; bounds are rounded outwards, so that the text stays true."""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+import numpy as np
+
+from lipyomo.network import FloatArray
+
+DIGITS = 9
+
+
+def down(value: float, digits: int = DIGITS) -> str:
+    """A decimal number that is not above `value`."""
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def up(value: float, digits: int = DIGITS) -> str:
+    """A decimal number that is not below `value`."""
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
+    if not math.isfinite(value):
+        return "unknown" if value > 0 else str(value)
+    number = Decimal(repr(float(value)))  # the float itself, where few digits say which it is
+    if len(number.as_tuple().digits) > digits:
+        number = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))
+    size = number.adjusted()
+    if number == 0 or -5 <= size < digits:
+        return _trimmed(f"{number:f}")
+    mantissa, _, exponent = f"{number:e}".partition("e")
+    return f"{_trimmed(mantissa)}e{int(exponent):+03d}"
+
+
+def _trimmed(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def percent(ratio: float) -> str:
+    """Such as ``12.3%``, ``0.0042%``."""
+    return f"{100 * ratio:.3g}%"
+
+
+def vector(values: FloatArray, show: int = 6) -> str:
+    """The first entries of a vector, and how many there are."""
+    flat = np.asarray(values).reshape(-1)
+    head = ", ".join(f"{value:.6g}" for value in flat[:show])
+    return f"({head})" if flat.size <= show else f"({head}, ...; {flat.size} entries)"
+
+
+def seconds(value: float) -> str:
+    """Such as ``0.12 s``, ``75 s``."""
+    return f"{value:.2f} s" if value < 10 else f"{value:.0f} s"

@@ -1,0 +1,132 @@
+"""The answer on the screen, as JSON, and as a picture."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from typing import Any
+
+from lipyomo.cli.numbers import down, percent, seconds, up, vector
+from lipyomo.problem import LipschitzProblem
+from lipyomo.result import Guarantee, Result, Status
+from lipyomo.version import __version__
+
+_ENDED = {
+    Status.GAP: "the gap asked for was reached",
+    Status.TIME_LIMIT: "the time limit ended the run",
+    Status.INTERRUPTED: "interrupted",
+    Status.BOUNDS: "bounds only",
+}
+
+
+def show(problem: LipschitzProblem, result: Result, arguments: argparse.Namespace) -> None:
+    """Print the answer on stdout and draw the picture, as the options ask."""
+    if arguments.plot is not None:
+        from lipyomo.cli.plot import plot_history
+
+        plot_history(result, problem, arguments.plot)
+    if arguments.json:
+        print(json.dumps(as_json(problem, result, str(arguments.network)), allow_nan=False))
+        return
+    for name, text in summary(problem, result):
+        print(f"{name:<12}{text}")
+
+
+def as_json(problem: LipschitzProblem, result: Result, path: str) -> dict[str, Any]:
+    """Return the object that ``--json`` prints."""
+    network = problem.network
+    record = result.to_dict()
+    record["problem"] = {
+        "path": path,
+        "network": network.name,
+        "sizes": list(network.sizes),
+        "inputs": network.input_dim,
+        "outputs": network.output_dim,
+        "units": network.kinked_units,
+        "domain": problem.domain.describe(),
+        "frozen_inputs": int(problem.domain.frozen.sum()),
+        "input_norm": problem.input_norm,
+        "output_norm": problem.output_norm.name,
+        "functional": None if problem.functional is None else problem.functional.tolist(),
+    }
+    record["version"] = __version__
+    return record
+
+
+def summary(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]:
+    """Return the lines of the text output as pairs of name and text."""
+    network = problem.network
+    units = network.kinked_units
+    lines = _value(result)
+    lines.append(("norms", problem.describe_norms()))
+    lines.append(("domain", problem.domain.describe()))
+    lines.append(("network", f"{network.name}: {_sizes(network.sizes)}, {units} units"))
+    if result.unstable is not None:
+        rung = "" if result.bounds is None else f" after {result.bounds} bounds"
+        lines.append(("unstable", f"{result.unstable} of {units} units{rung}"))
+    lines.append(("method", _method(result)))
+    nodes = "" if result.nodes is None else f", {result.nodes} nodes"
+    lines.append(("time", seconds(result.seconds) + nodes))
+    witness = result.witness
+    if witness is not None:
+        lines.append(("witness", f"x = {vector(witness.x)}"))
+        lines.append(("", f"direction = {vector(witness.direction)}"))
+        if len(witness.functional) > 1:
+            lines.append(("", f"functional = {vector(witness.functional)}"))
+        margin = up(witness.margin, 3) if math.isfinite(witness.margin) else "infinite"
+        lines.append(("", f"distance to the nearest kink or face about {margin}"))
+    lines.extend(("check", text) for text in _checks(result))
+    lines.extend(("warning", text) for text in result.warnings)
+    return lines
+
+
+def _sizes(sizes: tuple[int, ...]) -> str:
+    shown = sizes if len(sizes) <= 12 else (*sizes[:5], "...", *sizes[-5:])
+    return "-".join(str(size) for size in shown)
+
+
+def _value(result: Result) -> list[tuple[str, str]]:
+    interval = f"[{down(result.lower)}, {up(result.upper)}]"
+    if result.is_exact:
+        return [("constant", f"{result.lower:.10g} (exact)"), ("interval", interval)]
+    lines: list[tuple[str, str]] = []
+    if result.estimate is not None:
+        lines.append(("estimate", f"{result.estimate:.6g} (a heuristic: it bounds nothing)"))
+    if not math.isfinite(result.upper):
+        interval = f"[{down(result.lower)}, unknown]"
+    gap = f", gap {percent(result.gap)}" if math.isfinite(result.gap) else ""
+    lines.append(("interval", interval + gap))
+    ended = _ENDED[result.status]
+    if result.status is Status.BOUNDS and result.guarantee is not Guarantee.EXACT:
+        ended = {
+            Guarantee.UPPER: "done: the method gives an upper bound",
+            Guarantee.LOWER: "done: the method gives a lower bound",
+            Guarantee.HEURISTIC: "done: the method gives an estimate",
+        }[result.guarantee]
+    lines.append(("status", ended))
+    return lines
+
+
+def _method(result: Result) -> str:
+    parts = [result.method]
+    if result.formulation is not None:
+        parts.append(f"{result.formulation} formulation")
+    if result.solver is not None:
+        parts.append(f"solver {result.solver}")
+    return ", ".join(parts)
+
+
+def _checks(result: Result) -> list[str]:
+    checks = []
+    difference = result.details.get("runtime_difference")
+    if difference is not None:
+        checks.append(
+            f"network agrees with onnxruntime at random points (difference {difference:.1g})"
+        )
+    if result.witness is not None:
+        checks.append("lower bound recomputed from the weights at an interior point")
+    agreed = result.details.get("cross_check")
+    if agreed is not None:
+        checks.append(f"solver {agreed['solver']} agrees: [{agreed['lower']}, {agreed['upper']}]")
+    return checks
