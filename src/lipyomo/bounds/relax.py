@@ -1,0 +1,78 @@
+"""Linear lines above and below a unit, and above and below a switched derivative.
+
+A two-slope unit is convex (right >= left) or concave.  On [l, u] with l < 0 < u its chord bounds
+it on one side and any line through the origin with a slope between the two on the other; the
+steeper choice where u > -l is the rule of CROWN (Zhang et al., 2018).  Intercepts are rounded
+outwards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.bounds.parts import UNIT
+from lipyomo.network import FloatArray
+
+
+@dataclass(frozen=True)
+class Lines:
+    """``lower_slope z + lower_offset <= unit(z) <= upper_slope z + upper_offset``, (B, units)."""
+
+    upper_slope: FloatArray
+    upper_offset: FloatArray
+    lower_slope: FloatArray
+    lower_offset: FloatArray
+
+
+def _chord(
+    lower: FloatArray, upper: FloatArray, left: FloatArray, right: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Slope of the chord, its two possible offsets, and their rounding error."""
+    width = upper - lower
+    slope = (right * upper - left * lower) / np.where(width > 0, width, 1.0)
+    slope = np.where((lower < 0) & (upper > 0) & (left != right), slope, right)
+    at_low, at_high = (left - slope) * lower, (right - slope) * upper
+    sizes = (np.abs(left) + np.abs(slope)) * np.abs(lower)
+    sizes = np.maximum(sizes, (np.abs(right) + np.abs(slope)) * np.abs(upper))
+    return slope, at_low, at_high, 4.0 * UNIT * sizes
+
+
+def unit_lines(lower: FloatArray, upper: FloatArray, left: FloatArray, right: FloatArray) -> Lines:
+    """Lines around units with pre-activations in [lower, upper]; all finite, shapes (B, units).
+
+    `left` and `right` are equal for decided units.
+    """
+    decided = left == right
+    slope, at_low, at_high, error = _chord(lower, upper, left, right)
+    above = np.where(decided, 0.0, np.maximum(at_low, at_high) + error)
+    below = np.where(decided, 0.0, np.minimum(at_low, at_high) - error)
+    origin = np.where(upper > -lower, right, left)
+    convex = right >= left
+    return Lines(
+        np.where(convex, slope, origin),
+        np.where(convex, above, 0.0),
+        np.where(convex, origin, slope),
+        np.where(convex, 0.0, below),
+    )
+
+
+def switch_lines(
+    lower: FloatArray, upper: FloatArray, left: FloatArray, right: FloatArray
+) -> Lines:
+    """Lines around ``s in {left t, right t}`` with t in [lower, upper]; shapes (B, units).
+
+    s lies below ``max(left t, right t)``, a convex two-slope function, and above the concave
+    ``min(left t, right t)``: the chords of the two are the convex hull.
+    """
+    small, large = np.minimum(left, right), np.maximum(left, right)
+    positive, negative = lower >= 0, upper <= 0
+    fixed = positive | negative | (small == large)
+    slope, at_low, at_high, error = _chord(lower, upper, small, large)
+    upper_slope = np.where(positive, large, np.where(negative, small, slope))
+    upper_offset = np.where(fixed, 0.0, np.maximum(at_low, at_high) + error)
+    slope, at_low, at_high, error = _chord(lower, upper, large, small)
+    lower_slope = np.where(positive, small, np.where(negative, large, slope))
+    lower_offset = np.where(fixed, 0.0, np.minimum(at_low, at_high) - error)
+    return Lines(upper_slope, upper_offset, lower_slope, lower_offset)
