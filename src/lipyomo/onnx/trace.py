@@ -7,7 +7,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.network import FloatArray
-from lipyomo.onnx.affine import Affine, widen
+from lipyomo.onnx.affine import Affine, stack, widen
 
 
 class Trace:
@@ -75,9 +75,57 @@ class Trace:
         return self.unit(z, 0.0, 1.0)
 
     def maximum(self, a: Affine, b: Affine) -> Affine:
-        """``max(a, b) = b + relu(a - b)``, entry by entry, with broadcasting."""
-        return b + self.relu(a - b)
+        """``max(a, b)``, entry by entry, with broadcasting.
+
+        Usually ``b + relu(a - b)``.  Where the variable parts are proportional, ``b = s a + c``
+        with s < 1 (``max(x, 0.1 x)``, ``max(x, -x)``, a constant b), one unit with slopes (s, 1)
+        does.
+        """
+        shape = np.broadcast_shapes(a.shape, b.shape)
+        a, b = (
+            Affine(x.matrix, x.offset, (x.size,)) for x in (a.broadcast(shape), b.broadcast(shape))
+        )
+        slope, inverse = proportion(b.matrix, a.matrix), proportion(a.matrix, b.matrix)
+        single, swapped = slope < 1.0, inverse < 1.0
+        swapped &= ~single
+        parts = [np.flatnonzero(mask) for mask in (single, swapped, ~(single | swapped))]
+        one = self._bent(a.take(parts[0]), b.take(parts[0]), slope[parts[0]])
+        other = self._bent(b.take(parts[1]), a.take(parts[1]), inverse[parts[1]])
+        left, right = a.take(parts[2]), b.take(parts[2])
+        two = right + self.relu(left - right)
+        order = np.empty(a.size, dtype=np.intp)
+        order[np.concatenate(parts)] = np.arange(a.size)
+        return stack([one, other, two]).take(order.reshape(shape))
+
+    def _bent(self, steep: Affine, flat: Affine, slope: FloatArray) -> Affine:
+        """The maximum of two tensors, where `flat` has `slope` (< 1) times the rows of `steep`."""
+        kink = (flat.offset - slope * steep.offset) / (1.0 - slope)
+        return self.unit(steep.shift(-kink), slope).shift(kink)
 
     def minimum(self, a: Affine, b: Affine) -> Affine:
-        """``min(a, b) = b - relu(b - a)``, entry by entry, with broadcasting."""
-        return b - self.relu(b - a)
+        """``min(a, b) = -max(-a, -b)``."""
+        return -self.maximum(-a, -b)
+
+
+def proportion(b: sp.csr_array, a: sp.csr_array) -> FloatArray:
+    """Factors s with ``b[i] = s[i] a[i]`` up to rounding; NaN for rows that are not proportional.
+
+    Parameters
+    ----------
+    b, a : csr_array, with the same number of rows
+
+    Returns
+    -------
+    ndarray, shape (rows,)
+        Zero where b has an empty row.
+    """
+    rows, columns = a.shape[0], max(a.shape[1], b.shape[1])
+    a, b = widen(a, columns), widen(b, columns)
+    filled = np.flatnonzero(np.diff(a.indptr))
+    at = a.indptr[filled]
+    lead = sp.csr_array((1.0 / a.data[at], (filled, a.indices[at])), shape=(rows, columns))
+    factor = np.asarray(b.multiply(lead).sum(axis=1)).reshape(-1)
+    residual = sp.csr_array(abs(b - sp.diags_array(factor) @ a))
+    size = np.asarray(abs(b).max(axis=1).todense()).reshape(-1) if columns else np.zeros(rows)
+    error = np.asarray(residual.max(axis=1).todense()).reshape(-1) if columns else np.zeros(rows)
+    return np.where(error <= 8 * np.finfo(np.float64).eps * size, factor, np.nan)

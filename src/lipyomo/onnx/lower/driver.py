@@ -10,13 +10,24 @@ from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.chain import to_network
 from lipyomo.onnx.fold import fold
 from lipyomo.onnx.graph import Graph, Node
-from lipyomo.onnx.lower import arithmetic, matmul, shape, units
+from lipyomo.onnx.lower import (
+    arithmetic,
+    conv,
+    matmul,
+    moves,
+    norm,
+    pool,
+    reduce,
+    shape,
+    units,
+)
 from lipyomo.onnx.lower.registry import Call, Lowered, Value, lowering_of, takes_constants
+from lipyomo.onnx.merge import merge_parallel
 from lipyomo.onnx.refusal import refusal
 from lipyomo.onnx.system import System
 from lipyomo.onnx.trace import Trace
 
-ROOMS = (arithmetic, matmul, shape, units)
+MODULES = (arithmetic, conv, matmul, moves, norm, pool, reduce, shape, units)
 """The modules that register operators when they are imported."""
 
 
@@ -36,6 +47,12 @@ def _check_finite(node: Node, arguments: list[Value | None]) -> None:
 
 def _lower_node(node: Node, known: dict[str, Value], trace: Trace) -> Lowered:
     """The outputs of one node."""
+    for name in node.inputs:
+        if name and name not in known:
+            raise node.refuse(
+                f"'{name}' is an output that is not supported (a mask, indices, or a statistic)",
+                "export the model in inference mode, without that output",
+            )
     arguments = [known[name] if name else None for name in node.inputs]
     function = lowering_of(node)
     variable = any(isinstance(argument, Affine) for argument in arguments)
@@ -84,4 +101,4 @@ def lower_graph(graph: Graph, name: str = "network") -> Network:
         known.update(zip(node.outputs, outputs, strict=False))
     value = known[graph.output_name]
     output = value if isinstance(value, Affine) else Affine.constant(value)
-    return to_network(System.of(trace, output), name)
+    return to_network(merge_parallel(System.of(trace, output)), name)

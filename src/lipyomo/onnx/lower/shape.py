@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-import scipy.sparse as sp
 
 from lipyomo.onnx.affine import Affine, stack
 from lipyomo.onnx.graph import REAL_TYPES, Array
@@ -179,21 +178,6 @@ def array_feature_extractor(call: Call) -> Value:
     return move(call.value(0), lambda a: np.take(a, positions, axis=-1))
 
 
-@lowers("Expand", constants=True)
-def expand(call: Call) -> Value:
-    """Repeat to a shape, by broadcasting both ways."""
-    target = tuple(int(v) for v in call.constant(1, "the shape"))
-    shape = np.broadcast_shapes(call.value(0).shape, target)
-    return move(call.value(0), lambda a: np.broadcast_to(a, shape))
-
-
-@lowers("Tile", constants=True)
-def tile(call: Call) -> Value:
-    """Repeat along each axis."""
-    repeats = [int(v) for v in call.constant(1, "the list of repeats")]
-    return move(call.value(0), lambda a: np.tile(a, repeats))
-
-
 @lowers("Shape", constants=True)
 def shape_of(call: Call) -> Value:
     """The shape as a constant: all shapes are known while lowering."""
@@ -208,47 +192,3 @@ def shape_of(call: Call) -> Value:
 def size_of(call: Call) -> Value:
     """The number of entries as a constant."""
     return np.asarray(int(np.prod(call.value(0).shape)), dtype=np.int64)
-
-
-@lowers("Pad")
-def pad(call: Call) -> Value:
-    """Pad with a constant, or by repeating entries (`edge`, `reflect`, `wrap`)."""
-    tensor, mode = call.tensor(0), call.node.text("mode", "constant")
-    key = "pads" if call.node.version >= 2 else "paddings"
-    pads = call.integers(1, key, "the list of pads")
-    if pads is None:
-        raise call.node.refuse("no pads are given", "export the model again")
-    fill = call.node.number("value", 0.0)
-    if call.optional(2) is not None:
-        fill = float(call.real(2, "the padding value").reshape(()))
-    axes = list(range(len(tensor.shape)))
-    if call.optional(3) is not None:
-        axes = [int(v) % len(axes) for v in call.constant(3, "the list of axes")]
-    before_after = np.zeros((len(tensor.shape), 2), dtype=int)
-    before_after[axes] = np.asarray(pads).reshape(2, -1).T
-    grown = np.maximum(before_after, 0)
-    cut = tuple(
-        slice(-min(low, 0), length + min(high, 0))
-        for (low, high), length in zip(before_after, tensor.shape, strict=True)
-    )
-    if mode == "constant":
-        index = np.pad(tensor.index[cut], grown, constant_values=-1)
-        return take_or_fill(tensor, index, fill)
-    if mode == "edge":
-        return tensor.take(np.pad(tensor.index[cut], grown, mode="edge"))
-    if mode == "reflect":
-        return tensor.take(np.pad(tensor.index[cut], grown, mode="reflect"))
-    if mode == "wrap":
-        return tensor.take(np.pad(tensor.index[cut], grown, mode="wrap"))
-    raise call.node.refuse(f"padding mode '{mode}' is unknown", "use constant padding")
-
-
-def take_or_fill(tensor: Affine, index: Array, fill: float) -> Affine:
-    """Entries at the positions `index`; negative positions give the constant `fill`."""
-    flat = np.asarray(index, dtype=np.intp).reshape(-1)
-    real = np.flatnonzero(flat >= 0)
-    selection = sp.csr_array(
-        (np.ones(real.size), (real, flat[real])), shape=(flat.size, tensor.size)
-    )
-    moved = tensor.apply(selection, index.shape)
-    return moved.shift(np.where(index < 0, fill, 0.0))

@@ -1,0 +1,86 @@
+"""Pooling: averages are affine, maxima are trees of ``b + relu(a - b)``."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from lipyomo.onnx.affine import Affine, IntArray
+from lipyomo.onnx.lower.registry import Call, Value, lowers
+from lipyomo.onnx.lower.windows import Window, joint_positions, windows
+from lipyomo.onnx.trace import Trace
+
+
+def _windows(call: Call, shape: tuple[int, ...]) -> list[Window]:
+    kernel = call.node.integers("kernel_shape")
+    if kernel is None or len(kernel) != len(shape) - 2:
+        raise ValueError(f"a kernel of shape {kernel} for {len(shape) - 2} spatial axes")
+    return windows(call.node, shape[2:], tuple(kernel))
+
+
+@lowers("AveragePool")
+def average_pool(call: Call) -> Value:
+    """Mean over windows; padding counts if `count_include_pad` says so."""
+    x = call.tensor(0)
+    found = _windows(call, x.shape)
+    reads = joint_positions(found)
+    if call.node.integer("count_include_pad", 0):
+        count = np.ones(1)
+        for window in found:
+            count = np.outer(count, window.padded).reshape(-1)
+    else:
+        count = (reads >= 0).sum(axis=1)
+    images = x.shape[0] * x.shape[1]
+    rows, places = np.nonzero(reads >= 0)
+    one = sp.csr_array(
+        (1.0 / count[rows], (rows, reads[rows, places])),
+        shape=(reads.shape[0], int(np.prod(x.shape[2:]))),
+    )
+    operator = sp.csr_array(sp.kron(sp.eye_array(images), one, format="csr"))
+    return x.apply(operator, (*x.shape[:2], *(window.count for window in found)))
+
+
+def largest(trace: Trace, pieces: list[Affine]) -> Affine:
+    """Entry-wise maximum of tensors of one shape, as a balanced tree."""
+    while len(pieces) > 1:
+        joined = [trace.maximum(b, a) for a, b in zip(pieces[::2], pieces[1::2], strict=False)]
+        pieces = joined + pieces[2 * len(joined) :]
+    return pieces[0]
+
+
+def _along(trace: Trace, x: Affine, axis: int, positions: IntArray) -> Affine:
+    """Maximum over windows along one axis; `positions` has shape (windows, places).
+
+    Padding is replaced by another entry of the same window: ``max(a, a)`` makes no unit.
+    """
+    spare = np.max(positions, axis=1, keepdims=True)
+    inside = np.where(positions < 0, spare, positions)
+    index = x.index
+    return largest(trace, [x.take(np.take(index, place, axis=axis)) for place in inside.T])
+
+
+@lowers("MaxPool")
+def max_pool(call: Call) -> list[Value]:
+    """Maximum over windows, one axis after another: overlapping windows share comparisons."""
+    x = call.tensor(0)
+    for axis, window in reversed(list(enumerate(_windows(call, x.shape), start=2))):
+        x = _along(call.trace, x, axis, window.positions)
+    return [x]
+
+
+@lowers("GlobalMaxPool")
+def global_max_pool(call: Call) -> Value:
+    """Maximum over all spatial axes."""
+    x = call.tensor(0)
+    for axis in range(2, len(x.shape)):
+        x = _along(call.trace, x, axis, np.arange(x.shape[axis])[None, :])
+    return x
+
+
+@lowers("GlobalAveragePool")
+def global_average_pool(call: Call) -> Value:
+    """Mean over all spatial axes."""
+    x = call.tensor(0)
+    images, area = x.shape[0] * x.shape[1], int(np.prod(x.shape[2:]))
+    operator = sp.kron(sp.eye_array(images), np.full((1, area), 1.0 / area), format="csr")
+    return x.apply(sp.csr_array(operator), (*x.shape[:2], *[1] * (len(x.shape) - 2)))

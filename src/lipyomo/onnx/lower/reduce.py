@@ -1,0 +1,70 @@
+"""Sums, means, maxima and minima over axes."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from lipyomo.onnx.affine import Affine
+from lipyomo.onnx.lower.pool import largest
+from lipyomo.onnx.lower.registry import Call, Value, lowers
+
+
+def _grouped(call: Call) -> tuple[Affine, tuple[int, ...]] | None:
+    """The tensor with the reduced axes joined into one last axis, and the shape of the result.
+
+    None if there is nothing to reduce.
+    """
+    x = call.tensor(0)
+    axes = call.integers(1, "axes", "the list of axes")
+    if not axes and call.node.integer("noop_with_empty_axes", 0):
+        return None
+    rank = len(x.shape)
+    reduced = sorted(axis % rank for axis in axes) if axes else list(range(rank))
+    kept = [axis for axis in range(rank) if axis not in reduced]
+    if call.node.integer("keepdims", 1):
+        shape = tuple(1 if axis in reduced else x.shape[axis] for axis in range(rank))
+    else:
+        shape = tuple(x.shape[axis] for axis in kept)
+    index = np.transpose(x.index, kept + reduced)
+    return x.take(index.reshape(int(np.prod(shape)), -1)), shape
+
+
+def _sum(x: Affine, shape: tuple[int, ...]) -> Affine:
+    rows, terms = x.shape
+    operator = sp.kron(sp.eye_array(rows), np.ones((1, terms)), format="csr")
+    return x.apply(sp.csr_array(operator), shape)
+
+
+@lowers("ReduceSum", "ReduceMean")
+def reduce_sum(call: Call) -> Value:
+    """Sum or mean."""
+    grouped = _grouped(call)
+    if grouped is None:
+        return call.value(0)
+    x, shape = grouped
+    total = _sum(x, shape)
+    return total.scale(1.0 / x.shape[1]) if call.node.op_type == "ReduceMean" else total
+
+
+@lowers("ReduceL1")
+def reduce_l1(call: Call) -> Value:
+    """Sum of absolute values."""
+    grouped = _grouped(call)
+    if grouped is None:
+        return call.trace.unit(call.tensor(0), -1.0)
+    x, shape = grouped
+    return _sum(call.trace.unit(x, -1.0), shape)
+
+
+@lowers("ReduceMax", "ReduceMin")
+def reduce_max(call: Call) -> Value:
+    """Maximum or minimum, as a balanced tree."""
+    grouped = _grouped(call)
+    if grouped is None:
+        return call.value(0)
+    x, shape = grouped
+    sign = 1.0 if call.node.op_type == "ReduceMax" else -1.0
+    columns = [x.take(x.index[:, place]) for place in range(x.shape[1])]
+    found = largest(call.trace, [column.scale(sign) for column in columns]).scale(sign)
+    return Affine(found.matrix, found.offset, shape)
