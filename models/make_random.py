@@ -13,11 +13,11 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
-
 import onnx
-from lipyomo.training import he_network
+from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
+
+from lipyomo.training import he_network
 from provenance import HERE, Training, save
 
 

@@ -13,14 +13,14 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+import onnx
 import torch
+from onnx import helper
 from sklearn.datasets import load_iris
 
-import onnx
 from dense import Standardise, accuracy, dense_module
 from lipyomo.training import TrainedNetwork, train_classifier
 from make_random import matmul_model
-from onnx import helper
 from provenance import HERE, Training, export, save
 
 SIZES = (4, 8, 8, 3)

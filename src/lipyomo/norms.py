@@ -297,8 +297,10 @@ def _vertices_of(rows: FloatArray, right: FloatArray) -> FloatArray:
     else:
         try:
             points = HalfspaceIntersection(np.hstack([rows, -right[:, None]]), np.zeros(m))
-        except QhullError as error:
-            raise NormError(f"the dual ball is not a polytope: {error}") from None
+        except QhullError:
+            raise NormError(
+                "the dual ball is no bounded polytope.  Remedy: add rows until A y <= b is bounded"
+            ) from None
         points = np.unique(points.intersections, axis=0)
     if not np.isfinite(points).all():
         raise NormError("the dual ball is unbounded.  Remedy: add rows until A y <= b is bounded")

@@ -7,10 +7,9 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
-
-import onnx
 
 FOLDER = Path(__file__).resolve().parents[2] / "models"
 RECORDS = json.loads((FOLDER / "provenance.json").read_text())

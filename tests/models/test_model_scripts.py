@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
-
-import onnx
 from onnx import numpy_helper
 
 FOLDER = Path(__file__).resolve().parents[2] / "models"

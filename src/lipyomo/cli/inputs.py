@@ -217,20 +217,18 @@ def read_options(words: list[str], defaults: Mapping[str, object]) -> dict[str, 
 
 
 def _typed(name: str, text: str, default: object) -> Any:
-    if isinstance(default, str):
-        return text
+    """Read `text` as a value of the type of `default`; as any literal if that is None."""
     try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        value = text
-    if default is None:
-        return value
-    if text.lower() in ("true", "false"):
-        value = text.lower() == "true"
-    if isinstance(default, float) and type(value) is int:
-        return float(value)
-    if type(value) is not type(default):
-        kind = {"int": "a whole number", "float": "a number", "bool": "true or false"}
-        wanted = kind.get(type(default).__name__, f"like {default!r}")
-        raise UsageError(f"--option: {name} must be {wanted}, not '{text}'")
-    return value
+        if isinstance(default, bool):
+            return {"true": True, "false": False}[text.lower()]
+        if isinstance(default, int):
+            return int(text)
+        if isinstance(default, float):
+            return float(text)
+        return text if isinstance(default, str) else ast.literal_eval(text)
+    except (KeyError, ValueError, SyntaxError):
+        if default is None:
+            return text
+    wanted = {"bool": "true or false", "int": "a whole number", "float": "a number"}
+    kind = wanted.get(type(default).__name__, f"like {default!r}")
+    raise UsageError(f"--option: {name} must be {kind}, not '{text}'")

@@ -13,8 +13,8 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-
 import onnx
+
 from lipyomo.errors import ImportRefused
 from lipyomo.network import FloatArray, Network
 from lipyomo.onnx.read import PathLike, read_model

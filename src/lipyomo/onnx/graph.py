@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-
 import onnx
-from lipyomo.errors import ImportRefused
 from onnx import numpy_helper
+
+from lipyomo.errors import ImportRefused
 
 Array: TypeAlias = npt.NDArray[Any]
 Attribute: TypeAlias = "int | float | str | Array | list[int] | list[float] | list[str]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import onnx
+
 from lipyomo.network import Network
 from lipyomo.onnx.check import Samples, check_against_runtime
 from lipyomo.onnx.lower import lower_graph

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import TypeAlias
 
+import onnx
 from google.protobuf.message import DecodeError
 
-import onnx
 from lipyomo.errors import ImportRefused
 
 PathLike: TypeAlias = "str | os.PathLike[str]"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-
 import onnx
+
 from lipyomo.errors import ImportRefused
 from lipyomo.network import FloatArray
 from lipyomo.onnx.graph import ordered

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 
 import onnx
+
 from lipyomo.errors import ImportRefused
 from lipyomo.onnx.graph import (
     REAL_TYPES,

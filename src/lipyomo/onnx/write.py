@@ -5,13 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import onnx.helper
-
 import onnx
+import onnx.helper
+from onnx import numpy_helper
+
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.onnx.read import PathLike
 from lipyomo.version import __version__
-from onnx import numpy_helper
 
 OPSET = 17
 IR_VERSION = 8

@@ -1,0 +1,103 @@
+"""The command line as a process: Ctrl-C, pipes, defects, start-up."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+def _wait_for(process: subprocess.Popen[str], word: str, seconds: float = 60.0) -> str:
+    """Read lines of stderr until one holds `word`."""
+    assert process.stderr is not None
+    until = time.monotonic() + seconds
+    seen = ""
+    while time.monotonic() < until:
+        line = process.stderr.readline()
+        seen += line
+        if word in line:
+            return seen
+        if not line and process.poll() is not None:
+            break
+    raise AssertionError(f"'{word}' did not come; there was: {seen}")
+
+
+def test_first_interrupt_prints_the_interval_and_exits_2(start: Start, net: Path) -> None:
+    process = start(net, "--box", "0,1", "--method", "patient", "--json")
+    _wait_for(process, "lower")  # the first periodic line
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    record = json.loads(out)
+    assert record["status"] == "interrupted"
+    assert 1 < record["lower"] <= 2 <= record["upper"] < 3
+    assert "Traceback" not in err
+
+
+def test_second_interrupt_leaves_at_once_with_the_last_interval(start: Start, net: Path) -> None:
+    process = start(net, "--box", "0,1", "--method", "deaf")
+    _wait_for(process, "lower")
+    process.send_signal(signal.SIGINT)
+    _wait_for(process, "Ctrl-C again")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=10)
+    assert process.returncode == 2
+    assert "[1.5, 2.5]" in out
+    assert "interrupted" in out
+    assert "Traceback" not in err
+
+
+def test_unforeseen_exceptions_are_called_defects(start: Start, net: Path) -> None:
+    process = start(net, "--box", "0,1", "--method", "broken")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert out == ""
+    assert "defect" in err
+    assert "--debug" in err
+    assert "Traceback" not in err
+    process = start(net, "--box", "0,1", "--method", "broken", "--debug")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "Traceback" in err
+    assert "ZeroDivisionError" in err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+def test_a_closed_pipe_is_no_error_message(net: Path) -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m lipyomo methods | true",
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stderr == ""
+
+
+def test_help_costs_less_than_half_a_second_of_cpu() -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, "-m", "lipyomo", "--help"], capture_output=True, text=True, timeout=60
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert done.returncode == 0
+    assert "--box" in done.stdout
+    assert used < 0.5
+
+
+def test_no_terminal_no_control_characters(start: Start, net: Path) -> None:
+    process = start(net, "--box", "0,1", "--method", "patient", "--gap", "5%")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "interval" in out
+    assert "\x1b" not in out + err
