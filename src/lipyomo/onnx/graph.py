@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -173,7 +173,6 @@ class Graph:
     input_name: str
     input_shape: tuple[int, ...]
     output_name: str
-    readers: dict[str, list[str]] = field(default_factory=dict)
 
 
 def producers(graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:

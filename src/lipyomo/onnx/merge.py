@@ -1,10 +1,9 @@
 """Units on one hyperplane become one unit.
 
 All two-slope functions with their kink on one hyperplane z = 0 span two dimensions: z and relu(z).
-So of several units with proportional pre-activations at most one needs a kink and at most one more,
-an identity unit, is needed.  This finds back the
-LeakyReLU in ``relu(x) - a relu(-x)``, sees that ``relu(x) - relu(-x)`` is just x, and shares the
-comparisons of overlapping pooling windows.
+So of several units with proportional pre-activations one needs a kink, and at most one more, an
+identity unit, is kept.  This finds back the LeakyReLU in ``relu(x) - a relu(-x)``, sees that
+``relu(x) - relu(-x)`` is just x, and shares the comparisons of overlapping pooling windows.
 """
 
 from __future__ import annotations

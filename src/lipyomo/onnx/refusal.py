@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from lipyomo.errors import ImportRefused
@@ -68,7 +69,22 @@ STEPS = {
 """Operators with jumps, or with an output that is not a tensor of real numbers."""
 
 
-def refusal(node: Node, variable: Sequence[int]) -> ImportRefused:
+SHAPES = {
+    "Identity",
+    "Cast",
+    "Reshape",
+    "Flatten",
+    "Squeeze",
+    "Unsqueeze",
+    "Transpose",
+    "ArrayFeatureExtractor",
+    "Concat",
+    "Sub",
+}
+"""Operators that often follow a final Softmax or Sigmoid."""
+
+
+def refusal(node: Node, variable: Sequence[int], later: Sequence[Node]) -> ImportRefused:
     """The error for a node that does not lower.
 
     Parameters
@@ -76,10 +92,13 @@ def refusal(node: Node, variable: Sequence[int]) -> ImportRefused:
     node : Node
     variable : sequence of int
         Positions of the inputs that depend on the network's input.
+    later : sequence of Node
+        The nodes that follow.
 
     Returns
     -------
     ImportRefused
+        Says where to cut.  All nodes before this one lower, so the cut can be imported.
     """
     if node.op_type in SMOOTH:
         why = "the operator is not piecewise linear"
@@ -88,9 +107,13 @@ def refusal(node: Node, variable: Sequence[int]) -> ImportRefused:
     else:
         domain = f" of domain '{node.domain}'" if node.domain else ""
         why = f"the operator{domain} is not supported"
-    tensor = node.inputs[variable[0]]
-    return node.refuse(
-        why,
-        f"cut the graph before it with --output {tensor} (everything up to there can be imported), "
-        "or replace the operator and export again",
-    )
+    tensor = shlex.quote(node.inputs[variable[0]])
+    last = all(other.op_type in SMOOTH | STEPS | SHAPES for other in later)
+    if last:
+        remedy = f"cut the graph before it: --output {tensor}"
+    else:
+        remedy = (
+            "replace it by a piecewise-linear operator (Relu, LeakyRelu, HardSigmoid) and train "
+            f"again; --output {tensor} imports only the part of the network before it"
+        )
+    return node.refuse(why, remedy)

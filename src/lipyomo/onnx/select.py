@@ -160,11 +160,7 @@ def select_graph(model: onnx.ModelProto, output: str | None = None) -> Graph:
     constants = {
         name: tensor_array(stored[name], name) for name in wanted & stored.keys() - made_by.keys()
     }
-    readers: dict[str, list[str]] = {}
-    for node in graph.node:
-        for name in node.input:
-            readers.setdefault(name, []).append(node.op_type)
-    return Graph(nodes, constants, value.name, input_shape(value), output_name, readers)
+    return Graph(nodes, constants, value.name, input_shape(value), output_name)
 
 
 def cut_model(model: onnx.ModelProto, output: str | None = None) -> onnx.ModelProto:

@@ -123,8 +123,9 @@ def proportion(b: sp.csr_array, a: sp.csr_array) -> FloatArray:
     a, b = widen(a, columns), widen(b, columns)
     filled = np.flatnonzero(np.diff(a.indptr))
     at = a.indptr[filled]
-    lead = sp.csr_array((1.0 / a.data[at], (filled, a.indices[at])), shape=(rows, columns))
-    factor = np.asarray(b.multiply(lead).sum(axis=1)).reshape(-1)
+    first = sp.csr_array((np.ones(filled.size), (filled, a.indices[at])), shape=(rows, columns))
+    factor = np.asarray(b.multiply(first).sum(axis=1)).reshape(-1)
+    factor[filled] /= a.data[at]
     residual = sp.csr_array(abs(b - sp.diags_array(factor) @ a))
     size = np.asarray(abs(b).max(axis=1).todense()).reshape(-1) if columns else np.zeros(rows)
     error = np.asarray(residual.max(axis=1).todense()).reshape(-1) if columns else np.zeros(rows)

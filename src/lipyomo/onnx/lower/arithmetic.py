@@ -58,7 +58,7 @@ def mul(call: Call) -> Value:
     if isinstance(a, Affine) and isinstance(b, Affine):
         raise call.node.refuse(
             "both factors depend on the network's input, so the product is not piecewise linear",
-            f"cut before it: --output {call.node.inputs[0]}",
+            call.cut,
         )
     if isinstance(a, Affine):
         return a.scale(call.real(1, "the factor"))

@@ -100,7 +100,7 @@ def conv_transpose(call: Call) -> Value:
             target = length * strides[axis]
         if target is not None:
             total = full - target
-            before = total - total // 2 if auto == "SAME_LOWER" else total // 2
+            before = total // 2 if auto == "SAME_UPPER" else total - total // 2
             after = total - before
         size = full - before - after
         window = Window(size, kernel[axis], strides[axis], dilations[axis], before, after, length)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from lipyomo.errors import ImportRefused
@@ -45,8 +47,10 @@ def _check_finite(node: Node, arguments: list[Value | None]) -> None:
             )
 
 
-def _lower_node(node: Node, known: dict[str, Value], trace: Trace) -> Lowered:
-    """The outputs of one node."""
+def _lower_node(
+    node: Node, known: dict[str, Value], trace: Trace, later: Sequence[Node]
+) -> Lowered:
+    """The outputs of one node; `later` are the nodes that follow."""
     for name in node.inputs:
         if name and name not in known:
             raise node.refuse(
@@ -59,7 +63,8 @@ def _lower_node(node: Node, known: dict[str, Value], trace: Trace) -> Lowered:
     if not variable and (function is None or not takes_constants(node)):
         return fold(node, [None if isinstance(a, Affine) else a for a in arguments])
     if function is None:
-        raise refusal(node, [i for i, a in enumerate(arguments) if isinstance(a, Affine)])
+        read = [i for i, argument in enumerate(arguments) if isinstance(argument, Affine)]
+        raise refusal(node, read, later)
     if variable:
         _check_finite(node, arguments)
     return function(Call(node, arguments, trace))
@@ -87,9 +92,9 @@ def lower_graph(graph: Graph, name: str = "network") -> Network:
     trace = Trace(int(np.prod(graph.input_shape)))
     known: dict[str, Value] = dict(graph.constants)
     known[graph.input_name] = trace.input(graph.input_shape)
-    for node in graph.nodes:
+    for position, node in enumerate(graph.nodes):
         try:
-            lowered = _lower_node(node, known, trace)
+            lowered = _lower_node(node, known, trace, graph.nodes[position + 1 :])
         except (ValueError, IndexError, TypeError, OverflowError) as error:
             raise ImportRefused(
                 f"the shapes do not fit ({str(error).splitlines()[0]})",

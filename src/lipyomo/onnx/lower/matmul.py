@@ -56,7 +56,7 @@ def multiply(call: Call, a: Value, b: Value) -> Affine:
     if isinstance(a, Affine) and isinstance(b, Affine):
         raise call.node.refuse(
             "both factors depend on the network's input, so the product is not piecewise linear",
-            f"cut before it: --output {call.node.inputs[0]}",
+            call.cut,
         )
     if isinstance(a, Affine):
         return times_constant(a, np.asarray(b, dtype=np.float64))

@@ -49,7 +49,7 @@ def linear_regressor(call: Call) -> Value:
     if node.text("post_transform", "NONE") != "NONE":
         raise node.refuse(
             f"post_transform '{node.text('post_transform', '')}' is not piecewise linear",
-            f"cut before it: --output {node.inputs[0]}",
+            call.cut,
         )
     targets = node.integer("targets", 1)
     result = times_constant(x, node.numbers("coefficients").reshape(targets, -1).T)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -48,6 +49,16 @@ class Call:
         return value
 
     @property
+    def cut(self) -> str:
+        """How to cut the graph before this node."""
+        tensor = next(
+            name
+            for name, value in zip(self.node.inputs, self.arguments, strict=True)
+            if isinstance(value, Affine)
+        )
+        return f"cut the graph before it: --output {shlex.quote(tensor)}"
+
+    @property
     def values(self) -> list[Value]:
         """All arguments, none of which may be omitted."""
         return [self.value(position) for position in range(len(self.arguments))]
@@ -58,8 +69,7 @@ class Call:
         if isinstance(value, Affine):
             raise self.node.refuse(
                 f"{what} depends on the network's input, so the node is not piecewise linear",
-                f"export the model with a constant {what}"
-                + (f", or cut before it: --output {self.node.inputs[0]}" if position else ""),
+                f"export the model so that {what} is constant, or {self.cut}",
             )
         return value
 

@@ -104,7 +104,7 @@ def cast(call: Call) -> Value:
         if not real:
             raise call.node.refuse(
                 f"the cast to {dtype} makes a step function, which has no Lipschitz constant",
-                f"cut before it: --output {call.node.inputs[0]}",
+                call.cut,
             )
         return value
     return value.astype(np.float64 if real else dtype)
