@@ -313,7 +313,16 @@ def functional(c: npt.ArrayLike) -> LinearOutput:
 
 
 def parse_output_norm(text: str) -> OutputNorm:
-    """Read ``l1``, ``l2``, ``linf``, ``cross`` or ``cross(i)``.
+    """Read the name of an output norm.
+
+    Parameters
+    ----------
+    text : str
+        ``l1``, ``l2``, ``linf``, ``cross`` or ``cross(i)`` with the number i of an output.
+
+    Returns
+    -------
+    OutputNorm
 
     Raises
     ------

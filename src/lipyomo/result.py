@@ -41,7 +41,19 @@ class Guarantee(StrEnum):
 
 @dataclass(frozen=True)
 class Progress:
-    """A moment of a running method, as given to progress callbacks."""
+    """A moment of a running method, as given to progress callbacks.
+
+    Attributes
+    ----------
+    seconds : float
+        Since the method started.
+    lower, upper : float
+        The interval known by then.
+    nodes : int
+        Nodes of branch and bound so far.
+    message : str
+        What is being done, such as ``bounds``.
+    """
 
     seconds: float
     lower: float

@@ -1,0 +1,111 @@
+"""Every code block of the README and of docs/ runs, and prints what the page says."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doc_blocks import Block, read_blocks, read_commands
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+DATA = ("text", "toml", "json")
+DIRECTIVE = re.compile(r"\{[\w-]+\}")
+NOT_HERE = ("pip install", "python -m pytest", ".ci/run", "sphinx-build", "ruff", "mypy", "git ")
+"""Commands that install, or that run these very tests or the linters: `.ci/run` does so."""
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory that looks like a clone, where files may be written."""
+    for entry in ("models", "benchmarks"):
+        if (ROOT / entry).exists():
+            (tmp_path / entry).symlink_to(ROOT / entry)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_blocks_have_a_known_language(page: Path) -> None:
+    for block in read_blocks(page):
+        known = ("python", "console", *DATA)
+        assert block.language in known or DIRECTIVE.fullmatch(block.language), (
+            f"{name(page)}:{block.line}: unknown language '{block.language}'"
+        )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_page_runs(page: Path, folder: Path) -> None:
+    """Run the blocks of a page in order, in one folder and one Python namespace."""
+    names: dict[str, Any] = {"__name__": "__page__"}
+    for block in read_blocks(page):
+        if block.language == "python":
+            _run_python(block, names)
+        elif block.language == "console":
+            _run_commands(block, folder)
+        elif block.language == "toml":
+            tomllib.loads(block.text)
+        elif block.language == "json":
+            json.loads(block.text)
+
+
+def _run_python(block: Block, names: dict[str, Any]) -> None:
+    where = f"{name(block.page)}:{block.line}"
+    if ">>>" not in block.text:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(block.text, where, "exec"), names)
+        return
+    test = doctest.DocTestParser().get_doctest(block.text, names, where, where, block.line)
+    said: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=FLAGS, verbose=False)
+    runner.run(test, out=said.append, clear_globs=False)
+    names.update(test.globs)
+    assert runner.failures == 0, "".join(said)
+
+
+def _run_commands(block: Block, folder: Path) -> None:
+    for command in read_commands(block):
+        parts = [part.strip() for part in command.text.replace("\\\n", " ").split("&&")]
+        kept = " && ".join(part for part in parts if not part.startswith(NOT_HERE))
+        if not kept:
+            continue
+        done = subprocess.run(
+            ["bash", "-c", kept],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            env={
+                **os.environ,
+                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            },
+        )
+        where = f"{name(block.page)}:{block.line}: {kept}"
+        assert done.returncode in (0, 2), f"{where}\n{done.stderr}"
+        assert "Traceback" not in done.stderr, f"{where}\n{done.stderr}"
+        if command.expected.strip():
+            matched = doctest.OutputChecker().check_output(
+                command.expected + "\n", done.stdout + done.stderr, FLAGS
+            )
+            assert matched, f"{where}\nprinted:\n{done.stdout}{done.stderr}"
+
+
+def test_install_commands_are_not_the_only_ones() -> None:
+    """The README's first command really runs here, less its installation."""
+    first = next(b for b in read_blocks(ROOT / "README.md") if b.language == "console")
+    assert "python -m lipyomo" in read_commands(first)[0].text

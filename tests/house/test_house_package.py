@@ -1,0 +1,163 @@
+"""The installed package: metadata, files, cheap imports, documentation of public names."""
+
+from __future__ import annotations
+
+import configparser
+import importlib
+import importlib.metadata
+import inspect
+import json
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import lipyomo
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "lipyomo"
+INSTALLED = Path(lipyomo.__file__).resolve().parent
+OPTIONAL = {"torch", "sklearn", "dask", "distributed", "omlt", "matplotlib"}
+HEAVY = ("cvxpy", "onnx", "onnxruntime", "pyomo", "highspy", "scipy.optimize", "matplotlib", "rich")
+
+
+def test_metadata() -> None:
+    found = importlib.metadata.metadata("lipyomo")
+    assert found["Version"] == lipyomo.__version__
+    assert found["Requires-Python"] == ">=3.11"
+    assert found["License-Expression"] == "BSD-3-Clause" or found["License"] == "BSD-3-Clause"
+    extras = set(found.get_all("Provides-Extra") or [])
+    assert extras >= {"gurobi", "cplex", "cbc", "scip", "plot", "test", "docs", "torch"}
+
+
+def test_the_command_is_installed() -> None:
+    (entry,) = importlib.metadata.entry_points(group="console_scripts", name="lipyomo")
+    assert callable(entry.load())
+
+
+def test_every_source_file_is_installed() -> None:
+    missing = [
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*")
+        if path.is_file()
+        and "__pycache__" not in path.parts
+        and not (INSTALLED / path.relative_to(SOURCE)).is_file()
+    ]
+    assert not missing, missing
+
+
+def test_data_files_are_declared() -> None:
+    """A file that is no module reaches the wheel only if setup.cfg names it."""
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg", encoding="utf-8")
+    patterns = setup["options.package_data"]["lipyomo"].split()
+    declared = {path for pattern in patterns for path in SOURCE.glob(pattern)}
+    data = {
+        path for path in SOURCE.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")
+    }
+    assert data == declared
+    assert SOURCE / "py.typed" in declared
+    assert SOURCE / "solvers" / "solvers.toml" in declared
+
+
+def test_every_folder_of_modules_is_a_package() -> None:
+    folders = {path.parent for path in SOURCE.rglob("*.py")}
+    assert all((folder / "__init__.py").exists() for folder in folders)
+
+
+def _loaded_by(statement: str) -> set[str]:
+    code = f"import json, sys; {statement}; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import lipyomo",
+        "import lipyomo.cli",
+        "from lipyomo import Box, LipschitzProblem, Network, Settings, solve",
+    ],
+)
+def test_imports_stay_cheap(statement: str) -> None:
+    assert not _loaded_by(statement) & set(HEAVY)
+
+
+def _modules() -> list[ModuleType]:
+    """All modules of the package, but those of extras that are not installed."""
+    found = [lipyomo]
+    for info in pkgutil.walk_packages(lipyomo.__path__, "lipyomo."):
+        if info.name == "lipyomo.__main__":
+            continue
+        try:
+            found.append(importlib.import_module(info.name))
+        except ModuleNotFoundError as error:
+            if (error.name or "").split(".")[0] not in OPTIONAL:
+                raise
+    return found
+
+
+def _public(module: ModuleType) -> list[tuple[str, object]]:
+    """Functions and classes that a module defines under a public name, and their members."""
+    found: list[tuple[str, object]] = []
+    for name, thing in vars(module).items():
+        if name.startswith("_") or getattr(thing, "__module__", None) != module.__name__:
+            continue
+        if inspect.isfunction(thing) or inspect.isclass(thing):
+            found.append((f"{module.__name__}.{name}", thing))
+        if inspect.isclass(thing):
+            for member, value in vars(thing).items():
+                if member.startswith("_"):
+                    continue
+                if isinstance(value, classmethod | staticmethod):
+                    value = value.__func__
+                if inspect.isfunction(value) or isinstance(value, property):
+                    found.append((f"{module.__name__}.{name}.{member}", value))
+    return found
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    bare = [module.__name__ for module in _modules() if not (module.__doc__ or "").strip()]
+    for module in _modules():
+        bare += [name for name, thing in _public(module) if not _documented(thing)]
+    assert not bare, bare
+
+
+def _documented(thing: object) -> bool:
+    """Whether `thing` has a docstring that was written, not made by ``@dataclass``."""
+    text = inspect.getdoc(thing) or ""
+    return bool(text.strip()) and not text.startswith(f"{getattr(thing, '__name__', '')}(")
+
+
+@pytest.mark.parametrize("name", sorted(set(lipyomo.__all__) - {"__version__"}))
+def test_parameters_of_the_main_names_are_documented(name: str) -> None:
+    thing = getattr(lipyomo, name)
+    if not (inspect.isfunction(thing) or inspect.isclass(thing)):
+        return
+    try:
+        signature = inspect.signature(thing)
+    except ValueError:
+        return
+    if inspect.isclass(thing) and issubclass(thing, str | Exception):
+        return
+    text = inspect.getdoc(thing) or ""
+    missing = [
+        parameter
+        for parameter in signature.parameters
+        if not re.search(rf"\b{re.escape(parameter)}\b", text)
+    ]
+    assert not missing, f"{name}: {missing}"
+
+
+def test_all_names_can_be_imported() -> None:
+    for name in lipyomo.__all__:
+        assert getattr(lipyomo, name) is not None
+    assert set(lipyomo.__all__) <= set(dir(lipyomo))
+    with pytest.raises(AttributeError):
+        _ = lipyomo.no_such_name

@@ -1,0 +1,83 @@
+"""The repository itself: no machine paths, no loose ends, no file that outgrew its reader."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = sorted((ROOT / "src").rglob("*.py"))
+BINARY = {".onnx", ".npz", ".npy", ".png", ".pdf", ".gz", ".data", ".bin"}
+
+# Written in pieces, so that this file does not find itself.
+MACHINE = re.compile("|".join("/" + word + "/" for word in ("work", "opt", "tmp", "home", "root")))
+LOOSE = re.compile(
+    "|".join(
+        (
+            "TO" + "DO",
+            "FIX" + "ME",
+            "XX" + "X",
+            "raise NotImplemented" + "Error",
+            r"#\s*no" + "qa",
+            r"type:\s*ig" + "nore",
+            "pragma: no" + " cover",
+            "except Excep" + "tion",
+            r"except\s*" + ":",
+        )
+    )
+)
+LONGEST = 400
+"""Lines of a source file that can still be read in one sitting."""
+
+
+def tracked() -> list[Path]:
+    """Files of the repository: those that git knows, or all where there is no git."""
+    done = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if done.returncode == 0 and done.stdout:
+        files = [ROOT / name for name in done.stdout.split("\0") if name]
+    else:
+        hidden = {".git", ".venv", "build", "dist", "__pycache__"}
+        files = [p for p in ROOT.rglob("*") if not hidden & set(p.relative_to(ROOT).parts)]
+    return [path for path in files if path.is_file() and path.suffix not in BINARY]
+
+
+def test_no_machine_paths() -> None:
+    found = []
+    for path in tracked():
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if MACHINE.search(line) and "https://" not in line:
+                found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
+    assert not found, "\n".join(found)
+
+
+def test_no_loose_ends_in_the_source() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in SOURCE
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if LOOSE.search(line)
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("path", SOURCE, ids=lambda path: str(path.relative_to(ROOT / "src")))
+def test_files_stay_readable(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
+
+
+def test_test_files_have_names_of_their_own() -> None:
+    """Test modules are imported by their bare name, so two must not share one."""
+    names = [p.name for p in (ROOT / "tests").rglob("*.py") if p.name != "conftest.py"]
+    twice = {name for name in names if names.count(name) > 1 and name != "__init__.py"}
+    assert not twice
+
+
+def test_the_licence_is_bsd3() -> None:
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "BSD 3-Clause" in text
+    assert "Redistribution and use in source and binary forms" in text
