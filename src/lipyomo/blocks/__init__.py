@@ -1,0 +1,19 @@
+"""Pyomo blocks: a network's value, its gradient, norms of the gradient, its Lipschitz constant."""
+
+from lipyomo.blocks.dual_ball import DualBallBlock
+from lipyomo.blocks.gradient import GradientBlock
+from lipyomo.blocks.lipschitz import LipschitzBlock
+from lipyomo.blocks.norm import NormBlock
+from lipyomo.blocks.relu import ReluNetworkBlock
+from lipyomo.blocks.scaling import Scaling
+from lipyomo.blocks.tangent import TangentBlock
+
+__all__ = [
+    "DualBallBlock",
+    "GradientBlock",
+    "LipschitzBlock",
+    "NormBlock",
+    "ReluNetworkBlock",
+    "Scaling",
+    "TangentBlock",
+]

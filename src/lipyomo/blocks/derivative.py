@@ -1,0 +1,97 @@
+"""What the adjoint and the tangent block share: bounds of what arrives at the switches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lipyomo.blocks.switch import ArrivingBounds
+from lipyomo.bounds import DerivativeBounds
+from lipyomo.bounds.derivative import Rung
+from lipyomo.errors import ProblemError
+from lipyomo.network import FloatArray, Network
+
+
+@dataclass(frozen=True)
+class ChainLimits:
+    """Bounds along one derivative pass.
+
+    Attributes
+    ----------
+    layers : list of ArrivingBounds
+        One a hidden layer.
+    end_lower, end_upper : ndarray
+        Of the gradient (d,) or of the derivative of the outputs (m,).
+    """
+
+    layers: list[ArrivingBounds]
+    end_lower: FloatArray
+    end_upper: FloatArray
+
+    @classmethod
+    def of(cls, bounds: DerivativeBounds) -> ChainLimits:
+        """From the bound ladder, the same whether a unit is on or off."""
+        layers = [
+            ArrivingBounds(low, high, low, high)
+            for low, high in zip(bounds.lower, bounds.upper, strict=True)
+        ]
+        return cls(layers, bounds.end_lower, bounds.end_upper)
+
+    def scaled(self, factor: float) -> ChainLimits:
+        """The bounds of a pass that starts from a set `factor` (>= 0) times as large."""
+        if factor == 1.0:
+            return self
+        layers = [
+            ArrivingBounds(*(factor * side for side in (a.lower, a.upper, a.on_lower, a.on_upper)))
+            for a in self.layers
+        ]
+        return ChainLimits(layers, factor * self.end_lower, factor * self.end_upper)
+
+
+def network_of(block: Any) -> Network:
+    """The network of a built `ReluNetworkBlock`.
+
+    Raises
+    ------
+    ProblemError
+        If the block is not one, or is not built yet.
+    """
+    network = getattr(block, "network", None)
+    if not isinstance(network, Network):
+        raise ProblemError(
+            "a derivative needs a ReluNetworkBlock whose build_formulation was called: it shares "
+            "that block's switches"
+        )
+    return network
+
+
+def derivative_rung(rung: str) -> Rung:
+    """The rung of derivative bounds that belongs to a rung of pre-activation bounds."""
+    return "interval" if rung == "interval" else "linear"
+
+
+def functional_points(functional: Any, m: int) -> FloatArray | None:
+    """A fixed functional (output index or numbers) as an array (m,); None if it has variables.
+
+    Raises
+    ------
+    ProblemError
+        If the index is out of range or the length is wrong.
+    """
+    if isinstance(functional, int | np.integer):
+        if not 0 <= functional < m:
+            raise ProblemError(f"output {functional} is out of range: there are 0 to {m - 1}")
+        return np.asarray(np.eye(m)[int(functional)])
+    if isinstance(functional, Sequence | np.ndarray) and all(
+        isinstance(item, int | float | np.number) for item in functional
+    ):
+        values = np.asarray(functional, dtype=np.float64)
+        if values.shape != (m,):
+            raise ProblemError(
+                f"the functional has {values.size} entries, the network has {m} outputs"
+            )
+        return values
+    return None

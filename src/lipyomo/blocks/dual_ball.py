@@ -1,0 +1,148 @@
+r"""The dual ball of a linear norm as a Pyomo block: the functionals y with ``y . f <= |f|``.
+
+- l1: the cube ``-1 <= y <= 1``.
+- linf: conv{+-e_i}, lifted: y = p - q with p, q >= 0 and ``sum p + sum q <= 1``.
+- cross: conv{+-e_i, e_i - e_j}, lifted: y = p - q with p, q >= 0, ``sum p <= 1, sum q <= 1``.
+- cross(i): conv{e_i - e_j, e_i}: y_i = 1 and the others ``-q_j`` with q >= 0, ``sum q <= 1``.
+- user-given: y = V^T w with w in the unit simplex, or ``A y <= b``.
+
+Sources: LipMIP, sections 5 and E.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pyomo.common.gc_manager import PauseGC
+from pyomo.core.base.block import BlockData, declare_custom_block
+
+from lipyomo.blocks.assemble import Affine, Rows, add_equalities, add_variables
+from lipyomo.errors import NormError
+from lipyomo.network import FloatArray
+from lipyomo.norms import CrossOutput, L1Output, LinfOutput, OutputNorm, parse_output_norm
+
+DualBallBlock: Any
+
+
+@declare_custom_block(name="DualBallBlock")
+class DualBallBlockData(BlockData):
+    """A functional that runs over a dual ball.
+
+    After `build_formulation` the block holds ``functional[k]`` and the lifting: ``plus``,
+    ``minus`` or ``weight``.
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> from lipyomo.blocks import DualBallBlock
+    >>> m = pyo.ConcreteModel()
+    >>> m.ball = DualBallBlock()
+    >>> m.ball.build_formulation(3, "cross")
+    >>> y = m.ball.functional
+    >>> m.largest = pyo.Objective(expr=y[0] - 2 * y[1] - y[2], sense=pyo.maximize)
+    >>> _ = pyo.SolverFactory("appsi_highs").solve(m)
+    >>> round(pyo.value(m.largest), 6)
+    3.0
+    """
+
+    def build_formulation(
+        self, size: int, norm: str | OutputNorm = "linf", half: bool = False
+    ) -> None:
+        """Write the constraints.
+
+        Parameters
+        ----------
+        size : int
+            Number of outputs m.
+        norm : {'linf', 'l1', 'cross', 'cross(i)'} or OutputNorm, optional
+        half : bool, optional
+            Leave out one of each pair +-y of vertices where that is simple: enough, and quicker,
+            when something that does not change with the sign of y is maximised.
+
+        Raises
+        ------
+        NormError
+            If the norm is not linear or does not fit the size.
+        """
+        chosen = parse_output_norm(norm) if isinstance(norm, str) else norm
+        chosen.check(size)
+        with PauseGC():
+            if isinstance(chosen, L1Output):
+                low = np.full(size, -1.0)
+                low[-1] = 1.0 if half else -1.0
+                add_variables(self, "functional", range(size), low, np.ones(size))
+            elif isinstance(chosen, LinfOutput):
+                self._add_difference(size, half=half, joint=True)
+            elif isinstance(chosen, CrossOutput) and chosen.label is None:
+                self._add_difference(size, half=False, joint=False)
+            elif isinstance(chosen, CrossOutput) and half:
+                self._add_margin(size, chosen.label or 0)
+            else:
+                self._add_general(size, chosen, half)
+
+    def _add_functional(self, reach_low: FloatArray, reach_high: FloatArray) -> list[Any]:
+        return add_variables(self, "functional", range(reach_low.size), reach_low, reach_high)
+
+    def _add_difference(self, size: int, half: bool, joint: bool) -> None:
+        """``y = p - q`` with p and q in simplices, separate or joint; without q if `half`."""
+        keys, one = range(size), np.ones(size)
+        p = add_variables(self, "plus", keys, 0.0 * one, one)
+        y = self._add_functional(0.0 * one if half else -one, one)
+        eye = np.eye(size)
+        if half:
+            add_equalities(self, "difference", keys, y, Affine.of(p))
+            Rows(self, "simplex", [0]).equal(0, [1.0] * size, p, 1.0)
+            return
+        q = add_variables(self, "minus", keys, 0.0 * one, one)
+        forms = Affine.of(p + q).map(np.hstack([eye, -eye]))
+        add_equalities(self, "difference", keys, y, forms)
+        if joint:
+            Rows(self, "simplex", [0]).at_most(0, [1.0] * (2 * size), p + q, 1.0)
+            return
+        rows = Rows(self, "simplex", [0, 1])
+        rows.at_most(0, [1.0] * size, p, 1.0)
+        rows.at_most(1, [1.0] * size, q, 1.0)
+
+    def _add_margin(self, size: int, label: int) -> None:
+        """``y_label = 1``, the others in minus a simplex."""
+        high = np.where(np.arange(size) == label, 1.0, 0.0)
+        low = np.where(np.arange(size) == label, 1.0, -1.0)
+        y = self._add_functional(low, high)
+        others = [item for k, item in enumerate(y) if k != label]
+        if others:
+            Rows(self, "simplex", [0]).at_least(0, [1.0] * len(others), others, -1.0)
+
+    def _add_general(self, size: int, norm: OutputNorm, half: bool) -> None:
+        """Inequalities if the norm has them, else the hull of its vertices."""
+        vertices, rows = norm.vertices(size), norm.inequalities(size)
+        if vertices is None and rows is None:
+            raise NormError(
+                f"the dual ball of {norm.name} is not a polytope of reasonable size.  "
+                "Remedy: l1, linf, cross, cross(i), or a LinearOutput"
+            )
+        few = rows is not None and (vertices is None or len(rows[1]) < len(vertices))
+        if rows is not None and few and (half or vertices is None or _symmetric(vertices)):
+            reach = np.full(size, np.inf) if vertices is None else np.abs(vertices).max(axis=0)
+            y = self._add_functional(-reach, reach)
+            written = Rows(self, "inequality", range(len(rows[1])))
+            forms = Affine.of(y).map(rows[0])
+            for k, ((coefs, columns), b) in enumerate(
+                zip(forms.rows(), rows[1].tolist(), strict=True)
+            ):
+                if columns:
+                    written.at_most(k, coefs, columns, b)
+            return
+        assert vertices is not None
+        points = vertices if half else np.unique(np.vstack([vertices, -vertices]), axis=0)
+        count = len(points)
+        y = self._add_functional(points.min(axis=0), points.max(axis=0))
+        w = add_variables(self, "weight", range(count), np.zeros(count), np.ones(count))
+        add_equalities(self, "hull", range(size), y, Affine.of(w).map(points.T))
+        Rows(self, "simplex", [0]).equal(0, [1.0] * count, w, 1.0)
+
+
+def _symmetric(vertices: FloatArray) -> bool:
+    """Whether the negative of each vertex is a vertex, up to rounding."""
+    gaps = np.abs(vertices[:, None, :] + vertices[None, :, :]).max(axis=-1)
+    return bool((gaps.min(axis=1) <= 1e-9 * np.abs(vertices).max()).all())

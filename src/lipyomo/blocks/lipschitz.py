@@ -1,0 +1,205 @@
+r"""The Lipschitz constant of a network over a region as a Pyomo block.
+
+``value <= ||J||_{alpha -> beta}`` for the Jacobian J that the switches select; maximising
+``value`` gives the local Lipschitz constant.  Two encodings:
+
+- adjoint: y in the dual ball of beta is propagated backwards; the dual norm of the gradient takes
+  a binary for each input whose gradient has an open sign (the paper's LipMIP).
+- tangent: a direction v with ``|v|_alpha <= 1`` is propagated forwards; the norm of the
+  derivative takes a binary for each vertex of the dual ball of beta, none for one functional.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyomo.environ as pyo
+from pyomo.common.gc_manager import PauseGC
+from pyomo.core.base.block import BlockData, declare_custom_block
+
+from lipyomo.blocks.assemble import Rows
+from lipyomo.blocks.derivative import ChainLimits, derivative_rung
+from lipyomo.blocks.dual_ball import DualBallBlock
+from lipyomo.blocks.gradient import GradientBlock
+from lipyomo.blocks.norm import NormBlock
+from lipyomo.blocks.relu import BoundChoice, ReluNetworkBlock
+from lipyomo.blocks.tangent import TangentBlock
+from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, tangent_bounds
+from lipyomo.domains import Domain
+from lipyomo.errors import NormError
+from lipyomo.network import FloatArray, Network
+from lipyomo.norms import DUAL, InputNorm, L1Output, LinfOutput, OutputNorm, parse_output_norm
+
+LipschitzBlock: Any
+
+Encoding: TypeAlias = Literal["adjoint", "tangent"]
+
+MANY_VERTICES = 4096
+"""Most vertices of a dual ball for which its hull, not its box, bounds the adjoints."""
+
+
+@declare_custom_block(name="LipschitzBlock")
+class LipschitzBlockData(BlockData):
+    """A network's local Lipschitz constant, to be maximised.
+
+    After `build_formulation` the block holds ``value``, ``net`` (a `ReluNetworkBlock`, unless one
+    was given), ``inputs`` through it, and either ``ball``, ``gradient`` and ``norm`` (adjoint) or
+    ``tangent`` and, for vector-valued networks, ``norm`` (tangent).
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> from lipyomo import Box, Network
+    >>> from lipyomo.blocks import LipschitzBlock
+    >>> m = pyo.ConcreteModel()
+    >>> m.steep = LipschitzBlock()
+    >>> net = Network.from_arrays([[[1.0], [-1.0]], [[3.0, 1.0]]])
+    >>> m.steep.build_formulation(net, domain=Box(-1, 1, 1))
+    >>> m.largest = pyo.Objective(expr=m.steep.value, sense=pyo.maximize)
+    >>> _ = pyo.SolverFactory("appsi_highs").solve(m)
+    >>> round(pyo.value(m.steep.value), 6)
+    3.0
+    """
+
+    def build_formulation(
+        self,
+        network: Network | Any,
+        inputs: Any = None,
+        domain: Domain | None = None,
+        input_norm: InputNorm = "linf",
+        output_norm: str | OutputNorm = "linf",
+        formulation: Encoding | Literal["auto"] = "auto",
+        bounds: BoundChoice = "linear",
+        limits: ChainLimits | None = None,
+    ) -> None:
+        """Write the constraints.
+
+        Parameters
+        ----------
+        network : Network or ReluNetworkBlock
+            A built block shares its switches.
+        inputs, domain, bounds
+            As in `ReluNetworkBlock`; without meaning if a block is given.
+        input_norm : {'linf', 'l1'}, optional
+        output_norm : str or OutputNorm, optional
+            Any linear norm.
+        formulation : {'auto', 'adjoint', 'tangent'}, optional
+        limits : ChainLimits, optional
+            Bounds along the derivative pass of the chosen formulation.
+
+        Raises
+        ------
+        NormError
+            If a norm is not linear.
+        """
+        if input_norm not in ("linf", "l1"):
+            raise NormError(
+                f"the input norm {input_norm} is not linear, so a MIP cannot express it.  "
+                "Remedy: linf or l1, or method bnb"
+            )
+        norm = parse_output_norm(output_norm) if isinstance(output_norm, str) else output_norm
+        with PauseGC():
+            if isinstance(network, Network):
+                self.net = ReluNetworkBlock()
+                self.net.build_formulation(network, inputs, domain, bounds, values=False)
+                base = self.net
+            else:
+                base = network
+            net, known = base.network, base.layer_bounds
+            norm.check(net.output_dim)
+            if formulation == "auto":
+                formulation = choose_encoding(net, known, input_norm, norm)
+            self.encoding = formulation
+            if limits is None:
+                limits = ChainLimits.of(chain_limits(net, known, input_norm, norm, formulation))
+            if formulation == "adjoint":
+                self._build_adjoint(base, input_norm, norm, limits)
+            else:
+                self._build_tangent(base, input_norm, norm, limits)
+
+    def _build_adjoint(
+        self, base: Any, input_norm: InputNorm, norm: OutputNorm, limits: ChainLimits
+    ) -> None:
+        m = base.network.output_dim
+        only = sole_functional(norm, m)
+        self.gradient = GradientBlock()
+        if only is not None:
+            self.gradient.build_formulation(base, only, limits)
+        else:
+            self.ball = DualBallBlock()
+            self.ball.build_formulation(m, norm, half=True)
+            self.gradient.build_formulation(base, self.ball.functional, limits)
+        self.norm = NormBlock()
+        self.norm.build_formulation(self.gradient.gradient, DUAL[input_norm], sense="max")
+        self.value = pyo.Var()
+        self._tie_value(self.norm.value)
+
+    def _build_tangent(
+        self, base: Any, input_norm: InputNorm, norm: OutputNorm, limits: ChainLimits
+    ) -> None:
+        m = base.network.output_dim
+        only = sole_functional(norm, m)
+        self.tangent = TangentBlock()
+        self.tangent.build_formulation(base, norm=input_norm, limits=limits)
+        self.value = pyo.Var()
+        if only is None:
+            self.norm = NormBlock()
+            self.norm.build_formulation(self.tangent.derivative, norm, sense="max", one_sided=True)
+            self._tie_value(self.norm.value)
+            return
+        entries = np.flatnonzero(only)
+        coefs = (-only[entries]).tolist()
+        outputs = [self.tangent.derivative[k] for k in entries.tolist()]
+        Rows(self, "value_below", [0]).at_most(0, [*coefs, 1.0], [*outputs, self.value], 0.0)
+
+    def _tie_value(self, source: Any) -> None:
+        Rows(self, "value_below", [0]).at_most(0, [1.0, -1.0], [self.value, source], 0.0)
+
+
+def sole_functional(norm: OutputNorm, m: int) -> FloatArray | None:
+    """The functional that decides a norm on m outputs by itself, or None."""
+    vertices = norm.vertices(m)
+    return vertices[0] if vertices is not None and len(vertices) == 1 else None
+
+
+def functional_set(norm: OutputNorm, m: int) -> FloatArray | OutputNorm:
+    """Where the functional of the adjoint encoding lives: few vertices, or the dual ball."""
+    vertices = norm.vertices(m)
+    if vertices is None or len(vertices) > MANY_VERTICES:
+        return norm
+    if isinstance(norm, L1Output | LinfOutput) or len(vertices) == 1:
+        return vertices
+    return norm if norm.name == "cross" else np.asarray(vertices)
+
+
+def chain_limits(
+    network: Network,
+    known: LayerBounds,
+    input_norm: InputNorm,
+    norm: OutputNorm,
+    formulation: Encoding,
+) -> DerivativeBounds:
+    """Derivative bounds for one formulation, on the rung of the pre-activation bounds."""
+    rung = derivative_rung(known.rung)
+    if formulation == "adjoint":
+        return adjoint_bounds(network, None, known, functional_set(norm, network.output_dim), rung)
+    return tangent_bounds(network, None, known, input_norm, rung)
+
+
+def choose_encoding(
+    network: Network, known: LayerBounds, input_norm: InputNorm, norm: OutputNorm
+) -> Encoding:
+    """The formulation that promises the smaller tree.
+
+    The adjoint form pays one binary for each input whose gradient has an open sign (for l1 inputs
+    one for each that may hold the largest entry), the tangent form one for each vertex of the
+    dual ball.
+    """
+    end = chain_limits(network, known, input_norm, norm, "adjoint")
+    open_signs = int(((end.end_lower < 0) & (end.end_upper > 0)).sum())
+    if input_norm == "l1":
+        open_signs += network.input_dim
+    vertices = norm.vertices(network.output_dim)
+    choices = network.output_dim if vertices is None else len(vertices)
+    return "adjoint" if open_signs <= max(4, choices) else "tangent"

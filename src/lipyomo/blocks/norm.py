@@ -1,0 +1,181 @@
+r"""Norms of variables as a Pyomo block: epigraph, hypograph, or exact.
+
+For |g| = sum_k |g_k| (l1) and |g| = max_v |v . g| over the vertices v of a dual ball (linf, user
+given):
+
+- ``min``, the epigraph ``value >= |g|``: linear, no binaries.
+- ``max``, the hypograph ``value <= |g|``: a binary for each entry of open sign (l1), or one for
+  each vertex that can attain the maximum, exactly one of which is chosen (LipMIP, eq. 117 with
+  its minimum put right).
+- ``both``: ``value == |g|``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyomo.environ as pyo
+from pyomo.common.gc_manager import PauseGC
+from pyomo.core.base.block import BlockData, declare_custom_block
+
+from lipyomo.blocks.assemble import Affine, Rows, add_variables
+from lipyomo.blocks.inputs import GivenVariables, box_of, variables_of
+from lipyomo.errors import NormError
+from lipyomo.network import FloatArray
+from lipyomo.norms import L1Output, OutputNorm, parse_output_norm
+
+Sense: TypeAlias = Literal["max", "min", "both"]
+
+NormBlock: Any
+
+MARGIN = 1e-9
+"""Relative widening of bounds that are sums of the variables' bounds."""
+
+
+@declare_custom_block(name="NormBlock")
+class NormBlockData(BlockData):
+    """``value`` compared with a norm of given variables.
+
+    After `build_formulation` the block holds ``value``, ``inputs[k]`` (the given variables) and
+    the binaries, if any: ``sign[k]`` (l1; 1 where the entry counts as positive) or ``choice[k]``
+    (which signed vertex attains the norm; vertex k mod K, negated for k >= K).
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> from lipyomo.blocks import NormBlock
+    >>> m = pyo.ConcreteModel()
+    >>> m.g = pyo.Var([0, 1], bounds=(-2, 1))
+    >>> m.size = NormBlock()
+    >>> m.size.build_formulation(m.g, "l1", sense="max")
+    >>> m.largest = pyo.Objective(expr=m.size.value, sense=pyo.maximize)
+    >>> _ = pyo.SolverFactory("appsi_highs").solve(m)
+    >>> round(pyo.value(m.size.value), 6)
+    4.0
+    """
+
+    def build_formulation(
+        self,
+        inputs: Any,
+        norm: str | OutputNorm = "linf",
+        sense: Sense = "both",
+        one_sided: bool = False,
+    ) -> None:
+        """Write the constraints.
+
+        Parameters
+        ----------
+        inputs : Var or sequence of n variables
+        norm : {'l1', 'linf', 'cross', 'cross(i)'} or OutputNorm, optional
+            Any linear norm.
+        sense : {'max', 'min', 'both'}, optional
+        one_sided : bool, optional
+            For ``max`` only: ``value`` stays below ``max_v v . g`` without the negated vertices.
+            Right where g and -g are both feasible, as directional derivatives are; it saves half
+            of the choices.
+
+        Raises
+        ------
+        NormError
+            If the norm is not linear or the sense is unknown.
+        BoundsMissing
+            If binaries are needed and a variable has no bounds.
+        """
+        if sense not in ("max", "min", "both"):
+            raise NormError(f"unknown sense '{sense}' of a norm.  Remedy: max, min or both")
+        variables = variables_of(inputs, _count(inputs), "inputs of a norm")
+        chosen = parse_output_norm(norm) if isinstance(norm, str) else norm
+        chosen.check(len(variables))
+        with PauseGC():
+            self.inputs = pyo.Reference(GivenVariables(enumerate(variables)))
+            self.value = pyo.Var()
+            if isinstance(chosen, L1Output):
+                self._build_sum(variables, sense, one_sided)
+                return
+            vertices = chosen.vertices(len(variables))
+            if vertices is None:
+                raise NormError(
+                    f"the norm {chosen.name} over {len(variables)} entries is not linear.  "
+                    "Remedy: l1, linf, cross, cross(i), or a LinearOutput"
+                )
+            self._build_choice(variables, vertices, sense, one_sided and sense == "max")
+
+    def _build_sum(self, variables: list[Any], sense: Sense, one_sided: bool) -> None:
+        """The l1 norm: magnitudes p_k, with ``p_k <= |g_k|`` only where they could cheat."""
+        box = box_of(variables, finite=sense != "min")
+        low, high = box.lower, box.upper
+        mixed = np.flatnonzero((low < 0) & (high > 0)).tolist()
+        reach = np.maximum(-low, high)
+        coefs = [-1.0] * len(variables)
+        terms = list(variables)
+        for k in range(len(variables)):
+            coefs[k] = -1.0 if low[k] >= 0 else 1.0
+        magnitude = add_variables(self, "magnitude", mixed, np.zeros(len(mixed)), reach[mixed])
+        for k, p in zip(mixed, magnitude, strict=True):
+            coefs[k], terms[k] = -1.0, p
+        sides = [(k, side) for k in mixed for side in (1, -1)]
+        if sense != "max":
+            above = Rows(self, "magnitude_above", sides)
+            for k, p in zip(mixed, magnitude, strict=True):
+                above.at_least((k, 1), [1.0, -1.0], [p, variables[k]], 0.0)
+                above.at_least((k, -1), [1.0, 1.0], [p, variables[k]], 0.0)
+        if sense != "min":
+            sign = add_variables(self, "sign", mixed, binary=True)
+            below = Rows(self, "magnitude_below", sides)
+            for k, p, a in zip(mixed, magnitude, sign, strict=True):
+                g = variables[k]
+                down, up = -2.0 * float(low[k]), 2.0 * float(high[k])
+                below.at_most((k, 1), [1.0, -1.0, down], [p, g, a], down)
+                below.at_most((k, -1), [1.0, 1.0, -up], [p, g, a], 0.0)
+            if one_sided and len(mixed) == len(variables) and mixed:
+                sign[0].fix(1)
+        total = float(np.where(np.isfinite(reach), reach, np.inf).sum())
+        if np.isfinite(total):
+            self.value.setub(total * (1.0 + MARGIN))
+        rows = Rows(self, "sum", [0])
+        coefs.append(1.0)
+        terms.append(self.value)
+        if sense == "both":
+            rows.equal(0, coefs, terms, 0.0)
+        elif sense == "max":
+            rows.at_most(0, coefs, terms, 0.0)
+        else:
+            rows.at_least(0, coefs, terms, 0.0)
+
+    def _build_choice(
+        self, variables: list[Any], vertices: FloatArray, sense: Sense, one_sided: bool
+    ) -> None:
+        """The largest product with a vertex; one is chosen where the value could cheat."""
+        signed = vertices if one_sided else np.vstack([vertices, -vertices])
+        forms = Affine.of(variables).map(signed)
+        box = box_of(variables, finite=sense != "min")
+        rows = list(forms.rows())
+        keys = range(len(signed))
+        if sense != "max":
+            above = Rows(self, "value_above", keys)
+            for k, (coefs, columns) in enumerate(rows):
+                above.at_least(k, [*(-c for c in coefs), 1.0], [*columns, self.value], 0.0)
+        if sense == "min":
+            return
+        highs, lows = box.support(signed), -box.support(-signed)
+        top = float(highs.max()) + MARGIN * float(np.abs(highs).max())
+        floor = float(np.where(np.isfinite(lows), lows, -np.inf).max())
+        self.value.setub(top)
+        able = np.flatnonzero(highs >= floor).tolist()
+        below = Rows(self, "value_below", keys)
+        if len(able) == 1:
+            coefs, columns = rows[able[0]]
+            below.at_most(able[0], [*(-c for c in coefs), 1.0], [*columns, self.value], 0.0)
+            return
+        choice = add_variables(self, "choice", able, binary=True)
+        for k, a in zip(able, choice, strict=True):
+            coefs, columns = rows[k]
+            big = top - float(lows[k])
+            below.at_most(k, [*(-c for c in coefs), 1.0, big], [*columns, self.value, a], big)
+        Rows(self, "one_choice", [0]).equal(0, [1.0] * len(choice), choice, 1.0)
+
+
+def _count(inputs: Any) -> int:
+    """How many variables were given."""
+    return len(inputs) if hasattr(inputs, "__len__") else 1

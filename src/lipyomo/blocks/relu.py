@@ -1,0 +1,295 @@
+r"""The forward pass of a network of two-slope units as a Pyomo block.
+
+Unit k of a layer has the pre-activation z in [l, u] and the output y = left z for z < 0 and
+right z for z >= 0.  With a binary switch a, right > left and delta = right - left:
+
+    y >= right z,    y <= right z - delta l (1 - a),
+    y >= left z,     y <= left z + delta u a.
+
+For a concave unit (right < left) the inequalities turn round.  Both values of a are allowed at
+z = 0.  Units that bounds decide (l >= 0 or u <= 0) have no switch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyomo.environ as pyo
+import scipy.sparse as sp
+from pyomo.common.gc_manager import PauseGC
+from pyomo.core.base.block import BlockData, declare_custom_block
+
+from lipyomo.blocks.assemble import Affine, Rows, add_equalities, add_variables, linear
+from lipyomo.blocks.inputs import add_domain_rows, attach_inputs, box_of
+from lipyomo.blocks.scaling import Scaling
+from lipyomo.bounds import LayerBounds, preactivation_bounds
+from lipyomo.bounds.interval import interval_range
+from lipyomo.domains import Domain
+from lipyomo.errors import BoundsMissing, ProblemError
+from lipyomo.network import FloatArray, Layer, Network
+from lipyomo.phases import LEFT, OPEN, RIGHT, decide, open_phases
+from lipyomo.settings import BoundRung
+
+BoundChoice: TypeAlias = "BoundRung | LayerBounds | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
+"""A rung of the bound ladder, or bounds: one pair (lower, upper) a hidden layer."""
+
+ReluNetworkBlock: Any
+
+
+@declare_custom_block(name="ReluNetworkBlock")
+class ReluNetworkBlockData(BlockData):
+    """A network's value: ``outputs = f(inputs)``.
+
+    After `build_formulation` the block holds ``inputs[j]``, ``outputs[k]`` and, in ``layer[i]``
+    for the i-th hidden layer, ``preactivation[k]``, ``switch[k]`` (binary; 1 on the right-hand
+    slope), ``output[k]`` (both for undecided units only) and the expression ``activation[k]`` for
+    every unit.
+
+    Notes
+    -----
+    A block that was built cannot be built again: delete it (``del model.net``) and declare a new
+    one when bounds change.
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> from lipyomo import Network
+    >>> from lipyomo.blocks import ReluNetworkBlock
+    >>> m = pyo.ConcreteModel()
+    >>> m.x = pyo.Var([0, 1], bounds=(-1, 1))
+    >>> m.net = ReluNetworkBlock()
+    >>> m.net.build_formulation(Network.from_arrays([[[1.0, -1.0]], [[2.0]]]), inputs=m.x)
+    >>> m.best = pyo.Objective(expr=m.net.outputs[0], sense=pyo.maximize)
+    >>> _ = pyo.SolverFactory("appsi_highs").solve(m)
+    >>> round(pyo.value(m.net.outputs[0]), 6)
+    4.0
+    """
+
+    def __init__(self, component: Any) -> None:
+        super().__init__(component)
+        self.network: Network | None = None
+        self.layer_bounds: LayerBounds | None = None
+
+    def build_formulation(
+        self,
+        network: Network,
+        inputs: Any = None,
+        domain: Domain | None = None,
+        bounds: BoundChoice = "linear",
+        scaling: Scaling | None = None,
+        values: bool = True,
+    ) -> None:
+        """Write the constraints.
+
+        Parameters
+        ----------
+        network : Network
+        inputs : Var or sequence of VarData, optional
+            Existing variables, d of them; new ones are made if left out.
+        domain : Domain, optional
+            Where the inputs may be.  Its rows become constraints; the default is the box of the
+            variables' bounds.
+        bounds : {'linear', 'interval', 'lp', 'auto'}, LayerBounds or pairs of arrays, optional
+            How the pre-activations are bounded, or their bounds (lower, upper) layer by layer.
+        scaling : Scaling, optional
+            Offsets and factors between the model's units and the network's.
+        values : bool, optional
+            False leaves out the outputs and what only they need: enough for gradients.
+
+        Raises
+        ------
+        BoundsMissing
+            If a switch would need a bound that cannot be had.
+        ProblemError
+            If the numbers of inputs or of bounds do not fit.
+        """
+        if self.network is not None:
+            raise ProblemError(f"block '{self.name}' is built already.  Remedy: make a new one")
+        if scaling is not None:
+            network = scaling.apply(network)
+        with PauseGC():
+            variables = attach_inputs(self, inputs, domain, network.input_dim)
+            if domain is not None:
+                add_domain_rows(self, variables, domain)
+            self.network = network
+            self.layer_bounds = self._bounded(network, variables, domain, bounds)
+            self.layer = pyo.Block(range(len(network.hidden)))
+            forms = Affine.of(variables)
+            for i, layer in enumerate(network.hidden):
+                last = i == len(network.hidden) - 1
+                forms = self._add_layer(i, layer, forms, values or not last)
+            if values:
+                self._add_outputs(network.head, forms)
+
+    @staticmethod
+    def _bounded(
+        network: Network, variables: list[Any], domain: Domain | None, bounds: BoundChoice
+    ) -> LayerBounds:
+        """Bounds of the pre-activations, computed or checked."""
+        if isinstance(bounds, str):
+            area = box_of(variables) if domain is None else domain
+            if not area.is_bounded:
+                area = box_of(variables)
+            return preactivation_bounds(network, area, rung=bounds)
+        if isinstance(bounds, LayerBounds):
+            return bounds
+        pairs = list(bounds)
+        if len(pairs) != len(network.hidden):
+            raise ProblemError(
+                f"{len(pairs)} pairs of bounds for {len(network.hidden)} hidden layers"
+            )
+        lower, upper = (
+            [
+                np.broadcast_to(np.asarray(pair[side], dtype=np.float64), (layer.units,))
+                for pair, layer in zip(pairs, network.hidden, strict=True)
+            ]
+            for side in (0, 1)
+        )
+        phases = decide(open_phases(network), lower, upper)
+        return LayerBounds(lower, upper, "user", phases)
+
+    def _add_layer(self, i: int, layer: Layer, before: Affine, values: bool) -> Affine:
+        """One hidden layer; returns its outputs as forms in the new variables."""
+        assert self.layer_bounds is not None
+        block = self.layer[i]
+        low, high = self.layer_bounds.lower[i], self.layer_bounds.upper[i]
+        phases = self.layer_bounds.phases[i]
+        slope = layer.slopes(phases != LEFT)
+        undecided = phases == OPEN
+        loose = undecided & ~(np.isfinite(low) & np.isfinite(high))
+        if loose.any():
+            raise BoundsMissing(
+                f"unit {int(np.flatnonzero(loose)[0])} of hidden layer {i} has no finite bounds, "
+                "so its switch has no big-M.  Remedy: bound the network's inputs"
+            )
+        alive = np.flatnonzero(undecided | ((slope != 0) & values))
+        keys = alive.tolist()
+        z = add_variables(block, "preactivation", keys, low[alive], high[alive])
+        forms = before.map(layer.weight, layer.bias)
+        add_equalities(block, "affine", keys, z, forms, alive)
+        free = np.flatnonzero(undecided).tolist()
+        switch = add_variables(block, "switch", free, binary=True)
+        place = dict(zip(keys, z, strict=True))
+        if not values:
+            rows = Rows(block, "conditional", [(k, side) for k in free for side in (0, 1)])
+            for k, a in zip(free, switch, strict=True):
+                lo, hi = float(low[k]), float(high[k])
+                rows.at_most((k, 1), [1.0, -hi], [place[k], a], 0.0)
+                rows.at_least((k, 0), [1.0, lo], [place[k], a], lo)
+            return Affine.numbers(np.zeros(layer.units))
+        ends = np.stack([layer.left * low, layer.right * high])
+        y = add_variables(
+            block,
+            "output",
+            free,
+            np.minimum(ends.min(axis=0), 0.0)[undecided],
+            np.maximum(ends.max(axis=0), 0.0)[undecided],
+        )
+        _tie_units(block, layer, free, place, y, switch, low, high)
+        return self._activations(block, layer, slope, place, dict(zip(free, y, strict=True)))
+
+    @staticmethod
+    def _activations(
+        block: Any, layer: Layer, slope: FloatArray, z: dict[int, Any], y: dict[int, Any]
+    ) -> Affine:
+        """Declare ``activation`` and return the outputs of the layer as forms."""
+        rows, data, columns = [], [], []
+        expressions = pyo.Expression(range(layer.units))
+        block.add_component("activation", expressions)
+        for k, factor in enumerate(slope.tolist()):
+            variable = y.get(k)
+            if variable is not None:
+                factor = 1.0
+            elif factor != 0:
+                variable = z[k]
+            if variable is None:
+                expressions[k] = 0.0
+                continue
+            expressions[k] = variable if factor == 1.0 else linear([factor], [variable])
+            rows.append(k)
+            data.append(factor)
+            columns.append(variable)
+        shape = (layer.units, len(columns))
+        matrix = sp.csr_array((data, (rows, range(len(columns)))), shape=shape, dtype=np.float64)
+        return Affine(matrix, np.zeros(layer.units), columns)
+
+    def _add_outputs(self, head: Layer, before: Affine) -> None:
+        """Declare ``outputs`` and tie them to the last hidden layer."""
+        lows, highs = _range_of(before)
+        found = interval_range(head, lows[None, :], highs[None, :])
+        outputs = add_variables(self, "outputs", range(head.units), found.lower[0], found.upper[0])
+        forms = before.map(head.weight, head.bias)
+        add_equalities(self, "output_affine", range(head.units), outputs, forms)
+
+    # -- what derivative blocks need ---------------------------------------------------------------
+
+    def switches(self, i: int) -> dict[int, Any]:
+        """The switch variables of hidden layer i by unit; undecided units only."""
+        return dict(self.layer[i].switch.items())
+
+    def pattern(self) -> tuple[npt.NDArray[np.bool_], ...]:
+        """The activation pattern that the variables' values select (switches rounded)."""
+        assert self.layer_bounds is not None
+        found = []
+        for i, phases in enumerate(self.layer_bounds.phases):
+            on = np.asarray(phases == RIGHT)
+            for k, a in self.layer[i].switch.items():
+                on[k] = a.value is not None and a.value > 0.5
+            found.append(on)
+        return tuple(found)
+
+
+def _tie_units(
+    block: Any,
+    layer: Layer,
+    free: list[int],
+    z: dict[int, Any],
+    y: list[Any],
+    switch: list[Any],
+    low: FloatArray,
+    high: FloatArray,
+) -> None:
+    """The four rows of each undecided unit."""
+    names = ("right_line", "right_tie", "left_line", "left_tie")
+    right_line, right_tie, left_line, left_tie = (Rows(block, name, free) for name in names)
+    left, right = layer.left.tolist(), layer.right.tolist()
+    lows, highs = low.tolist(), high.tolist()
+    for k, out, a in zip(free, y, switch, strict=True):
+        delta = right[k] - left[k]
+        sign = 1.0 if delta > 0 else -1.0
+        right_coefs, right_vars = _difference(sign, out, right[k], z[k])
+        left_coefs, left_vars = _difference(sign, out, left[k], z[k])
+        big = [-abs(delta) * lows[k], -abs(delta) * highs[k]]
+        right_line.at_least(k, right_coefs, right_vars, 0.0)
+        right_tie.at_most(k, [*right_coefs, big[0]], [*right_vars, a], big[0])
+        left_tie.at_most(k, [*left_coefs, big[1]], [*left_vars, a], 0.0)
+        if len(left_vars) > 1 or sign < 0:
+            # A ReLU has this row as a bound of its variable.
+            left_line.at_least(k, left_coefs, left_vars, 0.0)
+
+
+def _difference(sign: float, out: Any, slope: float, z: Any) -> tuple[list[float], list[Any]]:
+    """``sign (out - slope z)`` without a zero term."""
+    if slope == 0.0:
+        return [sign], [out]
+    return [sign, -sign * slope], [out, z]
+
+
+def _range_of(forms: Affine) -> tuple[FloatArray, FloatArray]:
+    """Ranges of forms with at most one variable each, from the variables' bounds."""
+    if forms.matrix is None:
+        box = box_of(forms.columns, finite=False)
+        return box.lower, box.upper
+    coo = sp.coo_array(forms.matrix)
+    lower, upper = forms.constant.copy(), forms.constant.copy()
+    if not forms.columns:
+        return lower, upper
+    box = box_of(forms.columns, finite=False)
+    for row, column, factor in zip(coo.row, coo.col, coo.data, strict=True):
+        ends = factor * box.lower[column], factor * box.upper[column]
+        lower[row] += min(ends)
+        upper[row] += max(ends)
+    return lower, upper

@@ -1,0 +1,68 @@
+"""Offsets and factors between a model's units and those that a network was trained in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.errors import ProblemError
+from lipyomo.network import Layer, Network
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """``network input = (x - input_offset) / input_factor``, and likewise for the outputs.
+
+    The model's outputs are ``output_offset + output_factor * (network output)``.  Scaling is
+    worked into the weights, so that values, gradients and Lipschitz constants all come out in the
+    model's units.
+
+    Parameters
+    ----------
+    input_offset, input_factor : array_like, shape (d,), or float
+    output_offset, output_factor : array_like, shape (m,), or float
+
+    Raises
+    ------
+    ProblemError
+        If a factor is zero or a number is not finite.
+
+    Examples
+    --------
+    >>> from lipyomo import Network
+    >>> network = Network.from_arrays([[[1.0]]])
+    >>> Scaling(input_offset=10.0, input_factor=2.0).apply(network).forward([14.0])
+    array([2.])
+    """
+
+    input_offset: npt.ArrayLike = 0.0
+    input_factor: npt.ArrayLike = 1.0
+    output_offset: npt.ArrayLike = 0.0
+    output_factor: npt.ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("input_offset", "input_factor", "output_offset", "output_factor"):
+            values = np.asarray(getattr(self, name), dtype=np.float64)
+            if not np.isfinite(values).all():
+                raise ProblemError(f"scaling: {name} holds NaN or infinite entries")
+            if name.endswith("factor") and (values == 0).any():
+                raise ProblemError(f"scaling: {name} holds a zero")
+
+    def apply(self, network: Network) -> Network:
+        """The network as a function of the model's inputs, in the model's outputs."""
+        d, m = network.input_dim, network.output_dim
+        shift = self._vector(self.input_offset, d, "input_offset")
+        inverse = 1.0 / self._vector(self.input_factor, d, "input_factor")
+        into = Layer(np.diag(inverse), -inverse * shift)
+        factor = self._vector(self.output_factor, m, "output_factor")
+        out = Layer(np.diag(factor), self._vector(self.output_offset, m, "output_offset"))
+        return Network([into, *network.layers, out], network.name).fused()
+
+    @staticmethod
+    def _vector(values: npt.ArrayLike, size: int, name: str) -> npt.NDArray[np.float64]:
+        vector = np.array(values, dtype=np.float64).reshape(-1)
+        if vector.size not in (1, size):
+            raise ProblemError(f"scaling: {name} has {vector.size} entries, expected {size}")
+        return np.broadcast_to(vector, (size,))

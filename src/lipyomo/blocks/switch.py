@@ -1,0 +1,150 @@
+r"""Products of a binary switch with a bounded form: the derivative of a unit.
+
+An arriving derivative t (adjoint or tangent) leaves a unit as ``left t + (right - left) s`` with
+s = a t.  With t in [l, u] and, given a = 1, in [l1, u1]:
+
+    l1 a <= s <= u1 a,    t - u (1 - a) <= s <= t - l (1 - a)         (LipMIP, eq. 73)
+
+Decided units multiply by their slope and need neither variable nor row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from lipyomo.blocks.assemble import Affine, Rows, add_equalities, add_variables
+from lipyomo.network import FloatArray, Layer, Matrix
+from lipyomo.phases import LEFT, OPEN
+
+
+@dataclass(frozen=True)
+class ArrivingBounds:
+    """Bounds of what arrives at one layer's units, shapes (n,).
+
+    Attributes
+    ----------
+    lower, upper : ndarray
+        Whatever the switch is.
+    on_lower, on_upper : ndarray
+        Given that the unit is on its right-hand slope.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    on_lower: FloatArray
+    on_upper: FloatArray
+
+
+@dataclass
+class _Triplets:
+    """A sparse matrix and its columns, growing entry by entry."""
+
+    rows: list[int] = field(default_factory=list)
+    data: list[float] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    columns: list[Any] = field(default_factory=list)
+    known: dict[int, int] = field(default_factory=dict)
+
+    def add(self, row: int, factor: float, variable: Any) -> None:
+        if factor == 0.0:
+            return
+        place = self.known.setdefault(id(variable), len(self.columns))
+        if place == len(self.columns):
+            self.columns.append(variable)
+        self.rows.append(row)
+        self.data.append(factor)
+        self.places.append(place)
+
+    def matrix(self, size: int) -> Matrix:
+        shape = (size, len(self.columns))
+        return sp.csr_array((self.data, (self.rows, self.places)), shape=shape, dtype=np.float64)
+
+
+def add_switched(
+    block: Any,
+    layer: Layer,
+    phases: np.ndarray,
+    switches: dict[int, Any],
+    arriving: Affine,
+    bounds: ArrivingBounds,
+) -> Affine:
+    """Multiply what arrives at a layer's units by their slopes.
+
+    Declares ``block.arriving[k]`` and ``block.switched[k]`` with their rows.
+
+    Parameters
+    ----------
+    block : BlockData
+    layer : Layer
+    phases : int8 array, shape (n,)
+    switches : dict
+        Binary variable of each open unit.
+    arriving : Affine
+        n forms t.
+    bounds : ArrivingBounds
+
+    Returns
+    -------
+    Affine
+        The n products, as forms in the new variables (and switches, where t is a number).
+    """
+    left, right = layer.left.tolist(), layer.right.tolist()
+    number = arriving.is_constant()
+    open_ = phases == OPEN
+    fixed_slope = np.where(phases == LEFT, layer.left, layer.right)
+    direct = arriving.matrix is None
+    needed = ~number & (open_ | (fixed_slope != 0.0))
+    if direct:
+        place = dict(enumerate(arriving.columns))
+    else:
+        keys = np.flatnonzero(needed)
+        t = add_variables(block, "arriving", keys.tolist(), bounds.lower[keys], bounds.upper[keys])
+        add_equalities(block, "arriving_affine", keys.tolist(), t, arriving, keys)
+        place = dict(zip(keys.tolist(), t, strict=True))
+    product = np.flatnonzero(open_ & ~number)
+    low = np.minimum(bounds.on_lower, 0.0)[product]
+    high = np.maximum(bounds.on_upper, 0.0)[product]
+    s = add_variables(block, "switched", product.tolist(), low, high)
+    _tie_products(block, product.tolist(), s, place, switches, bounds)
+    made = dict(zip(product.tolist(), s, strict=True))
+    found = _Triplets()
+    constant = np.zeros(arriving.size)
+    values, slopes = arriving.constant.tolist(), fixed_slope.tolist()
+    for k, is_open in enumerate(open_.tolist()):
+        if number[k] and is_open:
+            constant[k] = left[k] * values[k]
+            found.add(k, (right[k] - left[k]) * values[k], switches[k])
+        elif number[k]:
+            constant[k] = slopes[k] * values[k]
+        elif is_open:
+            found.add(k, left[k], place[k])
+            found.add(k, right[k] - left[k], made[k])
+        elif slopes[k] != 0.0:
+            found.add(k, slopes[k], place[k])
+    return Affine(found.matrix(arriving.size), constant, found.columns)
+
+
+def _tie_products(
+    block: Any,
+    keys: list[int],
+    s: list[Any],
+    t: dict[int, Any],
+    switches: dict[int, Any],
+    bounds: ArrivingBounds,
+) -> None:
+    """The four rows of each product ``s = a t``."""
+    names = ("switched_upper", "switched_lower", "switched_below", "switched_above")
+    upper, lower, below, above = (Rows(block, name, keys) for name in names)
+    lows, highs = bounds.lower.tolist(), bounds.upper.tolist()
+    on_lows, on_highs = bounds.on_lower.tolist(), bounds.on_upper.tolist()
+    for k, product in zip(keys, s, strict=True):
+        a = switches[k]
+        upper.at_most(k, [1.0, -on_highs[k]], [product, a], 0.0)
+        lower.at_least(k, [1.0, -on_lows[k]], [product, a], 0.0)
+        triple = [product, t[k], a]
+        below.at_most(k, [1.0, -1.0, -lows[k]], triple, -lows[k])
+        above.at_least(k, [1.0, -1.0, -highs[k]], triple, -highs[k])

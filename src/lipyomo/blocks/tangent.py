@@ -1,0 +1,135 @@
+r"""Directional derivatives, propagated forwards (tangent form), as a Pyomo block.
+
+For a direction v, with D_i the slopes that the switches select,
+
+    u_1 = W_1 v,   u_{i+1} = W_{i+1} (D_i u_i),   derivative = u_{L+1}.
+
+The pass is linear in v: maximising a derivative over a unit ball of directions gives a norm of
+the gradient without binaries for the signs of its entries.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from pyomo.common.gc_manager import PauseGC
+from pyomo.core.base.block import BlockData, declare_custom_block
+
+from lipyomo.blocks.assemble import Affine, Rows, add_equalities, add_variables
+from lipyomo.blocks.derivative import ChainLimits, derivative_rung, network_of
+from lipyomo.blocks.inputs import GivenVariables, box_of, variables_of
+from lipyomo.blocks.switch import add_switched
+from lipyomo.bounds import tangent_bounds
+from lipyomo.errors import NormError, ProblemError
+from lipyomo.norms import InputNorm
+
+TangentBlock: Any
+
+
+@declare_custom_block(name="TangentBlock")
+class TangentBlockData(BlockData):
+    """The derivative of all outputs in one direction.
+
+    After `build_formulation` the block holds ``direction[j]``, ``derivative[k]`` and, in
+    ``layer[i]``, what arrives at the units (``arriving``) and what passes them (``switched``).
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> from lipyomo import Network
+    >>> from lipyomo.blocks import ReluNetworkBlock, TangentBlock
+    >>> m = pyo.ConcreteModel()
+    >>> m.x = pyo.Var([0, 1], bounds=(-1, 1))
+    >>> m.net, m.along = ReluNetworkBlock(), TangentBlock()
+    >>> m.net.build_formulation(Network.from_arrays([[[1.0, -2.0]], [[3.0]]]), inputs=m.x)
+    >>> m.along.build_formulation(m.net, norm="linf")
+    >>> m.steep = pyo.Objective(expr=m.along.derivative[0], sense=pyo.maximize)
+    >>> _ = pyo.SolverFactory("appsi_highs").solve(m)
+    >>> round(pyo.value(m.along.derivative[0]), 6)
+    9.0
+    """
+
+    def build_formulation(
+        self,
+        network_block: Any,
+        direction: Any = None,
+        norm: InputNorm = "linf",
+        limits: ChainLimits | None = None,
+    ) -> None:
+        """Write the constraints.
+
+        Parameters
+        ----------
+        network_block : ReluNetworkBlock
+            Built already.
+        direction : Var or sequence of d variables, optional
+            The direction; left out, one is made that runs over the unit ball of `norm`.
+        norm : {'linf', 'l1'}, optional
+            The unit ball of a direction that is made here.
+        limits : ChainLimits, optional
+            Bounds along the pass.
+
+        Raises
+        ------
+        ProblemError, NormError, BoundsMissing
+            If the network block is not built, the norm is not linear, or the given direction has
+            no bounds.
+        """
+        network = network_of(network_block)
+        known = network_block.layer_bounds
+        with PauseGC():
+            scale = 1.0
+            if direction is None:
+                v = self._add_ball(network.input_dim, norm)
+            else:
+                v = variables_of(direction, network.input_dim, "direction")
+                self.direction = pyo.Reference(GivenVariables(enumerate(v)))
+                box = box_of(v)
+                scale = float(np.maximum(np.abs(box.lower), np.abs(box.upper)).max(initial=0.0))
+                norm = "linf"
+            if limits is None:
+                rung = derivative_rung(known.rung)
+                limits = ChainLimits.of(tangent_bounds(network, None, known, norm, rung))
+                limits = limits.scaled(scale)
+            self._build_chain(network_block, Affine.of(v), limits)
+
+    def _add_ball(self, d: int, norm: InputNorm) -> list[Any]:
+        """Declare ``direction`` in the unit ball."""
+        if norm not in ("linf", "l1"):
+            raise NormError(
+                f"directions in the unit ball of {norm} are not linear.  Remedy: linf or l1, or "
+                "give the direction"
+            )
+        keys = range(d)
+        v = add_variables(self, "direction", keys, np.full(d, -1.0), np.full(d, 1.0))
+        if norm == "l1":
+            size = add_variables(self, "size", keys, np.zeros(d), np.ones(d))
+            above, below = Rows(self, "size_above", keys), Rows(self, "size_below", keys)
+            for j, (item, reach) in enumerate(zip(v, size, strict=True)):
+                above.at_least(j, [1.0, -1.0], [reach, item], 0.0)
+                below.at_least(j, [1.0, 1.0], [reach, item], 0.0)
+            Rows(self, "unit_ball", [0]).at_most(0, [1.0] * d, size, 1.0)
+        return v
+
+    def _build_chain(self, network_block: Any, forms: Affine, limits: ChainLimits) -> None:
+        """The pass from the direction to the outputs."""
+        network = network_of(network_block)
+        phases = network_block.layer_bounds.phases
+        self.layer = pyo.Block(range(len(network.hidden)))
+        for i, layer in enumerate(network.hidden):
+            arriving = forms.map(layer.weight)
+            forms = add_switched(
+                self.layer[i],
+                layer,
+                phases[i],
+                network_block.switches(i),
+                arriving,
+                limits.layers[i],
+            )
+        keys = range(network.output_dim)
+        outputs = add_variables(self, "derivative", keys, limits.end_lower, limits.end_upper)
+        add_equalities(self, "derivative_affine", keys, outputs, forms.map(network.head.weight))
+        if not outputs:
+            raise ProblemError("the network has no outputs")
