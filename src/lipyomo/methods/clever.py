@@ -1,0 +1,193 @@
+"""CLEVER: extreme-value statistics of sampled gradient norms; a heuristic, no bound."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.methods.registry import Method, register
+from lipyomo.methods.support import Clock, best_witness, whole_number
+from lipyomo.network import FloatArray
+from lipyomo.problem import LipschitzProblem
+from lipyomo.result import Guarantee, Result
+from lipyomo.settings import Settings
+
+_BATCHES, _BATCH_SIZE = 500, 1024
+_REACH = 10.0
+"""Largest end point that is believed, in ranges of the batch maxima above the largest one."""
+
+
+@dataclass(frozen=True)
+class WeibullFit:
+    """A reverse Weibull distribution ``P(X <= x) = exp(-((end - x) / scale) ** shape)``.
+
+    Attributes
+    ----------
+    end : float
+        Right end point, the estimate of the Lipschitz constant.
+    shape, scale : float
+    statistic, p_value : float
+        Kolmogorov-Smirnov test of the fit (the parameters come from the same sample, so that the
+        p-value flatters).
+    verdict : str
+        ``good``, or why the fit cannot be used: ``degenerate`` (no spread), ``diverged`` (the
+        likelihood prefers an end point at infinity), ``collapsed`` (the likelihood is unbounded
+        at the sample maximum), ``poor`` (p-value below 0.001).
+    """
+
+    end: float
+    shape: float
+    scale: float
+    statistic: float
+    p_value: float
+    verdict: str
+
+    @property
+    def usable(self) -> bool:
+        """Whether the end point means anything."""
+        return self.verdict == "good"
+
+
+def _shape_of(gaps: FloatArray) -> float:
+    """Maximum-likelihood shape of a Weibull sample, by bisection on its score."""
+    logs = np.log(gaps)
+    logs -= logs.max()
+
+    def score(shape: float) -> float:
+        weights = np.exp(shape * logs)
+        return float(weights @ logs / weights.sum() - 1.0 / shape - logs.mean())
+
+    low, high = 1e-3, 1e6
+    for _ in range(80):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if score(middle) < 0 else (low, middle)
+    return math.sqrt(low * high)
+
+
+def _scale_of(gaps: FloatArray, shape: float) -> float:
+    """Maximum-likelihood scale that goes with `shape`."""
+    top = float(gaps.max())
+    return top * float(np.mean((gaps / top) ** shape)) ** (1.0 / shape)
+
+
+def _log_likelihood(gaps: FloatArray) -> float:
+    """Profile likelihood of an end point, given its distances to the sample."""
+    shape = _shape_of(gaps)
+    scale = _scale_of(gaps, shape)
+    ratio = gaps / scale
+    terms = math.log(shape / scale) + (shape - 1.0) * np.log(ratio) - ratio**shape
+    return float(terms.sum())
+
+
+def fit_reverse_weibull(maxima: FloatArray) -> WeibullFit:
+    """Fit the reverse Weibull distribution to batch maxima by maximum likelihood.
+
+    The likelihood is maximised over the end point alone; shape and scale follow.
+
+    Parameters
+    ----------
+    maxima : ndarray, shape (n,)
+
+    Returns
+    -------
+    WeibullFit
+    """
+    from scipy import optimize, stats
+
+    top, spread = float(maxima.max()), float(np.ptp(maxima))
+    if maxima.size < 3 or spread <= 1e-12 * max(abs(top), 1e-300):
+        return WeibullFit(top, math.nan, 0.0, 0.0, 1.0, "degenerate")
+    sample = (maxima - top) / spread
+    low, high = math.log(1e-8), math.log(1e3)
+
+    def loss(log_step: float) -> float:
+        return -_log_likelihood(math.exp(log_step) - sample)
+
+    grid = np.linspace(low, high, 60)
+    values = [loss(step) for step in grid]
+    k = int(np.argmin(values))
+    bracket = (grid[max(k - 1, 0)], grid[min(k + 1, 59)])
+    step = math.exp(optimize.minimize_scalar(loss, bounds=bracket, method="bounded").x)
+    gaps = step - sample
+    shape = _shape_of(gaps)
+    scale = _scale_of(gaps, shape)
+    test = stats.kstest(sample, stats.weibull_max(shape, loc=step, scale=scale).cdf)
+    verdict = "good"
+    if k == 0 or shape < 1.0:
+        verdict = "collapsed"
+    elif k == len(grid) - 1 or step > _REACH:
+        verdict = "diverged"
+    elif test.pvalue < 1e-3:
+        verdict = "poor"
+    return WeibullFit(
+        top + spread * step, shape, spread * scale, test.statistic, test.pvalue, verdict
+    )
+
+
+def run(problem: LipschitzProblem, settings: Settings) -> Result:
+    """Estimate the constant from the maxima of batches of sampled gradient norms.
+
+    Options
+    -------
+    batches, batch_size : int
+        500 and 1024 by default, as in the LipMIP paper.
+    """
+    batches = whole_number(settings, "batches", _BATCHES, least=3)
+    size = whole_number(settings, "batch_size", _BATCH_SIZE)
+    clock, rng = Clock(settings), np.random.default_rng(settings.seed)
+    small = problem.reduced.problem
+    maxima, points = [], []
+    while len(maxima) < batches and (len(maxima) < 3 or not clock.expired):
+        batch = small.domain.sample(rng, size)
+        found = small.values(batch)
+        k = int(np.argmax(found))
+        maxima.append(float(found[k]))
+        points.append(problem.reduced.lift_point(batch[k]))
+    seen = np.array(maxima)
+    fit = fit_reverse_weibull(seen)
+    witness = best_witness(problem, np.array(points), seen)
+    lower = 0.0 if witness is None else witness.value
+    result = Result(
+        lower,
+        math.inf,
+        clock.status(len(maxima) == batches),
+        "clever",
+        Guarantee.HEURISTIC,
+        estimate=fit.end if fit.usable else float(seen.max()),
+        seconds=clock.seconds,
+        witness=witness,
+        details={
+            "batches": len(maxima),
+            "batch_size": size,
+            "fit": fit.verdict,
+            "end_point": fit.end,
+            "shape": fit.shape,
+            "scale": fit.scale,
+            "ks_statistic": fit.statistic,
+            "ks_p_value": fit.p_value,
+            "sample_maximum": float(seen.max()),
+        },
+    )
+    if not fit.usable and fit.verdict != "degenerate":
+        result.warnings.append(
+            f"the reverse-Weibull fit cannot be used ({fit.verdict}): the estimate is the sample "
+            "maximum"
+        )
+    return result
+
+
+register(
+    Method(
+        name="clever",
+        title="CLEVER",
+        guarantee=Guarantee.HEURISTIC,
+        reference="Weng et al., Evaluating the robustness of neural networks (ICLR 2018)",
+        run=run,
+        input_norms=("linf", "l1", "l2"),
+        output_norms=("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear"),
+        unbounded=True,
+        options={"batches": _BATCHES, "batch_size": _BATCH_SIZE},
+    )
+)

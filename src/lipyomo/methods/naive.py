@@ -1,0 +1,64 @@
+"""NaiveUB: the product of the layers' operator norms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lipyomo.methods.registry import Method, register
+from lipyomo.methods.support import Clock, choice, rounded_up, upper_result
+from lipyomo.network import Layer
+from lipyomo.norms import InputNorm, L1Output, L2Output, LinfOutput, OutputNorm
+from lipyomo.operator_norm import operator_norm
+from lipyomo.problem import LipschitzProblem
+from lipyomo.result import Guarantee, Result
+from lipyomo.settings import Settings
+
+_SAME: dict[str, OutputNorm] = {"l1": L1Output(), "l2": L2Output(), "linf": LinfOutput()}
+
+
+def layer_norm(layer: Layer, norm_in: InputNorm, norm_out: OutputNorm) -> float:
+    """Largest operator norm of a layer, over all slopes of its units.
+
+    For l1, l2 and linf outputs a unit cannot stretch its coordinate by more than its steeper
+    slope, so the steepest slopes decide; other output norms are used on affine layers only.
+    """
+    steepest = np.maximum(np.abs(layer.left), np.abs(layer.right))
+    found = operator_norm(steepest[:, None] * layer.dense_weight, norm_in, norm_out)
+    return rounded_up(found.upper, 8 * sum(layer.dense_weight.shape))
+
+
+def run(problem: LipschitzProblem, settings: Settings) -> Result:
+    """Multiply the layers' norms.
+
+    Options
+    -------
+    norms : {'asked', 'paper'}
+        ``asked`` measures each hidden layer in the input norm asked for and the last one from it
+        to the output norm.  ``paper`` multiplies spectral norms (the last one from l2 to the output
+        norm) and scales by sqrt(d) for l1 and linf inputs, as the LipMIP paper does (appendix F.2).
+    """
+    clock = Clock(settings)
+    form = choice(settings, "norms", ("asked", "paper"))
+    small = problem.reduced.problem
+    norm: InputNorm = small.input_norm if form == "asked" else "l2"
+    factors = [layer_norm(layer, norm, _SAME[norm]) for layer in small.network.hidden]
+    factors.append(layer_norm(small.network.head, norm, small.output_norm))
+    if form == "paper" and small.input_norm != "l2":
+        factors.insert(0, rounded_up(float(np.sqrt(small.network.input_dim)), 1))
+    product = rounded_up(float(np.prod(factors)), len(factors))
+    return upper_result("naive", product, clock, {"factors": factors, "norms": form})
+
+
+register(
+    Method(
+        name="naive",
+        title="NaiveUB",
+        guarantee=Guarantee.UPPER,
+        reference="Jordan and Dimakis (NeurIPS 2020), appendix F.2; Szegedy et al. (2013)",
+        run=run,
+        input_norms=("linf", "l1", "l2"),
+        output_norms=("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear"),
+        unbounded=True,
+        options={"norms": "asked"},
+    )
+)
