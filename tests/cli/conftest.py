@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 @pytest.fixture
 def toys() -> Iterator[None]:
     """The toy methods, for one test."""
-    before = dict(registry._METHODS)
+    before = registry.methods()
     enrol()
     yield
     registry._METHODS.clear()

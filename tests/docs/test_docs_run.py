@@ -17,6 +17,9 @@ from typing import Any
 import pytest
 from doc_blocks import Block, read_blocks, read_commands
 
+from lipyomo.cli.tables import markdown
+from lipyomo.methods import registry
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -37,6 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if (ROOT / entry).exists():
             (tmp_path / entry).symlink_to(ROOT / entry)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "_METHODS", dict(registry.methods()))  # pages may add to it
     return tmp_path
 
 
@@ -109,3 +113,11 @@ def test_install_commands_are_not_the_only_ones() -> None:
     """The README's first command really runs here, less its installation."""
     first = next(b for b in read_blocks(ROOT / "README.md") if b.language == "console")
     assert "python -m lipyomo" in read_commands(first)[0].text
+
+
+def test_the_table_of_methods_is_true() -> None:
+    """`lipyomo methods --markdown` prints what belongs there."""
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    found = re.search(r"<!-- methods -->\n(.*?)\n?<!-- end of methods -->", text, flags=re.DOTALL)
+    assert found is not None
+    assert found[1].strip() == markdown(registry.methods())

@@ -83,6 +83,7 @@ def _loaded_by(statement: str) -> set[str]:
         "import lipyomo",
         "import lipyomo.cli",
         "from lipyomo import Box, LipschitzProblem, Network, Settings, solve",
+        "from lipyomo.methods import methods; methods()",
     ],
 )
 def test_imports_stay_cheap(statement: str) -> None:

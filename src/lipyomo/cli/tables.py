@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from lipyomo.cli.parser import Parser
+
+if TYPE_CHECKING:
+    from lipyomo.methods.registry import Method
+
+OUTPUT_KINDS = ("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear")
+"""Every kind of output norm that a method can be registered for."""
 
 
 def methods(words: Sequence[str]) -> int:
@@ -14,9 +21,14 @@ def methods(words: Sequence[str]) -> int:
     from lipyomo.methods.registry import methods as table
 
     parser = Parser("lipyomo methods", "Every method, with what it promises.")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    form.add_argument("--markdown", action="store_true", help="the table of the documentation")
     arguments = parser.parse_args(words)
     found = table()
+    if arguments.markdown:
+        print(markdown(found))
+        return 0
     if arguments.json:
         record = {
             name: {
@@ -49,6 +61,28 @@ def methods(words: Sequence[str]) -> int:
         ],
     )
     return 0
+
+
+def markdown(found: Mapping[str, Method]) -> str:
+    """Return the table of methods as Markdown: promise, norms, domains and units of each."""
+    rows = [
+        "| method | what it is | promise | input norms | output norms | domains | units |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, method in found.items():
+        cells = (
+            f"`{name}`",
+            method.title,
+            str(method.guarantee),
+            ", ".join(method.input_norms),
+            "any"
+            if set(method.output_norms) >= set(OUTPUT_KINDS)
+            else ", ".join(method.output_norms),
+            "any" if method.unbounded else "bounded",
+            "ReLU" if method.relu_only else "any",
+        )
+        rows.append("| " + " | ".join(cells) + " |")
+    return "\n".join(rows)
 
 
 def _plain(value: object) -> object:
