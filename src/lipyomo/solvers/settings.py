@@ -19,7 +19,6 @@ BACKENDS: Mapping[str, str] = {
     "gurobi": "lipyomo.solvers.gurobi:Gurobi",
     "cplex": "lipyomo.solvers.cplex:Cplex",
     "cbc": "lipyomo.solvers.cbc:Cbc",
-    "cbc-program": "lipyomo.solvers.cbc_program:CbcProgram",
     "scip": "lipyomo.solvers.scip:Scip",
 }
 """Back ends that come with this package; any other is given as ``module:Class``."""

@@ -109,8 +109,8 @@ class Supervisor:
         finally:
             # Reached with a running solver only by an exception of the caller's progress
             # function or a second Ctrl-C: the solver is told, but not waited for.
-            self._halt.set()
             if not future.done():
+                self._halt.set()
                 interrupt()
             executor.shutdown(wait=False)
 

@@ -1,0 +1,280 @@
+"""CBC, as a program: the one of the package cbcbox, or one of the user's own.
+
+The model travels as an MPS file of a minimisation, so no sign can go wrong on the way.  What is
+known of CBC and honoured here:
+
+- It prints its dual bound with six digits: `cbc_log` rounds it outward.
+- With a gap allowed, it reports "optimal" and its incumbent as the bound although it has discarded
+  better solutions within the gap, in the library as well as in the program.  So a bound is never
+  taken to be closer to the incumbent than the gap that was allowed.
+- Without an incumbent, its solution file holds the point of the relaxation.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+from lipyomo.errors import SolverError
+from lipyomo.solvers import cbc_log
+from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
+from lipyomo.solvers.extras import installed, require
+from lipyomo.solvers.matrices import FloatArray, LinearModel
+from lipyomo.solvers.mps import write_mps, write_start
+from lipyomo.solvers.options import Native
+from lipyomo.solvers.status import SolveStatus
+
+INCREMENT = 1e-10
+"""By how much a solution must be better than the last; CBC's own default of 1e-5 loses optima."""
+GRACE_SECONDS = 10.0
+"""How long the program may take to end after it was told to, before it is killed."""
+PROBE_SECONDS = 20.0
+
+
+class Cbc(MatrixSolver):
+    """The CBC solver (EPL 2.0 licence), through its program.
+
+    Notes
+    -----
+    `executable` is the program to call; without it, the one of the package ``cbcbox``.
+    """
+
+    name = "cbc"
+    title = "CBC"
+
+    def available(self) -> Availability:
+        """Whether the program is there."""
+        found = self.program() is not None
+        return Availability.FullLicense if found else Availability.NotFound
+
+    def program(self) -> str | None:
+        """Return the path of the program, or None."""
+        if self.executable is not None:
+            return shutil.which(self.executable)
+        if not installed("cbcbox"):
+            return None
+        return str(require("cbcbox", "CBC").cbc_bin_path())
+
+    def version(self) -> tuple[int, ...] | None:
+        """Return the version of the program; of a development version, that of its package."""
+        program = self.program()
+        if program is None:
+            return None
+        said = _program_version(program)
+        if said == (0,) and self.executable is None:
+            return tuple(int(part) for part in metadata.version("cbcbox").split("."))
+        return said
+
+    def licence(self) -> str:
+        """Return the licence."""
+        return "EPL 2.0, no limits"
+
+    def check_option(self, name: str, value: Native) -> None:
+        """Raise `SolverError` unless the program takes the option (without its dash)."""
+        said = _ask(self._need_program(), *_option(name, value), "-quit")
+        complaint = cbc_log.option_error(said)
+        if complaint is not None:
+            raise SolverError(f"CBC does not take {value!r} for '{name}': {complaint}")
+
+    def run(self, model: LinearModel, request: RunRequest) -> RunReport:
+        """Solve; see `MatrixSolver.run`."""
+        program = self._need_program()
+        minimisation = model.as_minimisation()
+        with tempfile.TemporaryDirectory(prefix="lipyomo-") as name:
+            folder = Path(name)
+            write_mps(minimisation, folder / "model.mps")
+            arguments = _arguments(request)
+            if request.start is not None and model.is_mip:
+                write_start(minimisation, request.start, folder / "start.sol")
+                arguments += ["-mipstart", "start.sol"]
+            command = [program, "model.mps", *arguments, "-solve", "-solution", "result.sol"]
+            child = _Child(command, folder, request, model.maximise)
+            request.supervisor.run(child.run, child.interrupt)
+            solution = folder / "result.sol"
+            text = solution.read_text("utf-8", errors="replace") if solution.exists() else ""
+        return _read(minimisation, model.maximise, child, text, request)
+
+    def _need_program(self) -> str:
+        program = self.program()
+        if program is None:
+            wanted = self.executable or "cbc (pip install cbcbox)"
+            raise SolverError(f"the program {wanted} cannot be found")
+        return program
+
+
+class _Child:
+    """The running program."""
+
+    def __init__(
+        self, command: list[str], folder: Path, request: RunRequest, maximise: bool
+    ) -> None:
+        self._command = command
+        self._folder = folder
+        self._request = request
+        self._sign = -1.0 if maximise else 1.0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._timers: list[threading.Timer] = []
+        self._started = threading.Event()
+        self.log = ""
+        self.return_code = 0
+
+    def run(self) -> None:
+        """Start the program, follow its output, wait for its end."""
+        limit = self._request.time_limit
+        # A session of its own: the terminal's Ctrl-C must reach it through `interrupt` only.
+        with subprocess.Popen(
+            self._command,
+            cwd=self._folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as process:
+            self._process = process
+            self._started.set()
+            if limit is not None:
+                self._kill_after(1.5 * limit + GRACE_SECONDS)
+            lines: list[str] = []
+            for raw in process.stdout or ():
+                line = raw.decode("utf-8", errors="replace")
+                lines.append(line)
+                self._follow(line)
+            self.return_code = process.wait()
+        for timer in self._timers:
+            timer.cancel()
+        self.log = "".join(lines)
+
+    def interrupt(self) -> None:
+        """Tell the program to finish; kill it if it does not."""
+        if not self._started.wait(GRACE_SECONDS) or self._process is None:
+            return
+        if os.name == "posix":
+            self._process.send_signal(signal.SIGINT)
+            self._kill_after(GRACE_SECONDS)
+        else:
+            self._process.kill()
+
+    def _kill_after(self, seconds: float) -> None:
+        if self._process is not None:
+            timer = threading.Timer(seconds, self._process.kill)
+            timer.daemon = True
+            timer.start()
+            self._timers.append(timer)
+
+    def _follow(self, line: str) -> None:
+        supervisor = self._request.supervisor
+        supervisor.write(line)
+        for row in cbc_log.progress_rows(line):
+            best = None if row.incumbent is None else self._sign * row.incumbent
+            supervisor.report(best, self._sign * row.bound, row.nodes)
+
+
+def _arguments(request: RunRequest) -> list[str]:
+    """Return the knobs and the native options as arguments."""
+    arguments = ["-timeMode", "elapsed", "-increment", repr(INCREMENT)]
+    if request.time_limit is not None:
+        arguments += ["-sec", repr(float(request.time_limit))]
+    if request.threads is not None and request.threads > 1:
+        arguments += ["-threads", str(request.threads)]
+    if request.abs_gap is not None:
+        arguments += ["-allow", repr(float(request.abs_gap))]
+    if request.rel_gap is not None:
+        # CBC's ratio is relative to the larger of incumbent and bound.
+        arguments += ["-ratio", repr(request.rel_gap / (1.0 + request.rel_gap))]
+    if request.integrality_tolerance is not None:
+        arguments += ["-integerT", repr(float(request.integrality_tolerance))]
+    for name, value in request.native.items():
+        arguments += _option(name, value)
+    return arguments
+
+
+def _option(name: str, value: Native) -> list[str]:
+    """Return an option as arguments; CBC's switches are called on and off."""
+    text = ("on" if value else "off") if isinstance(value, bool) else str(value)
+    return [f"-{name}", text]
+
+
+def _read(
+    model: LinearModel, maximise: bool, child: _Child, solution: str, request: RunRequest
+) -> RunReport:
+    """Read status, incumbent, bound and nodes back, and restore the sense."""
+    header = solution.partition("\n")[0]
+    status = cbc_log.ending(child.log, header)
+    message = ""
+    if request.supervisor.halted and status not in (SolveStatus.OPTIMAL, SolveStatus.INFEASIBLE):
+        status = SolveStatus.INTERRUPTED
+    elif status is SolveStatus.ERROR or child.return_code != 0:
+        status = SolveStatus.ERROR
+        last = child.log.strip().splitlines()[-1:] or ["no output"]
+        message = f"CBC ended with code {child.return_code}: {last[0]}"
+    x = _point(model, solution) if cbc_log.has_incumbent(header) else None
+    incumbent = None if x is None else model.objective(x)
+    bound = _bound(model, status, child.log, incumbent, request)
+    sign = -1.0 if maximise else 1.0
+    nodes = cbc_log.nodes(child.log)
+    return RunReport(status, x, None if bound is None else sign * bound, nodes, message)
+
+
+def _bound(
+    model: LinearModel,
+    status: SolveStatus,
+    log: str,
+    incumbent: float | None,
+    request: RunRequest,
+) -> float | None:
+    """Return a true lower bound of the minimisation."""
+    if status is SolveStatus.OPTIMAL and not model.is_mip:
+        return incumbent
+    printed = cbc_log.printed_bound(log, incumbent)
+    if incumbent is None:
+        return printed
+    allowed = max(
+        1e-10 if request.abs_gap is None else request.abs_gap,
+        (request.rel_gap or 0.0) * abs(incumbent),
+        INCREMENT,
+    )
+    within = incumbent - allowed
+    if status is SolveStatus.OPTIMAL:
+        return within
+    return None if printed is None else min(printed, within)
+
+
+def _point(model: LinearModel, text: str) -> FloatArray:
+    """Read the columns of a solution file; what it leaves out is zero."""
+    x = np.zeros(model.size[1])
+    for line in text.splitlines()[1:]:
+        words = line.replace("**", " ").split()
+        if len(words) >= 3 and words[1][:1] == "C" and words[1][1:].isdigit():
+            x[int(words[1][1:])] = float(words[2])
+    return np.where(model.integer, np.round(x), x)
+
+
+@functools.cache
+def _program_version(program: str) -> tuple[int, ...]:
+    """Ask a program for its version, once."""
+    return cbc_log.version(_ask(program, "-version", "-quit"))
+
+
+def _ask(program: str, *arguments: str) -> str:
+    """Return what a short call prints."""
+    try:
+        done = subprocess.run(
+            [program, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=PROBE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SolverError(f"cannot run {program}: {error}") from None
+    return done.stdout.decode("utf-8", errors="replace")

@@ -1,0 +1,207 @@
+"""What a ``cbc`` program says: endings, bounds and progress, read with the precision they have.
+
+The program prints six significant digits of its dual bound (older versions three decimals), and
+the gap relative to the bound with six.  Both give an interval for the bound; its outer end is a
+bound, and the better of the two is used.  All numbers are those of a minimisation.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from lipyomo.solvers.status import SolveStatus
+
+SIGNIFICANT_DIGITS = 6
+"""Significant digits of a number that is printed without a fixed number of decimals."""
+RELATIVE_SLACK = 1e-11
+"""Covers the rounding of the arithmetic done here."""
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_BOUND = re.compile(rf"^(?:Lower bound|Bound):\s+({_NUMBER})\s*$", re.MULTILINE)
+_GAP = re.compile(rf"^Gap:\s+({_NUMBER})\s*$", re.MULTILINE)
+_NODES = re.compile(r"^Enumerated nodes:\s+(\d+)", re.MULTILINE)
+_RESULT = re.compile(r"^Result - (.*)$", re.MULTILINE)
+_OLD_PROGRESS = re.compile(
+    rf"After (\d+) nodes, \d+ on tree, ({_NUMBER}) best solution, best possible ({_NUMBER}) "
+)
+_VERSION = re.compile(r"[Vv]ersion:?\s+(\d+(?:\.\d+)*)")
+_OPTION_ERROR = re.compile(
+    r"^.*(?:unrecogni[sz]ed|illegal|valid range|no match|short match|multiple match|unable).*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+NONE = 1e49
+"""From here on the program means: there is none."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the search table: minimisation values as printed."""
+
+    nodes: int
+    incumbent: float | None
+    bound: float
+
+
+def ending(log: str, solution_header: str) -> SolveStatus:
+    """Return how the program says it ended.
+
+    Parameters
+    ----------
+    log : str
+    solution_header : str
+        First line of the solution file; empty if there is none.
+    """
+    results = _RESULT.findall(log)
+    said = (results[-1] if results else "").lower()
+    text = f"{said} {solution_header.split(' - ')[0]}".lower()
+    if "ctrl-c" in text:
+        return SolveStatus.INTERRUPTED
+    if "stopped on time" in text or "stopped on time" in log.lower():
+        return SolveStatus.TIME_LIMIT
+    if "stopped on" in text:
+        return SolveStatus.LIMIT
+    if "unbounded" in text:
+        return SolveStatus.UNBOUNDED
+    if "infeasible" in text or "infeasibility proved" in log:
+        return SolveStatus.INFEASIBLE
+    if "optimal" in text:
+        return SolveStatus.OPTIMAL
+    return SolveStatus.ERROR
+
+
+def has_incumbent(solution_header: str) -> bool:
+    """Whether the solution file holds a feasible point, and not that of the relaxation."""
+    header = solution_header.lower()
+    if not header or "no integer solution" in header or "not completed" in header:
+        return False
+    return header.startswith(("optimal", "stopped"))
+
+
+def printed_bound(log: str, incumbent: float | None) -> float | None:
+    """Return the dual bound of a stopped search, rounded outward.
+
+    Parameters
+    ----------
+    log : str
+    incumbent : float, optional
+        Objective of the incumbent, in full precision.
+
+    Returns
+    -------
+    float or None
+        A lower bound; None if none was printed.
+    """
+    match = _last(_BOUND, log)
+    if match is None:
+        return None
+    text = match.group(1)
+    printed = float(text)
+    if abs(printed) >= NONE:
+        return None
+    unit = unit_of_last_digit(text)
+    rounded = printed - unit
+    gap = _last(_GAP, log)
+    if incumbent is None or gap is None:
+        return rounded
+    finer = _bound_from_gap(incumbent, float(gap.group(1)), unit_of_last_digit(gap.group(1)))
+    # The gap is only believed if it says the same as the bound.
+    if finer is None or abs(finer - printed) > 2.0 * unit:
+        return rounded
+    return max(finer, rounded)
+
+
+def _bound_from_gap(incumbent: float, gap: float, unit: float) -> float | None:
+    """Solve ``gap = (incumbent - bound) / |bound|`` for the bound, with the gap rounded up."""
+    widest = gap + unit
+    if incumbent > 0.0:
+        bound = incumbent / (1.0 + widest)
+    elif incumbent < 0.0 and widest < 1.0:
+        bound = incumbent / (1.0 - widest)
+    else:
+        return None
+    return bound - RELATIVE_SLACK * abs(bound)
+
+
+def unit_of_last_digit(text: str) -> float:
+    """Return how far a printed number may be from the number that was meant.
+
+    Examples
+    --------
+    >>> unit_of_last_digit("-40732.5")
+    0.1
+    >>> unit_of_last_digit("12")  # trailing zeros are not printed
+    0.0001
+    >>> unit_of_last_digit("-3.333")  # three decimals: an older version
+    0.001
+    """
+    mantissa, _, exponent = text.lower().partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    value = abs(float(text))
+    fixed = 1e-3 if decimals == 3 and not exponent else 0.0
+    if value == 0.0:
+        return max(fixed, 1e-12)
+    leading = math.floor(math.log10(value))
+    return max(fixed, float(f"1e{leading - SIGNIFICANT_DIGITS + 1}"))
+
+
+def progress_rows(text: str) -> list[Row]:
+    """Read the search table, in the form of new and old versions; bounds are rounded outward."""
+    rows = []
+    for line in text.splitlines():
+        row = _old_row(line) or _new_row(line)
+        if row is not None:
+            rows.append(row)
+    return rows
+
+
+def _old_row(line: str) -> Row | None:
+    match = _OLD_PROGRESS.search(line)
+    if match is None:
+        return None
+    return _row(match.group(1), match.group(2), match.group(3))
+
+
+def _new_row(line: str) -> Row | None:
+    """Read ``[*] nodes on-tree depth best [method] bound gap% seconds``."""
+    words = line.replace("★", " ").replace("*", " ").split()
+    if len(words) < 6 or not words[-2].endswith("%"):
+        return None
+    if not all(word.isdigit() for word in words[:3]):
+        return None
+    numeric = re.fullmatch(_NUMBER, words[3]) is not None and len(words) >= 7
+    if re.fullmatch(_NUMBER, words[-3]) is None:
+        return None
+    return _row(words[0], words[3] if numeric else "1e50", words[-3])
+
+
+def _row(nodes: str, incumbent: str, bound: str) -> Row | None:
+    value = float(bound)
+    if abs(value) >= NONE:
+        return None
+    best = float(incumbent)
+    return Row(int(nodes), None if abs(best) >= NONE else best, value - unit_of_last_digit(bound))
+
+
+def nodes(log: str) -> int:
+    """Return the number of nodes."""
+    match = _last(_NODES, log)
+    return 0 if match is None else int(match.group(1))
+
+
+def version(banner: str) -> tuple[int, ...]:
+    """Return the version in a banner; development versions have none, and are (0,)."""
+    match = _VERSION.search(banner)
+    return (0,) if match is None else tuple(int(part) for part in match.group(1).split("."))
+
+
+def option_error(log: str) -> str | None:
+    """Return the program's complaint about an option, if any."""
+    match = _OPTION_ERROR.search(log)
+    return None if match is None else match.group(0).strip()
+
+
+def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    found = list(pattern.finditer(text))
+    return found[-1] if found else None

@@ -1,0 +1,260 @@
+"""CPLEX, through its Python interface."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from lipyomo.errors import SolverError
+from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
+from lipyomo.solvers.extras import installed, require
+from lipyomo.solvers.matrices import LinearModel
+from lipyomo.solvers.options import Native
+from lipyomo.solvers.status import SolveStatus
+
+INFINITY = 1e20
+KNOBS = {
+    "time_limit": "timelimit",
+    "threads": "threads",
+    "rel_gap": "mip.tolerances.mipgap",
+    "abs_gap": "mip.tolerances.absmipgap",
+    "integrality_tolerance": "mip.tolerances.integrality",
+}
+COMMUNITY_LIMIT = 1000
+_SIZE_LIMIT_ERROR = 1016
+_LICENCE_ERRORS = range(32000, 33000)
+
+# Endings by CPLEX's status names; what is not here is an error.
+_STATUSES = {
+    "optimal": SolveStatus.OPTIMAL,
+    "optimal_tolerance": SolveStatus.OPTIMAL,
+    "MIP_optimal": SolveStatus.OPTIMAL,
+    "infeasible": SolveStatus.INFEASIBLE,
+    "MIP_infeasible": SolveStatus.INFEASIBLE,
+    "unbounded": SolveStatus.UNBOUNDED,
+    "MIP_unbounded": SolveStatus.UNBOUNDED,
+    "infeasible_or_unbounded": SolveStatus.INFEASIBLE_OR_UNBOUNDED,
+    "MIP_infeasible_or_unbounded": SolveStatus.INFEASIBLE_OR_UNBOUNDED,
+    "abort_time_limit": SolveStatus.TIME_LIMIT,
+    "MIP_time_limit_feasible": SolveStatus.TIME_LIMIT,
+    "MIP_time_limit_infeasible": SolveStatus.TIME_LIMIT,
+    "abort_user": SolveStatus.INTERRUPTED,
+    "MIP_abort_feasible": SolveStatus.INTERRUPTED,
+    "MIP_abort_infeasible": SolveStatus.INTERRUPTED,
+}
+_LIMITS = ("limit", "populate", "memory")
+
+
+class Cplex(MatrixSolver):
+    """The CPLEX solver (commercial), from the package ``cplex``."""
+
+    name = "cplex"
+    title = "CPLEX"
+
+    def available(self) -> Availability:
+        """Whether ``cplex`` is installed, and with which licence."""
+        return _availability() if installed("cplex") else Availability.NotFound
+
+    def version(self) -> tuple[int, ...] | None:
+        """Return the version of CPLEX, or None."""
+        if not installed("cplex"):
+            return None
+        with require("cplex", "CPLEX").Cplex() as target:
+            return tuple(int(part) for part in target.get_version().split("."))
+
+    def licence(self) -> str:
+        """Return which licence was found."""
+        found = self.available()
+        if found is Availability.FullLicense:
+            return "commercial, licence found"
+        if found is Availability.LimitedLicense:
+            return "commercial, free Community Edition"
+        return "commercial, no usable licence"
+
+    def check_option(self, name: str, value: Native) -> None:
+        """Raise `SolverError` unless CPLEX takes the parameter (``group.name``)."""
+        cplex = require("cplex", "CPLEX")
+        with cplex.Cplex() as target:
+            _mute(target)
+            _set_parameter(cplex, target, name, value)
+
+    def run(self, model: LinearModel, request: RunRequest) -> RunReport:
+        """Solve; see `MatrixSolver.run`."""
+        cplex = require("cplex", "CPLEX")
+        try:
+            with cplex.Cplex() as target:
+                _log_to(target, request)
+                if model.is_mip:
+                    contexts = cplex.callbacks.Context.id
+                    target.set_callback(_Listener(cplex, request), contexts.global_progress)
+                _build(target, model)
+                for knob, name in KNOBS.items():
+                    value = getattr(request, knob)
+                    if value is not None:
+                        _set_parameter(cplex, target, name, value)
+                for name, value in request.native.items():
+                    _set_parameter(cplex, target, name, value)
+                _set_start(cplex, target, model, request)
+                aborter = target.use_aborter(cplex.Aborter())
+                request.supervisor.run(target.solve, aborter.abort)
+                return _read(cplex, target, model)
+        except cplex.exceptions.CplexError as error:
+            return _failure(cplex, error)
+
+
+@functools.cache
+def _availability() -> Availability:
+    """Find out once a process what the licence allows."""
+    cplex = require("cplex", "CPLEX")
+    try:
+        with cplex.Cplex() as probe:
+            _mute(probe)
+            probe.variables.add(obj=[0.0] * (COMMUNITY_LIMIT + 1))
+            probe.solve()
+    except cplex.exceptions.CplexError as error:
+        limited = _code(cplex, error) == _SIZE_LIMIT_ERROR
+        return Availability.LimitedLicense if limited else Availability.BadLicense
+    return Availability.FullLicense
+
+
+def _mute(target: Any) -> None:
+    """Close all output streams."""
+    target.set_results_stream(None)
+    target.set_log_stream(None)
+    target.set_warning_stream(None)
+    target.set_error_stream(None)
+
+
+def _build(target: Any, model: LinearModel) -> None:
+    """Pass the matrices."""
+    lower = np.maximum(model.lower, -INFINITY).tolist()
+    upper = np.minimum(model.upper, INFINITY).tolist()
+    # Without types the problem is an LP, and stays one.
+    types = "".join(np.where(model.integer, "I", "C").tolist()) if model.is_mip else ""
+    target.variables.add(obj=model.cost.tolist(), lb=lower, ub=upper, types=types)
+    below = np.isfinite(model.row_upper)
+    equal = model.row_lower == model.row_upper
+    senses = "".join(np.where(equal, "E", np.where(below, "L", "G")).tolist())
+    rhs = np.where(below, model.row_upper, model.row_lower).tolist()
+    if rhs:
+        target.linear_constraints.add(senses=senses, rhs=rhs)
+    entries = model.matrix.tocoo()
+    if entries.nnz:
+        triples = zip(
+            entries.row.tolist(), entries.col.tolist(), entries.data.tolist(), strict=True
+        )
+        target.linear_constraints.set_coefficients(triples)
+    target.objective.set_offset(model.offset)
+    sense = target.objective.sense
+    target.objective.set_sense(sense.maximize if model.maximise else sense.minimize)
+
+
+def _set_parameter(cplex: Any, target: Any, name: str, value: Native) -> None:
+    """Set a parameter by its dotted name; raise if there is none or the value is refused."""
+    parameter: Any = target.parameters
+    for part in name.split("."):
+        parameter = getattr(parameter, part, None)
+    if parameter is None or not hasattr(parameter, "set"):
+        raise SolverError(f"CPLEX has no parameter '{name}'")
+    try:
+        parameter.set(value)
+    except (cplex.exceptions.CplexError, TypeError, ValueError) as error:
+        raise SolverError(f"CPLEX does not take {value!r} for '{name}': {error}") from None
+
+
+def _set_start(cplex: Any, target: Any, model: LinearModel, request: RunRequest) -> None:
+    """Give CPLEX the start; it completes missing values itself."""
+    if request.start is None or not model.is_mip:
+        return
+    known = np.flatnonzero(~np.isnan(request.start))
+    pair = cplex.SparsePair(known.tolist(), request.start[known].tolist())
+    target.MIP_starts.add(pair, target.MIP_starts.effort_level.auto)
+
+
+class _Stream:
+    """A file-like object that hands CPLEX's output to the supervisor."""
+
+    def __init__(self, request: RunRequest) -> None:
+        self._supervisor = request.supervisor
+
+    def write(self, text: str) -> None:
+        self._supervisor.write(text)
+
+    def flush(self) -> None:
+        """Nothing is buffered here."""
+
+
+class _Listener:
+    """A generic callback that passes progress to the supervisor."""
+
+    def __init__(self, cplex: Any, request: RunRequest) -> None:
+        self._info = cplex.callbacks.Context.info
+        self._supervisor = request.supervisor
+
+    def invoke(self, context: Any) -> None:
+        best = context.get_double_info(self._info.best_solution)
+        bound = context.get_double_info(self._info.best_bound)
+        self._supervisor.report(
+            best if abs(best) < INFINITY else None,
+            bound if abs(bound) < INFINITY else math.copysign(math.inf, bound),
+            context.get_long_info(self._info.node_count),
+        )
+
+
+def _log_to(target: Any, request: RunRequest) -> None:
+    """Route the log to the supervisor."""
+    stream = _Stream(request)
+    target.set_results_stream(stream)
+    target.set_log_stream(stream)
+    target.set_warning_stream(stream)
+    target.set_error_stream(stream)
+
+
+def _read(cplex: Any, target: Any, model: LinearModel) -> RunReport:
+    """Read status, incumbent, bound and nodes back."""
+    solution = target.solution
+    name = solution.status[solution.get_status()] or "unknown"
+    status = _STATUSES.get(name)
+    if status is None:
+        limited = any(word in name for word in _LIMITS)
+        status = SolveStatus.LIMIT if limited else SolveStatus.ERROR
+    message = f"CPLEX ended with status {name}" if status is SolveStatus.ERROR else ""
+    x = np.array(solution.get_values()) if solution.is_primal_feasible() else None
+    if model.is_mip:
+        nodes = int(solution.progress.get_num_nodes_processed())
+        return RunReport(status, x, _mip_bound(cplex, solution), nodes, message)
+    if status is not SolveStatus.OPTIMAL or x is None:
+        return RunReport(status, x, None, 0, message)
+    return RunReport(
+        status,
+        x,
+        solution.get_objective_value(),
+        row_duals=np.array(solution.get_dual_values()),
+        reduced_costs=np.array(solution.get_reduced_costs()),
+    )
+
+
+def _mip_bound(cplex: Any, solution: Any) -> float | None:
+    """Return the dual bound; it exists without an incumbent too."""
+    try:
+        return float(solution.MIP.get_best_objective())
+    except cplex.exceptions.CplexError:
+        return None
+
+
+def _code(cplex: Any, error: Any) -> int | None:
+    """Return the error number of a `CplexSolverError`."""
+    return error.args[2] if isinstance(error, cplex.exceptions.CplexSolverError) else None
+
+
+def _failure(cplex: Any, error: Any) -> RunReport:
+    """Turn a `CplexError` into a report."""
+    code = _code(cplex, error)
+    if code == _SIZE_LIMIT_ERROR:
+        return RunReport(SolveStatus.SIZE_LIMIT, message=f"{error}")
+    if code in _LICENCE_ERRORS:
+        return RunReport(SolveStatus.LICENCE, message=f"{error}")
+    return RunReport(SolveStatus.ERROR, message=f"{error}")

@@ -1,0 +1,95 @@
+"""Free MPS files in full precision, for solvers that read files.
+
+Columns are named C0, C1, ... and rows R0, R1, ..., so that no name of the model can disturb a
+reader.  The constant of the objective becomes a fixed column, since readers disagree on its sign.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from lipyomo.solvers.matrices import FloatArray, LinearModel
+
+CONSTANT = "CONSTANT"
+"""Name of the column, fixed at one, whose cost is the objective's constant."""
+
+
+def write_mps(model: LinearModel, path: Path) -> None:
+    """Write a model.
+
+    Parameters
+    ----------
+    model : LinearModel
+        A maximisation is written as such (section OBJSENSE), which not every reader knows.
+    path : Path
+    """
+    with path.open("w", encoding="ascii") as file:
+        file.writelines(_lines(model))
+
+
+def write_start(model: LinearModel, values: FloatArray, path: Path) -> None:
+    """Write the known values of discrete columns in the format of CBC's solution files."""
+    known = np.flatnonzero(model.integer & ~np.isnan(values))
+    with path.open("w", encoding="ascii") as file:
+        file.write("Stopped on iterations - objective value 0\n")
+        for column in known.tolist():
+            file.write(f"{column} C{column} {round(values[column])} 0\n")
+
+
+def _lines(model: LinearModel) -> Iterator[str]:
+    yield "NAME lipyomo\n"
+    if model.maximise:
+        yield "OBJSENSE\n    MAX\n"
+    yield "ROWS\n N OBJ\n"
+    equal = model.row_lower == model.row_upper
+    below = np.isfinite(model.row_upper)
+    letters = np.where(equal, "E", np.where(below, "L", "G")).tolist()
+    yield from (f" {letter} R{row}\n" for row, letter in enumerate(letters))
+    yield "COLUMNS\n"
+    yield from _columns(model)
+    yield "RHS\n"
+    rhs = np.where(below, model.row_upper, model.row_lower).tolist()
+    yield from (f" RHS R{row} {side!r}\n" for row, side in enumerate(rhs) if side != 0.0)
+    yield "BOUNDS\n"
+    yield from _bounds(model)
+    yield "ENDATA\n"
+
+
+def _columns(model: LinearModel) -> Iterator[str]:
+    """Yield the matrix by columns; markers open and close runs of integers."""
+    starts = model.matrix.indptr.tolist()
+    rows = model.matrix.indices.tolist()
+    values = model.matrix.data.tolist()
+    costs = model.cost.tolist()
+    inside = False
+    for column, discrete in enumerate(model.integer.tolist()):
+        if discrete != inside:
+            yield f" M{column} 'MARKER' '{'INTORG' if discrete else 'INTEND'}'\n"
+            inside = discrete
+        yield f" C{column} OBJ {costs[column]!r}\n"
+        for entry in range(starts[column], starts[column + 1]):
+            yield f" C{column} R{rows[entry]} {values[entry]!r}\n"
+    if inside:
+        yield " MEND 'MARKER' 'INTEND'\n"
+    if model.offset != 0.0:
+        yield f" {CONSTANT} OBJ {model.offset!r}\n"
+
+
+def _bounds(model: LinearModel) -> Iterator[str]:
+    """Yield both bounds of every column; nothing is left to a reader's defaults."""
+    for column, (low, high) in enumerate(
+        zip(model.lower.tolist(), model.upper.tolist(), strict=True)
+    ):
+        if low == high:
+            yield f" FX BND C{column} {low!r}\n"
+        elif math.isinf(low) and math.isinf(high):
+            yield f" FR BND C{column}\n"
+        else:
+            yield f" MI BND C{column}\n" if math.isinf(low) else f" LO BND C{column} {low!r}\n"
+            yield f" PL BND C{column}\n" if math.isinf(high) else f" UP BND C{column} {high!r}\n"
+    if model.offset != 0.0:
+        yield f" FX BND {CONSTANT} 1\n"

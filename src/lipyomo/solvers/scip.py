@@ -1,0 +1,171 @@
+"""SCIP, through pyscipopt: matrices pass as an MPS file, read by SCIP itself."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lipyomo.errors import SolverError
+from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
+from lipyomo.solvers.extras import installed, require
+from lipyomo.solvers.matrices import LinearModel
+from lipyomo.solvers.mps import write_mps
+from lipyomo.solvers.options import Native
+from lipyomo.solvers.status import SolveStatus
+
+INFINITY = 1e20
+KNOBS = {
+    "time_limit": "limits/time",
+    "rel_gap": "limits/gap",
+    "abs_gap": "limits/absgap",
+    "integrality_tolerance": "numerics/feastol",
+}
+
+_STATUSES = {
+    "optimal": SolveStatus.OPTIMAL,
+    "gaplimit": SolveStatus.OPTIMAL,
+    "infeasible": SolveStatus.INFEASIBLE,
+    "unbounded": SolveStatus.UNBOUNDED,
+    "inforunbd": SolveStatus.INFEASIBLE_OR_UNBOUNDED,
+    "timelimit": SolveStatus.TIME_LIMIT,
+    "userinterrupt": SolveStatus.INTERRUPTED,
+    "terminate": SolveStatus.INTERRUPTED,
+    "nodelimit": SolveStatus.LIMIT,
+    "totalnodelimit": SolveStatus.LIMIT,
+    "stallnodelimit": SolveStatus.LIMIT,
+    "memlimit": SolveStatus.LIMIT,
+    "sollimit": SolveStatus.LIMIT,
+    "bestsollimit": SolveStatus.LIMIT,
+    "restartlimit": SolveStatus.LIMIT,
+    "primallimit": SolveStatus.LIMIT,
+    "duallimit": SolveStatus.LIMIT,
+}
+
+
+class Scip(MatrixSolver):
+    """The SCIP solver (Apache 2.0 licence), from the package ``pyscipopt``.
+
+    Notes
+    -----
+    SCIP searches with one thread; the knob ``threads`` is accepted and has no effect beyond that.
+    Its relative gap divides by the smaller of incumbent and bound, so it stops no earlier than the
+    other solvers.
+    """
+
+    name = "scip"
+    title = "SCIP"
+
+    def available(self) -> Availability:
+        """Whether ``pyscipopt`` is installed."""
+        return Availability.FullLicense if installed("pyscipopt") else Availability.NotFound
+
+    def version(self) -> tuple[int, ...] | None:
+        """Return the version of SCIP, or None."""
+        if not self.available():
+            return None
+        model = require("pyscipopt", "SCIP").Model()
+        return model.getMajorVersion(), model.getMinorVersion(), model.getTechVersion()
+
+    def licence(self) -> str:
+        """Return the licence."""
+        return "Apache 2.0, no limits"
+
+    def check_option(self, name: str, value: Native) -> None:
+        """Raise `SolverError` unless SCIP takes the parameter."""
+        _set_parameter(require("pyscipopt", "SCIP").Model(), name, value)
+
+    def run(self, model: LinearModel, request: RunRequest) -> RunReport:
+        """Solve; see `MatrixSolver.run`."""
+        scip = require("pyscipopt", "SCIP")
+        with tempfile.TemporaryDirectory(prefix="lipyomo-") as folder:
+            target = scip.Model()
+            target.hideOutput()
+            path = Path(folder) / "model.mps"
+            write_mps(model, path)
+            target.readProblem(str(path))
+            log = Path(folder) / "scip.log"
+            target.setLogfile(str(log))
+            _set_parameters(target, request)
+            variables = {var.name: var for var in target.getVars()}
+            columns = [variables[f"C{column}"] for column in range(model.size[1])]
+            if request.start is not None and model.is_mip:
+                _add_start(target, columns, request)
+            target.includeEventhdlr(_listener(scip, request), "lipyomo", "reports progress")
+            target.setParam("misc/catchctrlc", False)
+            request.supervisor.run(target.optimizeNogil, target.interruptSolve)
+            target.setLogfile(None)
+            request.supervisor.write(log.read_text("utf-8", errors="replace"))
+            return _read(target, columns, model)
+
+
+def _set_parameters(target: Any, request: RunRequest) -> None:
+    """Set the common knobs and the native parameters."""
+    for knob, name in KNOBS.items():
+        value = getattr(request, knob)
+        if value is not None:
+            target.setParam(name, value)
+    for name, value in request.native.items():
+        _set_parameter(target, name, value)
+
+
+def _set_parameter(target: Any, name: str, value: Native) -> None:
+    """Set a parameter; raise if SCIP does not know it or does not take the value."""
+    try:
+        target.setParam(name, value)
+    except (KeyError, ValueError, TypeError, OverflowError, LookupError) as error:
+        raise SolverError(f"SCIP does not take {value!r} for '{name}': {error}") from None
+
+
+def _add_start(target: Any, columns: list[Any], request: RunRequest) -> None:
+    """Give SCIP the start; a partial one is completed by its heuristics."""
+    values = np.asarray(request.start)
+    partial = bool(np.isnan(values).any())
+    solution = target.createPartialSol() if partial else target.createSol()
+    for var, value in zip(columns, values.tolist(), strict=True):
+        if not math.isnan(value):
+            target.setSolVal(solution, var, value)
+    target.addSol(solution)
+
+
+def _listener(scip: Any, request: RunRequest) -> Any:
+    """Return an event handler that passes progress to the supervisor."""
+    events = scip.SCIP_EVENTTYPE
+    kinds = (events.BESTSOLFOUND, events.NODESOLVED)
+
+    class Listener(scip.Eventhdlr):
+        def eventinit(self) -> None:
+            for kind in kinds:
+                self.model.catchEvent(kind, self)
+
+        def eventexit(self) -> None:
+            for kind in kinds:
+                self.model.dropEvent(kind, self)
+
+        def eventexec(self, event: Any) -> None:
+            primal = self.model.getPrimalbound()
+            dual = self.model.getDualbound()
+            request.supervisor.report(
+                primal if abs(primal) < INFINITY else None,
+                dual if abs(dual) < INFINITY else math.copysign(math.inf, dual),
+                self.model.getNTotalNodes(),
+            )
+
+    return Listener()
+
+
+def _read(target: Any, columns: list[Any], model: LinearModel) -> RunReport:
+    """Read status, incumbent, bound and nodes back."""
+    name = target.getStatus()
+    status = _STATUSES.get(name, SolveStatus.ERROR)
+    message = "" if status is not SolveStatus.ERROR else f"SCIP ended with status {name}"
+    x = None
+    if target.getNSols() > 0 and status is not SolveStatus.UNBOUNDED:
+        best = target.getBestSol()
+        x = np.array([target.getSolVal(best, var) for var in columns])
+    bound = target.getDualbound() if status is not SolveStatus.INFEASIBLE else None
+    nodes = int(target.getNTotalNodes()) if model.is_mip else 0
+    return RunReport(status, x, bound, nodes, message)
