@@ -45,7 +45,7 @@ def model(
 def one(
     op: str, shape: list[int | str], *constants: np.ndarray | None, **options
 ) -> onnx.ModelProto:
-    """A model of one node ``y = op(x, constants...)``; keywords other than model's are attributes."""
+    """A model of one node ``y = op(x, constants...)``; other keywords are its attributes."""
     known = {key: options.pop(key) for key in ("opset", "kind", "ml") if key in options}
     names = {f"c{i}": value for i, value in enumerate(constants) if value is not None}
     inputs = ["x", *(f"c{i}" if v is not None else "" for i, v in enumerate(constants))]

@@ -1,0 +1,156 @@
+"""Networks from scikit-learn: multi-layer perceptrons, alone or behind scalers in a pipeline."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lipyomo.errors import ImportRefused, MissingExtra
+from lipyomo.network import FloatArray, Network
+from lipyomo.onnx.affine import Affine
+from lipyomo.onnx.chain import to_network
+from lipyomo.onnx.lower.matmul import times_constant
+from lipyomo.onnx.lower.units import clip_between
+from lipyomo.onnx.merge import merge_parallel
+from lipyomo.onnx.system import System
+from lipyomo.onnx.trace import Trace
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+    from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+CHECK_POINTS = 16
+"""Number of random points at which the network is compared with the estimator."""
+
+
+def from_sklearn(estimator: BaseEstimator, name: str | None = None) -> Network:
+    """Turn a fitted scikit-learn estimator into a network.
+
+    Parameters
+    ----------
+    estimator : MLPRegressor, MLPClassifier, or a Pipeline that ends in one
+        Activation ``relu`` or ``identity``.  Steps before it may be StandardScaler and
+        MinMaxScaler.
+    name : str, optional
+        Name of the network; the class of the estimator if left out.
+
+    Returns
+    -------
+    Network
+        Of a classifier: its logits, before the softmax (one a class) or the logistic function
+        (one, for the second class).
+
+    Raises
+    ------
+    MissingExtra
+        If scikit-learn is not installed.
+    ImportRefused
+        If a step or an activation is not supported, the estimator is not fitted, or it predicts
+        something else than the network.
+    """
+    if importlib.util.find_spec("sklearn") is None:
+        raise MissingExtra("scikit-learn", "sklearn", "importing scikit-learn estimators")
+    from sklearn.exceptions import NotFittedError
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils.validation import check_is_fitted
+
+    steps = estimator.steps if isinstance(estimator, Pipeline) else [("estimator", estimator)]
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        raise ImportRefused(
+            f"the {type(estimator).__name__} is not fitted", remedy="call fit first"
+        ) from None
+    trace = Trace(int(estimator.n_features_in_))
+    tensor = trace.input((1, trace.inputs))
+    for label, step in steps[:-1]:
+        tensor = _scaled(trace, tensor, label, step)
+    label, last = steps[-1]
+    output = _perceptron(trace, tensor, label, last)
+    network = to_network(merge_parallel(System.of(trace, output)), name or type(estimator).__name__)
+    _compare(network, estimator)
+    return network
+
+
+def _scaled(trace: Trace, x: Affine, label: str, step: object) -> Affine:
+    """One step of a pipeline before its estimator."""
+    from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+    if step is None or step == "passthrough":
+        return x
+    if isinstance(step, StandardScaler):
+        if step.mean_ is not None and step.with_mean:
+            x = x.shift(-step.mean_)
+        return x.scale(1.0 / step.scale_) if step.scale_ is not None else x
+    if isinstance(step, MinMaxScaler):
+        x = x.scale(step.scale_).shift(step.min_)
+        low, high = step.feature_range
+        return clip_between(trace, x, low, high) if step.clip else x
+    raise ImportRefused(
+        f"the step is a {type(step).__name__}, which is not supported",
+        node=label,
+        remedy="use StandardScaler or MinMaxScaler, or apply the step to the data beforehand",
+    )
+
+
+def _perceptron(trace: Trace, x: Affine, label: str, step: object) -> Affine:
+    """The layers of a multi-layer perceptron, without its output function."""
+    from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+    if not isinstance(step, MLPRegressor | MLPClassifier):
+        raise ImportRefused(
+            f"a {type(step).__name__} is not supported",
+            node=label,
+            remedy="use MLPRegressor or MLPClassifier, or export the model with skl2onnx",
+        )
+    if step.activation not in ("relu", "identity"):
+        raise ImportRefused(
+            f"the activation '{step.activation}' is not piecewise linear",
+            node=label,
+            remedy="train with activation='relu'",
+        )
+    last = len(step.coefs_) - 1
+    for position, (weight, bias) in enumerate(zip(step.coefs_, step.intercepts_, strict=True)):
+        weights = np.asarray(weight, dtype=np.float64)
+        x = times_constant(x, weights).shift(np.asarray(bias, dtype=np.float64))
+        if position < last and step.activation == "relu":
+            x = trace.relu(x)
+    return x
+
+
+def _predicted(estimator: BaseEstimator, points: FloatArray, logits: FloatArray) -> FloatArray:
+    """The largest difference between what the estimator predicts and what the network says."""
+    last: MLPRegressor | MLPClassifier = estimator[-1] if hasattr(estimator, "steps") else estimator
+    if not hasattr(last, "predict_proba"):
+        expected = np.asarray(estimator.predict(points)).reshape(len(points), -1)
+        return np.asarray(np.abs(expected - logits) / (1.0 + np.abs(logits)))
+    expected = np.asarray(estimator.predict_proba(points))
+    if last.out_activation_ == "softmax":
+        grown = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return np.asarray(np.abs(expected - grown / grown.sum(axis=1, keepdims=True)))
+    probability = 0.5 * (1.0 + np.tanh(0.5 * logits))
+    if probability.shape[1] == 1:
+        probability = np.hstack([1.0 - probability, probability])
+    return np.asarray(np.abs(expected - probability))
+
+
+def _compare(network: Network, estimator: BaseEstimator) -> None:
+    """Compare with the estimator's own predictions at random points."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(CHECK_POINTS, network.input_dim))
+    kind = next(
+        (
+            step.coefs_[0].dtype
+            for step in [estimator[-1] if hasattr(estimator, "steps") else estimator]
+        ),
+        np.dtype(np.float64),
+    )
+    allowed = 1e-9 if kind == np.float64 else 1e-4
+    difference = _predicted(estimator, points, network.forward(points))
+    if not (difference <= allowed).all():
+        raise ImportRefused(
+            f"the network and the estimator disagree by {difference.max():.3g}",
+            remedy="please report this estimator",
+        )

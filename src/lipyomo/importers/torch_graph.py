@@ -1,0 +1,344 @@
+"""A traced PyTorch module as an ONNX graph of the operators that the importer lowers."""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import onnx
+import torch
+import torch.nn.functional as functional
+from onnx import helper, numpy_helper
+from torch import fx, nn
+
+from lipyomo.errors import ImportRefused
+from lipyomo.importers.torch_modules import module_nodes
+
+Argument: TypeAlias = "fx.Node | torch.Tensor | float | int | bool | None"
+
+OPSET = 17
+
+_BINARY: dict[object, str] = {
+    operator.add: "Add",
+    operator.iadd: "Add",
+    torch.add: "Add",
+    "add": "Add",
+    "add_": "Add",
+    operator.sub: "Sub",
+    torch.sub: "Sub",
+    "sub": "Sub",
+    operator.mul: "Mul",
+    torch.mul: "Mul",
+    "mul": "Mul",
+    operator.truediv: "Div",
+    torch.div: "Div",
+    "div": "Div",
+    operator.matmul: "MatMul",
+    torch.matmul: "MatMul",
+    "matmul": "MatMul",
+    torch.maximum: "Max",
+    torch.minimum: "Min",
+}
+
+_UNARY: dict[object, str] = {
+    torch.relu: "Relu",
+    functional.relu: "Relu",
+    "relu": "Relu",
+    "relu_": "Relu",
+    torch.abs: "Abs",
+    "abs": "Abs",
+    operator.neg: "Neg",
+    torch.neg: "Neg",
+    "neg": "Neg",
+    "contiguous": "Identity",
+    "double": "Identity",
+    "float": "Identity",
+}
+
+
+class Writer:
+    """Collects the nodes and constants of the graph."""
+
+    def __init__(self) -> None:
+        self.nodes: list[onnx.NodeProto] = []
+        self.constants: list[onnx.TensorProto] = []
+        self.ranks: dict[str, int] = {}
+
+    def rank(self, tensor: str) -> int:
+        """Number of axes of a tensor, the batch included."""
+        return self.ranks[tensor]
+
+    def constant(self, values: object) -> str:
+        """Store a tensor or a number; floats become float64 (exactly)."""
+        if isinstance(values, torch.Tensor):
+            array = values.detach().cpu().double().numpy()
+        else:
+            array = np.asarray(values)
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        return name
+
+    def node(
+        self,
+        op_type: str,
+        inputs: list[str],
+        output: str,
+        name: str,
+        **attributes: int | float | str | list[int],
+    ) -> None:
+        """Add one node."""
+        self.nodes.append(helper.make_node(op_type, inputs, [output], name=name, **attributes))
+
+
+def write_graph(module: nn.Module, shape: tuple[int, ...]) -> onnx.ModelProto:
+    """Trace a module and write its graph with ONNX operators.
+
+    Parameters
+    ----------
+    module : nn.Module
+    shape : tuple of int
+        Shape of one input, without the batch.
+
+    Returns
+    -------
+    onnx.ModelProto
+        In float64.
+
+    Raises
+    ------
+    ImportRefused
+        If the module cannot be traced, or a part of it is not supported.
+    """
+    try:
+        graph = fx.Tracer().trace(module)
+    except (fx.proxy.TraceError, TypeError, RuntimeError, ValueError, NameError) as error:
+        raise ImportRefused(
+            f"the {type(module).__name__} cannot be traced ({str(error).splitlines()[0]})",
+            remedy="export it with torch.onnx.export and load the file",
+        ) from None
+    inputs = [node.name for node in graph.nodes if node.op == "placeholder"]
+    if len(inputs) != 1:
+        raise ImportRefused(
+            f"the module takes {len(inputs)} inputs ({', '.join(inputs)}); one is needed",
+            remedy="wrap it in a module that splits one input",
+        )
+    writer = Writer()
+    twin = copy.deepcopy(module).double().eval()
+    walk = _Walk(fx.GraphModule(twin, graph), writer)
+    try:
+        with torch.no_grad():
+            walk.run(torch.zeros(1, *shape, dtype=torch.float64))
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise ImportRefused(
+            f"the {type(module).__name__} does not take an input of shape {shape} "
+            f"({str(error).strip().splitlines()[0]})",
+            remedy="give input_shape, without the batch, for example (1, 28, 28)",
+        ) from None
+    double = onnx.TensorProto.DOUBLE
+    proto = helper.make_graph(
+        writer.nodes,
+        type(module).__name__,
+        [helper.make_tensor_value_info(inputs[0], double, [1, *shape])],
+        [helper.make_tensor_value_info(walk.output_name, double, None)],
+        writer.constants,
+    )
+    return helper.make_model(proto, opset_imports=[helper.make_opsetid("", OPSET)])
+
+
+class _Walk(fx.Interpreter):
+    """Writes each node of the graph, then runs it, so that the shapes before it are known.
+
+    Parameters
+    ----------
+    module : fx.GraphModule
+    writer : Writer
+    """
+
+    def __init__(self, module: fx.GraphModule, writer: Writer) -> None:
+        super().__init__(module)
+        self.extra_traceback = False
+        self.writer = writer
+        self.output_name = ""
+
+    def run_node(self, node: fx.Node) -> object:
+        """Write and run one node."""
+        if node.op == "get_attr":
+            value = self.writer.constant(_attribute(self.module, node.target))
+            self.writer.node("Identity", [value], node.name, node.target)
+        elif node.op == "call_module":
+            child = self.module.get_submodule(node.target)
+            module_nodes(self.writer, child, node.target, _tensor(node, 0), node.name)
+        elif node.op == "output":
+            self.output_name = _output(node)
+        elif node.op != "placeholder":
+            _call(self.writer, node)
+        result = super().run_node(node)
+        if isinstance(result, torch.Tensor):
+            self.writer.ranks[node.name] = result.ndim
+        return result
+
+
+def _attribute(module: nn.Module, target: str) -> torch.Tensor:
+    *path, last = target.split(".")
+    owner = module.get_submodule(".".join(path))
+    return torch.as_tensor(getattr(owner, last))
+
+
+def _tensor(node: fx.Node, position: int) -> str:
+    """Name of a tensor argument."""
+    argument = node.args[position] if position < len(node.args) else node.kwargs.get("input")
+    if not isinstance(argument, fx.Node):
+        raise _refused(node, "an argument is not a tensor")
+    return str(argument.name)
+
+
+def _output(node: fx.Node) -> str:
+    value = node.args[0]
+    if not isinstance(value, fx.Node):
+        raise ImportRefused(
+            "the module returns several values",
+            node=node.name,
+            remedy="wrap it in a module that returns one tensor",
+        )
+    return str(value.name)
+
+
+def _refused(node: fx.Node, why: str) -> ImportRefused:
+    target = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "?")
+    return ImportRefused(
+        why,
+        node=node.name,
+        op_type=str(target),
+        remedy="export the module with torch.onnx.export and load the file",
+    )
+
+
+def _option(node: fx.Node, position: int, key: str, default: Argument) -> Argument:
+    """An argument that may be given by position or by name."""
+    if position < len(node.args):
+        return node.args[position]
+    return node.kwargs.get(key, default)
+
+
+def _number(node: fx.Node, position: int, key: str, default: float) -> float:
+    value = _option(node, position, key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _refused(node, f"the argument '{key}' is not a number")
+    return float(value)
+
+
+def _call(writer: Writer, node: fx.Node) -> None:
+    """A function or method call."""
+    target = node.target
+    if target in _UNARY:
+        writer.node(_UNARY[target], [_tensor(node, 0)], node.name, node.name)
+    elif target in _BINARY:
+        _binary(writer, node, _BINARY[target])
+    elif target in _SPECIAL:
+        _SPECIAL[target](writer, node)
+    else:
+        raise _refused(node, "the call is not supported")
+
+
+def _binary(writer: Writer, node: fx.Node, op_type: str) -> None:
+    if node.kwargs:
+        raise _refused(node, f"the arguments {', '.join(node.kwargs)} are not supported")
+    names = [
+        str(argument.name)
+        if isinstance(argument, fx.Node)
+        else writer.constant(np.float64(argument))
+        for argument in node.args
+    ]
+    writer.node(op_type, names, node.name, node.name)
+
+
+def _leaky(writer: Writer, node: fx.Node) -> None:
+    slope = writer.constant(np.array([_number(node, 1, "negative_slope", 0.01)]))
+    writer.node("PRelu", [_tensor(node, 0), slope], node.name, node.name)
+
+
+def _flatten(writer: Writer, node: fx.Node) -> None:
+    start = int(_number(node, 1, "start_dim", 0))
+    end = int(_number(node, 2, "end_dim", -1))
+    if end != -1 or start not in (0, 1):
+        raise _refused(node, "only flatten(x, 1) and flatten(x, 0) are supported")
+    shape = [-1] if start == 0 else [0, -1]
+    inputs = [_tensor(node, 0), writer.constant(np.array(shape))]
+    writer.node("Reshape", inputs, node.name, node.name)
+
+
+def _reshape(writer: Writer, node: fx.Node) -> None:
+    sizes = node.args[1] if isinstance(node.args[1], tuple | list) else node.args[1:]
+    target = []
+    for axis, size in enumerate(sizes):
+        batch = isinstance(size, fx.Node) and size.target in ("size", operator.getitem)
+        if batch and axis == 0:
+            target.append(1)
+        elif isinstance(size, int):
+            target.append(size)
+        else:
+            raise _refused(node, "the shape is computed")
+    inputs = [_tensor(node, 0), writer.constant(np.array(target))]
+    writer.node("Reshape", inputs, node.name, node.name)
+
+
+def _size(writer: Writer, node: fx.Node) -> None:
+    """Sizes are read by reshapes only, which know that the batch is one."""
+    index = _option(node, 1, "dim", None)
+    readers_ok = all(user.target in ("view", "reshape", operator.getitem) for user in node.users)
+    if index not in (0, None) or not readers_ok:
+        raise _refused(node, "only the batch size may be read, in a reshape")
+
+
+def _shape_of(writer: Writer, node: fx.Node) -> None:
+    """``x.shape``, of which only the batch may be read."""
+    if node.args[1] != "shape" or any(user.target is not operator.getitem for user in node.users):
+        raise _refused(node, "only the batch size may be read, in a reshape")
+
+
+def _concat(writer: Writer, node: fx.Node) -> None:
+    axis = int(_number(node, 1, "dim", 0))
+    names = [str(part.name) for part in node.args[0] if isinstance(part, fx.Node)]
+    if len(names) != len(node.args[0]):
+        raise _refused(node, "an argument is not a tensor")
+    writer.node("Concat", names, node.name, node.name, axis=axis)
+
+
+def _clamp(writer: Writer, node: fx.Node) -> None:
+    names = [_tensor(node, 0)]
+    for position, key in ((1, "min"), (2, "max")):
+        if _option(node, position, key, None) is None:
+            names.append("")
+        else:
+            names.append(writer.constant(np.float64(_number(node, position, key, 0.0))))
+    writer.node("Clip", names, node.name, node.name)
+
+
+def _relu6(writer: Writer, node: fx.Node) -> None:
+    limits = [writer.constant(np.float64(0.0)), writer.constant(np.float64(6.0))]
+    writer.node("Clip", [_tensor(node, 0), *limits], node.name, node.name)
+
+
+def _dropout(writer: Writer, node: fx.Node) -> None:
+    writer.node("Identity", [_tensor(node, 0)], node.name, node.name)
+
+
+_SPECIAL: dict[object, Callable[[Writer, fx.Node], None]] = {
+    functional.leaky_relu: _leaky,
+    functional.relu6: _relu6,
+    functional.dropout: _dropout,
+    torch.flatten: _flatten,
+    "flatten": _flatten,
+    torch.reshape: _reshape,
+    "reshape": _reshape,
+    "view": _reshape,
+    "size": _size,
+    operator.getitem: _size,
+    getattr: _shape_of,
+    torch.cat: _concat,
+    torch.clamp: _clamp,
+    "clamp": _clamp,
+}

@@ -1,0 +1,155 @@
+"""PyTorch modules become the networks that they compute."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra 'torch')")
+from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
+
+from lipyomo.errors import ImportRefused, MissingExtra  # noqa: E402
+from lipyomo.importers import from_torch  # noqa: E402
+
+
+class Residual(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(5, 5)
+        self.second = nn.Linear(5, 5)
+        self.scale = nn.Parameter(torch.tensor(0.7))
+
+    def forward(self, x):
+        h = torch.relu(self.first(x))
+        return functional.leaky_relu(x + self.scale * self.second(h), 0.2) - 1.0
+
+
+class Branches(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 2, 3, padding=1)
+        self.head = nn.Linear(2 * 2 * 16, 3)
+
+    def forward(self, x):
+        a = functional.relu6(self.conv(x))
+        b = -self.conv(x).abs().clamp(min=0.1)
+        joined = torch.cat([a, b], dim=1)
+        return self.head(joined.view(x.size(0), -1))
+
+
+class ShapeReader(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(6, 2)
+
+    def forward(self, x):
+        return self.head(x.reshape(x.shape[0], -1))
+
+
+MODULES = {
+    "mlp": (nn.Sequential(nn.Linear(3, 6), nn.ReLU(), nn.Dropout(0.5), nn.Linear(6, 2)), None),
+    "leaky": (nn.Sequential(nn.Linear(3, 6), nn.LeakyReLU(0.1), nn.Linear(6, 2)), (3,)),
+    "no-bias": (nn.Sequential(nn.Linear(3, 6, bias=False), nn.PReLU(), nn.Linear(6, 2)), None),
+    "norm": (nn.Sequential(nn.Linear(3, 6), nn.BatchNorm1d(6), nn.Hardtanh(-0.3, 0.4)), None),
+    "hard": (nn.Sequential(nn.Linear(3, 4), nn.Hardsigmoid(), nn.Linear(4, 2), nn.ReLU6()), None),
+    "nested": (nn.Sequential(nn.Sequential(nn.Linear(3, 4), nn.ReLU()), nn.Identity()), None),
+    "conv": (
+        nn.Sequential(
+            nn.Conv2d(1, 4, 3, stride=2, padding=1),
+            nn.BatchNorm2d(4),
+            nn.PReLU(4),
+            nn.Conv2d(4, 4, 3, padding="same", groups=2, bias=False),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(16, 3),
+        ),
+        (1, 8, 8),
+    ),
+    "pool": (
+        nn.Sequential(
+            nn.Conv2d(2, 2, 3),
+            nn.LeakyReLU(),
+            nn.AvgPool2d(2, padding=1),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+        ),
+        (2, 6, 6),
+    ),
+    "conv1d": (nn.Sequential(nn.Conv1d(2, 3, 3), nn.ReLU(), nn.MaxPool1d(2, 1)), (2, 7)),
+    "residual": (Residual(), None),
+    "branches": (Branches(), (1, 4, 4)),
+    "shape": (ShapeReader(), (2, 3)),
+}
+
+
+@pytest.mark.parametrize("case", MODULES, ids=str)
+def test_modules(case: str) -> None:
+    module, shape = MODULES[case]
+    torch.manual_seed(3)
+    for child in module.modules():
+        if isinstance(child, nn.BatchNorm1d | nn.BatchNorm2d):
+            nn.init.normal_(child.running_mean)
+            nn.init.uniform_(child.running_var, 0.5, 2.0)
+    network = from_torch(module, shape)
+    module.eval()
+    full = shape or (network.input_dim,)
+    points = np.random.default_rng(1).normal(size=(12, network.input_dim)).astype(np.float32)
+    with torch.no_grad():
+        expected = module(torch.from_numpy(points).reshape(-1, *full)).reshape(12, -1).numpy()
+    np.testing.assert_allclose(network.forward(points), expected, atol=2e-5)
+
+
+def test_weights_are_exact() -> None:
+    module = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    network = from_torch(module)
+    assert np.array_equal(network.layers[0].dense_weight, module[0].weight.detach().double())
+    assert np.array_equal(network.head.bias, module[2].bias.detach().double())
+
+
+def test_training_mode_is_left_as_it_was() -> None:
+    module = nn.Sequential(nn.Linear(3, 4), nn.Dropout(), nn.Linear(4, 2)).train()
+    from_torch(module)
+    assert module.training
+    assert module[0].weight.dtype == torch.float32
+
+
+class TwoInputs(nn.Module):
+    def forward(self, x, y):
+        return x + y
+
+
+class Branching(nn.Module):
+    def forward(self, x):
+        return x if x.sum() > 0 else -x
+
+
+REFUSED = {
+    "softmax": (nn.Sequential(nn.Linear(3, 2), nn.Softmax(dim=1)), None, "Softmax"),
+    "tanh": (nn.Sequential(nn.Linear(3, 2), nn.Tanh()), None, "'1' (Tanh)"),
+    "no-shape": (nn.Sequential(nn.Conv2d(1, 1, 3)), None, "input_shape"),
+    "wrong-shape": (nn.Sequential(nn.Conv2d(1, 1, 3)), (2, 5, 5), "shape (2, 5, 5)"),
+    "two-inputs": (TwoInputs(), (3,), "2 inputs"),
+    "control-flow": (Branching(), (3,), "cannot be traced"),
+    "statistics": (
+        nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2, track_running_stats=False)),
+        None,
+        "running statistics",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=str)
+def test_refusals(case: str) -> None:
+    module, shape, words = REFUSED[case]
+    with pytest.raises(ImportRefused) as caught:
+        from_torch(module, shape)
+    assert words in str(caught.value)
+    assert caught.value.remedy
+
+
+def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"lipyomo\[torch\]"):
+        from_torch(nn.Sequential(nn.Linear(1, 1)))
