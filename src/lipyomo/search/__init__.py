@@ -1,0 +1,1 @@
+"""Branch and bound over activation patterns and input boxes, with semidefinite node bounds."""

@@ -1,0 +1,77 @@
+"""Proofs of semidefinite node bounds: from floating-point multipliers to a bound that holds.
+
+The proof is that of `lipyomo.semidefinite.verify`.  Its rounding margins need magnitudes of all
+coefficients of a node's form; magnitudes with every unit at its steeper slope bound those of all
+nodes, and are computed once a tree.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lipyomo.network import FloatArray
+from lipyomo.search.form import NodeForm, UnitSystem
+from lipyomo.search.targets import ALL, Targets
+from lipyomo.semidefinite.reduce import UNIT_ROUNDOFF, ReducedForm
+from lipyomo.semidefinite.verify import verified_bound
+
+
+class Prover:
+    """Proves bounds of one tree's nodes.
+
+    Parameters
+    ----------
+    system : UnitSystem
+    targets : Targets
+    """
+
+    def __init__(self, system: UnitSystem, targets: Targets) -> None:
+        self._system, self._targets = system, targets
+        d, n = system.inputs, system.count
+        steep = np.maximum(np.abs(system.left), np.abs(system.right))
+        jump = np.abs(system.right - system.left)
+        self._sizes = np.zeros((n, d + n))
+        signal: FloatArray = np.eye(d, d + n)
+        terms = 2 * system.depth + system.network.output_dim + 6
+        for i, weight in enumerate(system.weights):
+            span = system.span(i)
+            self._sizes[span] = np.abs(weight) @ signal
+            signal = steep[span, None] * self._sizes[span]
+            index = np.arange(span.start, span.stop)
+            signal[index - span.start, d + index] += jump[index]
+            terms += weight.shape[1] + 3
+        head = np.abs(targets.functionals) @ np.abs(system.network.head.dense_weight)
+        self._objective_sizes = head @ signal
+        self._rounding = 2.0 * (terms + head.shape[1]) * UNIT_ROUNDOFF
+        self._positions = np.stack([system.layer_of, np.arange(n)], axis=1)
+
+    def bound(self, form: NodeForm, target: int, multipliers: FloatArray) -> float:
+        """Proved upper bound of a target on a node; infinite if the proof fails.
+
+        Parameters
+        ----------
+        form : NodeForm
+        target : int
+        multipliers : ndarray
+            (gamma if the target is a Euclidean ball, zeta, lambda).
+        """
+        row, column = int(self._targets.rows[target]), int(self._targets.columns[target])
+        d = form.inputs
+        inputs = np.arange(d) if column == ALL else np.array([column])
+        keep = np.concatenate([inputs, d + np.arange(form.units.size)])
+        size_columns = np.concatenate([inputs, d + form.units])
+        reduced = ReducedForm(
+            form.rows[:, keep],
+            form.objective[:, keep],
+            self._sizes[np.ix_(form.units, size_columns)],
+            self._objective_sizes[:, size_columns],
+            self._positions[form.units],
+            inputs.size,
+            self._rounding,
+        )
+        rows = np.arange(len(form.objective)) if row == ALL else np.array([row])
+        count = form.units.size
+        zeta = multipliers[multipliers.size - count - inputs.size : multipliers.size - count]
+        lam = multipliers[multipliers.size - count :]
+        grouped = self._targets.input_norm == "l2" and column == ALL
+        return verified_bound(reduced, rows, zeta, lam, grouped)
