@@ -1,0 +1,105 @@
+"""l1 inputs: bounds of single entries of the gradient, all from one set of unit multipliers.
+
+The unit ball of l1 has the vertices ``+-e_j``, so the norm is the largest ``|g_j|``.  For one
+input the multiplier zeta is known in closed form: with ``h_j = lambda o U_j / 2``, M the units'
+block of C and norms in ``M^{-1}``,
+
+    |g_j| <= |c_j + h_j^T M^{-1} c_s| + |h_j|_{M^{-1}} |c_s|_{M^{-1}}.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from lipyomo.network import FloatArray
+from lipyomo.semidefinite.reduce import UNIT_ROUNDOFF, ReducedForm
+from lipyomo.semidefinite.verify import VerifiedMatrix
+
+
+def without_inputs(form: ReducedForm) -> ReducedForm:
+    """The form seen by its units only (d = 0)."""
+    d = form.inputs
+    return replace(
+        form,
+        rows=form.rows[:, d:],
+        objective=form.objective[:, d:],
+        row_size=form.row_size[:, d:],
+        objective_size=form.objective_size[:, d:],
+        inputs=0,
+    )
+
+
+def one_input(form: ReducedForm, column: int) -> ReducedForm:
+    """The form with the single input `column`."""
+    d = form.inputs
+    keep = np.concatenate([[column], np.arange(d, d + form.count)])
+    return replace(
+        form,
+        rows=form.rows[:, keep],
+        objective=form.objective[:, keep],
+        row_size=form.row_size[:, keep],
+        objective_size=form.objective_size[:, keep],
+        inputs=1,
+    )
+
+
+def column_bounds(form: ReducedForm, lam: FloatArray) -> FloatArray:
+    """Proved bounds of ``|g_j|`` for every objective row and input; infinite if the proof fails.
+
+    Parameters
+    ----------
+    form : ReducedForm
+    lam : ndarray, shape (F,)
+        Positive.
+
+    Returns
+    -------
+    ndarray, shape (k, d)
+    """
+    d, k = form.inputs, len(form.objective)
+    direct = np.abs(form.objective[:, :d]) + form.rounding * form.objective_size[:, :d]
+    if form.count == 0:
+        return direct * (1.0 + 4 * UNIT_ROUNDOFF)
+    matrix = VerifiedMatrix(without_inputs(form), np.ones(0), lam)
+    if not matrix.accepted:
+        return np.full((k, d), np.inf)
+    root = np.sqrt(lam)[:, None]
+    slack = form.rounding + 8 * UNIT_ROUNDOFF
+    h = 0.5 * root * form.rows[:, :d]
+    h_error = slack * _lengths(0.5 * root * form.row_size[:, :d])
+    c = (form.objective[:, d:] / root[:, 0]).T
+    c_error = slack * _lengths((form.objective_size[:, d:] / root[:, 0]).T)
+    c_solution, c_rest, c_norm = matrix.solve(c)
+    _, _, h_norm = matrix.solve(h)
+    spread = 1.0 / np.sqrt(matrix.kappa)
+    c_norm, h_norm = c_norm + c_error * spread, h_norm + h_error * spread
+    cross = form.objective[:, :d] + (h.T @ c_solution).T
+    rounding = UNIT_ROUNDOFF * (form.count + 4) * np.outer(_lengths(c_solution), _lengths(h))
+    loose = np.outer(c_rest + c_error, h_norm) * spread + np.outer(c_norm, h_error) * spread
+    total = np.abs(cross) + form.rounding * form.objective_size[:, :d] + rounding + loose
+    return np.asarray((total + np.outer(c_norm, h_norm)) * (1.0 + 16 * UNIT_ROUNDOFF))
+
+
+def best_zeta(form: ReducedForm, row: int, lam: FloatArray) -> float:
+    """Zeta of a one-input form that goes with `lam` (closed form, not proved)."""
+    root = np.sqrt(lam)
+    states = root[:, None] * form.rows[:, 1:] / root
+    matrix = np.eye(form.count) - 0.5 * (states + states.T)
+    h = 0.5 * root * form.rows[:, 0]
+    c = form.objective[row, 1:] / root
+    try:
+        factor = np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return 1.0
+    a, b = (solve_triangular(factor, x, lower=True) for x in (h, c))
+    beta, gamma = float(a @ a), float(b @ b)
+    first = abs(form.objective[row, 0] + float(a @ b))
+    floor = 1e-9 * (1.0 + beta)
+    return beta + max(floor, first * float(np.sqrt(beta / gamma)) if gamma > 0 else floor)
+
+
+def _lengths(columns: FloatArray) -> FloatArray:
+    return np.asarray(np.sqrt(np.square(columns).sum(axis=0)))

@@ -1,0 +1,213 @@
+"""From multipliers to a proved bound: no factorisation or solver is trusted as it stands.
+
+With ``|v|_inf <= 1`` (or ``|v|_2 <= 1``) and ``s_k (u_k - s_k) = 0`` every w of the network has
+``w^T C w <= tau``, so for C positive definite ``|c.w| <= sqrt(tau c^T C^{-1} c)``.
+
+Proved here, for the exact C of the exact weights:
+
+1. Variables are scaled so that C has a unit diagonal, and the inputs' block is eliminated
+   (``K = M - E^T E / 4`` is positive definite if and only if C is).
+2. The distance between the exact K and the computed one is bounded in the Frobenius norm from the
+   magnitudes of `ReducedForm`.
+3. K is accepted if a Cholesky factorisation of ``K - shift I`` runs through, with the shift above
+   that distance and above the factorisation's own rounding (Rump, "Verification of positive
+   definiteness", BIT 46, 2006).  This leaves a lower bound kappa of the least eigenvalue.
+4. ``c^T C^{-1} c`` (or the largest eigenvalue of ``N C^{-1} N^T``) is bounded from an approximate
+   solution by its residual and kappa.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from lipyomo.network import FloatArray
+from lipyomo.semidefinite.reduce import UNIT_ROUNDOFF, IntArray, ReducedForm
+
+
+def _norm(matrix: FloatArray) -> float:
+    return float(np.sqrt(np.sum(np.square(matrix))))
+
+
+def cholesky_or_none(matrix: FloatArray) -> FloatArray | None:
+    """The lower Cholesky factor, or None if the factorisation breaks down."""
+    try:
+        return np.asarray(np.linalg.cholesky(matrix))
+    except np.linalg.LinAlgError:
+        return None
+
+
+class VerifiedMatrix:
+    """The exact matrix C of some multipliers, proved positive definite.
+
+    Parameters
+    ----------
+    form : ReducedForm
+    zeta : ndarray, shape (d,)
+        Positive; equal entries for a Euclidean ball.
+    lam : ndarray, shape (F,)
+        Positive.
+
+    Attributes
+    ----------
+    accepted : bool
+        Whether the proof went through; no bound may be taken otherwise.
+    kappa : float
+        Proved lower bound of the least eigenvalue of the scaled K.
+    """
+
+    def __init__(self, form: ReducedForm, zeta: FloatArray, lam: FloatArray) -> None:
+        d, count = form.inputs, form.count
+        self._form = form
+        self.accepted = bool(
+            np.all(zeta > 0)
+            and np.all(lam > 0)
+            and np.isfinite(zeta).all()
+            and np.isfinite(lam).all()
+        )
+        if not self.accepted:
+            return
+        self._input_scale = 1.0 / np.sqrt(zeta)
+        self._unit_scale = 1.0 / np.sqrt(lam)
+        left = np.sqrt(lam)[:, None]
+        scale = np.concatenate([self._input_scale, self._unit_scale])
+        rows = left * form.rows * scale
+        sizes = left * form.row_size * scale
+        # the scaled C is [[I, -E/2], [-E^T/2, M]], E = rows_v^T, M = I - sym(rows_s)
+        self._E = np.ascontiguousarray(rows[:, :d].T)
+        states = rows[:, d:]
+        half = 0.5 * (states + states.T)
+        square = self._E.T @ self._E
+        self._K = np.eye(count) - half - 0.25 * square
+        self._K = 0.5 * (self._K + self._K.T)
+        steps = UNIT_ROUNDOFF * (8 + d)
+        error_E = (form.rounding + 8 * UNIT_ROUNDOFF) * _norm(sizes[:, :d])
+        error_M = (form.rounding + 8 * UNIT_ROUNDOFF) * _norm(
+            sizes[:, d:]
+        ) + 2 * UNIT_ROUNDOFF * np.sqrt(count)
+        size_E = _norm(self._E)
+        self._distance = (
+            error_M
+            + 0.5 * size_E * error_E
+            + 0.25 * error_E**2
+            + steps * size_E**2
+            + 4 * UNIT_ROUNDOFF * _norm(self._K)
+        )
+        self._size_E, self._error_E = size_E + error_E, error_E
+        self.kappa = self._least_eigenvalue()
+        self.accepted = self.kappa > 0
+
+    def _least_eigenvalue(self) -> float:
+        """A proved lower bound of the least eigenvalue of the exact K; 0 if there is no proof."""
+        count = len(self._K)
+        if count == 0:
+            return 1.0
+        self._factor = cholesky_or_none(self._K)
+        if self._factor is None:
+            return 0.0
+        trace = float(np.trace(self._K)) + 1.0
+        rounding = 2.0 * UNIT_ROUNDOFF * (count + 2) * trace
+        needed = self._distance + rounding
+        inverse = solve_triangular(self._factor, np.eye(count), lower=True)
+        estimate = 0.5 / float(np.sum(np.square(inverse)))
+        for shift in (estimate, 0.1 * estimate, 2.0 * needed):
+            if shift > needed:
+                shifted = self._K - shift * np.eye(count)
+                if cholesky_or_none(shifted) is not None:
+                    return float(shift - needed)
+        return 0.0
+
+    def solve(self, right: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Solve ``K x = r`` for the columns r of `right` (F, k), in the scaled variables.
+
+        Returns
+        -------
+        solution : ndarray, shape (F, k)
+        rest : ndarray, shape (k,)
+            Proved bounds of ``|r - K x|`` for the exact K.
+        norm : ndarray, shape (k,)
+            Proved bounds of ``sqrt(r^T K^{-1} r)``.
+        """
+        half = solve_triangular(self._factor, right, lower=True)
+        solution = solve_triangular(self._factor, half, lower=True, trans="T")
+        size_x, size_r = (np.sqrt(np.square(part).sum(axis=0)) for part in (solution, right))
+        steps = UNIT_ROUNDOFF * (len(right) + 4)
+        rest = np.sqrt(np.square(right - self._K @ solution).sum(axis=0))
+        rest += self._distance * size_x + steps * (_norm(self._K) * size_x + size_r)
+        square = (right * solution).sum(axis=0) + size_x * rest + rest**2 / self.kappa
+        square += steps * size_r * size_x
+        return solution, rest, np.sqrt(np.maximum(square, 0.0)) * (1.0 + 8 * UNIT_ROUNDOFF)
+
+    def quadratic(self, rows: IntArray, weights: FloatArray | None = None) -> float:
+        """Upper bound of ``max_y sqrt(y^T N C^{-1} N^T y)`` over a ball of functionals y.
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (k,)
+            The objective rows that make up N.
+        weights : ndarray, shape (k,), optional
+            The ball is ``y^T diag(weights) y <= sum weights``, which holds the cube; without
+            weights it is the Euclidean unit ball.
+        """
+        form, d = self._form, self._form.inputs
+        scale = np.ones(len(rows)) if weights is None else np.sqrt(weights.sum() / weights)
+        scale = scale[:, None]
+        c_inputs = scale * form.objective[rows, :d] * self._input_scale
+        c_units = scale * form.objective[rows, d:] * self._unit_scale
+        sizes = form.objective_size[rows] * np.concatenate([self._input_scale, self._unit_scale])
+        error_c = (form.rounding + 8 * UNIT_ROUNDOFF) * _norm(scale * sizes)
+        right = c_units + 0.5 * (c_inputs @ self._E)
+        size_inputs, size_units = _norm(c_inputs), _norm(c_units)
+        size_right = size_units + 0.5 * self._size_E * size_inputs
+        error_right = UNIT_ROUNDOFF * (d + 4) * size_right + 0.5 * self._error_E * size_inputs
+        gram = c_inputs @ c_inputs.T
+        slack = UNIT_ROUNDOFF * (d + 8) * size_inputs**2
+        if form.count:
+            solution, rests, _ = self.solve(right.T)
+            rest, size_y = _norm(rests), _norm(solution)
+            gram = gram + right @ solution
+            slack += size_y * rest + rest**2 / self.kappa
+            slack += UNIT_ROUNDOFF * (form.count + 4) * size_right * size_y
+        square = _largest_eigenvalue(gram) + slack
+        spread = error_right + error_c * (1.0 + 0.5 * self._size_E)
+        root = float(np.sqrt(max(square, 0.0))) + spread / float(np.sqrt(self.kappa)) + error_c
+        return root * (1.0 + 8 * UNIT_ROUNDOFF)
+
+
+def _largest_eigenvalue(gram: FloatArray) -> float:
+    """Upper bound of the largest eigenvalue of the symmetric part of `gram`."""
+    if len(gram) == 1:
+        return float(gram[0, 0])
+    symmetric = 0.5 * (gram + gram.T)
+    top = float(np.linalg.eigvalsh(symmetric)[-1])
+    return top + 8 * UNIT_ROUNDOFF * len(gram) ** 2 * _norm(symmetric)
+
+
+def verified_bound(
+    form: ReducedForm,
+    rows: IntArray,
+    zeta: FloatArray,
+    lam: FloatArray,
+    grouped: bool,
+    weights: FloatArray | None = None,
+) -> float:
+    """Proved upper bound of ``max_y |y^T N w|``; infinite if the proof fails.
+
+    Parameters
+    ----------
+    form : ReducedForm
+    rows : ndarray of int
+        Objective rows: one for a functional, several for a ball of them.
+    zeta : ndarray, shape (d,)
+    lam : ndarray, shape (F,)
+    grouped : bool
+        Euclidean ball of directions (tau = zeta) instead of the cube (tau = sum zeta).
+    weights : ndarray, optional
+        See `VerifiedMatrix.quadratic`.
+    """
+    matrix = VerifiedMatrix(form, zeta, lam)
+    if not matrix.accepted:
+        return float("inf")
+    tau = float(zeta.max()) if grouped else float(zeta.sum())
+    rounding = 1.0 + UNIT_ROUNDOFF * (len(zeta) + 8)
+    return matrix.quadratic(rows, weights) * float(np.sqrt(tau)) * rounding
