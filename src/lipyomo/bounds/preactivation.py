@@ -103,7 +103,7 @@ def preactivation_bounds(
         lower, upper, used, decide(start, lower, upper), any(slab.empty[0] for slab in slabs)
     )
     climb = rung == "lp" or (rung == "auto" and 0 < found.unstable <= LP_UNITS)
-    if not climb or found.empty:
+    if not climb or found.empty or not domain.is_bounded:
         return found
     from lipyomo.bounds.lp import tighten
 
