@@ -44,7 +44,7 @@ def run(words: Sequence[str]) -> int:
 
     network = load(arguments.network, output=arguments.output, check=False)
     problem = read_problem(arguments, network)
-    name = choose_method(problem) if arguments.method == "auto" else arguments.method
+    name = _method_name(arguments, choose_method(problem))
     options = read_options(arguments.option, get_method(name).options)
     difference = check_against_runtime(
         network, arguments.network, domain=problem.domain, output=arguments.output
@@ -74,12 +74,38 @@ def run(words: Sequence[str]) -> int:
                 warnings=[*problem.notes, "left at once: the interval is the last one reported"],
             )
     result.details["runtime_difference"] = difference
+    result.warnings.extend(_unused(arguments, result))
     show(problem, result, arguments)
     if aborted:
         # A solver may still be computing in C code, and Python would wait for its thread.
         sys.stdout.flush()
         os._exit(BOUNDS_ONLY)
     return exit_code(result, settings.gap)
+
+
+def _method_name(arguments: argparse.Namespace, automatic: str) -> str:
+    """Resolve ``--method auto``: options that only concern MIPs ask for the MIP."""
+    if arguments.method != "auto":
+        return str(arguments.method)
+    of_mip = (
+        arguments.solver != "auto"
+        or arguments.formulation != "auto"
+        or arguments.cross_check is not None
+    )
+    return "mip" if of_mip else automatic
+
+
+def _unused(arguments: argparse.Namespace, result: Result) -> list[str]:
+    """Name the options that the method had no use for."""
+    unused = {
+        "--solver": arguments.solver != "auto" and result.solver is None,
+        "--formulation": arguments.formulation != "auto" and result.formulation is None,
+    }
+    return [
+        f"{option} was not used: method {result.method} has no need of it"
+        for option, idle in unused.items()
+        if idle
+    ]
 
 
 def _check_report(arguments: argparse.Namespace) -> None:

@@ -134,7 +134,8 @@ def _add_method(parser: Parser) -> None:
         "--method",
         default="auto",
         metavar="NAME",
-        help="auto, mip, lp, interval, ...: see 'lipyomo methods' (auto: an exact one)",
+        help="auto, mip, bnb, lp, interval, ...: see 'lipyomo methods' (auto: an exact one; mip "
+        "if a solver or formulation is asked for)",
     )
     method.add_argument(
         "--formulation",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lipyomo.cli.parser import Parser
@@ -21,6 +22,7 @@ def methods(words: Sequence[str]) -> int:
     from lipyomo.methods.registry import methods as table
 
     parser = Parser("lipyomo methods", "Every method, with what it promises.")
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON object on stdout")
     form.add_argument("--markdown", action="store_true", help="the table of the documentation")
@@ -90,10 +92,12 @@ def _plain(value: object) -> object:
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table on stdout: fitted to a terminal, or with tabs between columns in a pipe."""
+    """Print a table on stdout, fitted to a terminal or as aligned lines for a pipe."""
     if not sys.stdout.isatty():
+        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
         for row in (head, *rows):
-            print("\t".join(row))
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            print("  ".join(cells).rstrip())
         return
     from rich.console import Console
     from rich.table import Table
@@ -105,3 +109,36 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     Console().print(table)
+
+
+def solvers(words: Sequence[str]) -> int:
+    """Run ``lipyomo solvers``: what is installed, and the line that installs what is missing."""
+    from dataclasses import asdict
+
+    from lipyomo.solvers import solver_table
+
+    parser = Parser("lipyomo solvers", "Which solvers can be used here, in the order of 'auto'.")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser.add_argument("--solvers", metavar="FILE", type=Path, help="another solvers.toml")
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    arguments = parser.parse_args(words)
+    rows = solver_table(arguments.solvers)
+    if arguments.json:
+        print(json.dumps({row.name: asdict(row) for row in rows}))
+        return 0
+    print_table(
+        ("solver", "usable", "version", "licence", "size limit", "auto", "install with"),
+        [
+            (
+                row.name,
+                "yes" if row.usable else ("no licence" if row.installed else "no"),
+                row.version or "-",
+                row.licence or "-",
+                row.size_limit or ("none" if row.usable else "-"),
+                "-" if row.auto is None else str(row.auto),
+                "-" if row.installed else row.install or "-",
+            )
+            for row in rows
+        ],
+    )
+    return 0
