@@ -161,7 +161,9 @@ class Pool:
         reach = 0.2 * min(margin, 1.0)
         noise = reach * rng.uniform(-1.0, 1.0, (3, point.size))
         near = point + noise * np.array([[0.0], [0.1], [1.0]])
-        near += min(0.01, reach) * (center - near)
+        inward = center - near
+        length = np.abs(inward).max(axis=1, keepdims=True)
+        near += inward * np.minimum(0.01, 0.1 * reach / np.maximum(length, 1e-300))
         near = np.clip(near, domain.lower, domain.upper)
         first = self.count
         self._enter(near[domain.contains(near)])
