@@ -8,13 +8,11 @@ version = release = __version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "numpydoc",
 ]
 myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
-autosummary_generate = True
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
 exclude_patterns = ["_build"]

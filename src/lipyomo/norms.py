@@ -211,7 +211,7 @@ class CrossOutput(OutputNorm):
         return None
 
     def value(self, outputs: FloatArray) -> FloatArray:
-        """Largest |y . outputs| over the vertices."""
+        """Largest ``|y . outputs|`` over the vertices."""
         return np.asarray(np.abs(outputs @ self.vertices(outputs.shape[-1]).T).max(axis=-1))
 
 
@@ -276,7 +276,7 @@ class LinearOutput(OutputNorm):
         return self._rows
 
     def value(self, outputs: FloatArray) -> FloatArray:
-        """Largest |y . outputs| over the vertices."""
+        """Largest ``|y . outputs|`` over the vertices."""
         return np.asarray(np.abs(outputs @ self._vertices.T).max(axis=-1))
 
 

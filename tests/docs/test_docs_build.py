@@ -1,0 +1,25 @@
+"""The documentation builds without a warning (extra ``docs``)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_sphinx_builds_the_pages(tmp_path: Path) -> None:
+    for module in ("sphinx", "numpydoc", "myst_parser", "furo"):
+        pytest.importorskip(module)
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
+        + ["-d", str(tmp_path / "trees"), str(ROOT / "docs"), str(tmp_path / "html")],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "html" / "index.html").exists()
