@@ -1,0 +1,185 @@
+"""Brute force: every full-dimensional activation region, and the constant as their maximum.
+
+Nothing here uses the library's own bounds, programs or norms: regions are found by depth-first
+search with `scipy.optimize.linprog`, norms by listing vertices.  For up to about 12 units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+from scipy.optimize import linprog, nnls
+
+from lipyomo.domains import Domain, NormBall
+from lipyomo.network import FloatArray, Network, Pattern
+from lipyomo.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
+from lipyomo.problem import LipschitzProblem
+
+THIN = 1e-7
+"""Regions with a smaller margin are taken for empty."""
+
+
+class _Body:
+    """Rows ``a . x <= b`` of a domain in the inputs that move, with a margin variable."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        self.moving = ~domain.frozen
+        d = domain.dimension
+        rows, right = [], []
+        for j in np.flatnonzero(self.moving):
+            for sign, side in ((1.0, domain.upper[j]), (-1.0, -domain.lower[j])):
+                if np.isfinite(side):
+                    rows.append(sign * np.eye(d)[j])
+                    right.append(side)
+        faces = domain.rows
+        rows.extend(faces.A.toarray())
+        right.extend(faces.b)
+        if isinstance(domain, NormBall) and domain.norm == "l1":
+            for signs in product((-1.0, 1.0), repeat=d):
+                rows.append(np.array(signs))
+                right.append(float(np.dot(signs, domain.point)) + domain.radius)
+        self.A = np.array(rows).reshape(-1, d)
+        self.b = np.array(right)
+
+    def deepest(self, A: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
+        """The point with the largest margin to the domain and the rows ``A x <= b``."""
+        d = self.domain.dimension
+        rows = np.vstack([self.A, A.reshape(-1, d)])
+        right = np.concatenate([self.b, b])
+        size = np.abs(rows[:, self.moving]).sum(axis=1)
+        bounds = [
+            (None, None) if move else (value, value)
+            for move, value in zip(self.moving, self.domain.upper, strict=True)
+        ]
+        cost = np.append(np.zeros(d), -1.0)
+        found = linprog(
+            cost, np.hstack([rows, size[:, None]]), right, bounds=[*bounds, (-1e3, 1.0)]
+        )
+        if found.x is None:
+            return np.zeros(d), -np.inf
+        x, margin = found.x[:d], float(found.x[d])
+        if isinstance(self.domain, NormBall) and self.domain.norm == "l2" and margin > THIN:
+            nearest = _project(self.domain.point, rows, right)
+            room = self.domain.radius - float(np.linalg.norm(nearest - self.domain.point))
+            if room <= THIN:
+                return x, -1.0
+        return x, margin
+
+
+def _project(point: FloatArray, A: FloatArray, b: FloatArray) -> FloatArray:
+    """Nearest point of ``A x <= b`` (least distance programming, Lawson and Hanson)."""
+    h = A @ point - b
+    if (h <= 0).all():
+        return point
+    E = np.vstack([-A.T, h])
+    target = np.append(np.zeros(point.size), 1.0)
+    y, _ = nnls(E, target, maxiter=10_000)
+    r = E @ y - target
+    return point - r[:-1] / r[-1]
+
+
+def regions(network: Network, domain: Domain) -> Iterator[tuple[Pattern, FloatArray]]:
+    """All patterns whose region has an interior in the domain, with a point of each."""
+    body = _Body(domain)
+    d = network.input_dim
+    fixed = np.where(body.moving, 0.0, domain.upper)
+
+    def search(
+        position: int,
+        pattern: list[np.ndarray],
+        gain: FloatArray,
+        offset: FloatArray,
+        A: FloatArray,
+        b: FloatArray,
+    ) -> Iterator[tuple[Pattern, FloatArray]]:
+        if position == len(network.hidden):
+            x, margin = body.deepest(A, b)
+            if margin > THIN:
+                yield tuple(pattern), x
+            return
+        layer = network.hidden[position]
+        G, g = layer.dense_weight @ gain, layer.dense_weight @ offset + layer.bias
+        for on, rows, right in assign(layer.kinked, G, g, A, b):
+            slope = np.where(on, layer.right, layer.left)
+            yield from search(
+                position + 1, [*pattern, on], slope[:, None] * G, slope * g, rows, right
+            )
+
+    def assign(
+        kinked: np.ndarray, G: FloatArray, g: FloatArray, A: FloatArray, b: FloatArray
+    ) -> Iterator[tuple[np.ndarray, FloatArray, FloatArray]]:
+        states = [(np.ones(len(g), dtype=bool), A, b)]
+        for j in range(len(g)):
+            grown = []
+            move = G[j] * body.moving
+            constant = g[j] + G[j] @ fixed
+            for on, rows, right in states:
+                if not kinked[j]:
+                    grown.append((on, rows, right))
+                    continue
+                if np.abs(move).sum() <= 1e-12:
+                    choice = on.copy()
+                    choice[j] = constant >= -1e-12
+                    grown.append((choice, rows, right))
+                    continue
+                for side in (True, False):
+                    sign = -1.0 if side else 1.0
+                    choice = on.copy()
+                    choice[j] = side
+                    new_rows = np.vstack([rows, sign * move])
+                    new_right = np.append(right, -sign * constant)
+                    if body.deepest(new_rows, new_right)[1] > THIN:
+                        grown.append((choice, new_rows, new_right))
+            states = grown
+        yield from states
+
+    yield from search(0, [], np.eye(d), np.zeros(d), np.zeros((0, d)), np.zeros(0))
+
+
+def exact_constant(problem: LipschitzProblem) -> float:
+    """The Lipschitz constant, as the largest Jacobian norm over all regions."""
+    moving = ~problem.domain.frozen
+    best = 0.0
+    for pattern, _ in regions(problem.network, problem.domain):
+        jacobian = problem.network.jacobian(pattern)[:, moving]
+        best = max(best, matrix_norm(jacobian, problem.input_norm, problem.output_norm))
+    return best
+
+
+def matrix_norm(jacobian: FloatArray, input_norm: str, output_norm: OutputNorm) -> float:
+    """Operator norm of a small matrix by listing vertices of the input or the dual ball."""
+    m, d = jacobian.shape
+    if isinstance(output_norm, L2Output) and input_norm == "l2":
+        return float(np.linalg.norm(jacobian, 2))
+    if input_norm == "l2":
+        gradients = _dual_points(output_norm, m) @ jacobian
+        return float(np.sqrt((gradients**2).sum(axis=1)).max())
+    if input_norm == "l1":
+        directions = np.eye(d)
+    else:
+        directions = np.array(list(product((-1.0, 1.0), repeat=d)))
+    outputs = directions @ jacobian.T
+    if isinstance(output_norm, L2Output):
+        return float(np.sqrt((outputs**2).sum(axis=1)).max())
+    return float(np.abs(outputs @ _dual_points(output_norm, m).T).max())
+
+
+def _dual_points(norm: OutputNorm, m: int) -> FloatArray:
+    """Points whose largest |y . z| is the norm of z."""
+    eye = np.eye(m)
+    if isinstance(norm, L1Output):
+        return np.array(list(product((-1.0, 1.0), repeat=m)))
+    if isinstance(norm, LinfOutput):
+        return eye
+    if isinstance(norm, CrossOutput):
+        pairs = [eye[i] - eye[j] for i in range(m) for j in range(m) if i != j]
+        if norm.label is not None:
+            i = norm.label
+            return np.array([eye[i], *(eye[i] - eye[j] for j in range(m) if j != i)])
+        return np.array([*eye, *pairs])
+    points = norm.vertices(m)
+    assert points is not None
+    return points
