@@ -43,7 +43,7 @@ def model(
 
 
 def one(
-    op: str, shape: list[int | str], *constants: np.ndarray | None, **options
+    op: str, size: list[int | str], *constants: np.ndarray | None, **options
 ) -> onnx.ModelProto:
     """A model of one node ``y = op(x, constants...)``; other keywords are its attributes."""
     known = {key: options.pop(key) for key in ("opset", "kind", "ml") if key in options}
@@ -51,7 +51,7 @@ def one(
     inputs = ["x", *(f"c{i}" if v is not None else "" for i, v in enumerate(constants))]
     domain = options.pop("domain", None)
     node = helper.make_node(op, inputs, ["y"], name="the_node", domain=domain, **options)
-    return model([node], shape, names, **known)
+    return model([node], size, names, **known)
 
 
 def run(proto: onnx.ModelProto, points: np.ndarray, shape: list[int | str]) -> np.ndarray:

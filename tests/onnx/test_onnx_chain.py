@@ -1,0 +1,192 @@
+"""Skips and branches become chains with few carried values; big affine maps stay sparse."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import helper
+from onnx_builder import agrees, model, run
+
+from lipyomo.network import Network
+from lipyomo.onnx import from_model, to_onnx
+from lipyomo.onnx.cover import distinct_rows, smallest_cover
+
+RNG = np.random.default_rng(17)
+
+
+def draw(*shape: int) -> np.ndarray:
+    return RNG.normal(size=shape)
+
+
+def linear(source: str, weight: str, target: str) -> list:
+    return [helper.make_node("MatMul", [source, weight], [target])]
+
+
+def relu(source: str, target: str) -> list:
+    return [helper.make_node("Relu", [source], [target])]
+
+
+def residual(width: int, inner: int) -> Network:
+    nodes = [
+        *linear("x", "w0", "a"),
+        *relu("a", "h"),
+        *linear("h", "w1", "b"),
+        *relu("b", "c"),
+        *linear("c", "w2", "d"),
+        helper.make_node("Add", ["h", "d"], ["s"]),
+        *relu("s", "t"),
+        *linear("t", "w3", "y"),
+    ]
+    weights = {
+        "w0": draw(4, width),
+        "w1": draw(width, inner),
+        "w2": draw(inner, width),
+        "w3": draw(width, 2),
+    }
+    return agrees(model(nodes, ["N", 4], weights), ["N", 4])
+
+
+def test_residual_block_carries_its_width() -> None:
+    network = residual(6, 9)
+    assert network.sizes == (4, 6, 9 + 6, 6, 2)
+    assert network.kinked_units == 6 + 9 + 6
+
+
+@pytest.mark.parametrize(("inputs", "outputs"), [(8, 2), (2, 8)])
+def test_skip_of_the_input_carries_the_smaller_side(inputs: int, outputs: int) -> None:
+    nodes = [
+        *linear("x", "w0", "a"),
+        *relu("a", "h"),
+        *linear("h", "w1", "b"),
+        *linear("x", "v", "c"),
+        helper.make_node("Add", ["b", "c"], ["y"]),
+    ]
+    weights = {"w0": draw(inputs, 5), "w1": draw(5, outputs), "v": draw(inputs, outputs)}
+    network = agrees(model(nodes, ["N", inputs], weights), ["N", inputs])
+    assert network.sizes == (inputs, 5 + min(inputs, outputs), outputs)
+
+
+def test_equal_rows_are_carried_once() -> None:
+    nodes = [
+        *linear("x", "w0", "a"),
+        *relu("a", "h"),
+        *linear("x", "v", "c"),
+        helper.make_node("Add", ["h", "c"], ["y"]),
+    ]
+    column = draw(6, 1)
+    weights = {"w0": draw(6, 4), "v": np.repeat(column, 4, axis=1)}
+    network = agrees(model(nodes, ["N", 6], weights), ["N", 6])
+    assert network.sizes == (6, 5, 4)
+
+
+def test_units_that_nothing_reads_are_left_out() -> None:
+    nodes = [
+        *linear("x", "w0", "a"),
+        *relu("a", "h"),
+        helper.make_node("Gather", ["h", "some"], ["g"], axis=1),
+        *linear("g", "w1", "y"),
+    ]
+    weights = {"w0": draw(4, 9), "some": np.array([7, 2]), "w1": draw(2, 3)}
+    assert agrees(model(nodes, ["N", 4], weights), ["N", 4]).sizes == (4, 2, 3)
+
+
+def test_constant_units_fold() -> None:
+    nodes = [*linear("x", "w0", "a"), helper.make_node("Add", ["a", "b"], ["z"])]
+    nodes += [*relu("z", "h"), *linear("h", "w1", "y")]
+    weights = {"w0": draw(4, 3) * [1, 0, 0], "b": np.array([0.0, 1.0, -1.0]), "w1": draw(3, 2)}
+    assert agrees(model(nodes, ["N", 4], weights), ["N", 4]).sizes == (4, 1, 2)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6))
+def test_random_directed_graphs(seed: int) -> None:
+    """Any acyclic mixture of branches keeps its function."""
+    rng = np.random.default_rng(seed)
+    tensors, nodes, weights = ["x"], [], {}
+    for step in range(int(rng.integers(2, 9))):
+        kind = rng.choice(["Relu", "Add", "Max", "Min", "Abs", "MatMul", "Clip", "Sub"])
+        a, b = (str(rng.choice(tensors[-4:])) for _ in range(2))
+        name = f"t{step}"
+        if kind in ("Relu", "Abs"):
+            nodes.append(helper.make_node(kind, [a], [name]))
+        elif kind == "MatMul":
+            weights[f"w{step}"] = rng.normal(size=(3, 3)) * (rng.random((3, 3)) < 0.7)
+            nodes.append(helper.make_node(kind, [a, f"w{step}"], [name]))
+        elif kind == "Clip":
+            weights[f"lo{step}"], weights[f"hi{step}"] = np.array(-1.0), np.array(0.5)
+            nodes.append(helper.make_node(kind, [a, f"lo{step}", f"hi{step}"], [name]))
+        else:
+            nodes.append(helper.make_node(kind, [a, b], [name]))
+        tensors.append(name)
+    nodes.append(helper.make_node("Concat", [tensors[-1], tensors[-2]], ["y"], axis=1))
+    agrees(model(nodes, ["N", 3], weights), ["N", 3], seed)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 5), st.integers(1, 5), st.integers(0, 10**6))
+def test_covers_are_smallest(rows: int, columns: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    dense = (rng.random((rows, columns)) < 0.4).astype(float)
+    chosen_rows, chosen_columns = smallest_cover(sp.csr_array(dense))
+    left = dense.copy()
+    left[chosen_rows] = 0.0
+    left[:, chosen_columns] = 0.0
+    assert not left.any()
+    best = min(
+        int(mask.bit_count() + np.delete(dense, members(mask), axis=0).any(axis=0).sum())
+        for mask in range(2**rows)
+    )
+    assert len(chosen_rows) + len(chosen_columns) == best
+
+
+def members(mask: int) -> list[int]:
+    return [i for i in range(mask.bit_length()) if mask >> i & 1]
+
+
+def test_distinct_rows() -> None:
+    dense = np.array([[1.0, 0, 2], [0, 1, 0], [1, 0, 2], [0, 0, 0], [0, 1, 0]])
+    first, which = distinct_rows(sp.csr_array(dense))
+    assert len(first) == 3
+    assert np.array_equal(dense[first][which], dense)
+
+
+def test_convolutions_stay_sparse() -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"], strides=[2, 2], pads=[1, 1, 1, 1]),
+        *relu("a", "h"),
+        helper.make_node("Conv", ["h", "w1"], ["b"]),
+        *relu("b", "g"),
+        helper.make_node("Flatten", ["g"], ["f"]),
+        *linear("f", "w2", "y"),
+    ]
+    weights = {"w0": draw(8, 1, 3, 3), "w1": draw(4, 8, 3, 3), "w2": draw(4 * 144, 10)}
+    proto = model(nodes, ["N", 1, 28, 28], weights)
+    start = time.process_time()
+    network = from_model(proto, check=False)
+    assert time.process_time() - start < 1.0
+    first, second, head = network.layers
+    assert isinstance(first.weight, sp.csr_array)
+    assert isinstance(second.weight, sp.csr_array)
+    assert isinstance(head.weight, np.ndarray)
+    assert first.weight.nnz <= first.units * 9
+    points = RNG.normal(size=(3, 784)).astype(np.float32)
+    np.testing.assert_allclose(
+        network.forward(points), run(proto, points, [1, 1, 28, 28]), rtol=1e-4, atol=1e-3
+    )
+
+
+def test_wide_dense_networks_load_fast() -> None:
+    weights = [draw(256, 784), draw(256, 256), draw(10, 256)]
+    proto = to_onnx(Network.from_arrays([w.astype(np.float32) for w in weights]))
+    from_model(proto, check=False)
+    start = time.process_time()
+    network = from_model(proto, check=False)
+    assert time.process_time() - start < 0.3
+    for layer, weight in zip(network.layers, weights, strict=True):
+        assert isinstance(layer.weight, np.ndarray)
+        assert np.array_equal(layer.weight, weight.astype(np.float32).astype(np.float64))

@@ -1,0 +1,117 @@
+"""The comparison with onnxruntime lets rounding pass and stops at real differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import helper
+from onnx_builder import DOUBLE, model
+
+from lipyomo.network import Layer, Network
+from lipyomo.onnx import check_against_runtime, from_model, load, to_onnx, write
+from lipyomo.onnx.check import CheckFailed, rounding_tolerance
+
+RNG = np.random.default_rng(29)
+
+
+def deep(kind=np.float32, scale: float = 1.0) -> Network:
+    shapes = [(12, 5), (12, 12), (12, 12), (3, 12)]
+    weights = [scale * RNG.normal(size=s).astype(kind) for s in shapes]
+    return Network.from_arrays(weights, [RNG.normal(size=s[0]).astype(kind) for s in shapes])
+
+
+def changed(network: Network, position: int, amount: float) -> Network:
+    """The network with one weight changed."""
+    layers = list(network.layers)
+    weight = layers[position].dense_weight.copy()
+    weight[0, 0] += amount
+    old = layers[position]
+    layers[position] = Layer(weight, old.bias, old.left, old.right)
+    return Network(layers)
+
+
+class Cube:
+    """Points of a box, as a domain draws them."""
+
+    def __init__(self, low: float, high: float, dimension: int) -> None:
+        self.low, self.high, self.dimension = low, high, dimension
+        self.drawn: list[np.ndarray] = []
+
+    def sample(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        points = rng.uniform(self.low, self.high, size=(n, self.dimension))
+        self.drawn.append(points)
+        return points
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_rounding_passes(scale: float) -> None:
+    network = deep(scale=scale)
+    assert check_against_runtime(network, to_onnx(network), samples=40) >= 0.0
+
+
+@pytest.mark.parametrize("position", [0, 1, 2, 3])
+def test_a_changed_weight_stops_the_import(position: int) -> None:
+    network = deep()
+    wrong = changed(network, position, 0.05)
+    with pytest.raises(CheckFailed, match="disagree") as caught:
+        check_against_runtime(wrong, to_onnx(network), samples=40)
+    assert caught.value.difference > caught.value.tolerance > 0
+
+
+def test_double_models_are_held_to_double_precision() -> None:
+    network = deep(np.float64)
+    model = to_onnx(network)
+    assert check_against_runtime(network, model) < 1e-9
+    with pytest.raises(CheckFailed):
+        check_against_runtime(changed(network, 3, 1e-9), model, samples=40)
+
+
+def test_points_of_the_domain_are_used() -> None:
+    """A difference that shows far from the origin only."""
+    relu = Network.from_arrays([np.eye(2), np.eye(2)], [np.full(2, -1000.0), np.zeros(2)])
+    zero = Network.from_arrays([np.zeros((2, 2))])
+    proto = to_onnx(zero)
+    check_against_runtime(relu, proto, domain=Cube(-1.0, 1.0, 2))
+    far = Cube(900.0, 1100.0, 2)
+    with pytest.raises(CheckFailed):
+        check_against_runtime(relu, proto, domain=far)
+    assert len(far.drawn) == 1
+
+
+def test_points_can_be_given() -> None:
+    network = deep()
+    proto = to_onnx(network)
+    check_against_runtime(network, proto, points=np.zeros(5))
+    from_model(proto, domain=Cube(0.0, 1.0, 5))
+
+
+def test_file_and_cut(tmp_path) -> None:
+    network = deep()
+    path = tmp_path / "net.onnx"
+    write(network, path)
+    part = load(path, output="layer1.relu")
+    assert part.output_dim == 12
+    check_against_runtime(part, path, output="layer1.relu")
+
+
+def test_large_offsets_inside_a_network() -> None:
+    """Intermediate values of 1e6 leave float32 errors of 0.1; they are rounding."""
+    nodes = [
+        helper.make_node("Add", ["x", "big"], ["a"]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Sub", ["b", "big"], ["y"]),
+    ]
+    proto = model(nodes, ["N", 3], {"big": np.array([1e6])})
+    network = from_model(proto)
+    x = np.array([0.3, 1.0 / 3.0, 0.7])
+    assert network.forward(x) == pytest.approx(x, abs=1e-9)
+    precise = from_model(model(nodes, ["N", 3], {"big": np.array([1e6])}, kind=DOUBLE))
+    assert np.array_equal(precise.forward(x), network.forward(x))
+
+
+def test_tolerance_grows_with_magnitudes() -> None:
+    network = deep()
+    x = RNG.normal(size=5)
+    near, far = (rounding_tolerance(network, s * x, 1e-7) for s in (1.0, 1e6))
+    assert (far > near).all()
+    assert (near < 1e-2).all()
