@@ -13,6 +13,7 @@ from lipyomo.cli.parser import Parser
 if TYPE_CHECKING:
     from lipyomo.methods.registry import Method
 
+HEAD = ("method", "what it is", "promise", "input norms", "output norms", "domains", "units")
 OUTPUT_KINDS = ("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear")
 """Every kind of output norm that a method can be registered for."""
 
@@ -47,43 +48,34 @@ def methods(words: Sequence[str]) -> int:
         }
         print(json.dumps(record))
         return 0
-    print_table(
-        ("method", "guarantee", "input norms", "output norms", "domain", "options", "reference"),
-        [
-            (
-                name,
-                str(method.guarantee),
-                " ".join(method.input_norms),
-                " ".join(method.output_norms),
-                "any" if method.unbounded else "bounded",
-                " ".join(f"{key}={value}" for key, value in method.options.items()) or "-",
-                method.reference,
-            )
-            for name, method in found.items()
-        ],
-    )
+    print_table(HEAD, [cells(name, method) for name, method in found.items()])
+    print("\nsources and options (--option NAME=VALUE, with their defaults):")
+    for name, method in found.items():
+        options = ", ".join(f"{key}={value}" for key, value in method.options.items())
+        print(f"  {name}: {method.reference}" + (f"; options {options}" if options else ""))
     return 0
+
+
+def cells(name: str, method: Method) -> tuple[str, ...]:
+    """Return the row of a method: promise, norms, domains and units."""
+    every = set(method.output_norms) >= set(OUTPUT_KINDS)
+    return (
+        name,
+        method.title,
+        str(method.guarantee),
+        " ".join(method.input_norms),
+        "any" if every else " ".join(method.output_norms),
+        "any" if method.unbounded else "bounded",
+        "ReLU" if method.relu_only else "any",
+    )
 
 
 def markdown(found: Mapping[str, Method]) -> str:
     """Return the table of methods as Markdown: promise, norms, domains and units of each."""
-    rows = [
-        "| method | what it is | promise | input norms | output norms | domains | units |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    rows = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
     for name, method in found.items():
-        cells = (
-            f"`{name}`",
-            method.title,
-            str(method.guarantee),
-            ", ".join(method.input_norms),
-            "any"
-            if set(method.output_norms) >= set(OUTPUT_KINDS)
-            else ", ".join(method.output_norms),
-            "any" if method.unbounded else "bounded",
-            "ReLU" if method.relu_only else "any",
-        )
-        rows.append("| " + " | ".join(cells) + " |")
+        first, *rest = cells(name, method)
+        rows.append("| " + " | ".join((f"`{first}`", *rest)) + " |")
     return "\n".join(rows)
 
 
