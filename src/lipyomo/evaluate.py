@@ -1,0 +1,106 @@
+"""Jacobian norms of many patterns at once, for sampling and local search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from lipyomo.network import BoolArray, FloatArray, Network
+from lipyomo.norms import DUAL, InputNorm, L1Output, OutputNorm, vector_norm
+from lipyomo.problem import LipschitzProblem
+
+MAX_ROWS = 128
+"""Most vertices of a dual ball whose gradients are all computed."""
+
+_ENTRIES = 1 << 21
+_ROUNDS = 6
+
+
+def jacobian_rows(network: Network, patterns: Sequence[BoolArray], rows: FloatArray) -> FloatArray:
+    """Gradients of functionals on the pieces of many patterns.
+
+    Parameters
+    ----------
+    network : Network
+    patterns : sequence of bool arrays, shapes (n, n_i)
+    rows : ndarray, shape (k, m)
+
+    Returns
+    -------
+    ndarray, shape (n, k, d)
+    """
+    count = len(patterns[0]) if patterns else 1
+    start = np.asarray(rows @ network.head.weight)
+    g = np.broadcast_to(start, (count, *start.shape))
+    for layer, on in zip(reversed(network.hidden), reversed(patterns), strict=True):
+        scaled = (g * layer.slopes(on)[:, None, :]).reshape(-1, layer.units)
+        g = np.asarray(scaled @ layer.weight).reshape(count, len(rows), layer.inputs)
+    return g
+
+
+def pattern_norms(problem: LipschitzProblem, patterns: Sequence[BoolArray]) -> FloatArray:
+    """Operator norms of the pieces of many patterns, for a problem without frozen inputs.
+
+    Exact where the dual ball has few vertices or the input norm is l1; a value that is attained,
+    hence a lower bound, for the other pairs.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+    patterns : sequence of bool arrays, shapes (n, n_i)
+
+    Returns
+    -------
+    ndarray, shape (n,)
+    """
+    network = problem.network
+    vertices = problem.dual_vertices
+    listed = vertices is not None and len(vertices) <= MAX_ROWS
+    rows = vertices if vertices is not None and listed else np.eye(network.output_dim)
+    widest = max(network.sizes[:-1])
+    count = len(patterns[0]) if patterns else 1
+    chunk = max(1, _ENTRIES // (len(rows) * widest))
+    values = np.empty(count)
+    for first in range(0, count, chunk):
+        part = slice(first, first + chunk)
+        g = jacobian_rows(network, [on[part] for on in patterns], rows)
+        if listed:
+            values[part] = vector_norm(g, DUAL[problem.input_norm]).max(axis=1)
+        elif problem.input_norm == "l1":
+            values[part] = problem.output_norm.value(np.swapaxes(g, 1, 2)).max(axis=1)
+        else:
+            values[part] = _alternating(g, problem.input_norm, problem.output_norm)
+    return values
+
+
+def point_norms(
+    problem: LipschitzProblem, points: FloatArray
+) -> tuple[FloatArray, list[BoolArray]]:
+    """Like `pattern_norms` at points (n, d); also gives their patterns."""
+    patterns = list(problem.network.pattern(points))
+    if not patterns:
+        return np.full(len(points), pattern_norms(problem, patterns)[0]), patterns
+    return pattern_norms(problem, patterns), patterns
+
+
+def _alternating(g: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) -> FloatArray:
+    """Alternate between the best direction and the best functional; l1 or l2 outputs."""
+    sizes = vector_norm(g, DUAL[input_norm])
+    y = np.eye(g.shape[1])[np.argmax(sizes, axis=1)]
+    best = sizes.max(axis=1)
+    for _ in range(_ROUNDS):
+        gradient = np.einsum("nk,nkd->nd", y, g)
+        if input_norm == "linf":
+            v = np.where(gradient >= 0, 1.0, -1.0)
+        else:
+            size = np.sqrt(np.square(gradient).sum(axis=1, keepdims=True))
+            v = gradient / np.where(size > 0, size, 1.0)
+        outputs = np.einsum("nkd,nd->nk", g, v)
+        best = np.maximum(best, output_norm.value(outputs))
+        if isinstance(output_norm, L1Output):
+            y = np.where(outputs >= 0, 1.0, -1.0)
+        else:
+            size = np.sqrt(np.square(outputs).sum(axis=1, keepdims=True))
+            y = outputs / np.where(size > 0, size, 1.0)
+    return best
