@@ -86,7 +86,8 @@ class Affine:
             return np.zeros(self.size, dtype=bool)
         if isinstance(self.matrix, np.ndarray):
             return ~self.matrix.any(axis=1) if self.columns else np.ones(self.size, dtype=bool)
-        return np.asarray(abs(self.matrix).sum(axis=1) == 0).reshape(-1)
+        sizes = np.asarray(abs(self.matrix).sum(axis=1)).reshape(-1)
+        return np.asarray(sizes == 0)
 
     def expression(self, k: int) -> Any:
         """Form k as a Pyomo expression."""

@@ -22,7 +22,7 @@ from lipyomo.errors import NormError
 from lipyomo.network import FloatArray
 from lipyomo.norms import CrossOutput, L1Output, LinfOutput, OutputNorm, parse_output_norm
 
-DualBallBlock: Any
+DualBallBlock: Any = None  # declared by the decorator below
 
 
 @declare_custom_block(name="DualBallBlock")

@@ -30,7 +30,7 @@ from lipyomo.errors import BoundsMissing, ProblemError
 from lipyomo.network import FloatArray
 from lipyomo.norms import OutputNorm
 
-GradientBlock: Any
+GradientBlock: Any = None  # declared by the decorator below
 
 _MANY = 12
 """Most outputs for which the corners of a box of functionals are listed to bound adjoints."""

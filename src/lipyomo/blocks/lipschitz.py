@@ -31,7 +31,7 @@ from lipyomo.errors import NormError
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import DUAL, InputNorm, L1Output, LinfOutput, OutputNorm, parse_output_norm
 
-LipschitzBlock: Any
+LipschitzBlock: Any = None  # declared by the decorator below
 
 Encoding: TypeAlias = Literal["adjoint", "tangent"]
 

@@ -27,7 +27,7 @@ from lipyomo.norms import L1Output, OutputNorm, parse_output_norm
 
 Sense: TypeAlias = Literal["max", "min", "both"]
 
-NormBlock: Any
+NormBlock: Any = None  # declared by the decorator below
 
 MARGIN = 1e-9
 """Relative widening of bounds that are sums of the variables' bounds."""

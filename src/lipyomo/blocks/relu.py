@@ -36,7 +36,7 @@ from lipyomo.settings import BoundRung
 BoundChoice: TypeAlias = "BoundRung | LayerBounds | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
 """A rung of the bound ladder, or bounds: one pair (lower, upper) a hidden layer."""
 
-ReluNetworkBlock: Any
+ReluNetworkBlock: Any = None  # declared by the decorator below
 
 
 @declare_custom_block(name="ReluNetworkBlock")

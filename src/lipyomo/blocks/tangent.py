@@ -25,7 +25,7 @@ from lipyomo.bounds import tangent_bounds
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.norms import InputNorm
 
-TangentBlock: Any
+TangentBlock: Any = None  # declared by the decorator below
 
 
 @declare_custom_block(name="TangentBlock")
