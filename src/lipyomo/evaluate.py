@@ -103,4 +103,4 @@ def _alternating(g: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) 
         else:
             size = np.sqrt(np.square(outputs).sum(axis=1, keepdims=True))
             y = outputs / np.where(size > 0, size, 1.0)
-    return best
+    return np.asarray(best)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -175,7 +176,7 @@ def default_evaluations(problem: LipschitzProblem) -> int:
     network, vertices = problem.network, problem.dual_vertices
     rows = network.output_dim if vertices is None else min(len(vertices), 128)
     sizes = network.sizes
-    cost = sum(a * b for a, b in zip(sizes[:-1], sizes[1:], strict=True)) * (1 + rows)
+    cost = sum(a * b for a, b in pairwise(sizes)) * (1 + rows)
     return int(np.clip(WORK / cost, 2_000, 60_000))
 
 
