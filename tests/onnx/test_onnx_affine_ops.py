@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx_builder import DOUBLE, agrees, model, one
+
+from lipyomo.onnx import from_model
 
 RNG = np.random.default_rng(7)
 
@@ -189,6 +191,38 @@ def test_average_pool(
         opset=19,
     )
     assert agrees(proto, shape).kinked_units == 0
+
+
+def test_old_broadcasting_along_an_axis() -> None:
+    """Before opset 7 the second operand could start at an axis of the first."""
+    weight = draw(3)
+    proto = one("Add", [1, 3, 2], weight, opset=6, broadcast=1, axis=1)
+    network = from_model(proto, check=False)
+    points = draw(5, 6)
+    expected = points.reshape(5, 3, 2) + weight.astype(np.float32)[:, None]
+    np.testing.assert_allclose(network.forward(points), expected.reshape(5, 6), rtol=1e-6)
+
+
+def test_half_precision_weights_are_exact() -> None:
+    weight = draw(4, 3).astype(np.float16)
+    nodes = [
+        helper.make_node("Cast", ["h"], ["w"], to=TensorProto.FLOAT),
+        helper.make_node("MatMul", ["x", "w"], ["y"]),
+    ]
+    proto = model(nodes, ["N", 4])
+    proto.graph.initializer.append(numpy_helper.from_array(weight, "h"))
+    network = agrees(proto, ["N", 4])
+    assert np.array_equal(network.head.dense_weight, weight.T.astype(np.float64))
+
+
+def test_half_precision_model() -> None:
+    proto = one("Gemm", ["N", 4], draw(4, 3), draw(3))
+    for tensor in proto.graph.initializer:
+        half = numpy_helper.to_array(tensor).astype(np.float16)
+        tensor.CopyFrom(numpy_helper.from_array(half, tensor.name))
+    proto.graph.input[0].type.tensor_type.elem_type = TensorProto.FLOAT16
+    proto.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT16
+    assert from_model(proto).sizes == (4, 3)
 
 
 def test_scaler_and_linear_regressor() -> None:

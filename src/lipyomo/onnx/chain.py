@@ -119,4 +119,5 @@ def to_network(system: System, name: str) -> Network:
         right = np.concatenate([system.right[members], ones])
     bias = rows[:, [width - 1]].toarray().reshape(-1)
     layers.append(Layer(_settle(sp.csr_array(rows[:, :inputs])), bias, left, right))
-    return Network(reversed(layers), name)
+    network = Network(reversed(layers), name)
+    return network.fused() if any(layer.is_affine for layer in network.hidden) else network

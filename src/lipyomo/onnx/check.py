@@ -27,8 +27,8 @@ SAFETY = 64.0
 class Samples(Protocol):
     """Anything that draws points, as domains do."""
 
-    def sample(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """`n` points, shape (n, d)."""
+    def sample(self, rng: np.random.Generator, count: int, /) -> FloatArray:
+        """Random points, shape (count, d)."""
 
 
 class CheckFailed(ImportRefused):
@@ -112,7 +112,7 @@ def check_against_runtime(
     model : onnx.ModelProto or path
     points : array_like, shape (n, d), optional
         Where to compare.
-    domain : object with ``sample(rng, n)``, optional
+    domain : object with ``sample(rng, count)``, optional
         Where to take random points when no `points` are given; without it they have several
         magnitudes around the origin.
     samples : int, optional

@@ -28,7 +28,7 @@ def load(
         Tensor or node to cut the graph at, for example the logits before a Softmax.
     check : bool, optional
         Compare the network with onnxruntime on random points.
-    domain : object with ``sample(rng, n)``, optional
+    domain : object with ``sample(rng, count)``, optional
         Where to take the points of the comparison.
 
     Returns

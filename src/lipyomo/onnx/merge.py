@@ -20,6 +20,9 @@ from lipyomo.onnx.system import System
 ROUNDING = 1e-14
 """Relative size of differences that come from composing affine maps in float64."""
 
+SMALL = 1e-200
+"""Ratios of coefficients below this, or above its inverse, are not compared: they lose digits."""
+
 
 @dataclass
 class _Changes:
@@ -50,8 +53,11 @@ def _classes(rows: sp.csr_array, lead: FloatArray) -> list[IntArray]:
     scaled = rows.copy()
     counts = np.diff(rows.indptr)
     scaled.data = rows.data / np.repeat(np.where(lead == 0.0, 1.0, lead), counts)
+    size = np.abs(scaled.data)
+    odd = np.zeros(rows.shape[0], dtype=bool)
+    odd[np.repeat(np.arange(rows.shape[0]), counts)[(size < SMALL) | (size > 1.0 / SMALL)]] = True
     found: dict[tuple[bytes, bytes], list[int]] = {}
-    for position in np.flatnonzero(lead):
+    for position in np.flatnonzero((lead != 0.0) & ~odd):
         span = slice(scaled.indptr[position], scaled.indptr[position + 1])
         key = (scaled.indices[span].tobytes(), scaled.data[span].tobytes())
         found.setdefault(key, []).append(int(position))
@@ -95,7 +101,7 @@ def _join(
     if scale == 0.0:
         return
     cross = np.abs(sides[:, 0] * steep[1] - sides[:, 1] * steep[0])
-    if (cross <= 100 * ROUNDING * np.abs(sides).max(axis=1) * scale).all():
+    if (cross <= ROUNDING * np.abs(sides).max(axis=1) * scale).all():
         if abs(steep[0] - steep[1]) <= ROUNDING * scale:
             changes.add(sides[:, 1], z)
             return

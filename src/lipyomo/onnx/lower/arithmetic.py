@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.onnx.affine import Affine
-from lipyomo.onnx.lower.registry import Call, Value, lowers
+from lipyomo.onnx.lower.registry import Call, Value, lowers, move
 
 
 def plus(a: Value, b: Value) -> Value:
@@ -20,10 +20,21 @@ def minus(a: Value) -> Value:
     return -a if isinstance(a, Affine) else np.negative(a)
 
 
+def _operands(call: Call) -> list[Value]:
+    """The arguments; before opset 7 the second one may start at a given axis of the first."""
+    values = call.values
+    axis = call.node.attributes.get("axis")
+    if call.node.version < 7 and isinstance(axis, int) and len(values) == 2:
+        first, second = values
+        tail = len(first.shape) - axis % len(first.shape) - len(second.shape)
+        values[1] = move(second, lambda a: a.reshape(*a.shape, *[1] * tail))
+    return values
+
+
 @lowers("Add", "Sum")
 def add(call: Call) -> Value:
     """``a + b + ...``."""
-    total, *rest = call.values
+    total, *rest = _operands(call)
     for value in rest:
         total = plus(total, value)
     return total
@@ -32,7 +43,7 @@ def add(call: Call) -> Value:
 @lowers("Sub")
 def sub(call: Call) -> Value:
     """``a - b``."""
-    a, b = call.values
+    a, b = _operands(call)
     return plus(a, minus(b))
 
 
@@ -54,21 +65,22 @@ def neg(call: Call) -> Value:
 @lowers("Mul")
 def mul(call: Call) -> Value:
     """``a * b`` where one of them is constant."""
-    a, b = call.values
+    a, b = _operands(call)
     if isinstance(a, Affine) and isinstance(b, Affine):
         raise call.node.refuse(
             "both factors depend on the network's input, so the product is not piecewise linear",
             call.cut,
         )
     if isinstance(a, Affine):
-        return a.scale(call.real(1, "the factor"))
-    return call.tensor(1).scale(a)
+        return a.scale(np.asarray(b))
+    return (b if isinstance(b, Affine) else Affine.constant(b)).scale(a)
 
 
 @lowers("Div")
 def div(call: Call) -> Value:
     """``a / b`` with a constant divisor."""
-    divisor = call.real(1, "the divisor")
+    call.constant(1, "the divisor")
+    divisor = np.asarray(_operands(call)[1], dtype=np.float64)
     if not divisor.all():
         raise call.node.refuse("the divisor holds a zero", "export the network again")
     tensor = call.tensor(0)

@@ -33,13 +33,14 @@ def conv_matrix(
     outputs, inner = weight.shape[:2]
     if inner * groups != channels or outputs % groups:
         raise ValueError(f"weight {weight.shape} for {channels} channels in {groups} groups")
-    reads = joint_positions(found)
+    reads = joint_positions(found).astype(np.int32)
     area = int(np.prod([window.length for window in found]))
-    first = np.arange(outputs) // (outputs // groups) * inner
-    channel = first[:, None] + np.arange(inner)
+    kind = np.int32 if batch * channels * area < 2**31 else np.int64
+    first = np.arange(outputs, dtype=kind) // (outputs // groups) * inner
+    channel = first[:, None] + np.arange(inner, dtype=kind)
     # Axes: batch, output channel, window, input channel, place in the window.
     shape = (batch, outputs, reads.shape[0], inner, reads.shape[1])
-    image = np.arange(batch)[:, None, None, None, None] * channels
+    image = np.arange(batch, dtype=kind)[:, None, None, None, None] * channels
     columns = (image + channel[None, :, None, :, None]) * area + reads[None, None, :, None, :]
     factors = weight.reshape(1, outputs, 1, inner, -1)
     kept = np.broadcast_to((reads[None, None, :, None, :] >= 0) & (factors != 0.0), shape)

@@ -8,8 +8,7 @@ import scipy.sparse as sp
 from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.graph import Array
 from lipyomo.onnx.lower.arithmetic import plus
-from lipyomo.onnx.lower.registry import Call, Value, lowers
-from lipyomo.onnx.lower.shape import move
+from lipyomo.onnx.lower.registry import Call, Value, lowers, move
 
 
 @lowers("Expand", constants=True)

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
 from lipyomo.onnx.affine import Affine, stack
-from lipyomo.onnx.graph import REAL_TYPES, Array
-from lipyomo.onnx.lower.registry import Call, Value, lowers
-
-
-def move(value: Value, how: Callable[[Array], Array]) -> Value:
-    """Apply a NumPy function that only moves entries to a constant, or to positions."""
-    if isinstance(value, Affine):
-        return value.take(np.asarray(how(value.index), dtype=np.intp))
-    return np.asarray(how(value))
+from lipyomo.onnx.graph import REAL_TYPES
+from lipyomo.onnx.lower.registry import Call, Value, lowers, move
 
 
 @lowers("Identity", constants=True)
