@@ -85,9 +85,11 @@ class Affine:
         if self.matrix is None:
             return np.zeros(self.size, dtype=bool)
         if isinstance(self.matrix, np.ndarray):
-            return ~self.matrix.any(axis=1) if self.columns else np.ones(self.size, dtype=bool)
+            return (
+                np.asarray(~self.matrix.any(axis=1)) if self.columns else np.ones(self.size, bool)
+            )
         sizes = np.asarray(abs(self.matrix).sum(axis=1)).reshape(-1)
-        return np.asarray(sizes == 0)
+        return np.asarray(sizes == 0, dtype=bool)
 
     def expression(self, k: int) -> Any:
         """Form k as a Pyomo expression."""

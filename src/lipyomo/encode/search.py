@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from lipyomo.encode.cells import Cell
 from lipyomo.encode.conflict import conflicting_units
 from lipyomo.encode.interval import Narrowing
 from lipyomo.encode.model import CellModel
+from lipyomo.incumbent import search_incumbent
 from lipyomo.network import FloatArray, Pattern
 from lipyomo.problem import LipschitzProblem
 from lipyomo.settings import Settings
@@ -28,23 +30,25 @@ TARGET_GAP = 5e-7
 DOUBT = 1e-6
 """An attained value above a claimed bound by this much (relative) refutes the solver."""
 
-SAMPLES = 2000
-"""Random points of the first incumbent."""
+FEW_UNITS = 16
+FEW_EVALUATIONS = 2000
+"""Points evaluated for the first incumbent when no more than `FEW_UNITS` are undecided."""
+
+INCUMBENT_SECONDS = 5.0
+"""Most seconds of the first search."""
 
 MAX_CUTS = 10_000
 """Most no-good cuts in one cell."""
 
 
-def first_incumbent(problem: LipschitzProblem, settings: Settings, state: Narrowing) -> None:
-    """Attain a first value by sampling."""
+def first_incumbent(
+    problem: LipschitzProblem, settings: Settings, state: Narrowing, unstable: int
+) -> None:
+    """Attain a first value by search, as long as suits the number of undecided units."""
+    evaluations = FEW_EVALUATIONS if unstable <= FEW_UNITS else None
+    seconds = min(0.2 * state.left, INCUMBENT_SECONDS)
     rng = np.random.default_rng(settings.seed)
-    domain = problem.domain
-    count = max(64, min(SAMPLES, 2_000_000 // domain.dimension))
-    points = domain.sample(rng, count)
-    order = np.argsort(-problem.values(points), kind="stable")
-    for k in order[:8].tolist():
-        if state.attain(make_witness(problem, points[k])):
-            return
+    state.attain(search_incumbent(problem, rng, evaluations, seconds)[0])
 
 
 class CellSearch:
@@ -124,7 +128,7 @@ class CellSearch:
                 self.settings.solver,
                 self._options(),
                 start=self._start(model, cell),
-                progress=lambda report, top=upper: self._report(report, top),
+                progress=partial(self._report, upper=upper),
                 stop=state,
                 settings=self.settings.solvers_file,
             )

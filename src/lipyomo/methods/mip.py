@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-
 from lipyomo.certify import make_witness
 from lipyomo.errors import DomainError
 from lipyomo.methods.registry import Method, register
@@ -95,7 +94,7 @@ def _narrow(
     facts.update(unstable=root.bounds.unstable, bounds=root.bounds.rung)
     facts["interval_bound"] = root.upper
     state.bound(root.upper)
-    first_incumbent(problem, settings, state)
+    first_incumbent(problem, settings, state, root.bounds.unstable)
     cells = [root]
     if settings.options.get("partition", True) and not state.closed:
         began = state.seconds
