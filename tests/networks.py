@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import strategies as st
@@ -27,10 +28,7 @@ def random_network(
 ) -> Network:
     """A Gaussian network with widths `sizes` (inputs first, outputs last)."""
     rng = np.random.default_rng(seed)
-    weights = [
-        rng.standard_normal((n, k)) * np.sqrt(2.0 / k)
-        for k, n in zip(sizes[:-1], sizes[1:], strict=True)
-    ]
+    weights = [rng.standard_normal((n, k)) * np.sqrt(2.0 / k) for k, n in pairwise(sizes)]
     biases = [bias * rng.standard_normal(n) for n in sizes[1:]]
     return Network.from_arrays(weights, biases, slope, f"random{sizes}")
 
@@ -50,10 +48,7 @@ def mixed_network(seed: int, sizes: tuple[int, ...]) -> Network:
 def integer_network(seed: int, sizes: tuple[int, ...]) -> Network:
     """Weights in {-2, ..., 2} and biases mostly zero: parallel, duplicate and cancelling kinks."""
     rng = np.random.default_rng(seed)
-    weights = [
-        rng.integers(-2, 3, (n, k)).astype(float)
-        for k, n in zip(sizes[:-1], sizes[1:], strict=True)
-    ]
+    weights = [rng.integers(-2, 3, (n, k)).astype(float) for k, n in pairwise(sizes)]
     biases = [rng.integers(-1, 2, n) * rng.integers(0, 2, n).astype(float) for n in sizes[1:]]
     return Network.from_arrays(weights, biases, name=f"integer{sizes}")
 
@@ -133,7 +128,9 @@ def _mixed() -> Case:
 
 def _affine_middle() -> Case:
     plain = random_network(8, (2, 4, 3, 1))
-    middle = Layer(np.array([[1.0, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, -1]]), np.ones(4))
+    middle = Layer(
+        np.array([[1.0, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1], [1, 0, 0, -1]]), np.ones(4)
+    )
     return Case(Network([plain.layers[0], middle, *plain.layers[1:]]), Box(-1, 1, 2))
 
 

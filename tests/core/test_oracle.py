@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from networks import DEGENERATE, random_network
-from oracle import exact_constant, regions
 
 from lipyomo.domains import Box
 from lipyomo.problem import LipschitzProblem
+from networks import DEGENERATE, random_network
+from oracle import exact_constant, regions
+
+KNOWN = [name for name, make in DEGENERATE.items() if make().constant is not None]
 
 
-@pytest.mark.parametrize("name", [n for n, make in DEGENERATE.items() if make().constant is not None])
+@pytest.mark.parametrize("name", KNOWN)
 def test_hand_made_constants(name: str) -> None:
     case = DEGENERATE[name]()
     problem = LipschitzProblem(case.network, case.domain)

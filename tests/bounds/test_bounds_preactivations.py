@@ -1,0 +1,208 @@
+"""Pre-activation bounds hold at every point, shrink along the ladder, and obey given phases."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lipyomo.bounds import LayerBounds, batched_preactivation_bounds, preactivation_bounds
+from lipyomo.domains import AllSpace, Box, Domain
+from lipyomo.network import Layer, Network, Pattern
+from lipyomo.phases import LEFT, OPEN, RIGHT, from_pattern, open_phases
+from networks import DEGENERATE, Case, boxes, domains, mixed_network, random_network, small_networks
+from oracle import regions
+
+RUNGS = ("interval", "linear", "lp", "auto")
+
+
+def contains_all(network: Network, bounds: LayerBounds, points: np.ndarray) -> None:
+    """Every pre-activation at the points lies within the bounds, up to its own rounding."""
+    for z, low, high in zip(
+        network.preactivations(points), bounds.lower, bounds.upper, strict=True
+    ):
+        room = 1e-13 * (1.0 + np.abs(z))
+        assert (z >= low - room).all()
+        assert (z <= high + room).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), network=small_networks(), rung=st.sampled_from(RUNGS))
+def test_bounds_hold_at_random_points(data: st.DataObject, network: Network, rung: str) -> None:
+    domain = data.draw(boxes(network.input_dim))
+    bounds = preactivation_bounds(network, domain, rung=rung)
+    corners = np.where(
+        np.random.default_rng(0).random((50, domain.dimension)) < 0.5, domain.lower, domain.upper
+    )
+    points = np.vstack([domain.sample(np.random.default_rng(1), 200), corners])
+    assert not bounds.empty
+    contains_all(network, bounds, points)
+
+
+@pytest.mark.parametrize("kind", list(domains(3)))
+@pytest.mark.parametrize("rung", RUNGS)
+def test_bounds_hold_on_every_kind_of_domain(kind: str, rung: str) -> None:
+    domain, network = domains(3)[kind], mixed_network(2, (3, 6, 5, 2))
+    bounds = preactivation_bounds(network, domain, rung=rung)
+    assert not any(np.isnan(side).any() for side in (*bounds.lower, *bounds.upper))
+    contains_all(network, bounds, domain.sample(np.random.default_rng(0), 300))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_rung_is_at_least_as_tight(seed: int) -> None:
+    network, domain = mixed_network(seed, (3, 6, 6, 4, 1)), Box(-1, 1, 3)
+    ladder = [preactivation_bounds(network, domain, rung=rung) for rung in RUNGS[:3]]
+    for loose, tight in pairwise(ladder):
+        for i in range(len(loose.lower)):
+            assert (tight.lower[i] >= loose.lower[i] - 1e-9).all()
+            assert (tight.upper[i] <= loose.upper[i] + 1e-9).all()
+        assert tight.unstable <= loose.unstable
+    assert [bounds.rung for bounds in ladder] == ["interval", "linear", "lp"]
+
+
+@cache
+def case_with_regions(name: str) -> tuple[Case, list[Pattern]]:
+    case = DEGENERATE[name]()
+    return case, [pattern for pattern, _ in regions(case.network, case.domain)]
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+@pytest.mark.parametrize("rung", RUNGS)
+def test_no_region_is_lost(name: str, rung: str) -> None:
+    case, patterns = case_with_regions(name)
+    bounds = preactivation_bounds(case.network, case.domain, rung=rung)
+    for pattern in patterns:
+        jacobian = case.network.jacobian(pattern)
+        for unit, phase in enumerate(bounds.phases):
+            decided = phase != OPEN
+            on = np.where(decided, phase == RIGHT, pattern[unit])
+            pattern = (*pattern[:unit], on, *pattern[unit + 1 :])
+        # A unit that is decided against the pattern must not matter for the Jacobian.
+        np.testing.assert_allclose(case.network.jacobian(pattern), jacobian, atol=1e-12)
+
+
+def test_touching_the_kink_decides_a_unit() -> None:
+    network = Network.from_arrays([[[1.0, 1.0], [-1.0, -1.0], [0.0, 0.0]], [[1.0, 1.0, 1.0]]])
+    phases = preactivation_bounds(network, Box(0, 1, 2)).phases[0]
+    assert phases.tolist() == [RIGHT, LEFT, RIGHT]
+
+
+def test_rounding_never_decides_wrongly() -> None:
+    # The true range of x1 + x2 + x3 - 0.6 on [0.1, 0.2] x [0.2, 0.3] x [0.3, 0.4] begins at
+    # an amount of the order of the rounding error, which exact arithmetic knows.
+    low = [0.1, 0.2, 0.3]
+    exact = sum(map(Fraction, low), Fraction(0)) - Fraction(0.6)
+    network = Network.from_arrays([[[1.0, 1.0, 1.0]], [[1.0]]], [[-0.6], [0.0]])
+    for rung in RUNGS:
+        bounds = preactivation_bounds(network, Box(low, [0.2, 0.3, 0.4]), rung=rung)
+        assert Fraction(bounds.lower[0][0]) <= exact
+        assert bounds.phases[0][0] == (RIGHT if bounds.lower[0][0] >= 0 else OPEN)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), network=small_networks(), rung=st.sampled_from(RUNGS))
+def test_given_phases_hold_the_points_that_have_them(
+    data: st.DataObject, network: Network, rung: str
+) -> None:
+    domain = data.draw(boxes(network.input_dim))
+    rng = np.random.default_rng(data.draw(st.integers(0, 999)))
+    points = domain.sample(rng, 300)
+    chosen = from_pattern(network, tuple(on[0] for on in network.pattern(points)))
+    start = open_phases(network)
+    given_phases = tuple(
+        np.where(rng.random(phase.size) < 0.5, pick, phase).astype(np.int8)
+        for phase, pick in zip(start, chosen, strict=True)
+    )
+    bounds = preactivation_bounds(network, domain, given_phases, rung=rung)
+    assert not bounds.empty
+    patterns = network.pattern(points)
+    has = np.ones(len(points), dtype=bool)
+    for layer, on, phase in zip(network.hidden, patterns, given_phases, strict=True):
+        forced = layer.kinked & (phase != OPEN)
+        has &= ((on == (phase == RIGHT)) | ~forced).all(axis=1)
+    assert has[0]
+    contains_all(network, bounds, points[has])
+    for phase, found in zip(given_phases, bounds.phases, strict=True):
+        assert (found[phase != OPEN] == phase[phase != OPEN]).all()
+
+
+@pytest.mark.parametrize("rung", RUNGS)
+def test_contradictions_are_empty(rung: str) -> None:
+    network = Network.from_arrays([[[1.0]], [[1.0]], [[1.0]]], [[2.0], [-5.0], [0.0]])
+    off = (np.array([LEFT], dtype=np.int8), np.array([OPEN], dtype=np.int8))
+    on_second = (np.array([OPEN], dtype=np.int8), np.array([RIGHT], dtype=np.int8))
+    assert preactivation_bounds(network, Box(-1, 1, 1), off, rung=rung).empty
+    assert preactivation_bounds(network, Box(-1, 1, 1), on_second, rung=rung).empty
+    assert not preactivation_bounds(network, Box(-1, 1, 1), rung=rung).empty
+
+
+@pytest.mark.parametrize("linear", [True, False])
+def test_batches_agree_with_single_boxes(linear: bool) -> None:
+    network = mixed_network(7, (3, 6, 5, 4, 2))
+    rng = np.random.default_rng(0)
+    lower = rng.uniform(-1, 0.5, (8, 3))
+    upper = lower + rng.uniform(0.05, 1.0, (8, 3))
+    phases = [
+        rng.choice([LEFT, RIGHT, OPEN], (8, layer.units), p=[0.1, 0.1, 0.8]).astype(np.int8)
+        for layer in network.hidden
+    ]
+    low, high, empty = batched_preactivation_bounds(network, lower, upper, phases, linear)
+    for k in range(8):
+        rung = "linear" if linear else "interval"
+        single = preactivation_bounds(
+            network, Box(lower[k], upper[k]), tuple(p[k] for p in phases), rung
+        )
+        assert single.empty == empty[k]
+        if not single.empty:
+            for i in range(len(low)):
+                # A batch refines the union of the open units, hence at least as much.
+                assert (low[i][k] >= single.lower[i] - 1e-12).all()
+                assert (high[i][k] <= single.upper[i] + 1e-12).all()
+
+
+def test_sparse_layers_give_the_bounds_of_dense_ones() -> None:
+    dense = random_network(3, (6, 8, 5, 1))
+    weight = np.where(np.abs(dense.hidden[0].weight) > 0.4, dense.hidden[0].weight, 0.0)
+    layers = [Layer(weight, dense.layers[0].bias, 0.0, 1.0), *dense.layers[1:]]
+    sparse = [Layer(sp.csr_array(weight), dense.layers[0].bias, 0.0, 1.0), *dense.layers[1:]]
+    for domain in domains(6).values():
+        for rung in RUNGS:
+            one = preactivation_bounds(Network(layers), domain, rung=rung)
+            two = preactivation_bounds(Network(sparse), domain, rung=rung)
+            for a, b in zip(one.lower + one.upper, two.lower + two.upper, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
+
+
+def test_unbounded_domains_give_infinite_bounds_and_phases_cut_them() -> None:
+    network = random_network(1, (2, 3, 2, 1))
+    bounds = preactivation_bounds(network, AllSpace(2))
+    assert all(np.isneginf(low).all() for low in bounds.lower)
+    assert bounds.unstable == network.kinked_units
+    phases = open_phases(network)
+    phases[0][:] = RIGHT
+    cut = preactivation_bounds(network, AllSpace(2), phases)
+    assert (cut.lower[0] == 0).all()
+    assert np.isposinf(cut.upper[0]).all()
+
+
+def test_half_unbounded_box_keeps_what_is_known() -> None:
+    network = Network.from_arrays([[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [[1.0, 1.0, 1.0]]])
+    bounds = preactivation_bounds(network, Box([0.0, -1.0], [np.inf, 1.0]))
+    assert bounds.lower[0].tolist() == pytest.approx([0.0, -1.0, -1.0])
+    assert bounds.upper[0].tolist() == pytest.approx([np.inf, 1.0, np.inf])
+
+
+def test_polytopes_tighten() -> None:
+    network = random_network(9, (3, 6, 4, 1))
+    inner: Domain = domains(3)["polytope"]
+    outer = Box(inner.lower, inner.upper)
+    tight, loose = (preactivation_bounds(network, domain) for domain in (inner, outer))
+    assert sum((u - low).sum() for low, u in zip(tight.lower, tight.upper, strict=True)) < sum(
+        (u - low).sum() for low, u in zip(loose.lower, loose.upper, strict=True)
+    )
