@@ -62,7 +62,7 @@ def torch_modules() -> dict:
 @pytest.mark.parametrize("dynamo", [False, True], ids=["script", "dynamo"])
 @pytest.mark.parametrize("case", ["mlp", "conv", "residual", "mixed"])
 def test_torch_exporters(case: str, dynamo: bool, free_batch: bool, tmp_path: Path) -> None:
-    import torch
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra 'torch')")
 
     if dynamo:
         pytest.importorskip("onnxscript", reason="the new exporter of PyTorch needs onnxscript")
