@@ -24,6 +24,7 @@ def run(words: Sequence[str]) -> int:
     from lipyomo.cli.interrupt import Interruption
     from lipyomo.cli.live import live_line
     from lipyomo.cli.show import show
+    from lipyomo.cli.streams import answer_only
     from lipyomo.methods.registry import get_method
     from lipyomo.settings import Settings
 
@@ -50,7 +51,11 @@ def run(words: Sequence[str]) -> int:
         network, arguments.network, domain=problem.domain, output=arguments.output
     )
     aborted = False
-    with Interruption() as interruption, live_line(arguments.quiet) as tracker:
+    with (
+        answer_only(),
+        Interruption() as interruption,
+        live_line(arguments.quiet) as tracker,
+    ):
         settings = replace(
             settings,
             options=options,
