@@ -13,12 +13,14 @@ known of CBC and honoured here:
 from __future__ import annotations
 
 import functools
+import math
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
 import threading
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -35,6 +37,12 @@ from lipyomo.solvers.status import SolveStatus
 
 INCREMENT = 1e-10
 """By how much a solution must be better than the last; CBC's own default of 1e-5 loses optima."""
+DEFAULT_GAP = 1e-10
+"""CBC's own absolute gap, if none is asked for."""
+SMALLEST_COST, LARGEST_COST = 1e-4, 1e7
+"""Objectives whose largest coefficient lies outside are scaled."""
+INFINITE = 1e19
+"""Solution values from here on are infinite."""
 GRACE_SECONDS = 10.0
 """How long the program may take to end after it was told to, before it is killed."""
 PROBE_SECONDS = 20.0
@@ -88,20 +96,20 @@ class Cbc(MatrixSolver):
     def run(self, model: LinearModel, request: RunRequest) -> RunReport:
         """Solve; see `MatrixSolver.run`."""
         program = self._need_program()
-        minimisation = model.as_minimisation()
+        minimisation, factor = _for_the_program(model)
         with tempfile.TemporaryDirectory(prefix="lipyomo-") as name:
             folder = Path(name)
             write_mps(minimisation, folder / "model.mps")
-            arguments = _arguments(request)
+            arguments = _arguments(request, factor)
             if request.start is not None and model.is_mip:
                 write_start(minimisation, request.start, folder / "start.sol")
                 arguments += ["-mipstart", "start.sol"]
             command = [program, "model.mps", *arguments, "-solve", "-solution", "result.sol"]
-            child = _Child(command, folder, request, model.maximise)
+            child = _Child(command, folder, request, factor)
             request.supervisor.run(child.run, child.interrupt)
             solution = folder / "result.sol"
             text = solution.read_text("utf-8", errors="replace") if solution.exists() else ""
-        return _read(minimisation, model.maximise, child, text, request)
+        return _read(minimisation, factor, child, text, request)
 
     def _need_program(self) -> str:
         program = self.program()
@@ -115,12 +123,12 @@ class _Child:
     """The running program."""
 
     def __init__(
-        self, command: list[str], folder: Path, request: RunRequest, maximise: bool
+        self, command: list[str], folder: Path, request: RunRequest, factor: float
     ) -> None:
         self._command = command
         self._folder = folder
         self._request = request
-        self._sign = -1.0 if maximise else 1.0
+        self._factor = factor
         self._process: subprocess.Popen[bytes] | None = None
         self._timers: list[threading.Timer] = []
         self._started = threading.Event()
@@ -174,11 +182,29 @@ class _Child:
         supervisor = self._request.supervisor
         supervisor.write(line)
         for row in cbc_log.progress_rows(line):
-            best = None if row.incumbent is None else self._sign * row.incumbent
-            supervisor.report(best, self._sign * row.bound, row.nodes)
+            best = None if row.incumbent is None else row.incumbent / self._factor
+            supervisor.report(best, row.bound / self._factor, row.nodes)
 
 
-def _arguments(request: RunRequest) -> list[str]:
+def _for_the_program(model: LinearModel) -> tuple[LinearModel, float]:
+    """Return the minimisation that the program gets, and the factor on its objective.
+
+    The factor is a power of two, negative for a maximisation.  Clp compares reduced costs with an
+    absolute 1e-7: an objective of tiny coefficients would be optimal everywhere.
+    """
+    largest = float(np.abs(model.cost).max())
+    factor = 1.0
+    if largest > 0.0 and not SMALLEST_COST <= largest <= LARGEST_COST:
+        factor = 2.0 ** -round(math.log2(largest))
+    scaled = replace(
+        model.as_minimisation(),
+        cost=(-factor if model.maximise else factor) * model.cost,
+        offset=(-factor if model.maximise else factor) * model.offset,
+    )
+    return scaled, -factor if model.maximise else factor
+
+
+def _arguments(request: RunRequest, factor: float) -> list[str]:
     """Return the knobs and the native options as arguments."""
     arguments = ["-timeMode", "elapsed", "-increment", repr(INCREMENT)]
     if request.time_limit is not None:
@@ -186,7 +212,7 @@ def _arguments(request: RunRequest) -> list[str]:
     if request.threads is not None and request.threads > 1:
         arguments += ["-threads", str(request.threads)]
     if request.abs_gap is not None:
-        arguments += ["-allow", repr(float(request.abs_gap))]
+        arguments += ["-allow", repr(request.abs_gap * abs(factor))]
     if request.rel_gap is not None:
         # CBC's ratio is relative to the larger of incumbent and bound.
         arguments += ["-ratio", repr(request.rel_gap / (1.0 + request.rel_gap))]
@@ -204,9 +230,9 @@ def _option(name: str, value: Native) -> list[str]:
 
 
 def _read(
-    model: LinearModel, maximise: bool, child: _Child, solution: str, request: RunRequest
+    model: LinearModel, factor: float, child: _Child, solution: str, request: RunRequest
 ) -> RunReport:
-    """Read status, incumbent, bound and nodes back, and restore the sense."""
+    """Read status, incumbent, bound and nodes back, in the units of the original objective."""
     header = solution.partition("\n")[0]
     status = cbc_log.ending(child.log, header)
     message = ""
@@ -217,34 +243,37 @@ def _read(
         last = child.log.strip().splitlines()[-1:] or ["no output"]
         message = f"CBC ended with code {child.return_code}: {last[0]}"
     x = _point(model, solution) if cbc_log.has_incumbent(header) else None
-    incumbent = None if x is None else model.objective(x)
-    bound = _bound(model, status, child.log, incumbent, request)
-    sign = -1.0 if maximise else 1.0
+    if x is not None and np.abs(x).max() >= INFINITE:
+        # A ray that its simplex method has mistaken for an optimum.
+        x, status = None, SolveStatus.UNBOUNDED
+    bound = _bound(model, status, child.log, x, request, abs(factor))
     nodes = cbc_log.nodes(child.log)
-    return RunReport(status, x, None if bound is None else sign * bound, nodes, message)
+    return RunReport(status, x, None if bound is None else bound / factor, nodes, message)
 
 
 def _bound(
     model: LinearModel,
     status: SolveStatus,
     log: str,
-    incumbent: float | None,
+    x: FloatArray | None,
     request: RunRequest,
+    scale: float,
 ) -> float | None:
-    """Return a true lower bound of the minimisation."""
-    if status is SolveStatus.OPTIMAL and not model.is_mip:
-        return incumbent
-    printed = cbc_log.printed_bound(log, incumbent)
-    if incumbent is None:
-        return printed
+    """Return a true lower bound of the minimisation that the program was given."""
+    if x is None:
+        return cbc_log.printed_bound(log, None)
+    incumbent = model.objective(x)
+    if not model.is_mip:
+        return incumbent if status is SolveStatus.OPTIMAL else None
     allowed = max(
-        1e-10 if request.abs_gap is None else request.abs_gap,
+        DEFAULT_GAP if request.abs_gap is None else request.abs_gap * scale,
         (request.rel_gap or 0.0) * abs(incumbent),
         INCREMENT,
     )
     within = incumbent - allowed
     if status is SolveStatus.OPTIMAL:
         return within
+    printed = cbc_log.printed_bound(log, incumbent)
     return None if printed is None else min(printed, within)
 
 

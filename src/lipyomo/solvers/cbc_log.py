@@ -64,6 +64,8 @@ def ending(log: str, solution_header: str) -> SolveStatus:
         return SolveStatus.LIMIT
     if "unbounded" in text:
         return SolveStatus.UNBOUNDED
+    if "or unbounded" in log:
+        return SolveStatus.INFEASIBLE_OR_UNBOUNDED
     if "infeasible" in text or "infeasibility proved" in log:
         return SolveStatus.INFEASIBLE
     if "optimal" in text:

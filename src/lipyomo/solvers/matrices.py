@@ -17,6 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from pyomo.common.errors import InfeasibleConstraintException, PyomoException
 from pyomo.core.base import Constraint, value
+from pyomo.repn import generate_standard_repn
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from lipyomo.errors import SolverError
@@ -245,9 +246,10 @@ def _constant_rows(model: Any) -> Iterator[tuple[Any, float, float]]:
     """Yield (constraint, violation, allowed violation) of the constant active constraints."""
     for con in model.component_data_objects(Constraint, active=True, descend_into=True):
         lower, body, upper = con.to_bounded_expression()
-        if not _is_constant(body):
+        form = generate_standard_repn(body, quadratic=False)
+        if form.linear_vars or form.nonlinear_vars:
             continue
-        at = value(body)
+        at = value(form.constant)
         ends = [value(end) for end in (lower, upper) if end is not None]
         gaps = [0.0]
         if lower is not None:
@@ -255,11 +257,6 @@ def _constant_rows(model: Any) -> Iterator[tuple[Any, float, float]]:
         if upper is not None:
             gaps.append(at - value(upper))
         yield con, max(gaps), CONSTANT_TOLERANCE * max([1.0, *map(abs, ends)])
-
-
-def _is_constant(body: Any) -> bool:
-    """Whether an expression holds no free variable."""
-    return not hasattr(body, "is_fixed") or bool(body.is_fixed())
 
 
 @contextmanager

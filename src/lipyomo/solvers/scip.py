@@ -18,6 +18,9 @@ from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import SolveStatus
 
 INFINITY = 1e20
+EPSILON = 1e-9
+"""SCIP's default for "is zero"."""
+SMALLEST_EPSILON = 1e-18
 KNOBS = {
     "time_limit": "limits/time",
     "rel_gap": "limits/gap",
@@ -84,12 +87,13 @@ class Scip(MatrixSolver):
         with tempfile.TemporaryDirectory(prefix="lipyomo-") as folder:
             target = scip.Model()
             target.hideOutput()
+            _keep_small_numbers(target, model)
+            _set_parameters(target, request)
             path = Path(folder) / "model.mps"
             write_mps(model, path)
             target.readProblem(str(path))
             log = Path(folder) / "scip.log"
             target.setLogfile(str(log))
-            _set_parameters(target, request)
             variables = {var.name: var for var in target.getVars()}
             columns = [variables[f"C{column}"] for column in range(model.size[1])]
             if request.start is not None and model.is_mip:
@@ -100,6 +104,17 @@ class Scip(MatrixSolver):
             target.setLogfile(None)
             request.supervisor.write(log.read_text("utf-8", errors="replace"))
             return _read(target, columns, model)
+
+
+def _keep_small_numbers(target: Any, model: LinearModel) -> None:
+    """Lower SCIP's epsilon below the model's smallest coefficient.
+
+    Coefficients below it are dropped when the model is read, and the optimum with them.
+    """
+    sizes = np.abs(np.concatenate((model.cost, model.matrix.data)))
+    smallest = float(sizes[sizes > 0.0].min(initial=1.0))
+    if smallest <= 10.0 * EPSILON:
+        target.setParam("numerics/epsilon", max(0.1 * smallest, SMALLEST_EPSILON))
 
 
 def _set_parameters(target: Any, request: RunRequest) -> None:

@@ -85,7 +85,8 @@ class Supervisor:
     def run(self, work: Callable[[], T], interrupt: Callable[[], object]) -> T:
         """Call `work` in a thread and return its value; call `interrupt` once to end it early.
 
-        A first Ctrl-C ends the solver in good order.  A second one leaves at once.
+        A first Ctrl-C ends the solver in good order.  A second one is raised when the solver has
+        ended, a third at once.
         """
         executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="solver")
         future = executor.submit(work)
@@ -107,11 +108,12 @@ class Supervisor:
                     told = True
                     interrupt()
         finally:
-            # Reached with a running solver only by an exception of the caller's progress
-            # function or a second Ctrl-C: the solver is told, but not waited for.
+            # The caller's progress function has raised, or Ctrl-C came twice.  The solver's memory
+            # must not be freed under it, so its end is awaited even so.
             if not future.done():
                 self._halt.set()
                 interrupt()
+                wait([future])
             executor.shutdown(wait=False)
 
     def _deliver(self) -> None:
