@@ -24,7 +24,7 @@ from lipyomo.result import Guarantee, Result
 from lipyomo.settings import Settings
 
 
-def _gradient_norm(
+def gradient_norm(
     problem: LipschitzProblem, bounds: LayerBounds, set_: FloatArray | OutputNorm, rung: Rung
 ) -> float:
     """Largest dual norm of a gradient within the bounds, for functionals in a set."""
@@ -51,9 +51,9 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     bounds = domain_bounds(small, settings)
     vertices = small.dual_vertices
     if vertices is not None and len(vertices) <= MAX_VERTICES:
-        upper = max(_gradient_norm(small, bounds, y, rung) for y in vertices)
+        upper = max(gradient_norm(small, bounds, y, rung) for y in vertices)
     else:
-        upper = _gradient_norm(small, bounds, small.output_norm, rung)
+        upper = gradient_norm(small, bounds, small.output_norm, rung)
     result = upper_result("fastlip", upper, clock, {"adjoints": rung})
     result.unstable, result.bounds = bounds.unstable, bounds.rung
     return result

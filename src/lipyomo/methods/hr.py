@@ -1,0 +1,51 @@
+"""HR-1 and HR-2: first and second order of the semialgebraic hierarchy."""
+
+from __future__ import annotations
+
+from lipyomo.methods.registry import Method, register
+from lipyomo.methods.shor import NORMS_OUT, REFERENCE, TOLERANCE, relax
+from lipyomo.problem import LipschitzProblem
+from lipyomo.result import Guarantee, Result
+from lipyomo.settings import Settings
+
+
+def run_first(problem: LipschitzProblem, settings: Settings) -> Result:
+    """HR-1: the first order for any number of hidden layers (one layer: Shor's relaxation).
+
+    Options
+    -------
+    tolerance : float
+        Relative accuracy of the semidefinite program, 1e-6 by default.
+    """
+    return relax(problem, settings, "hr1", cells=False)
+
+
+def run_second(problem: LipschitzProblem, settings: Settings) -> Result:
+    """HR-2: with the second-order information on the cells {y_k, z_k} and {x_j, t_j}.
+
+    The convex hulls of these cells are written out as products of bounds (see
+    `lipyomo.semidefinite.shor_model`), so that the bound is at least as tight as the moment
+    matrices of order 2 and the matrix stays that of HR-1.
+
+    Options
+    -------
+    tolerance : float
+        Relative accuracy of the semidefinite program, 1e-6 by default.
+    """
+    return relax(problem, settings, "hr2", cells=True)
+
+
+for _name, _title, _run in (("hr1", "HR-1", run_first), ("hr2", "HR-2", run_second)):
+    register(
+        Method(
+            name=_name,
+            title=_title,
+            guarantee=Guarantee.UPPER,
+            reference=REFERENCE,
+            run=_run,
+            input_norms=("linf", "l2"),
+            output_norms=NORMS_OUT,
+            unbounded=True,
+            options={"tolerance": TOLERANCE},
+        )
+    )

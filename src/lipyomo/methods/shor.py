@@ -1,0 +1,120 @@
+"""Shor's relaxation of the Lipschitz constant of networks with one hidden layer."""
+
+from __future__ import annotations
+
+from lipyomo.bounds import LayerBounds
+from lipyomo.errors import MethodError
+from lipyomo.methods.fastlip import gradient_norm
+from lipyomo.methods.registry import Method, register
+from lipyomo.methods.support import Clock, domain_bounds, few_vertices, upper_result
+from lipyomo.network import FloatArray
+from lipyomo.problem import LipschitzProblem
+from lipyomo.result import Guarantee, Result
+from lipyomo.semidefinite.interior import DualPoint, minimise
+from lipyomo.semidefinite.shor_model import ShorModel
+from lipyomo.settings import Settings
+
+TOLERANCE = 1e-6
+MAX_MULTIPLIERS = 12_000
+"""Most multipliers of one program; its dense system then takes about 8 GB."""
+
+REFERENCE = "Chen, Lasserre, Magron and Pauwels, Semialgebraic optimization (NeurIPS 2020)"
+NORMS_OUT = ("scalar", "l1", "linf", "cross", "cross(i)", "linear")
+
+
+def _tolerance(settings: Settings) -> float:
+    value = settings.options.get("tolerance", TOLERANCE)
+    if not isinstance(value, int | float) or not 0 < value < 1:
+        raise MethodError(f"option tolerance must be a number between 0 and 1, not {value}")
+    return float(value)
+
+
+def _solve(
+    problem: LipschitzProblem,
+    bounds: LayerBounds,
+    functional: FloatArray,
+    cells: bool,
+    tolerance: float,
+    clock: Clock,
+) -> DualPoint:
+    """The semidefinite program of one functional."""
+    program = ShorModel(problem, bounds, functional, cells).program()
+    if program.constraints > MAX_MULTIPLIERS:
+        raise MethodError(
+            f"the relaxation has {program.constraints} multipliers, more than {MAX_MULTIPLIERS}: "
+            "its dense linear algebra would not fit.  Remedy: a smaller domain decides more "
+            "units; lipsdp and eclipse treat larger networks"
+        )
+    return minimise(program, tolerance, stop=lambda: clock.expired)
+
+
+def relax(problem: LipschitzProblem, settings: Settings, method: str, cells: bool) -> Result:
+    """Shor's relaxation, one semidefinite program a vertex of the dual ball.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+    settings : Settings
+        The option ``tolerance`` is the relative accuracy of the semidefinite programs.
+    method : str
+        Name for the result.
+    cells : bool
+        Whether to add the products of HR-2.
+    """
+    clock, tolerance = Clock(settings), _tolerance(settings)
+    small = problem.reduced.problem
+    vertices = few_vertices(small, method)
+    bounds = domain_bounds(small, settings)
+    simple = [gradient_norm(small, bounds, y, "interval") for y in vertices]
+    if bounds.unstable:
+        points = [_solve(small, bounds, y, cells, tolerance, clock) for y in vertices]
+        upper = max(min(p.bound, s) for p, s in zip(points, simple, strict=True))
+    else:
+        points, upper = [], max(simple)
+    done = all(point.converged for point in points)
+    result = upper_result(method, upper, clock, {}, done or not clock.expired)
+    result.details = {
+        "programs": len(points),
+        "multipliers": max((len(point.y) for point in points), default=0),
+        "iterations": [point.iterations for point in points],
+        "gap": max((point.gap for point in points), default=0.0),
+    }
+    if not done:
+        result.warnings.append(
+            "a semidefinite program ended before it met its tolerance: the bound holds, but is "
+            "not the best of this relaxation"
+        )
+    result.unstable, result.bounds = bounds.unstable, bounds.rung
+    return result
+
+
+def run(problem: LipschitzProblem, settings: Settings) -> Result:
+    """Shor's relaxation for one hidden layer.
+
+    Options
+    -------
+    tolerance : float
+        Relative accuracy of the semidefinite program, 1e-6 by default.
+    """
+    layers = len(problem.reduced.problem.network.hidden)
+    if layers > 1:
+        raise MethodError(
+            f"method shor cannot treat this problem: it is for one hidden layer, the network has "
+            f"{layers}.  Remedy: use hr1, its form for deeper networks"
+        )
+    return relax(problem, settings, "shor", cells=False)
+
+
+register(
+    Method(
+        name="shor",
+        title="Shor",
+        guarantee=Guarantee.UPPER,
+        reference=REFERENCE,
+        run=run,
+        input_norms=("linf", "l2"),
+        output_norms=NORMS_OUT,
+        unbounded=True,
+        options={"tolerance": TOLERANCE},
+    )
+)

@@ -1,0 +1,265 @@
+"""Lipschitz constants as quadratic programs: Shor's relaxation, HR-1 and HR-2.
+
+Chen, Lasserre, Magron and Pauwels (NeurIPS 2020) write the constant as a polynomial program in
+the input x, the direction t and the derivatives y in {0, 1} of the units.  In their form for one
+hidden layer,
+
+    max  t^T A^T diag(y) c,    y (y - 1) = 0,   (y - 1/2)(A x + b) >= 0,   t^2 <= 1,   x in the box.
+
+For more layers the products ``s = y u`` (u the tangent) and the units' outputs are variables of
+their own, so that everything stays quadratic:  s (1 - y) = y (u - s) = s (u - s) = 0.  Units that
+the domain decides are eliminated.
+
+The second order of the hierarchy ("HR-2") adds order-2 moment matrices on the pairs {y_k, z_k} and
+{x_j, t_j} (z_k = a_k x + b_k).  The convex hulls of the quadratic monomials on these two-dimensional
+cells are known: a box needs its four products of bounds (Anstreicher and Burer, 2010), the cell
+of a unit with z in [l, u] needs
+
+    y z >= 0,  (1 - y)(-z) >= 0,  y (u - z) >= 0,  (1 - y)(z - l) >= 0,  z (u y + l (1 - y) - z) >= 0.
+
+These products are added instead of moment matrices: no bound of order 2, or of any order, on the
+same cells is tighter, and the matrix does not grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from lipyomo.bounds import LayerBounds, tangent_bounds
+from lipyomo.network import FloatArray, Layer
+from lipyomo.phases import OPEN, RIGHT
+from lipyomo.problem import LipschitzProblem
+from lipyomo.semidefinite.quadratic import QuadraticProgram
+from lipyomo.semidefinite.reduce import UNIT_ROUNDOFF
+
+
+@dataclass
+class _Products:
+    """Constraints in the making: pairs of linear forms, as sparse rows."""
+
+    left: list[sp.csr_array]
+    right: list[sp.csr_array]
+    equal: list[bool]
+
+    def add(self, left: FloatArray, right: FloatArray, equal: bool = False) -> range:
+        """Row by row ``left * right >= 0`` (or = 0); returns their numbers."""
+        left, right = np.atleast_2d(left), np.atleast_2d(right)
+        first = len(self.equal)
+        self.left.append(sp.csr_array(left))
+        self.right.append(sp.csr_array(right))
+        self.equal.extend([equal] * len(left))
+        return range(first, len(self.equal))
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where the variables stand: 0 is the constant, then t, y, s, x and h."""
+
+    total: int
+    t: FloatArray
+    y: list[FloatArray]
+    s: list[FloatArray]
+    x: FloatArray
+    h: list[FloatArray]
+
+
+def _places(d: int, open_units: list[int], forward: bool) -> _Places:
+    """Number the variables; s and h are needed below the last layer only."""
+    position = 1
+
+    def take(count: int) -> FloatArray:
+        nonlocal position
+        taken = np.arange(position, position + count)
+        position += count
+        return taken
+
+    inner = open_units[:-1]
+    t, y = take(d), [take(k) for k in open_units]
+    s = [take(k) for k in inner]
+    x = take(d if forward else 0)
+    h = [take(k if forward else 0) for k in inner]
+    return _Places(position, t, y, s, x, h)
+
+
+class ShorModel:
+    """The quadratic program of one functional of a network.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Reduced; its output norm is not looked at.
+    bounds : LayerBounds
+        Of its pre-activations.
+    functional : ndarray, shape (m,)
+    cells : bool
+        Whether to add the products of HR-2.
+    """
+
+    def __init__(
+        self,
+        problem: LipschitzProblem,
+        bounds: LayerBounds,
+        functional: FloatArray,
+        cells: bool,
+    ) -> None:
+        network, domain = problem.network, problem.domain
+        self._problem, self._bounds, self._cells = problem, bounds, cells
+        self._open = [np.flatnonzero(phase == OPEN) for phase in bounds.phases]
+        self._local = domain.is_bounded
+        d = network.input_dim
+        self._places = _places(d, [len(k) for k in self._open], self._local)
+        self._products = _Products([], [], [])
+        self._anchors = np.zeros(self._places.total - 1, dtype=np.int64)
+        self._objective = np.zeros((self._places.total, self._places.total))
+        self._tangents = tangent_bounds(network, None, bounds, problem.input_norm)
+        self._one = self._unit([0])[0]
+        self._inputs()
+        self._layers(functional)
+
+    def program(self) -> QuadraticProgram:
+        """The program, in variables scaled to [-1, 1]."""
+        ball = self._places.t if self._problem.input_norm == "l2" else np.zeros(0, dtype=np.int64)
+        network = self._problem.network
+        steps = sum(layer.inputs + 8 for layer in network.layers)
+        return QuadraticProgram(
+            0.5 * (self._objective + self._objective.T),
+            sp.csr_array(sp.vstack(self._products.left)),
+            sp.csr_array(sp.vstack(self._products.right)),
+            np.array(self._products.equal, dtype=bool),
+            self._anchors,
+            ball,
+            4.0 * steps * UNIT_ROUNDOFF,
+        )
+
+    def _unit(self, index: Iterable[int]) -> FloatArray:
+        """Rows of the identity."""
+        places = np.asarray(list(index), dtype=np.int64)
+        rows = np.zeros((places.size, self._places.total))
+        rows[np.arange(places.size), places] = 1.0
+        return rows
+
+    def _anchor(self, places: FloatArray) -> None:
+        """``(1 - w)(1 + w) >= 0`` for each of these variables."""
+        rows = self._unit(places)
+        self._anchors[places - 1] = list(self._products.add(self._one - rows, self._one + rows))
+
+    def _inputs(self) -> None:
+        """Directions and inputs: boxes, and their products for HR-2."""
+        places = self._places
+        self._anchor(places.t)
+        self._anchor(places.x)
+        if self._cells and self._local and self._problem.input_norm == "linf":
+            t, x = self._unit(places.t), self._unit(places.x)
+            for sign in (1.0, -1.0):
+                self._products.add(self._one + sign * t, self._one + x)
+                self._products.add(self._one + sign * t, self._one - x)
+
+    def _layers(self, functional: FloatArray) -> None:
+        """Carry tangents and pre-activations forward as linear forms."""
+        problem, places = self._problem, self._places
+        network, domain = problem.network, problem.domain
+        tangent = self._unit(places.t)
+        value: FloatArray | None = None
+        if self._local:
+            radius = 0.5 * (domain.upper - domain.lower)
+            value = radius[:, None] * self._unit(places.x)
+            value[:, 0] += 0.5 * (domain.upper + domain.lower)
+        weights = np.asarray(functional @ network.head.weight)
+        last = len(network.hidden) - 1
+        for position, layer in enumerate(network.hidden):
+            u = np.asarray(layer.weight @ tangent)
+            z = None
+            if value is not None:
+                z = np.asarray(layer.weight @ value)
+                z[:, 0] += layer.bias
+            self._units(position, layer, z)
+            if position == last:
+                self._finish(layer, u, weights)
+            else:
+                tangent, value = self._pass_on(position, layer, u, z)
+        if not network.hidden:
+            self._objective[0] += weights @ tangent
+
+    def _units(self, position: int, layer: Layer, z: FloatArray | None) -> None:
+        """Derivatives of the open units and how they hang on the pre-activations."""
+        units, places = self._open[position], self._places.y[position]
+        if units.size == 0:
+            return
+        y = self._unit(places)
+        off = self._one - y
+        # -(y (1 - y)) = y^2 - y: the sign is free, written so that the anchor adds to the diagonal
+        self._anchors[places - 1] = list(self._products.add(y, off, equal=True))
+        if z is None:
+            return
+        low, high = self._bounds.lower[position][units], self._bounds.upper[position][units]
+        size = np.maximum(-low, high)
+        form = z[units] / size[:, None]
+        if not self._cells:
+            self._products.add(y - 0.5 * self._one, form)
+            return
+        low, high = (low / size)[:, None], (high / size)[:, None]
+        self._products.add(y, form)
+        self._products.add(off, -form)
+        self._products.add(y, high * self._one - form)
+        self._products.add(off, form - low * self._one)
+        self._products.add(form, high * y + low * off - form)
+
+    def _slopes(self, position: int, layer: Layer) -> FloatArray:
+        """Slope of decided units, left slope of open ones."""
+        phase = self._bounds.phases[position]
+        return np.where(phase == RIGHT, layer.right, layer.left)
+
+    def _finish(self, layer: Layer, u: FloatArray, weights: FloatArray) -> None:
+        """The objective: ``sum_k c_k (left_k + (right_k - left_k) y_k) u_k``."""
+        position = len(self._open) - 1
+        self._objective[0] += (weights * self._slopes(position, layer)) @ u
+        units = self._open[position]
+        jump = (layer.right - layer.left)[units] * weights[units]
+        self._objective[self._places.y[position]] += jump[:, None] * u[units]
+
+    def _pass_on(
+        self, position: int, layer: Layer, u: FloatArray, z: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Outputs of a layer that is not the last: ``s = y u`` and ``h = y z`` as variables."""
+        units, slope = self._open[position], self._slopes(position, layer)[:, None]
+        jump = (layer.right - layer.left)[units][:, None]
+        y = self._unit(self._places.y[position])
+        bounds = self._tangents
+        size = np.maximum(-bounds.lower[position], bounds.upper[position])[units]
+        signal = slope * u
+        signal[units] += jump * self._switch(y, self._places.s[position], u[units], size)
+        if z is None:
+            return signal, None
+        high = self._bounds.upper[position][units]
+        size = np.maximum(high, -self._bounds.lower[position][units])
+        places = self._places.h[position]
+        relu = self._switch(y, places, z[units], size)
+        self._products.add(self._unit(places), self._one[None, :].repeat(units.size, axis=0))
+        self._products.add(
+            (relu - z[units]) / size[:, None], self._one[None, :].repeat(units.size, axis=0)
+        )
+        value = slope * z
+        value[units] += jump * relu
+        return signal, value
+
+    def _switch(
+        self, y: FloatArray, places: FloatArray, form: FloatArray, size: FloatArray
+    ) -> FloatArray:
+        """Variables for ``y * form``, scaled by bounds of the form; returns the products' forms."""
+        size = np.where(size > 0, size, 1.0)[:, None]
+        self._anchor(places)
+        switched = self._unit(places)
+        rest = form / size - switched
+        off = self._one - y
+        self._products.add(switched, off, equal=True)
+        self._products.add(y, rest, equal=True)
+        self._products.add(switched, rest, equal=True)
+        if self._cells:
+            for sign in (1.0, -1.0):
+                self._products.add(y, self._one + sign * form / size)
+                self._products.add(off, self._one + sign * form / size)
+        return size * switched
