@@ -48,6 +48,10 @@ def solve(
     chosen = replace(settings or Settings(), **changes)
     name = choose_method(problem) if method == "auto" else method
     result = run_method(name, problem, chosen)
+    if chosen.rational:
+        from lipyomo.certify.confirm import confirm
+
+        confirm(problem, result)
     result.warnings[:0] = [note for note in problem.notes if note not in result.warnings]
     return result
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +92,22 @@ def test_cross_check(cli: Cli, net: Path) -> None:
     ran = cli(net, *options, "--cross-check", others[-1])
     assert ran.code == 0, ran.err
     assert ran.json["details"]["cross_check"]["solver"] == others[-1]
+
+
+@pytest.mark.parametrize("norms", [("linf", "l1"), ("l1", "cross"), ("l2", "l2")])
+def test_rational_confirms_the_witness(cli: Cli, net: Path, norms: tuple[str, str]) -> None:
+    options = ("--norm", norms[0], "--output-norm", norms[1], "--box", "0,8", "--method", "bnb")
+    plain = cli(net, *options, "--json").json
+    ran = cli(net, *options, "--rational", "--json")
+    assert ran.code == 0, ran.err
+    exact = ran.json["details"]["rational"]
+    assert exact["holds"]
+    assert exact["value"] >= ran.json["lower"]
+    assert ran.json["lower"] == pytest.approx(plain["lower"], rel=1e-12)
+    if exact["fraction"] is not None:
+        assert float(Fraction(exact["fraction"])) == pytest.approx(ran.json["lower"], rel=1e-12)
+    assert (exact["fraction"] is None) == (norms == ("l2", "l2"))
+    assert "exact arithmetic" in cli(net, *options, "--rational").out
 
 
 def test_unknown_solver(cli: Cli, net: Path) -> None:

@@ -126,6 +126,9 @@ def _checks(result: Result) -> list[str]:
         )
     if result.witness is not None:
         checks.append("lower bound recomputed from the weights at an interior point")
+    rational = result.details.get("rational")
+    if rational is not None and rational["holds"]:
+        checks.append(f"witness confirmed in exact arithmetic: at least {down(rational['value'])}")
     agreed = result.details.get("cross_check")
     if agreed is not None:
         checks.append(f"solver {agreed['solver']} agrees: [{agreed['lower']}, {agreed['upper']}]")
