@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -18,7 +21,7 @@ from lipyomo.norms import (
     maximiser,
 )
 from lipyomo.phases import from_pattern
-from networks import DEGENERATE, mixed_network, random_network
+from networks import DEGENERATE, Case, mixed_network, random_network
 from oracle import matrix_norm, regions
 
 OUTPUTS: list[OutputNorm] = [L1Output(), L2Output(), LinfOutput(), CrossOutput(), CrossOutput(0)]

@@ -1,0 +1,128 @@
+"""The soundness chain over every registered method: lower <= truth <= upper, by brute force.
+
+The test grows by itself: each method is run on every pair of norms and every kind of domain that
+it claims, on random and on degenerate networks.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import pytest
+
+from lipyomo.domains import Box
+from lipyomo.errors import DomainError
+from lipyomo.methods import Method, methods
+from lipyomo.methods.registry import run_method
+from lipyomo.norms import LinearOutput, OutputNorm
+from lipyomo.problem import LipschitzProblem
+from lipyomo.result import Guarantee, Result
+from lipyomo.settings import Settings
+from networks import DEGENERATE, Case, domains, mixed_network, random_network
+from oracle import exact_constant
+
+TOLERANCE = 1e-7
+"""Relative; solvers and the oracle work in floating point."""
+
+TABLE = methods()
+SECONDS = {Guarantee.EXACT: 30.0, Guarantee.UPPER: 3.0}
+"""Time limits; methods that only sample stop sooner."""
+
+
+@cache
+def outputs(kind: str) -> OutputNorm | str | None:
+    if kind == "linear":
+        return LinearOutput(vertices=[[1.0, 0.5], [-0.25, 1.0], [0.5, -1.0]])
+    return {"cross(i)": "cross(1)", "scalar": None}.get(kind, kind)
+
+
+@cache
+def case_named(name: str) -> Case:
+    if name in DEGENERATE:
+        return DEGENERATE[name]()
+    if name == "random":
+        return Case(random_network(11, (2, 4, 3, 2)), Box([-1.0, -0.5], [0.5, 1.0]))
+    if name == "slopes":
+        return Case(mixed_network(5, (2, 4, 3, 2)), Box(-1, 1, 2))
+    return Case(random_network(12, (2, 3, 3, 2)), domains(2)[name])
+
+
+@cache
+def problem_of(name: str, input_norm: str, kind: str) -> LipschitzProblem:
+    case = case_named(name)
+    m = case.network.output_dim
+    if kind == "scalar":
+        vector = [1.0] + [-0.5] * (m - 1)
+        return LipschitzProblem(case.network, case.domain, input_norm, functional=vector)
+    return LipschitzProblem(case.network, case.domain, input_norm, outputs(kind))
+
+
+@cache
+def truth(name: str, input_norm: str, kind: str) -> float:
+    return exact_constant(problem_of(name, input_norm, kind))
+
+
+def check(method: Method, name: str, input_norm: str, kind: str) -> None:
+    problem = problem_of(name, input_norm, kind)
+    reason = method.refusal(problem)
+    if reason is not None:
+        pytest.skip(reason)
+    settings = Settings(time_limit=SECONDS.get(method.guarantee, 0.5), seed=1)
+    try:
+        result = run_method(method.name, problem, settings)
+    except DomainError as error:
+        assert not problem.domain.is_polyhedral, error
+        pytest.skip(str(error))
+    exact = truth(name, input_norm, kind)
+    room = TOLERANCE * max(1.0, exact)
+    assert result.lower <= exact + room, (result.lower, exact)
+    assert result.upper >= exact - room, (result.upper, exact)
+    consistent(method, problem, result, room)
+
+
+def consistent(method: Method, problem: LipschitzProblem, result: Result, room: float) -> None:
+    """Whatever the truth, the parts of a result fit together."""
+    assert result.lower >= 0.0
+    assert not math.isnan(result.upper)
+    witness = result.witness
+    if witness is not None:
+        assert result.lower <= witness.value + room
+        assert problem.value_at(witness.x).value == pytest.approx(witness.value, rel=1e-9)
+        assert problem.domain.contains(witness.x)
+        gradient = witness.functional @ problem.network.jacobian(witness.pattern)
+        assert gradient @ witness.direction == pytest.approx(witness.value, rel=1e-9, abs=1e-12)
+    elif method.guarantee is not Guarantee.UPPER:
+        assert result.lower == 0.0
+    if result.is_exact:
+        assert result.upper - result.lower <= 1e-6 * max(result.upper, 1e-9)
+    if method.guarantee is Guarantee.EXACT:
+        assert result.is_exact, (result.status, result.lower, result.upper, result.warnings)
+
+
+PAIRS = [
+    (method, input_norm, kind)
+    for method in TABLE
+    for input_norm in TABLE[method].input_norms
+    for kind in TABLE[method].output_norms
+]
+
+
+@pytest.mark.parametrize(("method", "input_norm", "kind"), PAIRS)
+def test_norms(method: str, input_norm: str, kind: str) -> None:
+    check(TABLE[method], "random", input_norm, kind)
+
+
+@pytest.mark.parametrize("name", [*DEGENERATE, "slopes"])
+@pytest.mark.parametrize("method", TABLE)
+def test_degenerate_networks(method: str, name: str) -> None:
+    kinds = TABLE[method].output_norms
+    check(
+        TABLE[method], name, TABLE[method].input_norms[0], "linf" if "linf" in kinds else kinds[0]
+    )
+
+
+@pytest.mark.parametrize("name", list(domains(2)))
+@pytest.mark.parametrize("method", TABLE)
+def test_domains(method: str, name: str) -> None:
+    check(TABLE[method], name, TABLE[method].input_norms[-1], TABLE[method].output_norms[0])
