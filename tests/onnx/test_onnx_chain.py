@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
-from onnx_builder import agrees, model, run
+from onnx_builder import DOUBLE, agrees, model, run
 
 from lipyomo.network import Network
 from lipyomo.onnx import from_model, to_onnx
@@ -102,29 +102,61 @@ def test_constant_units_fold() -> None:
     assert agrees(model(nodes, ["N", 4], weights), ["N", 4]).sizes == (4, 1, 2)
 
 
-@settings(max_examples=30, deadline=None)
+def random_step(rng: np.random.Generator, step: int, sources: list[str], weights: dict) -> list:
+    """Nodes of one random operation on four entries, made from one or two of `sources`."""
+    a, b = (str(rng.choice(sources)) for _ in range(2))
+    name, constant = f"t{step}", f"c{step}"
+    kinds = ["Relu", "Abs", "Neg", "LeakyRelu", "PRelu", "Add", "Sub", "Max", "Min", "Max3"]
+    kind = str(rng.choice([*kinds, "MatMul", "Mul", "Clip", "MaxPool", "Swap", "Gather", "Twin"]))
+    if kind in ("Relu", "Abs", "Neg"):
+        return [helper.make_node(kind, [a], [name])]
+    if kind in ("Add", "Sub", "Max", "Min"):
+        return [helper.make_node(kind, [a, b], [name])]
+    if kind == "Max3":
+        return [helper.make_node("Max", [a, b, "x"], [name])]
+    if kind == "LeakyRelu":
+        return [helper.make_node(kind, [a], [name], alpha=float(rng.choice([0.1, -0.5, 2, 1])))]
+    if kind == "Swap":
+        split = helper.make_node("Split", [a], [f"{name}p", f"{name}q"], axis=1)
+        return [split, helper.make_node("Concat", [f"{name}q", f"{name}p"], [name], axis=1)]
+    if kind == "MaxPool":
+        weights[constant], weights[f"{constant}b"] = np.array([1, 1, 4]), np.array([1, 4])
+        pool = {"kernel_shape": [3], "pads": [1, 1]}
+        return [
+            helper.make_node("Reshape", [a, constant], [f"{name}r"]),
+            helper.make_node("MaxPool", [f"{name}r"], [f"{name}p"], **pool),
+            helper.make_node("Reshape", [f"{name}p", f"{constant}b"], [name]),
+        ]
+    if kind == "Clip":
+        weights[constant], weights[f"{constant}b"] = np.array(-0.5), np.array(1.5)
+        return [helper.make_node(kind, [a, constant, f"{constant}b"], [name])]
+    if kind == "Twin":
+        weights[constant] = np.array(float(rng.choice([-1.0, 2.0, -0.5])))
+        product = helper.make_node("Mul", [a, constant], [f"{name}m"])
+        return [product, helper.make_node("Relu", [f"{name}m"], [name])]
+    if kind == "Gather":
+        weights[constant] = rng.permutation(4)
+        return [helper.make_node(kind, [a, constant], [name], axis=1)]
+    if kind == "MatMul":
+        weights[constant] = np.round(rng.normal(size=(4, 4)) * 2) / 2 * (rng.random((4, 4)) < 0.6)
+    elif kind == "Mul":
+        weights[constant] = rng.choice([0.0, 0.5, 1.0, -2.0], size=4)
+    else:
+        weights[constant] = rng.choice([0.0, 0.3, 1.0, -1.0], size=4)
+    return [helper.make_node(kind, [a, constant], [name])]
+
+
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6))
 def test_random_directed_graphs(seed: int) -> None:
-    """Any acyclic mixture of branches keeps its function."""
+    """Any acyclic mixture of operations keeps its function, to float64 precision."""
     rng = np.random.default_rng(seed)
     tensors, nodes, weights = ["x"], [], {}
-    for step in range(int(rng.integers(2, 9))):
-        kind = rng.choice(["Relu", "Add", "Max", "Min", "Abs", "MatMul", "Clip", "Sub"])
-        a, b = (str(rng.choice(tensors[-4:])) for _ in range(2))
-        name = f"t{step}"
-        if kind in ("Relu", "Abs"):
-            nodes.append(helper.make_node(kind, [a], [name]))
-        elif kind == "MatMul":
-            weights[f"w{step}"] = rng.normal(size=(3, 3)) * (rng.random((3, 3)) < 0.7)
-            nodes.append(helper.make_node(kind, [a, f"w{step}"], [name]))
-        elif kind == "Clip":
-            weights[f"lo{step}"], weights[f"hi{step}"] = np.array(-1.0), np.array(0.5)
-            nodes.append(helper.make_node(kind, [a, f"lo{step}", f"hi{step}"], [name]))
-        else:
-            nodes.append(helper.make_node(kind, [a, b], [name]))
-        tensors.append(name)
+    for step in range(int(rng.integers(3, 14))):
+        nodes += random_step(rng, step, tensors[-5:], weights)
+        tensors.append(f"t{step}")
     nodes.append(helper.make_node("Concat", [tensors[-1], tensors[-2]], ["y"], axis=1))
-    agrees(model(nodes, ["N", 3], weights), ["N", 3], seed)
+    agrees(model(nodes, ["N", 4], weights, kind=DOUBLE), ["N", 4], seed, rtol=1e-13)
 
 
 @settings(max_examples=100, deadline=None)

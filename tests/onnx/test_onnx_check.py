@@ -111,7 +111,7 @@ def test_large_offsets_inside_a_network() -> None:
 
 def test_tolerance_grows_with_magnitudes() -> None:
     network = deep()
-    x = RNG.normal(size=5)
+    x = RNG.normal(size=(2, 5))
     near, far = (rounding_tolerance(network, s * x, 1e-7) for s in (1.0, 1e6))
     assert (far > near).all()
     assert (near < 1e-2).all()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from onnx_builder import agrees, model, one
 
@@ -279,6 +283,32 @@ def test_truncated_at_every_length(stored: Path, tmp_path: Path) -> None:
     for length in range(0, len(whole), 7):
         path.write_bytes(whole[:length])
         load_refused(path)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("cid"), st.floats(0, 1), st.integers(0, 255)),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_damaged_bytes(damage: list[tuple[str, float, int]]) -> None:
+    """Whatever bytes change: a network that agrees with onnxruntime, or a sentence."""
+    data = bytearray(layers(node("Identity")).SerializeToString())
+    for how, where, byte in damage:
+        place = min(int(where * len(data)), len(data) - 1)
+        if how == "c":
+            data[place] = byte
+        elif how == "i":
+            data.insert(place, byte)
+        else:
+            del data[place]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "damaged.onnx"
+        path.write_bytes(bytes(data))
+        with contextlib.suppress(LipyomoError):
+            load(path)
 
 
 def test_external_data(tmp_path: Path) -> None:

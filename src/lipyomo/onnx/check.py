@@ -23,6 +23,9 @@ from lipyomo.onnx.runtime import Runtime
 SAFETY = 64.0
 """Factor on the first-order estimate (sums of many terms, other orders of summation)."""
 
+MEMORY = 4_000_000
+"""Number of Jacobian entries that are held at once."""
+
 
 class Samples(Protocol):
     """Anything that draws points, as domains do."""
@@ -52,25 +55,25 @@ class CheckFailed(ImportRefused):
         )
 
 
-def rounding_tolerance(network: Network, x: FloatArray, eps: float) -> FloatArray:
-    """What rounding errors of relative size `eps` can change in the outputs at one point.
+def rounding_tolerance(network: Network, points: npt.ArrayLike, eps: float) -> FloatArray:
+    """What rounding errors of relative size `eps` can change in the outputs.
 
     Parameters
     ----------
     network : Network
-    x : ndarray, shape (d,)
+    points : array_like, shape (n, d)
     eps : float
         Unit roundoff of the other evaluation.
 
     Returns
     -------
-    ndarray, shape (m,)
+    ndarray, shape (n, m)
     """
+    h = np.asarray(points, dtype=np.float64)
     sizes: list[FloatArray] = []
     slopes: list[FloatArray] = []
-    h = x
     for layer in network.layers:
-        size = np.asarray(abs(layer.weight) @ np.abs(h) + np.abs(layer.bias))
+        size = np.asarray((abs(layer.weight) @ np.abs(h).T).T + np.abs(layer.bias))
         z = layer.preactivation(h)
         steepest = np.maximum(np.abs(layer.left), np.abs(layer.right))
         unsure = np.abs(z) <= SAFETY * eps * size
@@ -78,13 +81,30 @@ def rounding_tolerance(network: Network, x: FloatArray, eps: float) -> FloatArra
         slopes.append(np.where(unsure, steepest, layer.slopes(z > 0)))
         h = layer.activate(z)
     tolerance = sizes[-1].copy()
-    jacobian = network.head.dense_weight
-    for position in range(len(network.hidden) - 1, -1, -1):
-        jacobian = np.asarray(jacobian * slopes[position])
-        tolerance += np.abs(jacobian) @ sizes[position]
-        if position:
-            jacobian = np.asarray(jacobian @ network.layers[position].weight)
+    if network.hidden:
+        widest = network.output_dim * max(network.sizes)
+        parts = max(1, -(-len(h) * widest // MEMORY))
+        for part in np.array_split(np.arange(len(h)), parts):
+            _add_hidden_errors(network, tolerance, sizes, slopes, part)
     return np.asarray(SAFETY * eps * tolerance)
+
+
+def _add_hidden_errors(
+    network: Network,
+    tolerance: FloatArray,
+    sizes: list[FloatArray],
+    slopes: list[FloatArray],
+    part: npt.NDArray[np.intp],
+) -> None:
+    """Add to `tolerance` what errors of the hidden layers do to the outputs at some points."""
+    jacobians = np.broadcast_to(network.head.dense_weight, (part.size, *network.head.weight.shape))
+    for position in range(len(network.hidden) - 1, -1, -1):
+        jacobians = jacobians * slopes[position][part][:, None, :]
+        tolerance[part] += np.einsum("pmn,pn->pm", np.abs(jacobians), sizes[position][part])
+        if position:
+            weight = network.layers[position].weight
+            flat = jacobians.reshape(-1, weight.shape[0])
+            jacobians = np.asarray(flat @ weight).reshape(part.size, -1, weight.shape[1])
 
 
 def random_points(dimension: int, count: int, rng: np.random.Generator) -> FloatArray:
@@ -149,31 +169,30 @@ def check_against_runtime(
             f"points have {chosen.shape[1]} coordinates",
             remedy="give points of the network's dimension",
         )
-    largest = 0.0
-    for point in chosen:
-        x = point.astype(runtime.dtype).astype(np.float64)
-        largest = max(largest, _compare(network, runtime, x))
-    return largest
-
-
-def _compare(network: Network, runtime: Runtime, x: FloatArray) -> float:
-    """The largest difference at one point."""
-    expected, found = runtime(x), network.forward(x)
-    if expected.size != found.size:
+    chosen = chosen.astype(runtime.dtype).astype(np.float64)
+    expected = np.array([runtime(point) for point in chosen])
+    found = network.forward(chosen)
+    if expected.shape != found.shape:
         raise ImportRefused(
-            f"onnxruntime returns {expected.size} numbers, the network {found.size}",
+            f"onnxruntime returns {expected.shape[1]} numbers, the network {found.shape[1]}",
             remedy="please report this model",
         )
+    _compare(found, expected, rounding_tolerance(network, chosen, runtime.eps))
+    return float(np.abs(expected - found).max(initial=0.0))
+
+
+def _compare(found: FloatArray, expected: FloatArray, tolerance: FloatArray) -> None:
+    """Raise where outputs differ by more than `tolerance`, with the largest difference."""
     difference = np.abs(expected - found)
-    tolerance = rounding_tolerance(network, x, runtime.eps)
     wrong = ~(difference <= tolerance)
-    if wrong.any():
-        worst = int(np.argmax(np.where(wrong, np.nan_to_num(difference, nan=np.inf), -1.0)))
-        raise CheckFailed(
-            f"the imported network and onnxruntime disagree: output {worst} is {found[worst]:.9g} "
-            f"here and {expected[worst]:.9g} there; the difference {difference[worst]:.3g} is more "
-            f"than rounding explains ({tolerance[worst]:.3g})",
-            float(difference[worst]),
-            float(tolerance[worst]),
-        )
-    return float(difference.max(initial=0.0))
+    if not wrong.any():
+        return
+    size = np.where(wrong, np.nan_to_num(difference, nan=np.inf), -1.0)
+    worst = np.unravel_index(int(np.argmax(size)), size.shape)
+    raise CheckFailed(
+        f"the imported network and onnxruntime disagree: output {worst[1]} is "
+        f"{found[worst]:.9g} here and {expected[worst]:.9g} there; the difference "
+        f"{difference[worst]:.3g} is more than rounding explains ({tolerance[worst]:.3g})",
+        float(difference[worst]),
+        float(tolerance[worst]),
+    )

@@ -101,7 +101,7 @@ def tensor_array(tensor: onnx.TensorProto, where: str) -> Array:
     """
     try:
         array = real_array(numpy_helper.to_array(tensor))
-    except (ValueError, TypeError, onnx.checker.ValidationError) as error:
+    except (ValueError, TypeError, KeyError, onnx.checker.ValidationError) as error:
         raise ImportRefused(
             f"the values of '{where}' cannot be read ({str(error).splitlines()[0]})",
             remedy="export the model again, with its external data beside it",

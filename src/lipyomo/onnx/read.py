@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
 
@@ -77,11 +78,38 @@ def check_model(model: onnx.ModelProto, what: str) -> None:
         missing.append("graph output")
     if not model.opset_import:
         missing.append("operator set")
+    if not _is_text(model):
+        raise ImportRefused(
+            f"'{what}' is damaged: it holds names that are not text",
+            remedy="export the model to ONNX again, or copy the file again",
+        )
     if missing:
         raise ImportRefused(
             f"'{what}' is not a complete ONNX model: it has no {' and no '.join(missing)}",
             remedy="export the model to ONNX again, or copy the file again",
         )
+
+
+def _names(model: onnx.ModelProto) -> Iterator[str]:
+    """All names that are read while importing."""
+    graph = model.graph
+    yield graph.name
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
+    for value in (*graph.input, *graph.output):
+        yield value.name
+        yield from (dim.dim_param for dim in value.type.tensor_type.shape.dim)
+    yield from (tensor.name for tensor in graph.initializer)
+    yield from (opset.domain for opset in model.opset_import)
+
+
+def _is_text(model: onnx.ModelProto) -> bool:
+    """Whether all names are text; a damaged file may hold other bytes."""
+    try:
+        return all(isinstance(name, str) for name in _names(model))
+    except UnicodeDecodeError:
+        return False
 
 
 def _load_external(model: onnx.ModelProto, file: Path) -> None:

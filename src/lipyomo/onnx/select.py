@@ -70,7 +70,8 @@ def input_shape(value: onnx.ValueInfoProto) -> tuple[int, ...]:
     """Shape of the input, with a free batch dimension (the first) set to one."""
     tensor = value.type.tensor_type
     if not value.type.HasField("tensor_type") or tensor.elem_type not in REAL_TYPES:
-        kind = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
+        names = dict(onnx.TensorProto.DataType.items())
+        kind = next((k for k, v in names.items() if v == tensor.elem_type), "unknown").lower()
         raise ImportRefused(
             f"the input '{value.name}' holds {kind} values, a Lipschitz constant needs real ones",
             remedy="export the model with a float or double input",
