@@ -160,9 +160,8 @@ def choose_solver(
         if note is None or (name == solver and not fallback):
             return Choice(name, found, tuple(notes))
         notes.append(note)
-        logger.warning(note)
-    reasons = "; ".join(notes)
-    raise SolverError(reasons + ".  " if reasons else _nothing_usable(settings))
+        logger.log(logging.WARNING if name == solver else logging.INFO, note)
+    raise SolverError("; ".join([*notes, _nothing_usable(settings)]))
 
 
 def candidate_names(solver: str, settings: SolverSettings, fallback: bool = True) -> list[str]:
@@ -223,4 +222,7 @@ def _check_option(
 
 def _nothing_usable(settings: SolverSettings) -> str:
     names = ", ".join(settings.auto) or "none"
-    return f"none of the solvers of {settings.source} can be used here (auto: {names})"
+    return (
+        f"no other solver can be used here (auto in {settings.source}: {names}); "
+        "`python -m lipyomo solvers` shows how to install them"
+    )

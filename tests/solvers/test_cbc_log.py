@@ -1,0 +1,112 @@
+"""Reading a CBC program: bounds are rounded outward, whatever the version prints."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lipyomo.solvers import cbc_log
+from lipyomo.solvers.status import SolveStatus
+
+VALUES = st.floats(-1e9, 1e9, allow_nan=False).filter(lambda v: v == 0.0 or abs(v) > 1e-6)
+
+
+def report(bound: str, gap: str = "inf", objective: str = "0") -> str:
+    return (
+        "Result - Stopped on time limit\n"
+        f"Objective value:                {objective}\n"
+        f"Lower bound:                    {bound}\n"
+        f"Gap:                            {gap}\n"
+        "Enumerated nodes:               67200\n"
+    )
+
+
+@given(VALUES)
+def test_bounds_printed_with_six_digits_are_never_above_the_bound(bound: float) -> None:
+    found = cbc_log.printed_bound(report(f"{bound:.6g}"), None)
+    assert found is not None
+    assert found <= bound
+    assert found >= bound - 2e-5 * max(abs(bound), 1e-6)
+
+
+@given(VALUES)
+def test_bounds_printed_with_three_decimals_are_never_above_the_bound(bound: float) -> None:
+    found = cbc_log.printed_bound(report(f"{bound:.3f}"), None)
+    assert found is not None
+    assert found <= bound
+
+
+@given(VALUES, st.floats(0.0, 1e6))
+def test_the_printed_gap_sharpens_the_bound_and_stays_below(bound: float, distance: float) -> None:
+    incumbent = bound + distance
+    gap = "inf" if bound == 0.0 else f"{distance / abs(bound):.6g}"
+    found = cbc_log.printed_bound(report(f"{bound:.6g}", gap, f"{incumbent:.12g}"), incumbent)
+    assert found is not None
+    assert found <= bound + 1e-9 * abs(bound)
+
+
+def test_a_small_gap_gives_many_digits() -> None:
+    bound, incumbent = -40732.54447249572, -40404.95545188
+    gap = (incumbent - bound) / abs(bound)
+    found = cbc_log.printed_bound(report(f"{bound:.6g}", f"{gap:.6g}"), incumbent)
+    assert found is not None
+    assert 0.0 <= bound - found < 1e-3  # six digits alone: 0.1
+
+
+def test_a_gap_that_contradicts_the_bound_is_not_believed() -> None:
+    assert cbc_log.printed_bound(report("-100", "0.5"), -99.0) == pytest.approx(-100.001)
+
+
+def test_no_bound_is_no_bound() -> None:
+    assert cbc_log.printed_bound("nothing", 3.0) is None
+    assert cbc_log.printed_bound(report("-1e+50"), 3.0) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "header", "status"),
+    [
+        ("Optimal solution found", "Optimal - objective value 1", SolveStatus.OPTIMAL),
+        ("Optimal solution found (within gap tolerance)", "Optimal (within", SolveStatus.OPTIMAL),
+        ("Stopped on time limit", "Stopped on time - objective value 1", SolveStatus.TIME_LIMIT),
+        ("Stopped on node limit", "Stopped on iterations - objective", SolveStatus.LIMIT),
+        ("User ctrl-cuser ctrl-c", "Stopped on iterations - objective", SolveStatus.INTERRUPTED),
+        ("Problem proven infeasible", "Infeasible - objective value 0", SolveStatus.INFEASIBLE),
+        ("Linear relaxation unbounded", "Unbounded - objective value", SolveStatus.UNBOUNDED),
+        ("", "Integer infeasible - objective value 1.5", SolveStatus.INFEASIBLE),
+        ("", "", SolveStatus.ERROR),
+    ],
+)
+def test_endings(said: str, header: str, status: SolveStatus) -> None:
+    assert cbc_log.ending(f"Result - {said}\n" if said else "", header) is status
+
+
+def test_the_point_of_the_relaxation_is_no_incumbent() -> None:
+    header = "Stopped on time (no integer solution - continuous used) - objective value 1"
+    assert not cbc_log.has_incumbent(header)
+    assert not cbc_log.has_incumbent("Infeasible - objective value 0")
+    assert cbc_log.has_incumbent("Stopped on time - objective value 1")
+
+
+def test_progress_of_old_and_new_versions() -> None:
+    old = (
+        "Cbc0010I After 1000 nodes, 52 on tree, -404.5 best solution, "
+        "best possible -407.25 (0.24 seconds)\n"
+        "Cbc0010I After 0 nodes, 1 on tree, 1e+50 best solution, "
+        "best possible -410.5 (0.01 seconds)\n"
+    )
+    new = (
+        "     Nodes   OnTree  Depth         BestSol Method                 BestBound     Gap%\n"
+        " ★    3374      571     22        -404.5 strong branching        -407.25    0.60%     0.240\n"
+        "      3375      571     22                                       -407.25    0.60%     0.250\n"
+    )
+    for text, nodes in ((old, [1000, 0]), (new, [3374, 3375])):
+        rows = cbc_log.progress_rows(text)
+        assert [row.nodes for row in rows] == nodes
+        assert [row.incumbent for row in rows] == [-404.5, None]
+        assert all(row.bound <= -407.25 for row in rows)
+
+
+def test_versions() -> None:
+    assert cbc_log.version("Version: 2.10.11 \nBuild Date: Oct 26 2023") == (2, 10, 11)
+    assert cbc_log.version("Cbc version devel (git:146ce89)") == (0,)
