@@ -12,7 +12,11 @@ from typing import Any
 import numpy as np
 
 from lipyomo.cli.parser import UsageError
+from lipyomo.domains import AllSpace, Box, Domain, ball
 from lipyomo.network import FloatArray, Network
+from lipyomo.norms import LinearOutput
+from lipyomo.polytope import Polytope
+from lipyomo.problem import LipschitzProblem
 
 Side = float | FloatArray
 
@@ -94,7 +98,7 @@ def read_pair(text: str, option: str) -> tuple[Side, Side]:
     return read_side(parts[0].strip(), option), read_side(parts[1].strip(), option)
 
 
-def read_domain(arguments: argparse.Namespace, dimension: int) -> Any:
+def read_domain(arguments: argparse.Namespace, dimension: int) -> Domain:
     """Build the domain that the options describe, for a network with `dimension` inputs.
 
     Raises
@@ -102,8 +106,6 @@ def read_domain(arguments: argparse.Namespace, dimension: int) -> Any:
     LipyomoError
         If the options do not fit together or the domain is none.
     """
-    from lipyomo.domains import AllSpace, Box
-
     _check_companions(arguments)
     if arguments.box is not None:
         low, high = read_pair(arguments.box, "--box")
@@ -132,9 +134,7 @@ def _check_companions(arguments: argparse.Namespace) -> None:
         raise UsageError("--clip cuts a ball or a polytope; there is neither")
 
 
-def _read_ball(arguments: argparse.Namespace, dimension: int) -> Any:
-    from lipyomo.domains import ball
-
+def _read_ball(arguments: argparse.Namespace, dimension: int) -> Domain:
     side = read_side(arguments.ball, "--ball")
     center = np.full(dimension, side) if isinstance(side, float) else side
     if center.size != dimension:
@@ -146,9 +146,7 @@ def _read_ball(arguments: argparse.Namespace, dimension: int) -> Any:
     return ball(center, arguments.radius, arguments.ball_norm or "linf", clip)
 
 
-def _read_polytope(arguments: argparse.Namespace) -> Any:
-    from lipyomo.polytope import Polytope
-
+def _read_polytope(arguments: argparse.Namespace) -> Polytope:
     parts = read_archive(arguments.polytope, "--polytope")
     rows, right = _rows(parts, arguments.polytope, "--polytope")
     clip = arguments.clip
@@ -179,10 +177,8 @@ def read_functional(text: str) -> FloatArray:
         ) from None
 
 
-def read_dual_ball(path: Path) -> Any:
+def read_dual_ball(path: Path) -> LinearOutput:
     """Read a linear norm from the vertices or the inequalities of its dual ball."""
-    from lipyomo.norms import LinearOutput
-
     parts = read_archive(path, "--dual-ball")
     if "vertices" in parts:
         return LinearOutput(vertices=parts["vertices"], name=path.stem)
@@ -190,10 +186,8 @@ def read_dual_ball(path: Path) -> Any:
     return LinearOutput(A=rows, b=right, name=path.stem)
 
 
-def read_problem(arguments: argparse.Namespace, network: Network) -> Any:
+def read_problem(arguments: argparse.Namespace, network: Network) -> LipschitzProblem:
     """Build the problem that the options describe."""
-    from lipyomo.problem import LipschitzProblem
-
     dual = arguments.dual_ball
     return LipschitzProblem(
         network,

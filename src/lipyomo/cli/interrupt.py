@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import sys
 import threading
 from types import FrameType, TracebackType
 from typing import Any
+
+STDERR = 2
+MESSAGE = b"lipyomo: finishing with the interval found so far; Ctrl-C again leaves at once\n"
 
 
 class Interruption:
@@ -42,8 +45,5 @@ class Interruption:
         if self._flag.is_set():
             raise KeyboardInterrupt
         self._flag.set()
-        print(
-            "lipyomo: finishing with the interval found so far; Ctrl-C again leaves at once",
-            file=sys.stderr,
-            flush=True,
-        )
+        # Not print: the signal may have come in the middle of one.
+        os.write(STDERR, MESSAGE)

@@ -7,30 +7,67 @@ import importlib.util
 import math
 import os
 import sys
-from collections.abc import Sequence
+from dataclasses import replace
 
-from lipyomo.cli.parser import UsageError, main_parser
+from lipyomo.api import choose_method, solve
+from lipyomo.cli.crosscheck import cross_check
+from lipyomo.cli.inputs import read_options, read_problem
+from lipyomo.cli.interrupt import Interruption
+from lipyomo.cli.live import live_line
+from lipyomo.cli.parser import UsageError
+from lipyomo.cli.show import show
+from lipyomo.cli.streams import answer_only
+from lipyomo.errors import MissingExtra
+from lipyomo.methods.registry import get_method
+from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result, Status
+from lipyomo.settings import Settings
 
 DONE, BOUNDS_ONLY = 0, 2
 
 
-def run(words: Sequence[str]) -> int:
-    """Run ``lipyomo NET ...`` with the words after the program's name; returns the exit code."""
-    from dataclasses import replace
+def run(arguments: argparse.Namespace) -> int:
+    """Run ``lipyomo NET ...``.
 
-    from lipyomo.api import choose_method, solve
-    from lipyomo.cli.inputs import read_options, read_problem
-    from lipyomo.cli.interrupt import Interruption
-    from lipyomo.cli.live import live_line
-    from lipyomo.cli.show import show
-    from lipyomo.cli.streams import answer_only
-    from lipyomo.methods.registry import get_method
-    from lipyomo.settings import Settings
+    Parameters
+    ----------
+    arguments : Namespace
+        Of `lipyomo.cli.parser.main_parser`.
 
-    arguments = main_parser().parse_args(words)
+    Returns
+    -------
+    int
+        The exit code: 0 reached, 2 only bounds are known.
+
+    Raises
+    ------
+    LipyomoError
+        If anything about the input is wrong.
+    """
+    from lipyomo.onnx import check_against_runtime, load
+
     _check_report(arguments)
-    settings = Settings(
+    settings = _read_settings(arguments)
+    network = load(arguments.network, output=arguments.output, check=False)
+    problem = read_problem(arguments, network)
+    name = _method_name(arguments, choose_method(problem))
+    settings = replace(settings, options=read_options(arguments.option, get_method(name).options))
+    difference = check_against_runtime(
+        network, arguments.network, domain=problem.domain, output=arguments.output
+    )
+    result, aborted = _solve(problem, name, settings, arguments)
+    result.details["runtime_difference"] = difference
+    result.warnings.extend(_unused(arguments, result))
+    show(problem, result, arguments)
+    if aborted:
+        # A solver may still be computing in C code, and Python would wait for its thread.
+        sys.stdout.flush()
+        os._exit(BOUNDS_ONLY)
+    return exit_code(result, settings.gap)
+
+
+def _read_settings(arguments: argparse.Namespace) -> Settings:
+    return Settings(
         time_limit=math.inf if arguments.time_limit is None else arguments.time_limit,
         gap=arguments.gap,
         threads=arguments.threads,
@@ -41,35 +78,19 @@ def run(words: Sequence[str]) -> int:
         bounds=arguments.bounds,
         rational=arguments.rational,
     )
-    from lipyomo.onnx import check_against_runtime, load
 
-    network = load(arguments.network, output=arguments.output, check=False)
-    problem = read_problem(arguments, network)
-    name = _method_name(arguments, choose_method(problem))
-    options = read_options(arguments.option, get_method(name).options)
-    difference = check_against_runtime(
-        network, arguments.network, domain=problem.domain, output=arguments.output
-    )
-    aborted = False
-    with (
-        answer_only(),
-        Interruption() as interruption,
-        live_line(arguments.quiet) as tracker,
-    ):
-        settings = replace(
-            settings,
-            options=options,
-            progress=tracker.update,
-            should_stop=interruption.requested,
-        )
+
+def _solve(
+    problem: LipschitzProblem, name: str, settings: Settings, arguments: argparse.Namespace
+) -> tuple[Result, bool]:
+    """Solve under the live line; also says whether a second Ctrl-C left the method behind."""
+    with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
+        settings = replace(settings, progress=tracker.update, should_stop=interruption.requested)
         try:
             result = solve(problem, name, settings)
             if arguments.cross_check is not None:
-                from lipyomo.cli.crosscheck import cross_check
-
                 cross_check(problem, name, settings, result, arguments.cross_check)
         except KeyboardInterrupt:
-            aborted = True
             result = Result(
                 lower=tracker.lower,
                 upper=tracker.upper,
@@ -78,14 +99,8 @@ def run(words: Sequence[str]) -> int:
                 seconds=tracker.seconds,
                 warnings=[*problem.notes, "left at once: the interval is the last one reported"],
             )
-    result.details["runtime_difference"] = difference
-    result.warnings.extend(_unused(arguments, result))
-    show(problem, result, arguments)
-    if aborted:
-        # A solver may still be computing in C code, and Python would wait for its thread.
-        sys.stdout.flush()
-        os._exit(BOUNDS_ONLY)
-    return exit_code(result, settings.gap)
+            return result, True
+    return result, False
 
 
 def _method_name(arguments: argparse.Namespace, automatic: str) -> str:
@@ -117,8 +132,6 @@ def _check_report(arguments: argparse.Namespace) -> None:
     """Find out before a long run whether its picture can be written."""
     if arguments.plot is None:
         return
-    from lipyomo.errors import MissingExtra
-
     if importlib.util.find_spec("matplotlib") is None:
         raise MissingExtra("matplotlib", "plot", "--plot")
     if not arguments.plot.absolute().parent.is_dir():

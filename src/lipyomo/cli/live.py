@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from lipyomo.cli.numbers import down, percent, up
 from lipyomo.result import Progress
 
-PERIOD = 5.0
-"""Seconds between two lines where stderr is no terminal."""
+FIRST, PERIOD = 1.0, 5.0
+"""Seconds before the first line and between two lines where stderr is no terminal."""
 
 
 class Tracker:
@@ -81,5 +81,7 @@ def live_line(quiet: bool = False) -> Iterator[Tracker]:
 
 
 def _write_lines(tracker: Tracker, done: threading.Event) -> None:
-    while not done.wait(PERIOD):
+    pause = FIRST
+    while not done.wait(pause):
         print(tracker.line(), file=sys.stderr, flush=True)
+        pause = PERIOD

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from lipyomo.cli.parser import join_negatives
+from lipyomo.cli.parser import join_negatives, main_parser
 from lipyomo.errors import LipyomoError
 from lipyomo.version import __version__
 
@@ -66,9 +66,11 @@ def _dispatch(words: list[str]) -> int:
     if name in SUBCOMMANDS:
         module, _, function = SUBCOMMANDS[name].partition(":")
         return int(getattr(import_module(module), function)(words[1:]))
+    arguments = main_parser().parse_args(words)
+    # Only now, so that --help and wrong options answer at once.
     from lipyomo.cli.job import run
 
-    return run(words)
+    return run(arguments)
 
 
 def _tell(message: str, words: Sequence[str]) -> None:
