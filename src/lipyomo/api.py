@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lipyomo.methods.registry import run_method
+from lipyomo.methods.registry import get_method, run_method
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Result
 from lipyomo.settings import Settings
@@ -57,5 +57,6 @@ def solve(
 
 
 def choose_method(problem: LipschitzProblem) -> str:
-    """Name of the exact method that suits `problem`."""
-    return "mip"
+    """Name of the exact method that suits `problem`: the MIP where it can, else branch and bound."""
+    fits = get_method("mip").refusal(problem) is None and problem.domain.is_polyhedral
+    return "mip" if fits else "bnb"
