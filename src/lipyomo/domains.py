@@ -302,7 +302,9 @@ class NormBall(Domain):
             draw = rng.exponential(size=(count, d)) * rng.choice([-1.0, 1.0], (count, d))
             draw /= np.abs(draw).sum(axis=1, keepdims=True)
         draw *= self.radius * rng.random((count, 1)) ** (1.0 / d)
-        return np.clip(self.point + draw, self._clip.lower, self._clip.upper)
+        clipped = np.clip(self.point + draw, self._clip.lower, self._clip.upper)
+        # Clipping puts points on the faces of the box, which are not interior.
+        return np.asarray(clipped + 1e-3 * (self.center - clipped))
 
     def restrict(self, keep: BoolArray) -> NormBall:
         """The ball in the kept inputs (frozen ones sit at the centre, so the radius stays)."""

@@ -1,18 +1,19 @@
 """The interior margin of an activation region: whether its interior meets the domain's.
 
 The margin of a point is its distance, in the linf norm, to the nearest kink of the region and to
-the nearest face of the domain.  A linear program maximises it; for a Euclidean ball, tangent
-planes are added until the point lies inside.  A pattern counts for the Lipschitz constant exactly
+the nearest face of the domain.  Linear programs maximise it; for a Euclidean ball, the region's
+nearest point to the centre is sought as well.  A pattern counts for the Lipschitz constant exactly
 if its largest margin is positive.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.certify.euclidean import nearest_point
 from lipyomo.certify.regions import RegionRows, region_rows
 from lipyomo.domains import Domain, NormBall
 from lipyomo.lp import LinearProgram
@@ -21,8 +22,11 @@ from lipyomo.network import BoolArray, FloatArray, Network, Pattern
 EMPTY = 1e-9
 """Largest margin, relative to the scale of the domain, of a region that counts as empty."""
 
-MAX_CUTS = 40
-"""Most tangent planes of a Euclidean ball."""
+WIDE = 40
+"""Inputs from which on the faces of the box are moved instead of written as rows."""
+
+_SECANTS = 4
+_SHRINKS = 12
 
 
 @dataclass(frozen=True)
@@ -47,8 +51,14 @@ class InteriorPoint:
         """Whether the region's interior misses the domain's, up to `EMPTY` times `scale`."""
         return self.ceiling <= EMPTY * scale
 
+    def better(self, x: FloatArray, margin: float) -> InteriorPoint:
+        """Keep the point with the larger margin."""
+        return replace(self, x=x, margin=margin) if margin > self.margin else self
 
-def interior_margin(network: Network, domain: Domain, pattern: Pattern) -> tuple[FloatArray, float]:
+
+def interior_margin(
+    network: Network, domain: Domain, pattern: Pattern
+) -> tuple[FloatArray, float]:
     """A point of the region of `pattern` with the largest margin, and that margin.
 
     Parameters
@@ -63,7 +73,8 @@ def interior_margin(network: Network, domain: Domain, pattern: Pattern) -> tuple
     -------
     x : ndarray, shape (d,)
     margin : float
-        In the linf norm; zero or negative if the region has no interior in the domain.
+        In the linf norm; zero or negative if the region has no interior in the domain.  Largest
+        up to a few percent for wide inputs; merely positive where possible for Euclidean balls.
     """
     found = interior_point(network, domain, pattern)
     return found.x, found.margin
@@ -80,28 +91,11 @@ def interior_point(network: Network, domain: Domain, pattern: Pattern) -> Interi
 
 def deepest_point(rows: RegionRows, domain: Domain) -> InteriorPoint:
     """The point of ``A x <= b`` in the domain that is farthest from all faces of both."""
-    moving = ~domain.frozen
-    polyhedron = _faces(rows, domain, moving)
-    cuts: list[FloatArray] = []
-    best = InteriorPoint(domain.center, -np.inf, np.inf)
-    curved = isinstance(domain, NormBall) and domain.norm == "l2"
-    for _ in range(MAX_CUTS if curved else 1):
-        program, size, cap = _program(polyhedron, domain, moving, cuts)
-        objective = np.zeros(size)
-        objective[domain.dimension] = 1.0
-        outcome = program.maximise(objective)
-        ceiling = min(best.ceiling, outcome.bound, cap)
-        if outcome.point is None:
-            return InteriorPoint(best.x, best.margin, ceiling)
-        x = np.where(moving, outcome.point[: domain.dimension], domain.upper)
-        margin = margin_of(rows, domain, x)
-        best = InteriorPoint(x, margin, ceiling) if margin >= best.margin else best
-        best = InteriorPoint(best.x, best.margin, ceiling)
-        if not isinstance(domain, NormBall) or not curved:
-            break
-        if best.margin >= 0.5 * ceiling or ceiling <= EMPTY * domain.radius:
-            break
-        cuts.append(_tangent(domain, x, float(outcome.point[domain.dimension])))
+    body = _Body(rows, domain)
+    best = InteriorPoint(domain.center, margin_of(rows, domain, domain.center), body.cap)
+    best = body.moved_faces(best) if domain.dimension > WIDE else body.written_faces(best)
+    if isinstance(domain, NormBall) and domain.norm == "l2":
+        best = body.towards_center(best, domain)
     return best
 
 
@@ -111,13 +105,18 @@ def margin_of(rows: RegionRows, domain: Domain, x: FloatArray) -> float:
     gaps = [rows.b - rows.A @ x, (domain.upper - x)[moving], (x - domain.lower)[moving]]
     faces = domain.rows
     if faces.count:
-        matrix = faces.A[:, np.flatnonzero(moving)]
-        length = np.asarray(abs(matrix).sum(axis=1)).reshape(-1)
+        length = _lengths(domain)
         gap = faces.b - faces.A @ x
         gaps.append(gap[length > 0] / length[length > 0])
     if isinstance(domain, NormBall):
         gaps.append(np.array([_ball_margin(domain, x, int(moving.sum()))]))
     return float(min(gap.min(initial=np.inf) for gap in gaps))
+
+
+def _lengths(domain: Domain) -> FloatArray:
+    """l1 norms of the domain's rows in the inputs that can move."""
+    free = abs(domain.rows.A[:, np.flatnonzero(~domain.frozen)])
+    return np.asarray(free.sum(axis=1)).reshape(-1)
 
 
 def _ball_margin(domain: NormBall, x: FloatArray, d: int) -> float:
@@ -132,55 +131,129 @@ def _ball_margin(domain: NormBall, x: FloatArray, d: int) -> float:
     return float(gap / (total + root) if total + root > 0 else domain.radius / np.sqrt(d))
 
 
-def _faces(rows: RegionRows, domain: Domain, moving: BoolArray) -> tuple[sp.csr_array, FloatArray]:
-    """Region and domain as rows of ``(x, t)``: normal . x + |normal|_1 t <= right."""
-    d = domain.dimension
-    eye = sp.eye_array(d, format="csr")
-    high = np.flatnonzero(np.isfinite(domain.upper) & moving)
-    low = np.flatnonzero(np.isfinite(domain.lower) & moving)
-    faces = domain.rows
-    free = abs(faces.A[:, np.flatnonzero(moving)])
-    column = np.concatenate(
-        [
-            np.ones(len(rows.b) + high.size + low.size),
-            np.asarray(free.sum(axis=1)).reshape(-1) if faces.count else np.zeros(0),
-        ]
-    )
-    body = sp.vstack([sp.csr_array(rows.A), eye[high], -eye[low], faces.A])
-    right = np.concatenate([rows.b, domain.upper[high], -domain.lower[low], faces.b])
-    return sp.csr_array(sp.hstack([body, sp.csr_array(column[:, None])])), right
+class _Body:
+    """Region and domain in the variables (x, t): ``normal . x + |normal|_1 t <= right``."""
 
+    def __init__(self, rows: RegionRows, domain: Domain) -> None:
+        self.rows, self.domain = rows, domain
+        self.moving: BoolArray = ~domain.frozen
+        width = np.where(self.moving, domain.upper - domain.lower, np.inf).min(initial=np.inf)
+        self.cap = 0.5 * float(width) if np.isfinite(width) else 1.0
+        faces = domain.rows
+        self.normals = sp.csr_array(sp.vstack([sp.csr_array(rows.A), faces.A]))
+        lengths = _lengths(domain) if faces.count else np.zeros(0)
+        self.column = np.concatenate([np.ones(len(rows.b)), lengths])
+        self.right = np.concatenate([rows.b, faces.b])
 
-def _program(
-    polyhedron: tuple[sp.csr_array, FloatArray],
-    domain: Domain,
-    moving: BoolArray,
-    cuts: list[FloatArray],
-) -> tuple[LinearProgram, int, float]:
-    """The linear program in (x, t, further variables), its size, and the cap on t."""
-    A, b = polyhedron
-    d = domain.dimension
-    width = np.where(moving, domain.upper - domain.lower, np.inf).min(initial=np.inf)
-    cap = 0.5 * float(width) if np.isfinite(width) else 1.0
-    center = domain.center
-    reach = float((b - A @ np.append(center, 0.0)).min(initial=0.0))
-    weights = np.asarray(A[:, [d]].todense()).reshape(-1)
-    floor = 2.0 * min(reach, 0.0) / float(weights[weights > 0].min(initial=1.0)) - cap
-    lower = np.append(domain.lower, floor)
-    upper = np.append(domain.upper, cap)
-    if isinstance(domain, NormBall) and domain.norm == "l1":
-        extra, right = _cross_polytope(domain, int(moving.sum()))
-        A = A.copy()
-        A.resize((A.shape[0], extra.shape[1]))
-        A, b = sp.csr_array(sp.vstack([A, extra])), np.concatenate([b, right])
-        lower = np.concatenate([lower, np.zeros(d)])
-        upper = np.concatenate([upper, np.full(d, domain.radius)])
-    if cuts and isinstance(domain, NormBall):
-        normals = np.array(cuts)
-        block = np.hstack([normals, np.abs(normals).sum(axis=1, keepdims=True)])
-        A = sp.csr_array(sp.vstack([A, sp.csr_array(block)]))
-        b = np.concatenate([b, normals @ domain.point + domain.radius])
-    return LinearProgram(lower, upper, A, b), lower.size, cap
+    def written_faces(self, best: InteriorPoint) -> InteriorPoint:
+        """One linear program, with two rows for each input."""
+        domain = self.domain
+        eye = sp.eye_array(domain.dimension, format="csr")
+        high = np.flatnonzero(np.isfinite(domain.upper) & self.moving)
+        low = np.flatnonzero(np.isfinite(domain.lower) & self.moving)
+        normals = sp.vstack([self.normals, eye[high], -eye[low]])
+        column = np.concatenate([self.column, np.ones(high.size + low.size)])
+        right = np.concatenate([self.right, domain.upper[high], -domain.lower[low]])
+        program, objective = self._program(sp.csr_array(normals), column, right)
+        return self._solved(program, objective, best, 0.0)
+
+    def moved_faces(self, best: InteriorPoint) -> InteriorPoint:
+        """Linear programs with the box shrunk by tau on all sides.
+
+        The largest margin phi(tau) to the other rows falls with tau and is concave; the margin
+        sought solves phi(tau) = tau, and a chord of phi crosses the diagonal below it.
+        """
+        program, objective = self._program(self.normals, self.column, self.right)
+        points: list[tuple[float, float]] = []
+        tau = 0.0
+        for _ in range(_SECANTS):
+            self._shrink(program, tau)
+            best = self._solved(program, objective, best, tau)
+            points.append((tau, self._value))
+            if self._value <= tau * 1.05 or best.margin >= 0.9 * best.ceiling:
+                break
+            if len(points) == 1:
+                tau = min(self._value, 0.999 * self.cap)
+                continue
+            (t0, f0), (t1, f1) = points[0], points[-1]
+            slope = (f1 - f0) / (t1 - t0) if t1 > t0 else 0.0
+            tau = min((f0 - slope * t0) / (1.0 - slope), 0.999 * self.cap)
+        return self._crossed(program, objective, best, points)
+
+    def _crossed(
+        self,
+        program: LinearProgram,
+        objective: FloatArray,
+        best: InteriorPoint,
+        points: list[tuple[float, float]],
+    ) -> InteriorPoint:
+        """One more step along the chord when the last tau was too large."""
+        (t0, f0), (t1, f1) = points[0], points[-1]
+        if t1 <= t0 or f1 >= t1 or best.margin >= 0.9 * best.ceiling:
+            return best
+        slope = (f1 - f0) / (t1 - t0)
+        tau = min(max((f0 - slope * t0) / (1.0 - slope), 0.0), 0.999 * self.cap)
+        self._shrink(program, tau)
+        return self._solved(program, objective, best, tau)
+
+    def towards_center(self, best: InteriorPoint, ball: NormBall) -> InteriorPoint:
+        """Points of the region near the centre of a Euclidean ball, at falling margins.
+
+        The region cut by a margin may miss the ball although the region does not.  A distance
+        above the radius at margin zero proves that it is empty.
+        """
+        if best.ceiling <= 0 or best.margin >= 0.5 * best.ceiling:
+            return best
+        A = np.asarray(self.normals.toarray())
+        zero = nearest_point(A, self.right, ball.lower, ball.upper, ball.point)
+        if zero.bound > ball.radius * (1.0 + EMPTY):
+            return replace(best, ceiling=0.0)
+        dual, tau = zero.dual, 0.7 * min(best.ceiling, self.cap)
+        for _ in range(_SHRINKS):
+            shrunk = self.right - tau * self.column
+            low, high = ball.lower + tau, ball.upper - tau
+            found = nearest_point(A, shrunk, low, high, ball.point, dual)
+            best = best.better(found.x, margin_of(self.rows, self.domain, found.x))
+            if best.margin >= 0.3 * tau:
+                break
+            dual, tau = found.dual, 0.4 * tau
+        return best
+
+    def _shrink(self, program: LinearProgram, tau: float) -> None:
+        domain = self.domain
+        for j in np.flatnonzero(self.moving):
+            program.set_bounds(int(j), domain.lower[j] + tau, domain.upper[j] - tau)
+
+    def _program(
+        self, normals: sp.csr_array, column: FloatArray, right: FloatArray
+    ) -> tuple[LinearProgram, FloatArray]:
+        """The linear program in (x, t), and e for an l1 ball; and the objective t."""
+        domain, d = self.domain, self.domain.dimension
+        A = sp.csr_array(sp.hstack([normals, sp.csr_array(column[:, None])]))
+        reach = float((right - normals @ domain.center).min(initial=0.0))
+        floor = 2.0 * min(reach, 0.0) / float(column[column > 0].min(initial=1.0)) - self.cap
+        lower, upper = np.append(domain.lower, floor), np.append(domain.upper, self.cap)
+        if isinstance(domain, NormBall) and domain.norm == "l1":
+            extra, more = _cross_polytope(domain, int(self.moving.sum()))
+            A.resize((A.shape[0], extra.shape[1]))
+            A, right = sp.csr_array(sp.vstack([A, extra])), np.concatenate([right, more])
+            lower = np.concatenate([lower, np.zeros(d)])
+            upper = np.concatenate([upper, np.full(d, domain.radius)])
+        objective = np.zeros(lower.size)
+        objective[d] = 1.0
+        return LinearProgram(lower, upper, A, right), objective
+
+    def _solved(
+        self, program: LinearProgram, objective: FloatArray, best: InteriorPoint, tau: float
+    ) -> InteriorPoint:
+        """Maximise t and update the point and the ceiling; a margin above tau is at most t."""
+        outcome = program.maximise(objective)
+        self._value = outcome.value
+        best = replace(best, ceiling=min(best.ceiling, max(outcome.bound, tau)))
+        if outcome.point is None:
+            return best
+        x = np.where(self.moving, outcome.point[: self.domain.dimension], self.domain.upper)
+        return best.better(x, margin_of(self.rows, self.domain, x))
 
 
 def _cross_polytope(domain: NormBall, moving: int) -> tuple[sp.csr_array, FloatArray]:
@@ -192,10 +265,3 @@ def _cross_polytope(domain: NormBall, moving: int) -> tuple[sp.csr_array, FloatA
     rows = sp.vstack([sp.hstack([eye, none, -eye]), sp.hstack([-eye, none, -eye]), total])
     right = np.concatenate([domain.point, -domain.point, [domain.radius]])
     return sp.csr_array(rows), right
-
-
-def _tangent(domain: NormBall, x: FloatArray, t: float) -> FloatArray:
-    """Unit normal of the tangent plane nearest to the farthest corner of the cube around `x`."""
-    away = x - domain.point
-    corner = np.where(away >= 0, 1.0, -1.0) * (np.abs(away) + max(t, 0.0))
-    return np.asarray(corner / np.linalg.norm(corner))
