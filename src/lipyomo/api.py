@@ -57,6 +57,6 @@ def solve(
 
 
 def choose_method(problem: LipschitzProblem) -> str:
-    """Name of the exact method that suits `problem`: the MIP where it can, else branch and bound."""
+    """Name of the exact method that suits `problem`: the MIP if it can, else branch and bound."""
     fits = get_method("mip").refusal(problem) is None and problem.domain.is_polyhedral
     return "mip" if fits else "bnb"
