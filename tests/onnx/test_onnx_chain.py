@@ -222,3 +222,18 @@ def test_wide_dense_networks_load_fast() -> None:
     for layer, weight in zip(network.layers, weights, strict=True):
         assert isinstance(layer.weight, np.ndarray)
         assert np.array_equal(layer.weight, weight.astype(np.float32).astype(np.float64))
+
+
+def test_shared_comparisons_of_a_large_pooling_layer_load_fast() -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"]),
+        *relu("a", "h"),
+        helper.make_node("MaxPool", ["h"], ["p"], kernel_shape=[4, 4]),
+        helper.make_node("Flatten", ["p"], ["f"]),
+        *linear("f", "v", "y"),
+    ]
+    weights = {"w": draw(4, 1, 3, 3), "v": draw(4 * 23 * 23, 10)}
+    start = time.process_time()
+    network = from_model(model(nodes, [1, 1, 28, 28], weights), check=False)
+    assert time.process_time() - start < 3.0
+    assert network.kinked_units < 4 * (26 * 26 + 23 * 23 * 15)

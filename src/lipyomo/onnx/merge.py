@@ -26,16 +26,32 @@ SMALL = 1e-200
 
 @dataclass
 class _Changes:
-    """Columns to drop, and what to add instead: the sum of ``column (x) row``."""
+    """What the readers of some units read instead.
+
+    Attributes
+    ----------
+    dropped : list of int
+        Columns that nobody reads any more.
+    moved : list of (int, int, float)
+        ``(old, new, factor)``: who reads the old column reads that multiple of the new one.
+    readers, columns, values : list of ndarray
+        Entries to add: reader, column, coefficient.
+    outer : list of (ndarray, ndarray, csr_array)
+        Readers, their coefficients, and the row that they read.
+    """
 
     dropped: list[int] = field(default_factory=list)
-    columns: list[FloatArray] = field(default_factory=list)
-    rows: list[sp.csr_array] = field(default_factory=list)
+    moved: list[tuple[int, int, float]] = field(default_factory=list)
+    readers: list[IntArray] = field(default_factory=list)
+    columns: list[IntArray] = field(default_factory=list)
+    values: list[FloatArray] = field(default_factory=list)
+    outer: list[tuple[IntArray, FloatArray, sp.csr_array]] = field(default_factory=list)
 
-    def add(self, column: FloatArray, row: sp.csr_array) -> None:
-        """Let the readers in `column` read `row`."""
-        self.columns.append(column)
-        self.rows.append(row)
+    def add(self, readers: IntArray, column: int, values: FloatArray) -> None:
+        """Let some readers read a column."""
+        self.readers.append(readers)
+        self.columns.append(np.full(readers.size, column))
+        self.values.append(values)
 
 
 def _leads(rows: sp.csr_array) -> FloatArray:
@@ -64,9 +80,16 @@ def _classes(rows: sp.csr_array, lead: FloatArray) -> list[IntArray]:
     return [np.asarray(positions) for positions in found.values() if len(positions) > 1]
 
 
-def _unit_row(column: int, width: int, value: float = 1.0) -> sp.csr_array:
-    """A row that reads one column."""
-    return sp.csr_array(([value], ([0], [column])), shape=(1, width))
+def _read_by(readers: sp.csc_array, columns: IntArray) -> tuple[IntArray, FloatArray]:
+    """Who reads any of some columns, and the coefficients, shape (readers, columns)."""
+    spans = [slice(readers.indptr[c], readers.indptr[c + 1]) for c in columns]
+    who, place = np.unique(
+        np.concatenate([readers.indices[span] for span in spans]), return_inverse=True
+    )
+    which = np.repeat(np.arange(len(spans)), [span.stop - span.start for span in spans])
+    read = np.zeros((who.size, len(spans)))
+    read[place, which] = np.concatenate([readers.data[span] for span in spans])
+    return who, read
 
 
 def _join(
@@ -86,38 +109,42 @@ def _join(
     changes : _Changes
         Is extended.
     """
-    base, width = int(units[0]), system.rows.shape[1]
-    z = sp.csr_array(system.rows[[base]])
-    column = system.inputs + base
+    columns = system.column(units)
+    column = int(columns[0])
     forward = ratio > 0
     left = ratio * np.where(forward, system.left[units], system.right[units])
     right = ratio * np.where(forward, system.right[units], system.left[units])
-    read = readers[:, system.column(units)].toarray()
-    sides = read @ np.column_stack([left, right])
-    changes.dropped.extend(int(c) for c in system.column(units))
+    if (left * right[0] == right * left[0]).all():
+        pivot = left if left[0] != 0.0 else right
+        changes.dropped.extend(columns[1:].tolist())
+        changes.moved.extend(
+            (int(old), column, float(factor))
+            for old, factor in zip(columns[1:], pivot[1:] / pivot[0], strict=True)
+        )
+        return
 
-    steep = sides[np.argmax(np.abs(sides).max(axis=1))]
+    changes.dropped.extend(columns.tolist())
+    who, read = _read_by(readers, columns)
+    sides = read @ np.column_stack([left, right])
+    sizes = np.abs(sides).max(axis=1)
+    steep = sides[np.argmax(sizes)]
     scale = np.abs(steep).max()
     if scale == 0.0:
         return
+    base, second = int(units[0]), int(units[1])
     cross = np.abs(sides[:, 0] * steep[1] - sides[:, 1] * steep[0])
-    if (cross <= ROUNDING * np.abs(sides).max(axis=1) * scale).all():
-        if abs(steep[0] - steep[1]) <= ROUNDING * scale:
-            changes.add(sides[:, 1], z)
-            return
-        own = np.array([system.left[base], system.right[base]])
-        if abs(own[0] * steep[1] - own[1] * steep[0]) > ROUNDING * scale * np.abs(own).max():
-            own = steep / (steep[1] if steep[1] != 0.0 else scale)
-            system.left[base], system.right[base] = own
-        pivot = int(np.argmax(np.abs(own)))
-        changes.add(sides[:, pivot] / own[pivot], _unit_row(column, width))
-        return
-    kink = (sides[:, 1] - sides[:, 0]) / (right[0] - left[0])
-    changes.add(kink, _unit_row(column, width))
-    second = int(units[1])
-    system.left[second] = system.right[second] = 1.0
-    rest = (sides[:, 0] - kink * left[0]) / ratio[1]
-    changes.add(rest, _unit_row(system.inputs + second, width))
+    if (cross > ROUNDING * sizes * scale).any():
+        kink = (sides[:, 1] - sides[:, 0]) / (right[0] - left[0])
+        changes.add(who, column, kink)
+        system.left[second] = system.right[second] = 1.0
+        changes.add(who, int(columns[1]), (sides[:, 0] - kink * left[0]) / ratio[1])
+    elif abs(steep[0] - steep[1]) <= ROUNDING * scale:
+        changes.outer.append((who, sides[:, 1], sp.csr_array(system.rows[[base]])))
+    else:
+        own = steep / (steep[1] if steep[1] != 0.0 else scale)
+        system.left[base], system.right[base] = own
+        side = int(np.argmax(np.abs(own)))
+        changes.add(who, column, sides[:, side] / own[side])
 
 
 def merge_parallel(system: System) -> System:
@@ -136,7 +163,7 @@ def merge_parallel(system: System) -> System:
         return system
     system = replace(system, left=system.left.copy(), right=system.right.copy())
     depth = system.depths()[system.inputs : -1]
-    width = system.rows.shape[1]
+    last = system.rows.shape[1] - 1
     for level in range(1, int(depth.max()) + 1):
         members = np.flatnonzero(depth == level)
         rows = sp.csr_array(system.rows[members])
@@ -149,11 +176,10 @@ def merge_parallel(system: System) -> System:
         changes = _Changes()
         for position in fixed:
             unit = int(members[position])
-            z = float(rows[[position], [width - 1]][0])
+            z = float(rows[[position], [last]][0])
             value = (system.left[unit] if z < 0 else system.right[unit]) * z
             changes.dropped.append(system.inputs + unit)
-            read = readers[:, [system.inputs + unit]].toarray().reshape(-1)
-            changes.add(read, _unit_row(width - 1, width, value))
+            changes.moved.append((system.inputs + unit, last, float(value)))
         for positions in classes:
             ratio = lead[positions] / lead[positions[0]]
             _join(system, readers, members[positions], ratio, changes)
@@ -163,12 +189,21 @@ def merge_parallel(system: System) -> System:
 
 def _apply(system: System, readers: sp.csc_array, changes: _Changes) -> None:
     """Rewrite all rows of `system` by the changes of one level."""
-    kept = np.ones(readers.shape[1])
+    count, width = readers.shape
+    kept = np.ones(width)
     kept[changes.dropped] = 0.0
-    rows = sp.csr_array(readers @ sp.diags_array(kept))
-    if changes.columns:
-        columns = sp.csr_array(np.column_stack(changes.columns))
-        rows = sp.csr_array(rows + columns @ sp.vstack(changes.rows, format="csr"))
+    old = np.array([move[0] for move in changes.moved], dtype=np.intp)
+    new = np.array([move[1] for move in changes.moved], dtype=np.intp)
+    factor = np.array([move[2] for move in changes.moved])
+    rest = sp.csr_array((factor, (old, new)), shape=(width, width))
+    rows = sp.csr_array(readers @ (sp.diags_array(kept) + rest))
+    if changes.readers:
+        where = (np.concatenate(changes.readers), np.concatenate(changes.columns))
+        added = sp.csr_array((np.concatenate(changes.values), where), shape=(count, width))
+        rows = sp.csr_array(rows + added)
+    for who, values, row in changes.outer:
+        column = sp.csr_array((values, (who, np.zeros(who.size, dtype=np.intp))), shape=(count, 1))
+        rows = sp.csr_array(rows + column @ row)
     rows.eliminate_zeros()
     rows.sort_indices()
     system.rows = sp.csr_array(rows[: system.units])
