@@ -23,6 +23,7 @@ from scipy.linalg.lapack import dposv, dpotrf, dpotri, dpotrs
 from lipyomo.network import FloatArray
 
 _ARMIJO = 0.1
+_REACH = 1.1
 _MAX_HALVINGS = 25
 _START_TRIES = 60
 
@@ -167,6 +168,19 @@ class BarrierProblem:
             gradient[:d] += 1.0
         return gradient, hessian
 
+    def decision_drops(self, state: BarrierState) -> tuple[FloatArray, FloatArray]:
+        """What deciding each open unit takes from ``c^T C^{-1} c / 4``, multipliers frozen.
+
+        Returns
+        -------
+        off, on : ndarray, shape (F,)
+        """
+        inverse, x = state.inverse(), state.primal
+        basis = self.basis[:, self.inputs :]
+        off = np.square(x[self.inputs :]) / inverse.diagonal()[self.inputs :]
+        on = np.square(x @ basis) / np.einsum("ij,ij->j", basis, inverse @ basis)
+        return off, on
+
     def expand(self, step: FloatArray) -> FloatArray:
         """A step in the free multipliers as one in all of them."""
         if not self.euclidean:
@@ -248,7 +262,7 @@ class BarrierProblem:
             if target is not None:
                 if best.value <= target:
                     break
-                if decrement < 0.5 * mu * n and best.value - 1.1 * mu * n > target:
+                if decrement < 0.5 * mu * n and best.value - _REACH * mu * n > target:
                     break
             if mu * n < tolerance * best.value and decrement < 0.5 * mu * n:
                 break

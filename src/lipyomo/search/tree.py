@@ -18,9 +18,13 @@ from lipyomo.search.prove import Prover
 from lipyomo.search.region import RegionProgram
 from lipyomo.search.spectral import SpectralProblem
 from lipyomo.search.targets import ALL, Targets, targets_of
+from lipyomo.search.wide import RotatedProblem, WideProblem
 
 PRUNE = 2e-7
 """Relative slack at which a bound counts as met by the incumbent."""
+
+WIDE = 3
+"""With this many times more inputs than open units, the inputs are eliminated first."""
 
 
 @dataclass
@@ -285,6 +289,9 @@ class Tree:
             rows, objectives, inputs, euclidean = rows[:, keep], objectives[:, keep], 1, True
         if row == ALL:
             return SpectralProblem(rows, objectives, inputs, euclidean)
+        if inputs > WIDE * (len(rows) + 10):
+            kernel = RotatedProblem if euclidean else WideProblem
+            return kernel(rows, objectives[row], inputs)
         return BarrierProblem(rows, objectives[row], inputs, euclidean)
 
     def _inherited(self, node: Node, form: NodeForm, target: int) -> FloatArray | None:
@@ -303,11 +310,7 @@ class Tree:
         problem, state = worst
         if isinstance(problem, SpectralProblem):
             problem, state = problem.worst_objective(state)
-        d = problem.inputs
-        inverse = state.inverse()
-        x, basis = state.primal, problem.basis[:, d:]
-        off = np.square(x[d:]) / inverse.diagonal()[d:]
-        on = np.square(x @ basis) / np.einsum("ij,ij->j", basis, inverse @ basis)
+        off, on = problem.decision_drops(state)
         half = 0.5 * state.value
         drop_off = 1.0 - np.sqrt(np.maximum(1.0 - off / half, 0.0))
         drop_on = 1.0 - np.sqrt(np.maximum(1.0 - on / half, 0.0))
