@@ -12,6 +12,8 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TypeAlias
 
+from threadpoolctl import threadpool_limits
+
 from lipyomo.errors import MethodError
 from lipyomo.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.problem import LipschitzProblem
@@ -139,4 +141,6 @@ def run_method(name: str, problem: LipschitzProblem, settings: Settings) -> Resu
         raise MethodError(
             f"method {name} has no option {', '.join(sorted(unknown))} (it has {own})"
         )
-    return method.run(problem, settings)
+    # the matrices of all methods are small: BLAS threads would only wait for each other
+    with threadpool_limits(limits=1, user_api="blas"):
+        return method.run(problem, settings)
