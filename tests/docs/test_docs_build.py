@@ -14,9 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_sphinx_builds_the_pages(tmp_path: Path) -> None:
     for module in ("sphinx", "numpydoc", "myst_parser", "furo"):
         pytest.importorskip(module)
+    build = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
     done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
-        + ["-d", str(tmp_path / "trees"), str(ROOT / "docs"), str(tmp_path / "html")],
+        [*build, "-d", str(tmp_path / "trees"), str(ROOT / "docs"), str(tmp_path / "html")],
         capture_output=True,
         text=True,
         timeout=300,

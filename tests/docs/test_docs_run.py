@@ -120,5 +120,5 @@ def test_the_table_of_methods_is_true() -> None:
     found = re.search(r"<!-- methods -->\n(.*?)\n?<!-- end of methods -->", text, flags=re.DOTALL)
     assert found is not None
     assert found[1].strip() == markdown(registry.methods()), (
-        "docs/index.md: paste the output of 'python -m lipyomo methods --markdown' between the markers"
+        "docs/index.md: paste what 'lipyomo methods --markdown' prints between the markers"
     )
