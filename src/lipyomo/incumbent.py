@@ -26,7 +26,7 @@ from lipyomo.result import Witness
 
 POPULATION = 32
 CHILDREN = 256
-WORK = 1.5e8
+WORK = 5e8
 """Multiplications that the default number of evaluations amounts to."""
 
 
@@ -60,6 +60,7 @@ class _Search:
         width = self.domain.upper - self.domain.lower
         self.width = np.where(np.isfinite(width), width, 0.0)
         self.free = ~np.isfinite(width)
+        self.first = problem.network.layers[0].dense_weight
         count = 64 if self.domain.rows.count else min(1024, max(64, evaluations // 8))
         self.pool = _Population(np.zeros((0, d)), np.zeros(0))
         self.try_points(np.vstack([self.domain.center[None, :], self.domain.sample(rng, count)]))
@@ -84,13 +85,27 @@ class _Search:
         step = 10.0 ** rng.uniform(-2.5, 0.0, (count, 1))
         mask = rng.random((count, d)) < 10.0 ** rng.uniform(-1.0, 0.0, (count, 1))
         scale = np.where(self.free, np.maximum(1.0, np.abs(parents)), self.width)
-        children = parents + step * scale * mask * rng.standard_normal((count, d))
+        noise = mask * rng.standard_normal((count, d))
+        if d > self.first.shape[0]:
+            noise[count // 4 :] = self._steered(count - count // 4)
+        children = parents + step * scale * noise
         mates = pool.points[rng.integers(0, len(pool.points), count // 4)]
         weight = rng.uniform(-0.5, 1.5, (count // 4, 1))
         children[: count // 4] += weight * (mates - parents[: count // 4])
         if self.free.all():
             children[-count // 8 :] *= 10.0 ** rng.uniform(-1.0, 1.0, (count // 8, 1))
         self.try_points(pulled_inside(self.domain, children, parents))
+
+    def _steered(self, count: int) -> FloatArray:
+        """Directions that move a few first-layer pre-activations as far as the box allows.
+
+        With many more inputs than units, independent noise hardly moves a pre-activation: the sign
+        vector of a combination of weight rows moves it most.
+        """
+        rng, units = self.rng, self.first.shape[0]
+        chosen = rng.random((count, units)) < 10.0 ** rng.uniform(-1.5, 0.0, (count, 1))
+        chosen[np.arange(count), rng.integers(0, units, count)] = True
+        return np.sign((chosen * rng.standard_normal((count, units))) @ self.first)
 
     def cross(self, index: int) -> None:
         """Step from a good point across the kink of each unit, straight and a bit beyond."""
