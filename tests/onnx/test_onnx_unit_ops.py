@@ -156,6 +156,29 @@ def test_max_pool(
     agrees(proto, shape)
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.2, -0.2])
+def test_pooling_before_monotone_units(alpha: float) -> None:
+    """A maximum of four ReLUs is the ReLU of a maximum: four units instead of seven."""
+    nodes = [
+        helper.make_node("LeakyRelu", ["x"], ["h"], alpha=alpha),
+        helper.make_node("MaxPool", ["h"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Flatten", ["p"], ["f"]),
+        helper.make_node("MatMul", ["f", "w"], ["y"]),
+    ]
+    proto = model(nodes, ["N", 1, 4, 4], {"w": draw(4, 3)})
+    network = agrees(proto, ["N", 1, 4, 4])
+    assert network.kinked_units == (4 * 4 if alpha >= 0 else 4 * 7)
+
+
+def test_units_that_are_read_besides_pooling_stay() -> None:
+    nodes = [
+        helper.make_node("Relu", ["x"], ["h"]),
+        helper.make_node("ReduceMax", ["h"], ["p"], axes=[1]),
+        helper.make_node("Add", ["h", "p"], ["y"]),
+    ]
+    agrees(model(nodes, ["N", 4]), ["N", 4])
+
+
 def test_overlapping_windows_share_comparisons() -> None:
     shape = [1, 1, 6, 6]
     network = agrees(one("MaxPool", shape, kernel_shape=[3, 3], strides=[1, 1]), shape)

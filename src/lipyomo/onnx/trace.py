@@ -70,6 +70,32 @@ class Trace:
             self.variables += kinked.size
         return Affine(matrix, offset, z.shape)
 
+    def before_unit(self, x: Affine) -> tuple[Affine, float, float] | None:
+        """Undo the last step, if `x` is nothing but nondecreasing units of equal slopes.
+
+        Such a unit commutes with maxima: ``max(relu(a), relu(b)) = relu(max(a, b))``, which needs
+        fewer units.
+
+        Returns
+        -------
+        (Affine, float, float) or None
+            The pre-activations in the shape of `x`, and the slopes.
+        """
+        matrix = x.matrix
+        plain = (np.diff(matrix.indptr) == 1).all() and (matrix.data == 1.0).all()
+        if not plain or x.offset.any() or not x.size or matrix.indices.min() < self.inputs:
+            return None
+        starts = np.cumsum([self.inputs, *(group.size for group in self.groups)])
+        (which, *others) = np.unique(np.searchsorted(starts, matrix.indices, side="right") - 1)
+        if others:
+            return None
+        place = matrix.indices - starts[which]
+        left, right = (np.unique(slopes[which][place]) for slopes in (self.left, self.right))
+        if left.size > 1 or right.size > 1 or min(left[0], right[0]) < 0.0:
+            return None
+        z = self.groups[which].take(place.reshape(x.shape))
+        return z, float(left[0]), float(right[0])
+
     def relu(self, z: Affine) -> Affine:
         """``max(z, 0)``."""
         return self.unit(z, 0.0, 1.0)

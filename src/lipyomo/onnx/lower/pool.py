@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -59,22 +61,40 @@ def _along(trace: Trace, x: Affine, axis: int, positions: IntArray) -> Affine:
     return largest(trace, [x.take(np.take(index, place, axis=axis)) for place in inside.T])
 
 
+def through_units(trace: Trace, x: Affine, pool: Callable[[Affine], Affine]) -> Affine:
+    """Apply a maximum before the nondecreasing units that made `x`, where there are such."""
+    before = trace.before_unit(x)
+    if before is None:
+        return pool(x)
+    z, left, right = before
+    return trace.unit(pool(z), left, right)
+
+
 @lowers("MaxPool")
 def max_pool(call: Call) -> list[Value]:
     """Maximum over windows, one axis after another: overlapping windows share comparisons."""
     x = call.tensor(0)
-    for axis, window in reversed(list(enumerate(_windows(call, x.shape), start=2))):
-        x = _along(call.trace, x, axis, window.positions)
-    return [x]
+    found = list(enumerate(_windows(call, x.shape), start=2))
+
+    def pool(tensor: Affine) -> Affine:
+        for axis, window in reversed(found):
+            tensor = _along(call.trace, tensor, axis, window.positions)
+        return tensor
+
+    return [through_units(call.trace, x, pool)]
 
 
 @lowers("GlobalMaxPool")
 def global_max_pool(call: Call) -> Value:
     """Maximum over all spatial axes."""
-    x = call.tensor(0)
-    for axis in range(2, len(x.shape)):
-        x = _along(call.trace, x, axis, np.arange(x.shape[axis])[None, :])
-    return x
+
+    def pool(tensor: Affine) -> Affine:
+        for axis in range(2, len(tensor.shape)):
+            whole = np.arange(tensor.shape[axis])[None, :]
+            tensor = _along(call.trace, tensor, axis, whole)
+        return tensor
+
+    return through_units(call.trace, call.tensor(0), pool)
 
 
 @lowers("GlobalAveragePool")

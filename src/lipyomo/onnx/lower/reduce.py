@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.onnx.affine import Affine
-from lipyomo.onnx.lower.pool import largest
+from lipyomo.onnx.lower.pool import largest, through_units
 from lipyomo.onnx.lower.registry import Call, Value, lowers
 
 
@@ -65,6 +65,10 @@ def reduce_max(call: Call) -> Value:
         return call.value(0)
     x, shape = grouped
     sign = 1.0 if call.node.op_type == "ReduceMax" else -1.0
-    columns = [x.take(x.index[:, place]) for place in range(x.shape[1])]
-    found = largest(call.trace, [column.scale(sign) for column in columns]).scale(sign)
+
+    def pool(tensor: Affine) -> Affine:
+        index = tensor.index
+        return largest(call.trace, [tensor.take(index[:, i]) for i in range(index.shape[1])])
+
+    found = through_units(call.trace, x.scale(sign), pool).scale(sign)
     return Affine(found.matrix, found.offset, shape)
