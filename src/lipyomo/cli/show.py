@@ -13,7 +13,7 @@ from lipyomo.result import Guarantee, Result, Status
 from lipyomo.version import __version__
 
 _ENDED = {
-    Status.GAP: "the gap asked for was reached",
+    Status.GAP: "stopped at this relative gap",
     Status.TIME_LIMIT: "the time limit ended the run",
     Status.INTERRUPTED: "interrupted",
     Status.BOUNDS: "bounds only",
