@@ -24,11 +24,12 @@ from lipyomo.polytope import Polytope
 from lipyomo.problem import LipschitzProblem
 from lipyomo.settings import BoundRung
 
-ENOUGH_UNITS = 12
+ENOUGH_UNITS = 8
 """Cells with at most this many undecided units are solved as they are."""
 
-WORTH = 2.0
-"""A cut must decide this many units more in each half, on average: it doubles the models."""
+WORTH = 1.0
+"""A cut must decide this many units more in each half, on average: it doubles the models, but
+tightens the bounds of what stays undecided as well."""
 
 MAX_CELLS = 512
 """Most open cells."""

@@ -29,6 +29,7 @@ class Narrowing:
         self.nodes = 0
         self.history: list[tuple[float, float, float]] = []
         self.interrupted = False
+        self._shown = math.inf
 
     @property
     def seconds(self) -> float:
@@ -75,16 +76,30 @@ class Narrowing:
             self.upper = new
             self.note(nodes)
 
-    def note(self, nodes: int = 0, message: str = "") -> None:
+    def live(self, upper: float, nodes: int) -> None:
+        """Show a bound that a solver reports while it runs; it is not relied upon."""
+        self._shown = min(self._shown, upper)
+        self.note(nodes)
+
+    @property
+    def shown(self) -> float:
+        """The upper end as shown while running: the smallest bound reported so far."""
+        return max(min(self._shown, self.upper), self.lower)
+
+    def closing_history(self) -> list[tuple[float, float, float]]:
+        """The history, with the final interval as its last row.
+
+        Live bounds below the final one were not confirmed and are lifted.
+        """
+        rows = [(at, low, max(high, self.upper)) for at, low, high in self.history]
+        last = (self.seconds, self.lower, self.upper)
+        return rows if rows and rows[-1][1:] == last[1:] else [*rows, last]
+
+    def note(self, nodes: int = 0) -> None:
         """Enter the interval in the history and tell the caller."""
-        row = (self.seconds, self.lower, self.upper)
+        row = (self.seconds, self.lower, self.shown)
         if not self.history or self.history[-1][1:] != row[1:]:
             self.history.append(row)
-        self.tell(nodes, message)
-
-    def tell(self, nodes: int = 0, message: str = "") -> None:
-        """Tell the caller where the run is."""
         if self._settings.progress is not None:
             total = self.nodes + nodes
-            report = Progress(self.seconds, self.lower, self.upper, total, message)
-            self._settings.progress(report)
+            self._settings.progress(Progress(self.seconds, self.lower, self.shown, total))

@@ -57,6 +57,7 @@ class CellModel:
         model.constant = pyo.Objective(expr=self.block.value, sense=pyo.maximize)
         model.no_good = pyo.ConstraintList()
         self.model = model
+        self._excluded: set[bytes] = set()
         self._switches = [
             (i, k, switch)
             for i in range(len(network.hidden))
@@ -96,6 +97,7 @@ class CellModel:
 
     def exclude(self, pattern: Pattern, units: list[tuple[int, int]] | None = None) -> None:
         """Cut off all solutions that agree with `pattern` on `units` (default: everywhere)."""
+        self._excluded.add(_key(pattern))
         chosen = None if units is None else set(units)
         coefs, variables, on = [], [], 0
         for i, k, switch in self._switches:
@@ -109,3 +111,11 @@ class CellModel:
             self.model.no_good.add(pyo.Constraint.Infeasible)
             return
         self.model.no_good.add((1.0 - on, linear(coefs, variables), None))
+
+    def excludes(self, pattern: Pattern) -> bool:
+        """Whether exactly this pattern was cut off."""
+        return _key(pattern) in self._excluded
+
+
+def _key(pattern: Pattern) -> bytes:
+    return b"".join(on.tobytes() for on in pattern)

@@ -16,9 +16,17 @@ from lipyomo.encode.interval import Narrowing
 from lipyomo.encode.model import CellModel
 from lipyomo.incumbent import search_incumbent
 from lipyomo.network import FloatArray, Pattern
+from lipyomo.operator_norm import operator_norm
 from lipyomo.problem import LipschitzProblem
+from lipyomo.result import Witness
 from lipyomo.settings import Settings
-from lipyomo.solvers import SolverOptions, SolveStatus, solve_model
+from lipyomo.solvers import (
+    SolveOutcome,
+    SolverOptions,
+    SolveStatus,
+    available_solvers,
+    solve_model,
+)
 from lipyomo.solvers.status import Progress
 
 SAFETY = 2e-7
@@ -26,6 +34,9 @@ SAFETY = 2e-7
 
 TARGET_GAP = 5e-7
 """Relative gap asked of the solver when the exact constant is wanted."""
+
+ENOUGH_GAP = TARGET_GAP + 2.0 * SAFETY
+"""Relative gap at which a cell is left alone; within what counts as exact."""
 
 DOUBT = 1e-6
 """An attained value above a claimed bound by this much (relative) refutes the solver."""
@@ -36,6 +47,9 @@ FEW_EVALUATIONS = 2000
 
 INCUMBENT_SECONDS = 5.0
 """Most seconds of the first search."""
+
+FALLBACKS = ("highs", "scip", "cbc")
+"""Solvers to turn to when one was refuted."""
 
 MAX_CUTS = 10_000
 """Most no-good cuts in one cell."""
@@ -78,6 +92,7 @@ class CellSearch:
         self.notes, self.facts = notes, facts
         self.small = problem.reduced.problem
         self.others = 0.0
+        self.refuted: set[str] = set()
         facts.update(models=0, no_good_cuts=0)
 
     def run(self, cells: list[Cell]) -> None:
@@ -91,7 +106,7 @@ class CellSearch:
             if state.closed or state.out_of_time:
                 break
             if not self._beats(cell.upper):
-                settled = max(settled, min(cell.upper, state.lower * (1.0 + DOUBT)))
+                settled = max(settled, min(cell.upper, state.lower * (1.0 + ENOUGH_GAP)))
                 continue
             rest = cells[position + 1 :]
             self.others = max(settled, max((other.upper for other in rest), default=0.0))
@@ -102,7 +117,7 @@ class CellSearch:
 
     def _beats(self, upper: float) -> bool:
         """Whether a cell with this bound can still move the interval."""
-        return upper > self.state.lower * (1.0 + TARGET_GAP)
+        return upper > self.state.lower * (1.0 + ENOUGH_GAP)
 
     def _options(self) -> SolverOptions:
         gap = self.settings.gap
@@ -115,17 +130,44 @@ class CellSearch:
 
     def _solve(self, cell: Cell) -> float:
         """Solve one cell; returns an upper bound of what it holds."""
-        state = self.state
         network = self.small.network
-        model = CellModel(network, cell, self.small.input_norm, self.settings.formulation)
-        self.facts["formulation"] = model.encoding
-        self.facts["models"] += 1
+        solver: str | None = self.settings.solver
+        while solver is not None:
+            # A new model for each solver: what one has cut off, the next must account for.
+            model = CellModel(network, cell, self.small.input_norm, self.settings.formulation)
+            self.facts["formulation"] = model.encoding
+            self.facts["models"] += 1
+            upper, refuted = self._cut_and_solve(cell, model, solver)
+            if refuted is None:
+                return upper
+            self.refuted.add(refuted)
+            solver = None if self.state.out_of_time else self._another_solver()
+        return cell.upper
+
+    def _another_solver(self) -> str | None:
+        """An open-source solver that has not contradicted itself yet."""
+        usable = available_solvers(self.settings.solvers_file)
+        left = [name for name in FALLBACKS if name in usable and name not in self.refuted]
+        return left[0] if left else None
+
+    def _cut_and_solve(self, cell: Cell, model: CellModel, solver: str) -> tuple[float, str | None]:
+        """Solve until the incumbent counts or nothing better is left.
+
+        Returns
+        -------
+        upper : float
+            No value in the cell is larger.
+        refuted : str or None
+            Name of the solver if its claims contradict what is attained; `upper` is then what was
+            known before.
+        """
+        state = self.state
         upper, floor = cell.upper, 0.0
         for _ in range(MAX_CUTS):
             model.set_cutoff(state.lower)
             outcome = solve_model(
                 model.model,
-                self.settings.solver,
+                solver,
                 self._options(),
                 start=self._start(model, cell),
                 progress=partial(self._report, upper=upper),
@@ -135,58 +177,67 @@ class CellSearch:
             state.nodes += outcome.nodes
             self.facts["solver"] = outcome.solver
             self.notes.extend(outcome.notes)
-            if outcome.status is SolveStatus.ERROR:
-                self.notes.append(f"{outcome.solver}: {outcome.message}; its bound is not used")
-                return max(upper, floor)
             if outcome.status is SolveStatus.INTERRUPTED:
                 state.interrupted = True
-            claimed = self._safe(outcome.bound)
-            if outcome.incumbent is None:
-                return max(min(upper, claimed), floor)
-            pattern = model.pattern(outcome.solution)
-            before = state.lower
-            value, certain = self._check(model, cell, pattern)
-            if claimed < value * (1.0 - DOUBT):
-                self.notes.append(
-                    f"{outcome.solver} claims that nothing exceeds {outcome.bound:.9g}, but "
-                    f"{value:.9g} is attained: its bound is not used"
-                )
-                return max(upper, floor)
+            claimed = outcome.bound
+            if math.isfinite(claimed):
+                claimed += SAFETY * abs(claimed)
+            attained = self._attained_in(model, cell)
+            if outcome.status is not SolveStatus.ERROR and outcome.incumbent is not None:
+                value, certain = self._check(model, cell, model.pattern(outcome.solution))
+                floor = floor if certain else max(floor, value)
+                attained = max(attained, value if certain else 0.0)
+            refuted = attained > 0.0 and claimed < attained * (1.0 - DOUBT)
+            if refuted or outcome.status is SolveStatus.ERROR:
+                self.notes.append(_disbelief(outcome, attained))
+                return cell.upper, outcome.solver
             upper = min(upper, max(claimed, state.lower))
-            if not certain:
-                floor = max(floor, value)
-            done = not outcome.status.proven or state.out_of_time
+            done = not outcome.status.proven or outcome.incumbent is None or state.out_of_time
             if done or not self._beats(upper) or self._within_gap(upper):
-                return max(upper, floor)
-            if state.lower > before and claimed <= state.lower * (1.0 + DOUBT):
-                return max(upper, floor)
+                break
             self.facts["no_good_cuts"] += 1
-        return max(upper, floor)
+        return max(upper, floor), None
 
-    def _safe(self, bound: float) -> float:
-        """A solver's dual bound with room for its tolerances, never below the cut-off."""
-        widened = bound + SAFETY * abs(bound) if math.isfinite(bound) else bound
-        return max(widened, self.state.lower)
+    def _attained_in(self, model: CellModel, cell: Cell) -> float:
+        """The witness's value if the model still has to account for it, else zero."""
+        x = self._witness_point(cell)
+        if x is None or model.excludes(self.small.network.pattern(x)):
+            return 0.0
+        return self.state.lower
+
+    def _witness_point(self, cell: Cell) -> FloatArray | None:
+        """The witness's point in the reduced problem, if it lies in the cell."""
+        witness = self.state.witness
+        if witness is None or not self._covers(cell, witness):
+            return None
+        x = witness.x[self.problem.reduced.moving]
+        return x if bool(cell.domain.contains(x)) else None
+
+    def _covers(self, cell: Cell, witness: Witness) -> bool:
+        """Whether the functionals that are left in the cell reach the witness's value."""
+        if cell.norm is self.small.output_norm:
+            return True
+        pattern = self.problem.network.pattern(witness.x)
+        jacobian = self.problem.network.jacobian(pattern)[:, self.problem.reduced.moving]
+        found = operator_norm(jacobian, self.small.input_norm, cell.norm)
+        return found.value >= witness.value * (1.0 - 1e-9)
 
     def _within_gap(self, upper: float) -> bool:
         gap = self.settings.gap
         return gap > 0.0 and upper - self.state.lower <= gap * upper
 
     def _start(self, model: CellModel, cell: Cell) -> Any:
-        """The witness as a start, if it lies in the cell."""
-        witness = self.state.witness
-        if witness is None:
+        """The witness as a start, if it lies in the cell and is not cut off."""
+        x = self._witness_point(cell)
+        if x is None:
             return None
-        x = witness.x[self.problem.reduced.moving]
-        if not bool(cell.domain.contains(x)):
-            return None
-        return model.start(x, self.small.network.pattern(x))
+        pattern = self.small.network.pattern(x)
+        return None if model.excludes(pattern) else model.start(x, pattern)
 
     def _report(self, report: Progress, upper: float) -> None:
-        """Pass a solver's progress on."""
-        claimed = min(self._safe(report.bound), upper)
-        self.state.bound(max(claimed, self.others, self.state.lower), report.nodes)
-        self.state.tell(report.nodes)
+        """Pass a solver's progress on; its bound counts only once it is checked."""
+        live = min(report.bound * (1.0 + SAFETY), upper)
+        self.state.live(max(live, self.others), report.nodes)
 
     def _check(self, model: CellModel, cell: Cell, pattern: Pattern) -> tuple[float, bool]:
         """Recompute the value of a claimed pattern and cut the pattern off.
@@ -218,3 +269,13 @@ class CellSearch:
     def _pattern_value(self, pattern: Pattern) -> float:
         jacobian: FloatArray = self.small.network.jacobian(pattern)
         return self.small.norm_of(jacobian).upper
+
+
+def _disbelief(outcome: SolveOutcome, attained: float) -> str:
+    """Why a solver's bound is not used."""
+    if outcome.status is SolveStatus.ERROR:
+        return f"{outcome.solver}: {outcome.message}; its bound is not used"
+    return (
+        f"{outcome.solver} claims that nothing exceeds {outcome.bound:.9g}, but {attained:.9g} is "
+        "attained: its bound is not used"
+    )

@@ -151,7 +151,7 @@ def _result(
         bounds=bounds,
         witness=state.witness,
         warnings=list(dict.fromkeys(notes)),
-        history=state.history,
+        history=state.closing_history(),
         details=facts,
     )
 

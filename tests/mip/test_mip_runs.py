@@ -1,0 +1,140 @@
+"""How a run of the method mip is stopped, what it reports, and what it does not believe."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import lipyomo
+import lipyomo.encode.search as search
+from lipyomo import Box, LipschitzProblem, Status
+from networks import random_network
+
+
+@pytest.fixture(scope="module")
+def hard():
+    """A problem that takes minutes."""
+    return LipschitzProblem(random_network(2, (12, 24, 24, 1)), Box(-1, 1, 12))
+
+
+@pytest.fixture(scope="module")
+def easy():
+    return LipschitzProblem(random_network(7, (4, 6, 5, 1)), Box(-1, 1, 4))
+
+
+def run(problem, **changes):
+    return lipyomo.solve(problem, "mip", solver="highs", threads=1, **changes)
+
+
+def test_time_limit_leaves_an_interval(hard):
+    result = run(hard, time_limit=2.0)
+    assert result.status is Status.TIME_LIMIT
+    assert 0 < result.lower < result.upper < math.inf
+    assert result.seconds < 6.0
+    assert result.witness.value == result.lower
+
+
+def test_tiny_time_limit_still_bounds(hard):
+    result = run(hard, time_limit=1e-3)
+    assert result.status is Status.TIME_LIMIT
+    assert 0 <= result.lower <= result.upper < math.inf
+
+
+def test_gap_is_kept(easy):
+    exact = run(easy)
+    loose = run(easy, gap=0.5)
+    assert loose.gap <= 0.5
+    assert loose.lower <= exact.upper * (1 + 1e-9)
+    assert loose.upper >= exact.lower * (1 - 1e-9)
+
+
+def test_stop_request_ends_the_run(hard):
+    calls = []
+
+    def stop():
+        calls.append(None)
+        return len(calls) > 60
+
+    result = run(hard, should_stop=stop)
+    assert result.status is Status.INTERRUPTED
+    assert 0 <= result.lower < result.upper
+
+
+def test_interrupt_gives_the_best_interval(hard):
+    def progress(report):
+        if report.lower > 0:
+            raise KeyboardInterrupt
+
+    result = run(hard, progress=progress)
+    assert result.status is Status.INTERRUPTED
+    assert 0 < result.lower < result.upper < math.inf
+
+
+def test_progress_and_history_narrow(easy):
+    reports = []
+    result = run(easy, progress=reports.append)
+    assert result.status is Status.EXACT
+    for rows in ([(p.lower, p.upper) for p in reports], [row[1:] for row in result.history]):
+        lowers, uppers = zip(*rows, strict=True)
+        assert list(lowers) == sorted(lowers)
+        assert list(uppers) == sorted(uppers, reverse=True)
+    assert result.history[-1][1:] == (result.lower, result.upper)
+
+
+def test_result_says_how(easy):
+    result = run(easy, formulation="tangent", bounds="linear")
+    assert (result.method, result.formulation, result.solver) == ("mip", "tangent", "highs")
+    assert result.bounds == "linear"
+    assert 0 < result.unstable <= 11
+    assert result.details["models"] >= 1
+    assert result.details["interval_bound"] >= result.upper
+
+
+def lying(factor):
+    """A solver whose dual bound is `factor` times the truth."""
+    honest = search.solve_model
+
+    def solve(*arguments, **keywords):
+        outcome = honest(*arguments, **keywords)
+        return dataclasses.replace(outcome, bound=factor * outcome.bound)
+
+    return solve
+
+
+def test_a_bound_that_an_attained_value_refutes_is_not_believed(easy, monkeypatch):
+    truth = run(easy).lower
+    monkeypatch.setattr(search, "solve_model", lying(0.5))
+    result = run(easy)
+    assert result.lower == pytest.approx(truth, rel=1e-9)
+    assert result.upper >= truth
+    assert result.status is not Status.EXACT
+    assert any("not used" in warning for warning in result.warnings)
+
+
+def test_an_infeasible_claim_against_a_witness_is_not_believed(easy, monkeypatch):
+    honest = search.solve_model
+    truth = run(easy).lower
+
+    def blind(*arguments, **keywords):
+        outcome = honest(*arguments, **keywords)
+        status = search.SolveStatus.INFEASIBLE
+        return dataclasses.replace(outcome, status=status, incumbent=None, bound=-math.inf)
+
+    monkeypatch.setattr(search, "solve_model", blind)
+    result = run(easy)
+    assert result.upper > truth * (1 + 1e-3)
+    assert result.status is not Status.EXACT
+    assert any("not used" in warning for warning in result.warnings)
+
+
+def test_frozen_inputs_are_named(easy):
+    network = random_network(7, (3, 6, 4, 1))
+    low, high = np.array([-1.0, 0.25, -1.0]), np.array([1.0, 0.25, 1.0])
+    result = run(LipschitzProblem(network, Box(low, high)))
+    assert result.status is Status.EXACT
+    assert result.witness.x[1] == 0.25
+    assert result.witness.direction[1] == 0.0
+    assert any("eliminated" in warning for warning in result.warnings)
