@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lipyomo.network import BoolArray, FloatArray, Network
-from lipyomo.norms import DUAL, InputNorm, L1Output, OutputNorm, vector_norm
+from lipyomo.norms import DUAL, InputNorm, L1Output, L2Output, OutputNorm, vector_norm
 from lipyomo.problem import LipschitzProblem
 
 MAX_ROWS = 128
@@ -42,8 +42,8 @@ def jacobian_rows(network: Network, patterns: Sequence[BoolArray], rows: FloatAr
 def pattern_norms(problem: LipschitzProblem, patterns: Sequence[BoolArray]) -> FloatArray:
     """Operator norms of the pieces of many patterns, for a problem without frozen inputs.
 
-    Exact where the dual ball has few vertices or the input norm is l1; a value that is attained,
-    hence a lower bound, for the other pairs.
+    Exact (up to rounding) where the dual ball has few vertices, the input norm is l1, or both norms
+    are l2; a value that is attained, hence a lower bound, for the other pairs.
 
     Parameters
     ----------
@@ -69,6 +69,8 @@ def pattern_norms(problem: LipschitzProblem, patterns: Sequence[BoolArray]) -> F
             values[part] = vector_norm(g, DUAL[problem.input_norm]).max(axis=1)
         elif problem.input_norm == "l1":
             values[part] = problem.output_norm.value(np.swapaxes(g, 1, 2)).max(axis=1)
+        elif problem.input_norm == "l2" and isinstance(problem.output_norm, L2Output):
+            values[part] = np.linalg.norm(g, 2, axis=(1, 2))
         else:
             values[part] = _alternating(g, problem.input_norm, problem.output_norm)
     return values

@@ -40,7 +40,8 @@ class InteriorPoint:
         Of `x`, recomputed; at most zero if `x` is not interior, ``-inf`` if the pattern
         contradicts itself.
     ceiling : float
-        No point of the region has a larger margin (from LP duals, not from the solver's optimum).
+        No point of the region has a larger margin (from LP duals, not from the solver's optimum);
+        infinite where margins have no end.
     """
 
     x: FloatArray
@@ -56,9 +57,7 @@ class InteriorPoint:
         return replace(self, x=x, margin=margin) if margin > self.margin else self
 
 
-def interior_margin(
-    network: Network, domain: Domain, pattern: Pattern
-) -> tuple[FloatArray, float]:
+def interior_margin(network: Network, domain: Domain, pattern: Pattern) -> tuple[FloatArray, float]:
     """A point of the region of `pattern` with the largest margin, and that margin.
 
     Parameters
@@ -92,7 +91,7 @@ def interior_point(network: Network, domain: Domain, pattern: Pattern) -> Interi
 def deepest_point(rows: RegionRows, domain: Domain) -> InteriorPoint:
     """The point of ``A x <= b`` in the domain that is farthest from all faces of both."""
     body = _Body(rows, domain)
-    best = InteriorPoint(domain.center, margin_of(rows, domain, domain.center), body.cap)
+    best = InteriorPoint(domain.center, margin_of(rows, domain, domain.center), np.inf)
     best = body.moved_faces(best) if domain.dimension > WIDE else body.written_faces(best)
     if isinstance(domain, NormBall) and domain.norm == "l2":
         best = body.towards_center(best, domain)
@@ -138,7 +137,8 @@ class _Body:
         self.rows, self.domain = rows, domain
         self.moving: BoolArray = ~domain.frozen
         width = np.where(self.moving, domain.upper - domain.lower, np.inf).min(initial=np.inf)
-        self.cap = 0.5 * float(width) if np.isfinite(width) else 1.0
+        self.capped = not np.isfinite(width)  # margins may grow without end: one is enough
+        self.cap = 1.0 if self.capped else 0.5 * float(width)
         faces = domain.rows
         self.normals = sp.csr_array(sp.vstack([sp.csr_array(rows.A), faces.A]))
         lengths = _lengths(domain) if faces.count else np.zeros(0)
@@ -249,7 +249,9 @@ class _Body:
         """Maximise t and update the point and the ceiling; a margin above tau is at most t."""
         outcome = program.maximise(objective)
         self._value = outcome.value
-        best = replace(best, ceiling=min(best.ceiling, max(outcome.bound, tau)))
+        known = not self.capped or outcome.bound < self.cap * (1.0 - EMPTY)
+        if known:
+            best = replace(best, ceiling=min(best.ceiling, max(outcome.bound, tau)))
         if outcome.point is None:
             return best
         x = np.where(self.moving, outcome.point[: self.domain.dimension], self.domain.upper)

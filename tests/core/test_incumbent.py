@@ -1,0 +1,100 @@
+"""The incumbent search attains what it says, repeats itself, and finds small optima."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lipyomo.certify import replay
+from lipyomo.domains import Box
+from lipyomo.evaluate import pattern_norms, point_norms
+from lipyomo.incumbent import search_incumbent
+from lipyomo.network import Network
+from lipyomo.problem import LipschitzProblem
+from networks import DEGENERATE, domains, mixed_network, random_network
+from oracle import exact_constant
+
+NORMS = ["linf", "l1", "l2"]
+OUTPUTS = ["linf", "l1", "l2", "cross", "cross(1)"]
+
+
+def search(problem: LipschitzProblem, seed: int = 0, evaluations: int | None = None) -> float:
+    """Value found, after its witness was checked exactly."""
+    witness, value = search_incumbent(problem, np.random.default_rng(seed), evaluations)
+    assert witness is not None
+    assert witness.value == value
+    found = replay(problem, witness)
+    assert found.holds
+    assert float(found) == pytest.approx(value, rel=1e-9, abs=1e-12)
+    return value
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_finds_the_constant_of_degenerate_networks(name: str) -> None:
+    case = DEGENERATE[name]()
+    problem = LipschitzProblem(case.network, case.domain)
+    assert search(problem, 0, 8000) == pytest.approx(exact_constant(problem), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", list(domains(2)))
+def test_finds_the_constant_on_every_kind_of_domain(kind: str) -> None:
+    problem = LipschitzProblem(mixed_network(6, (2, 4, 3, 2)), domains(2)[kind], "linf", "l1")
+    assert search(problem, 1, 12000) == pytest.approx(exact_constant(problem), rel=1e-9)
+
+
+@pytest.mark.parametrize("norm_in", NORMS)
+@pytest.mark.parametrize("out", OUTPUTS)
+def test_norms_of_many_points_agree_with_single_ones(norm_in: str, out: str) -> None:
+    network = mixed_network(2, (3, 5, 4, 3))
+    problem = LipschitzProblem(network, Box(-1, 1, 3), norm_in, out)
+    points = problem.domain.sample(np.random.default_rng(0), 50)
+    values, patterns = point_norms(problem, points)
+    true = np.array([problem.value_at(x).value for x in points])
+    assert (values <= true * (1 + 1e-12)).all()
+    if (norm_in, out) not in {("linf", "l2"), ("linf", "l1"), ("l2", "l1")}:
+        np.testing.assert_allclose(values, true, rtol=1e-9)
+    assert (values >= 0.7 * true).all()
+    np.testing.assert_array_equal(values, pattern_norms(problem, patterns))
+
+
+def test_equal_seeds_give_equal_witnesses() -> None:
+    problem = LipschitzProblem(random_network(3, (4, 8, 8, 2)), Box(-1, 1, 4))
+    one, two = (search_incumbent(problem, np.random.default_rng(5), 4000)[0] for _ in range(2))
+    assert one is not None
+    assert two is not None
+    np.testing.assert_array_equal(one.x, two.x)
+
+
+def test_wide_inputs_gain_over_random_points() -> None:
+    problem = LipschitzProblem(random_network(1, (200, 10, 10, 2)), Box(0, 0.3, 200))
+    sampled = point_norms(problem, problem.domain.sample(np.random.default_rng(0), 4000))[0].max()
+    assert search(problem, 0, 6000) > 1.2 * sampled
+
+
+def test_a_time_limit_still_gives_a_witness() -> None:
+    problem = LipschitzProblem(random_network(2, (6, 10, 10, 2)), Box(-1, 1, 6))
+    witness, value = search_incumbent(problem, np.random.default_rng(0), seconds=0.0)
+    assert witness is not None
+    assert value > 0
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize(
+    ("name", "optimum"),
+    [
+        ("lipmip_A_16-16-16-2_cube_s0", 24.512032958761417),
+        ("lipmip_C_2-20-40-20-2_cube_s0", 8.071432233760923),
+    ],
+)
+def test_finds_published_optima(shared: Path, name: str, optimum: float) -> None:
+    with np.load(shared / "reference" / f"{name}.npz") as data:
+        count = sum(key.startswith("W") for key in data)
+        network = Network.from_arrays(
+            [data[f"W{i}"] for i in range(count)], [data[f"b{i}"] for i in range(count)]
+        )
+        domain, c = Box(data["lo"], data["hi"]), data["c"]
+    problem = LipschitzProblem(network, domain, functional=c)
+    for seed in range(3):
+        assert search(problem, seed) == pytest.approx(optimum, rel=1e-9)
