@@ -97,8 +97,8 @@ def test_progress_of_old_and_new_versions() -> None:
     )
     new = (
         "     Nodes   OnTree  Depth         BestSol Method                 BestBound     Gap%\n"
-        " ★    3374      571     22        -404.5 strong branching        -407.25    0.60%     0.240\n"
-        "      3375      571     22                                       -407.25    0.60%     0.250\n"
+        " ★ 3374  571  22  -404.5 strong branching  -407.25    0.60%     0.240\n"
+        "   3375  571  22                           -407.25    0.60%     0.250\n"
     )
     for text, nodes in ((old, [1000, 0]), (new, [3374, 3375])):
         rows = cbc_log.progress_rows(text)

@@ -147,9 +147,7 @@ def get_installed(name: str) -> bool:
         ('[solver.mine]\nbackend = "cbc"\nexecutable = "no-such-program"', "not installed"),
     ],
 )  # fmt: skip
-def test_a_back_end_that_cannot_be_used_is_an_error(
-    tmp_path: Path, text: str, words: str
-) -> None:
+def test_a_back_end_that_cannot_be_used_is_an_error(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(SolverError, match=words):
         get_solver("mine", write(tmp_path, text))
 

@@ -86,6 +86,7 @@ def normalise(model: LinearModel, report: RunReport, start: FloatArray | None) -
         if incumbent is None:
             status = SolveStatus.ERROR
             message = message or "the solver claims an optimum but returned no solution"
+            bound = no_bound(model.maximise)
         else:
             closed = abs(incumbent - bound) <= CLOSED * max(1.0, abs(incumbent))
             status = SolveStatus.OPTIMAL if closed else SolveStatus.GAP

@@ -131,8 +131,16 @@ def outcome_of(
     status = status_of(results.termination_condition)
     incumbent = results.incumbent_objective
     bound = _foreign_bound(status, results.objective_bound, incumbent, maximise)
+    message = ""
+    if status is SolveStatus.OPTIMAL and incumbent is None:
+        if results.solution_loader is not None and results.solution_status.value > 0:
+            # A model without an objective: the point is all there is.
+            incumbent = bound = 0.0
+        else:
+            status, bound = SolveStatus.ERROR, no_bound(maximise)
+            message = "the solver claims an optimum but returned no solution"
     closed = incumbent is not None and abs(incumbent - bound) <= CLOSED * max(1.0, abs(incumbent))
-    if status in (SolveStatus.OPTIMAL, SolveStatus.GAP):
+    if status is SolveStatus.OPTIMAL:
         status = SolveStatus.OPTIMAL if closed else SolveStatus.GAP
     return SolveOutcome(
         status=status,
@@ -143,7 +151,7 @@ def outcome_of(
         log=results.solver_log or "",
         solver=solver,
         version=version,
-        message="",
+        message=message,
         violation=math.nan,
         notes=notes,
         results=results,
