@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 from lipyomo.cli.parser import join_negatives, main_parser
+from lipyomo.cli.streams import StreamClosed, answer_is_written, open_streams
 from lipyomo.errors import LipyomoError
 from lipyomo.version import __version__
 
@@ -35,23 +35,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit code: 0 reached, 1 failed, 2 only bounds are known.
     """
     words = join_negatives(sys.argv[1:] if arguments is None else arguments)
+    open_streams()
     try:
-        code = _dispatch(words)
-        sys.stdout.flush()
+        with answer_is_written():
+            code = _dispatch(words)
+            sys.stdout.flush()
         return code
     except SystemExit as leave:  # --help and --version
         return leave.code if isinstance(leave.code, int) else FAILED
+    except StreamClosed:
+        return FAILED
     except LipyomoError as error:
         _tell(str(error), words)
         return FAILED
     except KeyboardInterrupt:
         _say("interrupted")
         return BOUNDS_ONLY
-    except BrokenPipeError:
-        # The reader of our output has gone (`lipyomo ... | head`); keep Python's exit handlers
-        # from complaining about it as well.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
     except MemoryError:
         _tell(
             "the memory of this machine does not suffice.  Remedy: a method with smaller models "

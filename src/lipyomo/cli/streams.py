@@ -1,14 +1,58 @@
-"""Keep stdout for the answer: what solver libraries print there goes to stderr."""
+"""The standard streams: closed or full ones, and stdout kept for the answer alone."""
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from lipyomo.errors import LipyomoError
+
 STDOUT, STDERR = 1, 2
+
+
+class StreamClosed(LipyomoError):
+    """The reader of stdout has gone, as in ``lipyomo ... | head``; there is nobody to tell."""
+
+
+class StreamFailed(LipyomoError):
+    """The answer cannot be written, for example because the disk is full."""
+
+
+def open_streams() -> None:
+    """Put the null device where stdout or stderr was closed by the caller."""
+    for number, name in ((STDOUT, "stdout"), (STDERR, "stderr")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_WRONLY)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+            setattr(sys, name, os.fdopen(number, "w", encoding="utf-8", closefd=False))
+
+
+@contextmanager
+def answer_is_written() -> Iterator[None]:
+    """Turn failures to write into `StreamClosed` or `StreamFailed`; no other file is meant."""
+    try:
+        yield
+    except BrokenPipeError:
+        _drop_stdout()
+        raise StreamClosed("nobody reads stdout") from None
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _drop_stdout()
+        raise StreamFailed("the answer cannot be written: no space left on the device") from None
+
+
+def _drop_stdout() -> None:
+    """Send the rest to nowhere, so that Python's exit does not complain about it as well."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, STDOUT)
+    os.close(null)
 
 
 @contextmanager
@@ -19,11 +63,7 @@ def answer_only() -> Iterator[None]:
     its log settings are), so `sys.stdout` alone would not do.
     """
     sys.stdout.flush()
-    try:
-        kept = os.dup(STDOUT)
-    except OSError:  # there is no stdout at all, as under pythonw or a daemon
-        yield
-        return
+    kept = os.dup(STDOUT)
     try:
         os.dup2(STDERR, STDOUT)
         yield
