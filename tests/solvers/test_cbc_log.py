@@ -24,10 +24,13 @@ def report(bound: str, gap: str = "inf", objective: str = "0") -> str:
 
 @given(VALUES)
 def test_bounds_printed_with_six_digits_are_never_above_the_bound(bound: float) -> None:
-    found = cbc_log.printed_bound(report(f"{bound:.6g}"), None)
+    text = f"{bound:.6g}"
+    found = cbc_log.printed_bound(report(text), None)
     assert found is not None
     assert found <= bound
-    assert found >= bound - 2e-5 * max(abs(bound), 1e-6)
+    # Three decimals may be all that an older version prints.
+    loss = 1e-3 if len(text.partition(".")[2]) == 3 else 0.0
+    assert found >= bound - loss - 2e-5 * max(abs(bound), 1e-6)
 
 
 @given(VALUES)

@@ -46,7 +46,7 @@ def test_a_model_beyond_a_free_licence_goes_to_the_next_solver(
 ) -> None:
     if not limited(name):
         pytest.skip(f"{name} is not here with its free licence")
-    monkeypatch.setattr(f"lipyomo.solvers.{name}._build", refuse_to_write)
+    monkeypatch.setattr(f"lipyomo.solvers.{name}.pass_model", refuse_to_write)
     with caplog.at_level(logging.WARNING, "lipyomo.solvers"):
         outcome = solve_model(wide(LIMITS[name] + 1), name)
     assert outcome.solver != name

@@ -90,7 +90,7 @@ class Cplex(MatrixSolver):
                 if model.is_mip:
                     contexts = cplex.callbacks.Context.id
                     target.set_callback(_Listener(cplex, request), contexts.global_progress)
-                _build(target, model)
+                pass_model(target, model)
                 for knob, name in KNOBS.items():
                     value = getattr(request, knob)
                     if value is not None:
@@ -128,8 +128,8 @@ def _mute(target: Any) -> None:
     target.set_error_stream(None)
 
 
-def _build(target: Any, model: LinearModel) -> None:
-    """Pass the matrices."""
+def pass_model(target: Any, model: LinearModel) -> None:
+    """Pass the matrices to a CPLEX problem."""
     lower = np.maximum(model.lower, -INFINITY).tolist()
     upper = np.minimum(model.upper, INFINITY).tolist()
     # Without types the problem is an LP, and stays one.

@@ -86,7 +86,7 @@ class Gurobi(MatrixSolver):
         gurobi = require("gurobipy", "Gurobi")
         try:
             with gurobi.Model(env=_environment(gurobi)) as target:
-                rows = _build(gurobi, target, model)
+                rows = pass_model(gurobi, target, model)
                 _set_parameters(target, request)
                 _set_start(gurobi, target, model, request)
                 listener = _listener(gurobi, request)
@@ -121,8 +121,8 @@ def _environment(gurobi: Any) -> Any:
     return environment
 
 
-def _build(gurobi: Any, target: Any, model: LinearModel) -> Any:
-    """Pass the matrices; return the constraints."""
+def pass_model(gurobi: Any, target: Any, model: LinearModel) -> Any:
+    """Pass the matrices to a Gurobi model; return its constraints."""
     kinds = np.where(model.integer, gurobi.GRB.INTEGER, gurobi.GRB.CONTINUOUS)
     x = target.addMVar(model.size[1], lb=model.lower, ub=model.upper, obj=model.cost, vtype=kinds)
     equal = model.row_lower == model.row_upper
