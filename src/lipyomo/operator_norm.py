@@ -67,7 +67,8 @@ def operator_norm(
     if d == 0:
         return OperatorNorm(0.0, 0.0, np.zeros(0), np.zeros(m))
     vertices = output_norm.vertices(m)
-    if vertices is not None and len(vertices) * d <= 64 * MAX_SIGNS:
+    signs = isinstance(output_norm, L1Output)
+    if vertices is not None and (not signs or len(vertices) * d <= 64 * MAX_SIGNS):
         return _over_vertices(jacobian, input_norm, vertices)
     if input_norm == "l1":
         return _over_columns(jacobian, output_norm)
@@ -92,8 +93,9 @@ def _over_vertices(
 ) -> OperatorNorm:
     """Best vertex of the dual ball, in chunks (sign vectors may be many)."""
     best, best_y = -1.0, vertices[0]
-    for start in range(0, len(vertices), _CHUNK):
-        block = vertices[start : start + _CHUNK]
+    chunk = max(1, min(_CHUNK, 64 * MAX_SIGNS // jacobian.shape[1]))
+    for start in range(0, len(vertices), chunk):
+        block = vertices[start : start + chunk]
         values = vector_norm(block @ jacobian, DUAL[input_norm])
         k = int(np.argmax(values))
         if values[k] > best:

@@ -1,0 +1,134 @@
+"""Domains: supports bound every point, samples lie inside, frozen inputs are eliminated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from lipyomo.domains import AllSpace, Box, Domain, NormBall, ball
+from lipyomo.errors import DomainError
+from lipyomo.polytope import Polytope
+from networks import domains
+
+KINDS = list(domains(3))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_supports_bound_all_points_and_are_attained(kind: str, sparse: bool) -> None:
+    domain = domains(3)[kind]
+    rng = np.random.default_rng(0)
+    C = rng.standard_normal((6, 3)) * (rng.random((6, 3)) < 0.7)
+    support = domain.support(sp.csr_array(C) if sparse else C)
+    points = domain.sample(rng, 4000)
+    reached = (points @ C.T).max(axis=0)
+    assert (reached <= support + 1e-9).all()
+    if domain.is_bounded:
+        width = support + domain.support(-C)
+        assert (support - reached <= 0.35 * width + 1e-9).all()
+    else:
+        zero = np.abs(C).sum(axis=1) == 0
+        assert np.isposinf(support[~zero]).all()
+        assert (support[zero] == 0).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_samples_and_centers_are_interior(kind: str) -> None:
+    domain = domains(3)[kind]
+    points = np.vstack([domain.sample(np.random.default_rng(0), 500), domain.center])
+    assert domain.contains(points).all()
+    assert ((points > domain.lower) & (points < domain.upper)).all()
+    if isinstance(domain, NormBall):
+        assert (domain.slack(points) > 0).all()
+    rows = domain.rows
+    if rows.count:
+        assert (points @ rows.A.T < rows.b).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_samples_repeat_and_fill(kind: str) -> None:
+    domain = domains(3)[kind]
+    one = domain.sample(np.random.default_rng(7), 200)
+    np.testing.assert_array_equal(one, domain.sample(np.random.default_rng(7), 200))
+    assert (one.std(axis=0) > 0.05).all()
+
+
+def test_polytope_geometry() -> None:
+    triangle = Polytope([[1.0, 1.0]], [1.0], 0.0, np.inf)
+    assert triangle.is_bounded
+    np.testing.assert_allclose(triangle.upper, [1.0, 1.0], atol=1e-7)
+    np.testing.assert_allclose(triangle.lower, [0.0, 0.0])
+    assert triangle.support(np.array([[2.0, 1.0]]))[0] == pytest.approx(2.0)
+    assert triangle.contains([[0.4, 0.5], [0.6, 0.5]]).tolist() == [True, False]
+    radius = 1.0 / (2.0 + np.sqrt(2.0))
+    np.testing.assert_allclose(triangle.center, [radius, radius], atol=1e-6)
+    wedge = Polytope([[1.0, -1.0]], [0.0], [-np.inf, 0.0], np.inf)
+    assert not wedge.is_bounded
+    assert np.isposinf(wedge.support(np.array([[0.0, 1.0]]))[0])
+    assert wedge.contains(wedge.sample(np.random.default_rng(0), 50)).all()
+
+
+def test_frozen_inputs_of_polytopes() -> None:
+    flat = Polytope([[1.0, 1.0, 1.0]], [1.0], [0.0, 0.25, 0.0], [1.0, 0.25, 1.0])
+    assert flat.frozen.tolist() == [False, True, False]
+    kept = flat.restrict(~flat.frozen)
+    assert kept.dimension == 2
+    assert kept.support(np.array([[1.0, 1.0]]))[0] == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_frozen_inputs_of_balls(norm: str) -> None:
+    disc = ball([0.0, 0.5, 0.0], 1.0, norm, ([-9.0, 0.5, -9.0], [9.0, 0.5, 9.0]))
+    assert disc.frozen.tolist() == [False, True, False]
+    kept = disc.restrict(~disc.frozen)
+    assert isinstance(kept, NormBall)
+    assert kept.radius == 1.0
+    assert kept.support(np.array([[1.0, 0.0]]))[0] == pytest.approx(1.0)
+
+
+def test_clipped_balls_keep_both_bounds() -> None:
+    domain = ball([0.1, 0.1], 1.0, "l2", (0.0, 0.5))
+    assert domain.support(np.array([[1.0, 1.0]]))[0] == pytest.approx(1.0)
+    assert domain.support(np.array([[-1.0, 0.0]]))[0] == pytest.approx(0.0)
+    square = ball([0.1, 0.1], 1.0, "linf", (0.0, 0.5))
+    assert isinstance(square, Box)
+    assert square.lower.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("domain", [*domains(2).values(), Box([0, 0], [1, 2])])
+def test_descriptions_are_one_line(domain: Domain) -> None:
+    assert domain.describe()
+    assert "\n" not in repr(domain)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Box([0.0, 1.0], [1.0, 0.0]), "input 1 has lower bound 1 above"),
+        (lambda: Box([0.0, 1.0], [1.0]), "expected 2"),
+        (lambda: Box(np.nan, 1.0, 2), "NaN"),
+        (lambda: Box(np.inf, np.inf, 2), "empty"),
+        (lambda: ball([0.0], -1.0), "positive radius"),
+        (lambda: ball([0.0], 1.0, "l3"), "unknown ball norm"),
+        (lambda: ball([np.inf], 1.0, "l2"), "finite center"),
+        (lambda: ball([0.0], 1.0, "l2", (2.0, 3.0)), "outside the clip box"),
+        (lambda: ball([0.0], 1.0, "linf", (2.0, 3.0)), "does not meet the clip box"),
+        (lambda: Polytope([[1.0]], [1.0, 2.0]), "1 rows, but b has 2"),
+        (lambda: Polytope([[np.nan]], [1.0]), "NaN"),
+        (lambda: Polytope([[1.0], [-1.0]], [0.0, -1.0]), "empty"),
+        (lambda: Polytope([[1.0, 1.0], [-1.0, -1.0]], [0.0, 0.0], -1, 1), "no interior"),
+        (lambda: Polytope([[1.0]], [-np.inf]), "empty"),
+    ],
+)
+def test_bad_domains_are_refused(build: object, message: str) -> None:
+    assert callable(build)
+    with pytest.raises(DomainError, match=message):
+        build()
+
+
+def test_all_of_space() -> None:
+    space = AllSpace(4)
+    assert not space.is_bounded
+    assert space.contains(1e12 * np.ones(4))
+    assert space.restrict(np.array([True, False, True, True])).dimension == 3

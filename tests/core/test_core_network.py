@@ -1,0 +1,152 @@
+"""The network form: evaluation, Jacobians and derived networks agree with each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lipyomo.errors import NetworkError
+from lipyomo.network import Layer, Network
+from lipyomo.phases import (
+    LEFT,
+    OPEN,
+    RIGHT,
+    count_open,
+    decide,
+    from_pattern,
+    open_phases,
+    to_pattern,
+)
+from networks import mixed_network, random_network, small_networks
+
+POINTS = np.random.default_rng(0).uniform(-2, 2, (40, 5))
+
+
+@settings(max_examples=50, deadline=None)
+@given(network=small_networks(inputs=5))
+def test_jacobians_are_the_derivative(network: Network) -> None:
+    points = POINTS[:, : network.input_dim]
+    for x in points[:10]:
+        pattern = network.pattern(x)
+        jacobian = network.jacobian(pattern)
+        nearest = min(
+            (
+                np.abs(z[layer.kinked]).min(initial=1.0)
+                for z, layer in zip(network.preactivations(x), network.hidden, strict=True)
+            ),
+            default=1.0,
+        )
+        if nearest < 1e-3:
+            continue
+        steps = 1e-7 * np.eye(x.size)
+        slopes = (network.forward(x + steps) - network.forward(x - steps)) / 2e-7
+        np.testing.assert_allclose(jacobian, slopes.T, atol=1e-4)
+
+
+@settings(max_examples=50, deadline=None)
+@given(network=small_networks(inputs=5))
+def test_affine_pieces_and_gradients(network: Network) -> None:
+    points = POINTS[:, : network.input_dim]
+    c = np.linspace(1.0, -0.5, network.output_dim)
+    gradients = network.gradients(points, c)
+    for x, gradient in zip(points, gradients, strict=True):
+        pattern = network.pattern(x)
+        pieces = network.affine_pieces(pattern)
+        for (gain, offset), z in zip(pieces, network.preactivations(x), strict=False):
+            np.testing.assert_allclose(gain @ x + offset, z, atol=1e-9)
+        np.testing.assert_allclose(pieces[-1][0] @ x + pieces[-1][1], network.forward(x), atol=1e-9)
+        np.testing.assert_allclose(pieces[-1][0], network.jacobian(pattern), atol=1e-12)
+        np.testing.assert_allclose(c @ network.jacobian(pattern), gradient, atol=1e-9)
+
+
+def test_derived_networks_compute_the_same() -> None:
+    plain = mixed_network(3, (5, 6, 5, 3))
+    middle = Layer(np.eye(6) + 0.5, np.ones(6), 2.0, 2.0)
+    network = Network([plain.layers[0], middle, *plain.layers[1:]])
+    fused = network.fused()
+    assert len(fused.hidden) == 2
+    np.testing.assert_allclose(fused.forward(POINTS), network.forward(POINTS), rtol=1e-12)
+    C = np.array([[1.0, -1.0, 0.0], [0.5, 0.5, 2.0]])
+    np.testing.assert_allclose(
+        network.with_functional(C).forward(POINTS), network.forward(POINTS) @ C.T, rtol=1e-9
+    )
+    fixed = np.array([False, True, False, True, False])
+    values = np.array([0.0, 0.3, 0.0, -0.7, 0.0])
+    small = network.fix_inputs(fixed, values)
+    full = np.where(fixed, values, POINTS)
+    np.testing.assert_allclose(small.forward(POINTS[:, ~fixed]), network.forward(full), rtol=1e-9)
+
+
+def test_sparse_layers_compute_the_same() -> None:
+    dense = random_network(4, (5, 6, 4, 2))
+    layers = [
+        Layer(sp.csr_array(layer.weight), layer.bias, layer.left, layer.right)
+        for layer in dense.layers
+    ]
+    sparse = Network(layers)
+    assert sp.issparse(sparse.layers[0].weight)
+    np.testing.assert_allclose(sparse.forward(POINTS), dense.forward(POINTS), rtol=1e-12)
+    pattern = dense.pattern(POINTS[0])
+    np.testing.assert_allclose(sparse.jacobian(pattern), dense.jacobian(pattern), rtol=1e-12)
+    np.testing.assert_allclose(
+        sparse.gradients(POINTS, [1.0, 2.0]), dense.gradients(POINTS, [1.0, 2.0]), rtol=1e-12
+    )
+    fixed = np.array([True, False, False, False, True])
+    np.testing.assert_allclose(
+        sparse.fix_inputs(fixed, np.full(5, 0.1)).forward(POINTS[:, ~fixed]),
+        dense.fix_inputs(fixed, np.full(5, 0.1)).forward(POINTS[:, ~fixed]),
+        rtol=1e-12,
+    )
+    np.testing.assert_allclose(sparse.fused().forward(POINTS), dense.forward(POINTS), rtol=1e-12)
+
+
+def test_units_on_the_output_get_an_identity_behind_them() -> None:
+    network = Network([Layer([[1.0], [-1.0]], [0.0, 0.0], 0.0, 1.0)])
+    assert network.sizes == (1, 2, 2)
+    assert network.forward([-3.0]).tolist() == [0.0, 3.0]
+    assert network.kinked_units == 2
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Network([]), "at least one layer"),
+        (lambda: Network.from_arrays([[[1.0, 2.0]], [[1.0, 1.0]]]), "1 units, but layer 1 takes 2"),
+        (lambda: Network.from_arrays([[[np.nan]]]), "NaN"),
+        (lambda: Network.from_arrays([[[1.0]]], [[np.inf]]), "infinite"),
+        (lambda: Network.from_arrays([[[1.0]]], [[1.0, 2.0]]), "2 entries for 1 units"),
+        (lambda: Network.from_arrays([["a"]]), "not a matrix"),
+        (lambda: Network.from_arrays([[[1.0]]], []), "0 biases"),
+        (lambda: Network.from_arrays([np.zeros((2, 2, 2))]), "3 axes"),
+        (lambda: random_network(0, (2, 2)).forward([1.0]), "takes 2 inputs"),
+        (lambda: random_network(0, (2, 2)).with_functional([1.0]), "1 entries"),
+    ],
+)
+def test_malformed_networks_are_refused(build: object, message: str) -> None:
+    assert callable(build)
+    with pytest.raises(NetworkError, match=message):
+        build()
+
+
+def test_phases_come_and_go() -> None:
+    network = mixed_network(1, (2, 5, 4, 2))
+    start = open_phases(network)
+    assert count_open(start) == network.kinked_units
+    pattern = network.pattern(POINTS[0, :2])
+    phases = from_pattern(network, pattern)
+    assert count_open(phases) == 0
+    np.testing.assert_array_equal(network.jacobian(to_pattern(phases)), network.jacobian(pattern))
+
+
+@given(st.lists(st.tuples(st.integers(-2, 2), st.integers(0, 3)), min_size=1, max_size=6))
+def test_decide_closes_units_with_one_side(ranges: list[tuple[int, int]]) -> None:
+    low = np.array([float(a) for a, _ in ranges])
+    high = np.array([float(a + w) for a, w in ranges])
+    start = (np.full(len(ranges), OPEN, dtype=np.int8),)
+    closed = decide(start, [low], [high])[0]
+    for phase, a, b in zip(closed, low, high, strict=True):
+        assert phase == (RIGHT if a >= 0 else LEFT if b <= 0 else OPEN)
+    assert (start[0] == OPEN).all()

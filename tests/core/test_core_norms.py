@@ -1,0 +1,159 @@
+"""Norms, dual balls and operator norms: by definition, by vertices and by sampling."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lipyomo.errors import NormError
+from lipyomo.norms import (
+    DUAL,
+    CrossOutput,
+    InputNorm,
+    L1Output,
+    L2Output,
+    LinearOutput,
+    LinfOutput,
+    OutputNorm,
+    check_input_norm,
+    functional,
+    maximiser,
+    parse_output_norm,
+    vector_norm,
+)
+from lipyomo.operator_norm import operator_norm
+from oracle import matrix_norm
+
+INPUTS: list[InputNorm] = ["l1", "l2", "linf"]
+
+
+def outputs(m: int) -> list[OutputNorm]:
+    """Every kind of output norm on m outputs."""
+    rng = np.random.default_rng(m)
+    return [
+        L1Output(),
+        L2Output(),
+        LinfOutput(),
+        CrossOutput(),
+        CrossOutput(m - 1),
+        LinearOutput(vertices=rng.standard_normal((4, m))),
+        LinearOutput(A=np.vstack([np.eye(m), -np.eye(m)]), b=np.full(2 * m, 0.5)),
+        functional(rng.standard_normal(m)),
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 9999),
+    m=st.integers(1, 4),
+    d=st.integers(1, 6),
+    norm_in=st.sampled_from(INPUTS),
+    which=st.integers(0, 7),
+)
+def test_operator_norms(seed: int, m: int, d: int, norm_in: InputNorm, which: int) -> None:
+    rng = np.random.default_rng(seed)
+    J, norm = rng.standard_normal((m, d)) * rng.integers(0, 2, (m, d)), outputs(m)[which]
+    found = operator_norm(J, norm_in, norm)
+    true = matrix_norm(J, norm_in, norm)
+    assert found.value == pytest.approx(true, rel=1e-9, abs=1e-12)
+    assert found.upper == pytest.approx(true, rel=1e-9, abs=1e-12)
+    assert vector_norm(found.direction, norm_in) <= 1 + 1e-12
+    assert found.functional @ J @ found.direction == pytest.approx(true, rel=1e-9, abs=1e-12)
+    z = rng.standard_normal((20, m))
+    assert (np.abs(z @ found.functional) <= norm.value(z) * (1 + 1e-9) + 1e-12).all()
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 4])
+def test_norms_are_the_support_of_their_dual_balls(m: int) -> None:
+    z = np.random.default_rng(0).standard_normal((50, m))
+    for norm in outputs(m):
+        vertices = norm.vertices(m)
+        if vertices is not None:
+            np.testing.assert_allclose(norm.value(z), np.abs(z @ vertices.T).max(axis=1), rtol=1e-9)
+        rows = norm.inequalities(m)
+        if vertices is not None and rows is not None:
+            A, b = rows
+            assert (np.vstack([vertices, -vertices]) @ A.T <= b + 1e-9).all()
+
+
+@pytest.mark.parametrize(("m", "d"), [(2, 40), (20, 3), (30, 40)])
+@pytest.mark.parametrize("norm_in", INPUTS)
+def test_large_hard_pairs_are_bracketed(m: int, d: int, norm_in: InputNorm) -> None:
+    rng = np.random.default_rng(1)
+    J = rng.standard_normal((m, d))
+    for norm in (L1Output(), L2Output()):
+        found = operator_norm(J, norm_in, norm)
+        directions = rng.standard_normal((2000, d))
+        if norm_in == "linf":
+            directions = np.sign(directions)
+        directions /= vector_norm(directions, norm_in)[:, None]
+        sampled = norm.value(directions @ J.T).max()
+        assert sampled <= found.value * (1 + 1e-9)
+        assert found.value <= found.upper * (1 + 1e-12)
+        assert vector_norm(found.direction, norm_in) <= 1 + 1e-9
+        dual = (
+            np.abs(found.functional).max()
+            if isinstance(norm, L1Output)
+            else np.linalg.norm(found.functional)
+        )
+        assert dual <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("norm_in", INPUTS)
+def test_many_inputs_do_not_change_the_dual_ball(norm_in: InputNorm) -> None:
+    # As many entries as an image network has: the functional must stay in its dual ball.
+    J = np.random.default_rng(0).standard_normal((12, 400_000))
+    for norm in (LinfOutput(), CrossOutput(3)):
+        found = operator_norm(J, norm_in, norm)
+        vertices = norm.vertices(12)
+        assert vertices is not None
+        assert found.value == pytest.approx(vector_norm(vertices @ J, DUAL[norm_in]).max())
+        assert (np.abs(found.functional) <= 1).all()
+
+
+def test_signs_of_the_plane() -> None:
+    # linf to l2 with two outputs and many inputs has a closed form: compare with all signs.
+    rng = np.random.default_rng(3)
+    J = rng.standard_normal((2, 14))
+    direct = operator_norm(J, "linf", L2Output()).value
+    padded = operator_norm(np.hstack([J, np.zeros((2, 10))]), "linf", L2Output())
+    assert padded.value == pytest.approx(direct)
+    assert padded.upper == pytest.approx(direct)
+
+
+@pytest.mark.parametrize("norm", INPUTS)
+def test_dual_norms(norm: InputNorm) -> None:
+    g = np.random.default_rng(0).standard_normal(6)
+    v = maximiser(g, norm)
+    assert vector_norm(v, norm) == pytest.approx(1.0)
+    assert g @ v == pytest.approx(vector_norm(g, DUAL[norm]))
+    assert vector_norm(maximiser(np.zeros(6), norm), norm) <= 1.0
+
+
+def test_names_are_read_back() -> None:
+    for name in ("l1", "l2", "linf", "cross", "cross(2)"):
+        assert parse_output_norm(name).name == name
+    assert parse_output_norm(" CROSS(0) ").name == "cross(0)"
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: parse_output_norm("l7"), "unknown output norm 'l7'"),
+        (lambda: check_input_norm("cross"), "unknown input norm"),
+        (lambda: CrossOutput(3).check(3), "label 3 is out of range"),
+        (lambda: LinearOutput(), "either the vertices or A and b"),
+        (lambda: LinearOutput(vertices=[[np.nan]]), "finite"),
+        (lambda: LinearOutput(A=[[1.0, 0.0]], b=[1.0]), "bounded"),
+        (lambda: LinearOutput(A=[[1.0], [-1.0]], b=[1.0, -1.0]), "0 in its interior"),
+        (lambda: LinearOutput(A=[[1.0]], b=[1.0]), "bounded"),
+        (lambda: LinearOutput(A=[[1.0], [-1.0]], b=[1.0]), "shape"),
+        (lambda: functional([1.0, 2.0]).check(3), "2 entries"),
+    ],
+)
+def test_bad_norms_are_refused(build: object, message: str) -> None:
+    assert callable(build)
+    with pytest.raises(NormError, match=message):
+        build()
