@@ -58,6 +58,10 @@ AFFINE = {
     ),
     "reduce-sum": (one("ReduceSum", [1, 3, 4], np.array([1]), keepdims=1), [1, 3, 4]),
     "reduce-sum-all": (one("ReduceSum", [1, 3, 4]), [1, 3, 4]),
+    "reduce-none": (
+        one("ReduceSum", [2, 3], np.zeros(0, dtype=np.int64), noop_with_empty_axes=1),
+        [2, 3],
+    ),
     "global-average": (one("GlobalAveragePool", ["N", 3, 4, 2]), ["N", 3, 4, 2]),
     "where": (
         model(
@@ -229,6 +233,9 @@ def test_scaler_and_linear_regressor() -> None:
     ml = {"domain": "ai.onnx.ml", "ml": 2}
     agrees(one("Scaler", ["N", 3], offset=[1.0, 2.0, 3.0], scale=[0.5, 2.0, 1.0], **ml), ["N", 3])
     agrees(one("Scaler", ["N", 3], offset=[1.0], scale=[0.5], **ml), ["N", 3])
+    agrees(one("FeatureVectorizer", ["N", 3], inputdimensions=[3], **ml), ["N", 3])
+    imputed = {"imputed_value_floats": [1.0, 2.0, 3.0], "replaced_value_float": float("nan")}
+    agrees(one("Imputer", ["N", 3], **imputed, **ml), ["N", 3])
     proto = one(
         "LinearRegressor",
         ["N", 3],

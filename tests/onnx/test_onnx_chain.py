@@ -180,6 +180,19 @@ def members(mask: int) -> list[int]:
     return [i for i in range(mask.bit_length()) if mask >> i & 1]
 
 
+def test_units_that_become_constant_when_others_are_joined() -> None:
+    nodes = [
+        *relu("x", "h1"),
+        *relu("x", "h2"),
+        helper.make_node("Sub", ["h1", "h2"], ["zero"]),
+        helper.make_node("Add", ["zero", "c"], ["z"]),
+        *relu("z", "y"),
+    ]
+    network = agrees(model(nodes, ["N", 3], {"c": np.array([1.0, -1.0, 0.5])}), ["N", 3])
+    assert network.sizes == (3, 3)
+    assert np.array_equal(network.head.bias, [1.0, 0.0, 0.5])
+
+
 def test_distinct_rows() -> None:
     dense = np.array([[1.0, 0, 2], [0, 1, 0], [1, 0, 2], [0, 0, 0], [0, 1, 0]])
     first, which = distinct_rows(sp.csr_array(dense))

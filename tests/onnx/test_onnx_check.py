@@ -109,6 +109,21 @@ def test_large_offsets_inside_a_network() -> None:
     assert np.array_equal(precise.forward(x), network.forward(x))
 
 
+def test_offsets_that_cancel_within_a_layer() -> None:
+    nodes = [
+        helper.make_node("Add", ["x", "big"], ["a"]),
+        helper.make_node("Sub", ["a", "big"], ["b"]),
+        helper.make_node("Clip", ["b", "", "most"], ["y"]),
+    ]
+    constants = {"big": np.array([1e6]), "most": np.array(3.4e38)}
+    network = from_model(model(nodes, ["N", 3], constants))
+    assert network.sizes == (3, 3)
+    nodes[1] = helper.make_node("Sub", ["a", "bigger"], ["b"])
+    other = model(nodes, ["N", 3], {**constants, "bigger": np.array([1e6 + 2.0])})
+    with pytest.raises(CheckFailed):
+        check_against_runtime(network, other)
+
+
 def test_tolerance_grows_with_magnitudes() -> None:
     network = deep()
     x = RNG.normal(size=(2, 5))

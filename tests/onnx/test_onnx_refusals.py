@@ -236,6 +236,102 @@ def test_cycles() -> None:
     assert "cycle" in str(refused(model(nodes, ["N", 3])))
 
 
+MORE = {
+    "if": (one("If", ["N", 3]), "not supported"),
+    "unknown-constant": (
+        model(
+            [helper.make_node("Mystery", ["c"], ["d"]), helper.make_node("Add", ["x", "d"], ["y"])],
+            ["N", 3],
+            {"c": np.ones(3)},
+        ),
+        "constants only",
+    ),
+    "log-of-negative": (
+        model(
+            [helper.make_node("Log", ["c"], ["d"]), helper.make_node("Add", ["x", "d"], ["y"])],
+            ["N", 3],
+            {"c": -np.ones(3)},
+        ),
+        "NaN",
+    ),
+    "imputer": (
+        one(
+            "Imputer",
+            ["N", 3],
+            domain="ai.onnx.ml",
+            ml=2,
+            imputed_value_floats=[0.0],
+            replaced_value_float=1.0,
+        ),
+        "jump",
+    ),
+    "regressor": (
+        one(
+            "LinearRegressor",
+            ["N", 2],
+            domain="ai.onnx.ml",
+            ml=2,
+            coefficients=[1.0, 2.0],
+            post_transform="SOFTMAX",
+        ),
+        "SOFTMAX",
+    ),
+    "channels": (one("Conv", [1, 2, 3, 3], np.ones((1, 1, 2, 2))), "do not fit"),
+    "kernel": (one("Conv", [1, 1, 3, 3], np.ones((1, 1, 5, 5))), "window of 5"),
+    "rank": (one("MaxPool", [1, 1, 3, 3], kernel_shape=[2]), "spatial axes"),
+    "variance": (
+        one("BatchNormalization", [1, 3], np.ones(3), np.ones(3), np.ones(3), -np.ones(3)),
+        "variance",
+    ),
+    "spatial": (
+        one("BatchNormalization", [1, 3], *(np.ones(3) for _ in range(4)), opset=8, spatial=0),
+        "spatial",
+    ),
+    "alpha": (one("Gemm", [1, 3], np.ones((3, 2)), alpha=float("nan")), "alpha"),
+    "cast": (one("Cast", ["N", 3], to=TensorProto.INT64), "int64"),
+    "division": (one("Div", ["N", 3], np.array([1.0, 0.0, 2.0])), "zero"),
+    "index": (one("Gather", ["N", 3], np.array([7]), axis=1), "7"),
+    "pad-mode": (one("Pad", [2, 3], np.array([0, 1, 0, 1]), mode="mirror"), "'mirror'"),
+    "pads": (one("Pad", [2, 3], opset=10), "pads"),
+    "split": (one("Split", [1, 3], np.array([1, 1])), "sizes"),
+    "missing-input": (one("Add", [1, 3], None), "input 1 is missing"),
+    "indices": (
+        model(
+            [
+                helper.make_node("MaxPool", ["x"], ["d", "i"], kernel_shape=[2]),
+                helper.make_node("Add", ["i", "i"], ["y"]),
+            ],
+            [1, 1, 4],
+        ),
+        "'i' is an output",
+    ),
+    "clip": (
+        model([helper.make_node("Clip", ["x", "x"], ["y"])], [1, 1]),
+        "depends on the network's input",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MORE, ids=str)
+def test_more_refusals(case: str) -> None:
+    proto, words = MORE[case]
+    assert words in str(refused(proto))
+
+
+def test_outputs_that_are_no_numbers() -> None:
+    label = helper.make_tensor("label", TensorProto.STRING, [1], [b"cat"])
+    proto = model([helper.make_node("Constant", [], ["y"], value=label)], ["N", 3])
+    assert "not a tensor of numbers" in str(refused(proto))
+    pool = helper.make_node("MaxPool", ["x"], ["y", "i"], kernel_shape=[2])
+    assert "not a tensor of numbers" in str(refused(model([pool], [1, 1, 4]), "i"))
+
+
+def test_nothing_can_be_cut_before_the_input() -> None:
+    error = refused(one("Softmax", ["N", 3]))
+    assert "--output" not in str(error)
+    assert "Relu" in str(error)
+
+
 def test_random_constants() -> None:
     nodes = [
         helper.make_node("RandomNormal", [], ["r"], shape=[1, 3]),

@@ -16,6 +16,7 @@ from torch import fx, nn
 
 from lipyomo.errors import ImportRefused
 from lipyomo.importers.torch_modules import module_nodes
+from lipyomo.onnx.graph import first_line
 
 Argument: TypeAlias = "fx.Node | torch.Tensor | float | int | bool | None"
 
@@ -116,7 +117,7 @@ def write_graph(module: nn.Module, shape: tuple[int, ...]) -> onnx.ModelProto:
         graph = fx.Tracer().trace(module)
     except (fx.proxy.TraceError, TypeError, RuntimeError, ValueError, NameError) as error:
         raise ImportRefused(
-            f"the {type(module).__name__} cannot be traced ({str(error).splitlines()[0]})",
+            f"the {type(module).__name__} cannot be traced ({first_line(error)})",
             remedy="export it with torch.onnx.export and load the file",
         ) from None
     inputs = [node.name for node in graph.nodes if node.op == "placeholder"]
@@ -134,7 +135,7 @@ def write_graph(module: nn.Module, shape: tuple[int, ...]) -> onnx.ModelProto:
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise ImportRefused(
             f"the {type(module).__name__} does not take an input of shape {shape} "
-            f"({str(error).strip().splitlines()[0]})",
+            f"({first_line(error)})",
             remedy="give input_shape, without the batch, for example (1, 28, 28)",
         ) from None
     double = onnx.TensorProto.DOUBLE

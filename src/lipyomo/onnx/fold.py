@@ -64,7 +64,8 @@ def fold(node: Node, arguments: list[Array | None]) -> list[Array]:
         simple = _SIMPLE.get(node.op_type)
         present = [argument for argument in arguments if argument is not None]
         if simple is not None and len(present) == len(arguments):
-            return [np.asarray(simple(*present))]
+            with np.errstate(all="ignore"):
+                return [np.asarray(simple(*present))]
     return _by_reference(node, arguments)
 
 
@@ -81,7 +82,8 @@ def _by_reference(node: Node, arguments: list[Array | None]) -> list[Array]:
     }
     try:
         evaluator = ReferenceEvaluator(node.proto, opsets={node.domain: node.version})
-        results = evaluator.run(None, feeds)
+        with np.errstate(all="ignore"):
+            results = evaluator.run(None, feeds)
     except (
         RuntimeContextError,
         RuntimeImplementationError,

@@ -84,6 +84,12 @@ class Node:
         return str(self.attributes.get(key, default))
 
 
+def first_line(error: Exception) -> str:
+    """What an error of another package says, in one line."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 def real_array(array: Array) -> Array:
     """Floats of any width as float64 (exactly); other types as they are."""
     if array.dtype.kind == "f" or array.dtype.name == "bfloat16":
@@ -103,7 +109,7 @@ def tensor_array(tensor: onnx.TensorProto, where: str) -> Array:
         array = real_array(numpy_helper.to_array(tensor))
     except (ValueError, TypeError, KeyError, onnx.checker.ValidationError) as error:
         raise ImportRefused(
-            f"the values of '{where}' cannot be read ({str(error).splitlines()[0]})",
+            f"the values of '{where}' cannot be read ({first_line(error)})",
             remedy="export the model again, with its external data beside it",
         ) from None
     if array.dtype.kind == "f" and np.isnan(array).any():

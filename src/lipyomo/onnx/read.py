@@ -11,6 +11,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from lipyomo.errors import ImportRefused
+from lipyomo.onnx.graph import first_line
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
@@ -126,8 +127,7 @@ def _load_external(model: onnx.ModelProto, file: Path) -> None:
     try:
         load_external_data_for_model(model, str(file.parent))
     except (OSError, ValueError, onnx.checker.ValidationError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ImportRefused(
-            f"'{file}' keeps weights in other files, which cannot be read: {reason}",
+            f"'{file}' keeps weights in other files, which cannot be read: {first_line(error)}",
             remedy="put the external data files beside the model under their old names",
         ) from None

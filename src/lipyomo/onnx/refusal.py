@@ -84,7 +84,9 @@ SHAPES = {
 """Operators that often follow a final Softmax or Sigmoid."""
 
 
-def refusal(node: Node, variable: Sequence[int], later: Sequence[Node]) -> ImportRefused:
+def refusal(
+    node: Node, variable: Sequence[int], later: Sequence[Node], input_name: str
+) -> ImportRefused:
     """The error for a node that does not lower.
 
     Parameters
@@ -94,6 +96,8 @@ def refusal(node: Node, variable: Sequence[int], later: Sequence[Node]) -> Impor
         Positions of the inputs that depend on the network's input.
     later : sequence of Node
         The nodes that follow.
+    input_name : str
+        The network's input, before which nothing can be cut.
 
     Returns
     -------
@@ -107,13 +111,13 @@ def refusal(node: Node, variable: Sequence[int], later: Sequence[Node]) -> Impor
     else:
         domain = f" of domain '{node.domain}'" if node.domain else ""
         why = f"the operator{domain} is not supported"
-    tensor = shlex.quote(node.inputs[variable[0]])
-    last = all(other.op_type in SMOOTH | STEPS | SHAPES for other in later)
-    if last:
-        remedy = f"cut the graph before it: --output {tensor}"
+    tensor = node.inputs[variable[0]]
+    cut = f"--output {shlex.quote(tensor)}"
+    better = "replace it by piecewise-linear operators (Relu, LeakyRelu, HardSigmoid)"
+    if tensor == input_name:
+        remedy = f"{better} and export again"
+    elif all(other.op_type in SMOOTH | STEPS | SHAPES for other in later):
+        remedy = f"cut the graph before it: {cut}"
     else:
-        remedy = (
-            "replace it by a piecewise-linear operator (Relu, LeakyRelu, HardSigmoid) and train "
-            f"again; --output {tensor} imports only the part of the network before it"
-        )
+        remedy = f"{better} and train again; {cut} imports only the part of the network before it"
     return node.refuse(why, remedy)

@@ -7,7 +7,7 @@ import onnx
 
 from lipyomo.errors import ImportRefused
 from lipyomo.network import FloatArray
-from lipyomo.onnx.graph import ordered
+from lipyomo.onnx.graph import first_line, ordered
 from lipyomo.onnx.select import choose_input, cut_model, input_shape
 
 _DTYPES: dict[int, type[np.floating]] = {
@@ -41,6 +41,18 @@ def _precision(graph: onnx.GraphProto) -> float:
                 kinds.add(attribute.i)
     kinds &= _DTYPES.keys()
     return max((float(np.finfo(_DTYPES[kind]).eps) for kind in kinds), default=2.0**-23)
+
+
+def _expose(cut: onnx.ModelProto, source: str) -> None:
+    """Make every tensor that depends on the input an output, after the real one."""
+    known = {value.name for value in cut.graph.output}
+    reached = {source}
+    for node in cut.graph.node:
+        if reached.isdisjoint(node.input):
+            continue
+        reached.update(name for name in node.output if name)
+        fresh = [name for name in node.output if name and name not in known]
+        cut.graph.output.extend(onnx.ValueInfoProto(name=name) for name in fresh)
 
 
 class Runtime:
@@ -78,6 +90,7 @@ class Runtime:
         self.dtype = _DTYPES.get(value.type.tensor_type.elem_type, np.float32)
         self.eps = _precision(cut.graph)
         self._errors = _runtime_errors()
+        _expose(cut, self._name)
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = 1
@@ -93,20 +106,22 @@ class Runtime:
         except self._errors as error:
             raise self._refusal(error) from None
 
-    def __call__(self, x: FloatArray) -> FloatArray:
-        """The flattened output at one point."""
+    def __call__(self, x: FloatArray) -> tuple[FloatArray, float]:
+        """The flattened output at one point, and the largest number that was met on the way."""
         feed = {self._name: x.astype(self.dtype).reshape(self._shape)}
         try:
-            value = self._session.run(None, feed)[0]
+            values = self._session.run(None, feed)
         except self._errors as error:
             raise self._refusal(error) from None
-        return np.asarray(value, dtype=np.float64).reshape(-1)
+        met = [v for v in values if isinstance(v, np.ndarray) and v.dtype.kind == "f"]
+        largest = max((float(np.abs(v).max(initial=0.0)) for v in met), default=0.0)
+        return np.asarray(values[0], dtype=np.float64).reshape(-1), largest
 
     @staticmethod
     def _refusal(error: Exception) -> ImportRefused:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         return ImportRefused(
-            f"onnxruntime cannot run the model, so the import cannot be checked: {reason}",
+            f"onnxruntime cannot run the model, so the import cannot be checked: "
+            f"{first_line(error)}",
             remedy="export the model for an operator set that onnxruntime supports, or load it "
             "with check=False at your own risk",
         )

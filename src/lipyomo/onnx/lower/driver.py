@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from lipyomo.errors import ImportRefused
@@ -11,7 +9,7 @@ from lipyomo.network import Network
 from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.chain import to_network
 from lipyomo.onnx.fold import fold
-from lipyomo.onnx.graph import Graph, Node
+from lipyomo.onnx.graph import Graph, Node, first_line
 from lipyomo.onnx.lower import (
     arithmetic,
     conv,
@@ -47,10 +45,9 @@ def _check_finite(node: Node, arguments: list[Value | None]) -> None:
             )
 
 
-def _lower_node(
-    node: Node, known: dict[str, Value], trace: Trace, later: Sequence[Node]
-) -> Lowered:
-    """The outputs of one node; `later` are the nodes that follow."""
+def _lower_node(graph: Graph, position: int, known: dict[str, Value], trace: Trace) -> Lowered:
+    """The outputs of the node at `position`."""
+    node = graph.nodes[position]
     for name in node.inputs:
         if name and name not in known:
             raise node.refuse(
@@ -64,7 +61,7 @@ def _lower_node(
         return fold(node, [None if isinstance(a, Affine) else a for a in arguments])
     if function is None:
         read = [i for i, argument in enumerate(arguments) if isinstance(argument, Affine)]
-        raise refusal(node, read, later)
+        raise refusal(node, read, graph.nodes[position + 1 :], graph.input_name)
     if variable:
         _check_finite(node, arguments)
     return function(Call(node, arguments, trace))
@@ -94,16 +91,27 @@ def lower_graph(graph: Graph, name: str = "network") -> Network:
     known[graph.input_name] = trace.input(graph.input_shape)
     for position, node in enumerate(graph.nodes):
         try:
-            lowered = _lower_node(node, known, trace, graph.nodes[position + 1 :])
+            lowered = _lower_node(graph, position, known, trace)
         except (ValueError, IndexError, TypeError, OverflowError) as error:
             raise ImportRefused(
-                f"the shapes do not fit ({str(error).splitlines()[0]})",
+                f"the shapes do not fit ({first_line(error)})",
                 node=node.name,
                 op_type=node.op_type,
                 remedy="export the model for a batch of one, with a fixed input shape",
             ) from None
         outputs = [lowered] if isinstance(lowered, Affine | np.ndarray) else lowered
         known.update(zip(node.outputs, outputs, strict=False))
-    value = known[graph.output_name]
-    output = value if isinstance(value, Affine) else Affine.constant(value)
+    output = _output(known.get(graph.output_name), graph.output_name)
     return to_network(merge_parallel(System.of(trace, output)), name)
+
+
+def _output(value: Value | None, name: str) -> Affine:
+    """The tensor that the network returns."""
+    if isinstance(value, Affine):
+        return value
+    if value is None or value.dtype.kind not in "fiub" or not value.size:
+        raise ImportRefused(
+            f"the output '{name}' is not a tensor of numbers",
+            remedy="choose another one with --output",
+        )
+    return Affine.constant(value)
