@@ -193,3 +193,10 @@ def test_exit_codes(
     status: Status, guarantee: Guarantee, lower: float, upper: float, gap: float, code: int
 ) -> None:
     assert exit_code(Result(lower, upper, status, "m", guarantee), gap) == code
+
+
+def test_one_sided_answers_say_so(cli: Cli, net: Path) -> None:
+    assert "at most 7" in cli(net, "--box", "0,1", "--method", "above").out
+    lower = cli(net, "--box", "0,1", "--method", "random_lb", "--option", "samples=10")
+    assert "at least" in lower.out
+    assert "lower bound" in lower.out

@@ -93,10 +93,12 @@ def _value(result: Result) -> list[tuple[str, str]]:
     lines: list[tuple[str, str]] = []
     if result.estimate is not None:
         lines.append(("estimate", f"{result.estimate:.6g} (a heuristic: it bounds nothing)"))
-    if not math.isfinite(result.upper):
-        interval = f"[{down(result.lower)}, unknown]"
-    gap = f", gap {percent(result.gap)}" if math.isfinite(result.gap) else ""
-    lines.append(("interval", interval + gap))
+    if result.lower <= 0 and math.isfinite(result.upper):
+        lines.append(("constant", f"at most {up(result.upper)}"))
+    elif not math.isfinite(result.upper):
+        lines.append(("constant", f"at least {down(result.lower)}"))
+    else:
+        lines.append(("interval", f"{interval}, gap {percent(result.gap)}"))
     ended = _ENDED[result.status]
     if result.status is Status.BOUNDS and result.guarantee is not Guarantee.EXACT:
         ended = {
