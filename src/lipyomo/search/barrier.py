@@ -16,6 +16,7 @@ child that starts from its parent's multipliers costs a fraction of a millisecon
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.linalg.lapack import dposv, dpotrf, dpotri, dpotrs
@@ -26,6 +27,9 @@ _ARMIJO = 0.1
 _REACH = 1.1
 _MAX_HALVINGS = 25
 _START_TRIES = 60
+
+Factor: TypeAlias = Any
+"""What a kernel keeps of a factorised C: a Cholesky factor, or its stand-in."""
 
 
 @dataclass
@@ -48,12 +52,8 @@ class BarrierState:
     multipliers: FloatArray
     value: float
     primal: FloatArray
-    factor: FloatArray
+    factor: Factor
     iterations: int = 0
-
-    def inverse(self) -> FloatArray:
-        """``C^{-1}``, symmetric."""
-        return inverse_of(self.factor)
 
 
 def inverse_of(factor: FloatArray) -> FloatArray:
@@ -63,6 +63,11 @@ def inverse_of(factor: FloatArray) -> FloatArray:
     lower += lower.T
     lower.flat[:: len(lower) + 1] = inverse.diagonal()
     return np.asarray(lower)
+
+
+def relative_drop(removed: FloatArray, value: float) -> FloatArray:
+    """Relative drop of the bound when `removed` is taken from the balanced quarter form."""
+    return 1.0 - np.sqrt(np.maximum(1.0 - removed / (0.5 * value), 0.0))
 
 
 class BarrierProblem:
@@ -79,6 +84,8 @@ class BarrierProblem:
         The inputs' ball: Euclidean (one zeta) or the cube (one zeta an input).
     """
 
+    outputs = 0
+
     def __init__(
         self, rows: FloatArray, objective: FloatArray, inputs: int, euclidean: bool
     ) -> None:
@@ -92,14 +99,14 @@ class BarrierProblem:
         self.barrier_size = self.size
         self._half = 0.5 * objective
 
-    def factor(self, multipliers: FloatArray) -> FloatArray | None:
+    def factor(self, multipliers: FloatArray) -> Factor | None:
         """Cholesky factor of C, or None if C is not positive definite."""
         half = self.basis * (0.5 * multipliers)
         half += half.T
         factor, info = dpotrf(half, lower=1, clean=0, overwrite_a=1)
         return factor if info == 0 else None
 
-    def terms(self, factor: FloatArray, multipliers: FloatArray) -> tuple[FloatArray, float, float]:
+    def terms(self, factor: Factor, multipliers: FloatArray) -> tuple[FloatArray, float, float]:
         """Primal ``C^{-1} c / 2``, tau, and ``c^T C^{-1} c / 4``."""
         primal, _ = dpotrs(factor, self._half, lower=1)
         d = self.inputs
@@ -139,12 +146,12 @@ class BarrierProblem:
                 lam[k] += 3.0 * float(squares[k + 1 :, k] @ lam[k + 1 :])
         return None
 
-    def _balanced(self, multipliers: FloatArray, factor: FloatArray) -> BarrierState:
+    def _balanced(self, multipliers: FloatArray, factor: Factor) -> BarrierState:
         primal, tau, quarter = self.terms(factor, multipliers)
         return self.state(factor, multipliers, tau, quarter, primal)
 
     def derivatives(
-        self, factor: FloatArray, x: FloatArray, mu: float
+        self, factor: Factor, x: FloatArray, mu: float
     ) -> tuple[FloatArray, FloatArray]:
         """Gradient and Hessian of the barrier function in the multipliers."""
         d, basis = self.inputs, self.basis
@@ -168,18 +175,35 @@ class BarrierProblem:
             gradient[:d] += 1.0
         return gradient, hessian
 
-    def decision_drops(self, state: BarrierState) -> tuple[FloatArray, FloatArray]:
-        """What deciding each open unit takes from ``c^T C^{-1} c / 4``, multipliers frozen.
+    def newton_step(
+        self, factor: Factor, multipliers: FloatArray, x: FloatArray, mu: float
+    ) -> tuple[FloatArray, float] | None:
+        """Newton step in all multipliers and its squared decrement; None if singular."""
+        gradient, hessian = self.derivatives(factor, x, mu)
+        hessian.flat[:: len(gradient) + 1] *= 1.0 + 1e-12
+        _, step, info = dposv(hessian, -gradient, lower=1, overwrite_a=1)
+        return None if info else (self.expand(step), -float(gradient @ step))
+
+    def logdet(self, factor: Factor, multipliers: FloatArray) -> float:
+        """Log-determinant of C."""
+        return 2.0 * float(np.log(factor.diagonal()).sum())
+
+    def lookahead(self, state: BarrierState) -> tuple[FloatArray, FloatArray]:
+        """Relative drop of the bound when a unit is decided and the multipliers stay.
+
+        Switching unit k off removes ``x_k^2 / P_kk`` from ``c^T C^{-1} c / 4``, switching it on
+        ``(b_k . x)^2 / b_k^T P b_k``, because it restricts w to a hyperplane.
 
         Returns
         -------
         off, on : ndarray, shape (F,)
         """
-        inverse, x = state.inverse(), state.primal
-        basis = self.basis[:, self.inputs :]
-        off = np.square(x[self.inputs :]) / inverse.diagonal()[self.inputs :]
+        d = self.inputs
+        inverse = inverse_of(state.factor)
+        x, basis = state.primal, self.basis[:, d:]
+        off = np.square(x[d:]) / inverse.diagonal()[d:]
         on = np.square(x @ basis) / np.einsum("ij,ij->j", basis, inverse @ basis)
-        return off, on
+        return relative_drop(off, state.value), relative_drop(on, state.value)
 
     def expand(self, step: FloatArray) -> FloatArray:
         """A step in the free multipliers as one in all of them."""
@@ -188,7 +212,7 @@ class BarrierProblem:
         return np.concatenate([np.full(self.inputs, step[0]), step[1:]])
 
     def state(
-        self, factor: FloatArray, multipliers: FloatArray, tau: float, quarter: float, x: FloatArray
+        self, factor: Factor, multipliers: FloatArray, tau: float, quarter: float, x: FloatArray
     ) -> BarrierState:
         """The state at these multipliers, both halves of its bound made equal."""
         scale = float(np.sqrt(max(quarter, 1e-300) / max(tau, 1e-300)))
@@ -233,22 +257,18 @@ class BarrierProblem:
         mu = (0.3 if warm is None else 0.05) * best.value / n
         for iteration in range(1, max_iterations + 1):
             best.iterations = iteration
-            gradient, hessian = self.derivatives(factor, x, mu)
-            hessian.flat[:: len(gradient) + 1] *= 1.0 + 1e-12
-            _, step, info = dposv(hessian, -gradient, lower=1, overwrite_a=1)
-            if info:
+            newton = self.newton_step(factor, y, x, mu)
+            if newton is None:
                 break
-            decrement = -float(gradient @ step)
-            step = self.expand(step)
-            before = tau + quarter - 2.0 * mu * float(np.log(factor.diagonal()).sum())
+            step, decrement = newton
+            before = tau + quarter - mu * self.logdet(factor, y)
             slack, length = 1e-12 * abs(before), 1.0
             for _ in range(_MAX_HALVINGS):
                 trial = y + length * step
                 found = self.factor(trial) if trial.min() > 0 else None
                 if found is not None:
                     new_x, new_tau, new_quarter = self.terms(found, trial)
-                    after = new_tau + new_quarter
-                    after -= 2.0 * mu * float(np.log(found.diagonal()).sum())
+                    after = new_tau + new_quarter - mu * self.logdet(found, trial)
                     if after <= before - _ARMIJO * length * decrement + slack:
                         break
                 length *= 0.5

@@ -71,7 +71,7 @@ class Prover:
         )
         rows = np.arange(len(form.objective)) if row == ALL else np.array([row])
         count = form.units.size
-        zeta = multipliers[multipliers.size - count - inputs.size : multipliers.size - count]
-        lam = multipliers[multipliers.size - count :]
+        head, lam = multipliers[: multipliers.size - count], multipliers[multipliers.size - count :]
         grouped = self._targets.input_norm == "l2" and column == ALL
+        zeta = np.full(inputs.size, head[-1]) if grouped else head[head.size - inputs.size :]
         return verified_bound(reduced, rows, zeta, lam, grouped)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf
 
 from lipyomo.network import FloatArray
-from lipyomo.search.barrier import BarrierProblem, BarrierState, inverse_of
+from lipyomo.search.barrier import BarrierProblem, BarrierState, Factor, inverse_of
 
 
 class SpectralProblem(BarrierProblem):
@@ -46,7 +46,7 @@ class SpectralProblem(BarrierProblem):
         self._constant[m:, :m] = -0.5 * objectives.T
         self._constant[:m, m:] = -0.5 * objectives
 
-    def joint_factor(self, multipliers: FloatArray) -> FloatArray | None:
+    def joint_factor(self, multipliers: FloatArray) -> Factor | None:
         """Cholesky factor of the joint matrix, or None."""
         half = self._joint_basis * (0.5 * multipliers)
         half += half.T
@@ -70,18 +70,18 @@ class SpectralProblem(BarrierProblem):
         return BarrierState(joint, 2.0 * float(np.sqrt(tau * top)), base.primal, factor)
 
     def _gram(self, base: BarrierState) -> FloatArray:
-        return np.asarray(self.objectives @ base.inverse() @ self.objectives.T)
+        return np.asarray(self.objectives @ inverse_of(base.factor) @ self.objectives.T)
 
     def _tau(self, multipliers: FloatArray) -> float:
         return float(multipliers[0] if self.euclidean else multipliers[: self.inputs].sum())
 
-    def factor(self, multipliers: FloatArray) -> FloatArray | None:
+    def factor(self, multipliers: FloatArray) -> Factor | None:
         """Factor of C or of the joint matrix, by the length of `multipliers`."""
         if multipliers.size == self.size:
             return super().factor(multipliers)
         return self.joint_factor(multipliers)
 
-    def terms(self, factor: FloatArray, multipliers: FloatArray) -> tuple[FloatArray, float, float]:
+    def terms(self, factor: Factor, multipliers: FloatArray) -> tuple[FloatArray, float, float]:
         """A dummy primal, tau and gamma (or those of one objective for a factor of C)."""
         if multipliers.size == self.size:
             return super().terms(factor, multipliers)
@@ -89,7 +89,7 @@ class SpectralProblem(BarrierProblem):
         return multipliers[:m], self._tau(multipliers[m:]), float(multipliers[0])
 
     def derivatives(
-        self, factor: FloatArray, x: FloatArray, mu: float
+        self, factor: Factor, x: FloatArray, mu: float
     ) -> tuple[FloatArray, FloatArray]:
         """Gradient and Hessian in (gamma, zeta, lambda)."""
         basis, m = self._joint_basis, self.outputs
@@ -112,7 +112,7 @@ class SpectralProblem(BarrierProblem):
         return np.concatenate([np.full(self.outputs, step[0]), super().expand(step[1:])])
 
     def state(
-        self, factor: FloatArray, multipliers: FloatArray, tau: float, quarter: float, x: FloatArray
+        self, factor: Factor, multipliers: FloatArray, tau: float, quarter: float, x: FloatArray
     ) -> BarrierState:
         """Balance tau and gamma: C times a scale, gamma divided by it."""
         if multipliers.size == self.size:
@@ -125,14 +125,13 @@ class SpectralProblem(BarrierProblem):
             balanced, 2.0 * float(np.sqrt(tau * quarter)), x, np.sqrt(factors)[:, None] * factor
         )
 
-    def worst_objective(self, state: BarrierState) -> tuple[BarrierProblem, BarrierState]:
-        """The scalar problem of the worst functional, at the same C."""
-        m = self.outputs
-        multipliers = state.multipliers[m:]
+    def lookahead(self, state: BarrierState) -> tuple[FloatArray, FloatArray]:
+        """As for one objective: the worst functional's."""
+        multipliers = state.multipliers[self.outputs :]
         factor = super().factor(multipliers)
         assert factor is not None
         gram = self.objectives @ inverse_of(factor) @ self.objectives.T
         y = np.linalg.eigh(gram)[1][:, -1]
         scalar = BarrierProblem(self.rows, y @ self.objectives, self.inputs, self.euclidean)
         x, tau, quarter = scalar.terms(factor, multipliers)
-        return scalar, scalar.state(factor, multipliers, tau, quarter, x)
+        return scalar.lookahead(scalar.state(factor, multipliers, tau, quarter, x))

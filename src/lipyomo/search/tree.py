@@ -18,13 +18,10 @@ from lipyomo.search.prove import Prover
 from lipyomo.search.region import RegionProgram
 from lipyomo.search.spectral import SpectralProblem
 from lipyomo.search.targets import ALL, Targets, targets_of
-from lipyomo.search.wide import RotatedProblem, WideProblem
+from lipyomo.search.wide import WIDE, WideProblem, rotated
 
 PRUNE = 2e-7
 """Relative slack at which a bound counts as met by the incumbent."""
-
-WIDE = 3
-"""With this many times more inputs than open units, the inputs are eliminated first."""
 
 
 @dataclass
@@ -57,6 +54,8 @@ class Tree:
         self.bounded = problem.domain.is_bounded
         self.box_mode = problem.network.input_dim <= 3 and self.bounded
         self.open_at_root = 0
+        self._promise = np.zeros(self.system.count)
+        self._seen = np.zeros(self.system.count)
         self.prover = Prover(self.system, self.targets)
         self.leaves: list[tuple[Node, float]] | None = None
 
@@ -243,7 +242,7 @@ class Tree:
                 break
             target = int(node.targets[index])
             problem = self._problem_of(form, target)
-            state = problem.minimise(self._inherited(node, form, target), self.aim)
+            state = problem.minimise(self._inherited(problem, node, form, target), self.aim)
             self.counters.semidefinite += 1
             if state is None:
                 reached = max(reached, float(node.target_bounds[index]))
@@ -259,7 +258,8 @@ class Tree:
                 worst, reached = (problem, state), state.value
         for target in node.warm:
             if target not in warm and target in node.targets:
-                inherited = self._inherited(node, form, target)
+                problem = self._problem_of(form, target)
+                inherited = self._inherited(problem, node, form, target)
                 if inherited is not None:
                     warm[target] = inherited
         node.warm, node.units = warm, form.units
@@ -287,32 +287,41 @@ class Tree:
         if column != ALL:
             keep = np.concatenate([[column], np.arange(inputs, rows.shape[1])])
             rows, objectives, inputs, euclidean = rows[:, keep], objectives[:, keep], 1, True
+        if euclidean and inputs > len(rows) + len(objectives):
+            rows, objectives, inputs = rotated(rows, objectives, inputs)
         if row == ALL:
             return SpectralProblem(rows, objectives, inputs, euclidean)
-        if inputs > WIDE * (len(rows) + 10):
-            kernel = RotatedProblem if euclidean else WideProblem
-            return kernel(rows, objectives[row], inputs)
+        if not euclidean and inputs > WIDE * (len(rows) + 10):
+            return WideProblem(rows, objectives[row], inputs)
         return BarrierProblem(rows, objectives[row], inputs, euclidean)
 
-    def _inherited(self, node: Node, form: NodeForm, target: int) -> FloatArray | None:
+    def _inherited(
+        self, problem: BarrierProblem, node: Node, form: NodeForm, target: int
+    ) -> FloatArray | None:
         """The parent's multipliers for the units that are still open."""
         old = node.warm.get(target)
         if old is None:
             return None
         head = old.size - node.units.size
+        first = old[:head]
+        if problem.euclidean:  # one zeta, for however many inputs are left after rotation
+            outputs = problem.outputs
+            first = np.concatenate([old[:outputs], np.full(problem.inputs, old[outputs])])
         positions = np.searchsorted(node.units, form.units)
-        return np.concatenate([old[:head], old[head + positions]])
+        return np.concatenate([first, old[head + positions]])
 
     def _choose(self, form: NodeForm, worst: tuple[BarrierProblem, BarrierState] | None) -> int:
-        """The open unit whose decision lowers the bound most, with the multipliers frozen."""
+        """The open unit whose decision promises the largest drop of the bound.
+
+        The promise is the geometric mean of the two children's drops with the multipliers frozen,
+        averaged over all nodes in which the unit was open: an order that hardly changes from node
+        to node needs several times fewer nodes than the node's own score.
+        """
         if worst is None:
             return int(form.units[0])
         problem, state = worst
-        if isinstance(problem, SpectralProblem):
-            problem, state = problem.worst_objective(state)
-        off, on = problem.decision_drops(state)
-        half = 0.5 * state.value
-        drop_off = 1.0 - np.sqrt(np.maximum(1.0 - off / half, 0.0))
-        drop_on = 1.0 - np.sqrt(np.maximum(1.0 - on / half, 0.0))
-        score = np.minimum(drop_off, drop_on) + 0.1 * np.maximum(drop_off, drop_on)
+        off, on = problem.lookahead(state)
+        self._promise[form.units] += np.sqrt(off * on)
+        self._seen[form.units] += 1
+        score = self._promise[form.units] / self._seen[form.units]
         return int(form.units[int(np.argmax(score))])

@@ -14,13 +14,16 @@ the third is applied as ``diag(W (W^T diag(p) W) W^T)``: O(d F^2) a step, no d x
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
 from lipyomo.network import FloatArray
-from lipyomo.search.barrier import BarrierProblem, BarrierState
+from lipyomo.search.barrier import BarrierProblem, BarrierState, relative_drop
+
+WIDE = 3
+"""Inputs are eliminated when there are this many times more of them than open units (and ten)."""
 
 _ARMIJO = 0.1
 _REACH = 1.1
@@ -48,6 +51,20 @@ class _Point:
 
     def barrier(self, mu: float) -> float:
         return self.tau + self.quarter - mu * self.logdet
+
+
+def rotated(
+    rows: FloatArray, objectives: FloatArray, inputs: int
+) -> tuple[FloatArray, FloatArray, int]:
+    """Rotate the inputs of a Euclidean ball into the span of what is seen of them."""
+    seen = np.vstack([rows[:, :inputs], objectives[:, :inputs]])
+    triangle = np.asarray(np.linalg.qr(seen.T, mode="r")).T
+    count = len(rows)
+    return (
+        np.hstack([triangle[:count], rows[:, inputs:]]),
+        np.hstack([triangle[count:], objectives[:, inputs:]]),
+        triangle.shape[1],
+    )
 
 
 class _Eliminated:
@@ -250,6 +267,7 @@ class WideProblem(BarrierProblem):
     def __init__(self, rows: FloatArray, objective: FloatArray, inputs: int) -> None:
         # the dense basis of the base class is what this class is there to avoid
         self.inputs, self.size = inputs, rows.shape[1]
+        self.euclidean = False
         self._problem = _Eliminated(rows, objective, inputs)
 
     def minimise(
@@ -309,13 +327,8 @@ class WideProblem(BarrierProblem):
         primal = problem.primal(best)
         return BarrierState(multipliers, best.bound, primal, best.lower, iterations)
 
-    def decision_drops(self, state: BarrierState) -> tuple[FloatArray, FloatArray]:
-        """What deciding each open unit takes from ``c^T C^{-1} c / 4``, multipliers frozen.
-
-        Returns
-        -------
-        off, on : ndarray, shape (F,)
-        """
+    def lookahead(self, state: BarrierState) -> tuple[FloatArray, FloatArray]:
+        """Relative drops when units are decided and the multipliers stay; see the base class."""
         d = self.inputs
         point = self._problem.at(state.multipliers[:d], state.multipliers[d:])
         if point is None:
@@ -323,48 +336,7 @@ class WideProblem(BarrierProblem):
         system = _NewtonSystem(self._problem, point, 0.0)
         off = np.square(system.primal[d:]) / system.unit_variance
         on = np.square(system.slack) / system.slack_variance
-        return off, on
-
-
-class RotatedProblem(BarrierProblem):
-    """One functional over the Euclidean ball, rotated into the span of what is seen of the inputs.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (F, d + F)
-    objective : ndarray, shape (d + F,)
-    inputs : int
-        d, larger than F.
-    """
-
-    def __init__(self, rows: FloatArray, objective: FloatArray, inputs: int) -> None:
-        seen = np.vstack([rows[:, :inputs], objective[None, :inputs]])
-        triangle = np.asarray(np.linalg.qr(seen.T, mode="r")).T
-        small = np.hstack([triangle[:-1], rows[:, inputs:]])
-        self.original_inputs = inputs
-        super().__init__(
-            small,
-            np.concatenate([triangle[-1], objective[inputs:]]),
-            triangle.shape[1],
-            euclidean=True,
-        )
-
-    def minimise(
-        self,
-        warm: FloatArray | None = None,
-        target: float | None = None,
-        max_iterations: int = 60,
-        tolerance: float = 1e-3,
-    ) -> BarrierState | None:
-        """As the base class; multipliers come and go in the original inputs."""
-        if warm is not None:
-            warm = np.concatenate([np.full(self.inputs, warm[0]), warm[self.original_inputs :]])
-        state = super().minimise(warm, target, max_iterations, tolerance)
-        if state is None:
-            return None
-        y, full = state.multipliers, self.original_inputs
-        expanded = np.concatenate([np.full(full, y[0]), y[self.inputs :]])
-        return replace(state, multipliers=expanded)
+        return relative_drop(off, state.value), relative_drop(on, state.value)
 
 
 def _search(
