@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lipyomo.problem import LipschitzProblem
     from lipyomo.result import Guarantee, Progress, Result, Status, Witness
     from lipyomo.settings import Settings
+    from lipyomo.sweeps import SweepRow, sweep
 
 _HOMES = {
     "solve": "api",
@@ -45,6 +46,8 @@ _HOMES = {
     "Witness": "result",
     "Settings": "settings",
     "LipyomoError": "errors",
+    "SweepRow": "sweeps",
+    "sweep": "sweeps",
 }
 
 __all__ = [
@@ -64,6 +67,7 @@ __all__ = [
     "Result",
     "Settings",
     "Status",
+    "SweepRow",
     "Witness",
     "__version__",
     "ball",
@@ -71,6 +75,7 @@ __all__ = [
     "load",
     "parse_output_norm",
     "solve",
+    "sweep",
 ]
 
 

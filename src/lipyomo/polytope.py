@@ -66,6 +66,10 @@ class Polytope(Domain):
                 "inputs by equal lower and upper bounds"
             )
 
+    def __reduce__(self) -> tuple[type[Polytope], tuple[object, ...]]:
+        """Pickle by the rows and the box: the solver's state stays behind."""
+        return Polytope, (self._rows.A, self._rows.b, self.lower, self.upper)
+
     @staticmethod
     def _tidy(found: FloatArray, given: FloatArray) -> FloatArray:
         """Prefer a given bound to a computed one that only differs by solver tolerance."""
