@@ -6,12 +6,24 @@ from lipyomo.bounds.preactivation import (
     batched_preactivation_bounds,
     preactivation_bounds,
 )
+from lipyomo.bounds.probing import (
+    GivenSwitch,
+    Probes,
+    adjoints_given_switch,
+    probe,
+    tangents_given_switch,
+)
 
 __all__ = [
     "DerivativeBounds",
+    "GivenSwitch",
     "LayerBounds",
+    "Probes",
     "adjoint_bounds",
+    "adjoints_given_switch",
     "batched_preactivation_bounds",
     "preactivation_bounds",
+    "probe",
     "tangent_bounds",
+    "tangents_given_switch",
 ]

@@ -54,7 +54,7 @@ class DerivativeBounds:
     switched_upper: list[FloatArray]
     end_lower: FloatArray
     end_upper: FloatArray
-    rung: str
+    rung: Rung
 
 
 class Ball(Protocol):
