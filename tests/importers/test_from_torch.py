@@ -47,6 +47,20 @@ class ShapeReader(nn.Module):
         return self.head(x.reshape(x.shape[0], -1))
 
 
+class Functions(nn.Module):
+    """The style of many examples: everything but the weights is a function."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(1, 4, 3), nn.Linear(4, 2)
+
+    def forward(self, x):
+        x = functional.max_pool2d(functional.relu(self.conv(x)), 2)
+        x = functional.avg_pool2d(functional.hardtanh(x, -0.5, max_val=0.8), 2, stride=1)
+        x = functional.dropout(x.mean(dim=(2, 3)), training=self.training)
+        return self.head(torch.flatten(functional.hardsigmoid(x), 1)) / 2.0
+
+
 MODULES = {
     "mlp": (nn.Sequential(nn.Linear(3, 6), nn.ReLU(), nn.Dropout(0.5), nn.Linear(6, 2)), None),
     "leaky": (nn.Sequential(nn.Linear(3, 6), nn.LeakyReLU(0.1), nn.Linear(6, 2)), (3,)),
@@ -81,6 +95,8 @@ MODULES = {
     "residual": (Residual(), None),
     "branches": (Branches(), (1, 4, 4)),
     "shape": (ShapeReader(), (2, 3)),
+    "functions": (Functions(), (1, 8, 8)),
+    "single": (nn.Linear(3, 2), None),
 }
 
 
@@ -125,7 +141,31 @@ class Branching(nn.Module):
         return x if x.sum() > 0 else -x
 
 
+class Body(nn.Module):
+    """A module whose forward is any function of one input."""
+
+    def __init__(self, body) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, x):
+        return self.body(x)
+
+
 REFUSED = {
+    "function": (Body(torch.sigmoid), (3,), "sigmoid"),
+    "index": (Body(lambda x: x[:, 1:]), (3,), "indexing"),
+    "size": (Body(lambda x: x * x.size(1)), (3,), "batch size"),
+    "reshape": (Body(lambda x: x.reshape(1, x.shape[1])), (3,), "batch size"),
+    "flatten": (Body(lambda x: x.flatten(2)), (3, 2, 2), "flatten"),
+    "rounded": (Body(lambda x: torch.div(x, 2, rounding_mode="floor")), (3,), "rounding_mode"),
+    "product": (Body(lambda x: x * x), (3,), "both factors"),
+    "several": (Body(lambda x: (x, x)), (3,), "several values"),
+    "padding": (nn.Conv2d(1, 1, 3, padding=1, padding_mode="reflect"), (1, 4, 4), "'reflect'"),
+    "adaptive": (nn.AdaptiveAvgPool2d(2), (1, 4, 4), "output size of 1"),
+    "indices": (nn.MaxPool2d(2, return_indices=True), (1, 4, 4), "return_indices"),
+    "divisor": (nn.AvgPool2d(2, divisor_override=3), (1, 4, 4), "divisor_override"),
+    "unflattened": (nn.Flatten(2), (3, 2, 2), "Flatten(1, -1)"),
     "softmax": (nn.Sequential(nn.Linear(3, 2), nn.Softmax(dim=1)), None, "Softmax"),
     "tanh": (nn.Sequential(nn.Linear(3, 2), nn.Tanh()), None, "'1' (Tanh)"),
     "no-shape": (nn.Sequential(nn.Conv2d(1, 1, 3)), None, "input_shape"),

@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 from torch import fx, nn
 
 from lipyomo.errors import ImportRefused
-from lipyomo.importers.torch_modules import module_nodes
+from lipyomo.importers.torch_modules import is_supported, module_nodes
 from lipyomo.onnx.graph import first_line
 
 Argument: TypeAlias = "fx.Node | torch.Tensor | float | int | bool | None"
@@ -113,6 +113,8 @@ def write_graph(module: nn.Module, shape: tuple[int, ...]) -> onnx.ModelProto:
     ImportRefused
         If the module cannot be traced, or a part of it is not supported.
     """
+    if is_supported(module):
+        module = nn.Sequential(module)  # tracing goes into its argument, but not into parts
     try:
         graph = fx.Tracer().trace(module)
     except (fx.proxy.TraceError, TypeError, RuntimeError, ValueError, NameError) as error:
@@ -240,6 +242,8 @@ def _call(writer: Writer, node: fx.Node) -> None:
         _binary(writer, node, _BINARY[target])
     elif target in _SPECIAL:
         _SPECIAL[target](writer, node)
+    elif target in _AS_MODULE:
+        _as_module(writer, node, _AS_MODULE[target])
     else:
         raise _refused(node, "the call is not supported")
 
@@ -254,6 +258,24 @@ def _binary(writer: Writer, node: fx.Node, op_type: str) -> None:
         for argument in node.args
     ]
     writer.node(op_type, names, node.name, node.name)
+
+
+def _as_module(writer: Writer, node: fx.Node, kind: type[nn.Module]) -> None:
+    """A function that does what a module with the same options does."""
+    options = {key: value for key, value in node.kwargs.items() if key not in ("input", "inplace")}
+    values = [*node.args[1:], *options.values()]
+    if any(isinstance(value, fx.Node) for value in values):
+        raise _refused(node, "an option is computed")
+    module_nodes(writer, kind(*node.args[1:], **options), node.name, _tensor(node, 0), node.name)
+
+
+def _mean(writer: Writer, node: fx.Node) -> None:
+    axes = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
+    keep = _option(node, 2, "keepdim", False)
+    source = _tensor(node, 0)
+    every = list(range(writer.rank(source)))
+    chosen = [axes] if isinstance(axes, int) else list(axes or every)
+    writer.node("ReduceMean", [source], node.name, node.name, axes=chosen, keepdims=int(bool(keep)))
 
 
 def _leaky(writer: Writer, node: fx.Node) -> None:
@@ -288,6 +310,11 @@ def _reshape(writer: Writer, node: fx.Node) -> None:
 
 def _size(writer: Writer, node: fx.Node) -> None:
     """Sizes are read by reshapes only, which know that the batch is one."""
+    source = node.args[0]
+    if node.target is operator.getitem and (
+        not isinstance(source, fx.Node) or source.target not in ("size", getattr)
+    ):
+        raise _refused(node, "indexing is not supported")
     index = _option(node, 1, "dim", None)
     readers_ok = all(user.target in ("view", "reshape", operator.getitem) for user in node.users)
     if index not in (0, None) or not readers_ok:
@@ -327,10 +354,23 @@ def _dropout(writer: Writer, node: fx.Node) -> None:
     writer.node("Identity", [_tensor(node, 0)], node.name, node.name)
 
 
+_AS_MODULE: dict[object, type[nn.Module]] = {
+    functional.max_pool1d: nn.MaxPool1d,
+    functional.max_pool2d: nn.MaxPool2d,
+    functional.avg_pool1d: nn.AvgPool1d,
+    functional.avg_pool2d: nn.AvgPool2d,
+    functional.adaptive_avg_pool1d: nn.AdaptiveAvgPool1d,
+    functional.adaptive_avg_pool2d: nn.AdaptiveAvgPool2d,
+    functional.hardtanh: nn.Hardtanh,
+    functional.hardsigmoid: nn.Hardsigmoid,
+}
+
 _SPECIAL: dict[object, Callable[[Writer, fx.Node], None]] = {
     functional.leaky_relu: _leaky,
     functional.relu6: _relu6,
     functional.dropout: _dropout,
+    torch.mean: _mean,
+    "mean": _mean,
     torch.flatten: _flatten,
     "flatten": _flatten,
     torch.reshape: _reshape,

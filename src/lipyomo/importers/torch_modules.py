@@ -45,6 +45,11 @@ def _emits(*kinds: type[nn.Module]) -> Callable[[Emit], Emit]:
     return register
 
 
+def is_supported(module: nn.Module) -> bool:
+    """Whether this kind of module becomes nodes of its own."""
+    return type(module) in _EMIT
+
+
 def module_nodes(writer: NodeWriter, module: nn.Module, name: str, x: str, y: str) -> None:
     """Write the nodes of one module that reads tensor `x` and makes tensor `y`.
 
