@@ -3,35 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from torch import nn
 
 from lipyomo.errors import ImportRefused
+from lipyomo.importers.torch_writer import Writer
 
-
-class NodeWriter(Protocol):
-    """What is needed to write nodes."""
-
-    def rank(self, tensor: str) -> int:
-        """Number of axes of a tensor, the batch included."""
-
-    def constant(self, values: object) -> str:
-        """Store a tensor or a number."""
-
-    def node(
-        self,
-        op_type: str,
-        inputs: list[str],
-        output: str,
-        name: str,
-        **attributes: int | float | str | list[int],
-    ) -> None:
-        """Add one node."""
-
-
-Emit: TypeAlias = Callable[[NodeWriter, nn.Module, str, str, str], None]
+Emit: TypeAlias = Callable[[Writer, nn.Module, str, str, str], None]
 
 _EMIT: dict[type[nn.Module], Emit] = {}
 
@@ -50,7 +30,7 @@ def is_supported(module: nn.Module) -> bool:
     return type(module) in _EMIT
 
 
-def module_nodes(writer: NodeWriter, module: nn.Module, name: str, x: str, y: str) -> None:
+def module_nodes(writer: Writer, module: nn.Module, name: str, x: str, y: str) -> None:
     """Write the nodes of one module that reads tensor `x` and makes tensor `y`.
 
     Raises
@@ -85,12 +65,12 @@ def _refuse(module: nn.Module, name: str, why: str) -> ImportRefused:
 
 
 @_emits(nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.AlphaDropout)
-def _identity(writer: NodeWriter, module: nn.Module, name: str, x: str, y: str) -> None:
+def _identity(writer: Writer, module: nn.Module, name: str, x: str, y: str) -> None:
     writer.node("Identity", [x], y, name)
 
 
 @_emits(nn.Linear)
-def _linear(writer: NodeWriter, module: nn.Linear, name: str, x: str, y: str) -> None:
+def _linear(writer: Writer, module: nn.Linear, name: str, x: str, y: str) -> None:
     weight = writer.constant(module.weight.detach().T)
     if module.bias is None:
         writer.node("MatMul", [x, weight], y, name)
@@ -100,7 +80,7 @@ def _linear(writer: NodeWriter, module: nn.Linear, name: str, x: str, y: str) ->
 
 
 @_emits(nn.Conv1d, nn.Conv2d, nn.Conv3d)
-def _conv(writer: NodeWriter, module: nn.Conv2d, name: str, x: str, y: str) -> None:
+def _conv(writer: Writer, module: nn.Conv2d, name: str, x: str, y: str) -> None:
     if module.padding_mode != "zeros":
         raise _refuse(module, name, f"padding mode '{module.padding_mode}' is not supported")
     axes = len(module.kernel_size)
@@ -128,7 +108,7 @@ def _conv(writer: NodeWriter, module: nn.Conv2d, name: str, x: str, y: str) -> N
 
 
 @_emits(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-def _batch_norm(writer: NodeWriter, module: nn.BatchNorm2d, name: str, x: str, y: str) -> None:
+def _batch_norm(writer: Writer, module: nn.BatchNorm2d, name: str, x: str, y: str) -> None:
     if module.running_mean is None:
         raise _refuse(module, name, "it has no running statistics, so it depends on the batch")
     ones = np.ones(module.num_features)
@@ -142,30 +122,30 @@ def _batch_norm(writer: NodeWriter, module: nn.BatchNorm2d, name: str, x: str, y
 
 
 @_emits(nn.ReLU)
-def _relu(writer: NodeWriter, module: nn.ReLU, name: str, x: str, y: str) -> None:
+def _relu(writer: Writer, module: nn.ReLU, name: str, x: str, y: str) -> None:
     writer.node("Relu", [x], y, name)
 
 
 @_emits(nn.LeakyReLU)
-def _leaky(writer: NodeWriter, module: nn.LeakyReLU, name: str, x: str, y: str) -> None:
+def _leaky(writer: Writer, module: nn.LeakyReLU, name: str, x: str, y: str) -> None:
     slope = writer.constant(np.array([float(module.negative_slope)]))
     writer.node("PRelu", [x, slope], y, name)
 
 
 @_emits(nn.PReLU)
-def _prelu(writer: NodeWriter, module: nn.PReLU, name: str, x: str, y: str) -> None:
+def _prelu(writer: Writer, module: nn.PReLU, name: str, x: str, y: str) -> None:
     channels = module.weight.detach().reshape(-1, *[1] * (writer.rank(x) - 2))
     writer.node("PRelu", [x, writer.constant(channels)], y, name)
 
 
 @_emits(nn.Hardtanh, nn.ReLU6)
-def _hardtanh(writer: NodeWriter, module: nn.Hardtanh, name: str, x: str, y: str) -> None:
+def _hardtanh(writer: Writer, module: nn.Hardtanh, name: str, x: str, y: str) -> None:
     limits = [writer.constant(np.float64(v)) for v in (module.min_val, module.max_val)]
     writer.node("Clip", [x, *limits], y, name)
 
 
 @_emits(nn.Hardsigmoid)
-def _hardsigmoid(writer: NodeWriter, module: nn.Hardsigmoid, name: str, x: str, y: str) -> None:
+def _hardsigmoid(writer: Writer, module: nn.Hardsigmoid, name: str, x: str, y: str) -> None:
     three, six = (writer.constant(np.float64(v)) for v in (3.0, 6.0))
     zero = writer.constant(np.float64(0.0))
     writer.node("Add", [x, three], f"{y}.shifted", f"{name}.shift")
@@ -174,14 +154,14 @@ def _hardsigmoid(writer: NodeWriter, module: nn.Hardsigmoid, name: str, x: str, 
 
 
 @_emits(nn.Flatten)
-def _flatten(writer: NodeWriter, module: nn.Flatten, name: str, x: str, y: str) -> None:
+def _flatten(writer: Writer, module: nn.Flatten, name: str, x: str, y: str) -> None:
     if module.start_dim != 1 or module.end_dim != -1:
         raise _refuse(module, name, "only Flatten(1, -1) is supported")
     writer.node("Flatten", [x], y, name, axis=1)
 
 
 @_emits(nn.AvgPool1d, nn.AvgPool2d)
-def _average(writer: NodeWriter, module: nn.AvgPool2d, name: str, x: str, y: str) -> None:
+def _average(writer: Writer, module: nn.AvgPool2d, name: str, x: str, y: str) -> None:
     if getattr(module, "divisor_override", None) is not None:
         raise _refuse(module, name, "divisor_override is not supported")
     axes = 1 if isinstance(module, nn.AvgPool1d) else 2
@@ -199,7 +179,7 @@ def _average(writer: NodeWriter, module: nn.AvgPool2d, name: str, x: str, y: str
 
 
 @_emits(nn.MaxPool1d, nn.MaxPool2d)
-def _max_pool(writer: NodeWriter, module: nn.MaxPool2d, name: str, x: str, y: str) -> None:
+def _max_pool(writer: Writer, module: nn.MaxPool2d, name: str, x: str, y: str) -> None:
     if module.return_indices:
         raise _refuse(module, name, "return_indices is not supported")
     axes = 1 if isinstance(module, nn.MaxPool1d) else 2
@@ -217,7 +197,7 @@ def _max_pool(writer: NodeWriter, module: nn.MaxPool2d, name: str, x: str, y: st
 
 
 @_emits(nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d)
-def _global_average(writer: NodeWriter, module: nn.Module, name: str, x: str, y: str) -> None:
+def _global_average(writer: Writer, module: nn.Module, name: str, x: str, y: str) -> None:
     size = np.atleast_1d(np.asarray(module.output_size))
     if not (size == 1).all():
         raise _refuse(module, name, "only an output size of 1 is supported")
