@@ -81,14 +81,24 @@ def test_no_bound_is_no_bound() -> None:
     ],
 )
 def test_endings(said: str, header: str, status: SolveStatus) -> None:
-    assert cbc_log.ending(f"Result - {said}\n" if said else "", header) is status
+    log = f"Result - {said}\n" if said else ""
+    assert cbc_log.ending(log, header, is_mip=True) is status
+
+
+def test_the_optimum_of_the_relaxation_is_not_that_of_the_search() -> None:
+    header = "Optimal - objective value -12117.1"
+    assert cbc_log.ending("LP Optimal", header, is_mip=True) is SolveStatus.TIME_LIMIT
+    assert not cbc_log.has_incumbent("LP Optimal", header, is_mip=True)
+    assert cbc_log.ending("Optimal", header, is_mip=False) is SolveStatus.OPTIMAL
+    assert cbc_log.has_incumbent("Optimal", header, is_mip=False)
 
 
 def test_the_point_of_the_relaxation_is_no_incumbent() -> None:
+    log = "Result - Stopped on time limit\n"
     header = "Stopped on time (no integer solution - continuous used) - objective value 1"
-    assert not cbc_log.has_incumbent(header)
-    assert not cbc_log.has_incumbent("Infeasible - objective value 0")
-    assert cbc_log.has_incumbent("Stopped on time - objective value 1")
+    assert not cbc_log.has_incumbent(log, header, is_mip=True)
+    assert not cbc_log.has_incumbent(log, "Infeasible - objective value 0", is_mip=True)
+    assert cbc_log.has_incumbent(log, "Stopped on time - objective value 1", is_mip=True)
 
 
 def test_progress_of_old_and_new_versions() -> None:

@@ -60,6 +60,26 @@ def test_whatever_a_solver_says_the_answer_is_consistent(
         assert final.bound == pytest.approx(7.0, rel=1e-9)
 
 
+@pytest.mark.parametrize("status", list(SolveStatus))
+def test_a_point_far_outside_the_model_is_no_incumbent(status: SolveStatus) -> None:
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(bounds=(0, 5))
+    model.objective = pyo.Objective(expr=2 * model.x + 1, sense=pyo.maximize)
+    report = RunReport(status, np.array([9.0]), 19.0)
+    final = normalise(compile_model(model), report, None)
+    assert final.incumbent is None
+    assert final.status not in (SolveStatus.OPTIMAL, SolveStatus.GAP)
+    if status in (SolveStatus.OPTIMAL, SolveStatus.GAP):
+        assert final.bound == math.inf
+
+
+@pytest.mark.parametrize("name", available_solvers())
+def test_every_knob_may_be_as_small_as_it_gets(name: str) -> None:
+    model, optimum = known.knapsack(3, pyo.maximize)
+    options = SolverOptions(rel_gap=0.0, abs_gap=0.0, integrality_tolerance=1e-12, threads=1)
+    assert solve_model(model, name, options).incumbent == pytest.approx(optimum)
+
+
 class Foreign(SolverBase):
     """An adapter that is not ours, with whatever results it is given."""
 

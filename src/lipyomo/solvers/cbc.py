@@ -7,7 +7,8 @@ known of CBC and honoured here:
 - With a gap allowed, it reports "optimal" and its incumbent as the bound although it has discarded
   better solutions within the gap, in the library as well as in the program.  So a bound is never
   taken to be closer to the incumbent than the gap that was allowed.
-- Without an incumbent, its solution file holds the point of the relaxation.
+- Without an incumbent, its solution file holds the point of the relaxation, and may call it
+  optimal.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ SMALLEST_COST, LARGEST_COST = 1e-4, 1e7
 """Objectives whose largest coefficient lies outside are scaled."""
 INFINITE = 1e19
 """Solution values from here on are infinite."""
+ROUNDING = 1e-5
+"""Distance within which a discrete value of the solution file is rounded."""
 GRACE_SECONDS = 10.0
 """How long the program may take to end after it was told to, before it is killed."""
 PROBE_SECONDS = 20.0
@@ -234,7 +237,7 @@ def _read(
 ) -> RunReport:
     """Read status, incumbent, bound and nodes back, in the units of the original objective."""
     header = solution.partition("\n")[0]
-    status = cbc_log.ending(child.log, header)
+    status = cbc_log.ending(child.log, header, model.is_mip)
     message = ""
     if request.supervisor.halted and status not in (SolveStatus.OPTIMAL, SolveStatus.INFEASIBLE):
         status = SolveStatus.INTERRUPTED
@@ -242,7 +245,8 @@ def _read(
         status = SolveStatus.ERROR
         last = child.log.strip().splitlines()[-1:] or ["no output"]
         message = f"CBC ended with code {child.return_code}: {last[0]}"
-    x = _point(model, solution) if cbc_log.has_incumbent(header) else None
+    found = cbc_log.has_incumbent(child.log, header, model.is_mip)
+    x = _point(model, solution) if found else None
     if x is not None and np.abs(x).max() >= INFINITE:
         # A ray that its simplex method has mistaken for an optimum.
         x, status = None, SolveStatus.UNBOUNDED
@@ -284,7 +288,9 @@ def _point(model: LinearModel, text: str) -> FloatArray:
         words = line.replace("**", " ").split()
         if len(words) >= 3 and words[1][:1] == "C" and words[1][1:].isdigit():
             x[int(words[1][1:])] = float(words[2])
-    return np.where(model.integer, np.round(x), x)
+    # Digits beyond the tenth are not worth a fractional switch; anything else is left to be seen.
+    rounded = np.round(x)
+    return np.where(model.integer & (np.abs(x - rounded) <= ROUNDING), rounded, x)
 
 
 @functools.cache

@@ -44,7 +44,7 @@ class Row:
     bound: float
 
 
-def ending(log: str, solution_header: str) -> SolveStatus:
+def ending(log: str, solution_header: str, is_mip: bool) -> SolveStatus:
     """Return how the program says it ended.
 
     Parameters
@@ -52,6 +52,9 @@ def ending(log: str, solution_header: str) -> SolveStatus:
     log : str
     solution_header : str
         First line of the solution file; empty if there is none.
+    is_mip : bool
+        Whether there was anything to search.  A program that runs out of time after the relaxation
+        calls that "optimal" in the file; only the log tells.
     """
     results = _RESULT.findall(log)
     said = (results[-1] if results else "").lower()
@@ -68,14 +71,18 @@ def ending(log: str, solution_header: str) -> SolveStatus:
         return SolveStatus.INFEASIBLE_OR_UNBOUNDED
     if "infeasible" in text or "infeasibility proved" in log:
         return SolveStatus.INFEASIBLE
-    if "optimal" in text:
+    if "optimal" in (said if is_mip else text):
         return SolveStatus.OPTIMAL
+    if is_mip and "optimal" in text:
+        return SolveStatus.TIME_LIMIT
     return SolveStatus.ERROR
 
 
-def has_incumbent(solution_header: str) -> bool:
+def has_incumbent(log: str, solution_header: str, is_mip: bool) -> bool:
     """Whether the solution file holds a feasible point, and not that of the relaxation."""
     header = solution_header.lower()
+    if is_mip and _RESULT.search(log) is None:
+        return False
     if not header or "no integer solution" in header or "not completed" in header:
         return False
     return header.startswith(("optimal", "stopped"))

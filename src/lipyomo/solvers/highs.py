@@ -16,6 +16,8 @@ from lipyomo.solvers.matrices import FloatArray, LinearModel
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import SolveStatus
 
+MIN_TOLERANCE = 1e-10
+"""HiGHS takes no integrality tolerance below this."""
 COMPLETION_NODES = 500
 """Nodes spent on finding the missing discrete values of a start."""
 
@@ -79,6 +81,8 @@ class Highs(MatrixSolver):
         _listen(highs, request)
         for knob, name in KNOBS.items():
             value = getattr(request, knob)
+            if knob == "integrality_tolerance" and value is not None:
+                value = max(value, MIN_TOLERANCE)
             if value is not None:
                 _set_option(highspy, highs, name, value)
         for name, value in request.native.items():

@@ -25,6 +25,8 @@ HUGE = 1e20
 """From here on solvers mean infinity."""
 CONTRADICTION = 1e-5
 """A bound that a feasible point misses by more than this (relative) is wrong, not rounded."""
+GROSS = 1e-3
+"""A point with a larger violation is no solution, whatever tolerances a solver has."""
 FEASIBLE = 1e-9
 """A start with at most this violation is feasible beyond doubt."""
 
@@ -71,8 +73,11 @@ def normalise(model: LinearModel, report: RunReport, start: FloatArray | None) -
     x = report.x
     incumbent = None if x is None else model.objective(x)
     violation = 0.0 if x is None else model.violation(x)
-    bound = _bound(model.maximise, report, incumbent)
     status, message = report.status, report.message
+    if violation > GROSS:
+        x = incumbent = None
+        message = f"the solver's point violates the model by {violation:.3g} and is dropped"
+    bound = _bound(model.maximise, report, incumbent)
 
     witness = _start_objective(model, start)
     if witness is not None and _contradicts(model.maximise, status, bound, witness):
