@@ -60,7 +60,7 @@ class _Search:
         width = self.domain.upper - self.domain.lower
         self.width = np.where(np.isfinite(width), width, 0.0)
         self.free = ~np.isfinite(width)
-        self.first = problem.network.layers[0].dense_weight
+        self.first = problem.network.layers[0].weight
         count = 64 if self.domain.rows.count else min(1024, max(64, evaluations // 8))
         self.pool = _Population(np.zeros((0, d)), np.zeros(0))
         self.try_points(np.vstack([self.domain.center[None, :], self.domain.sample(rng, count)]))
@@ -105,7 +105,7 @@ class _Search:
         rng, units = self.rng, self.first.shape[0]
         chosen = rng.random((count, units)) < 10.0 ** rng.uniform(-1.5, 0.0, (count, 1))
         chosen[np.arange(count), rng.integers(0, units, count)] = True
-        return np.sign((chosen * rng.standard_normal((count, units))) @ self.first)
+        return np.sign(np.asarray((chosen * rng.standard_normal((count, units))) @ self.first))
 
     def cross(self, index: int) -> None:
         """Step from a good point across the kink of each unit, straight and a bit beyond."""
