@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from lipyomo.network import FloatArray
 from lipyomo.search.form import FlatPhases
+from lipyomo.search.propagate import Stack
 
 Warm = dict[int, FloatArray]
-"""Multipliers by target, each in the order (zeta, lambda of `Node.units`)."""
+"""Multipliers by target: (gamma, zeta, lambda of `Node.units`)."""
 
 
 @dataclass
@@ -36,7 +37,6 @@ class Node:
     warm : dict
     pool : ndarray of int
         Points of the pool that lie in the node.
-    depth : int
     branch : int
         Unit to branch on, or -1.
     """
@@ -52,10 +52,26 @@ class Node:
     units: npt.NDArray[np.int64]
     warm: Warm = field(default_factory=dict)
     pool: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    depth: int = 0
     branch: int = -1
 
     @property
     def bound(self) -> float:
         """Upper bound of every target on the node."""
         return float(self.target_bounds.max(initial=0.0))
+
+
+def child_of(node: Node, phases: FlatPhases, low: FloatArray, high: FloatArray) -> Node:
+    """A part of `node` with these phases and this box, everything else inherited."""
+    return replace(node, phases=phases, low=low, high=high, branch=-1)
+
+
+def stack_of(nodes: list[Node]) -> Stack:
+    """Copies of the nodes' phases, bounds and boxes, to be tightened together."""
+    return Stack(
+        np.stack([node.phases for node in nodes]),
+        np.stack([node.lower for node in nodes]),
+        np.stack([node.upper for node in nodes]),
+        np.stack([node.low for node in nodes]),
+        np.stack([node.high for node in nodes]),
+        np.ones(len(nodes), dtype=bool),
+    )

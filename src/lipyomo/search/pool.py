@@ -88,7 +88,7 @@ class Pool:
             self._append(points[keep], on[keep])
             k = int(np.argmax(values))
             if values[k] > self.best:
-                self._challenge(points[k])
+                self.challenge(points[k])
         return values
 
     def _values(self, points: FloatArray, on: BoolArray) -> FloatArray:
@@ -111,7 +111,7 @@ class Pool:
             y = (outputs[:, None, :] @ gradients)[:, 0, :]
         return vector_norm(outputs, "l2")
 
-    def _challenge(self, point: FloatArray) -> None:
+    def challenge(self, point: FloatArray) -> None:
         """Make `point` the incumbent if it is strictly inside a better region."""
         witness = make_witness(self._problem, point)
         if witness is not None and witness.value > self.best:

@@ -7,13 +7,27 @@ nodes, and are computed once a tree.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from lipyomo.network import FloatArray
 from lipyomo.search.form import NodeForm, UnitSystem
 from lipyomo.search.targets import ALL, Targets
 from lipyomo.semidefinite.reduce import UNIT_ROUNDOFF, ReducedForm
-from lipyomo.semidefinite.verify import verified_bound
+from lipyomo.semidefinite.verify import VerifiedMatrix, verified_bound
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """A unit decision to be ruled out: open unit number `position`, switched `on` or off.
+
+    `step` is the multiple of the decision's hyperplane to subtract from the objective.
+    """
+
+    position: int
+    on: bool
+    step: float
 
 
 class Prover:
@@ -55,7 +69,55 @@ class Prover:
         multipliers : ndarray
             (gamma if the target is a Euclidean ball, zeta, lambda).
         """
-        row, column = int(self._targets.rows[target]), int(self._targets.columns[target])
+        reduced, zeta, lam, grouped = self._reduced(form, target, multipliers)
+        row = int(self._targets.rows[target])
+        rows = np.arange(len(form.objective)) if row == ALL else np.array([row])
+        return verified_bound(reduced, rows, zeta, lam, grouped)
+
+    def exclude(
+        self, form: NodeForm, target: int, multipliers: FloatArray, tries: list[Exclusion]
+    ) -> FloatArray:
+        """Proved bounds of a target with one more unit decided, all from the same multipliers.
+
+        Where ``q . w = 0``, the objective c can be replaced by ``c - step q``: q is ``e_k`` for a
+        unit that is off and ``U_k - e_k`` for one that is on.
+
+        Returns
+        -------
+        ndarray, shape (len(tries),)
+            Infinite where the proof fails.
+        """
+        reduced, zeta, lam, grouped = self._reduced(form, target, multipliers)
+        row, d = int(self._targets.rows[target]), reduced.inputs
+        objective = np.repeat(reduced.objective[row][None], len(tries), axis=0)
+        sizes = np.repeat(reduced.objective_size[row][None], len(tries), axis=0)
+        for i, item in enumerate(tries):
+            k, sign = item.position, 1.0
+            if item.on:
+                objective[i] -= item.step * reduced.rows[k]
+                sizes[i] += abs(item.step) * reduced.row_size[k]
+                sign = -1.0
+            objective[i, d + k] -= sign * item.step
+            sizes[i] += np.abs(objective[i])
+            sizes[i, d + k] += abs(item.step)
+        changed = replace(
+            reduced,
+            objective=objective,
+            objective_size=sizes,
+            rounding=reduced.rounding + 4 * UNIT_ROUNDOFF,
+        )
+        matrix = VerifiedMatrix(changed, zeta, lam)
+        if not matrix.accepted:
+            return np.full(len(tries), np.inf)
+        tau = float(zeta.max()) if grouped else float(zeta.sum())
+        root = float(np.sqrt(tau)) * (1.0 + UNIT_ROUNDOFF * (len(zeta) + 8))
+        return np.array([root * matrix.quadratic(np.array([i])) for i in range(len(tries))])
+
+    def _reduced(
+        self, form: NodeForm, target: int, multipliers: FloatArray
+    ) -> tuple[ReducedForm, FloatArray, FloatArray, bool]:
+        """The form with its magnitudes, zeta, lambda, and whether zeta is one number."""
+        column = int(self._targets.columns[target])
         d = form.inputs
         inputs = np.arange(d) if column == ALL else np.array([column])
         keep = np.concatenate([inputs, d + np.arange(form.units.size)])
@@ -69,9 +131,8 @@ class Prover:
             inputs.size,
             self._rounding,
         )
-        rows = np.arange(len(form.objective)) if row == ALL else np.array([row])
         count = form.units.size
         head, lam = multipliers[: multipliers.size - count], multipliers[multipliers.size - count :]
         grouped = self._targets.input_norm == "l2" and column == ALL
         zeta = np.full(inputs.size, head[-1]) if grouped else head[head.size - inputs.size :]
-        return verified_bound(reduced, rows, zeta, lam, grouped)
+        return reduced, zeta, lam, grouped

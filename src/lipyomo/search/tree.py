@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lipyomo.network import FloatArray
-from lipyomo.phases import LEFT, OPEN, RIGHT
+from lipyomo.certify.margin import interior_point
+from lipyomo.phases import LEFT, OPEN, RIGHT, to_pattern
 from lipyomo.problem import LipschitzProblem
-from lipyomo.search.barrier import BarrierProblem, BarrierState
-from lipyomo.search.form import FlatPhases, NodeForm, UnitSystem
-from lipyomo.search.node import Node
+from lipyomo.search.bounding import Bounder, Worst
+from lipyomo.search.branching import Brancher
+from lipyomo.search.form import NodeForm, UnitSystem
+from lipyomo.search.node import Node, child_of, stack_of
 from lipyomo.search.pool import Pool
-from lipyomo.search.propagate import Stack, gradient_bounds, propagate, support_of
-from lipyomo.search.prove import Prover
+from lipyomo.search.propagate import gradient_bounds, propagate, support_of
 from lipyomo.search.region import RegionProgram
-from lipyomo.search.spectral import SpectralProblem
-from lipyomo.search.targets import ALL, Targets, targets_of
-from lipyomo.search.wide import WIDE, WideProblem, rotated
+from lipyomo.search.targets import Targets, targets_of
 
 PRUNE = 2e-7
 """Relative slack at which a bound counts as met by the incumbent."""
@@ -26,7 +24,23 @@ PRUNE = 2e-7
 
 @dataclass
 class Counters:
-    """What the search did."""
+    """What the search did.
+
+    Attributes
+    ----------
+    nodes : int
+        Nodes that were split.
+    semidefinite, newton : int
+        Semidefinite bounds, and Newton steps in all of them.
+    programs : int
+        Linear programs.
+    empty : int
+        Nodes without interior.
+    fixed : int
+        Units decided because the other side cannot beat the incumbent.
+    unresolved : int
+        Regions of full patterns too thin to tell whether they have interior.
+    """
 
     nodes: int = 0
     semidefinite: int = 0
@@ -38,7 +52,25 @@ class Counters:
 
 
 class Tree:
-    """Everything that stays the same from node to node."""
+    """Everything that stays the same from node to node.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs.
+    rng : numpy Generator
+    gap : float, optional
+        Relative gap that is good enough.
+
+    Attributes
+    ----------
+    pool : Pool
+        Points, and the incumbent.
+    closed : float
+        Largest bound among the nodes that were closed.
+    leaves : list of (Node, float), optional
+        Every closed node with its bound, if set to a list beforehand.
+    """
 
     def __init__(
         self, problem: LipschitzProblem, rng: np.random.Generator, gap: float = 0.0
@@ -48,22 +80,29 @@ class Tree:
         self.system = UnitSystem(problem.network, self.targets.functionals)
         self.pool = Pool(problem, self.system, self.targets, rng)
         self.region = RegionProgram(self.system, problem.domain)
-        self.counters = Counters()
-        self.gap = gap
+        self.bounder = Bounder(self.system, self.targets)
+        self.brancher = Brancher(self.system, problem.domain)
         self.closed = 0.0
-        self.bounded = problem.domain.is_bounded
-        self.box_mode = problem.network.input_dim <= 3 and self.bounded
         self.open_at_root = 0
-        self._promise = np.zeros(self.system.count)
-        self._seen = np.zeros(self.system.count)
-        self.prover = Prover(self.system, self.targets)
         self.leaves: list[tuple[Node, float]] | None = None
+        self._gap = max(gap, PRUNE)
+        self._counters = Counters()
+        self._bounded = problem.domain.is_bounded
+
+    @property
+    def counters(self) -> Counters:
+        """What was done so far."""
+        return replace(
+            self._counters,
+            semidefinite=self.bounder.solved,
+            newton=self.bounder.steps,
+            programs=self.region.solved,
+        )
 
     @property
     def cutoff(self) -> float:
         """Bounds at or below it prune."""
-        slack = max(self.gap, PRUNE)
-        return self.pool.best / (1.0 - slack) if slack < 1 else np.inf
+        return self.pool.best / (1.0 - self._gap)
 
     @property
     def aim(self) -> float:
@@ -72,14 +111,14 @@ class Tree:
 
     def root(self) -> list[Node]:
         """The whole problem as a node (or nothing, if its bounds already close it)."""
-        n = self.system.count
+        n, domain = self.system.count, self.problem.domain
         everything = np.arange(self.targets.count)
         node = Node(
             self.system.root_phases(),
             np.full(n, -np.inf),
             np.full(n, np.inf),
-            self.problem.domain.lower,
-            self.problem.domain.upper,
+            domain.lower,
+            domain.upper,
             everything,
             np.full(everything.size, np.inf),
             np.full(everything.size, np.inf),
@@ -91,125 +130,73 @@ class Tree:
         return kept
 
     def expand(self, node: Node) -> list[Node]:
-        """Branch on `node`; the children that may still hold something better."""
-        self.counters.nodes += 1
-        if self.box_mode and np.count_nonzero(node.phases == OPEN) > 6:
-            return self._process(node, self._halves(node))
+        """Split `node`; the children that may still hold something better."""
+        self._counters.nodes += 1
+        if self.brancher.wants_box(node):
+            return self._process(node, self.brancher.halves(node))
         children = []
         for phase in (LEFT, RIGHT):
             phases = node.phases.copy()
             phases[node.branch] = phase
-            children.append(self._child(node, phases, node.low, node.high))
+            children.append(child_of(node, phases, node.low, node.high))
         return self._process(node, children)
 
-    def _child(self, node: Node, phases: FlatPhases, low: FloatArray, high: FloatArray) -> Node:
-        return Node(
-            phases,
-            node.lower,
-            node.upper,
-            low,
-            high,
-            node.targets,
-            node.target_bounds,
-            node.proved,
-            node.units,
-            node.warm,
-            node.pool,
-            node.depth + 1,
-        )
+    def close_proved(self, node: Node) -> None:
+        """Close a waiting node that the incumbent has overtaken."""
+        self._close(node, self.proved_bound(node))
 
-    def _halves(self, node: Node) -> list[Node]:
-        """Split the input box in the direction that decides most units."""
-        d = node.low.size
-        low, high = np.tile(node.low, (2 * d, 1)), np.tile(node.high, (2 * d, 1))
-        middle = 0.5 * (node.low + node.high)
-        index = np.arange(d)
-        high[index, index] = middle
-        low[d + index, index] = middle
-        stack = self._stack(
-            [self._child(node, node.phases, a, b) for a, b in zip(low, high, strict=True)]
-        )
-        propagate(self.system, support_of(self.problem.domain, low, high), stack)
-        still = np.where(stack.alive, (stack.phases == OPEN).sum(axis=1), 0).astype(float)
-        cost = still[:d] + still[d:] + np.maximum(still[:d], still[d:])
-        cost -= (
-            1e-3 * (node.high - node.low) / (self.problem.domain.upper - self.problem.domain.lower)
-        )
-        k = int(np.argmin(cost))
-        children = []
-        for b in (k, d + k):
-            child = self._child(node, node.phases, low[b], high[b])
-            children.append(child)
-        return children
-
-    def _stack(self, nodes: list[Node]) -> Stack:
-        return Stack(
-            np.stack([node.phases for node in nodes]),
-            np.stack([node.lower for node in nodes]),
-            np.stack([node.upper for node in nodes]),
-            np.stack([node.low for node in nodes]),
-            np.stack([node.high for node in nodes]),
-            np.ones(len(nodes), dtype=bool),
-        )
+    def proved_bound(self, node: Node) -> float:
+        """The node's bound with its semidefinite part proved."""
+        return self.bounder.prove(node, self.system.reduce(node.phases))
 
     def _process(self, parent: Node, children: list[Node]) -> list[Node]:
         """Bound a batch of children of one parent."""
-        stack = self._stack(children)
-        if self.bounded:
+        stack = stack_of(children)
+        if self._bounded:
             support = support_of(self.problem.domain, stack.low, stack.high)
             propagate(self.system, support, stack)
         sizes = self.targets.interval(gradient_bounds(self.system, stack.phases))
         kept = []
         for b, child in enumerate(children):
             if not stack.alive[b]:
-                self._close(child, -np.inf)
+                self._close_empty(child)
                 continue
+            before = parent.phases if child is not parent else child.phases.copy()
             child.phases, child.lower, child.upper = stack.phases[b], stack.lower[b], stack.upper[b]
             child.proved = np.minimum(child.proved, sizes[b, child.targets])
             child.target_bounds = np.minimum(child.target_bounds, child.proved)
-            if self._survives(parent, child):
-                kept.append(child)
+            changed = np.flatnonzero(child.phases != before)
+            kept += self._examine(parent, child, changed.tolist())
         return kept
 
     def _close(self, node: Node, bound: float) -> None:
-        """Remember what a pruned node was worth."""
+        """Remember what a closed node was worth."""
         self.closed = max(self.closed, bound)
         if self.leaves is not None:
             self.leaves.append((node, bound))
 
-    def proved_bound(self, node: Node) -> float:
-        """The node's bound with its semidefinite part proved."""
-        form = self.system.reduce(node.phases)
-        for index, target in enumerate(node.targets):
-            multipliers = node.warm.get(int(target))
-            if multipliers is not None:
-                proved = self.prover.bound(form, int(target), multipliers)
-                proved = min(proved, float(node.proved[index]))
-                node.target_bounds[index] = node.proved[index] = proved
-            else:
-                node.target_bounds[index] = node.proved[index]
-        return node.bound
+    def _close_empty(self, node: Node) -> None:
+        self._counters.empty += 1
+        self._close(node, -np.inf)
 
-    def close_proved(self, node: Node) -> None:
-        """Close a waiting node that the incumbent has overtaken."""
-        self._close(node, self.proved_bound(node))
-
-    def _drop_targets(self, node: Node) -> None:
+    def _drop_targets(self, node: Node) -> bool:
+        """Forget targets that cannot beat the incumbent; True if none is left (closes `node`)."""
+        top = node.bound
         keep = node.target_bounds > self.cutoff
+        if not keep.any():
+            self._close(node, top)
+            return True
         if not keep.all():
             self.closed = max(self.closed, float(node.target_bounds[~keep].max()))
             node.targets, node.target_bounds = node.targets[keep], node.target_bounds[keep]
             node.proved = node.proved[keep]
+        return False
 
-    def _survives(self, parent: Node, node: Node) -> bool:
-        """Bound `node`, look for points in it, choose its branch; False if it is closed."""
-        top = node.bound
-        self._drop_targets(node)
-        if not node.targets.size:
-            self._close(node, top)
-            return False
-        changed = np.flatnonzero(node.phases != parent.phases)
-        inside = self.pool.within(node.pool, node.phases, changed)
+    def _examine(self, parent: Node, node: Node, changed: list[int]) -> list[Node]:
+        """Bound `node`, look for points in it, choose its branch; nothing if it is closed."""
+        if self._drop_targets(node):
+            return []
+        inside = self.pool.within(node.pool, node.phases, np.array(changed, dtype=np.int64))
         if inside.size and (node.low is not parent.low or node.high is not parent.high):
             points = self.pool.points[inside]
             inside = inside[((points >= node.low) & (points <= node.high)).all(axis=1)]
@@ -220,108 +207,52 @@ class Tree:
                 form, node.phases, node.lower, node.upper, node.low, node.high
             )
             if answer.empty:
-                self.counters.empty += 1
-                self._close(node, -np.inf)
-                return False
+                self._close_empty(node)
+                return []
             if answer.point is not None:
                 found = self.pool.visit(answer.point, answer.margin)
-                decided = np.flatnonzero(self.system.kinked)
-                node.pool = self.pool.within(found, node.phases, decided)
-        return self._bound(node, form)
-
-    def _bound(self, node: Node, form: NodeForm) -> bool:
-        """Semidefinite bounds of the node's targets, worst first."""
+                node.pool = self.pool.within(found, node.phases, np.flatnonzero(self.system.kinked))
         if not form.units.size:
-            return self._finish(node, form)
-        warm: dict[int, FloatArray] = {}
-        worst: tuple[BarrierProblem, BarrierState] | None = None
-        reached = -np.inf
-        order = np.argsort(-node.target_bounds, kind="stable")
-        for index in order:
-            if node.target_bounds[index] <= max(reached, self.cutoff):
-                break
-            target = int(node.targets[index])
-            problem = self._problem_of(form, target)
-            state = problem.minimise(self._inherited(problem, node, form, target), self.aim)
-            self.counters.semidefinite += 1
-            if state is None:
-                reached = max(reached, float(node.target_bounds[index]))
+            self._finish(node, form)
+            return []
+        worst = self.bounder.bound(node, form, self.aim, self.cutoff)
+        if self._drop_targets(node):
+            return []
+        if worst is not None and node.targets.size == 1:
+            remaining = self._without_excluded(node, form, worst)
+            if remaining is not None:
+                return self._process(node, [remaining])
+        node.branch = self.brancher.unit(form, worst)
+        return [node]
+
+    def _without_excluded(self, node: Node, form: NodeForm, worst: Worst) -> Node | None:
+        """Decide units whose other side cannot beat the incumbent; None if there are none."""
+        phases = node.phases.copy()
+        for position, on, bound in self.bounder.excluded(form, worst, self.aim):
+            unit = form.units[position]
+            if bound > self.cutoff or phases[unit] != OPEN:
                 continue
-            self.counters.newton += state.iterations
-            warm[target] = state.multipliers
-            value = state.value
-            if value <= self.cutoff:
-                value = self.prover.bound(form, target, state.multipliers)
-                node.proved[index] = min(float(node.proved[index]), value)
-            node.target_bounds[index] = min(float(node.target_bounds[index]), value)
-            if state.value > reached:
-                worst, reached = (problem, state), state.value
-        for target in node.warm:
-            if target not in warm and target in node.targets:
-                problem = self._problem_of(form, target)
-                inherited = self._inherited(problem, node, form, target)
-                if inherited is not None:
-                    warm[target] = inherited
-        node.warm, node.units = warm, form.units
-        top = node.bound
-        self._drop_targets(node)
-        if not node.targets.size:
-            self._close(node, top)
-            return False
-        node.branch = self._choose(form, worst)
-        return True
-
-    def _finish(self, node: Node, form: NodeForm) -> bool:
-        """Close a node without open units: its value is known."""
-        values = self.targets.exact(form.jacobian)[node.targets]
-        value = float(values.max()) * (1.0 + 1e-12)
-        if value > self.cutoff:
-            self.counters.unresolved += 1
-        self._close(node, min(value, node.bound))
-        return False
-
-    def _problem_of(self, form: NodeForm, target: int) -> BarrierProblem:
-        row, column = int(self.targets.rows[target]), int(self.targets.columns[target])
-        rows, objectives, inputs = form.rows, form.objective, form.inputs
-        euclidean = self.targets.input_norm == "l2"
-        if column != ALL:
-            keep = np.concatenate([[column], np.arange(inputs, rows.shape[1])])
-            rows, objectives, inputs, euclidean = rows[:, keep], objectives[:, keep], 1, True
-        if euclidean and inputs > len(rows) + len(objectives):
-            rows, objectives, inputs = rotated(rows, objectives, inputs)
-        if row == ALL:
-            return SpectralProblem(rows, objectives, inputs, euclidean)
-        if not euclidean and inputs > WIDE * (len(rows) + 10):
-            return WideProblem(rows, objectives[row], inputs)
-        return BarrierProblem(rows, objectives[row], inputs, euclidean)
-
-    def _inherited(
-        self, problem: BarrierProblem, node: Node, form: NodeForm, target: int
-    ) -> FloatArray | None:
-        """The parent's multipliers for the units that are still open."""
-        old = node.warm.get(target)
-        if old is None:
+            other = phases.copy()
+            other[unit] = RIGHT if on else LEFT
+            self._close(child_of(node, other, node.low, node.high), bound)
+            phases[unit] = LEFT if on else RIGHT
+            self._counters.fixed += 1
+        if np.array_equal(phases, node.phases):
             return None
-        head = old.size - node.units.size
-        first = old[:head]
-        if problem.euclidean:  # one zeta, for however many inputs are left after rotation
-            outputs = problem.outputs
-            first = np.concatenate([old[:outputs], np.full(problem.inputs, old[outputs])])
-        positions = np.searchsorted(node.units, form.units)
-        return np.concatenate([first, old[head + positions]])
+        return child_of(node, phases, node.low, node.high)
 
-    def _choose(self, form: NodeForm, worst: tuple[BarrierProblem, BarrierState] | None) -> int:
-        """The open unit whose decision promises the largest drop of the bound.
-
-        The promise is the geometric mean of the two children's drops with the multipliers frozen,
-        averaged over all nodes in which the unit was open: an order that hardly changes from node
-        to node needs several times fewer nodes than the node's own score.
-        """
-        if worst is None:
-            return int(form.units[0])
-        problem, state = worst
-        off, on = problem.lookahead(state)
-        self._promise[form.units] += np.sqrt(off * on)
-        self._seen[form.units] += 1
-        score = self._promise[form.units] / self._seen[form.units]
-        return int(form.units[int(np.argmax(score))])
+    def _finish(self, node: Node, form: NodeForm) -> None:
+        """Close a node without open units: its value is known, if its region has interior."""
+        values = self.targets.exact(form.jacobian)[node.targets]
+        value = min(float(values.max()) * (1.0 + 1e-12), node.bound)
+        if value > self.cutoff:
+            network, domain = self.problem.network, self.problem.domain
+            pattern = to_pattern(self.system.split(node.phases))
+            deepest = interior_point(network, domain, pattern)
+            if deepest.margin > 0:
+                self.pool.challenge(deepest.x)
+            elif deepest.is_empty():
+                self._close_empty(node)
+                return
+            self._counters.unresolved += value > self.cutoff
+        self._close(node, value)

@@ -268,6 +268,7 @@ class WideProblem(BarrierProblem):
         # the dense basis of the base class is what this class is there to avoid
         self.inputs, self.size = inputs, rows.shape[1]
         self.euclidean = False
+        self.rows = rows
         self._problem = _Eliminated(rows, objective, inputs)
 
     def minimise(
