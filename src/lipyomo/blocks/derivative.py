@@ -35,7 +35,7 @@ class ChainLimits:
     def of(cls, bounds: DerivativeBounds) -> ChainLimits:
         """From the bound ladder, the same whether a unit is on or off."""
         layers = [
-            ArrivingBounds(low, high, low, high)
+            ArrivingBounds.plain(low, high)
             for low, high in zip(bounds.lower, bounds.upper, strict=True)
         ]
         return cls(layers, bounds.end_lower, bounds.end_upper)
@@ -44,10 +44,7 @@ class ChainLimits:
         """The bounds of a pass that starts from a set `factor` (>= 0) times as large."""
         if factor == 1.0:
             return self
-        layers = [
-            ArrivingBounds(*(factor * side for side in (a.lower, a.upper, a.on_lower, a.on_upper)))
-            for a in self.layers
-        ]
+        layers = [arriving.scaled(factor) for arriving in self.layers]
         return ChainLimits(layers, factor * self.end_lower, factor * self.end_upper)
 
 

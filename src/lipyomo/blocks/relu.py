@@ -165,7 +165,9 @@ class ReluNetworkBlockData(BlockData):
                 f"unit {int(np.flatnonzero(loose)[0])} of hidden layer {i} has no finite bounds, "
                 "so its switch has no big-M.  Remedy: bound the network's inputs"
             )
-        alive = np.flatnonzero(undecided | ((slope != 0) & values))
+        # A unit that a given phase holds to one side keeps that side as a bound of its variable.
+        held = layer.kinked & ~undecided & ((low == 0) | (high == 0))
+        alive = np.flatnonzero(undecided | held | ((slope != 0) & values))
         keys = alive.tolist()
         z = add_variables(block, "preactivation", keys, low[alive], high[alive])
         forms = before.map(layer.weight, layer.bias)

@@ -1,16 +1,16 @@
 r"""Products of a binary switch with a bounded form: the derivative of a unit.
 
 An arriving derivative t (adjoint or tangent) leaves a unit as ``left t + (right - left) s`` with
-s = a t.  With t in [l, u] and, given a = 1, in [l1, u1]:
+s = a t.  With t in [l1, u1] given a = 1 and in [l0, u0] given a = 0:
 
-    l1 a <= s <= u1 a,    t - u (1 - a) <= s <= t - l (1 - a)         (LipMIP, eq. 73)
+    l1 a <= s <= u1 a,    t - u0 (1 - a) <= s <= t - l0 (1 - a)       (LipMIP, eq. 73)
 
 Decided units multiply by their slope and need neither variable nor row.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,25 @@ class ArrivingBounds:
         Whatever the switch is.
     on_lower, on_upper : ndarray
         Given that the unit is on its right-hand slope.
+    off_lower, off_upper : ndarray
+        Given that it is on its left-hand slope.
     """
 
     lower: FloatArray
     upper: FloatArray
     on_lower: FloatArray
     on_upper: FloatArray
+    off_lower: FloatArray
+    off_upper: FloatArray
+
+    @classmethod
+    def plain(cls, lower: FloatArray, upper: FloatArray) -> ArrivingBounds:
+        """The same bounds whatever the switch is."""
+        return cls(lower, upper, lower, upper, lower, upper)
+
+    def scaled(self, factor: float) -> ArrivingBounds:
+        """All bounds times `factor` >= 0."""
+        return ArrivingBounds(*(factor * getattr(self, item.name) for item in fields(self)))
 
 
 @dataclass
@@ -139,7 +152,7 @@ def _tie_products(
     """The four rows of each product ``s = a t``."""
     names = ("switched_upper", "switched_lower", "switched_below", "switched_above")
     upper, lower, below, above = (Rows(block, name, keys) for name in names)
-    lows, highs = bounds.lower.tolist(), bounds.upper.tolist()
+    lows, highs = bounds.off_lower.tolist(), bounds.off_upper.tolist()
     on_lows, on_highs = bounds.on_lower.tolist(), bounds.on_upper.tolist()
     for k, product in zip(keys, s, strict=True):
         a = switches[k]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lipyomo.blocks.derivative import derivative_rung
+from lipyomo.blocks.derivative import ChainLimits, derivative_rung
 from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, preactivation_bounds
 from lipyomo.domains import Box, Domain
 from lipyomo.errors import DomainError
@@ -56,6 +56,8 @@ class Cell:
         Vertices of the dual ball that are left, if they are few.
     upper : float
         No operator norm in this cell is larger.
+    limits : ChainLimits, optional
+        Bounds of the adjoints, if better ones than the ladder's are known.
     """
 
     domain: Domain
@@ -63,6 +65,7 @@ class Cell:
     norm: OutputNorm
     vertices: FloatArray | None
     upper: float
+    limits: ChainLimits | None = None
 
 
 def whole(problem: LipschitzProblem, rung: BoundRung, time_limit: float | None) -> Cell:

@@ -42,16 +42,19 @@ def conflicting_units(
     from scipy.optimize import linprog
 
     d = network.input_dim
-    rows, right, owners = [], [], []
+    rows, right = [], []
+    owners: list[tuple[int, int] | None] = []
     for i, (gain, offset) in enumerate(network.affine_pieces(pattern)[:-1]):
-        for k in np.flatnonzero(bounds.phases[i] == OPEN).tolist():
+        open_ = bounds.phases[i] == OPEN
+        held = network.hidden[i].kinked & ((bounds.lower[i] == 0) | (bounds.upper[i] == 0))
+        for k in np.flatnonzero(open_ | held).tolist():
             sign = -1.0 if pattern[i][k] else 1.0
             size = float(np.abs(gain[k]).sum())
             if size <= 1e-12 * (1.0 + abs(float(offset[k]))):
                 continue
             rows.append(np.append(sign * gain[k] / size, 1.0))
             right.append(-sign * offset[k] / size)
-            owners.append((i, k))
+            owners.append((i, k) if open_[k] else None)
     if not rows:
         return None
     faces = domain.rows
@@ -71,8 +74,9 @@ def conflicting_units(
     if found.status != 0 or -found.fun > empty:
         return None
     weights = np.maximum(-found.ineqlin.marginals[: len(owners)], 0.0)
-    taking_part = [owner for owner, w in zip(owners, weights, strict=True) if w > SUPPORT]
-    if not taking_part:
+    used = [owner for owner, w in zip(owners, weights, strict=True) if w > SUPPORT]
+    taking_part = [owner for owner in used if owner is not None]
+    if not taking_part or None in used:
         return None
     deepest = max(i for i, _ in taking_part)
     before = [(i, k) for i, k in _open_units(bounds) if i < deepest]

@@ -14,7 +14,7 @@ from lipyomo.blocks.lipschitz import Encoding, LipschitzBlock, choose_encoding
 from lipyomo.encode.cells import Cell
 from lipyomo.network import FloatArray, Network, Pattern
 from lipyomo.norms import InputNorm
-from lipyomo.phases import RIGHT
+from lipyomo.phases import OPEN, RIGHT
 
 CUTOFF_SLACK = 1e-7
 """Relative distance by which the cut-off stays below the value that was attained."""
@@ -35,11 +35,8 @@ class CellModel:
         self, network: Network, cell: Cell, input_norm: InputNorm, formulation: str
     ) -> None:
         self.cell = cell
-        encoding: Encoding
-        if formulation == "adjoint" or formulation == "tangent":
-            encoding = "adjoint" if formulation == "adjoint" else "tangent"
-        else:
-            encoding = choose_encoding(network, cell.bounds, input_norm, cell.norm)
+        self._network = network
+        encoding = encoding_of(network, cell, input_norm, formulation)
         self.encoding: Encoding = encoding
         model = pyo.ConcreteModel(name="lipschitz")
         model.lipschitz = LipschitzBlock()
@@ -50,6 +47,7 @@ class CellModel:
             output_norm=cell.norm,
             formulation=encoding,
             bounds=cell.bounds,
+            limits=cell.limits if encoding == "adjoint" else None,
         )
         self.block = model.lipschitz
         if np.isfinite(cell.upper):
@@ -113,8 +111,23 @@ class CellModel:
         self.model.no_good.add((1.0 - on, linear(coefs, variables), None))
 
     def excludes(self, pattern: Pattern) -> bool:
-        """Whether exactly this pattern was cut off."""
-        return _key(pattern) in self._excluded
+        """Whether this pattern was cut off, or never was in the model."""
+        decided = any(
+            bool((layer.kinked & (phases != OPEN) & (on != (phases == RIGHT))).any())
+            for layer, phases, on in zip(
+                self._network.hidden, self.cell.bounds.phases, pattern, strict=True
+            )
+        )
+        return decided or _key(pattern) in self._excluded
+
+
+def encoding_of(network: Network, cell: Cell, input_norm: InputNorm, formulation: str) -> Encoding:
+    """The encoding that a formulation setting means for a cell."""
+    if formulation == "adjoint":
+        return "adjoint"
+    if formulation == "tangent":
+        return "tangent"
+    return choose_encoding(network, cell.bounds, input_norm, cell.norm)
 
 
 def _key(pattern: Pattern) -> bytes:

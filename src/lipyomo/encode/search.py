@@ -14,6 +14,7 @@ from lipyomo.encode.cells import Cell
 from lipyomo.encode.conflict import conflicting_units
 from lipyomo.encode.interval import Narrowing
 from lipyomo.encode.model import CellModel
+from lipyomo.encode.probe import probed
 from lipyomo.incumbent import search_incumbent
 from lipyomo.network import FloatArray, Pattern
 from lipyomo.operator_norm import operator_norm
@@ -131,6 +132,12 @@ class CellSearch:
     def _solve(self, cell: Cell) -> float:
         """Solve one cell; returns an upper bound of what it holds."""
         network = self.small.network
+        cell = probed(self.small, cell, self.state.lower, self.state)
+        if not self._beats(cell.upper):
+            return max(cell.upper, self.state.lower)
+        self.facts["probed_unstable"] = max(
+            cell.bounds.unstable, self.facts.get("probed_unstable", 0)
+        )
         solver: str | None = self.settings.solver
         while solver is not None:
             # A new model for each solver: what one has cut off, the next must account for.
@@ -180,6 +187,8 @@ class CellSearch:
             if outcome.status is SolveStatus.INTERRUPTED:
                 state.interrupted = True
             claimed = outcome.bound
+            if outcome.status is SolveStatus.INFEASIBLE:
+                claimed = -math.inf
             if math.isfinite(claimed):
                 claimed += SAFETY * abs(claimed)
             attained = self._attained_in(model, cell)

@@ -82,6 +82,7 @@ def _narrow(
 ) -> None:
     """Bounds, incumbent, partition, models: everything that moves the interval."""
     from lipyomo.encode.cells import partition, whole
+    from lipyomo.encode.model import encoding_of
     from lipyomo.encode.search import CellSearch, first_incumbent
 
     reduced = problem.reduced
@@ -93,6 +94,7 @@ def _narrow(
     root = whole(small, settings.bounds, limit)
     facts.update(unstable=root.bounds.unstable, bounds=root.bounds.rung)
     facts["interval_bound"] = root.upper
+    facts["formulation"] = encoding_of(small.network, root, small.input_norm, settings.formulation)
     state.bound(root.upper)
     first_incumbent(problem, settings, state, root.bounds.unstable)
     cells = [root]
@@ -135,6 +137,9 @@ def _result(
         status = Status.GAP
     if state.witness is None:
         notes.append("no interior point was found: nothing is attained yet")
+    if settings.solver != "auto":
+        # Also where bounds alone closed the interval and no model was needed.
+        facts.setdefault("solver", settings.solver)
     keys = ("unstable", "bounds", "formulation", "solver")
     unstable, bounds, formulation, solver = (facts.pop(key, None) for key in keys)
     return Result(
