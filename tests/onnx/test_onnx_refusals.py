@@ -289,6 +289,7 @@ MORE = {
     ),
     "alpha": (one("Gemm", [1, 3], np.ones((3, 2)), alpha=float("nan")), "alpha"),
     "cast": (one("Cast", ["N", 3], to=TensorProto.INT64), "int64"),
+    "infinite-limit": (one("Max", ["N", 3], np.array([0.0, -np.inf, 0.0])), "infinite"),
     "division": (one("Div", ["N", 3], np.array([1.0, 0.0, 2.0])), "zero"),
     "index": (one("Gather", ["N", 3], np.array([7]), axis=1), "7"),
     "pad-mode": (one("Pad", [2, 3], np.array([0, 1, 0, 1]), mode="mirror"), "'mirror'"),

@@ -33,7 +33,7 @@ MODULES = (arithmetic, conv, matmul, moves, norm, pool, reduce, shape, units)
 
 def _check_finite(node: Node, arguments: list[Value | None]) -> None:
     """Refuse infinite constants where a tensor is computed (limits of Clip may be infinite)."""
-    if node.op_type in ("Clip", "Max", "Min"):
+    if node.op_type == "Clip":
         return
     for name, value in zip(node.inputs, arguments, strict=True):
         if value is None or isinstance(value, Affine) or value.dtype.kind != "f":
