@@ -69,7 +69,7 @@ def _shape_of(gaps: FloatArray) -> float:
 def _scale_of(gaps: FloatArray, shape: float) -> float:
     """Maximum-likelihood scale that goes with `shape`."""
     top = float(gaps.max())
-    return top * float(np.mean((gaps / top) ** shape)) ** (1.0 / shape)
+    return float(top * np.mean((gaps / top) ** shape) ** (1.0 / shape))
 
 
 def _log_likelihood(gaps: FloatArray) -> float:
@@ -138,7 +138,8 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     size = whole_number(settings, "batch_size", _BATCH_SIZE)
     clock, rng = Clock(settings), np.random.default_rng(settings.seed)
     small = problem.reduced.problem
-    maxima, points = [], []
+    maxima: list[float] = []
+    points: list[FloatArray] = []
     while len(maxima) < batches and (len(maxima) < 3 or not clock.expired):
         batch = small.domain.sample(rng, size)
         found = small.values(batch)

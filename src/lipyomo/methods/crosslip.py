@@ -13,7 +13,7 @@ from lipyomo.methods.support import Clock, few_vertices
 from lipyomo.norms import LinearOutput
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result, Status, close_enough
-from lipyomo.settings import Settings
+from lipyomo.settings import Formulation, Settings
 
 _REFERENCE = "Jordan and Dimakis (NeurIPS 2020), appendix E.2 and Table 5"
 
@@ -40,7 +40,9 @@ def pairs(label: int, m: int) -> LinearOutput:
     return LinearOutput(vertices=np.delete(rows, label, axis=0), name=f"pairs({label})")
 
 
-def _delegate(problem: LipschitzProblem, settings: Settings, name: str, encoding: str) -> Result:
+def _delegate(
+    problem: LipschitzProblem, settings: Settings, name: str, encoding: Formulation
+) -> Result:
     """LipMIP with one of its encodings, under another name."""
     chosen = replace(settings, options={}, formulation=encoding)
     result = run_method("mip", problem, chosen)

@@ -1,13 +1,13 @@
 """Ellipsoids that hold the tangents of one layer after the other: LipSDP in closed form.
 
 If the tangents u of a layer lie in ``{u : u^T Sigma^{-1} u <= 1}`` and its units pass on
-``s = M u + R e`` with ``|e_k| <= |u_k|`` (M the middle and R half the spread of the slopes; R is zero
-on decided units), then for any T >= 0 on the open units with ``T^{1/2} Sigma T^{1/2} < I``
+``s = M u + R e`` with ``|e_k| <= |u_k|`` (M the middle and R half the spread of the slopes; R is
+zero on decided units), then for any T >= 0 on the open units with ``T^{1/2} Sigma T^{1/2} < I``
 
     u^T (Sigma^{-1} - T) u + e^T T e <= u^T Sigma^{-1} u <= 1,
 
-so that s lies in the ellipsoid of  ``M (Sigma^{-1} - T)^{-1} M + R T^{-1} R``.  This is the layer-wise
-decomposition of LipSDP by Xu and Sivaranjani (ECLipsE, NeurIPS 2024), written for units with two
+so that s lies in the ellipsoid of ``M (Sigma^{-1} - T)^{-1} M + R T^{-1} R``.  This is the
+layer-wise decomposition of LipSDP by Xu and Sivaranjani (ECLipsE, NeurIPS 2024), written for units with two
 slopes and for decided units.  A multiple of T is tried in a few sizes and two shapes, and the one
 that looks best from the next layer is kept.
 """
@@ -15,9 +15,11 @@ that looks best from the next layer is kept.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.phases import OPEN, RIGHT, Phases
+from lipyomo.semidefinite.reduce import IntArray
 
 _SHARES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 _UNIT = 2.0**-52
@@ -46,7 +48,7 @@ def _passed(
     return _inflated(wider, 64.0 * len(t) / (1.0 - share) ** 2)
 
 
-def _shapes(sigma: FloatArray, is_open: FloatArray) -> list[FloatArray]:
+def _shapes(sigma: FloatArray, is_open: IntArray) -> list[FloatArray]:
     """T with ``T^{1/2} Sigma T^{1/2} <= I``: one multiplier a layer, and one a unit."""
     inner = np.abs(sigma[np.ix_(is_open, is_open)])
     sums = inner.sum(axis=1) * (1.0 + 1e-9) + 1e-300
@@ -63,7 +65,9 @@ def _shapes(sigma: FloatArray, is_open: FloatArray) -> list[FloatArray]:
     return shapes
 
 
-def _through(layer: Layer, phase: FloatArray, sigma: FloatArray, ahead: FloatArray) -> FloatArray:
+def _through(
+    layer: Layer, phase: npt.NDArray[np.int8], sigma: FloatArray, ahead: FloatArray
+) -> FloatArray:
     """The ellipsoid after the units of a layer, as tight as it looks from the matrix `ahead`."""
     decided = np.where(phase == RIGHT, layer.right, layer.left)
     is_open = np.flatnonzero(phase == OPEN)

@@ -1,13 +1,16 @@
 """A primal-dual interior-point method for duals whose terms have rank two.
 
-The program (see `quadratic`) is  min gamma  over  Z = gamma e_0 e_0^T - Q - sum_i y_i sym(a_i b_i^T)
-positive semidefinite and y >= 0 on inequalities.  With S_i = sym(A_i B_i^T), P = Z^-1 and the primal
-matrix X (the moments of the relaxation), the Schur complement of the HKM direction
+The program (see `quadratic`) minimises gamma over y >= 0 (on inequalities) subject to
 
-    M_ij = tr(S_i X S_j P)
-         = ((A_i X A_j)(B_i P B_j) + (B_i X B_j)(A_i P A_j) + (B_i X A_j)(A_i P B_j) + (A_i X B_j)(B_i P A_j)) / 4
+    Z = gamma e_0 e_0^T - Q - sum_i y_i sym(a_i b_i^T)   positive semidefinite.
 
-needs six dense products and no loop.  Mehrotra's predictor and corrector choose the centring
+With S_i = sym(A_i B_i^T), P = Z^-1 and the primal matrix X (the moments of the relaxation), the
+Schur complement of the HKM direction, ``M_ij = tr(S_i X S_j P)``, is a quarter of
+
+    (A_i X A_j)(B_i P B_j) + (B_i X B_j)(A_i P A_j)
+    + (B_i X A_j)(A_i P B_j) + (A_i X B_j)(B_i P A_j)
+
+and needs six dense products and no loop.  Mehrotra's predictor and corrector choose the centring
 (Helmberg, Rendl, Vanderbei and Wolkowicz, SIAM J. Optim. 6, 1996).  The dual stays feasible
 throughout, so that the method may be stopped at any moment.
 """
@@ -86,7 +89,7 @@ class _System:
 
     def __init__(self, program: QuadraticProgram, objective: FloatArray) -> None:
         n = program.variables
-        corner = sp.csr_array(([1.0], ([0], [0])), shape=(1, n))
+        corner = sp.csr_array(([1.0], ([0], [0])), shape=(1, program.left.shape[1]))
         self.program, self.objective = program, objective
         self.A = sp.csr_array(sp.vstack([corner, -program.left]))
         self.B = sp.csr_array(sp.vstack([corner, program.right]))
@@ -103,28 +106,21 @@ class _System:
         """``sum_i v_i S_i``, gamma included."""
         total = -self.program.combine(v[1:])
         total[0, 0] += v[0]
-        return total
+        return np.asarray(total)
 
     def traces(self, matrix: FloatArray) -> FloatArray:
         """``tr(S_i sym(matrix))`` for all i."""
-        left = np.asarray((self.A @ matrix).ravel())
-        shape = self.A.shape
-        found = self._row_products(left.reshape(shape), self.B)
-        found += self._row_products(np.asarray(self.A @ matrix.T), self.B)
-        found *= 0.5
+        lifted = self.program.lift(0.5 * (matrix + matrix.T))
+        found = np.asarray(self.B.multiply(self.A @ lifted).sum(axis=1)).reshape(-1)
         if self.program.ball.size:
             found = np.append(found, float(self.mask @ np.diagonal(matrix)))
         return found
 
-    @staticmethod
-    def _row_products(dense: FloatArray, rows: sp.csr_array) -> FloatArray:
-        """``dense_i . rows_i`` for all i."""
-        return np.asarray(rows.multiply(dense).sum(axis=1)).reshape(-1)
-
     def schur(self, X: FloatArray, P: FloatArray) -> FloatArray:
         """The matrix M."""
-        AX, AP = np.asarray(self.A @ X), np.asarray(self.A @ P)
-        BX, BP = np.asarray(self.B @ X), np.asarray(self.B @ P)
+        lifted_X, lifted_P = self.program.lift(X), self.program.lift(P)
+        AX, AP = np.asarray(self.A @ lifted_X), np.asarray(self.A @ lifted_P)
+        BX, BP = np.asarray(self.B @ lifted_X), np.asarray(self.B @ lifted_P)
         M = np.asarray(self.A @ AX.T)
         M *= self.B @ BP.T
         second = np.asarray(self.B @ BX.T)
@@ -136,7 +132,8 @@ class _System:
         M += second.T
         M *= 0.25
         if self.program.ball.size:
-            column = 0.5 * ((BP * AX + AP * BX) @ self.mask)
+            n = len(self.mask)
+            column = 0.5 * ((BP * AX + AP * BX)[:, :n] @ self.mask)
             corner = float(self.mask @ ((X * P) @ self.mask))
             M = np.block([[M, column[:, None]], [column[None, :], np.array([[corner]])]])
         return np.asarray(0.5 * (M + M.T))

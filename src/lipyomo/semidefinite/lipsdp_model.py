@@ -6,8 +6,8 @@ In the tangents ``w = (v, s)`` of `reduce`, LipSDP (Fazlyab et al., NeurIPS 2019
     C = D(zeta) - sum_k lambda_k sym(e_k (U_k - e_k)^T),
 
 with N the outputs.  D = zeta I, tau = zeta bounds ``|v|_2``; D = diag(zeta), tau = sum zeta bounds
-``|v|_inf``; G and tau' do the same for the functionals of an l2 or l1 output norm, and are 1 x 1 for
-one functional.  *Neuron* has one lambda a unit, *Layer* one a layer.
+``|v|_inf``; G and tau' do the same for the functionals of an l2 or l1 output norm, and are 1 x 1
+for one functional.  *Neuron* has one lambda a unit, *Layer* one a layer.
 """
 
 from __future__ import annotations
@@ -186,8 +186,8 @@ def _prove(
 def along_norms(form: ReducedForm) -> ReducedForm:
     """The form of a cube seen as a Euclidean ball, by one fixed diagonal metric.
 
-    ``sum_j p_j v_j^2 <= 1`` on the cube for any p >= 0 with sum one; here p_j follows the lengths of
-    the columns.  Used where a metric of its own for each of many inputs would be too large.
+    ``sum_j p_j v_j^2 <= 1`` on the cube for any p >= 0 with sum one; here p_j follows the lengths
+    of the columns.  Used where a metric of its own for each of many inputs would be too large.
     """
     d = form.inputs
     lengths = np.sqrt(

@@ -7,8 +7,9 @@ For multipliers y_i (>= 0 on inequalities) and any number gamma
 
     C = gamma e_0 e_0^T - Q - sum_i y_i sym(a_i b_i^T) >= 0   implies   w^T Q w <= gamma,
 
-which is what Lasserre's first order (Shor's relaxation) proves.  Numbers from `interior.minimise` are multipliers only: `proved_bound` makes a
-bound of any multipliers and trusts nothing but its own arithmetic.
+which is what Lasserre's first order (Shor's relaxation) proves.  Numbers from `interior.minimise`
+are multipliers only: `proved_bound` makes a bound of any multipliers and trusts nothing but its
+own arithmetic.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.semidefinite.definite import proved_shift
-from lipyomo.semidefinite.reduce import UNIT_ROUNDOFF
+from lipyomo.semidefinite.reduce import UNIT_ROUNDOFF, IntArray
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,11 @@ class QuadraticProgram:
     ----------
     objective : ndarray, shape (N, N)
         Q, symmetric.
-    left, right : sparse arrays, shape (K, N)
-        a and b, row by row.
+    left, right : sparse arrays, shape (K, N + E)
+        a and b, row by row, in the variables and the forms of `extension`.
+    extension : ndarray, shape (E, N)
+        Dense linear forms that occur in many constraints, written once: a row (p, q) of `left`
+        means the form ``p + q @ extension``.
     equality : ndarray of bool, shape (K,)
     anchors : ndarray of int, shape (N - 1,)
         For each variable w_1, ..., the constraint that bounds its square: (1 - w)(1 + w) >= 0 or
@@ -48,9 +52,10 @@ class QuadraticProgram:
     objective: FloatArray
     left: sp.csr_array
     right: sp.csr_array
+    extension: FloatArray
     equality: BoolArray
-    anchors: FloatArray
-    ball: FloatArray
+    anchors: IntArray
+    ball: IntArray
     error: float
 
     @property
@@ -61,12 +66,30 @@ class QuadraticProgram:
     @property
     def constraints(self) -> int:
         """Number of multipliers, that of the ball included."""
-        return self.left.shape[0] + (1 if self.ball.size else 0)
+        return int(self.left.shape[0]) + (1 if self.ball.size else 0)
+
+    def lift(self, matrix: FloatArray) -> FloatArray:
+        """``F M F^T`` with ``F = [I; extension]``, shape (N + E, N + E)."""
+        Z = self.extension
+        if not len(Z):
+            return matrix
+        wide = np.hstack([matrix, matrix @ Z.T])
+        return np.vstack([wide, Z @ wide])
+
+    def gather(self, weights: sp.csr_array, extension: FloatArray) -> FloatArray:
+        """``F^T G F`` for a sparse G in the extended forms, shape (N, N)."""
+        n = self.variables
+        inner = weights[:n, :n].toarray()
+        if len(extension):
+            inner = inner + weights[:n, n:] @ extension + extension.T @ weights[n:, :n]
+            inner = inner + extension.T @ (weights[n:, n:] @ extension)
+        return np.asarray(inner)
 
     def combine(self, y: FloatArray) -> FloatArray:
         """``sum_i y_i sym(a_i b_i^T)``, the ball's ``e_0 e_0^T - I_S`` included."""
         count = self.left.shape[0]
-        half = (self.left.T @ (sp.diags_array(y[:count]) @ self.right)).toarray()
+        weights = sp.csr_array(self.left.T @ (sp.diags_array(y[:count]) @ self.right))
+        half = self.gather(weights, self.extension)
         total = np.asarray(0.5 * (half + half.T))
         if self.ball.size:
             total[0, 0] += y[count]
@@ -117,8 +140,8 @@ def proved_bound(program: QuadraticProgram, y: FloatArray) -> float:
     gamma += 1e-12 * (abs(gamma) + abs(float(matrix[0, 0])))
     matrix[0, 0] += gamma
     count = program.left.shape[0]
-    weights = sp.diags_array(np.abs(y[:count]))
-    size = (abs(program.left).T @ (weights @ abs(program.right))).toarray()
+    weights = sp.diags_array(np.abs(y[:count])) @ abs(program.right)
+    size = program.gather(sp.csr_array(abs(program.left).T @ weights), np.abs(program.extension))
     total = float(np.sqrt(np.square(np.abs(program.objective) + size).sum())) + abs(gamma)
     if program.ball.size:
         total += float(y[count]) * (1.0 + math.sqrt(program.ball.size))

@@ -10,12 +10,13 @@ For more layers the products ``s = y u`` (u the tangent) and the units' outputs 
 their own, so that everything stays quadratic:  s (1 - y) = y (u - s) = s (u - s) = 0.  Units that
 the domain decides are eliminated.
 
-The second order of the hierarchy ("HR-2") adds order-2 moment matrices on the pairs {y_k, z_k} and
-{x_j, t_j} (z_k = a_k x + b_k).  The convex hulls of the quadratic monomials on these two-dimensional
-cells are known: a box needs its four products of bounds (Anstreicher and Burer, 2010), the cell
-of a unit with z in [l, u] needs
+The second order of the hierarchy ("HR-2") adds order-2 moment matrices on the pairs {y_k, z_k}
+and {x_j, t_j} (z_k = a_k x + b_k).  The convex hulls of the quadratic monomials on these
+two-dimensional cells are known: a box needs its four products of bounds (Anstreicher and Burer,
+2010), the cell of a unit with z in [l, u] needs
 
-    y z >= 0,  (1 - y)(-z) >= 0,  y (u - z) >= 0,  (1 - y)(z - l) >= 0,  z (u y + l (1 - y) - z) >= 0.
+    y z >= 0,   (1 - y)(-z) >= 0,   y (u - z) >= 0,   (1 - y)(z - l) >= 0,
+    z (u y + l (1 - y) - z) >= 0.
 
 These products are added instead of moment matrices: no bound of order 2, or of any order, on the
 same cells is tighter, and the matrix does not grow.
@@ -23,7 +24,6 @@ same cells is tighter, and the matrix does not grow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,7 @@ from lipyomo.network import FloatArray, Layer
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.semidefinite.quadratic import QuadraticProgram
-from lipyomo.semidefinite.reduce import UNIT_ROUNDOFF
+from lipyomo.semidefinite.reduce import UNIT_ROUNDOFF, IntArray
 
 
 @dataclass
@@ -57,23 +57,28 @@ class _Products:
 
 @dataclass(frozen=True)
 class _Places:
-    """Where the variables stand: 0 is the constant, then t, y, s, x and h."""
+    """Where the variables stand: 0 is the constant, then t, y, s, x and h.
+
+    Behind the `total` variables come the forms z / size of the open units, `width` columns in all.
+    """
 
     total: int
-    t: FloatArray
-    y: list[FloatArray]
-    s: list[FloatArray]
-    x: FloatArray
-    h: list[FloatArray]
+    width: int
+    t: IntArray
+    y: list[IntArray]
+    s: list[IntArray]
+    x: IntArray
+    h: list[IntArray]
+    z: list[IntArray]
 
 
 def _places(d: int, open_units: list[int], forward: bool) -> _Places:
     """Number the variables; s and h are needed below the last layer only."""
     position = 1
 
-    def take(count: int) -> FloatArray:
+    def take(count: int) -> IntArray:
         nonlocal position
-        taken = np.arange(position, position + count)
+        taken = np.arange(position, position + count, dtype=np.int64)
         position += count
         return taken
 
@@ -82,7 +87,9 @@ def _places(d: int, open_units: list[int], forward: bool) -> _Places:
     s = [take(k) for k in inner]
     x = take(d if forward else 0)
     h = [take(k if forward else 0) for k in inner]
-    return _Places(position, t, y, s, x, h)
+    total = position
+    z = [take(k if forward else 0) for k in open_units]
+    return _Places(total, position, t, y, s, x, h, z)
 
 
 class ShorModel:
@@ -114,7 +121,9 @@ class ShorModel:
         self._places = _places(d, [len(k) for k in self._open], self._local)
         self._products = _Products([], [], [])
         self._anchors = np.zeros(self._places.total - 1, dtype=np.int64)
-        self._objective = np.zeros((self._places.total, self._places.total))
+        total, width = self._places.total, self._places.width
+        self._objective = np.zeros((total, total))
+        self._extension = np.zeros((width - total, total))
         self._tangents = tangent_bounds(network, None, bounds, problem.input_norm)
         self._one = self._unit([0])[0]
         self._inputs()
@@ -129,20 +138,21 @@ class ShorModel:
             0.5 * (self._objective + self._objective.T),
             sp.csr_array(sp.vstack(self._products.left)),
             sp.csr_array(sp.vstack(self._products.right)),
+            self._extension,
             np.array(self._products.equal, dtype=bool),
             self._anchors,
             ball,
             4.0 * steps * UNIT_ROUNDOFF,
         )
 
-    def _unit(self, index: Iterable[int]) -> FloatArray:
+    def _unit(self, index: IntArray | list[int]) -> FloatArray:
         """Rows of the identity."""
-        places = np.asarray(list(index), dtype=np.int64)
-        rows = np.zeros((places.size, self._places.total))
+        places = np.asarray(index, dtype=np.int64)
+        rows = np.zeros((places.size, self._places.width))
         rows[np.arange(places.size), places] = 1.0
         return rows
 
-    def _anchor(self, places: FloatArray) -> None:
+    def _anchor(self, places: IntArray) -> None:
         """``(1 - w)(1 + w) >= 0`` for each of these variables."""
         rows = self._unit(places)
         self._anchors[places - 1] = list(self._products.add(self._one - rows, self._one + rows))
@@ -182,7 +192,7 @@ class ShorModel:
             else:
                 tangent, value = self._pass_on(position, layer, u, z)
         if not network.hidden:
-            self._objective[0] += weights @ tangent
+            self._objective[0] += (weights @ tangent)[: self._places.total]
 
     def _units(self, position: int, layer: Layer, z: FloatArray | None) -> None:
         """Derivatives of the open units and how they hang on the pre-activations."""
@@ -197,7 +207,10 @@ class ShorModel:
             return
         low, high = self._bounds.lower[position][units], self._bounds.upper[position][units]
         size = np.maximum(-low, high)
-        form = z[units] / size[:, None]
+        virtual = self._places.z[position]
+        total = self._places.total
+        self._extension[virtual - total] = (z[units] / size[:, None])[:, :total]
+        form = self._unit(virtual)
         if not self._cells:
             self._products.add(y - 0.5 * self._one, form)
             return
@@ -216,6 +229,7 @@ class ShorModel:
     def _finish(self, layer: Layer, u: FloatArray, weights: FloatArray) -> None:
         """The objective: ``sum_k c_k (left_k + (right_k - left_k) y_k) u_k``."""
         position = len(self._open) - 1
+        u = u[:, : self._places.total]
         self._objective[0] += (weights * self._slopes(position, layer)) @ u
         units = self._open[position]
         jump = (layer.right - layer.left)[units] * weights[units]
@@ -247,7 +261,7 @@ class ShorModel:
         return signal, value
 
     def _switch(
-        self, y: FloatArray, places: FloatArray, form: FloatArray, size: FloatArray
+        self, y: FloatArray, places: IntArray, form: FloatArray, size: FloatArray
     ) -> FloatArray:
         """Variables for ``y * form``, scaled by bounds of the form; returns the products' forms."""
         size = np.where(size > 0, size, 1.0)[:, None]

@@ -1,0 +1,236 @@
+"""LipOpt-k: a hierarchy of linear programs over the gradient as a polynomial."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import combinations
+from typing import TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from lipyomo.bounds import LayerBounds
+from lipyomo.errors import MethodError, SolverError
+from lipyomo.methods.fastlip import gradient_norm
+from lipyomo.methods.registry import Method, register
+from lipyomo.methods.support import (
+    Clock,
+    domain_bounds,
+    few_vertices,
+    rounded_up,
+    upper_result,
+    whole_number,
+)
+from lipyomo.network import FloatArray
+from lipyomo.phases import OPEN, RIGHT
+from lipyomo.problem import LipschitzProblem
+from lipyomo.result import Guarantee, Result
+from lipyomo.settings import Settings
+
+MAX_PRODUCTS = 150_000
+"""Most products (rows of the linear program) that are written down."""
+
+Subset: TypeAlias = tuple[int, ...]
+
+
+def gradient_polynomial(
+    problem: LipschitzProblem, bounds: LayerBounds, functional: FloatArray
+) -> tuple[dict[Subset, float], int]:
+    """``sum_j v_j g_j(y)`` as a multilinear polynomial in variables in [0, 1].
+
+    Variables 0 to d - 1 are tau with v = 2 tau - 1, the others are the switches of the open units,
+    layer by layer.
+
+    Returns
+    -------
+    terms : dict of tuple of int to float
+        Coefficients by the (sorted) variables of each monomial.
+    count : int
+        Number of variables.
+    """
+    network = problem.network
+    d = network.input_dim
+    signals: list[dict[Subset, float]] = [{(j,): 2.0, (): -1.0} for j in range(d)]
+    count = d
+
+    def combine(row: FloatArray) -> dict[Subset, float]:
+        total: dict[Subset, float] = {}
+        for weight, signal in zip(row, signals, strict=True):
+            if weight != 0.0:
+                for key, value in signal.items():
+                    total[key] = total.get(key, 0.0) + weight * value
+        return total
+
+    for layer, phase in zip(network.hidden, bounds.phases, strict=True):
+        tangents = [combine(row) for row in layer.dense_weight]
+        passed: list[dict[Subset, float]] = []
+        for k, tangent in enumerate(tangents):
+            slope = layer.right[k] if phase[k] == RIGHT else layer.left[k]
+            signal = {key: slope * value for key, value in tangent.items() if slope != 0.0}
+            if phase[k] == OPEN:
+                jump = layer.right[k] - layer.left[k]
+                for key, value in tangent.items():
+                    signal[(*key, count)] = jump * value
+                count += 1
+            passed.append(signal)
+        signals = passed
+        if sum(map(len, signals)) > 10 * MAX_PRODUCTS:
+            raise MethodError(
+                "the gradient of this network has too many monomials for LipOpt.  Remedy: hr1 or "
+                "lipsdp treat it"
+            )
+    return combine(functional @ network.head.dense_weight), count
+
+
+def _products(subsets: list[Subset], index: dict[Subset, int]) -> sp.csr_array:
+    """Rows of ``- E[prod_{I} x prod_{J} (1 - x)] <= 0`` for all I, J that share out each subset."""
+    rows, columns, values = [], [], []
+    row = 0
+    for subset in subsets:
+        for mask in range(1 << len(subset)):
+            inside = tuple(v for i, v in enumerate(subset) if mask >> i & 1)
+            outside = [v for i, v in enumerate(subset) if not mask >> i & 1]
+            for size in range(len(outside) + 1):
+                for extra in combinations(outside, size):
+                    rows.append(row)
+                    columns.append(index[tuple(sorted(inside + extra))])
+                    values.append(1.0 if size % 2 else -1.0)
+            row += 1
+    return sp.csr_array((values, (rows, columns)), shape=(row, len(index)))
+
+
+def _needed(terms: dict[Subset, float], count: int, k: int) -> Iterator[Subset]:
+    """Sets of k variables that belong together: those that hold a monomial of the polynomial."""
+    seen = set()
+    for key in terms:
+        if len(key) < 2:
+            continue
+        rest = [v for v in range(count) if v not in key]
+        for extra in combinations(rest, min(k - len(key), len(rest))):
+            subset = tuple(sorted(key + extra))
+            if subset not in seen:
+                seen.add(subset)
+                yield subset
+
+
+def polynomial_bound(terms: dict[Subset, float], count: int, k: int, time_limit: float) -> float:
+    """Proved upper bound of a multilinear polynomial over the cube by degree-k products.
+
+    The linear program maximises over "moments" E[prod x] that are consistent with every product of
+    k factors x or 1 - x being non-negative.  Its bound is recomputed from the row duals, with all
+    moments between 0 and 1.
+
+    Raises
+    ------
+    MethodError
+        If k is less than the polynomial's degree, or the program is too large.
+    """
+    import highspy
+
+    degree = max((len(key) for key in terms), default=0)
+    if k < degree:
+        raise MethodError(
+            f"LipOpt-{k} cannot treat a gradient of degree {degree}.  Remedy: option k={degree} or "
+            "more (one more than the number of hidden layers with open units)"
+        )
+    constant = terms.get((), 0.0)
+    if degree < 2:
+        return constant + sum(max(value, 0.0) for key, value in terms.items() if key)
+    subsets = []
+    for subset in _needed(terms, count, k):
+        subsets.append(subset)
+        if len(subsets) << k > MAX_PRODUCTS:
+            raise MethodError(
+                f"LipOpt-{k} needs more than {MAX_PRODUCTS} products for {count} variables.  "
+                "Remedy: a smaller k, a smaller domain, or hr2 (tighter and smaller)"
+            )
+    faces = {tuple(face) for s in subsets for size in range(k) for face in combinations(s, size)}
+    ordered = sorted(faces.union(subsets, terms), key=lambda key: (len(key), key))
+    index = {key: i for i, key in enumerate(ordered)}
+    A = _products(subsets, index)
+    c = np.zeros(len(index))
+    for key, value in terms.items():
+        c[index[key]] += value
+    low, high = np.zeros(len(index)), np.ones(len(index))
+    low[index[()]] = 1.0
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = len(index), A.shape[0]
+    model.col_cost_, model.col_lower_, model.col_upper_ = c, low, high
+    model.row_lower_, model.row_upper_ = np.full(A.shape[0], -np.inf), np.zeros(A.shape[0])
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_, model.a_matrix_.index_ = A.indptr, A.indices
+    model.a_matrix_.value_ = A.data
+    model.sense_ = highspy.ObjSense.kMaximize
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("threads", 1)
+    solver.setOptionValue("solver", "ipm")
+    solver.setOptionValue("run_crossover", "off")
+    if math.isfinite(time_limit):
+        solver.setOptionValue("time_limit", max(time_limit, 0.1))
+    if solver.passModel(model) == highspy.HighsStatus.kError:
+        raise SolverError("HiGHS refused the linear program of LipOpt")
+    solver.run()
+    duals = np.array(solver.getSolution().row_dual)
+    if duals.size != A.shape[0]:
+        duals = np.zeros(A.shape[0])
+    # any y >= 0 proves a bound; the sign of HiGHS's duals depends on the algorithm
+    proofs = (_weak_duality(A, c, low, high, np.maximum(sign * duals, 0.0)) for sign in (1, -1))
+    return min(proofs)
+
+
+def _weak_duality(
+    A: sp.csr_array, c: FloatArray, low: FloatArray, high: FloatArray, y: FloatArray
+) -> float:
+    """``max c.m`` over ``A m <= 0, low <= m <= high`` from above, with its rounding."""
+    reduced = c - A.T @ y
+    best = float(np.where(reduced > 0, reduced * high, reduced * low).sum())
+    size = float(np.abs(c).sum() + (abs(A).T @ y).sum())
+    return best + 2.0**-52 * (len(c) + 64) * size
+
+
+def run(problem: LipschitzProblem, settings: Settings) -> Result:
+    """LipOpt-k: Krivine's certificates of degree k for the gradient as a polynomial.
+
+    The polynomial is multilinear, so that its maximum sits at a corner of the cube and
+    ``x^2 = x`` may be used: only products of different variables are needed, and the bound is at
+    least as tight as with their powers.  Sets of variables that share no monomial are left out
+    (the sparsity of Latorre et al., section 3).
+
+    Options
+    -------
+    k : int
+        Degree of the products, 3 by default.
+    """
+    clock = Clock(settings)
+    k = whole_number(settings, "k", 3, least=2)
+    small = problem.reduced.problem
+    vertices = few_vertices(small, "lipopt")
+    bounds = domain_bounds(small, settings)
+    uppers = []
+    for y in vertices:
+        terms, count = gradient_polynomial(small, bounds, y)
+        found = polynomial_bound(terms, count, k, clock.left)
+        uppers.append(min(found, gradient_norm(small, bounds, y, "interval")))
+    result = upper_result("lipopt", rounded_up(max(uppers), 1000), clock, {"k": k})
+    result.solver = "highs"
+    result.unstable, result.bounds = bounds.unstable, bounds.rung
+    if clock.expired:
+        result.status = clock.status(False)
+    return result
+
+
+register(
+    Method(
+        name="lipopt",
+        title="LipOpt-k",
+        guarantee=Guarantee.UPPER,
+        reference="Latorre, Rolland and Cevher, Sparse polynomial optimization (ICLR 2020)",
+        run=run,
+        input_norms=("linf",),
+        output_norms=("scalar", "l1", "linf", "cross", "cross(i)", "linear"),
+        unbounded=True,
+        options={"k": 3},
+    )
+)
