@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from networks import DEGENERATE, domains, random_network
-from oracle import exact_constant
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem
+from networks import DEGENERATE, domains, random_network
+from oracle import exact_constant
 
 
 @pytest.mark.parametrize("formulation", ["adjoint", "tangent"])

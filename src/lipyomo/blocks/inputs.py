@@ -13,11 +13,15 @@ from lipyomo.domains import Box, Domain
 from lipyomo.errors import BoundsMissing, DomainError, ProblemError
 
 
-class GivenVariables(dict[int, Any]):
-    """The variables that a block was given, by position; prints without memory addresses."""
+def refer(block: Any, name: str, variables: list[Any]) -> None:
+    """Declare ``block.name[j]``, expressions that stand for existing variables.
 
-    def __repr__(self) -> str:
-        return f"0..{len(self) - 1} (given variables)"
+    (Pyomo's own `Reference` prints memory addresses here, and the MPS writer stumbles over it.)
+    """
+    expressions = pyo.Expression(range(len(variables)))
+    block.add_component(name, expressions)
+    for j, variable in enumerate(variables):
+        expressions[j] = variable
 
 
 def variables_of(given: Any, size: int, what: str) -> list[Any]:
@@ -43,7 +47,9 @@ def variables_of(given: Any, size: int, what: str) -> list[Any]:
         found = list(given) if isinstance(given, Iterable) else [given]
     if len(found) != size:
         raise ProblemError(f"{len(found)} variables were given as {what}, the network has {size}")
-    for item in found:
+    for position, item in enumerate(found):
+        if hasattr(item, "is_named_expression_type") and item.is_named_expression_type():
+            item = found[position] = item.expr
         if not (hasattr(item, "is_variable_type") and item.is_variable_type()):
             raise ProblemError(
                 f"'{item}' was given among the {what}, but is not a variable.  Remedy: declare a "
@@ -53,13 +59,13 @@ def variables_of(given: Any, size: int, what: str) -> list[Any]:
 
 
 def attach_inputs(block: Any, given: Any, domain: Domain | None, size: int) -> list[Any]:
-    """Declare ``block.inputs``: new variables, or a reference to the given ones."""
+    """Declare ``block.inputs``: new variables, or expressions that stand for the given ones."""
     if given is None:
         lower = None if domain is None else domain.lower
         upper = None if domain is None else domain.upper
         return add_variables(block, "inputs", range(size), lower, upper)
     found = variables_of(given, size, "inputs")
-    block.add_component("inputs", pyo.Reference(GivenVariables(enumerate(found))))
+    refer(block, "inputs", found)
     return found
 
 

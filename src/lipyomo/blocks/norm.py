@@ -20,7 +20,7 @@ from pyomo.common.gc_manager import PauseGC
 from pyomo.core.base.block import BlockData, declare_custom_block
 
 from lipyomo.blocks.assemble import Affine, Rows, add_variables
-from lipyomo.blocks.inputs import GivenVariables, box_of, variables_of
+from lipyomo.blocks.inputs import box_of, refer, variables_of
 from lipyomo.errors import NormError
 from lipyomo.network import FloatArray
 from lipyomo.norms import L1Output, OutputNorm, parse_output_norm
@@ -88,7 +88,7 @@ class NormBlockData(BlockData):
         chosen = parse_output_norm(norm) if isinstance(norm, str) else norm
         chosen.check(len(variables))
         with PauseGC():
-            self.inputs = pyo.Reference(GivenVariables(enumerate(variables)))
+            refer(self, "inputs", variables)
             self.value = pyo.Var()
             if isinstance(chosen, L1Output):
                 self._build_sum(variables, sense, one_sided)

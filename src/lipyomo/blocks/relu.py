@@ -43,10 +43,10 @@ ReluNetworkBlock: Any = None  # declared by the decorator below
 class ReluNetworkBlockData(BlockData):
     """A network's value: ``outputs = f(inputs)``.
 
-    After `build_formulation` the block holds ``inputs[j]``, ``outputs[k]`` and, in ``layer[i]``
-    for the i-th hidden layer, ``preactivation[k]``, ``switch[k]`` (binary; 1 on the right-hand
-    slope), ``output[k]`` (both for undecided units only) and the expression ``activation[k]`` for
-    every unit.
+    After `build_formulation` the block holds ``inputs[j]`` (new variables, or expressions that
+    stand for the given ones), ``outputs[k]`` and, in ``layer[i]`` for the i-th hidden layer,
+    ``preactivation[k]``, ``switch[k]`` (binary; 1 on the right-hand slope), ``output[k]`` (the
+    last two for undecided units only) and the expression ``activation[k]`` for every unit.
 
     Notes
     -----

@@ -19,7 +19,7 @@ from pyomo.core.base.block import BlockData, declare_custom_block
 
 from lipyomo.blocks.assemble import Affine, Rows, add_equalities, add_variables
 from lipyomo.blocks.derivative import ChainLimits, derivative_rung, network_of
-from lipyomo.blocks.inputs import GivenVariables, box_of, variables_of
+from lipyomo.blocks.inputs import box_of, refer, variables_of
 from lipyomo.blocks.switch import add_switched
 from lipyomo.bounds import tangent_bounds
 from lipyomo.errors import NormError, ProblemError
@@ -85,7 +85,7 @@ class TangentBlockData(BlockData):
                 v = self._add_ball(network.input_dim, norm)
             else:
                 v = variables_of(direction, network.input_dim, "direction")
-                self.direction = pyo.Reference(GivenVariables(enumerate(v)))
+                refer(self, "direction", v)
                 box = box_of(v)
                 scale = float(np.maximum(np.abs(box.lower), np.abs(box.upper)).max(initial=0.0))
                 norm = "linf"
