@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from lipyomo.api import solve
     from lipyomo.domains import AllSpace, Box, Domain, NormBall, ball
     from lipyomo.errors import LipyomoError
+    from lipyomo.importers import from_sklearn, from_torch
     from lipyomo.network import Layer, Network
     from lipyomo.norms import LinearOutput, OutputNorm, functional, parse_output_norm
-    from lipyomo.onnx import load
+    from lipyomo.onnx import load, to_onnx
     from lipyomo.polytope import Polytope
     from lipyomo.problem import LipschitzProblem
     from lipyomo.result import Guarantee, Progress, Result, Status, Witness
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "solve": "api",
     "load": "onnx",
+    "to_onnx": "onnx",
+    "from_torch": "importers",
+    "from_sklearn": "importers",
     "Layer": "network",
     "Network": "network",
     "Box": "domains",
@@ -71,11 +75,14 @@ __all__ = [
     "Witness",
     "__version__",
     "ball",
+    "from_sklearn",
+    "from_torch",
     "functional",
     "load",
     "parse_output_norm",
     "solve",
     "sweep",
+    "to_onnx",
 ]
 
 
