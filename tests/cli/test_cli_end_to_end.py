@@ -186,3 +186,33 @@ def test_interrupt_leaves_a_sound_interval(hard: Path, method: str) -> None:
     assert record["status"] == "interrupted"
     assert 0 < record["lower"] < record["upper"]
     assert "Traceback" not in err
+
+
+def test_larger_domains_have_larger_constants(cli: Cli, net: Path) -> None:
+    def lower(*options: str) -> float:
+        ran = cli(net, "--norm", "l2", "--output-norm", "l2", "--json", *options)
+        assert ran.code == 0, ran.err
+        return float(ran.json["lower"])
+
+    around = ("--ball", "3", "--radius", "0.5", "--ball-norm")
+    chain = [
+        lower(*around, "l1"),
+        lower(*around, "l2"),
+        lower(*around, "linf"),
+        lower("--box", "0,8"),
+        lower("--everywhere"),
+    ]
+    for smaller, larger in itertools.pairwise(chain):
+        assert smaller <= larger * (1 + 1e-6)
+
+
+def test_frozen_inputs_are_said(cli: Cli, net: Path, tmp_path: Path) -> None:
+    low, high = tmp_path / "lo.npy", tmp_path / "hi.npy"
+    np.save(low, np.array([0.0, 0.0, 1.0, 1.0]))
+    np.save(high, np.array([8.0, 8.0, 1.0, 1.0]))
+    ran = cli(net, "--box", f"{low},{high}", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["problem"]["frozen_inputs"] == 2
+    assert any("cannot move" in text for text in ran.json["warnings"])
+    assert ran.json["witness"]["direction"][2:] == [0.0, 0.0]
+    assert ran.json["lower"] < cli(net, "--box", "0,8", "--json").json["lower"]
