@@ -89,7 +89,9 @@ class Cplex(MatrixSolver):
                 _log_to(target, request)
                 if model.is_mip:
                     contexts = cplex.callbacks.Context.id
-                    target.set_callback(_Listener(cplex, request), contexts.global_progress)
+                    # Global progress alone comes at CPLEX's synchronisations, minutes apart.
+                    when = contexts.global_progress | contexts.local_progress
+                    target.set_callback(_Listener(cplex, request), when)
                 pass_model(target, model)
                 for knob, name in KNOBS.items():
                     value = getattr(request, knob)

@@ -8,6 +8,7 @@ exception in it never crosses a solver's C code.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +21,8 @@ from lipyomo.solvers.status import Progress
 T = TypeVar("T")
 
 POLL_SECONDS = 0.02
+QUIET_SECONDS = 0.25
+"""Distance of progress reports that differ in the number of nodes only."""
 
 
 class StopEvent(Protocol):
@@ -54,6 +57,8 @@ class Supervisor:
         self._halt = threading.Event()
         self._reports: SimpleQueue[Progress] = SimpleQueue()
         self._log: list[str] = []
+        self._news: tuple[float | None, float] = (None, math.nan)
+        self._told = -math.inf
         self._started = time.perf_counter()
 
     @property
@@ -78,9 +83,14 @@ class Supervisor:
             self._write(text)
 
     def report(self, incumbent: float | None, bound: float, nodes: float) -> None:
-        """Take a progress report from the solver's thread."""
-        if self._progress is not None:
-            self._reports.put(Progress(incumbent, bound, int(nodes), self.seconds))
+        """Take a progress report from the solver's thread; few of those without news pass."""
+        now = self.seconds
+        if self._progress is None or (
+            (incumbent, bound) == self._news and now < self._told + QUIET_SECONDS
+        ):
+            return
+        self._news, self._told = (incumbent, bound), now
+        self._reports.put(Progress(incumbent, bound, int(nodes), now))
 
     def run(self, work: Callable[[], T], interrupt: Callable[[], object]) -> T:
         """Call `work` in a thread and return its value; call `interrupt` once to end it early.
