@@ -24,7 +24,7 @@ from lipyomo.semidefinite.newton import Stop
 from lipyomo.semidefinite.reduce import ReducedForm, reduce_form
 from lipyomo.settings import Settings
 
-CONIC_SIZE = 90
+CONIC_SIZE = 64
 """Largest matrix that ``solver=auto`` gives to a conic solver."""
 
 _SOLVERS = ("auto", "newton", "clarabel", "scs", "mosek")

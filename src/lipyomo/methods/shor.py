@@ -66,11 +66,11 @@ def relax(problem: LipschitzProblem, settings: Settings, method: str, cells: boo
     vertices = few_vertices(small, method)
     bounds = domain_bounds(small, settings)
     simple = [gradient_norm(small, bounds, y, "interval") for y in vertices]
+    points: list[DualPoint] = []
     if bounds.unstable:
         points = [_solve(small, bounds, y, cells, tolerance, clock) for y in vertices]
-        upper = max(min(p.bound, s) for p, s in zip(points, simple, strict=True))
-    else:
-        points, upper = [], max(simple)
+        simple = [min(p.bound, s) for p, s in zip(points, simple, strict=True)]
+    upper = max(simple)
     done = all(point.converged for point in points)
     result = upper_result(method, upper, clock, {}, done or not clock.expired)
     result.details = {

@@ -7,8 +7,8 @@ zero on decided units), then for any T >= 0 on the open units with ``T^{1/2} Sig
     u^T (Sigma^{-1} - T) u + e^T T e <= u^T Sigma^{-1} u <= 1,
 
 so that s lies in the ellipsoid of ``M (Sigma^{-1} - T)^{-1} M + R T^{-1} R``.  This is the
-layer-wise decomposition of LipSDP by Xu and Sivaranjani (ECLipsE, NeurIPS 2024), written for units with two
-slopes and for decided units.  A multiple of T is tried in a few sizes and two shapes, and the one
+layer-wise decomposition of LipSDP by Xu and Sivaranjani (ECLipsE, NeurIPS 2024), for two
+slopes and for decided units.  A multiple of T is tried in a few sizes and shapes, and the one
 that looks best from the next layer is kept.
 """
 

@@ -1,0 +1,131 @@
+"""One row a method, and what is computed from all rows together."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+
+from lipyomo.result import Guarantee, Result, finite
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one method said about one problem.
+
+    Attributes
+    ----------
+    network : str
+        Name of the network.
+    norms : str
+        Such as ``linf -> l2``.
+    method, title : str
+        As given to ``--method``, and as shown.
+    guarantee : str
+        exact, upper, lower or heuristic.
+    status : str
+        How it ended: a `Status`, or ``refused``, ``failed``, ``killed``.
+    value : float or None
+        The method's one number; None without one.
+    lower, upper : float
+        The interval that it proves, 0 and infinity where it proves nothing.
+    seconds : float
+        Wall-clock seconds of the method, without the start of its process.
+    error : float or None
+        Relative error to the exact value or to the best interval (see `with_errors`).
+    message : str
+        Why there is no value, or the method's first warning.
+    """
+
+    network: str
+    norms: str
+    method: str
+    title: str
+    guarantee: str
+    status: str
+    value: float | None
+    lower: float
+    upper: float
+    seconds: float
+    error: float | None = None
+    message: str = ""
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data for JSON; infinities become None."""
+        return {
+            key: finite(value) if isinstance(value, float) else value
+            for key, value in asdict(self).items()
+        }
+
+
+def row_of_result(network: str, norms: str, title: str, result: Result) -> Row:
+    """The row of a method that came to an end.
+
+    An exact method that ran out of time is worth its upper end.
+    """
+    value = result.value
+    if result.guarantee is Guarantee.EXACT and not result.is_exact:
+        value = result.upper
+    return Row(
+        network,
+        norms,
+        result.method,
+        title,
+        str(result.guarantee),
+        str(result.status),
+        finite(value),
+        result.lower,
+        result.upper,
+        result.seconds,
+        message=result.warnings[0] if result.warnings else "",
+    )
+
+
+def reference_interval(rows: Iterable[Row]) -> tuple[float, float]:
+    """The best interval that all rows prove together; a point if one of them is exact."""
+    lower, upper = 0.0, math.inf
+    for row in rows:
+        if row.status == "exact":
+            return row.lower, row.lower
+        lower, upper = max(lower, row.lower), min(upper, row.upper)
+    return lower, max(upper, lower)
+
+
+def with_errors(rows: Sequence[Row]) -> list[Row]:
+    """The rows with their relative errors.
+
+    With an exact value v the error of x is ``x / v - 1``.  With an interval [lower, upper] it is
+    the distance to the nearer end, relative to that end: at least that much is wrong.  Zero means
+    that the value lies inside.
+    """
+    lower, upper = reference_interval(rows)
+    return [replace(row, error=_error(row.value, lower, upper)) for row in rows]
+
+
+def _error(value: float | None, lower: float, upper: float) -> float | None:
+    if value is None:
+        return None
+    if lower * (1.0 - 1e-9) <= value <= upper * (1.0 + 1e-9):
+        return 0.0
+    end = upper if value > upper else lower
+    return value / end - 1.0 if end > 0 else None
+
+
+def to_json(rows: Sequence[Row], indent: int | None = 2) -> str:
+    """A JSON list of objects, one a row."""
+    return json.dumps([row.to_dict() for row in rows], indent=indent, allow_nan=False)
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """Comma-separated values with a header; empty where there is no number."""
+    text = io.StringIO()
+    names = [item.name for item in fields(Row)]
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        plain = row.to_dict()
+        writer.writerow({key: "" if plain[key] is None else plain[key] for key in names})
+    return text.getvalue()
