@@ -256,6 +256,11 @@ class NormBall(Domain):
         self.upper = np.minimum(self.point + self.radius, clip_box.upper)
 
     @property
+    def clip(self) -> tuple[FloatArray, FloatArray]:
+        """The box that the ball is intersected with (infinite without one)."""
+        return self._clip.lower, self._clip.upper
+
+    @property
     def is_polyhedral(self) -> bool:
         """False: the curved (or 2^d-faced) part is not in `rows`."""
         return False

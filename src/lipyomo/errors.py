@@ -92,3 +92,7 @@ class MissingExtra(LipyomoError):
             f"{purpose} needs the package '{package}', which is not installed."
             f"  Remedy: pip install 'lipyomo[{extra}]'"
         )
+
+
+class ProofError(LipyomoError):
+    """A proof file is missing, malformed, or about another network."""
