@@ -97,7 +97,10 @@ def _solve(
                 status=Status.INTERRUPTED,
                 method=name,
                 seconds=tracker.seconds,
-                warnings=[*problem.notes, "left at once: the interval is the last one reported"],
+                warnings=[
+                    *problem.notes,
+                    "left at once: the interval is the last one reported, not proved against rounding",
+                ],
             )
             return result, True
     return result, False
