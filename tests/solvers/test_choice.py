@@ -97,6 +97,41 @@ def test_a_licence_that_fails_at_run_time_sends_the_model_on(
     assert outcome.notes[0].startswith("gurobi:")
 
 
+def test_an_expired_gurobi_licence_is_a_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    gurobi = pytest.importorskip("gurobipy")
+
+    def expired(module: object) -> None:
+        raise gurobi.GurobiError(10009, "Restricted license expired")
+
+    get_solver("gurobi").available()
+    monkeypatch.setattr("lipyomo.solvers.gurobi._environment", expired)
+    check_unlicensed("gurobi", "expired")
+
+
+def test_a_missing_cplex_licence_is_a_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    cplex = pytest.importorskip("cplex")
+
+    def unlicensed(*arguments: object) -> None:
+        text = "CPLEX Error 32201: ILM Error 16: no license"
+        raise cplex.exceptions.CplexSolverError(text, None, 32201)
+
+    get_solver("cplex").available()
+    monkeypatch.setattr("lipyomo.solvers.cplex.pass_model", unlicensed)
+    check_unlicensed("cplex", "no license")
+
+
+def check_unlicensed(name: str, words: str) -> None:
+    outcome = solve_model(wide(5), name, fallback=False)
+    assert outcome.status is SolveStatus.LICENCE
+    assert words in outcome.message
+    assert outcome.incumbent is None
+    assert outcome.bound == float("inf")
+    moved = solve_model(wide(5), name)
+    assert moved.solver != name
+    assert moved.status is SolveStatus.OPTIMAL
+    assert words in moved.notes[0]
+
+
 def test_a_missing_licence_is_said() -> None:
     class Unlicensed(Highs):
         def available(self) -> Availability:

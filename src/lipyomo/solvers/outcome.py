@@ -130,6 +130,8 @@ def outcome_of(
         )
     status = status_of(results.termination_condition)
     incumbent = results.incumbent_objective
+    if status in (SolveStatus.INFEASIBLE, SolveStatus.UNBOUNDED):
+        incumbent = None
     bound = _foreign_bound(status, results.objective_bound, incumbent, maximise)
     message = ""
     if status is SolveStatus.OPTIMAL and incumbent is None:
@@ -165,6 +167,8 @@ def _foreign_bound(
     nothing = no_bound(maximise)
     if status is SolveStatus.INFEASIBLE:
         return -nothing
+    if status in (SolveStatus.ERROR, SolveStatus.UNBOUNDED):
+        return nothing
     if bound is None or math.isnan(bound) or abs(bound) >= HUGE:
         return nothing
     if incumbent is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import unittest
 from typing import Any
 
 import pyomo.environ as pyo
@@ -43,6 +44,11 @@ class ContractBase:
     def make_solver(self) -> Any:
         """Return a new solver; to be written by the subclass."""
         raise TypeError("a conformance test must say how to make its solver")
+
+    def need(self, ability: bool, otherwise: str) -> None:
+        """Skip a check of what the adapter cannot do."""
+        if not ability:
+            raise unittest.SkipTest(f"the adapter {otherwise}")
 
     def solve(self, model: Any, sense: Any = MIN, **config: Any) -> SolveOutcome:
         """Solve without loading and without raising."""

@@ -29,8 +29,7 @@ class ControlContract(ContractBase):
 
     def test_a_start_is_honoured(self) -> None:
         """A complete start is at least as good as the incumbent, in both senses."""
-        if not self.takes_start:
-            return
+        self.need(self.takes_start, "takes no start")
         for sense in SENSES:
             model, hidden = known.market_split(sense)
             start = known.start_at(model, hidden)
@@ -40,8 +39,7 @@ class ControlContract(ContractBase):
 
     def test_a_partial_start_is_completed(self) -> None:
         """A start of the discrete variables alone is completed."""
-        if not self.takes_start:
-            return
+        self.need(self.takes_start, "takes no start")
         model, hidden = known.market_split(MIN)
         start = pyo.ComponentMap((model.x[j], float(bit)) for j, bit in enumerate(hidden))
         outcome = self.solve(model, MIN, time_limit=5.0, start=start)
@@ -50,8 +48,7 @@ class ControlContract(ContractBase):
 
     def test_a_bad_start_does_no_harm(self) -> None:
         """An infeasible or very incomplete start changes no optimum."""
-        if not self.takes_start:
-            return
+        self.need(self.takes_start, "takes no start")
         model, optimum = known.knapsack(3, MAX)
         start = pyo.ComponentMap((var, 1.0) for var in model.x.values())
         self.expect(model, optimum, MAX, start=start)
@@ -60,8 +57,7 @@ class ControlContract(ContractBase):
 
     def test_progress_reports_are_true(self) -> None:
         """Every live bound is a bound, every live incumbent feasible in value."""
-        if not self.reports_progress:
-            return
+        self.need(self.reports_progress, "reports no progress")
         for sense in SENSES:
             model, _ = known.market_split(sense)
             reports: list[Progress] = []
@@ -75,8 +71,8 @@ class ControlContract(ContractBase):
 
     def test_progress_may_raise_to_end_the_solve(self) -> None:
         """An exception of the progress function reaches the caller, soon."""
-        if not (self.reports_progress and self.can_be_interrupted):
-            return
+        self.need(self.reports_progress, "reports no progress")
+        self.need(self.can_be_interrupted, "cannot be interrupted")
         model, _ = known.market_split(MIN)
 
         def refuse(report: Progress) -> None:
@@ -92,8 +88,7 @@ class ControlContract(ContractBase):
 
     def test_a_stop_event_ends_the_solve(self) -> None:
         """A stop event ends the solve with incumbent and bound."""
-        if not self.can_be_interrupted:
-            return
+        self.need(self.can_be_interrupted, "cannot be interrupted")
         model, _ = known.market_split(MAX)
         stop = threading.Event()
         timer = threading.Timer(SHORT, stop.set)
@@ -102,8 +97,7 @@ class ControlContract(ContractBase):
 
     def test_ctrl_c_ends_the_solve(self) -> None:
         """Ctrl-C ends the solve with incumbent and bound."""
-        if not self.can_be_interrupted:
-            return
+        self.need(self.can_be_interrupted, "cannot be interrupted")
         model, _ = known.market_split(MAX)
         timer = threading.Timer(SHORT, _thread.interrupt_main)
         timer.start()
@@ -119,8 +113,7 @@ class ControlContract(ContractBase):
 
     def test_threads_may_change_within_a_process(self) -> None:
         """The number of threads may change from solve to solve."""
-        if not self.takes_threads:
-            return
+        self.need(self.takes_threads, "takes no number of threads")
         model, optimum = known.knapsack(6, MAX)
         for threads in (1, 2, 1):
             self.expect(model, optimum, MAX, threads=threads, rel_gap=0.0)
