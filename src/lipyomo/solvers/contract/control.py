@@ -33,7 +33,7 @@ class ControlContract(ContractBase):
         for sense in SENSES:
             model, hidden = known.market_split(sense)
             start = known.start_at(model, hidden)
-            outcome = self.solve(model, sense, time_limit=5.0, start=start)
+            outcome = self.solve(model, sense, time_limit=3.0, start=start)
             assert outcome.incumbent is not None
             assert abs(outcome.incumbent) <= TOLERANCE
 

@@ -137,3 +137,4 @@ class ModelContract(ContractBase):
                 assert outcome.incumbent is not None
                 assert math.isclose(outcome.incumbent, optimum + constant, rel_tol=1e-12)
                 assert covers(outcome.bound, optimum + constant, sense, 1e-11)
+                assert covers(optimum + constant, outcome.bound, sense, 1e-11)
