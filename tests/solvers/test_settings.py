@@ -145,6 +145,7 @@ def get_installed(name: str) -> bool:
         ('[solver.mine]\nbackend = "pyomo.contrib.solver.solvers.highs:Highs"\nexecutable = "x"',
          "executable"),
         ('[solver.mine]\nbackend = "cbc"\nexecutable = "no-such-program"', "not installed"),
+        ('[solver.mine]\nbackend = "highs"\nexecutable = "highs"', "executable"),
     ],
 )  # fmt: skip
 def test_a_back_end_that_cannot_be_used_is_an_error(tmp_path: Path, text: str, words: str) -> None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-from pyomo.common.config import Bool, ConfigValue, In, NonNegativeFloat
+from pyomo.common.config import Bool, ConfigValue, NonNegativeFloat
 from pyomo.contrib.solver.common.base import Availability, SolverBase
 from pyomo.contrib.solver.common.config import BranchAndBoundConfig
 from pyomo.contrib.solver.common.results import Results
@@ -23,8 +23,8 @@ from lipyomo.solvers.loading import MatrixSolutionLoader
 from lipyomo.solvers.matrices import FloatArray, LinearModel, compile_model
 from lipyomo.solvers.normalise import normalise, pyomo_condition, pyomo_solution_status
 from lipyomo.solvers.options import Native
-from lipyomo.solvers.status import Progress, SolveStatus
-from lipyomo.solvers.supervise import StopEvent, Supervisor
+from lipyomo.solvers.status import SolveStatus
+from lipyomo.solvers.supervise import Supervisor
 
 __all__ = ["Availability", "MatrixConfig", "MatrixSolver", "RunReport", "RunRequest"]
 
@@ -115,7 +115,7 @@ class MatrixConfig(BranchAndBoundConfig):
         declare("stop", ConfigValue(description="An event that ends the solve when it is set."))
         declare(
             "relax",
-            ConfigValue(domain=In([True, False]), default=False, description="Drop integrality."),
+            ConfigValue(domain=Bool, default=False, description="Drop integrality."),
         )
 
 
@@ -133,8 +133,6 @@ class MatrixSolver(SolverBase):
     CONFIG = MatrixConfig()
     title = "solver"
     """The solver's name for people."""
-    executable: str | None = None
-    """Program to call, for solvers that are programs."""
 
     def run(self, model: LinearModel, request: RunRequest) -> RunReport:
         """Solve matrices; to be written by every adapter.
@@ -293,7 +291,3 @@ def _honour_contract(results: Results, config: Any) -> None:
         if results.incumbent_objective is None:
             raise NoFeasibleSolutionError()
         results.solution_loader.load_solution()
-
-
-ProgressFunction = Callable[[Progress], None]
-StopLike = StopEvent

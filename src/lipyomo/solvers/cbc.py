@@ -61,6 +61,8 @@ class Cbc(MatrixSolver):
 
     name = "cbc"
     title = "CBC"
+    executable: str | None = None
+    """The program to call."""
 
     def available(self) -> Availability:
         """Whether the program is there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -89,8 +90,12 @@ class Highs(MatrixSolver):
             _set_option(highspy, highs, name, value)
         if pass_model(highs, model) == highspy.HighsStatus.kError:
             return RunReport(SolveStatus.ERROR, message="HiGHS refused the model")
+        began = time.perf_counter()
         start = _complete(highspy, model, request)
         if start is not None:
+            if request.time_limit is not None:
+                left = request.time_limit - (time.perf_counter() - began)
+                highs.setOptionValue("time_limit", max(left, 0.0))
             known = np.flatnonzero(~np.isnan(start)).astype(np.int32)
             highs.setSolution(known.size, known, start[known])
         interrupt = threading.Event()
@@ -159,6 +164,7 @@ def _complete(highspy: Any, model: LinearModel, request: RunRequest) -> FloatArr
         highs.setOptionValue("time_limit", 0.1 * request.time_limit)
     if request.threads is not None:
         highs.setOptionValue("threads", request.threads)
+    highs.HandleUserInterrupt = True
     pass_model(highs, replace(model, lower=lower, upper=upper))
 
     def work() -> None:
