@@ -105,7 +105,8 @@ class _Search:
         rng, units = self.rng, self.first.shape[0]
         chosen = rng.random((count, units)) < 10.0 ** rng.uniform(-1.5, 0.0, (count, 1))
         chosen[np.arange(count), rng.integers(0, units, count)] = True
-        return np.sign(np.asarray((chosen * rng.standard_normal((count, units))) @ self.first))
+        moves = np.asarray((chosen * rng.standard_normal((count, units))) @ self.first)
+        return np.asarray(np.sign(moves))
 
     def cross(self, index: int) -> None:
         """Step from a good point across the kink of each unit, straight and a bit beyond."""
@@ -238,11 +239,14 @@ def search_incumbent(
         if len(search.pool.points) > 1 and not search.over:
             search.flip(1 + generation % (len(search.pool.points) - 1), 2)
         generation += 1
+    best: Witness | None = None
     for x, value in zip(search.pool.points, search.pool.values, strict=True):
+        if best is not None and best.value >= value * (1.0 - 1e-9):
+            break
         witness = _certified(problem, x)
-        if witness is not None and witness.value >= value * (1.0 - 1e-9):
-            return witness, witness.value
-    return None, 0.0
+        if witness is not None and (best is None or witness.value > best.value):
+            best = witness
+    return best, 0.0 if best is None else best.value
 
 
 def _certified(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
