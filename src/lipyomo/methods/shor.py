@@ -15,6 +15,9 @@ from lipyomo.semidefinite.shor_model import ShorModel
 from lipyomo.settings import Settings
 
 TOLERANCE = 1e-6
+RESCUE = Settings(time_limit=5.0)
+"""For HR-1 after an HR-2 program that ran out of time."""
+
 MAX_MULTIPLIERS = 12_000
 """Most multipliers of one program; its dense system then takes about 8 GB."""
 
@@ -70,8 +73,12 @@ def relax(problem: LipschitzProblem, settings: Settings, method: str, cells: boo
     if bounds.unstable:
         points = [_solve(small, bounds, y, cells, tolerance, clock) for y in vertices]
         simple = [min(p.bound, s) for p, s in zip(points, simple, strict=True)]
-    upper = max(simple)
     done = all(point.converged for point in points)
+    upper = max(simple)
+    if cells and not done:
+        # what HR-1 can prove is worth more than an HR-2 program that was cut short
+        rescue = [_solve(small, bounds, y, False, 1e-4, Clock(RESCUE)) for y in vertices]
+        upper = max(min(p.bound, s) for p, s in zip(rescue, simple, strict=True))
     result = upper_result(method, upper, clock, {}, done or not clock.expired)
     result.details = {
         "programs": len(points),

@@ -1,5 +1,5 @@
-"""Tables 1 to 5 and Figures 1, 5, 6 and 7 of the LipMIP paper, made again on open solvers.
+"""Tables and figures of the LipMIP paper (Jordan and Dimakis, NeurIPS 2020), made again."""
 
-The paper is M. Jordan and A. G. Dimakis, *Exactly Computing the Local Lipschitz Constant of ReLU
-Networks* (NeurIPS 2020).
-"""
+from lipyomo.reproduce.report import NAMES, Report, reproduce
+
+__all__ = ["NAMES", "Report", "reproduce"]

@@ -1,0 +1,98 @@
+"""Make one table or figure again: run, resume, summarise, draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lipyomo.errors import ProblemError
+from lipyomo.reproduce.experiments import EXPERIMENTS
+from lipyomo.reproduce.figures import draw
+from lipyomo.reproduce.records import Record, Tell, run_cases
+from lipyomo.reproduce.tables import HEADER, summarise, write_table
+
+NAMES = tuple(EXPERIMENTS)
+"""What can be made again, by its name in the paper."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was made.
+
+    Attributes
+    ----------
+    name, title : str
+    header : tuple of str
+    rows : list of tuple of str
+        The table; for a figure, the means of its series.
+    records : list of Record
+        Every run.
+    files : list of Path
+        What was written.
+    """
+
+    name: str
+    title: str
+    header: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    records: list[Record]
+    files: list[Path]
+
+
+def _quiet(line: str) -> None:
+    """Say nothing."""
+
+
+def reproduce(
+    name: str,
+    quick: bool = False,
+    output_dir: str | Path = "reproduced",
+    progress: Tell | None = None,
+) -> Report:
+    """Make a table or figure of the LipMIP paper again.
+
+    Every run is appended to ``NAME-runs.csv`` at once; a second call skips what is there.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`.
+    quick : bool, optional
+        Few and small problems, for minutes; written beside the full run under ``NAME-quick``.
+    output_dir : str or Path, optional
+    progress : callable, optional
+        Called with one line of text a run.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    ProblemError
+        If the name is unknown, or the project's networks are missing.
+    MissingExtra
+        If networks have to be trained without PyTorch, or a figure drawn without matplotlib.
+    """
+    if name not in EXPERIMENTS:
+        raise ProblemError(
+            f"there is no '{name}' to make again.  Remedy: use one of {', '.join(NAMES)}"
+        )
+    experiment, folder = EXPERIMENTS[name], Path(output_dir)
+    stem = f"{name}-quick" if quick else name
+    runs, table = folder / f"{stem}-runs.csv", folder / f"{stem}.csv"
+    records = run_cases(
+        experiment.cases(quick),
+        experiment.entries(quick),
+        runs,
+        experiment.seconds[0 if quick else 1],
+        progress or _quiet,
+    )
+    rows = summarise(records, experiment.printed)
+    write_table(table, rows)
+    files = [runs, table]
+    if name.startswith("figure"):
+        picture = folder / f"{stem}.png"
+        draw(name, records, picture)
+        files.append(picture)
+    return Report(name, experiment.title, HEADER, rows, records, files)

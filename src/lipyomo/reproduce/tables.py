@@ -1,0 +1,104 @@
+"""From records to the rows of a table."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from lipyomo.reproduce.records import Record
+
+HEADER = (
+    "group",
+    "method",
+    "runs",
+    "seconds_mean",
+    "seconds_std",
+    "value_mean",
+    "relative_error",
+    "paper_relative_error",
+)
+
+
+def intervals(records: Sequence[Record]) -> dict[str, tuple[float, float]]:
+    """The best interval of each case; a point where one of the methods was exact."""
+    best: dict[str, tuple[float, float]] = {}
+    for record in records:
+        lower, upper = best.get(record.case, (0.0, math.inf))
+        best[record.case] = (max(lower, record.lower), min(upper, record.upper))
+    for record in records:
+        if record.exact:
+            best[record.case] = (record.lower, record.lower)
+    return best
+
+
+def _mean(values: list[float]) -> float:
+    finite = [value for value in values if math.isfinite(value)]
+    return float(np.mean(finite)) if finite else math.nan
+
+
+def summarise(
+    records: Sequence[Record], printed: dict[str, dict[str, str]]
+) -> list[tuple[str, ...]]:
+    """Mean time, value and relative error of each method in each group.
+
+    Errors are relative to the exact value of each case, or to the nearer end of the best interval:
+    they are least errors then, and marked by ``>=``.  An exact method that ran out of time counts
+    with its upper end.
+
+    Returns
+    -------
+    list of tuple of str
+        Rows under `HEADER`.
+    """
+    best = intervals(records)
+    keys = list(dict.fromkeys((record.group, record.label) for record in records))
+    rows: list[tuple[str, ...]] = []
+    for group, label in sorted(keys, key=lambda key: _first(records, key[0])):
+        mine = [r for r in records if (r.group, r.label) == (group, label)]
+        errors = [_error(r.value, *best[r.case]) for r in mine]
+        open_ = any(best[r.case][0] < best[r.case][1] for r in mine)
+        seconds = [r.seconds for r in mine if math.isfinite(r.seconds)]
+        rows.append(
+            (
+                group,
+                label,
+                str(len(mine)),
+                f"{_mean(seconds):.3f}",
+                f"{float(np.std(seconds)) if seconds else math.nan:.3f}",
+                f"{_mean([r.value for r in mine]):.6g}",
+                _percent(_mean(errors), open_),
+                printed.get(group, {}).get(label, ""),
+            )
+        )
+    return rows
+
+
+def _first(records: Sequence[Record], group: str) -> int:
+    """Where a group begins, so that its rows stay together."""
+    return next(i for i, record in enumerate(records) if record.group == group)
+
+
+def _error(value: float, lower: float, upper: float) -> float:
+    """Distance to an interval, relative to its nearer end; NaN without a value."""
+    if lower * (1.0 - 1e-9) <= value <= upper * (1.0 + 1e-9):
+        return 0.0
+    end = upper if value > upper else lower
+    return value / end - 1.0 if end > 0 else math.nan
+
+
+def _percent(error: float, least: bool) -> str:
+    if math.isnan(error):
+        return ""
+    return f"{'>= ' if least else ''}{100.0 * error:+.2f}%"
+
+
+def write_table(path: Path, rows: Sequence[tuple[str, ...]]) -> None:
+    """Write the rows under `HEADER` as CSV."""
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(HEADER)
+        writer.writerows(rows)
