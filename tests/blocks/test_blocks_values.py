@@ -131,6 +131,17 @@ def test_inputs_that_are_not_variables(given):
         m.net.build_formulation(random_network(1, (2, 3, 1)), inputs=given)
 
 
+def test_an_index_without_order_is_refused():
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var({"speed": 1, "mass": 2}, bounds=(0, 1))
+    m.net = ReluNetworkBlock()
+    with pytest.raises(ProblemError, match="no order"):
+        m.net.build_formulation(random_network(1, (2, 3, 1)), inputs=m.x)
+    m.again = ReluNetworkBlock()
+    m.again.build_formulation(random_network(1, (2, 3, 1)), inputs=[m.x["speed"], m.x["mass"]])
+    assert m.again.inputs[0].expr is m.x["speed"]
+
+
 def test_scaling_reaches_values_and_gradients():
     network = random_network(2, (2, 4, 1))
     scaling = Scaling([1.0, 2.0], [2.0, 4.0], 5.0, 3.0)

@@ -38,11 +38,19 @@ def variables_of(given: Any, size: int, what: str) -> list[Any]:
     Raises
     ------
     ProblemError
-        If the number differs, or something else than a variable is among them.
+        If the number differs, something else than a variable is among them, or their order is
+        not defined.
     """
-    if isinstance(given, Mapping) or hasattr(given, "is_indexed"):
-        indexed = not hasattr(given, "is_indexed") or given.is_indexed()
-        found = list(given.values()) if indexed else [given]
+    if hasattr(given, "is_indexed"):
+        if given.is_indexed() and len(given) > 1 and not given.index_set().isordered():
+            raise ProblemError(
+                f"'{given.name}' was given as {what}, but its index set has no order (a Python "
+                "set or dict?), and a network's inputs have one.  Remedy: declare it over a list, "
+                "or pass the variables as a list"
+            )
+        found = list(given.values()) if given.is_indexed() else [given]
+    elif isinstance(given, Mapping):
+        found = list(given.values())
     else:
         found = list(given) if isinstance(given, Iterable) else [given]
     if len(found) != size:
