@@ -99,7 +99,7 @@ def _solve(
                 seconds=tracker.seconds,
                 warnings=[
                     *problem.notes,
-                    "left at once: the interval is the last one reported, not proved against rounding",
+                    "left at once: the interval is the last one reported, in floating point",
                 ],
             )
             return result, True

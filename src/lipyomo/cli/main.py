@@ -14,6 +14,8 @@ from lipyomo.version import __version__
 SUBCOMMANDS = {
     "solvers": "lipyomo.cli.tables:solvers",
     "methods": "lipyomo.cli.tables:methods",
+    "compare": "lipyomo.cli.compare:run",
+    "reproduce": "lipyomo.cli.reproduce:run",
 }
 """Name of each subcommand and where its function ``(arguments) -> exit code`` lives."""
 

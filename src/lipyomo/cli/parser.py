@@ -86,13 +86,14 @@ def main_parser() -> Parser:
     parser.add_argument(
         "--output", metavar="NODE", help="cut the graph at this node or tensor (the logits)"
     )
-    _add_problem(parser)
+    add_problem(parser)
     _add_method(parser)
     _add_report(parser)
     return parser
 
 
-def _add_problem(parser: Parser) -> None:
+def add_problem(parser: Parser) -> None:
+    """Add the options that make a problem of a network: norms and a domain."""
     norms = parser.add_argument_group("norms")
     norms.add_argument(
         "--norm", choices=("linf", "l1", "l2"), default="linf", help="on the inputs (linf)"

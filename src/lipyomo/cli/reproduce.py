@@ -1,0 +1,53 @@
+"""``lipyomo reproduce``: tables and figures of the LipMIP paper, made again."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from lipyomo.cli.parser import Parser
+from lipyomo.cli.tables import print_table
+from lipyomo.reproduce import NAMES, reproduce
+
+DONE, BOUNDS_ONLY = 0, 2
+
+
+def run(words: Sequence[str]) -> int:
+    """Run ``lipyomo reproduce`` with the words after it; returns the exit code."""
+    parser = Parser(
+        "lipyomo reproduce",
+        "Make tables and figures of the LipMIP paper (Jordan and Dimakis, NeurIPS 2020) again.",
+        "Runs are kept in DIR at once; the same command goes on where it was stopped.",
+    )
+    parser.add_argument("names", nargs="+", metavar="NAME", choices=NAMES, help=", ".join(NAMES))
+    parser.add_argument("--quick", action="store_true", help="few and small problems, for minutes")
+    parser.add_argument(
+        "--dir", type=Path, default=Path("reproduced"), help="where files go (reproduced)"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    arguments = parser.parse_args(words)
+    told = None if arguments.quiet else _tell
+    found = {}
+    try:
+        for name in dict.fromkeys(arguments.names):
+            found[name] = reproduce(name, arguments.quick, arguments.dir, told)
+    except KeyboardInterrupt:
+        print("lipyomo: stopped; the same command goes on from here", file=sys.stderr)
+        return BOUNDS_ONLY
+    if arguments.json:
+        print(json.dumps({name: asdict(report) for name, report in found.items()}, default=str))
+        return DONE
+    for name, report in found.items():
+        print(f"{name}: {report.title}")
+        print_table(report.header, report.rows)
+        print("written: " + ", ".join(str(path) for path in report.files) + "\n")
+    return DONE
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
