@@ -11,11 +11,11 @@ from lipyomo.network import FloatArray, Network
 from lipyomo.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.operator_norm import operator_norm
 from lipyomo.phases import OPEN, Phases, open_phases, to_pattern
-from lipyomo.semidefinite.multipliers import Ball, NodeBound, node_bound
-from lipyomo.semidefinite.newton import Stop
+from lipyomo.semidefinite.barrier import BarrierProblem
+from lipyomo.semidefinite.multipliers import Ball, NodeBound, Stop, node_bound
 from lipyomo.semidefinite.reduce import ReducedForm, reduce_form
 from lipyomo.semidefinite.verify import VerifiedMatrix, verified_bound
-from lipyomo.semidefinite.wide import minimise_wide
+from lipyomo.semidefinite.wide import WideProblem
 from networks import integer_network, mixed_network, random_network
 
 INPUTS = ("l1", "l2", "linf")
@@ -143,17 +143,15 @@ def wide_form(seed: int) -> ReducedForm:
 def test_wide_inputs_agree_with_the_dense_kernel() -> None:
     for seed in range(3):
         form = wide_form(seed)
-        stop = Stop(tolerance=1e-6, iterations=100)
-        zeta, lam, _, _ = minimise_wide(form.rows, form.objective[0], form.inputs, None, stop)
-        wide = verified_bound(form, np.array([0]), zeta, lam, grouped=False)
-        # an orthonormal change of nothing: the same form, treated as if it were narrow
-        from lipyomo.semidefinite.newton import Batch, minimise
-
-        batch = Batch(
-            form.rows[None], form.objective, np.ones((1, form.count), bool), form.inputs, False
-        )
-        dense = float(minimise(batch, None, stop)[0][0])
-        assert wide == pytest.approx(dense, rel=1e-4)
+        d, c = form.inputs, form.objective[0]
+        wide = WideProblem(form.rows, c, d).minimise(tolerance=1e-6, max_iterations=100)
+        dense = BarrierProblem(form.rows, c, d, False).minimise(tolerance=1e-6, max_iterations=100)
+        assert wide is not None
+        assert dense is not None
+        assert wide.value == pytest.approx(dense.value, rel=1e-4)
+        y = wide.multipliers
+        proved = verified_bound(form, np.array([0]), y[:d], y[d:], grouped=False)
+        assert proved == pytest.approx(wide.value, rel=1e-7)
 
 
 def test_no_proof_no_bound() -> None:

@@ -19,9 +19,9 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.semidefinite.columns import column_bounds
 from lipyomo.semidefinite.lipsdp_model import Sharing, along_norms, solve_conic
-from lipyomo.semidefinite.multipliers import WIDE, Ball, node_bound
-from lipyomo.semidefinite.newton import Stop
+from lipyomo.semidefinite.multipliers import Ball, Stop, node_bound
 from lipyomo.semidefinite.reduce import ReducedForm, reduce_form
+from lipyomo.semidefinite.wide import WIDE
 from lipyomo.settings import Settings
 
 CONIC_SIZE = 64

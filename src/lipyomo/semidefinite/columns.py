@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.reduce import UNIT_ROUNDOFF, ReducedForm
@@ -81,24 +80,6 @@ def column_bounds(form: ReducedForm, lam: FloatArray) -> FloatArray:
     loose = np.outer(c_rest + c_error, h_norm) * spread + np.outer(c_norm, h_error) * spread
     total = np.abs(cross) + form.rounding * form.objective_size[:, :d] + rounding + loose
     return np.asarray((total + np.outer(c_norm, h_norm)) * (1.0 + 16 * UNIT_ROUNDOFF))
-
-
-def best_zeta(form: ReducedForm, row: int, lam: FloatArray) -> float:
-    """Zeta of a one-input form that goes with `lam` (closed form, not proved)."""
-    root = np.sqrt(lam)
-    states = root[:, None] * form.rows[:, 1:] / root
-    matrix = np.eye(form.count) - 0.5 * (states + states.T)
-    h = 0.5 * root * form.rows[:, 0]
-    c = form.objective[row, 1:] / root
-    try:
-        factor = np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        return 1.0
-    a, b = (solve_triangular(factor, x, lower=True) for x in (h, c))
-    beta, gamma = float(a @ a), float(b @ b)
-    first = abs(form.objective[row, 0] + float(a @ b))
-    floor = 1e-9 * (1.0 + beta)
-    return beta + max(floor, first * float(np.sqrt(beta / gamma)) if gamma > 0 else floor)
 
 
 def _lengths(columns: FloatArray) -> FloatArray:

@@ -1,8 +1,8 @@
 """Semidefinite bounds of a node: the largest gradient norm over all switches of the open units.
 
-One kernel (`newton`, or `wide` for many inputs) minimises the bound over multipliers for one
-scalar functional, or for the whole Euclidean or l1 ball of functionals; `verify` proves what it
-found.  This file puts norms together from these pieces:
+A kernel (`barrier`, or `wide` for many inputs) minimises the bound over multipliers for one scalar
+functional, another (`spectral`) for the whole Euclidean or l1 ball of functionals; `verify` proves
+what they found.  This file puts norms together from these pieces:
 
 - linf and l2 inputs: the unit ball of directions is a cube or a Euclidean ball;
 - l1 inputs: the maximum over single input coordinates, each a cube of dimension one;
@@ -19,16 +19,33 @@ import numpy as np
 
 from lipyomo.network import FloatArray
 from lipyomo.norms import DUAL, InputNorm, vector_norm
-from lipyomo.semidefinite.columns import best_zeta, column_bounds, one_input
-from lipyomo.semidefinite.newton import Batch, Stop, minimise
+from lipyomo.semidefinite.barrier import BarrierProblem
+from lipyomo.semidefinite.columns import column_bounds, one_input
 from lipyomo.semidefinite.reduce import UNIT_ROUNDOFF, IntArray, ReducedForm
+from lipyomo.semidefinite.spectral import SpectralProblem
 from lipyomo.semidefinite.verify import VerifiedMatrix, verified_bound
-from lipyomo.semidefinite.wide import minimise_wide
+from lipyomo.semidefinite.wide import WIDE, WideProblem, rotated
 
 Ball = Literal["vertices", "l2", "l1"]
 
-WIDE = 3
-"""Inputs are eliminated by a Schur complement when there are this many times more than units."""
+
+@dataclass(frozen=True)
+class Stop:
+    """When to stop minimising.
+
+    Attributes
+    ----------
+    target : float
+        A bound at or below it is good enough.
+    tolerance : float
+        Relative accuracy of the minimum.
+    iterations : int
+        Most Newton steps for one functional or ball.
+    """
+
+    target: float = -np.inf
+    tolerance: float = 1e-3
+    iterations: int = 60
 
 
 @dataclass(frozen=True)
@@ -151,28 +168,50 @@ def _single(
         upper = form.rounding * _reach(form, form.objective_size.sum(axis=0))
         return NodeBound(upper, np.array([upper]), warm, np.zeros(form.rows.shape[1]), 0)
     form = form.relevant()
+    kernel, wide = _kernel(form, grouped, ball), form.inputs
     inherited = None if warm is None else warm.restricted(form)
-    d, gamma = form.inputs, None
-    if ball == "vertices" and not grouped and d > WIDE * (form.count + 10):
-        start = None if inherited is None else (inherited.zeta, inherited.lam)
-        zeta, lam, primal, steps = minimise_wide(form.rows, form.objective[0], d, start, stop)
-    else:
-        small = _compressed(form) if grouped else form
-        batch = _batch(small, grouped, ball)
-        start_y = None if inherited is None else _flat(inherited, small, batch)
-        _, best, primals, iterations = minimise(batch, start_y, stop)
-        inner = small.inputs + form.count
-        zeta, lam = best[0, : small.inputs], best[0, small.inputs : inner]
-        primal, steps = primals[0, :inner], int(iterations[0])
-        if batch.outputs:
-            gamma = best[0, inner:]
-        if small is not form:
-            zeta = np.full(d, zeta[0])
-            primal = np.concatenate([np.zeros(d), primal[small.inputs :]])
+    start = None if inherited is None else _flat(inherited, kernel)
+    target = stop.target if np.isfinite(stop.target) else None
+    state = kernel.minimise(start, target, stop.iterations, stop.tolerance)
+    if state is None:
+        return NodeBound(np.inf, np.array([np.inf]), None, np.zeros(form.rows.shape[1]), 0)
+    p, narrow = kernel.outputs, kernel.inputs
+    y = state.multipliers
+    gamma = y[:p] if p else None
+    zeta = y[p : p + narrow] if narrow == wide else np.full(wide, y[p])
+    lam = y[p + narrow :]
+    primal = np.zeros(form.rows.shape[1])
+    if not p:
+        primal[wide:] = state.primal[narrow:]
+        if narrow == wide:
+            primal[:wide] = state.primal[:narrow]
     weights = gamma if ball == "l1" else None
     upper = verified_bound(form, np.arange(len(form.objective)), zeta, lam, grouped, weights)
     found = Multipliers(zeta, lam, form.units, gamma)
-    return NodeBound(upper, np.array([upper]), found, primal, steps)
+    return NodeBound(upper, np.array([upper]), found, primal, state.iterations)
+
+
+def _kernel(form: ReducedForm, grouped: bool, ball: Ball) -> BarrierProblem:
+    """The kernel that suits the form; the inputs of a Euclidean ball may be rotated together."""
+    rows, objectives, d = form.rows, form.objective, form.inputs
+    if grouped and d > form.count + len(objectives):
+        rows, objectives, d = rotated(rows, objectives, d)
+    if ball != "vertices":
+        return SpectralProblem(rows, objectives, d, grouped, separate=ball == "l1")
+    if not grouped and d > WIDE * (form.count + 10):
+        return WideProblem(rows, objectives[0], d)
+    return BarrierProblem(rows, objectives[0], d, grouped)
+
+
+def _flat(warm: Multipliers, kernel: BarrierProblem) -> FloatArray | None:
+    """Warm multipliers as the kernel's vector; None if they lack the outputs' part."""
+    d = kernel.inputs
+    zeta = warm.zeta if len(warm.zeta) == d else np.full(d, warm.zeta[0])
+    if not kernel.outputs:
+        return np.concatenate([zeta, warm.lam])
+    if warm.gamma is None or len(warm.gamma) != kernel.outputs:
+        return None
+    return np.concatenate([warm.gamma, zeta, warm.lam])
 
 
 def _reach(form: ReducedForm, sizes: FloatArray) -> float:
@@ -181,38 +220,6 @@ def _reach(form: ReducedForm, sizes: FloatArray) -> float:
     for k, row in enumerate(form.row_size):
         reach[form.inputs + k] = row[: form.inputs + k] @ reach[: form.inputs + k]
     return float(sizes @ reach) * (1.0 + form.rounding)
-
-
-def _compressed(form: ReducedForm) -> ReducedForm:
-    """Rotate the inputs of a Euclidean ball into the span of what is seen of them."""
-    d = form.inputs
-    seen = np.vstack([form.rows[:, :d], form.objective[:, :d]])
-    if len(seen) >= d:
-        return form
-    triangle = np.asarray(np.linalg.qr(seen.T, mode="r")).T
-    objective = np.hstack([triangle[form.count :], form.objective[:, d:]])
-    units = np.hstack([triangle[: form.count], form.rows[:, d:]])
-    return replace(form, rows=units, objective=objective, inputs=triangle.shape[1])
-
-
-def _batch(form: ReducedForm, grouped: bool, ball: Ball) -> Batch:
-    real = np.ones((1, form.count), dtype=bool)
-    if ball == "vertices":
-        return Batch(form.rows[None], form.objective, real, form.inputs, grouped)
-    empty = np.zeros((1, form.objective.shape[1] + len(form.objective)))
-    coupling = form.objective[None]
-    return Batch(form.rows[None], empty, real, form.inputs, grouped, coupling, ball == "l2")
-
-
-def _flat(warm: Multipliers, form: ReducedForm, batch: Batch) -> FloatArray | None:
-    """Warm multipliers as the kernel's vector; None if they lack the outputs' part."""
-    zeta = warm.zeta if len(warm.zeta) == form.inputs else np.full(form.inputs, warm.zeta[0])
-    parts = [zeta, warm.lam]
-    if batch.outputs:
-        if warm.gamma is None or len(warm.gamma) != batch.outputs:
-            return None
-        parts.append(warm.gamma)
-    return np.concatenate(parts)[None]
 
 
 def _over_vertices(
@@ -236,7 +243,8 @@ def _over_vertices(
         worst = int(np.argmax(uppers if finite.all() else np.where(finite, -1.0, sizes)))
         if optimised[worst] or uppers[worst] <= stop.target:
             break
-        single = _single(form.select(np.array([worst])), grouped, "vertices", shared, stop)
+        # multipliers of another functional prove bounds, but are a poor start
+        single = _single(form.select(np.array([worst])), grouped, "vertices", None, stop)
         steps += single.iterations
         optimised[worst], kept[worst] = True, single
         if single.multipliers is not None:
@@ -266,7 +274,7 @@ def _over_columns(form: ReducedForm, ball: Ball, warm: Multipliers | None, stop:
     """l1 inputs: the worst entry of the gradient (or column of the Jacobian) decides."""
     rows, d = len(form.objective), form.inputs
     if ball != "vertices":
-        return _over_ball_columns(form, ball, warm, stop)
+        return _over_ball_columns(form, ball, stop)
     uppers = np.full((rows, d), np.inf)
     if form.count == 0:
         uppers = column_bounds(form, np.zeros(0))
@@ -283,11 +291,7 @@ def _over_columns(form: ReducedForm, ball: Ball, warm: Multipliers | None, stop:
         if optimised[row, column] or uppers[row, column] <= stop.target:
             break
         small = one_input(form, column).select(np.array([row]))
-        start = None
-        if shared is not None:
-            zeta = np.array([best_zeta(small, 0, shared)])
-            start = Multipliers(zeta, shared, form.units)
-        single = _single(small, False, "vertices", start, stop)
+        single = _single(small, False, "vertices", None, stop)
         optimised[row, column] = True
         steps += single.iterations
         if single.multipliers is None or not np.isfinite(single.upper):
@@ -310,21 +314,16 @@ def _units_only(warm: Multipliers | None, form: ReducedForm) -> FloatArray | Non
     return None if inherited is None else inherited.lam
 
 
-def _over_ball_columns(
-    form: ReducedForm, ball: Ball, warm: Multipliers | None, stop: Stop
-) -> NodeBound:
+def _over_ball_columns(form: ReducedForm, ball: Ball, stop: Stop) -> NodeBound:
     """l1 inputs and a ball of functionals: one column of the Jacobian after the other."""
     d = form.inputs
     worst: NodeBound | None = None
     at, steps = 0, 0
     for column in range(d):
         small = one_input(form, column)
-        start = None
-        if warm is not None and warm.gamma is not None:
-            start = Multipliers(warm.zeta[column : column + 1], warm.lam, warm.units, warm.gamma)
         if worst is not None:  # a column is done as soon as it cannot be the worst
             stop = replace(stop, target=max(stop.target, worst.upper))
-        single = _single(small, False, ball, start, stop)
+        single = _single(small, False, ball, None, stop)
         steps += single.iterations
         if worst is None or single.upper > worst.upper:
             worst, at = single, column

@@ -95,8 +95,8 @@ class ReducedForm:
         multipliers would run off to infinity or zero.  Only exact zeros count.
         """
         d, count = self.inputs, self.count
-        seeing = self.row_size[:, :d].any(axis=1)
-        seen = self.objective_size[:, d:].any(axis=0)
+        seeing = np.asarray(self.row_size[:, :d].any(axis=1))
+        seen = np.asarray(self.objective_size[:, d:].any(axis=0))
         if seeing.all() and seen.all():
             return self
         for k in range(count):

@@ -28,6 +28,20 @@ _REACH = 1.1
 _MAX_HALVINGS = 25
 _START_TRIES = 60
 
+WARM_CENTRED = 0.3
+"""Squared Newton decrement (over n mu) up to which mu is lowered after a warm start: few steps are
+wanted then, and the parent was central."""
+
+ROOT_ACCURACY = 0.01
+"""A cold start goes on to this accuracy though its target is out of reach: its multipliers are
+inherited by a whole tree."""
+
+STRETCH = 1.05
+"""Inherited zeta are multiplied by this before the first step."""
+
+FALL = 0.2
+"""Factor by which mu falls."""
+
 Factor: TypeAlias = Any
 """What a kernel keeps of a factorised C: a Cholesky factor, or its stand-in."""
 
@@ -85,6 +99,9 @@ class BarrierProblem:
     """
 
     outputs = 0
+    centred = 10.0
+    """Squared Newton decrement (over mu) up to which mu is lowered after a cold start.  Too far off
+    the central path Newton's method crawls along the boundary; too near it steps are wasted."""
 
     def __init__(
         self, rows: FloatArray, objective: FloatArray, inputs: int, euclidean: bool
@@ -114,16 +131,16 @@ class BarrierProblem:
         return primal, tau, float(primal @ self._half)
 
     def start(self, warm: FloatArray | None) -> BarrierState | None:
-        """A positive definite C from `warm` multipliers, or from a layered scaling."""
-        d = self.inputs
-        if warm is not None:
-            for stretch in (1.0, 1.1):
-                trial = warm.copy()
-                trial[:d] *= stretch
-                factor = self.factor(trial)
-                if factor is not None:
-                    return self._balanced(trial, factor)
-        return self._cold()
+        """A positive definite C from `warm` multipliers (None if it is not), or a cold start."""
+        if warm is None:
+            return self._cold()
+        for stretch in (1.0, 1.1):
+            trial = warm.copy()
+            trial[: self.inputs] *= stretch
+            factor = self.factor(trial)
+            if factor is not None:
+                return self._balanced(trial, factor)
+        return None
 
     def _cold(self) -> BarrierState | None:
         """Large multipliers on early units, larger ones on the inputs, until C is definite."""
@@ -149,6 +166,13 @@ class BarrierProblem:
     def _balanced(self, multipliers: FloatArray, factor: Factor) -> BarrierState:
         primal, tau, quarter = self.terms(factor, multipliers)
         return self.state(factor, multipliers, tau, quarter, primal)
+
+    def _off_boundary(self, y: FloatArray, factor: Factor) -> tuple[FloatArray, Factor]:
+        """Inherited multipliers with zeta stretched: next to the boundary Newton steps crawl."""
+        stretched = y.copy()
+        stretched[self.outputs : self.outputs + self.inputs] *= STRETCH
+        moved = self.factor(stretched)
+        return (y, factor) if moved is None else (stretched, moved)
 
     def derivatives(
         self, factor: Factor, x: FloatArray, mu: float
@@ -248,13 +272,19 @@ class BarrierProblem:
         BarrierState or None
             None if no definite C was found.
         """
-        best = self.start(warm)
+        best = None if warm is None else self.start(warm)
+        cold = best is None
+        if cold:
+            best = self.start(None)
         if best is None or (target is not None and best.value <= target):
             return best
-        y, factor, x = best.multipliers, best.factor, best.primal
-        tau = quarter = 0.5 * best.value
+        y, factor = best.multipliers, best.factor
+        if not cold:
+            y, factor = self._off_boundary(y, factor)
+        x, tau, quarter = self.terms(factor, y)
         n = self.barrier_size
-        mu = (0.3 if warm is None else 0.05) * best.value / n
+        mu = (0.3 if cold else 0.05) * (tau + quarter) / n
+        near = self.centred if cold else WARM_CENTRED * n
         for iteration in range(1, max_iterations + 1):
             best.iterations = iteration
             newton = self.newton_step(factor, y, x, mu)
@@ -282,12 +312,14 @@ class BarrierProblem:
             if target is not None:
                 if best.value <= target:
                     break
-                if decrement < 0.5 * mu * n and best.value - _REACH * mu * n > target:
+                hopeless = decrement < 0.5 * mu * n and best.value - _REACH * mu * n > target
+                if hopeless and (not cold or mu * n < ROOT_ACCURACY * best.value):
                     break
-            if mu * n < tolerance * best.value and decrement < 0.5 * mu * n:
+            centred = decrement < near * mu
+            if centred and mu * n < tolerance * best.value:
                 break
-            if decrement < 0.3 * mu * n:
-                mu *= 0.2
-            elif length > 0.9:
+            if centred:
+                mu *= FALL
+            elif length > 0.9 and (mu * n > best.value or not cold):
                 mu *= 0.5
         return best

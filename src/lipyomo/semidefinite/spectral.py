@@ -1,11 +1,12 @@
-"""The semidefinite node bound for a Euclidean output ball.
+"""The semidefinite node bound for a whole ball of functionals: l2 outputs, and l1.
 
 For all y in the Euclidean ball at once,
 
     |y . M w| <= 2 sqrt(tau gamma)    if    gamma I - M C^{-1} M^T / 4 >= 0,
 
 which is one more semidefinite block: the matrix ``[[gamma I, -M/2], [-M^T/2, C]]`` is to be
-positive definite, and ``tau + gamma - mu logdet`` of it is minimised.
+positive definite, and ``tau + gamma - mu logdet`` of it is minimised.  The cube of functionals (l1
+outputs) has a gamma for each output, and their sum for the bound.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf
 
 from lipyomo.network import FloatArray
-from lipyomo.search.barrier import BarrierProblem, BarrierState, Factor, inverse_of
+from lipyomo.semidefinite.barrier import BarrierProblem, BarrierState, Factor, inverse_of
+
+_OFF_BOUNDARY = 1.5
+"""Starts have gamma this many times what is needed: on the boundary there is no Newton step."""
 
 
 class SpectralProblem(BarrierProblem):
-    """All functionals of a Euclidean ball over one node form.
+    """All functionals of a ball over one node form.
 
-    The multipliers are ``(gamma repeated m times, zeta, lambda)``.
+    The multipliers are ``(gamma, zeta, lambda)``, with m entries of gamma (equal ones for a
+    Euclidean ball).
 
     Parameters
     ----------
@@ -29,14 +34,24 @@ class SpectralProblem(BarrierProblem):
         M.
     inputs : int
     euclidean : bool
+        The ball of directions.
+    separate : bool, optional
+        The ball of functionals is the cube instead of the Euclidean ball.
     """
 
+    centred = 0.5
+
     def __init__(
-        self, rows: FloatArray, objectives: FloatArray, inputs: int, euclidean: bool
+        self,
+        rows: FloatArray,
+        objectives: FloatArray,
+        inputs: int,
+        euclidean: bool,
+        separate: bool = False,
     ) -> None:
         super().__init__(rows, objectives[0], inputs, euclidean)
         m = len(objectives)
-        self.outputs, self.objectives = m, objectives
+        self.outputs, self.objectives, self.separate = m, objectives, separate
         n = m + self.size
         self.barrier_size = n
         basis = np.eye(n)
@@ -45,6 +60,11 @@ class SpectralProblem(BarrierProblem):
         self._constant = np.zeros((n, n))
         self._constant[m:, :m] = -0.5 * objectives.T
         self._constant[:m, m:] = -0.5 * objectives
+        costly = ([1] * m if separate else [m]) + ([inputs] if euclidean else [1] * inputs)
+        self._groups = np.array([*costly, *([1] * len(rows))])
+        self._costs = np.zeros(self._groups.size)
+        self._costs[: len(costly)] = 1.0
+        self._starts = np.concatenate([[0], np.cumsum(self._groups)[:-1]])
 
     def joint_factor(self, multipliers: FloatArray) -> Factor | None:
         """Cholesky factor of the joint matrix, or None."""
@@ -60,14 +80,16 @@ class SpectralProblem(BarrierProblem):
         if base is None:
             return None
         multipliers = base.multipliers
-        top = 0.25 * float(np.linalg.eigvalsh(self._gram(base))[-1]) * (1.0 + 1e-3)
+        top = max(0.25 * float(np.linalg.eigvalsh(self._gram(base))[-1]), 1e-300)
         tau = self._tau(multipliers)
-        scale = float(np.sqrt(max(top, 1e-300) / tau))
-        joint = np.concatenate([np.full(self.outputs, top / scale), multipliers * scale])
+        quarter = top * (self.outputs if self.separate else 1)
+        scale = float(np.sqrt(quarter / tau))
+        gamma = np.full(self.outputs, _OFF_BOUNDARY * top / scale)
+        joint = np.concatenate([gamma, multipliers * scale])
         factor = self.joint_factor(joint)
         if factor is None:
             return None
-        return BarrierState(joint, 2.0 * float(np.sqrt(tau * top)), base.primal, factor)
+        return BarrierState(joint, 2.0 * float(np.sqrt(tau * quarter)), base.primal, factor)
 
     def _gram(self, base: BarrierState) -> FloatArray:
         return np.asarray(self.objectives @ inverse_of(base.factor) @ self.objectives.T)
@@ -82,34 +104,31 @@ class SpectralProblem(BarrierProblem):
         return self.joint_factor(multipliers)
 
     def terms(self, factor: Factor, multipliers: FloatArray) -> tuple[FloatArray, float, float]:
-        """A dummy primal, tau and gamma (or those of one objective for a factor of C)."""
+        """A dummy primal, tau, and the cost of gamma (for a factor of C: as for one objective)."""
         if multipliers.size == self.size:
             return super().terms(factor, multipliers)
         m = self.outputs
-        return multipliers[:m], self._tau(multipliers[m:]), float(multipliers[0])
+        gamma = multipliers[:m]
+        cost = float(gamma.sum() if self.separate else gamma[0])
+        return gamma, self._tau(multipliers[m:]), cost
 
     def derivatives(
         self, factor: Factor, x: FloatArray, mu: float
     ) -> tuple[FloatArray, FloatArray]:
         """Gradient and Hessian in (gamma, zeta, lambda)."""
-        basis, m = self._joint_basis, self.outputs
+        basis, starts = self._joint_basis, self._starts
         inverse = inverse_of(factor)
         ab = inverse @ basis
         hessian = inverse * (basis.T @ ab)
         hessian += ab * ab.T
         hessian *= 0.5 * mu
-        gradient = -mu * ab.diagonal()
-        groups = [m, self.inputs] if self.euclidean else [m]
-        starts = np.concatenate([[0], np.cumsum(groups), np.arange(sum(groups) + 1, len(basis))])
-        gradient = np.add.reduceat(gradient, starts)
+        gradient = np.add.reduceat(-mu * ab.diagonal(), starts) + self._costs
         hessian = np.add.reduceat(np.add.reduceat(hessian, starts, axis=0), starts, axis=1)
-        gradient[0] += 1.0
-        gradient[1 : 2 if self.euclidean else 1 + self.inputs] += 1.0
         return gradient, hessian
 
     def expand(self, step: FloatArray) -> FloatArray:
-        """Repeat gamma, and zeta for a Euclidean input ball."""
-        return np.concatenate([np.full(self.outputs, step[0]), super().expand(step[1:])])
+        """Repeat the shared entries of gamma and zeta."""
+        return np.repeat(step, self._groups)
 
     def state(
         self, factor: Factor, multipliers: FloatArray, tau: float, quarter: float, x: FloatArray
