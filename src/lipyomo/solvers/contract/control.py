@@ -6,6 +6,8 @@ import _thread
 import math
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pyomo.environ as pyo
 
@@ -91,17 +93,33 @@ class ControlContract(ContractBase):
         self.need(self.can_be_interrupted, "cannot be interrupted")
         model, _ = known.market_split(MAX)
         stop = threading.Event()
-        timer = threading.Timer(SHORT, stop.set)
-        timer.start()
-        self._check_interrupted(self.solve(model, MAX, time_limit=30.0, stop=stop))
+        with self._once_running(stop.set) as progress:
+            outcome = self.solve(model, MAX, time_limit=30.0, stop=stop, progress=progress)
+        self._check_interrupted(outcome)
 
     def test_ctrl_c_ends_the_solve(self) -> None:
         """Ctrl-C ends the solve with incumbent and bound."""
         self.need(self.can_be_interrupted, "cannot be interrupted")
         model, _ = known.market_split(MAX)
-        timer = threading.Timer(SHORT, _thread.interrupt_main)
-        timer.start()
-        self._check_interrupted(self.solve(model, MAX, time_limit=30.0))
+        with self._once_running(_thread.interrupt_main) as progress:
+            outcome = self.solve(model, MAX, time_limit=30.0, progress=progress)
+        self._check_interrupted(outcome)
+
+    @contextmanager
+    def _once_running(self, action: Callable[[], object]) -> Iterator[Callable[[Progress], None]]:
+        """Act once when the search is known to run: by its reports, or else after a while."""
+        timer = threading.Timer(SHORT, action)
+        if not self.reports_progress:
+            timer.start()
+        pending = [action]
+
+        def progress(report: Progress) -> None:
+            known_by_now = report.incumbent is not None and math.isfinite(report.bound)
+            if self.reports_progress and known_by_now and pending:
+                pending.pop()()
+
+        yield progress
+        timer.cancel()
 
     def _check_interrupted(self, outcome: SolveOutcome) -> None:
         assert outcome.status is SolveStatus.INTERRUPTED
