@@ -145,7 +145,12 @@ def _options(words: Sequence[str]) -> dict[str, dict[str, Any]]:
         method, dot, rest = word.partition(".")
         if not dot:
             raise UsageError(f"--option: '{word}' is not of the form METHOD.NAME=VALUE")
-        found.setdefault(method, {}).update(read_options([rest], get_method(method).options))
+        own = get_method(method).options
+        options = read_options([rest], own)
+        if not set(options) <= set(own):
+            known = ", ".join(own) or "none"
+            raise UsageError(f"--option: '{word}': method {method} has no such option ({known})")
+        found.setdefault(method, {}).update(options)
     return found
 
 
