@@ -11,7 +11,8 @@ from lipyomo.domains import Box, ball
 from lipyomo.methods.crosslip import pairs
 from lipyomo.network import FloatArray, Network
 from lipyomo.problem import LipschitzProblem
-from lipyomo.reproduce.networks import (
+from lipyomo.reproduce.records import Case
+from lipyomo.reproduce.sources import (
     PENALTIES,
     architecture,
     plane_series,
@@ -21,7 +22,6 @@ from lipyomo.reproduce.networks import (
     synthetic_data,
     synthetic_network,
 )
-from lipyomo.reproduce.records import Case
 
 MARGIN = (1.0, -1.0)
 """Two classes: the functional f_0 - f_1."""
