@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.network import FloatArray
-from lipyomo.search.barrier import BarrierProblem, BarrierState
 from lipyomo.search.form import NodeForm, UnitSystem
 from lipyomo.search.node import Node
 from lipyomo.search.prove import Exclusion, Prover
-from lipyomo.search.spectral import SpectralProblem
 from lipyomo.search.targets import ALL, Targets
-from lipyomo.search.wide import WIDE, WideProblem, rotated
+from lipyomo.semidefinite.barrier import BarrierProblem, BarrierState
+from lipyomo.semidefinite.spectral import SpectralProblem
+from lipyomo.semidefinite.wide import WIDE, WideProblem, rotated
 
 
 @dataclass

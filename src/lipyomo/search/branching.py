@@ -18,6 +18,10 @@ BOX_INPUTS = 3
 BOX_UNITS = 6
 """With no more open units than this, units are decided even then."""
 
+LEAST_WIDTH = 2.0**-8
+"""Boxes narrower than this (relative to the domain) are split only where both halves decide units:
+kinks that meet in a point or a line stay open in one half however often it is split."""
+
 
 class Brancher:
     """Chooses splits; what it learns on the way makes later choices better.
@@ -52,7 +56,7 @@ class Brancher:
         return self._boxes and int(np.count_nonzero(node.phases == OPEN)) > BOX_UNITS
 
     def halves(self, node: Node) -> list[Node]:
-        """The halves of the input box in the direction that decides most units."""
+        """The halves of the input box in the direction that decides most units; none if too few."""
         d = node.low.size
         low: FloatArray = np.tile(node.low, (2 * d, 1))
         high: FloatArray = np.tile(node.high, (2 * d, 1))
@@ -66,4 +70,8 @@ class Brancher:
         first, second = still[:d], still[d:]
         relative = (node.high - node.low) / (self._domain.upper - self._domain.lower)
         k = int(np.argmin(first + second + np.maximum(first, second) - 1e-3 * relative))
+        before = int(np.count_nonzero(node.phases == OPEN))
+        wide = relative.max() > LEAST_WIDTH and first[k] + second[k] <= 2 * before - 2
+        if not wide and max(first[k], second[k]) >= before:
+            return []
         return [nodes[k], nodes[d + k]]

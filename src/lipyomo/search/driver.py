@@ -18,6 +18,9 @@ from lipyomo.settings import Settings
 QUEUE_BYTES = 1 << 30
 """Memory that waiting nodes may take before the search dives instead of widening."""
 
+LEAST_QUEUE = 1000
+"""Nodes that may wait in any case."""
+
 _REPORT_SECONDS = 0.5
 
 
@@ -71,7 +74,7 @@ class Search:
         self._heap: list[tuple[float, int, Node]] = []
         self._stack: list[Node] = []
         self._serial = 0
-        self._capacity = 1000
+        self._capacity = LEAST_QUEUE
         self._history: list[tuple[float, float, float]] = []
         self._reported = -np.inf
         self._root = np.inf
@@ -87,7 +90,7 @@ class Search:
             self._root = max([node.bound for node in roots], default=tree.closed)
             for node in roots:
                 node_bytes = 4096 + node.phases.nbytes * 40 + 8 * (node.low.size * 4)
-                self._capacity = max(1000, QUEUE_BYTES // node_bytes)
+                self._capacity = max(LEAST_QUEUE, QUEUE_BYTES // node_bytes)
                 self._push(node)
             self._note()
             while True:

@@ -37,6 +37,8 @@ class Node:
     warm : dict
     pool : ndarray of int
         Points of the pool that lie in the node.
+    dropped : float
+        Largest bound of the targets that it or its ancestors have dropped.
     branch : int
         Unit to branch on, or -1.
     """
@@ -52,6 +54,7 @@ class Node:
     units: npt.NDArray[np.int64]
     warm: Warm = field(default_factory=dict)
     pool: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    dropped: float = 0.0
     branch: int = -1
 
     @property

@@ -132,8 +132,9 @@ class Tree:
     def expand(self, node: Node) -> list[Node]:
         """Split `node`; the children that may still hold something better."""
         self._counters.nodes += 1
-        if self.brancher.wants_box(node):
-            return self._process(node, self.brancher.halves(node))
+        halves = self.brancher.halves(node) if self.brancher.wants_box(node) else []
+        if halves:
+            return self._process(node, halves)
         children = []
         for phase in (LEFT, RIGHT):
             phases = node.phases.copy()
@@ -173,7 +174,8 @@ class Tree:
         """Remember what a closed node was worth."""
         self.closed = max(self.closed, bound)
         if self.leaves is not None:
-            self.leaves.append((node, bound))
+            empty = np.isneginf(bound)
+            self.leaves.append((node, bound if empty else max(bound, node.dropped)))
 
     def _close_empty(self, node: Node) -> None:
         self._counters.empty += 1
@@ -187,7 +189,8 @@ class Tree:
             self._close(node, top)
             return True
         if not keep.all():
-            self.closed = max(self.closed, float(node.target_bounds[~keep].max()))
+            node.dropped = max(node.dropped, float(node.target_bounds[~keep].max()))
+            self.closed = max(self.closed, node.dropped)
             node.targets, node.target_bounds = node.targets[keep], node.target_bounds[keep]
             node.proved = node.proved[keep]
         return False
