@@ -57,7 +57,7 @@ class Bounder:
         self.solved = 0
         self.steps = 0
 
-    def bound(self, node: Node, form: NodeForm, aim: float, cutoff: float) -> Worst | None:
+    def bound(self, node: Node, form: NodeForm, aim: float | None, cutoff: float) -> Worst | None:
         """Bound the node's targets, worst first, until one stays above the next one's bound.
 
         Parameters
@@ -66,8 +66,8 @@ class Bounder:
             Its bounds and multipliers are updated.
         form : NodeForm
             With at least one open unit.
-        aim : float
-            What floating-point bounds should reach.
+        aim : float, optional
+            What floating-point bounds should reach; without it they are minimised.
         cutoff : float
             Bounds at or below it must be proved: they close targets.
 

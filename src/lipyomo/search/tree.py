@@ -51,6 +51,24 @@ class Counters:
     unresolved: int = 0
 
 
+@dataclass(frozen=True)
+class RootBound:
+    """The bound of the whole problem before any split.
+
+    Attributes
+    ----------
+    upper : float
+        Proved.
+    open_units : int
+    steps : int
+        Newton steps.
+    """
+
+    upper: float
+    open_units: int
+    steps: int
+
+
 class Tree:
     """Everything that stays the same from node to node.
 
@@ -111,9 +129,34 @@ class Tree:
 
     def root(self) -> list[Node]:
         """The whole problem as a node (or nothing, if its bounds already close it)."""
+        node = self._whole()
+        kept = self._process(node, [node])
+        self.open_at_root = int(np.count_nonzero(node.phases == OPEN))
+        return kept
+
+    def root_bound(self) -> RootBound:
+        """The semidefinite bound of the whole problem, minimised without any incumbent."""
+        node = self._whole()
+        stack = stack_of([node])
+        if self._bounded:
+            support = support_of(self.problem.domain, stack.low, stack.high)
+            propagate(self.system, support, stack)
+        phases = stack.phases[0]
+        node.proved = self.targets.interval(gradient_bounds(self.system, stack.phases))[0]
+        node.target_bounds = node.proved
+        form = self.system.reduce(phases)
+        if form.units.size:
+            self.bounder.bound(node, form, None, 0.0)
+            self.bounder.prove(node, form)
+        else:
+            exact = self.targets.exact(form.jacobian) * (1.0 + 1e-12)
+            node.target_bounds = np.minimum(node.proved, exact)
+        return RootBound(node.bound, form.units.size, self.bounder.steps)
+
+    def _whole(self) -> Node:
         n, domain = self.system.count, self.problem.domain
         everything = np.arange(self.targets.count)
-        node = Node(
+        return Node(
             self.system.root_phases(),
             np.full(n, -np.inf),
             np.full(n, np.inf),
@@ -125,9 +168,6 @@ class Tree:
             np.zeros(0, dtype=np.int64),
             pool=np.arange(self.pool.count),
         )
-        kept = self._process(node, [node])
-        self.open_at_root = int(np.count_nonzero(node.phases == OPEN))
-        return kept
 
     def expand(self, node: Node) -> list[Node]:
         """Split `node`; the children that may still hold something better."""
