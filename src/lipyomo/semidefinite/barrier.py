@@ -39,6 +39,9 @@ inherited by a whole tree."""
 STRETCH = 1.05
 """Inherited zeta are multiplied by this before the first step."""
 
+SHORTEN = 0.35
+"""Factor of the line search; one half would often end next to the boundary."""
+
 FALL = 0.2
 """Factor by which mu falls."""
 
@@ -301,7 +304,7 @@ class BarrierProblem:
                     after = new_tau + new_quarter - mu * self.logdet(found, trial)
                     if after <= before - _ARMIJO * length * decrement + slack:
                         break
-                length *= 0.5
+                length *= SHORTEN
             else:
                 break
             assert found is not None

@@ -20,22 +20,11 @@ import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
 
 from lipyomo.network import FloatArray
-from lipyomo.semidefinite.barrier import (
-    FALL,
-    ROOT_ACCURACY,
-    STRETCH,
-    WARM_CENTRED,
-    BarrierProblem,
-    BarrierState,
-    relative_drop,
-)
+from lipyomo.semidefinite.barrier import BarrierProblem, BarrierState, Factor, relative_drop
 
 WIDE = 3
 """Inputs are eliminated when there are this many times more of them than open units (and ten)."""
 
-_ARMIJO = 0.1
-_REACH = 1.1
-_MAX_HALVINGS = 30
 _CG_STEPS = 25
 _CG_ACCURACY = 1e-2
 
@@ -53,12 +42,19 @@ class _Point:
     quarter: float
     logdet: float
 
-    @property
-    def bound(self) -> float:
-        return 2.0 * float(np.sqrt(max(self.tau * self.quarter, 0.0)))
-
-    def barrier(self, mu: float) -> float:
-        return self.tau + self.quarter - mu * self.logdet
+    def scaled(self, scale: float) -> _Point:
+        """The point with both multipliers, hence C, times `scale`."""
+        size = self.zeta.size + self.lam.size
+        return _Point(
+            scale * self.zeta,
+            scale * self.lam,
+            scale * self.E,
+            float(np.sqrt(scale)) * self.lower,
+            self.right,
+            scale * self.tau,
+            self.quarter / scale,
+            self.logdet + size * float(np.log(scale)),
+        )
 
 
 def rotated(
@@ -130,11 +126,6 @@ class _Eliminated:
         units = cho_solve((point.lower, True), point.right, check_finite=False)
         inputs = 0.5 * (self.c_inputs + point.E @ units) / point.zeta
         return np.concatenate([inputs, units])
-
-    def balanced(self, point: _Point) -> _Point:
-        """The same bound with its two terms equal."""
-        scale = float(np.sqrt(max(point.quarter, 1e-300) / point.tau))
-        return self.at(point.zeta * scale, point.lam * scale) or point
 
 
 class _NewtonSystem:
@@ -274,102 +265,49 @@ class WideProblem(BarrierProblem):
 
     def __init__(self, rows: FloatArray, objective: FloatArray, inputs: int) -> None:
         # the dense basis of the base class is what this class is there to avoid
-        self.inputs, self.size = inputs, rows.shape[1]
+        self.rows, self.objective, self.inputs = rows, objective, inputs
         self.euclidean = False
-        self.rows = rows
+        self.size = self.barrier_size = rows.shape[1]
         self._problem = _Eliminated(rows, objective, inputs)
 
-    def minimise(
-        self,
-        warm: FloatArray | None = None,
-        target: float | None = None,
-        max_iterations: int = 60,
-        tolerance: float = 1e-3,
-    ) -> BarrierState | None:
-        """Lower the bound until it meets `target`, cannot meet it, or is optimal.
+    def factor(self, multipliers: FloatArray) -> Factor | None:
+        """The factorised point, or None if C is not positive definite."""
+        return self._problem.at(multipliers[: self.inputs], multipliers[self.inputs :])
 
-        Parameters
-        ----------
-        warm : ndarray, optional
-            Multipliers of the parent.
-        target : float, optional
-        max_iterations : int, optional
-        tolerance : float, optional
+    def terms(self, factor: Factor, multipliers: FloatArray) -> tuple[FloatArray, float, float]:
+        """Primal ``C^{-1} c / 2``, tau, and ``c^T C^{-1} c / 4``."""
+        return self._problem.primal(factor), factor.tau, factor.quarter
 
-        Returns
-        -------
-        BarrierState or None
-            None if no definite C was found.
-        """
-        problem, n, d = self._problem, self.size, self.inputs
-        point = None if warm is None else problem.at(warm[:d], warm[d:])
-        cold = point is None
-        start, near = (0.3, self.centred) if cold else (0.05, WARM_CENTRED * n)
-        point = point or problem.cold()
-        if point is None:
-            return None
-        point = best = problem.balanced(point)
-        if not cold:
-            point = problem.at(STRETCH * point.zeta, point.lam) or point
-        mu, iterations = start * best.bound / n, 0
-        while iterations < max_iterations and (target is None or best.bound > target):
-            iterations += 1
-            system = _NewtonSystem(problem, point, mu)
-            direction = system.direction()
-            if direction is None:
-                break
-            decrement = -float(system.gradient @ direction)
-            moved = _search(problem, point, mu, direction, decrement)
-            if moved is None:
-                break
-            point, length = moved
-            if point.bound < best.bound:
-                best = point
-            centred = decrement < near * mu
-            if target is not None:
-                hopeless = decrement < 0.5 * mu * n and best.bound - _REACH * mu * n > target
-                if hopeless and (not cold or mu * n < ROOT_ACCURACY * best.bound):
-                    break
-            if centred and mu * n < tolerance * best.bound:
-                break
-            if centred:
-                mu *= FALL
-            elif length > 0.9 and (mu * n > best.bound or not cold):
-                mu *= 0.5
-        best = problem.balanced(best)
-        multipliers = np.concatenate([best.zeta, best.lam])
-        primal = problem.primal(best)
-        return BarrierState(multipliers, best.bound, primal, best.lower, iterations)
+    def logdet(self, factor: Factor, multipliers: FloatArray) -> float:
+        """Log-determinant of C."""
+        return float(factor.logdet)
+
+    def newton_step(
+        self, factor: Factor, multipliers: FloatArray, x: FloatArray, mu: float
+    ) -> tuple[FloatArray, float] | None:
+        """Newton step by conjugate gradients, and its squared decrement."""
+        system = _NewtonSystem(self._problem, factor, mu)
+        direction = system.direction()
+        return None if direction is None else (direction, -float(system.gradient @ direction))
+
+    def state(
+        self, factor: Factor, multipliers: FloatArray, tau: float, quarter: float, x: FloatArray
+    ) -> BarrierState:
+        """The state at these multipliers, both halves of its bound made equal."""
+        scale = float(np.sqrt(max(quarter, 1e-300) / max(tau, 1e-300)))
+        value = 2.0 * float(np.sqrt(max(tau * quarter, 0.0)))
+        return BarrierState(multipliers * scale, value, x / scale, factor.scaled(scale))
 
     def lookahead(self, state: BarrierState) -> tuple[FloatArray, FloatArray]:
-        """Relative drops when units are decided and the multipliers stay; see the base class."""
+        """As in the base class."""
         d = self.inputs
-        point = self._problem.at(state.multipliers[:d], state.multipliers[d:])
-        if point is None:
-            return np.zeros(self.size - d), np.zeros(self.size - d)
-        system = _NewtonSystem(self._problem, point, 0.0)
+        system = _NewtonSystem(self._problem, state.factor, 0.0)
         off = np.square(system.primal[d:]) / system.unit_variance
         on = np.square(system.slack) / system.slack_variance
         return relative_drop(off, state.value), relative_drop(on, state.value)
 
-
-def _search(
-    problem: _Eliminated, point: _Point, mu: float, direction: FloatArray, decrement: float
-) -> tuple[_Point, float] | None:
-    """Backtrack from the full step; after a failure also look whether a shorter step is better."""
-    value, step = point.barrier(mu), 1.0
-    d = problem.inputs
-    for halvings in range(_MAX_HALVINGS):
-        trial = problem.at(point.zeta + step * direction[:d], point.lam + step * direction[d:])
-        slack = _ARMIJO * step * decrement - 1e-12 * abs(value)
-        if trial is not None and trial.barrier(mu) <= value - slack:
-            if halvings:
-                shorter = 0.6 * step
-                other = problem.at(
-                    point.zeta + shorter * direction[:d], point.lam + shorter * direction[d:]
-                )
-                if other is not None and other.barrier(mu) < trial.barrier(mu):
-                    return other, shorter
-            return trial, step
-        step *= 0.5
-    return None
+    def _cold(self) -> BarrierState | None:
+        point = self._problem.cold()
+        if point is None:
+            return None
+        return self._balanced(np.concatenate([point.zeta, point.lam]), point)
