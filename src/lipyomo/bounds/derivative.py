@@ -28,7 +28,7 @@ from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import DUAL, InputNorm, OutputNorm, vector_norm
 from lipyomo.phases import LEFT, RIGHT, Phases, decide
 
-Rung = Literal["interval", "linear"]
+Rung = Literal["interval", "linear", "lp"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class DerivativeBounds:
     end_lower, end_upper : ndarray
         The gradient (d,) for adjoints, the derivative of the outputs (m,) for tangents.
     rung : str
-        interval or linear.
+        interval, linear or lp.
     """
 
     lower: list[FloatArray]
@@ -162,7 +162,8 @@ def chain_bounds(
         K of them; S_i acts between M_{i-1} and M_i.
     ball : Ball
         Where a lives.
-    rung : {'interval', 'linear'}
+    rung : {'interval', 'linear', 'lp'}
+        ``lp`` counts as ``linear`` here.
     """
     found = ChainBounds([], [], [], [])
     links: list[Link] = []
@@ -173,7 +174,7 @@ def chain_bounds(
         else:
             stage = matrix.range(found.switched_lower[-1], found.switched_upper[-1])
             low, high, reach = stage.lower, stage.upper, stage.reach
-            if rung == "linear" and position > 1:
+            if rung != "interval":
                 low, high = _substituted(matrix, links, ball, low, high)
         found.lower.append(low)
         found.upper.append(high)
@@ -184,7 +185,7 @@ def chain_bounds(
         down, up = np.minimum.reduce(products), np.maximum.reduce(products)
         found.switched_lower.append(down - UNIT * np.abs(down))
         found.switched_upper.append(up + UNIT * np.abs(up))
-        if rung == "linear":
+        if rung != "interval":
             lines = switch_lines(low, high, pair.left, pair.right)
             links.append(Link(matrix, None, lines, reach))
     return found
