@@ -2,6 +2,7 @@
 
 from lipyomo.blocks.dual_ball import DualBallBlock
 from lipyomo.blocks.gradient import GradientBlock
+from lipyomo.blocks.ideal_cuts import add_ideal_cuts
 from lipyomo.blocks.lipschitz import LipschitzBlock
 from lipyomo.blocks.norm import NormBlock
 from lipyomo.blocks.relu import ReluNetworkBlock
@@ -16,4 +17,5 @@ __all__ = [
     "ReluNetworkBlock",
     "Scaling",
     "TangentBlock",
+    "add_ideal_cuts",
 ]

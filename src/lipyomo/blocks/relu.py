@@ -25,8 +25,15 @@ from pyomo.core.base.block import BlockData, declare_custom_block
 from lipyomo.blocks.assemble import Affine, Rows, add_equalities, add_variables, linear
 from lipyomo.blocks.inputs import add_domain_rows, attach_inputs, box_of
 from lipyomo.blocks.scaling import Scaling
+from lipyomo.blocks.units import (
+    WITHOUT_SWITCH,
+    OpenUnits,
+    UnitFormulation,
+    switch_of,
+    unit_ties,
+)
 from lipyomo.bounds import LayerBounds, preactivation_bounds
-from lipyomo.bounds.interval import interval_range
+from lipyomo.bounds.interval import interval_range, times
 from lipyomo.domains import Domain
 from lipyomo.errors import BoundsMissing, ProblemError
 from lipyomo.network import FloatArray, Layer, Network
@@ -72,6 +79,8 @@ class ReluNetworkBlockData(BlockData):
         super().__init__(component)
         self.network: Network | None = None
         self.layer_bounds: LayerBounds | None = None
+        self.formulation: UnitFormulation = "bigm"
+        self._groups = 1
 
     def build_formulation(
         self,
@@ -81,6 +90,8 @@ class ReluNetworkBlockData(BlockData):
         bounds: BoundChoice = "linear",
         scaling: Scaling | None = None,
         values: bool = True,
+        formulation: UnitFormulation = "bigm",
+        groups: int = 2,
     ) -> None:
         """Write the constraints.
 
@@ -98,6 +109,10 @@ class ReluNetworkBlockData(BlockData):
             Offsets and factors between the model's units and the network's.
         values : bool, optional
             False leaves out the outputs and what only they need: enough for gradients.
+        formulation : {'bigm', 'partition', 'gdp', 'sos1', 'complementarity'}, optional
+            How an undecided unit is written; see `lipyomo.blocks.units`.
+        groups : int, optional
+            Groups of a unit's inputs in the formulation ``partition``.
 
         Raises
         ------
@@ -108,6 +123,12 @@ class ReluNetworkBlockData(BlockData):
         """
         if self.network is not None:
             raise ProblemError(f"block '{self.name}' is built already.  Remedy: make a new one")
+        if formulation not in unit_ties():
+            raise ProblemError(
+                f"unknown formulation '{formulation}'.  Remedy: {', '.join(unit_ties())}"
+            )
+        self.formulation, self._groups = formulation, groups
+        values = values or formulation != "bigm"
         if scaling is not None:
             network = scaling.apply(network)
         with PauseGC():
@@ -115,7 +136,9 @@ class ReluNetworkBlockData(BlockData):
             if domain is not None:
                 add_domain_rows(self, variables, domain)
             self.network = network
-            self.layer_bounds = self._bounded(network, variables, domain, bounds)
+            self.layer_bounds = self._bounded(
+                network, variables, domain, bounds, formulation not in WITHOUT_SWITCH
+            )
             self.layer = pyo.Block(range(len(network.hidden)))
             forms = Affine.of(variables)
             for i, layer in enumerate(network.hidden):
@@ -126,13 +149,17 @@ class ReluNetworkBlockData(BlockData):
 
     @staticmethod
     def _bounded(
-        network: Network, variables: list[Any], domain: Domain | None, bounds: BoundChoice
+        network: Network,
+        variables: list[Any],
+        domain: Domain | None,
+        bounds: BoundChoice,
+        finite: bool,
     ) -> LayerBounds:
         """Bounds of the pre-activations, computed or checked."""
         if isinstance(bounds, str):
-            area = box_of(variables) if domain is None else domain
+            area = box_of(variables, finite) if domain is None else domain
             if not area.is_bounded:
-                area = box_of(variables)
+                area = box_of(variables, finite)
             return preactivation_bounds(network, area, rung=bounds)
         if isinstance(bounds, LayerBounds):
             return bounds
@@ -160,7 +187,7 @@ class ReluNetworkBlockData(BlockData):
         slope = layer.slopes(phases != LEFT)
         undecided = phases == OPEN
         loose = undecided & ~(np.isfinite(low) & np.isfinite(high))
-        if loose.any():
+        if loose.any() and self.formulation not in WITHOUT_SWITCH:
             raise BoundsMissing(
                 f"unit {int(np.flatnonzero(loose)[0])} of hidden layer {i} has no finite bounds, "
                 "so its switch has no big-M.  Remedy: bound the network's inputs"
@@ -173,16 +200,16 @@ class ReluNetworkBlockData(BlockData):
         forms = before.map(layer.weight, layer.bias)
         add_equalities(block, "affine", keys, z, forms, alive)
         free = np.flatnonzero(undecided).tolist()
-        switch = add_variables(block, "switch", free, binary=True)
         place = dict(zip(keys, z, strict=True))
         if not values:
+            switch = add_variables(block, "switch", free, binary=True)
             rows = Rows(block, "conditional", [(k, side) for k in free for side in (0, 1)])
             for k, a in zip(free, switch, strict=True):
                 lo, hi = float(low[k]), float(high[k])
                 rows.at_most((k, 1), [1.0, -hi], [place[k], a], 0.0)
                 rows.at_least((k, 0), [1.0, lo], [place[k], a], lo)
             return Affine.numbers(np.zeros(layer.units))
-        ends = np.stack([layer.left * low, layer.right * high])
+        ends = np.stack([times(layer.left, low), times(layer.right, high)])
         y = add_variables(
             block,
             "output",
@@ -190,7 +217,8 @@ class ReluNetworkBlockData(BlockData):
             np.minimum(ends.min(axis=0), 0.0)[undecided],
             np.maximum(ends.max(axis=0), 0.0)[undecided],
         )
-        _tie_units(block, layer, free, place, y, switch, low, high)
+        units = OpenUnits(layer, free, place, y, low, high, self._groups)
+        unit_ties()[self.formulation](block, units)
         return self._activations(block, layer, slope, place, dict(zip(free, y, strict=True)))
 
     @staticmethod
@@ -229,8 +257,19 @@ class ReluNetworkBlockData(BlockData):
     # -- what derivative blocks need ---------------------------------------------------------------
 
     def switches(self, i: int) -> dict[int, Any]:
-        """The switch variables of hidden layer i by unit; undecided units only."""
-        return dict(self.layer[i].switch.items())
+        """The switch variables of hidden layer i by unit; undecided units only.
+
+        Raises
+        ------
+        ProblemError
+            If the formulation has none.
+        """
+        if self.formulation in WITHOUT_SWITCH:
+            raise ProblemError(
+                f"the formulation {self.formulation} has no switches, and a derivative needs them."
+                "  Remedy: bigm, partition or gdp"
+            )
+        return switch_of(self.layer[i])
 
     def pattern(self) -> tuple[npt.NDArray[np.bool_], ...]:
         """The activation pattern that the variables' values select (switches rounded)."""
@@ -238,46 +277,10 @@ class ReluNetworkBlockData(BlockData):
         found = []
         for i, phases in enumerate(self.layer_bounds.phases):
             on = np.asarray(phases == RIGHT)
-            for k, a in self.layer[i].switch.items():
+            for k, a in self.switches(i).items():
                 on[k] = a.value is not None and a.value > 0.5
             found.append(on)
         return tuple(found)
-
-
-def _tie_units(
-    block: Any,
-    layer: Layer,
-    free: list[int],
-    z: dict[int, Any],
-    y: list[Any],
-    switch: list[Any],
-    low: FloatArray,
-    high: FloatArray,
-) -> None:
-    """The four rows of each undecided unit."""
-    names = ("right_line", "right_tie", "left_line", "left_tie")
-    right_line, right_tie, left_line, left_tie = (Rows(block, name, free) for name in names)
-    left, right = layer.left.tolist(), layer.right.tolist()
-    lows, highs = low.tolist(), high.tolist()
-    for k, out, a in zip(free, y, switch, strict=True):
-        delta = right[k] - left[k]
-        sign = 1.0 if delta > 0 else -1.0
-        right_coefs, right_vars = _difference(sign, out, right[k], z[k])
-        left_coefs, left_vars = _difference(sign, out, left[k], z[k])
-        big = [-abs(delta) * lows[k], -abs(delta) * highs[k]]
-        right_line.at_least(k, right_coefs, right_vars, 0.0)
-        right_tie.at_most(k, [*right_coefs, big[0]], [*right_vars, a], big[0])
-        left_tie.at_most(k, [*left_coefs, big[1]], [*left_vars, a], 0.0)
-        if len(left_vars) > 1 or sign < 0:
-            # A ReLU has this row as a bound of its variable.
-            left_line.at_least(k, left_coefs, left_vars, 0.0)
-
-
-def _difference(sign: float, out: Any, slope: float, z: Any) -> tuple[list[float], list[Any]]:
-    """``sign (out - slope z)`` without a zero term."""
-    if slope == 0.0:
-        return [sign], [out]
-    return [sign, -sign * slope], [out, z]
 
 
 def _range_of(forms: Affine) -> tuple[FloatArray, FloatArray]:

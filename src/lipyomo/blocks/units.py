@@ -1,0 +1,153 @@
+r"""Formulations of undecided units: how ``y = left min(z, 0) + right max(z, 0)`` becomes rows.
+
+- ``bigm``: a switch and four rows a unit (see `lipyomo.blocks.relu`).
+- ``partition``: a switch, and the incoming signals in a few groups with a variable each, between
+  big-M and the convex hull (Tsay, Kronqvist, Thebelt and Misener, 2021).
+- ``gdp``: two disjuncts a unit for Pyomo's ``gdp`` transformations; the switch is the binary
+  variable of the right-hand disjunct.
+- ``sos1``: ``z = p - n`` with p, n >= 0, of which a special ordered set lets one be positive.
+- ``complementarity``: the same with ``p n <= 0``, for solvers of nonlinear programs.
+
+The last two need no bounds and have no switch, so no derivative can be attached to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import pyomo.environ as pyo
+from pyomo.gdp import Disjunct, Disjunction
+
+from lipyomo.blocks.assemble import Rows, add_variables, linear
+from lipyomo.network import FloatArray, Layer
+
+UnitFormulation: TypeAlias = Literal["bigm", "partition", "gdp", "sos1", "complementarity"]
+
+WITHOUT_SWITCH = ("sos1", "complementarity")
+
+
+@dataclass(frozen=True)
+class OpenUnits:
+    """The undecided units of one layer.
+
+    Attributes
+    ----------
+    layer : Layer
+    keys : list of int
+    z : dict
+        Pre-activation variable of each unit.
+    y : list of VarData
+        Output variable of each of `keys`.
+    lower, upper : ndarray, shape (n,)
+        Bounds of all pre-activations.
+    groups : int
+        Number of groups of the partition.
+    """
+
+    layer: Layer
+    keys: list[int]
+    z: dict[int, Any]
+    y: list[Any]
+    lower: FloatArray
+    upper: FloatArray
+    groups: int
+
+    def slopes(self, k: int) -> tuple[float, float]:
+        """Left and right slope of unit k."""
+        return float(self.layer.left[k]), float(self.layer.right[k])
+
+
+def tie_bigm(block: Any, units: OpenUnits) -> None:
+    """A switch and at most four rows a unit."""
+    free = units.keys
+    switch = add_variables(block, "switch", free, binary=True)
+    names = ("right_line", "right_tie", "left_line", "left_tie")
+    right_line, right_tie, left_line, left_tie = (Rows(block, name, free) for name in names)
+    left, right = units.layer.left.tolist(), units.layer.right.tolist()
+    lows, highs = units.lower.tolist(), units.upper.tolist()
+    for k, out, a in zip(free, units.y, switch, strict=True):
+        delta = right[k] - left[k]
+        sign = 1.0 if delta > 0 else -1.0
+        right_coefs, right_vars = _difference(sign, out, right[k], units.z[k])
+        left_coefs, left_vars = _difference(sign, out, left[k], units.z[k])
+        big = [-abs(delta) * lows[k], -abs(delta) * highs[k]]
+        right_line.at_least(k, right_coefs, right_vars, 0.0)
+        right_tie.at_most(k, [*right_coefs, big[0]], [*right_vars, a], big[0])
+        left_tie.at_most(k, [*left_coefs, big[1]], [*left_vars, a], 0.0)
+        if len(left_vars) > 1 or sign < 0:
+            # A ReLU has this row as a bound of its variable.
+            left_line.at_least(k, left_coefs, left_vars, 0.0)
+
+
+def _difference(sign: float, out: Any, slope: float, z: Any) -> tuple[list[float], list[Any]]:
+    """``sign (out - slope z)`` without a zero term."""
+    if slope == 0.0:
+        return [sign], [out]
+    return [sign, -sign * slope], [out, z]
+
+
+def tie_sides(block: Any, units: OpenUnits) -> None:
+    """``z = p - n`` and ``y = right p - left n`` with p = side[k, 1] and n = side[k, 0]."""
+    keys = [(k, side) for k in units.keys for side in (0, 1)]
+    block.side = pyo.Var(keys, domain=pyo.NonNegativeReals)
+    split, joined = Rows(block, "split", units.keys), Rows(block, "joined", units.keys)
+    for k, out in zip(units.keys, units.y, strict=True):
+        left, right = units.slopes(k)
+        p, n = block.side[k, 1], block.side[k, 0]
+        split.equal(k, [1.0, -1.0, 1.0], [units.z[k], p, n], 0.0)
+        joined.equal(k, [1.0, -right, left], [out, p, n], 0.0)
+
+
+def tie_sos1(block: Any, units: OpenUnits) -> None:
+    """Sides of which a special ordered set of type 1 lets one be positive."""
+    tie_sides(block, units)
+    pairs = {k: [(k, 0), (k, 1)] for k in units.keys}
+    block.exclusive = pyo.SOSConstraint(units.keys, var=block.side, index=pairs, sos=1)
+
+
+def tie_complementarity(block: Any, units: OpenUnits) -> None:
+    """Sides whose product is at most zero."""
+    tie_sides(block, units)
+    block.exclusive = pyo.Constraint(units.keys)
+    for k in units.keys:
+        block.exclusive[k] = block.side[k, 0] * block.side[k, 1] <= 0.0
+
+
+def tie_gdp(block: Any, units: OpenUnits) -> None:
+    """Two disjuncts a unit: ``z >= 0, y = right z`` or ``z <= 0, y = left z``."""
+    block.on, block.off = Disjunct(units.keys), Disjunct(units.keys)
+    block.sides = Disjunction(units.keys)
+    for k, out in zip(units.keys, units.y, strict=True):
+        z, slopes = units.z[k], units.slopes(k)
+        for disjunct, slope, ends in (
+            (block.off[k], slopes[0], (None, 0.0)),
+            (block.on[k], slopes[1], (0.0, None)),
+        ):
+            disjunct.sign = pyo.Constraint(expr=(ends[0], linear([1.0], [z]), ends[1]))
+            coefs, variables = _difference(1.0, out, slope, z)
+            disjunct.line = pyo.Constraint(expr=(linear(coefs, variables), 0.0))
+        block.sides[k] = [block.on[k], block.off[k]]
+
+
+def unit_ties() -> dict[str, Callable[[Any, OpenUnits], None]]:
+    """The formulations by name."""
+    from lipyomo.blocks.partition import tie_partition
+
+    return {
+        "bigm": tie_bigm,
+        "partition": tie_partition,
+        "gdp": tie_gdp,
+        "sos1": tie_sos1,
+        "complementarity": tie_complementarity,
+    }
+
+
+def switch_of(block: Any) -> dict[int, Any]:
+    """The switch variables of one layer block by unit; empty if its units have none."""
+    if block.component("switch") is not None:
+        return dict(block.switch.items())
+    if block.component("on") is not None:
+        return {k: block.on[k].binary_indicator_var for k in block.on}
+    return {}
