@@ -1,6 +1,7 @@
 """The bound ladder: interval, linear and LP bounds of pre-activations, adjoints and tangents."""
 
 from lipyomo.bounds.derivative import DerivativeBounds, adjoint_bounds, tangent_bounds
+from lipyomo.bounds.joint import tighten_adjoints, tighten_tangents
 from lipyomo.bounds.preactivation import (
     LayerBounds,
     batched_preactivation_bounds,
@@ -26,4 +27,6 @@ __all__ = [
     "probe",
     "tangent_bounds",
     "tangents_given_switch",
+    "tighten_adjoints",
+    "tighten_tangents",
 ]
