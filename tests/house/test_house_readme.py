@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lipyomo.cli.main import SUBCOMMANDS
 from lipyomo.cli.parser import main_parser
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +58,7 @@ def _options(parser: argparse.ArgumentParser) -> set[str]:
 
 def _known_options() -> set[str]:
     known = _options(main_parser()) | OTHERS
-    for name in ("solvers", "methods", "compare", "reproduce"):
+    for name in SUBCOMMANDS:
         done = subprocess.run(
             [sys.executable, "-m", "lipyomo", name, "--help"], capture_output=True, text=True
         )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
-
+from lipyomo.certify.proof import rounded_down
 from lipyomo.certify.rational import replay
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Result
@@ -30,9 +28,7 @@ def confirm(problem: LipschitzProblem, result: Result) -> None:
         result.warnings.append("there is no witness to recompute in rational arithmetic")
         return
     found = replay(problem, result.witness)
-    value = float(found)
-    while Fraction(value) ** 2 > found.square:
-        value = math.nextafter(value, 0.0)
+    value = rounded_down(found)
     fraction = None
     if found.value is not None and found.value.numerator.bit_length() <= MOST_BITS:
         fraction = str(found.value)

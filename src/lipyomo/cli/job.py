@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 
 from lipyomo.api import choose_method, solve
+from lipyomo.certify import write_proof
 from lipyomo.cli.crosscheck import cross_check
 from lipyomo.cli.inputs import read_options, read_problem
 from lipyomo.cli.interrupt import Interruption
@@ -59,6 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
     result.details["runtime_difference"] = difference
     result.warnings.extend(_unused(arguments, result))
     show(problem, result, arguments)
+    if arguments.proof is not None:
+        write_proof(arguments.proof, problem, result)
     if aborted:
         # A solver may still be computing in C code, and Python would wait for its thread.
         sys.stdout.flush()
@@ -132,13 +135,13 @@ def _unused(arguments: argparse.Namespace, result: Result) -> list[str]:
 
 
 def _check_report(arguments: argparse.Namespace) -> None:
-    """Find out before a long run whether its picture can be written."""
-    if arguments.plot is None:
-        return
-    if importlib.util.find_spec("matplotlib") is None:
+    """Find out before a long run whether its picture and proof can be written."""
+    for option in ("plot", "proof"):
+        path = getattr(arguments, option)
+        if path is not None and not path.absolute().parent.is_dir():
+            raise UsageError(f"--{option}: there is no folder '{path.parent}'")
+    if arguments.plot is not None and importlib.util.find_spec("matplotlib") is None:
         raise MissingExtra("matplotlib", "plot", "--plot")
-    if not arguments.plot.absolute().parent.is_dir():
-        raise UsageError(f"--plot: there is no folder '{arguments.plot.parent}'")
 
 
 def exit_code(result: Result, gap: float) -> int:

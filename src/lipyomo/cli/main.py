@@ -15,6 +15,7 @@ SUBCOMMANDS = {
     "solvers": "lipyomo.cli.tables:solvers",
     "methods": "lipyomo.cli.tables:methods",
     "compare": "lipyomo.cli.compare:run",
+    "verify": "lipyomo.cli.verify:run",
     "reproduce": "lipyomo.cli.reproduce:run",
 }
 """Name of each subcommand and where its function ``(arguments) -> exit code`` lives."""

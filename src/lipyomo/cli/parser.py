@@ -20,6 +20,7 @@ The main job is "lipyomo NET ...".  Beside it:
   lipyomo solvers      which MIP solvers can be used here, and how to install the others
   lipyomo methods      every method, with what it promises
   lipyomo compare      several methods on several networks, side by side
+  lipyomo verify       check a proof file that --proof wrote, without solving anything
   lipyomo reproduce    tables and figures of the LipMIP paper
 """
 
@@ -181,5 +182,8 @@ def _add_report(parser: Parser) -> None:
     report = parser.add_argument_group("report")
     report.add_argument("--json", action="store_true", help="one JSON object on stdout")
     report.add_argument("--plot", metavar="FILE", type=Path, help="draw the interval over time")
+    report.add_argument(
+        "--proof", metavar="FILE", type=Path, help="write a proof file, for 'lipyomo verify'"
+    )
     report.add_argument("--quiet", action="store_true", help="no progress on stderr")
     report.add_argument("--debug", action="store_true", help="show tracebacks")
