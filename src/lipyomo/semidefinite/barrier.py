@@ -102,7 +102,7 @@ class BarrierProblem:
     """
 
     outputs = 0
-    centred = 10.0
+    centred = 1.0
     """Squared Newton decrement (over mu) up to which mu is lowered after a cold start.  Too far off
     the central path Newton's method crawls along the boundary; too near it steps are wasted."""
 
@@ -319,9 +319,10 @@ class BarrierProblem:
                 if hopeless and (not cold or mu * n < ROOT_ACCURACY * best.value):
                     break
             centred = decrement < near * mu
-            if centred and mu * n < tolerance * best.value:
-                break
-            if centred:
+            if mu * n < tolerance * best.value:
+                if centred and (not cold or decrement < mu):
+                    break
+            elif centred:
                 mu *= FALL
             elif length > 0.9 and (mu * n > best.value or not cold):
                 mu *= 0.5

@@ -238,11 +238,10 @@ def minimise(
     y = starting_multipliers(program, objective)
     gamma = least_gamma(-objective - program.combine(y))
     v = np.concatenate([[1.1 * abs(gamma) + 1e-3], y])
-    Z = -objective + system.combine(v)
-    mu = abs(v[0]) / system.order
+    X = _independent_moments(program)
     x = np.zeros_like(v)
-    x[system.signed] = mu / v[system.signed]
-    at = _Iterate(v, Z, mu * np.linalg.inv(Z), x)
+    x[system.signed] = np.maximum(-system.traces(X)[system.signed], 0.1)
+    at = _Iterate(v, -objective + system.combine(v), X, x)
     iterations, gap = 0, np.inf
     while iterations < max_iterations and not (stop is not None and stop()):
         iterations += 1
@@ -267,6 +266,18 @@ def minimise(
     bound = proved_bound(program, at.v[1:] * scale)
     done = bool(gap <= tolerance * abs(at.v[0]))
     return DualPoint(at.v[1:] * scale, bound, iterations, gap * scale, done)
+
+
+def _independent_moments(program: QuadraticProgram) -> FloatArray:
+    """Second moments of independent variables: switches at one half, all others around zero.
+
+    They meet the constraints of the boxes and of the switches, and lie deep inside the cone.
+    """
+    switches = program.equality[program.anchors]
+    mean = np.concatenate([[1.0], np.where(switches, 0.5, 0.0)])
+    variance = np.concatenate([[0.0], np.where(switches, 0.25, 0.5)])
+    moments = np.outer(mean, mean) + np.diag(variance)
+    return np.asarray(moments)
 
 
 def _residual(system: _System, at: _Iterate) -> FloatArray:
