@@ -69,12 +69,12 @@ class Method:
         if kind not in self.output_norms:
             return f"it has no output norm {kind}, only {', '.join(self.output_norms)}"
         if not self.unbounded and not problem.domain.is_bounded:
-            return "it needs a bounded domain"
+            return "it needs a bounded domain.  Remedy: give one, or use method bnb"
         if self.relu_only:
             for layer in problem.network.hidden:
                 kinked = layer.kinked
                 if (layer.left[kinked] != 0).any() or (layer.right[kinked] != 1).any():
-                    return "it takes ReLU units only"
+                    return "it takes ReLU units only.  Remedy: use method bnb"
         return None
 
 
