@@ -25,7 +25,14 @@ def run(words: Sequence[str]) -> int:
     parser.add_argument("names", nargs="+", metavar="NAME", choices=NAMES, help=", ".join(NAMES))
     parser.add_argument("--quick", action="store_true", help="few and small problems, for minutes")
     parser.add_argument(
-        "--dir", type=Path, default=Path("reproduced"), help="where files go (reproduced)"
+        "--out", metavar="DIR", type=Path, default=Path("reproduced"), help="where files go"
+    )
+    parser.add_argument("--trials", metavar="N", type=int, help="networks, balls or points (3)")
+    parser.add_argument(
+        "--mnist", metavar="DIR", type=Path, help="train MNIST networks from the idx files there"
+    )
+    parser.add_argument(
+        "--time-limit", metavar="S", type=float, help="wall-clock seconds of each run"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
@@ -35,7 +42,15 @@ def run(words: Sequence[str]) -> int:
     found = {}
     try:
         for name in dict.fromkeys(arguments.names):
-            found[name] = reproduce(name, arguments.quick, arguments.dir, told)
+            found[name] = reproduce(
+                name,
+                arguments.quick,
+                arguments.out,
+                told,
+                trials=arguments.trials,
+                mnist=arguments.mnist,
+                time_limit=arguments.time_limit,
+            )
     except KeyboardInterrupt:
         print("lipyomo: stopped; the same command goes on from here", file=sys.stderr)
         return BOUNDS_ONLY

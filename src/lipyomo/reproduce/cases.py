@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -15,11 +17,12 @@ from lipyomo.reproduce.records import Case
 from lipyomo.reproduce.sources import (
     PENALTIES,
     architecture,
+    digit_network,
+    many_class_data,
     plane_series,
     random_centers,
     random_network,
     shipped,
-    synthetic_data,
     synthetic_network,
 )
 
@@ -27,6 +30,30 @@ MARGIN = (1.0, -1.0)
 """Two classes: the functional f_0 - f_1."""
 
 MakeNetwork = Callable[[], Network]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How much of an experiment is run.
+
+    Attributes
+    ----------
+    quick : bool
+        A smoke run, on shipped and random networks where there are any.
+    trials : int, optional
+        Repetitions of a table's columns or networks of a histogram; by default 1 (quick) or 3, and
+        20 or 200 networks.
+    mnist : Path, optional
+        Folder of MNIST's idx files: train new networks instead of taking the shipped ones.
+    """
+
+    quick: bool = False
+    trials: int | None = None
+    mnist: Path | None = None
+
+    def count(self, quick: int, full: int) -> int:
+        """Number of repetitions, with these defaults."""
+        return self.trials or (quick if self.quick else full)
 
 
 def _on_cube(make: MakeNetwork, norm: str) -> LipschitzProblem:
@@ -42,55 +69,51 @@ def _on_ball(
     return LipschitzProblem(make(), domain, norm, functional=MARGIN)
 
 
-def mnist_balls(quick: bool, norm: str, radius: float, group: str) -> list[Case]:
-    """Balls of the input norm at random centres, for the MNIST 1-against-7 networks."""
-    nets, balls = (1, 2) if quick else (3, 20)
-    shape = norm
+def mnist_balls(scope: Scope, norm: str, radius: float, group: str) -> list[Case]:
+    """Balls of the input norm at random centres, for MNIST 1-against-7 networks in turn."""
     cases = []
-    for seed in range(nets):
-        for k, center in enumerate(random_centers(784, balls, seed)):
-            make = partial(shipped, f"mnist17_s{seed}")
-            build = partial(_on_ball, make, center, radius, shape, norm)
-            cases.append(Case(group, f"{group}_net{seed}_ball{k}", build))
+    for k, center in enumerate(random_centers(784, scope.count(1, 3), 0)):
+        if scope.mnist is None:
+            make, name = partial(shipped, f"mnist17_s{k % 3}"), f"{group}_{k}"
+        else:
+            make, name = partial(digit_network, scope.mnist, k), f"{group}_new{k}"
+        cases.append(Case(group, name, partial(_on_ball, make, center, radius, norm, norm)))
     return cases
 
 
-def random_nets(quick: bool, norm: str) -> list[Case]:
+def random_nets(scope: Scope, norm: str) -> list[Case]:
     """Random networks [16, 16, 16, 2] over the unit cube."""
-    count = 2 if quick else 20
+    makes = [partial(random_network, (16, 16, 16, 2), seed) for seed in range(scope.count(1, 3))]
     return [
-        Case(
-            "Random",
-            f"random_{seed}",
-            partial(_on_cube, partial(random_network, (16, 16, 16, 2), seed), norm),
-        )
-        for seed in range(count)
+        Case("Random", f"random_{seed}", partial(_on_cube, make, norm))
+        for seed, make in enumerate(makes)
     ]
 
 
-def synthetic_nets(quick: bool, norm: str, sizes: tuple[int, ...]) -> list[Case]:
+def synthetic_nets(scope: Scope, norm: str, sizes: tuple[int, ...]) -> list[Case]:
     """Networks trained on the 10-dimensional synthetic data, over the unit cube.
 
-    The quick form uses the shipped network [10, 20, 30, 20, 2], or a short training.
+    The first [10, 20, 30, 20, 2] is the shipped one; a quick run has no other.
     """
-    if quick and sizes == (10, 20, 30, 20, 2):
+    if scope.quick:
         makes: list[MakeNetwork] = [partial(shipped, "synthetic10")]
     else:
-        count, epochs = (1, 100) if quick else (20, 500)
-        makes = [partial(synthetic_network, sizes, seed, epochs) for seed in range(count)]
+        makes = [partial(synthetic_network, sizes, seed, 500) for seed in range(scope.count(1, 3))]
+        if sizes == (10, 20, 30, 20, 2):
+            makes[0] = partial(shipped, "synthetic10")
     return [
         Case("Synthetic", f"synthetic_{k}", partial(_on_cube, make, norm))
         for k, make in enumerate(makes)
     ]
 
 
-def snapshots(quick: bool, norm: str) -> list[Case]:
+def snapshots(scope: Scope, norm: str) -> list[Case]:
     """Plane networks during training, by scheme; quick: the shipped snapshots only."""
     cases = []
-    epochs = (25, 250, 1000) if quick else (0, *range(25, 1001, 25))
+    epochs = (25, 250, 1000) if scope.quick else tuple(range(25, 1001, 25))
     for scheme in PENALTIES:
         for epoch in epochs:
-            if quick:
+            if scope.quick:
                 make: MakeNetwork = partial(shipped, f"plane/{scheme}_{epoch:04d}")
             else:
                 make = partial(_snapshot, scheme, epochs, epoch)
@@ -103,20 +126,23 @@ def _snapshot(scheme: str, epochs: tuple[int, ...], epoch: int) -> Network:
     return plane_series(scheme, epochs).network(epoch, name=f"{scheme}_{epoch:04d}")
 
 
-def architectures(quick: bool) -> list[Case]:
-    """Networks of growing width and depth."""
-    widths = (5, 10, 20) if quick else (5, 10, 20, 40, 60, 80)
-    depths = (1, 2, 3) if quick else (1, 2, 3, 4, 5, 6)
+def architectures(scope: Scope) -> list[Case]:
+    """Networks of growing width and depth; in a quick run random ones of the same sizes."""
+    widths = (5, 10, 20) if scope.quick else (5, 10, 20, 40, 60, 80)
+    depths = (1, 2, 3) if scope.quick else (1, 2, 3, 4, 5, 6)
     series = [("width", c, (c,) * 3) for c in widths] + [("depth", c, (20,) * c) for c in depths]
-    return [
-        Case(kind, f"{kind}_{c:02d}", partial(_on_cube, partial(architecture, hidden), "linf"), c)
-        for kind, c, hidden in series
-    ]
+    cases = []
+    for kind, c, hidden in series:
+        make: MakeNetwork = partial(architecture, hidden)
+        if scope.quick:
+            make = partial(random_network, (2, *hidden, 2), 0)
+        cases.append(Case(kind, f"{kind}_{c:02d}", partial(_on_cube, make, "linf"), c))
+    return cases
 
 
-def histogram_nets(quick: bool) -> list[Case]:
+def histogram_nets(scope: Scope) -> list[Case]:
     """Random networks [10, 10, 10, 1] over the cube of radius 1000, in both norms."""
-    count = 40 if quick else 5000
+    count = scope.count(20, 200)
     return [
         Case(norm, f"{norm}_{seed:04d}", partial(_far, seed, norm))
         for norm in ("linf", "l1")
@@ -129,27 +155,23 @@ def _far(seed: int, norm: str) -> LipschitzProblem:
     return LipschitzProblem(network, Box(-1000.0, 1000.0, 10), norm)
 
 
-def many_classes(quick: bool) -> list[Case]:
+def many_classes(scope: Scope) -> list[Case]:
     """Balls of radius 0.1 around data points of the 100-class network.
 
     The group says which norm: "pairs" for e_i - e_j alone, "cross(i)" for the norm of the paper.
     """
-    network = partial(shipped, "leaders100")
-    points = synthetic_data(8, 2000, 200, 100).points
-    count = 2 if quick else 20
-    chosen = np.random.default_rng(0).choice(len(points), count, replace=False)
+    data = many_class_data()
+    order = np.random.default_rng(0).permutation(len(data.points))
     cases = []
-    for k, row in enumerate(chosen):
+    for k, row in enumerate(order[: scope.count(1, 3)]):
         for group in ("pairs", "cross(i)"):
-            build = partial(_around, network, points[row], group)
+            build = partial(_around, data.points[row], int(data.labels[row]), group)
             cases.append(Case(group, f"point{k}_{group}", build, float(k)))
     return cases
 
 
-def _around(make: MakeNetwork, point: FloatArray, group: str) -> LipschitzProblem:
-    network = make()
-    label = int(np.argmax(network.forward(point)))
-    domain = ball(point, 0.1, clip=(0.0, 1.0))
+def _around(point: FloatArray, label: int, group: str) -> LipschitzProblem:
+    network, domain = shipped("leaders100"), ball(point, 0.1)
     if group == "pairs":
         norm = pairs(label, network.output_dim)
         return LipschitzProblem(network, domain, "linf", output_norm=norm)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import csv
 import math
+import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from lipyomo.api import solve
-from lipyomo.compare.process import MethodProcess
-from lipyomo.compare.worker import Task
-from lipyomo.errors import ProblemError
+from lipyomo.errors import LipyomoError, ProblemError
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
-from lipyomo.settings import Settings
+from lipyomo.settings import BoundRung, Formulation, Settings
 
 Tell: TypeAlias = Callable[[str], None]
 
@@ -55,8 +55,11 @@ class Entry:
         Relative gap at which an exact method may stop.
     groups : tuple of str
         Groups that it is run on; all if empty.
-    here : bool
-        Run in this process (for thousands of small problems).
+    formulation, bounds : str
+        As in `Settings`.
+    spectral : bool
+        Give the method the l2 norm of the inputs and multiply its upper bound by sqrt(d), as the
+        paper does with methods that know no other norm.
     """
 
     label: str
@@ -64,7 +67,9 @@ class Entry:
     options: dict[str, Any] = field(default_factory=dict)
     gap: float = 0.0
     groups: tuple[str, ...] = ()
-    here: bool = False
+    formulation: Formulation = "auto"
+    bounds: BoundRung = "auto"
+    spectral: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,9 +81,17 @@ class Record:
     group, case, label : str
     x : float
     status : str
+        A `Status`, or ``refused``.
     value, lower, upper : float
         NaN for a value that there is not.
-    seconds : float
+    seconds, cpu : float
+        Wall-clock seconds, and CPU seconds with those of child processes that ended.
+    limit : float
+        Seconds that the run was given.
+    least : float
+        Least of the pairwise constants of Table 5; NaN elsewhere.
+    note : str
+        First warning, or why the method refused.
     """
 
     group: str
@@ -90,6 +103,10 @@ class Record:
     lower: float
     upper: float
     seconds: float
+    cpu: float
+    limit: float
+    least: float
+    note: str
 
     @property
     def exact(self) -> bool:
@@ -115,20 +132,16 @@ def read_records(path: Path) -> list[Record]:
                 f"'{path}' is no record of an earlier run.  Remedy: remove it, or choose another "
                 "folder"
             )
-        return [
-            Record(
-                row["group"],
-                row["case"],
-                row["label"],
-                float(row["x"]),
-                row["status"],
-                float(row["value"]),
-                float(row["lower"]),
-                float(row["upper"]),
-                float(row["seconds"]),
-            )
-            for row in reader
-        ]
+        try:
+            # a run that was killed while it wrote leaves a short line; that run is done again
+            return [_parse(row) for row in reader if None not in row.values()]
+        except ValueError as error:
+            raise ProblemError(f"'{path}' is damaged: {error}.  Remedy: remove it") from None
+
+
+def _parse(row: dict[str, str]) -> Record:
+    texts = {name: row[name] for name in ("group", "case", "label", "status", "note")}
+    return Record(**texts, **{name: float(row[name]) for name in row if name not in texts})
 
 
 def _append(path: Path, record: Record) -> None:
@@ -147,19 +160,44 @@ def _value(result: Result) -> float:
     return result.value
 
 
+def _spent() -> float:
+    """CPU seconds of this process and of its children that ended."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
+
+
+def _spectral(problem: LipschitzProblem) -> LipschitzProblem:
+    """The same problem in the l2 norm of the inputs."""
+    return LipschitzProblem(problem.network, problem.domain, "l2", output_norm=problem.output_norm)
+
+
 def _run(entry: Entry, case: Case, problem: LipschitzProblem, settings: Settings) -> Record:
     blank = Record(
-        case.group, case.name, entry.label, case.x, "", math.nan, 0.0, math.inf, math.nan
+        case.group,
+        case.name,
+        entry.label,
+        case.x,
+        "refused",
+        math.nan,
+        0.0,
+        math.inf,
+        seconds=math.nan,
+        cpu=math.nan,
+        limit=settings.time_limit,
+        least=math.nan,
+        note="",
     )
-    if entry.here:
-        result: Result | None = solve(problem, entry.method, settings)
-        status, seconds = "", 0.0
-    else:
-        outcome = MethodProcess(Task(entry.method, problem, settings)).wait()
-        result, status, seconds = outcome.result, outcome.kind, outcome.seconds
-        blank = replace(blank, lower=outcome.lower, upper=outcome.upper)
-    if result is None:
-        return replace(blank, status=status, seconds=seconds)
+    began = _spent()
+    try:
+        asked = _spectral(problem) if entry.spectral else problem
+        result = solve(asked, entry.method, settings)
+    except LipyomoError as error:
+        return replace(blank, note=str(error))
+    if entry.spectral:
+        # one step of rounding up keeps the product an upper bound
+        upper = math.nextafter(result.upper * math.sqrt(problem.network.input_dim), math.inf)
+        result.lower, result.upper = 0.0, upper
+    pairwise = result.details.get("values") if result.is_exact else None
     return replace(
         blank,
         status=str(result.status),
@@ -167,6 +205,9 @@ def _run(entry: Entry, case: Case, problem: LipschitzProblem, settings: Settings
         lower=result.lower,
         upper=result.upper,
         seconds=result.seconds,
+        cpu=_spent() - began,
+        least=min(pairwise) if pairwise else math.nan,
+        note=result.warnings[0] if result.warnings else "",
     )
 
 
@@ -178,6 +219,9 @@ def run_cases(
     tell: Tell,
 ) -> list[Record]:
     """Run all entries on all cases, except for what `path` holds already.
+
+    A run that was cut short is done again if it gets more time now.  Methods run on one thread, so
+    that their times compare.
 
     Parameters
     ----------
@@ -194,7 +238,11 @@ def run_cases(
     list of Record
         Old and new, in the order of cases and entries.
     """
-    known = {(r.case, r.label): r for r in read_records(path)}
+    known = {
+        (r.case, r.label): r
+        for r in read_records(path)
+        if r.status != "time_limit" or r.limit >= time_limit
+    }
     found = []
     for number, case in enumerate(cases, 1):
         wanted = [e for e in entries if not e.groups or case.group in e.groups]
@@ -203,12 +251,19 @@ def run_cases(
         for entry in wanted:
             record = known.get((case.name, entry.label))
             if record is None and problem is not None:
-                settings = Settings(time_limit=time_limit, gap=entry.gap, options=entry.options)
+                settings = Settings(
+                    time_limit=time_limit,
+                    gap=entry.gap,
+                    threads=1,
+                    formulation=entry.formulation,
+                    bounds=entry.bounds,
+                    options=entry.options,
+                )
                 record = _run(entry, case, problem, settings)
                 _append(path, record)
                 tell(
                     f"[{number}/{len(cases)}] {case.name}: {entry.label} {record.value:.6g} "
-                    f"({record.status}, {record.seconds:.2f} s)"
+                    f"({record.status}, {record.cpu:.2f} CPU s)"
                 )
             if record is not None:
                 found.append(record)

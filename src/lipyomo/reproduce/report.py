@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from lipyomo.compare.plot import new_figure
 from lipyomo.errors import ProblemError
+from lipyomo.reproduce.cases import Scope
 from lipyomo.reproduce.experiments import EXPERIMENTS
 from lipyomo.reproduce.figures import draw
 from lipyomo.reproduce.records import Record, Tell, run_cases
@@ -48,6 +50,9 @@ def reproduce(
     quick: bool = False,
     output_dir: str | Path = "reproduced",
     progress: Tell | None = None,
+    trials: int | None = None,
+    mnist: str | Path | None = None,
+    time_limit: float | None = None,
 ) -> Report:
     """Make a table or figure of the LipMIP paper again.
 
@@ -62,6 +67,12 @@ def reproduce(
     output_dir : str or Path, optional
     progress : callable, optional
         Called with one line of text a run.
+    trials : int, optional
+        Repetitions (networks, balls, points); see `Scope`.
+    mnist : str or Path, optional
+        Folder of MNIST's idx files, to train new MNIST networks.
+    time_limit : float, optional
+        Seconds of each run, instead of the experiment's own.
 
     Returns
     -------
@@ -70,7 +81,7 @@ def reproduce(
     Raises
     ------
     ProblemError
-        If the name is unknown, or the project's networks are missing.
+        If the name is unknown, a number is not positive, or the project's networks are missing.
     MissingExtra
         If networks have to be trained without PyTorch, or a figure drawn without matplotlib.
     """
@@ -78,17 +89,22 @@ def reproduce(
         raise ProblemError(
             f"there is no '{name}' to make again.  Remedy: use one of {', '.join(NAMES)}"
         )
+    if trials is not None and trials < 1:
+        raise ProblemError(f"at least one trial is needed, not {trials}")
     experiment, folder = EXPERIMENTS[name], Path(output_dir)
+    scope = Scope(quick, trials, None if mnist is None else Path(mnist))
+    if name.startswith("figure"):
+        new_figure(1.0, 1.0)  # without matplotlib, say so before anything is computed
     stem = f"{name}-quick" if quick else name
     runs, table = folder / f"{stem}-runs.csv", folder / f"{stem}.csv"
     records = run_cases(
-        experiment.cases(quick),
+        experiment.cases(scope),
         experiment.entries(quick),
         runs,
-        experiment.seconds[0 if quick else 1],
+        time_limit or experiment.seconds[0 if quick else 1],
         progress or _quiet,
     )
-    rows = summarise(records, experiment.printed)
+    rows = summarise(records, experiment.printed, experiment.times)
     write_table(table, rows)
     files = [runs, table]
     if name.startswith("figure"):

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
 from lipyomo.reproduce.records import Record
 
+Printed: TypeAlias = Mapping[str, Mapping[str, str]]
+"""What the paper prints, by group and label."""
+
 HEADER = (
     "group",
     "method",
     "runs",
-    "seconds_mean",
-    "seconds_std",
+    "cpu_seconds",
+    "std",
     "value_mean",
     "relative_error",
-    "paper_relative_error",
+    "paper_seconds",
+    "paper_error",
 )
 
 
@@ -40,13 +45,11 @@ def _mean(values: list[float]) -> float:
     return float(np.mean(finite)) if finite else math.nan
 
 
-def summarise(
-    records: Sequence[Record], printed: dict[str, dict[str, str]]
-) -> list[tuple[str, ...]]:
-    """Mean time, value and relative error of each method in each group.
+def summarise(records: Sequence[Record], printed: Printed, times: Printed) -> list[tuple[str, ...]]:
+    """Mean CPU time, value and relative error of each method in each group.
 
     Errors are relative to the exact value of each case, or to the nearer end of the best interval:
-    they are least errors then, and marked by ``>=``.  An exact method that ran out of time counts
+    they are least errors then, and marked by ``*``.  An exact method that ran out of time counts
     with its upper end.
 
     Returns
@@ -61,7 +64,7 @@ def summarise(
         mine = [r for r in records if (r.group, r.label) == (group, label)]
         errors = [_error(r.value, *best[r.case]) for r in mine]
         open_ = any(best[r.case][0] < best[r.case][1] for r in mine)
-        seconds = [r.seconds for r in mine if math.isfinite(r.seconds)]
+        seconds = [r.cpu for r in mine if math.isfinite(r.cpu)]
         rows.append(
             (
                 group,
@@ -71,6 +74,7 @@ def summarise(
                 f"{float(np.std(seconds)) if seconds else math.nan:.3f}",
                 f"{_mean([r.value for r in mine]):.6g}",
                 _percent(_mean(errors), open_),
+                times.get(group, {}).get(label, ""),
                 printed.get(group, {}).get(label, ""),
             )
         )
@@ -93,7 +97,7 @@ def _error(value: float, lower: float, upper: float) -> float:
 def _percent(error: float, least: bool) -> str:
     if math.isnan(error):
         return ""
-    return f"{'>= ' if least else ''}{100.0 * error:+.2f}%"
+    return f"{100.0 * error:+.2f}%{'*' if least else ''}"
 
 
 def write_table(path: Path, rows: Sequence[tuple[str, ...]]) -> None:
