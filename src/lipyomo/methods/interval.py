@@ -7,16 +7,25 @@ the two norms is the upper end.  The lower end comes from the incumbent search.
 
 from __future__ import annotations
 
+import math
+import time
+
 import numpy as np
 
-from lipyomo.bounds import LayerBounds, adjoint_bounds, tangent_bounds
+from lipyomo.bounds import (
+    LayerBounds,
+    adjoint_bounds,
+    tangent_bounds,
+    tighten_adjoints,
+    tighten_tangents,
+)
 from lipyomo.bounds.derivative import Rung
 from lipyomo.errors import MethodError
 from lipyomo.incumbent import search_incumbent
 from lipyomo.methods.registry import Method, register
 from lipyomo.methods.support import Clock, domain_bounds, rounded_up, upper_result
-from lipyomo.network import FloatArray
-from lipyomo.norms import DUAL, vector_norm
+from lipyomo.network import FloatArray, Network
+from lipyomo.norms import DUAL, OutputNorm, vector_norm
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result, Status, close_enough
 from lipyomo.settings import Settings
@@ -25,7 +34,12 @@ MAX_VERTICES = 512
 """Most vertices of the dual ball that are bounded one by one."""
 
 
-def gradient_bound(problem: LipschitzProblem, bounds: LayerBounds, rung: Rung = "linear") -> float:
+def gradient_bound(
+    problem: LipschitzProblem,
+    bounds: LayerBounds,
+    rung: Rung = "linear",
+    time_limit: float = math.inf,
+) -> float:
     """Upper bound of the constant from bounds of adjoints and tangents.
 
     Parameters
@@ -34,37 +48,61 @@ def gradient_bound(problem: LipschitzProblem, bounds: LayerBounds, rung: Rung = 
         Without frozen inputs (a reduced one).
     bounds : LayerBounds
         Of the pre-activations over its domain.
-    rung : {'linear', 'interval'}, optional
+    rung : {'linear', 'interval', 'lp'}, optional
+    time_limit : float, optional
+        Seconds for the linear programs of the rung ``lp``.
 
     Returns
     -------
     float
         Safe against rounding.
     """
+    deadline = time.monotonic() + time_limit
     vertices = problem.dual_vertices
     if vertices is None or len(vertices) > MAX_VERTICES:
-        return min(_by_adjoint(problem, bounds, None, rung), _by_tangent(problem, bounds, rung))
-    adjoint = max(_by_adjoint(problem, bounds, y, rung) for y in vertices)
+        adjoint = _by_adjoint(problem, bounds, problem.output_norm, rung, deadline)
+        reach = _tangents(problem, problem.network, bounds, rung, deadline)
+        tangent = rounded_up(float(problem.output_norm.value(reach)), 2 * reach.size)
+        return min(adjoint, tangent)
+    adjoint = max(_by_adjoint(problem, bounds, y, rung, deadline) for y in vertices)
     scalar = problem.network.with_functional(vertices)
-    ends = tangent_bounds(scalar, None, bounds, problem.input_norm, rung)
-    return min(adjoint, float(np.maximum(-ends.end_lower, ends.end_upper).max()))
+    return min(adjoint, float(_tangents(problem, scalar, bounds, rung, deadline).max()))
 
 
 def _by_adjoint(
-    problem: LipschitzProblem, bounds: LayerBounds, y: FloatArray | None, rung: Rung
+    problem: LipschitzProblem,
+    bounds: LayerBounds,
+    over: FloatArray | OutputNorm,
+    rung: Rung,
+    deadline: float,
 ) -> float:
-    """Dual norm of the largest absolute gradient, for one functional or the whole dual ball."""
-    over = problem.output_norm if y is None else y
-    found = adjoint_bounds(problem.network, None, bounds, over, rung)
+    """Dual norm of the largest absolute gradient, for functionals in a set."""
+    network = problem.network
+    found = adjoint_bounds(network, None, bounds, over, rung)
+    left = deadline - time.monotonic()
+    if rung == "lp" and left > 0:
+        found, _ = tighten_adjoints(network, problem.domain, bounds, over, found, left)
     size = np.maximum(np.abs(found.end_lower), np.abs(found.end_upper))
     return rounded_up(float(vector_norm(size, DUAL[problem.input_norm])), 2 * size.size)
 
 
-def _by_tangent(problem: LipschitzProblem, bounds: LayerBounds, rung: Rung) -> float:
-    """Norm of the largest absolute output derivatives; l1 and l2 norms grow with each entry."""
-    found = tangent_bounds(problem.network, None, bounds, problem.input_norm, rung)
-    size = np.maximum(np.abs(found.end_lower), np.abs(found.end_upper))
-    return rounded_up(float(problem.output_norm.value(size)), 2 * size.size)
+def _tangents(
+    problem: LipschitzProblem,
+    network: Network,
+    bounds: LayerBounds,
+    rung: Rung,
+    deadline: float,
+) -> FloatArray:
+    """Largest absolute derivatives of the outputs of `network`, shape (k,).
+
+    l1 and l2 norms grow with each entry, and a vertex of a dual ball is an output of its own.
+    """
+    found = tangent_bounds(network, None, bounds, problem.input_norm, rung)
+    left = deadline - time.monotonic()
+    if rung == "lp" and left > 0:
+        domain = problem.domain
+        found, _ = tighten_tangents(network, domain, bounds, problem.input_norm, found, left)
+    return np.maximum(np.abs(found.end_lower), np.abs(found.end_upper))
 
 
 def run(problem: LipschitzProblem, settings: Settings) -> Result:
@@ -81,7 +119,8 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     clock = Clock(settings)
     small = problem.reduced.problem
     bounds = domain_bounds(small, settings)
-    upper = gradient_bound(small, bounds, "interval" if settings.bounds == "interval" else "linear")
+    rung: Rung = "linear" if settings.bounds == "auto" else settings.bounds
+    upper = gradient_bound(small, bounds, rung, clock.left)
     result = upper_result("interval", upper, clock, {})
     result.unstable, result.bounds = bounds.unstable, bounds.rung
     result.history.append((clock.seconds, 0.0, upper))
