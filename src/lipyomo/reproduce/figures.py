@@ -10,16 +10,20 @@ from typing import Any
 from lipyomo.compare.plot import new_figure, save_figure
 from lipyomo.reproduce.records import Record
 
-_COLOURS = {
-    "Exact": "#1b1b1b",
-    "RandomLB": "#1f6fb2",
-    "CLEVER": "#d68910",
-    "LipLP": "#c0392b",
-    "FastLip": "#8e44ad",
-    "LipSDP": "#16a085",
-    "SeqLip": "#7f8c8d",
-    "NaiveUB": "#b7950b",
+_LINES = {
+    "NaiveUB": ("#b7950b", "upper"),
+    "SeqLip": ("#7f8c8d", "heuristic"),
+    "FastLip": ("#8e44ad", "upper"),
+    "LipLP": ("#c0392b", "upper"),
+    "LipSDP": ("#16a085", "upper"),
+    "LipSDP, own norm, local": ("#58d3b4", "upper"),
+    "Exact": ("#1b1b1b", ""),
+    "CLEVER": ("#d68910", "heuristic"),
+    "RandomLB": ("#1f6fb2", "lower"),
 }
+"""Colour and guarantee, about from the largest to the smallest."""
+
+_DASHES = {"": "-", "upper": "-", "lower": ":", "heuristic": "--"}
 _SCHEMES = {
     "ce": ("no penalty", "#1b1b1b"),
     "l1": ("l1 weights", "#1f6fb2"),
@@ -37,22 +41,49 @@ def _series(records: Sequence[Record], group: str, label: str) -> tuple[list[flo
     return [x for x, _ in points], [value for _, value in points]
 
 
-def _tidy(axes: Any, title: str, label: str) -> None:
+def _tidy(axes: Any, title: str, x: str, y: str) -> None:
     axes.set_title(title, fontsize=10, loc="left")
-    axes.set_xlabel(label, fontsize=9)
+    axes.set_xlabel(x, fontsize=9)
+    axes.set_ylabel(y, fontsize=9)
     axes.grid(color="#e3e3e3", linewidth=0.6)
     axes.set_axisbelow(True)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
 
 
+def _constant(norm: str) -> str:
+    """Axis label: networks have no units, so neither has their constant."""
+    inputs, dual = {"linf": ("\u221e", "1"), "l1": ("1", "\u221e")}[norm]
+    return f"$L^{inputs}$: largest $\\ell_{dual}$ norm of the gradient"
+
+
 def _estimators(axes: Any, records: Sequence[Record], group: str) -> None:
     """One line an estimator, the exact value in black."""
-    for label, colour in _COLOURS.items():
+    for label, (colour, guarantee) in _LINES.items():
         x, y = _series(records, group, label)
         if x:
-            width = 2.2 if label == "Exact" else 1.2
-            axes.plot(x, y, color=colour, linewidth=width, marker=".", label=label)
+            axes.plot(
+                x,
+                y,
+                color=colour,
+                linestyle=_DASHES[guarantee],
+                linewidth=1.3 if guarantee else 2.2,
+                marker="." if len(x) < 15 else None,
+                label=f"{label} ({guarantee})" if guarantee else label,
+            )
+    lower = [(r.x, r.lower) for r in records if (r.group, r.label) == (group, "Exact")]
+    open_ = [r.x for r in records if (r.group, r.label) == (group, "Exact") and not r.exact]
+    if open_:
+        low = sorted(lower)
+        upper = _series(records, group, "Exact")[1]
+        axes.fill_between(
+            [x for x, _ in low],
+            [v for _, v in low],
+            upper,
+            color="#1b1b1b",
+            alpha=0.2,
+            label="not closed in the time limit",
+        )
     axes.set_yscale("log")
     axes.legend(frameon=False, fontsize=8)
 
@@ -62,13 +93,13 @@ def draw_training(records: Sequence[Record], path: Path, norm: str) -> None:
     figure = new_figure(10.0, 4.2)
     left, right = figure.subplots(1, 2)
     _estimators(left, records, "ce")
-    _tidy(left, f"estimates of L^{norm} during training", "epoch")
+    _tidy(left, "estimators, cross-entropy alone", "epoch", _constant(norm))
     for group, (name, colour) in _SCHEMES.items():
         x, y = _series(records, group, "Exact")
         if x:
             right.plot(x, y, color=colour, marker=".", label=name)
     right.legend(frameon=False, fontsize=8)
-    _tidy(right, f"exact L^{norm} by training scheme", "epoch")
+    _tidy(right, "exact constant, by training scheme", "epoch", _constant(norm))
     right.set_ylim(bottom=0.0)
     save_figure(figure, path)
 
@@ -78,7 +109,7 @@ def draw_architectures(records: Sequence[Record], path: Path) -> None:
     figure = new_figure(10.0, 4.2)
     for axes, group in zip(figure.subplots(1, 2), ("width", "depth"), strict=True):
         _estimators(axes, records, group)
-        _tidy(axes, f"estimates by {group}", f"{group} C")
+        _tidy(axes, f"estimators over {group}", f"{group} C", _constant("linf"))
     save_figure(figure, path)
 
 
@@ -93,8 +124,8 @@ def draw_histograms(records: Sequence[Record], path: Path) -> None:
             bins = max(8, min(60, round(math.sqrt(len(values)) * 1.5)))
             axes.hist(values, bins=bins, color="#1f6fb2", edgecolor="white", linewidth=0.4)
             spread = float(np.std(values) / np.mean(values))
-            title = f"L^{group}: {len(values)} networks, spread {spread:.0%} of the mean"
-            _tidy(axes, title, f"L^{group}")
+            title = f"{len(values)} random networks, standard deviation {spread:.0%} of the mean"
+            _tidy(axes, title, _constant(group), "networks")
     save_figure(figure, path)
 
 

@@ -140,8 +140,11 @@ def read_records(path: Path) -> list[Record]:
 
 
 def _parse(row: dict[str, str]) -> Record:
-    texts = {name: row[name] for name in ("group", "case", "label", "status", "note")}
-    return Record(**texts, **{name: float(row[name]) for name in row if name not in texts})
+    texts = ("group", "case", "label", "status", "note")
+    values: dict[str, Any] = {
+        name: text if name in texts else float(text) for name, text in row.items()
+    }
+    return Record(**values)
 
 
 def _append(path: Path, record: Record) -> None:
