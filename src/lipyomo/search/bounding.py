@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,9 @@ from lipyomo.search.targets import ALL, Targets
 from lipyomo.semidefinite.barrier import BarrierProblem, BarrierState
 from lipyomo.semidefinite.spectral import SpectralProblem
 from lipyomo.semidefinite.wide import WIDE, WideProblem, rotated
+
+MOST_UNITS = 1500
+"""With more open units a semidefinite bound takes minutes, and intervals have to do."""
 
 
 @dataclass
@@ -47,6 +51,8 @@ class Bounder:
 
     Attributes
     ----------
+    deadline : float
+        Value of ``time.perf_counter()`` at which iterations stop.
     solved, steps : int
         Bounds computed and Newton steps taken.
     """
@@ -54,6 +60,7 @@ class Bounder:
     def __init__(self, system: UnitSystem, targets: Targets) -> None:
         self._targets = targets
         self._prover = Prover(system, targets)
+        self.deadline = math.inf
         self.solved = 0
         self.steps = 0
 
@@ -83,9 +90,12 @@ class Bounder:
             if node.target_bounds[index] <= max(reached, cutoff):
                 break
             target = int(node.targets[index])
-            problem = self._problem(form, target)
-            state = problem.minimise(_inherited(problem, node, form, target), aim)
-            self.solved += 1
+            state = None
+            if form.units.size <= MOST_UNITS:
+                problem = self._problem(form, target)
+                warm_start = _inherited(problem, node, form, target)
+                state = problem.minimise(warm_start, aim, deadline=self.deadline)
+                self.solved += 1
             if state is None:
                 reached = max(reached, float(node.target_bounds[index]))
                 continue

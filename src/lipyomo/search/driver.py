@@ -69,6 +69,7 @@ class Search:
         self._settings = settings
         self._start = time.perf_counter()
         self.tree = Tree(problem, np.random.default_rng(settings.seed), settings.gap)
+        self.tree.bounder.deadline = self._start + settings.time_limit
         if record:
             self.tree.leaves = []
         self._heap: list[tuple[float, int, Node]] = []

@@ -15,6 +15,8 @@ child that starts from its parent's multipliers costs a fraction of a millisecon
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -256,6 +258,7 @@ class BarrierProblem:
         target: float | None = None,
         max_iterations: int = 60,
         tolerance: float = 1e-3,
+        deadline: float = math.inf,
     ) -> BarrierState | None:
         """Lower the bound until it meets `target`, cannot meet it, or is optimal.
 
@@ -269,6 +272,8 @@ class BarrierProblem:
         max_iterations : int, optional
         tolerance : float, optional
             Relative distance to the optimum at which to stop.
+        deadline : float, optional
+            Value of ``time.perf_counter()`` at which to stop in any case.
 
         Returns
         -------
@@ -290,6 +295,8 @@ class BarrierProblem:
         near = self.centred if cold else WARM_CENTRED * n
         for iteration in range(1, max_iterations + 1):
             best.iterations = iteration
+            if time.perf_counter() >= deadline:
+                break
             newton = self.newton_step(factor, y, x, mu)
             if newton is None:
                 break
