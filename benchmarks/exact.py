@@ -1,0 +1,168 @@
+"""Exact methods side by side: branch and bound, and the MIP with each solver at hand.
+
+Usage::
+
+    python benchmarks/exact.py [--cases NAME ...] [--methods bnb mip:highs ...] [--time 60]
+                               [--shared FOLDER] [--json FILE]
+
+Prints one line a case and method: the interval, CPU and wall seconds, nodes, and the gap of the
+root bound.  Networks of other groups are read from FOLDER (default: ../shared beside the
+repository) and skipped if it is absent; the project's own come from ``models/``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+import lipyomo
+from lipyomo import AllSpace, Box, LipschitzProblem, LipyomoError, Network, ball
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass
+class Row:
+    """One case solved by one method."""
+
+    case: str
+    method: str
+    lower: float
+    upper: float
+    status: str
+    cpu: float
+    wall: float
+    nodes: int | None
+    root_gap: float | None
+
+
+def reference_network(folder: Path, name: str) -> tuple[Network, dict[str, np.ndarray]]:
+    arrays = dict(np.load(folder / "reference" / f"{name}.npz"))
+    count = sum(key.startswith("W") for key in arrays)
+    layers = range(count)
+    network = Network.from_arrays(
+        [arrays[f"W{i}"] for i in layers], [arrays[f"b{i}"] for i in layers], name=name
+    )
+    return network, arrays
+
+
+def reference_cases(folder: Path) -> Iterator[tuple[str, Callable[[], LipschitzProblem]]]:
+    def scalar(name: str) -> Callable[[], LipschitzProblem]:
+        def build() -> LipschitzProblem:
+            network, arrays = reference_network(folder, name)
+            box = Box(arrays["lo"], arrays["hi"])
+            return LipschitzProblem(network, box, functional=arrays.get("c", np.ones(1)))
+
+        return build
+
+    def normed(name: str, norm: str, everywhere: bool) -> Callable[[], LipschitzProblem]:
+        def build() -> LipschitzProblem:
+            network, arrays = reference_network(folder, name)
+            space = AllSpace(network.input_dim)
+            domain = space if everywhere else Box(arrays["lo"], arrays["hi"])
+            return LipschitzProblem(network, domain, norm, norm)
+
+        return build
+
+    for name in ("lipmip_A_16-16-16-2_cube_s0", "lipmip_C_2-20-40-20-2_cube_s0"):
+        yield name, scalar(name)
+    yield "wine, R^11, l2", normed("exlipbab_wine_11-12-12-1", "l2", True)
+    yield "iris, R^4, l2", normed("exlipbab_iris_4-6-6-3", "l2", True)
+    for norm in ("l1", "l2", "linf"):
+        yield f"lipbab 10-20-15-10-3, {norm}", normed("lipbab_sd_10-20-15-10-3", norm, False)
+    for sizes in ("20_24", "80_80"):
+        for seed in range(5):
+            yield f"chen {sizes} seed {seed}", scalar(f"chen_{sizes}_seed{seed}")
+    yield "lipmip_D", scalar("lipmip_D_784-20-20-20-2_ball0.1_s0")
+
+
+def he_network(seed: int) -> Network:
+    """A random [16, 16, 16, 2] network."""
+    rng = np.random.default_rng(seed)
+    sizes = (16, 16, 16, 2)
+    shapes = list(zip(sizes[1:], sizes[:-1], strict=True))
+    weights = [rng.normal(0, np.sqrt(2 / k), (n, k)) for n, k in shapes]
+    biases = [rng.uniform(-1, 1, n) / np.sqrt(k) for n, k in shapes]
+    return Network.from_arrays(weights, biases)
+
+
+def own_cases() -> Iterator[tuple[str, Callable[[], LipschitzProblem]]]:
+    difference = np.array([1.0, -1.0])
+    for seed in range(10):
+        yield (
+            f"random 16-16-16-2 seed {seed}",
+            lambda seed=seed: LipschitzProblem(
+                he_network(seed), Box(0, 1, 16), functional=difference
+            ),
+        )
+    images = np.load(ROOT / "models" / "mnist17_images.npz")["images"].reshape(-1, 784)
+    for k in range(20):
+
+        def digit(k: int = k) -> LipschitzProblem:
+            network = lipyomo.load(ROOT / "models" / "mnist17_s0.onnx")
+            domain = ball(images[k].astype(np.float64), 0.1, "linf", (0.0, 1.0))
+            return LipschitzProblem(network, domain, functional=difference)
+
+        yield f"mnist17_s0 image {k}", digit
+    yield (
+        "synthetic10",
+        lambda: LipschitzProblem(
+            lipyomo.load(ROOT / "models" / "synthetic10.onnx"),
+            Box(0, 1, 10),
+            functional=difference,
+        ),
+    )
+
+
+def measure(case: str, problem: LipschitzProblem, method: str, limit: float) -> Row:
+    name, _, solver = method.partition(":")
+    cpu, wall = time.process_time(), time.perf_counter()
+    result = lipyomo.solve(problem, name, time_limit=limit, solver=solver or "auto")
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    root = result.details.get("root_bound")
+    gap = None if root is None or result.lower <= 0 else root / result.lower - 1.0
+    return Row(
+        case, method, result.lower, result.upper, str(result.status), cpu, wall, result.nodes, gap
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cases", nargs="*", default=[""], help="parts of case names")
+    parser.add_argument("--methods", nargs="*", default=["bnb"], help="METHOD or mip:SOLVER")
+    parser.add_argument("--time", type=float, default=60.0, help="seconds a run")
+    parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared")
+    parser.add_argument("--json", type=Path, help="also write the rows to this file")
+    options = parser.parse_args()
+    cases = list(own_cases())
+    if (options.shared / "reference").is_dir():
+        cases += reference_cases(options.shared)
+    rows = []
+    for case, build in cases:
+        if not any(part in case for part in options.cases):
+            continue
+        for method in options.methods:
+            try:
+                row = measure(case, build(), method, options.time)
+            except LipyomoError as error:
+                print(f"{case:34s} {method:10s} {str(error).splitlines()[0]}", flush=True)
+                continue
+            rows.append(row)
+            root = "" if row.root_gap is None else f"root gap {100 * row.root_gap:6.1f} %"
+            print(
+                f"{case:34s} {method:10s} [{row.lower:.7g}, {row.upper:.7g}] {row.status:10s} "
+                f"{row.cpu:7.2f} s CPU {row.wall:7.2f} s {row.nodes or 0:7d} nodes {root}",
+                flush=True,
+            )
+    if options.json:
+        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
+
+
+if __name__ == "__main__":
+    main()
