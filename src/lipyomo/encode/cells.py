@@ -27,15 +27,17 @@ from lipyomo.settings import BoundRung
 ENOUGH_UNITS = 8
 """Cells with at most this many undecided units are solved as they are."""
 
-WORTH = 1.0
-"""A cut must decide this many units more in each half, on average: it doubles the models, but
-tightens the bounds of what stays undecided as well."""
-
 MAX_CELLS = 512
 """Most open cells."""
 
 TRIED_INPUTS = 4
 """Inputs along which a cut is tried, those with the largest influence first."""
+
+SPLIT_FUNCTIONALS = 64
+"""Most vertices of the dual ball that get a cell each."""
+
+MAX_WIDE_POLYTOPE = 16
+"""Most inputs of a polytope that is halved: each half takes linear programs to bound its box."""
 
 MAX_FUNCTIONALS = 256
 """Most vertices of the dual ball that are bounded one by one."""
@@ -115,17 +117,28 @@ def part_of(domain: Domain, lower: FloatArray, upper: FloatArray) -> Domain | No
     return Box(lower, upper)
 
 
+def worth(inputs: int) -> float:
+    """Units that a cut must decide in each half, on average, to pay for two models.
+
+    Cells must be halved along every input before they are small, so the more inputs there are the
+    more a single cut has to bring; measured with HiGHS on networks with 2 to 16 inputs.
+    """
+    return max(1.0, inputs - 1.0)
+
+
 def halves(problem: LipschitzProblem, cell: Cell, lower: float, rung: BoundRung) -> list[Cell]:
     """The two halves of a cell along the input that decides most units; empty if not worth it."""
     domain = cell.domain
     if not isinstance(domain, Box | Polytope) or cell.bounds.unstable <= ENOUGH_UNITS:
+        return []
+    if isinstance(domain, Polytope) and domain.dimension > MAX_WIDE_POLYTOPE:
         return []
     rung_below: BoundRung = "interval" if rung == "interval" else "linear"
     first = problem.network.layers[0]
     influence = np.asarray(abs(first.weight).sum(axis=0)).reshape(-1)
     order = np.argsort(-influence * (domain.upper - domain.lower))[:TRIED_INPUTS]
     best: list[Cell] = []
-    least = 2.0 * (cell.bounds.unstable - WORTH)
+    least = 2.0 * (cell.bounds.unstable - worth(domain.dimension))
     for j in order.tolist():
         middle = 0.5 * (domain.lower[j] + domain.upper[j])
         high, low = domain.upper.copy(), domain.lower.copy()
@@ -144,6 +157,21 @@ def halves(problem: LipschitzProblem, cell: Cell, lower: float, rung: BoundRung)
     return [measured(problem, part, lower) for part in best]
 
 
+def by_functional(problem: LipschitzProblem, cell: Cell, lower: float) -> list[Cell]:
+    """One cell for each vertex of the dual ball; the cell itself if they are many, or one.
+
+    A single functional has tighter adjoint bounds than a hull, and its model no binaries for the
+    choice among vertices.
+    """
+    points = cell.vertices
+    if points is None or not 1 < len(points) <= SPLIT_FUNCTIONALS:
+        return [cell]
+    parts = [
+        replace(cell, vertices=y[None, :], norm=LinearOutput(vertices=y[None, :])) for y in points
+    ]
+    return [measured(problem, part, lower) for part in parts]
+
+
 def partition(
     problem: LipschitzProblem,
     root: Cell,
@@ -151,7 +179,7 @@ def partition(
     rung: BoundRung,
     stop: Callable[[], bool],
 ) -> list[Cell]:
-    """Halve cells, the largest bound first, while that decides enough units.
+    """One cell a functional, halved, the largest bound first, while that decides enough units.
 
     Parameters
     ----------
@@ -169,9 +197,12 @@ def partition(
     list of Cell
         Largest bound first; together they hold every value above `lower`.
     """
-    queue: list[tuple[float, int, Cell]] = [(-root.upper, 0, root)]
+    queue: list[tuple[float, int, Cell]] = []
     done: list[Cell] = []
     serial = 0
+    for cell in by_functional(problem, root, lower):
+        serial += 1
+        heapq.heappush(queue, (-cell.upper, serial, cell))
     while queue:
         _, _, cell = heapq.heappop(queue)
         if cell.upper <= lower:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lipyomo.certify import interior_point, make_witness
+from lipyomo.certify.emptiness import Verdict, examined, is_proved_empty
 from lipyomo.certify.margin import EMPTY
 from lipyomo.encode.cells import Cell
 from lipyomo.encode.conflict import conflicting_units
@@ -261,14 +262,24 @@ class CellSearch:
         network, reduced = self.small.network, self.problem.reduced
         found = interior_point(network, cell.domain, pattern)
         scale = float(np.max(cell.domain.upper - cell.domain.lower))
+        witness = None
         if found.margin > 0:
             witness = make_witness(self.problem, reduced.lift_point(found.x))
-            if witness is not None:
-                self.state.attain(witness)
-                model.exclude(pattern)
-                return witness.value, True
-        if found.is_empty(scale):
+        verdict = Verdict(False) if witness is not None else examined(network, cell.domain, pattern)
+        if verdict.point is not None:
+            witness = make_witness(self.problem, reduced.lift_point(verdict.point))
+        if witness is not None and witness.value >= self._pattern_value(pattern) * (1.0 - 1e-9):
+            self.state.attain(witness)
+            model.exclude(pattern)
+            return witness.value, True
+        if verdict.empty:
             units = conflicting_units(network, cell.domain, cell.bounds, pattern, EMPTY * scale)
+            if units is not None:
+                asked = [np.zeros(on.shape, dtype=bool) for on in pattern]
+                for layer, unit in units:
+                    asked[layer][unit] = True
+                if not is_proved_empty(network, cell.domain, pattern, asked):
+                    units = None
             model.exclude(pattern, units)
             return 0.0, True
         model.exclude(pattern)
