@@ -24,8 +24,8 @@ from lipyomo.semidefinite.reduce import ReducedForm, reduce_form
 from lipyomo.semidefinite.wide import WIDE
 from lipyomo.settings import Settings
 
-CONIC_SIZE = 64
-"""Largest matrix that ``solver=auto`` gives to a conic solver."""
+NEWTON = Stop(tolerance=1e-7, iterations=1000)
+"""A bound for its own sake is worth more steps than one of thousands of nodes."""
 
 _SOLVERS = ("auto", "newton", "clarabel", "scs", "mosek")
 
@@ -75,22 +75,14 @@ def bound_piece(
 ) -> float:
     """Proved LipSDP bound of one piece."""
     ball, form = _form(network, phases, norm)
-    own = plan.sharing == "neuron" and plan.solver in ("auto", "newton")
-    if form.count == 0 or (own and _prefers_newton(form, plan)):
-        return node_bound(form, plan.input_norm, ball, stop=Stop(tolerance=1e-6)).upper
+    if form.count == 0 or (plan.sharing == "neuron" and plan.solver in ("auto", "newton")):
+        found = node_bound(form, plan.input_norm, ball, stop=NEWTON).upper
+        if plan.solver == "newton" or math.isfinite(found):
+            return found
     if ball != "vertices":
         return _conic(form, ball, plan, clock)
     singles = (form.select(np.array([row])) for row in range(len(form.objective)))
     return max(_conic(single, ball, plan, clock) for single in singles)
-
-
-def _prefers_newton(form: ReducedForm, plan: _Plan) -> bool:
-    """Whether the own Newton method is the better choice (always for ``solver=newton``)."""
-    seen = form.count + len(form.objective)
-    inputs = form.inputs if plan.input_norm == "linf" else min(form.inputs, seen)
-    if plan.solver == "newton" or plan.input_norm == "l1":
-        return True
-    return inputs + seen > CONIC_SIZE
 
 
 def pieces(network: Network, phases: Phases, length: int) -> Iterator[tuple[Network, Phases]]:
@@ -113,7 +105,7 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
         One multiplier a unit, or one a layer.
     solver : {'auto', 'newton', 'clarabel', 'scs', 'mosek'}
         Conic solvers get the CVXPY model; ``newton`` is the own method of `multipliers` (neuron
-        form only).  ``auto`` takes Clarabel for small matrices and Newton beyond.
+        form only).  ``auto`` is Newton for the neuron form and Clarabel for the layer form.
     split : int
         Bound pieces of that many hidden layers by themselves and multiply; 0 does not split.
     slopes : {'local', 'global'}
