@@ -9,8 +9,9 @@ import pytest
 
 from lipyomo.certify import interior_margin, interior_point
 from lipyomo.certify.euclidean import nearest_point
-from lipyomo.domains import AllSpace, Box, Domain, ball
-from lipyomo.network import Network, Pattern
+from lipyomo.domains import AllSpace, Box, Domain, NormBall, ball
+from lipyomo.network import Layer, Network, Pattern
+from lipyomo.polytope import Polytope
 from networks import DEGENERATE, domains, mixed_network, random_network
 from oracle import regions
 
@@ -152,3 +153,28 @@ def test_nearest_points_and_their_bounds() -> None:
     found = nearest_point(A, b, np.full(2, -1.0), np.full(2, 1.0), np.zeros(2))
     np.testing.assert_allclose(found.x, [0.8, 0.8], atol=1e-6)
     assert found.bound == pytest.approx(0.8 * np.sqrt(2), rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["box", "l1 ball", "l2 ball", "polytope"])
+@pytest.mark.parametrize(("shift", "scale"), [(0.0, 1e-7), (100.0, 1e-4), (0.0, 1e5)])
+def test_margins_scale_with_the_domain(kind: str, shift: float, scale: float) -> None:
+    # g(x) = f((x - shift) / scale) on the scaled domain has the regions of f, scaled.
+    network, domain = random_network(7, (2, 4, 3, 1)), domains(2)[kind]
+    first = network.layers[0]
+    weight = first.dense_weight / scale
+    bias = first.bias - shift * weight.sum(axis=1)
+    scaled = Network([Layer(weight, bias, 0.0, 1.0), *network.layers[1:]])
+    if isinstance(domain, NormBall):
+        there: Domain = ball(domain.point * scale + shift, domain.radius * scale, domain.norm)
+    elif domain.rows.count:
+        A, b = domain.rows.A.toarray(), domain.rows.b
+        there = Polytope(A, b * scale + shift * A.sum(axis=1))
+    else:
+        there = Box(domain.lower * scale + shift, domain.upper * scale + shift)
+    for pattern, _ in regions(network, domain):
+        one = interior_point(network, domain, pattern)
+        two = interior_point(scaled, there, pattern)
+        assert two.margin > 0
+        assert two.margin >= 0.25 * scale * one.margin
+        assert two.ceiling >= 0.999 * scale * one.margin
+        check_point(scaled, there, pattern, two.x, two.margin)

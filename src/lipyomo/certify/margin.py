@@ -131,29 +131,39 @@ def _ball_margin(domain: NormBall, x: FloatArray, d: int) -> float:
 
 
 class _Body:
-    """Region and domain in the variables (x, t): ``normal . x + |normal|_1 t <= right``."""
+    """Region and domain in the variables (y, t): ``normal . y + |normal|_1 t <= right``.
+
+    The inputs are ``x = shift + scale y``: solvers have absolute tolerances, and a domain may be a
+    millionth wide or far from the origin.
+    """
 
     def __init__(self, rows: RegionRows, domain: Domain) -> None:
         self.rows, self.domain = rows, domain
         self.moving: BoolArray = ~domain.frozen
-        width = np.where(self.moving, domain.upper - domain.lower, np.inf).min(initial=np.inf)
-        self.capped = not np.isfinite(width)  # margins may grow without end: one is enough
-        self.cap = 1.0 if self.capped else 0.5 * float(width)
+        width = np.where(self.moving, domain.upper - domain.lower, 0.0)
+        bounded = width[np.isfinite(width)]
+        self.scale = float(bounded.max(initial=0.0)) or 1.0
+        self.shift = domain.center
+        self.lower = (domain.lower - self.shift) / self.scale
+        self.upper = (domain.upper - self.shift) / self.scale
+        narrow = float(np.where(self.moving, width, np.inf).min(initial=np.inf))
+        self.capped = not np.isfinite(narrow)  # margins may grow without end: one is enough
+        self.cap = 1.0 / self.scale if self.capped else 0.5 * narrow / self.scale
         faces = domain.rows
         self.normals = sp.csr_array(sp.vstack([sp.csr_array(rows.A), faces.A]))
         lengths = _lengths(domain) if faces.count else np.zeros(0)
         self.column = np.concatenate([np.ones(len(rows.b)), lengths])
-        self.right = np.concatenate([rows.b, faces.b])
+        right = np.concatenate([rows.b, faces.b])
+        self.right = (right - self.normals @ self.shift) / self.scale
 
     def written_faces(self, best: InteriorPoint) -> InteriorPoint:
         """One linear program, with two rows for each input."""
-        domain = self.domain
-        eye = sp.eye_array(domain.dimension, format="csr")
-        high = np.flatnonzero(np.isfinite(domain.upper) & self.moving)
-        low = np.flatnonzero(np.isfinite(domain.lower) & self.moving)
+        eye = sp.eye_array(self.domain.dimension, format="csr")
+        high = np.flatnonzero(np.isfinite(self.upper) & self.moving)
+        low = np.flatnonzero(np.isfinite(self.lower) & self.moving)
         normals = sp.vstack([self.normals, eye[high], -eye[low]])
         column = np.concatenate([self.column, np.ones(high.size + low.size)])
-        right = np.concatenate([self.right, domain.upper[high], -domain.lower[low]])
+        right = np.concatenate([self.right, self.upper[high], -self.lower[low]])
         program, objective = self._program(sp.csr_array(normals), column, right)
         return self._solved(program, objective, best, 0.0)
 
@@ -172,29 +182,14 @@ class _Body:
             points.append((tau, self._value))
             if self._value <= tau * 1.05 or best.margin >= 0.9 * best.ceiling:
                 break
-            if len(points) == 1:
-                tau = min(self._value, 0.999 * self.cap)
-                continue
-            (t0, f0), (t1, f1) = points[0], points[-1]
-            slope = (f1 - f0) / (t1 - t0) if t1 > t0 else 0.0
-            tau = min((f0 - slope * t0) / (1.0 - slope), 0.999 * self.cap)
-        return self._crossed(program, objective, best, points)
-
-    def _crossed(
-        self,
-        program: LinearProgram,
-        objective: FloatArray,
-        best: InteriorPoint,
-        points: list[tuple[float, float]],
-    ) -> InteriorPoint:
-        """One more step along the chord when the last tau was too large."""
-        (t0, f0), (t1, f1) = points[0], points[-1]
-        if t1 <= t0 or f1 >= t1 or best.margin >= 0.9 * best.ceiling:
-            return best
-        slope = (f1 - f0) / (t1 - t0)
-        tau = min(max((f0 - slope * t0) / (1.0 - slope), 0.0), 0.999 * self.cap)
-        self._shrink(program, tau)
-        return self._solved(program, objective, best, tau)
+            tau = self._value if len(points) == 1 else _crossing(points[0], points[-1])
+            tau = min(tau, 0.999 * self.cap)
+        (first, _), (last, value) = points[0], points[-1]
+        if last > first and value < last and best.margin < 0.9 * best.ceiling:
+            tau = min(max(_crossing(points[0], points[-1]), 0.0), 0.999 * self.cap)
+            self._shrink(program, tau)
+            best = self._solved(program, objective, best, tau)
+        return best
 
     def towards_center(self, best: InteriorPoint, ball: NormBall) -> InteriorPoint:
         """Points of the region near the centre of a Euclidean ball, at falling margins.
@@ -205,40 +200,40 @@ class _Body:
         if best.ceiling <= 0 or best.margin >= 0.5 * best.ceiling:
             return best
         A = np.asarray(self.normals.toarray())
-        zero = nearest_point(A, self.right, ball.lower, ball.upper, ball.point)
-        if zero.bound > ball.radius * (1.0 + EMPTY):
+        point, radius = (ball.point - self.shift) / self.scale, ball.radius / self.scale
+        zero = nearest_point(A, self.right, self.lower, self.upper, point)
+        if zero.bound > radius * (1.0 + EMPTY):
             return replace(best, ceiling=0.0)
-        dual, tau = zero.dual, 0.7 * min(best.ceiling, self.cap)
+        dual, tau = zero.dual, 0.7 * min(best.ceiling / self.scale, self.cap)
         for _ in range(_SHRINKS):
             shrunk = self.right - tau * self.column
-            low, high = ball.lower + tau, ball.upper - tau
-            found = nearest_point(A, shrunk, low, high, ball.point, dual)
-            best = best.better(found.x, margin_of(self.rows, self.domain, found.x))
-            if best.margin >= 0.3 * tau:
+            found = nearest_point(A, shrunk, self.lower + tau, self.upper - tau, point, dual)
+            best = self._improved(best, found.x)
+            if best.margin >= 0.3 * tau * self.scale:
                 break
             dual, tau = found.dual, 0.4 * tau
         return best
 
     def _shrink(self, program: LinearProgram, tau: float) -> None:
-        domain = self.domain
         for j in np.flatnonzero(self.moving):
-            program.set_bounds(int(j), domain.lower[j] + tau, domain.upper[j] - tau)
+            program.set_bounds(int(j), self.lower[j] + tau, self.upper[j] - tau)
 
     def _program(
         self, normals: sp.csr_array, column: FloatArray, right: FloatArray
     ) -> tuple[LinearProgram, FloatArray]:
-        """The linear program in (x, t), and e for an l1 ball; and the objective t."""
+        """The linear program in (y, t), and e for an l1 ball; and the objective t."""
         domain, d = self.domain, self.domain.dimension
         A = sp.csr_array(sp.hstack([normals, sp.csr_array(column[:, None])]))
-        reach = float((right - normals @ domain.center).min(initial=0.0))
+        reach = float(right.min(initial=0.0))  # the gap of the centre, which is y = 0
         floor = 2.0 * min(reach, 0.0) / float(column[column > 0].min(initial=1.0)) - self.cap
-        lower, upper = np.append(domain.lower, floor), np.append(domain.upper, self.cap)
+        lower, upper = np.append(self.lower, floor), np.append(self.upper, self.cap)
         if isinstance(domain, NormBall) and domain.norm == "l1":
-            extra, more = _cross_polytope(domain, int(self.moving.sum()))
+            point, radius = (domain.point - self.shift) / self.scale, domain.radius / self.scale
+            extra, more = _cross_polytope(point, radius, int(self.moving.sum()))
             A.resize((A.shape[0], extra.shape[1]))
             A, right = sp.csr_array(sp.vstack([A, extra])), np.concatenate([right, more])
             lower = np.concatenate([lower, np.zeros(d)])
-            upper = np.concatenate([upper, np.full(d, domain.radius)])
+            upper = np.concatenate([upper, np.full(d, radius)])
         objective = np.zeros(lower.size)
         objective[d] = 1.0
         return LinearProgram(lower, upper, A, right), objective
@@ -249,21 +244,33 @@ class _Body:
         """Maximise t and update the point and the ceiling; a margin above tau is at most t."""
         outcome = program.maximise(objective)
         self._value = outcome.value
-        known = not self.capped or outcome.bound < self.cap * (1.0 - EMPTY)
-        if known:
-            best = replace(best, ceiling=min(best.ceiling, max(outcome.bound, tau)))
+        if not self.capped or outcome.bound < self.cap * (1.0 - EMPTY):
+            ceiling = self.scale * max(outcome.bound, tau)
+            best = replace(best, ceiling=min(best.ceiling, ceiling))
         if outcome.point is None:
             return best
-        x = np.where(self.moving, outcome.point[: self.domain.dimension], self.domain.upper)
+        return self._improved(best, outcome.point[: self.domain.dimension])
+
+    def _improved(self, best: InteriorPoint, y: FloatArray) -> InteriorPoint:
+        """`best`, or the point y if its margin is larger."""
+        x = np.where(self.moving, self.shift + self.scale * y, self.domain.upper)
         return best.better(x, margin_of(self.rows, self.domain, x))
 
 
-def _cross_polytope(domain: NormBall, moving: int) -> tuple[sp.csr_array, FloatArray]:
-    """``|x - p|_1 + moving t <= radius`` in (x, t, e) with ``e >= |x - p|``."""
-    d = domain.dimension
+def _crossing(first: tuple[float, float], last: tuple[float, float]) -> float:
+    """Where the chord through two points (tau, phi) meets the diagonal."""
+    (t0, f0), (t1, f1) = first, last
+    slope = (f1 - f0) / (t1 - t0) if t1 > t0 else 0.0
+    return (f0 - slope * t0) / (1.0 - slope)
+
+
+def _cross_polytope(
+    point: FloatArray, radius: float, moving: int
+) -> tuple[sp.csr_array, FloatArray]:
+    """``|y - point|_1 + moving t <= radius`` in (y, t, e) with ``e >= |y - point|``."""
+    d = point.size
     eye = sp.eye_array(d, format="csr")
     none = sp.csr_array((d, 1))
     total = sp.csr_array(np.concatenate([np.zeros(d), [moving], np.ones(d)])[None, :])
     rows = sp.vstack([sp.hstack([eye, none, -eye]), sp.hstack([-eye, none, -eye]), total])
-    right = np.concatenate([domain.point, -domain.point, [domain.radius]])
-    return sp.csr_array(rows), right
+    return sp.csr_array(rows), np.concatenate([point, -point, [radius]])
