@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ from oracle import exact_constant
 def test_kinks_through_the_centre(d: int) -> None:
     rng = np.random.default_rng(7 + d)
     sizes = [d, 5, 4, 2]
-    weights = [rng.integers(-2, 3, (n, k)) * 1.0 for k, n in zip(sizes, sizes[1:], strict=False)]
+    weights = [rng.integers(-2, 3, (n, k)) * 1.0 for k, n in pairwise(sizes)]
     problem = LipschitzProblem(Network.from_arrays(weights), Box(-1, 1, d), "linf", "linf")
     result = solve(problem, "bnb", time_limit=10)
     assert result.status is Status.EXACT

@@ -45,6 +45,8 @@ class UnitSystem:
     kinked : ndarray of bool, shape (N,)
     head : ndarray, shape (k, n_L)
         The functionals pulled back to the last hidden layer.
+    errors : ndarray, shape (N,)
+        Rounding errors of pre-activations and their bounds; zero until they are set.
     """
 
     def __init__(self, network: Network, functionals: FloatArray) -> None:
@@ -60,6 +62,7 @@ class UnitSystem:
         self.head = np.asarray(functionals @ network.head.dense_weight)
         self.inputs = network.input_dim
         self.count = self.starts[-1]
+        self.errors: FloatArray = np.zeros(self.count)
         self.layer_of = np.repeat(np.arange(len(counts)), counts)
 
     @property

@@ -1,8 +1,9 @@
 """Bounds of all pre-activations and gradients of a batch of nodes, by linear relaxation.
 
 The bounds are those of CROWN (Zhang et al., 2018) under partial patterns: a decided unit passes its
-line on exactly, an open one lies between its chord and one of its two lines.  Everything runs on
-stacks of nodes, because at these sizes the calls cost more than the arithmetic.
+line on exactly, an open one lies between its chord and one of its two lines.  Bounds are widened by
+the rounding errors of the whole computation.  Everything runs on stacks of nodes, because at these
+sizes the calls cost more than the arithmetic.
 """
 
 from __future__ import annotations
@@ -112,7 +113,8 @@ def propagate(system: UnitSystem, support: Support, stack: Stack, first: int = 0
                 rows = positive * up[:, None, :] + negative * down[:, None, :]
                 constant = constant + shift[:, :, 0] + rows @ system.biases[j]
                 rows = rows @ system.weights[j]
-            found = constant + support(rows)
+            errors = system.errors[span]
+            found = constant + support(rows) + np.concatenate([errors, errors])
             np.minimum(stack.upper[:, span], found[:, :units], out=stack.upper[:, span])
             np.maximum(stack.lower[:, span], -found[:, units:], out=stack.lower[:, span])
             _settle(stack, span)

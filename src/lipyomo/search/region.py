@@ -8,28 +8,38 @@ In the variables x (inputs), y (open units that later units need) and a margin t
     low + t r <= x <= high - t r,   A x + t |A| <= b
 
 with n_k the size of the row.  The elastic variable e >= 0 keeps the program feasible; if its
-optimum is not positive, no point of the node has positive margin.  The optimum is not taken from
-the solver but bounded by its dual values (Neumaier and Shcherbina, 2004).
+optimum is not positive, no point of the node has positive margin.  That is never taken from the
+solver: its dual values are weights of the rows, and if the weighted sum of the rows contradicts
+itself on the node's box by more than all rounding errors, the node is empty.  Where the sum is
+zero up to rounding (kinks that meet on a boundary), or a variable is unbounded, exact arithmetic
+decides.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from lipyomo.certify.combination import SUPPORT, contradicts
+from lipyomo.certify.combination import Body as Set
 from lipyomo.domains import Domain, NormBall
 from lipyomo.network import FloatArray
 from lipyomo.phases import LEFT, RIGHT
+from lipyomo.search.exact import ExactForm
 from lipyomo.search.form import FlatPhases, NodeForm, UnitSystem
+from lipyomo.search.rounding import UNIT, coefficient_sizes
 
 THIN = 1e-9
-"""Regions whose margin is not above this (in units of row sizes) count as empty."""
+"""Margins up to this (in units of row sizes) are looked at exactly."""
 
 _ELASTIC = 10.0
 _MAX_MARGIN = 1.0
-_NEGLIGIBLE = 1e-12
+_NEGLIGIBLE = 1e-14
 _MAX_CUTS = 60
 
 
@@ -40,7 +50,7 @@ class RegionAnswer:
     Attributes
     ----------
     empty : bool
-        Proved to have no interior (up to `THIN`).
+        Proved to have no interior.
     point : ndarray or None
         Inputs that satisfy every decided unit with positive margin, if one was found.
     margin : float
@@ -50,6 +60,33 @@ class RegionAnswer:
     empty: bool
     point: FloatArray | None = None
     margin: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Body:
+    """The rows of a node's units.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (r, d + F + 2)
+    right : ndarray, shape (r,)
+    owners : ndarray of int, shape (r,)
+        The unit of each row.
+    counts : (int, int, int)
+        Rows of decided units, of open units from below, and their chords.
+    size : ndarray
+        By which the rows of decided units were divided.
+    low, high : ndarray
+        Pre-activation bounds that the chords span.
+    """
+
+    rows: FloatArray
+    right: FloatArray
+    owners: npt.NDArray[np.int64]
+    counts: tuple[int, int, int]
+    size: FloatArray
+    low: FloatArray
+    high: FloatArray
 
 
 class RegionProgram:
@@ -79,6 +116,8 @@ class RegionProgram:
         self._facets = np.asarray(rows.A.toarray())
         self._right = rows.b
         self._cuts: list[tuple[FloatArray, float]] = []
+        self._errors = system.errors
+        self._sizes = coefficient_sizes(system)
         self.solved = 0
 
     def examine(
@@ -105,14 +144,18 @@ class RegionProgram:
         -------
         RegionAnswer
         """
-        body = self._rows(form, phases, lower, upper)
+        reach = np.concatenate([np.maximum(np.abs(low), np.abs(high)), upper[form.units]])
+        body = self._rows(form, phases, lower, upper, np.maximum(reach, 0.0))
         if body is None:
             return RegionAnswer(True)
         for _ in range(_MAX_CUTS):
-            bound, point, margin = self._solve(form, body, lower, upper, low, high)
-            if bound <= THIN:
+            found = self._solve(form, body, upper, low, high)
+            if found is None:
+                return RegionAnswer(False)
+            point, margin, weights = found
+            if margin <= THIN and self._is_empty(form, phases, body, weights, upper, low, high):
                 return RegionAnswer(True)
-            if point is None or margin <= THIN:
+            if margin <= 0:
                 return RegionAnswer(False)
             if not isinstance(self._domain, NormBall):
                 return RegionAnswer(False, point, margin)
@@ -123,9 +166,14 @@ class RegionProgram:
         return RegionAnswer(False)
 
     def _rows(
-        self, form: NodeForm, phases: FlatPhases, lower: FloatArray, upper: FloatArray
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """Rows ``R w <= b`` of the units in w = (x, y, t, e); None if a constant row fails."""
+        self,
+        form: NodeForm,
+        phases: FlatPhases,
+        lower: FloatArray,
+        upper: FloatArray,
+        reach: FloatArray,
+    ) -> _Body | None:
+        """Rows ``R w <= b`` of the units in w = (x, y, t, e); None if one cannot hold."""
         system, d = self._system, form.inputs
         width = form.maps.shape[1] - 1
         decided = np.flatnonzero(system.kinked & ((phases == RIGHT) | (phases == LEFT)))
@@ -134,15 +182,16 @@ class RegionProgram:
             np.isneginf(lower[decided]) | (lower[decided] <= 0),
             upper[decided] >= 0,
         )
-        rows = form.maps[decided[crossing]]
-        sign = np.where(phases[decided[crossing]] == RIGHT, 1.0, -1.0)
+        owners = decided[crossing]
+        rows = form.maps[owners]
+        sign = np.where(phases[owners] == RIGHT, 1.0, -1.0)
         size = np.abs(rows[:, :width]).sum(axis=1)
-        scale = 1.0 + np.abs(rows[:, width])
-        constant = size <= _NEGLIGIBLE * scale
-        if constant.any():
-            if (sign[constant] * rows[constant, width] < -_NEGLIGIBLE * scale[constant]).any():
-                return None
-            rows, sign, size = rows[~constant], sign[~constant], size[~constant]
+        with np.errstate(invalid="ignore"):
+            most = sign * rows[:, width] + np.abs(rows[:, :width]) @ reach + self._errors[owners]
+        if (most < 0).any():
+            return None
+        varies = size > _NEGLIGIBLE * self._sizes[owners]
+        owners, rows, sign, size = owners[varies], rows[varies], sign[varies], size[varies]
         factor = -sign / size
         signs = np.zeros((len(rows), width + 2))
         signs[:, :width] = factor[:, None] * rows[:, :width]
@@ -163,42 +212,95 @@ class RegionProgram:
         chord = eye[finite]
         chord[:, :width] -= slope[:, None] * z[finite, :width]
         chord[:, width + 1] = -1.0
-        body = np.concatenate([signs, above, chord])
-        return body, np.concatenate([right, -z[:, width], slope * (z[finite, width] - low)])
+        return _Body(
+            np.concatenate([signs, above, chord]),
+            np.concatenate([right, -z[:, width], slope * (z[finite, width] - low)]),
+            np.concatenate([owners, units, units[finite]]),
+            (len(owners), inner, int(finite.sum())),
+            size,
+            low,
+            high,
+        )
 
     def _solve(
-        self,
-        form: NodeForm,
-        body: tuple[FloatArray, FloatArray],
-        lower: FloatArray,
-        upper: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-    ) -> tuple[float, FloatArray | None, float]:
-        """Safe bound of the margin, and the solver's point with its margin."""
+        self, form: NodeForm, body: _Body, upper: FloatArray, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, float, FloatArray] | None:
+        """The solver's point, its margin, and the weights of the rows; None if it failed."""
         d, width = form.inputs, form.maps.shape[1] - 1
-        units = form.units
         rows, right = self._with_domain(body, d, width)
-        columns = width + 2
+        top = np.maximum(upper[form.units], 0.0)
         col_low = np.concatenate([low, np.zeros(width - d), [-np.inf, 0.0]])
-        top = np.maximum(upper[units], 0.0)
         col_high = np.concatenate([high, top, [_MAX_MARGIN, np.inf]])
-        cost = np.zeros(columns)
+        cost = np.zeros(width + 2)
         cost[width], cost[width + 1] = 1.0, -_ELASTIC
         solution = self._run(rows, right, col_low, col_high, cost)
         if solution is None:
-            return np.inf, None, 0.0
+            return None
         values, duals = solution
-        bound = _safe_bound(rows, right, col_low, col_high, cost, duals)
-        x, margin = values[:d], float(values[width] - _ELASTIC * values[width + 1])
-        inside = np.clip(x, low, high)
-        return bound, inside, margin
+        margin = float(values[width] - _ELASTIC * values[width + 1])
+        return np.clip(values[:d], low, high), margin, np.maximum(duals, 0.0)
 
-    def _with_domain(
-        self, body: tuple[FloatArray, FloatArray], d: int, width: int
-    ) -> tuple[FloatArray, FloatArray]:
+    def _is_empty(
+        self,
+        form: NodeForm,
+        phases: FlatPhases,
+        body: _Body,
+        weights: FloatArray,
+        upper: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+    ) -> bool:
+        """Whether the rows with these weights contradict each other, beyond rounding or exactly."""
+        d, width = form.inputs, form.maps.shape[1] - 1
+        rows, right = self._with_domain(body, d, width)
+        rows = rows[:, :width]  # a strict point of the node has t = e = 0
+        top = np.maximum(upper[form.units], 0.0)
+        least, most = np.concatenate([low, np.zeros(top.size)]), np.concatenate([high, top])
+        reach = np.maximum(np.abs(least), np.abs(most))
+        if np.isfinite(reach).all():
+            total = weights @ rows
+            value = weights @ right - total @ np.where(total > 0, least, most)
+            size = weights @ np.abs(right) + (weights @ np.abs(rows)) @ reach
+            scale = np.ones(len(body.owners))
+            scale[: body.counts[0]] = 1.0 / body.size
+            noise = weights[: len(scale)] @ (scale * self._errors[body.owners])
+            if value + noise + (len(right) + width + 8) * UNIT * size < 0:
+                return True
+        exact = self._exact_rows(form, phases, body)
+        kept = weights
+        if isinstance(self._domain, NormBall):  # tangents give way to the ball itself
+            kept = weights[: len(body.owners)]
+        ball = self._domain if isinstance(self._domain, NormBall) else None
+        support = np.flatnonzero(kept > SUPPORT * kept.max(initial=0.0))
+        return contradicts([exact(int(k)) for k in support], Set(least, most, ball), kept[support])
+
+    def _exact_rows(
+        self, form: NodeForm, phases: FlatPhases, body: _Body
+    ) -> Callable[[int], list[Fraction]]:
+        """Row number k of a program without rounding, in (x, y), as ``(a, b)``."""
+        maps = ExactForm(self._system, phases)
+        signs, inner, _ = body.counts
+
+        def row(k: int) -> list[Fraction]:
+            if k >= len(body.owners):
+                face = k - len(body.owners)
+                return list(maps.face_row(self._facets[face], float(self._right[face])))
+            unit = int(body.owners[k])
+            if k < signs:
+                size = Fraction(float(body.size[k]))
+                return [a / size for a in maps.sign_row(unit, bool(phases[unit] == RIGHT))]
+            if k < signs + inner:
+                return list(maps.above_row(unit))
+            k -= signs + inner
+            low, high = float(body.low[k]), float(body.high[k])
+            width = Fraction(high) - Fraction(low)
+            return [a / width for a in maps.chord_row(unit, low, high)] if width else []
+
+        return row
+
+    def _with_domain(self, body: _Body, d: int, width: int) -> tuple[FloatArray, FloatArray]:
         """Add the domain's rows, with their margin, and the cuts of a ball."""
-        rows, right = body
+        rows, right = body.rows, body.right
         facets = [self._facets, *(normal[None] for normal, _ in self._cuts)]
         facet = np.concatenate(facets)
         if not len(facet):
@@ -248,25 +350,3 @@ class RegionProgram:
         else:
             normal = np.where(gap >= 0, 1.0, -1.0)
         self._cuts.append((normal, float(normal @ domain.point) + domain.radius))
-
-
-def _safe_bound(
-    rows: FloatArray,
-    right: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    cost: FloatArray,
-    duals: FloatArray,
-) -> float:
-    """Upper bound of the maximum from any row duals."""
-    y = np.maximum(duals, 0.0)
-    reduced = cost - y @ rows
-    # the margin has no lower bound, and dual residuals of its size are solver noise: scale y so
-    # that its column is exact
-    side = np.where(reduced > 0, high, low)
-    free = ~np.isfinite(side)
-    if free.any():
-        if np.abs(reduced[free]).max() > 1e-7:
-            return float("inf")
-        side = np.where(free, 0.0, side)
-    return float(y @ right + reduced @ side)

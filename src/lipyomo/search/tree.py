@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lipyomo.certify.emptiness import examined
 from lipyomo.certify.margin import interior_point
 from lipyomo.phases import LEFT, OPEN, RIGHT, to_pattern
 from lipyomo.problem import LipschitzProblem
@@ -16,6 +17,7 @@ from lipyomo.search.node import Node, child_of, stack_of
 from lipyomo.search.pool import Pool
 from lipyomo.search.propagate import gradient_bounds, propagate, support_of
 from lipyomo.search.region import RegionProgram
+from lipyomo.search.rounding import preactivation_errors
 from lipyomo.search.targets import Targets, targets_of
 
 PRUNE = 2e-7
@@ -96,6 +98,7 @@ class Tree:
         self.problem = problem
         self.targets: Targets = targets_of(problem)
         self.system = UnitSystem(problem.network, self.targets.functionals)
+        self.system.errors = preactivation_errors(self.system, problem.domain)
         self.pool = Pool(problem, self.system, self.targets, rng)
         self.region = RegionProgram(self.system, problem.domain)
         self.bounder = Bounder(self.system, self.targets)
@@ -105,6 +108,7 @@ class Tree:
         self.leaves: list[tuple[Node, float]] | None = None
         self._gap = max(gap, PRUNE)
         self._counters = Counters()
+        self._closed_by_bound = 0
         self._bounded = problem.domain.is_bounded
 
     @property
@@ -245,21 +249,20 @@ class Tree:
             inside = inside[((points >= node.low) & (points <= node.high)).all(axis=1)]
         node.pool = inside
         form = self.system.reduce(node.phases)
-        if not inside.size:
-            answer = self.region.examine(
-                form, node.phases, node.lower, node.upper, node.low, node.high
-            )
-            if answer.empty:
-                self._close_empty(node)
-                return []
-            if answer.point is not None:
-                found = self.pool.visit(answer.point, answer.margin)
-                node.pool = self.pool.within(found, node.phases, np.flatnonzero(self.system.kinked))
         if not form.units.size:
-            self._finish(node, form)
+            if inside.size or self._has_interior(node, form):
+                self._finish(node, form)
+            return []
+        # of the two tests that cost about the same, the one that closes more nodes comes first
+        bounds_close = self._closed_by_bound * self.region.solved
+        bound_first = bounds_close > self._counters.empty * self.bounder.solved
+        if not (inside.size or bound_first or self._has_interior(node, form)):
             return []
         worst = self.bounder.bound(node, form, self.aim, self.cutoff)
         if self._drop_targets(node):
+            self._closed_by_bound += 1
+            return []
+        if bound_first and not inside.size and not self._has_interior(node, form):
             return []
         if worst is not None and node.targets.size == 1:
             remaining = self._without_excluded(node, form, worst)
@@ -267,6 +270,17 @@ class Tree:
                 return self._process(node, [remaining])
         node.branch = self.brancher.unit(form, worst)
         return [node]
+
+    def _has_interior(self, node: Node, form: NodeForm) -> bool:
+        """Whether the node's region may have interior; closes it otherwise."""
+        answer = self.region.examine(form, node.phases, node.lower, node.upper, node.low, node.high)
+        if answer.empty:
+            self._close_empty(node)
+            return False
+        if answer.point is not None:
+            found = self.pool.visit(answer.point, answer.margin)
+            node.pool = self.pool.within(found, node.phases, np.flatnonzero(self.system.kinked))
+        return True
 
     def _without_excluded(self, node: Node, form: NodeForm, worst: Worst) -> Node | None:
         """Decide units whose other side cannot beat the incumbent; None if there are none."""
@@ -294,8 +308,12 @@ class Tree:
             deepest = interior_point(network, domain, pattern)
             if deepest.margin > 0:
                 self.pool.challenge(deepest.x)
-            elif deepest.is_empty():
-                self._close_empty(node)
-                return
+            else:
+                verdict = examined(network, domain, pattern)
+                if verdict.empty:
+                    self._close_empty(node)
+                    return
+                if verdict.point is not None:
+                    self.pool.challenge(verdict.point)
             self._counters.unresolved += value > self.cutoff
         self._close(node, value)
