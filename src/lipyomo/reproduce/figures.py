@@ -85,12 +85,17 @@ def _estimators(axes: Any, records: Sequence[Record], group: str) -> None:
             label="not closed in the time limit",
         )
     axes.set_yscale("log")
-    axes.legend(frameon=False, fontsize=8)
+
+
+def _legend(figure: Any, axes: Any) -> None:
+    """One legend for all panels, below them: the lines fill the panels."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
 
 
 def draw_training(records: Sequence[Record], path: Path, norm: str) -> None:
     """Figures 1 and 6: estimators on the plain training, and the exact value of all schemes."""
-    figure = new_figure(10.0, 4.2)
+    figure = new_figure(10.0, 4.8)
     left, right = figure.subplots(1, 2)
     _estimators(left, records, "ce")
     _tidy(left, "estimators, cross-entropy alone", "epoch", _constant(norm))
@@ -98,6 +103,7 @@ def draw_training(records: Sequence[Record], path: Path, norm: str) -> None:
         x, y = _series(records, group, "Exact")
         if x:
             right.plot(x, y, color=colour, marker=".", label=name)
+    _legend(figure, left)
     right.legend(frameon=False, fontsize=8)
     _tidy(right, "exact constant, by training scheme", "epoch", _constant(norm))
     right.set_ylim(bottom=0.0)
@@ -106,10 +112,14 @@ def draw_training(records: Sequence[Record], path: Path, norm: str) -> None:
 
 def draw_architectures(records: Sequence[Record], path: Path) -> None:
     """Figure 5: estimators over width and over depth."""
-    figure = new_figure(10.0, 4.2)
+    from matplotlib.ticker import MaxNLocator
+
+    figure = new_figure(10.0, 4.8)
     for axes, group in zip(figure.subplots(1, 2), ("width", "depth"), strict=True):
         _estimators(axes, records, group)
         _tidy(axes, f"estimators over {group}", f"{group} C", _constant("linf"))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _legend(figure, axes)
     save_figure(figure, path)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -62,23 +63,40 @@ def summarise(records: Sequence[Record], printed: Printed, times: Printed) -> li
     rows: list[tuple[str, ...]] = []
     for group, label in sorted(keys, key=lambda key: _first(records, key[0])):
         mine = [r for r in records if (r.group, r.label) == (group, label)]
-        errors = [_error(r.value, *best[r.case]) for r in mine]
-        open_ = any(best[r.case][0] < best[r.case][1] for r in mine)
-        seconds = [r.cpu for r in mine if math.isfinite(r.cpu)]
-        rows.append(
-            (
-                group,
-                label,
-                str(len(mine)),
-                f"{_mean(seconds):.3f}",
-                f"{float(np.std(seconds)) if seconds else math.nan:.3f}",
-                f"{_mean([r.value for r in mine]):.6g}",
-                _percent(_mean(errors), open_),
-                times.get(group, {}).get(label, ""),
-                printed.get(group, {}).get(label, ""),
-            )
-        )
+        pairs = [replace(r, value=r.least, label=f"{label}, least pair") for r in mine]
+        for part in (mine, [r for r in pairs if math.isfinite(r.value)]):
+            if part:
+                rows.append(_row(part, best, printed.get(group, {}), times.get(group, {})))
     return rows
+
+
+def _row(
+    mine: Sequence[Record],
+    best: Mapping[str, tuple[float, float]],
+    printed: Mapping[str, str],
+    times: Mapping[str, str],
+) -> tuple[str, ...]:
+    """One row: a method in a group."""
+    label = mine[0].label
+    errors = [_error(r.value, *best[r.case]) for r in mine]
+    open_ = any(best[r.case][0] < best[r.case][1] for r in mine)
+    seconds = [r.cpu for r in mine if math.isfinite(r.cpu)]
+    refused = all(r.status == "refused" for r in mine)
+    return (
+        mine[0].group,
+        label,
+        str(len(mine)),
+        "refused" if refused else f"{_mean(seconds):.3f}",
+        "" if refused else f"{float(np.std(seconds)):.3f}",
+        _number(_mean([r.value for r in mine])),
+        _percent(_mean(errors), open_),
+        times.get(label, ""),
+        printed.get(label, ""),
+    )
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.6g}"
 
 
 def _first(records: Sequence[Record], group: str) -> int:
