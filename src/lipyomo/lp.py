@@ -46,6 +46,11 @@ class LinearProgram:
         Entries may be infinite.
     A : sparse array, shape (r, n)
     b : ndarray, shape (r,)
+
+    Attributes
+    ----------
+    duals : ndarray, shape (r,)
+        Row duals of the last program that had an optimum, cut off at zero.
     """
 
     def __init__(
@@ -68,6 +73,7 @@ class LinearProgram:
         model.a_matrix_.index_ = self._A.indices
         model.a_matrix_.value_ = self._A.data
         model.sense_ = highspy.ObjSense.kMaximize
+        self.duals: FloatArray = np.zeros(r)
         self._columns = np.arange(n, dtype=np.int32)
         self._statuses = highspy.HighsModelStatus
         self._solver = highspy.Highs()
@@ -113,21 +119,19 @@ class LinearProgram:
         solution = self._solver.getSolution()
         point = np.array(solution.col_value)
         value = float(c @ point)
-        return LPOutcome(self._safe_bound(c, np.array(solution.row_dual), value), value, point)
+        self.duals = np.maximum(np.array(solution.row_dual), 0.0)
+        return LPOutcome(self._safe_bound(c, self.duals), value, point)
 
-    def _safe_bound(self, c: FloatArray, duals: FloatArray, value: float) -> float:
+    def _safe_bound(self, c: FloatArray, y: FloatArray) -> float:
         """Upper bound from the row duals, with the rounding of its own evaluation added.
 
-        Where an unbounded variable keeps a tiny reduced cost, no finite bound can be proved: the
-        value plus the solver's own tolerance is returned.
+        Infinite where an unbounded variable keeps a reduced cost, however small.
         """
-        y = np.maximum(duals, 0.0)
         reduced = c - self._A.T @ y
         side = np.where(reduced > 0, self._upper, self._lower)
         loose = ~np.isfinite(side) & (reduced != 0)
         if loose.any():
-            slack = 1e-7 * (1.0 + abs(value))
-            return value + slack if np.abs(reduced[loose]).max() <= 1e-7 else np.inf
+            return np.inf
         terms = np.where(reduced == 0, 0.0, reduced * np.where(reduced == 0, 0.0, side))
         exact = float(y @ self._b + terms.sum())
         reach = np.where(np.isfinite(side), np.abs(side), 0.0)
