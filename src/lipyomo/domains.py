@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,7 @@ class Rows:
         return int(self.b.size)
 
 
+@lru_cache(maxsize=64)
 def _no_rows(d: int) -> Rows:
     return Rows(sp.csr_array((0, d)), np.zeros(0))
 
