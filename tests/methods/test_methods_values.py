@@ -51,8 +51,10 @@ def test_hr2_is_at_least_as_tight_as_published(shared: Path, name: str) -> None:
 
 
 @pytest.mark.reference
-@pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize("place", ["local", "global"])
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [*((name, "local") for name in SMALL), *((name, "global") for name in SMALL[:5])],
+)
 def test_lipopt3_is_at_least_as_tight_as_published(shared: Path, name: str, place: str) -> None:
     known = published(shared, name)[place]
     value = solve(load(shared, name, place == "local"), "lipopt", options={"k": 3}).upper
@@ -72,7 +74,7 @@ def test_lipsdp_random(shared: Path, form: str, value: float | None) -> None:
         with pytest.raises(MethodError, match="neuron, layer"):
             solve(problem, "lipsdp", options={"form": form})
         return
-    options = {"form": form, "slopes": "global", "solver": "clarabel"}
+    options = {"form": form, "slopes": "global"}
     found = solve(problem, "lipsdp", options=options).upper
     assert found == pytest.approx(value, rel=1e-5)
     assert found >= published(shared, "lipsdp_random")["true"]
@@ -82,7 +84,7 @@ def test_lipsdp_random(shared: Path, form: str, value: float | None) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "solver", "value"),
-    [("neuron", "newton", 24.36635), ("neuron", "scs", 24.36635), ("layer", "scs", 26.25597)],
+    [("neuron", "newton", 24.36635), ("layer", "scs", 26.25597)],
 )
 def test_lipsdp_mnist(shared: Path, form: str, solver: str, value: float) -> None:
     problem = load(shared, "lipsdp_mnist", False, input_norm="l2", output_norm="l2")
