@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from pyomo.common.errors import InfeasibleConstraintException, PyomoException
-from pyomo.core.base import Constraint, value
+from pyomo.core.base import Constraint, Objective, maximize, value
 from pyomo.repn import generate_standard_repn
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
@@ -141,7 +141,7 @@ def compile_model(model: Any) -> LinearModel:
     except InfeasibleConstraintException:
         broken = next((con for con, gap, scale in _constant_rows(model) if gap > scale), None)
         if broken is not None:
-            return _infeasible(f"the constraint '{broken.name}' cannot be satisfied")
+            return _infeasible(f"the constraint '{broken.name}' cannot be satisfied", model)
         with _deactivated(model):
             form = _write(model)
     if len(form.objectives) > 1:
@@ -272,9 +272,11 @@ def _deactivated(model: Any) -> Iterator[None]:
             con.activate()
 
 
-def _infeasible(why: str) -> LinearModel:
-    """Return an empty model that says why the real one is infeasible."""
+def _infeasible(why: str, model: Any) -> LinearModel:
+    """Return an empty model that says why `model`, whose sense it keeps, is infeasible."""
     none = np.zeros(0)
+    objectives = model.component_data_objects(Objective, active=True)
+    maximise = any(objective.sense == maximize for objective in objectives)
     return LinearModel(
         sp.csc_array((0, 0)),
         none,
@@ -284,7 +286,7 @@ def _infeasible(why: str) -> LinearModel:
         none,
         none,
         none.astype(bool),
-        False,
+        maximise,
         [],
         [],
         why,
