@@ -6,11 +6,11 @@ import math
 
 import pyomo.environ as pyo
 import pytest
-from networks import random_network
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Status
 from lipyomo.solvers import available_solvers, solve_model
+from networks import random_network
 
 PROBLEM = LipschitzProblem(random_network(4, (3, 6, 5, 2)), Box(-1, 1, 3), "linf", "cross")
 
