@@ -64,6 +64,11 @@ class Bounder:
         self.solved = 0
         self.steps = 0
 
+    @property
+    def value_errors(self) -> FloatArray:
+        """Rounding errors of the targets' values under full patterns, shape (T,)."""
+        return np.asarray(self._targets.interval(self._prover.gradient_errors[None])[0])
+
     def bound(self, node: Node, form: NodeForm, aim: float | None, cutoff: float) -> Worst | None:
         """Bound the node's targets, worst first, until one stays above the next one's bound.
 

@@ -37,6 +37,11 @@ class Prover:
     ----------
     system : UnitSystem
     targets : Targets
+
+    Attributes
+    ----------
+    gradient_errors : ndarray, shape (k, d)
+        Rounding errors of the functionals' gradients under any pattern.
     """
 
     def __init__(self, system: UnitSystem, targets: Targets) -> None:
@@ -57,6 +62,7 @@ class Prover:
         head = np.abs(targets.functionals) @ np.abs(system.network.head.dense_weight)
         self._objective_sizes = head @ signal
         self._rounding = 2.0 * (terms + head.shape[1]) * UNIT_ROUNDOFF
+        self.gradient_errors: FloatArray = self._rounding * self._objective_sizes[:, :d]
         self._positions = np.stack([system.layer_of, np.arange(n)], axis=1)
 
     def bound(self, form: NodeForm, target: int, multipliers: FloatArray) -> float:

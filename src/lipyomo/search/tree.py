@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from lipyomo.certify.emptiness import examined
 from lipyomo.certify.margin import interior_point
+from lipyomo.certify.rational import replay_pattern
 from lipyomo.phases import LEFT, OPEN, RIGHT, to_pattern
 from lipyomo.problem import LipschitzProblem
 from lipyomo.search.bounding import Bounder, Worst
@@ -22,6 +23,9 @@ from lipyomo.search.targets import Targets, targets_of
 
 PRUNE = 2e-7
 """Relative slack at which a bound counts as met by the incumbent."""
+
+_CANCELLED = 1e-10
+"""Rounding errors of a value above this share of it call for exact arithmetic."""
 
 
 @dataclass
@@ -109,16 +113,25 @@ class Tree:
         self._gap = max(gap, PRUNE)
         self._counters = Counters()
         self._closed_by_bound = 0
+        self._value_errors = self.bounder.value_errors
         self._bounded = problem.domain.is_bounded
 
     @property
     def counters(self) -> Counters:
         """What was done so far."""
+        done = self._counters
         return replace(
-            self._counters,
-            semidefinite=self.bounder.solved,
-            newton=self.bounder.steps,
-            programs=self.region.solved,
+            done,
+            semidefinite=done.semidefinite + self.bounder.solved,
+            newton=done.newton + self.bounder.steps,
+            programs=done.programs + self.region.solved,
+        )
+
+    def credit(self, done: Counters) -> None:
+        """Add what another process did to the counters."""
+        mine = self._counters
+        self._counters = Counters(
+            *(getattr(mine, item.name) + getattr(done, item.name) for item in fields(Counters))
         )
 
     @property
@@ -298,10 +311,24 @@ class Tree:
             return None
         return child_of(node, phases, node.low, node.high)
 
+    def _value(self, node: Node, form: NodeForm) -> float:
+        """Upper bound of a node without open units; exact where much of its gradient cancels."""
+        values = self.targets.exact(form.jacobian)[node.targets]
+        errors = self._value_errors[node.targets]
+        if (errors > _CANCELLED * values).any():
+            network, domain = self.problem.network, self.problem.domain
+            pattern = to_pattern(self.system.split(node.phases))
+            rows = [
+                replay_pattern(network, domain.center, pattern, y, ~domain.frozen)[0]
+                for y in self.targets.functionals
+            ]
+            gradients = np.array([[float(entry) for entry in row] for row in rows])
+            values, errors = self.targets.exact(gradients)[node.targets], 0.0 * errors
+        return float((values + errors).max()) * (1.0 + 1e-12)
+
     def _finish(self, node: Node, form: NodeForm) -> None:
         """Close a node without open units: its value is known, if its region has interior."""
-        values = self.targets.exact(form.jacobian)[node.targets]
-        value = min(float(values.max()) * (1.0 + 1e-12), node.bound)
+        value = min(self._value(node, form), node.bound)
         if value > self.cutoff:
             network, domain = self.problem.network, self.problem.domain
             pattern = to_pattern(self.system.split(node.phases))

@@ -112,6 +112,11 @@ def _keep_small_numbers(target: Any, model: LinearModel) -> None:
     Coefficients below it are dropped when the model is read, and the optimum with them.
     """
     sizes = np.abs(np.concatenate((model.cost, model.matrix.data)))
+    if sizes.max(initial=0.0) >= INFINITY:
+        raise SolverError(
+            f"SCIP takes numbers from {INFINITY:g} on for infinite, and the model has one of "
+            f"{sizes.max():g}.  Remedy: scale the network's weights, or use another solver"
+        )
     smallest = float(sizes[sizes > 0.0].min(initial=1.0))
     if smallest <= 10.0 * EPSILON:
         target.setParam("numerics/epsilon", max(0.1 * smallest, SMALLEST_EPSILON))
