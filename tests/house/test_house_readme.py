@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lipyomo import errors
 from lipyomo.cli.main import SUBCOMMANDS
 from lipyomo.cli.parser import main_parser
 
@@ -89,3 +90,14 @@ def test_links_between_pages_lead_somewhere() -> None:
             if "://" not in target and not (page.parent / target).exists():
                 dead.append(f"{page.relative_to(ROOT)}: {target}")
     assert not dead, dead
+
+
+def test_every_error_class_is_explained() -> None:
+    text = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    names = [
+        name
+        for name, thing in vars(errors).items()
+        if isinstance(thing, type) and issubclass(thing, errors.LipyomoError)
+    ]
+    assert len(names) > 5
+    assert not [name for name in names if f"{name}`" not in text]
