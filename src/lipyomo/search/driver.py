@@ -12,6 +12,7 @@ from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, Status, close_enough
 from lipyomo.search.node import Node
+from lipyomo.search.parallel import SHARE, Workers, can_fork, unpack
 from lipyomo.search.tree import Counters, Tree
 from lipyomo.settings import Settings
 
@@ -20,6 +21,9 @@ QUEUE_BYTES = 1 << 30
 
 LEAST_QUEUE = 1000
 """Nodes that may wait in any case."""
+
+PARALLEL_AFTER = 100
+"""Splits after which further processes are worth starting."""
 
 _REPORT_SECONDS = 0.5
 
@@ -60,7 +64,7 @@ class Search:
     ----------
     problem : LipschitzProblem
     settings : Settings
-        Uses time_limit, gap, seed, progress and should_stop.
+        Uses time_limit, gap, threads (processes), seed, progress and should_stop.
     record : bool, optional
         Keep every leaf of the tree in ``tree.leaves`` (for tests).
     """
@@ -79,11 +83,13 @@ class Search:
         self._history: list[tuple[float, float, float]] = []
         self._reported = -np.inf
         self._root = np.inf
+        self._taken: list[Node] = []
+        self._workers: Workers | None = None
+        self._threads = settings.threads or 1
 
     def run(self) -> Outcome:
         """Search until the interval is a point, or time is up, or the user has enough."""
         tree = self.tree
-        current: Node | None = None
         status = Status.EXACT
         try:
             tree.pool.seed()
@@ -94,23 +100,26 @@ class Search:
                 self._capacity = max(LEAST_QUEUE, QUEUE_BYTES // node_bytes)
                 self._push(node)
             self._note()
-            while True:
-                current = self._pop()
-                if current is None:
-                    break
+            while self._take():
                 stop = self._stop_reason()
                 if stop is not None:
                     status = stop
                     break
-                children = tree.expand(current)
-                current = None
+                if len(self._taken) == 1:
+                    children = tree.expand(self._taken[0])
+                else:
+                    children = self._round()
                 for child in children:
                     self._push(child)
+                self._taken = []
                 self._note()
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-        if current is not None:
-            self._push(current)
+        finally:
+            if self._workers is not None:
+                self._workers.close()
+        for node in self._taken:  # not finished (some children may wait as well, which is no harm)
+            self._push(node)
         upper = self._final_upper(status)
         return self._outcome(upper, status)
 
@@ -123,21 +132,72 @@ class Search:
         self._serial += 1
         heapq.heappush(self._heap, (-node.bound, self._serial, node))
 
-    def _pop(self) -> Node | None:
-        """The next node, or None when every bound is met; a full queue is emptied depth first."""
+    def _take(self) -> bool:
+        """Take the next node (or one share a worker); False when every bound is met.
+
+        A full queue is emptied depth first.  Nodes are noted as taken before they leave the queue:
+        an interrupt in between must not lose them.
+        """
         while self._stack:
-            node = self._stack.pop()
+            node = self._stack[-1]
+            self._taken = [node]
+            self._stack.pop()
             if node.bound > self.tree.cutoff:
-                return node
+                return True
             self._prune(node)
+        self._taken = []
         if not self._heap:
-            return None
+            return False
         if -self._heap[0][0] <= self.tree.cutoff:
             for _, _, node in self._heap:
                 self._prune(node)
             self._heap.clear()
-            return None
-        return heapq.heappop(self._heap)[2]
+            return False
+        for _ in range(self._share()):
+            if not self._heap or -self._heap[0][0] <= self.tree.cutoff:
+                break
+            self._taken.append(self._heap[0][2])
+            heapq.heappop(self._heap)
+        return True
+
+    def _share(self) -> int:
+        """How many nodes to take: one, or as many as the workers get in a round."""
+        if self._threads == 1 or len(self._heap) < SHARE * self._threads:
+            return 1
+        if self._workers is None:
+            if self.tree.counters.nodes < PARALLEL_AFTER or not can_fork():
+                return 1
+            tree, settings = self.tree, self._settings
+            self._workers = Workers(
+                tree.problem,
+                self._threads,
+                settings.seed,
+                settings.gap,
+                tree.bounder.deadline,
+                tree.leaves is not None,
+            )
+        return SHARE * self._threads
+
+    def _round(self) -> list[Node]:
+        """Let the workers search below the taken nodes; the nodes that are left open."""
+        tree = self.tree
+        assert self._workers is not None
+        try:
+            reports = self._workers.round(tree, self._taken)
+        except (EOFError, OSError):  # a worker died: go on alone
+            self._workers.close()
+            self._workers, self._threads = None, 1
+            return self._taken
+        nodes = []
+        for report in reports:
+            if report.best is not None:
+                tree.pool.challenge(report.best)
+            tree.closed = max(tree.closed, report.closed)
+            tree.credit(report.counters)
+            if tree.leaves is not None:
+                tree.leaves += report.leaves
+            nodes += [unpack(tree, parcel) for parcel in report.parcels]
+        return nodes
 
     def _prune(self, node: Node) -> None:
         """Close a waiting node that a new incumbent has overtaken, by a proved bound."""

@@ -91,6 +91,14 @@ class Pool:
                 self.challenge(points[k])
         return values
 
+    def adopt(self, points: FloatArray) -> npt.NDArray[np.int64]:
+        """Enter points found elsewhere; returns the numbers of those that are interior."""
+        first = self.count
+        if len(points):
+            on, generic = self._patterns(points)
+            self._append(points[generic], on[generic])
+        return np.arange(first, self.count)
+
     def _values(self, points: FloatArray, on: BoolArray) -> FloatArray:
         """Operator norms at the points (for linf -> l2 a lower bound), shape (n,)."""
         system, targets = self._system, self._targets
