@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
 import math
 import struct
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -150,6 +151,27 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         read_records(runs)
 
 
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"{header}a,b,c,x,exact,1,1,1,1,1,1,1,n"])
+def test_damaged_files_are_refused(content: bytes, tmp_path: Path) -> None:
+    header = ",".join(field.name for field in fields(Record)).encode() + b"\n"
+    runs = tmp_path / "runs.csv"
+    runs.write_bytes(content.replace(b"{header}", header))
+    with pytest.raises(ProblemError, match="Remedy"):
+        read_records(runs)
+
+
+def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ProblemError, match="cannot write"):
+        reproduce("table4", quick=True, output_dir=tmp_path / "file")
+
+
+@pytest.mark.parametrize("limit", [0.0, -1.0, math.nan])
+def test_a_time_limit_is_positive(limit: float, tmp_path: Path) -> None:
+    with pytest.raises(LipyomoError, match="time limit"):
+        reproduce("table4", quick=True, output_dir=tmp_path, time_limit=limit)
+
+
 def _record(label: str, value: float, lower: float, upper: float, status: str) -> Record:
     return Record("g", "c", label, 0.0, status, value, lower, upper, 1.0, 0.5, 9.0, math.nan, "")
 
@@ -190,6 +212,9 @@ def test_a_figure_from_start_to_end(tmp_path: Path) -> None:
     assert [path.exists() for path in report.files] == [True, True, True]
     assert len(report.records) == 6
     assert report.files[-1].read_bytes().startswith(b"\x89PNG")
+    told = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert [row["runs"] for row in told["table"]] == ["3", "3"]
+    assert told["records"][0]["least"] is None
     wide, narrow = ([r for r in report.records if r.group == g] for g in ("linf", "l1"))
     for big, small in zip(wide, narrow, strict=True):
         assert small.value <= big.value * (1 + 1e-6) <= 10 * small.value * (1 + 1e-5)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from lipyomo.cli.parser import Parser
@@ -55,7 +54,9 @@ def run(words: Sequence[str]) -> int:
         print("lipyomo: stopped; the same command goes on from here", file=sys.stderr)
         return BOUNDS_ONLY
     if arguments.json:
-        print(json.dumps({name: asdict(report) for name, report in found.items()}, default=str))
+        print(
+            json.dumps({name: report.to_dict() for name, report in found.items()}, allow_nan=False)
+        )
         return DONE
     for name, report in found.items():
         print(f"{name}: {report.title}")

@@ -125,18 +125,16 @@ def read_records(path: Path) -> list[Record]:
     if not path.exists():
         return []
     names = [item.name for item in fields(Record)]
-    with path.open(newline="", encoding="utf-8") as stream:
-        reader = csv.DictReader(stream)
-        if reader.fieldnames != names:
-            raise ProblemError(
-                f"'{path}' is no record of an earlier run.  Remedy: remove it, or choose another "
-                "folder"
-            )
-        try:
+    remedy = "Remedy: remove it, or choose another folder"
+    try:
+        with path.open(newline="", encoding="utf-8") as stream:
+            reader = csv.DictReader(stream)
+            if reader.fieldnames != names:
+                raise ProblemError(f"'{path}' is no record of an earlier run.  {remedy}")
             # a run that was killed while it wrote leaves a short line; that run is done again
             return [_parse(row) for row in reader if None not in row.values()]
-        except ValueError as error:
-            raise ProblemError(f"'{path}' is damaged: {error}.  Remedy: remove it") from None
+    except (OSError, ValueError, TypeError, csv.Error) as error:
+        raise ProblemError(f"cannot read '{path}': {error}.  {remedy}") from None
 
 
 def _parse(row: dict[str, str]) -> Record:

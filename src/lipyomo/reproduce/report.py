@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lipyomo.compare.plot import new_figure
@@ -12,6 +12,7 @@ from lipyomo.reproduce.experiments import EXPERIMENTS
 from lipyomo.reproduce.figures import draw
 from lipyomo.reproduce.records import Record, Tell, run_cases
 from lipyomo.reproduce.tables import HEADER, summarise, write_table
+from lipyomo.result import finite
 
 NAMES = tuple(EXPERIMENTS)
 """What can be made again, by its name in the paper."""
@@ -39,6 +40,23 @@ class Report:
     rows: list[tuple[str, ...]]
     records: list[Record]
     files: list[Path]
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain data for JSON; what is no finite number becomes None."""
+        records = [
+            {
+                key: finite(value) if isinstance(value, float) else value
+                for key, value in asdict(record).items()
+            }
+            for record in self.records
+        ]
+        return {
+            "name": self.name,
+            "title": self.title,
+            "table": [dict(zip(self.header, row, strict=True)) for row in self.rows],
+            "records": records,
+            "files": [str(path) for path in self.files],
+        }
 
 
 def _quiet(line: str) -> None:
@@ -95,13 +113,17 @@ def reproduce(
     scope = Scope(quick, trials, None if mnist is None else Path(mnist))
     if name.startswith("figure"):
         new_figure(1.0, 1.0)  # without matplotlib, say so before anything is computed
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ProblemError(f"cannot write to '{folder}': {error.strerror}") from None
     stem = f"{name}-quick" if quick else name
     runs, table = folder / f"{stem}-runs.csv", folder / f"{stem}.csv"
     records = run_cases(
         experiment.cases(scope),
         experiment.entries(quick),
         runs,
-        time_limit or experiment.seconds[0 if quick else 1],
+        experiment.seconds[0 if quick else 1] if time_limit is None else time_limit,
         progress or _quiet,
     )
     rows = summarise(records, experiment.printed, experiment.times)
