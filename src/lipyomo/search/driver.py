@@ -11,9 +11,10 @@ import numpy as np
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, Status, close_enough
+from lipyomo.search.counters import Counters
 from lipyomo.search.node import Node
 from lipyomo.search.parallel import SHARE, Workers, can_fork, unpack
-from lipyomo.search.tree import Counters, Tree
+from lipyomo.search.tree import Tree
 from lipyomo.settings import Settings
 
 QUEUE_BYTES = 1 << 30

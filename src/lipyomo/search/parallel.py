@@ -20,8 +20,9 @@ import numpy as np
 
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
+from lipyomo.search.counters import Counters
 from lipyomo.search.node import Node
-from lipyomo.search.tree import Counters, Tree
+from lipyomo.search.tree import Tree
 
 SHARE = 6
 """Nodes that a worker is given in a round."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from lipyomo.phases import LEFT, OPEN, RIGHT, to_pattern
 from lipyomo.problem import LipschitzProblem
 from lipyomo.search.bounding import Bounder, Worst
 from lipyomo.search.branching import Brancher
+from lipyomo.search.counters import Counters, RootBound
 from lipyomo.search.form import NodeForm, UnitSystem
 from lipyomo.search.node import Node, child_of, stack_of
 from lipyomo.search.pool import Pool
@@ -26,53 +27,6 @@ PRUNE = 2e-7
 
 _CANCELLED = 1e-10
 """Rounding errors of a value above this share of it call for exact arithmetic."""
-
-
-@dataclass
-class Counters:
-    """What the search did.
-
-    Attributes
-    ----------
-    nodes : int
-        Nodes that were split.
-    semidefinite, newton : int
-        Semidefinite bounds, and Newton steps in all of them.
-    programs : int
-        Linear programs.
-    empty : int
-        Nodes without interior.
-    fixed : int
-        Units decided because the other side cannot beat the incumbent.
-    unresolved : int
-        Regions of full patterns too thin to tell whether they have interior.
-    """
-
-    nodes: int = 0
-    semidefinite: int = 0
-    newton: int = 0
-    programs: int = 0
-    empty: int = 0
-    fixed: int = 0
-    unresolved: int = 0
-
-
-@dataclass(frozen=True)
-class RootBound:
-    """The bound of the whole problem before any split.
-
-    Attributes
-    ----------
-    upper : float
-        Proved.
-    open_units : int
-    steps : int
-        Newton steps.
-    """
-
-    upper: float
-    open_units: int
-    steps: int
 
 
 class Tree:
@@ -266,9 +220,11 @@ class Tree:
             if inside.size or self._has_interior(node, form):
                 self._finish(node, form)
             return []
-        # of the two tests that cost about the same, the one that closes more nodes comes first
+        # of the two tests that cost about the same, the one that closes more nodes comes first;
+        # on unbounded domains emptiness is proved in rational numbers, which costs more
         bounds_close = self._closed_by_bound * self.region.solved
-        bound_first = bounds_close > self._counters.empty * self.bounder.solved
+        empties = self._counters.empty * self.bounder.solved
+        bound_first = bounds_close > empties or not self._bounded
         if not (inside.size or bound_first or self._has_interior(node, form)):
             return []
         worst = self.bounder.bound(node, form, self.aim, self.cutoff)
