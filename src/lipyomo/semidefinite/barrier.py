@@ -34,6 +34,9 @@ WARM_CENTRED = 0.3
 """Squared Newton decrement (over n mu) up to which mu is lowered after a warm start: few steps are
 wanted then, and the parent was central."""
 
+COLD_ITERATIONS = 4
+"""A cold start may take this many times more steps: it begins far away, and happens at the root."""
+
 ROOT_ACCURACY = 0.01
 """A cold start goes on to this accuracy though its target is out of reach: its multipliers are
 inherited by a whole tree."""
@@ -270,6 +273,7 @@ class BarrierProblem:
             A bound at or below it prunes the node: nothing lower is needed.  The search also ends
             when the centred barrier shows that the target is out of reach.
         max_iterations : int, optional
+            Most Newton steps from inherited multipliers; a cold start may take a few times more.
         tolerance : float, optional
             Relative distance to the optimum at which to stop.
         deadline : float, optional
@@ -293,7 +297,8 @@ class BarrierProblem:
         n = self.barrier_size
         mu = (0.3 if cold else 0.05) * (tau + quarter) / n
         near = self.centred if cold else WARM_CENTRED * n
-        for iteration in range(1, max_iterations + 1):
+        limit = COLD_ITERATIONS * max_iterations if cold else max_iterations
+        for iteration in range(1, limit + 1):
             best.iterations = iteration
             if time.perf_counter() >= deadline:
                 break
