@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from lipyomo.certify.combination import Body, Row, contradicts, scaled_rows
 from lipyomo.certify.dyadic import Dyadic, ObjectArray
+from lipyomo.certify.euclidean import nearest_point
 from lipyomo.domains import Domain, NormBall
 from lipyomo.network import BoolArray, FloatArray, Matrix, Network, Pattern
 
@@ -64,6 +65,8 @@ def examined(
     body = Body(domain.lower[moving], domain.upper[moving], ball)
     weights, inner = _suggested(rows, body, domain.center[moving])
     if weights is not None and contradicts(rows, body, weights):
+        return Verdict(True)
+    if ball is not None and contradicts(rows, body, _pushed_out(rows, body, ball)):
         return Verdict(True)
     if inner is None:
         return Verdict(False)
@@ -135,6 +138,14 @@ def _face_rows(domain: Domain, moving: BoolArray) -> ObjectArray:
     left = Dyadic.of(A[:, moving])
     low = min(left.exponent, right.exponent)
     return np.hstack([left.aligned(low), right.aligned(low)])
+
+
+def _pushed_out(rows: Sequence[Row], body: Body, ball: NormBall) -> FloatArray:
+    """Weights of the rows that hold the region's nearest point away from the ball's centre."""
+    d = ball.dimension
+    A = np.array([[float(a) for a in row[:d]] for row in rows])
+    b = np.array([float(row[d]) for row in rows])
+    return nearest_point(A, b, body.lower, body.upper, ball.point).dual
 
 
 def _suggested(

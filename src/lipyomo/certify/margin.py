@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.certify.emptiness import is_proved_empty
 from lipyomo.certify.euclidean import nearest_point
 from lipyomo.certify.regions import RegionRows, region_rows
 from lipyomo.domains import Domain, NormBall
@@ -85,7 +86,12 @@ def interior_point(network: Network, domain: Domain, pattern: Pattern) -> Interi
     rows = region_rows(network, pattern, moving, np.where(moving, 0.0, domain.upper))
     if rows.contradiction:
         return InteriorPoint(domain.center, -np.inf, -np.inf)
-    return deepest_point(rows, domain)
+    found = deepest_point(rows, domain)
+    # on unbounded domains duals bound nothing unless they cancel exactly
+    unknown = found.margin <= 0 and np.isposinf(found.ceiling)
+    if unknown and is_proved_empty(network, domain, pattern):
+        return replace(found, ceiling=0.0)
+    return found
 
 
 def deepest_point(rows: RegionRows, domain: Domain) -> InteriorPoint:
