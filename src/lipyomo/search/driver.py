@@ -224,7 +224,8 @@ class Search:
         lower = self.tree.pool.best
         upper = max(self._open_bound(), self.tree.closed, lower)
         if not self._history or (lower, upper) != self._history[-1][1:]:
-            late = not self._history or seconds - self._history[-1][0] >= 0.02
+            pause = max(0.02, 0.005 * seconds)  # the list grows like the logarithm of the time
+            late = not self._history or seconds - self._history[-1][0] >= pause
             if late or lower != self._history[-1][1]:
                 self._history.append((seconds, lower, upper))
         if self._settings.progress is not None and seconds - self._reported >= _REPORT_SECONDS:

@@ -17,6 +17,9 @@ from lipyomo.search.targets import ALL, Targets
 GENERIC = 1e-9
 """A point counts as interior if no pre-activation is smaller than this times its scale."""
 
+POOL_BYTES = 1 << 28
+"""Memory for points; when it is full, new ones are only tried as incumbents."""
+
 _SAMPLES = 512
 _MANY = 64
 _DOUBTFUL = 8
@@ -49,6 +52,7 @@ class Pool:
         self.points: FloatArray = np.zeros((0, problem.network.input_dim))
         self.on: BoolArray = np.zeros((0, system.count), dtype=bool)
         self.count = 0
+        self._capacity = max(4096, POOL_BYTES // (8 * self.points.shape[1] + system.count + 1))
         self.best = 0.0
         self.best_point: FloatArray | None = None
         self._row_sizes = [np.abs(weight).sum(axis=1) for weight in system.weights]
@@ -126,6 +130,8 @@ class Pool:
             self.best, self.best_point = witness.value, witness.x
 
     def _append(self, points: FloatArray, on: BoolArray) -> None:
+        room = self._capacity - self.count
+        points, on = points[:room], on[:room]
         need = self.count + len(points)
         if need > len(self.points):
             size = max(need, 2 * len(self.points), 1024)

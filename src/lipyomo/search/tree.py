@@ -206,8 +206,14 @@ class Tree:
             node.proved = node.proved[keep]
         return False
 
+    def _forget_unproved(self, node: Node) -> None:
+        """Take back inherited floating-point bounds that an incumbent found since has overtaken."""
+        stale = (node.target_bounds <= self.cutoff) & (node.proved > self.cutoff)
+        node.target_bounds = np.where(stale, node.proved, node.target_bounds)
+
     def _examine(self, parent: Node, node: Node, changed: list[int]) -> list[Node]:
         """Bound `node`, look for points in it, choose its branch; nothing if it is closed."""
+        self._forget_unproved(node)
         if self._drop_targets(node):
             return []
         inside = self.pool.within(node.pool, node.phases, np.array(changed, dtype=np.int64))
@@ -227,6 +233,7 @@ class Tree:
         bound_first = bounds_close > empties or not self._bounded
         if not (inside.size or bound_first or self._has_interior(node, form)):
             return []
+        self._forget_unproved(node)
         worst = self.bounder.bound(node, form, self.aim, self.cutoff)
         if self._drop_targets(node):
             self._closed_by_bound += 1
@@ -284,7 +291,7 @@ class Tree:
 
     def _finish(self, node: Node, form: NodeForm) -> None:
         """Close a node without open units: its value is known, if its region has interior."""
-        value = min(self._value(node, form), node.bound)
+        value = min(self._value(node, form), float(node.proved.max()))
         if value > self.cutoff:
             network, domain = self.problem.network, self.problem.domain
             pattern = to_pattern(self.system.split(node.phases))
