@@ -106,15 +106,17 @@ def test_a_second_run_goes_on_where_the_first_stopped(tmp_path: Path) -> None:
     assert all("square_1" in line for line in lines)
 
 
-def test_half_a_line_is_done_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_half_a_line_is_done_again(end: str, tmp_path: Path) -> None:
     runs = tmp_path / "runs.csv"
     run_cases(_cases(1), ENTRIES, runs, 30.0, _ignore)
     whole = runs.read_text()
-    runs.write_text(whole[: whole.rindex("RandomLB") + 12] + "\n")
+    runs.write_text(whole[: whole.rindex("RandomLB") + 12] + end)
     lines: list[str] = []
     assert len(run_cases(_cases(1), ENTRIES, runs, 30.0, lines.append)) == 2
     assert len(lines) == 1
     assert "RandomLB" in lines[0]
+    assert [record.label for record in read_records(runs)] == ["Exact", "RandomLB"]
 
 
 def test_more_time_runs_cut_short_again(tmp_path: Path) -> None:

@@ -148,7 +148,10 @@ def _parse(row: dict[str, str]) -> Record:
 def _append(path: Path, record: Record) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = not path.exists()
+    torn = not fresh and not path.read_bytes().endswith(b"\n")
     with path.open("a", newline="", encoding="utf-8") as stream:
+        if torn:  # an earlier run was killed while it wrote
+            stream.write("\n")
         writer = csv.DictWriter(stream, [item.name for item in fields(Record)], lineterminator="\n")
         if fresh:
             writer.writeheader()
@@ -195,8 +198,9 @@ def _run(entry: Entry, case: Case, problem: LipschitzProblem, settings: Settings
     except LipyomoError as error:
         return replace(blank, note=str(error))
     if entry.spectral:
-        # one step of rounding up keeps the product an upper bound
-        upper = math.nextafter(result.upper * math.sqrt(problem.network.input_dim), math.inf)
+        # root and product are rounded up, so that the product stays an upper bound
+        root = math.nextafter(math.sqrt(problem.network.input_dim), math.inf)
+        upper = math.nextafter(result.upper * root, math.inf)
         result.lower, result.upper = 0.0, upper
     pairwise = result.details.get("values") if result.is_exact else None
     return replace(
