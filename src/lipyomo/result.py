@@ -200,8 +200,11 @@ class Result:
 
 
 def close_enough(lower: float, upper: float, tolerance: float = EXACT_TOLERANCE) -> bool:
-    """Whether [lower, upper] is a point for the purpose of calling an answer exact."""
-    return math.isfinite(upper) and upper - lower <= tolerance * max(abs(upper), 1e-9)
+    """Whether [lower, upper] is a point for the purpose of calling an answer exact.
+
+    The test is relative at every scale: weights may be as small as they like.
+    """
+    return math.isfinite(upper) and upper - lower <= tolerance * abs(upper)
 
 
 def finite(value: float | None) -> float | None:
