@@ -10,7 +10,7 @@ import pytest
 
 from lipyomo.api import solve
 from lipyomo.domains import AllSpace, Box, Domain, ball
-from lipyomo.errors import DomainError
+from lipyomo.errors import DomainError, MethodError
 from lipyomo.methods import methods
 from lipyomo.network import Layer, Network
 from lipyomo.polytope import Polytope
@@ -97,7 +97,11 @@ def test_random_networks() -> None:
         for name in ["bnb", "mip", str(rng.choice(names))]:
             if table[name].refusal(problem) or (name != "bnb" and not domain.is_polyhedral):
                 continue
-            result = solve(problem, name, time_limit=10.0)
+            try:
+                result = solve(problem, name, time_limit=10.0)
+            except MethodError:  # estimators may refuse by name what they see only at work
+                assert name not in ("bnb", "mip")
+                continue
             where = (number, name, problem)
             if table[name].guarantee is not Guarantee.HEURISTIC:
                 assert result.lower <= truth + room, where

@@ -32,20 +32,21 @@ PENALTIES = {
 
 
 def models_folder() -> Path:
-    """The folder ``models`` of the project.
+    """The folder ``models`` of the project: below the working directory, or beside the source.
 
     Raises
     ------
     ProblemError
-        If this is an installation without it.
+        If it is in neither place.
     """
-    folder = Path(__file__).resolve().parents[3] / "models"
-    if not (folder / "provenance.json").exists():
-        raise ProblemError(
-            f"the project's networks are not in '{folder}'.  Remedy: run this from a clone of the "
-            "project, installed with pip install -e ."
-        )
-    return folder
+    places = (Path.cwd(), Path(__file__).resolve().parents[3])
+    for place in places:
+        if (place / "models" / "provenance.json").exists():
+            return place / "models"
+    raise ProblemError(
+        f"the project's networks are not in '{places[0] / 'models'}'.  Remedy: run this in a clone "
+        "of the project"
+    )
 
 
 @lru_cache(maxsize=8)
