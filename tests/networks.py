@@ -9,9 +9,8 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import strategies as st
 
-from lipyomo.domains import AllSpace, Box, Domain, ball
+from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
 from lipyomo.network import FloatArray, Layer, Network
-from lipyomo.polytope import Polytope
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,12 @@ from lipyomo.version import __version__
 
 if TYPE_CHECKING:
     from lipyomo.api import solve
-    from lipyomo.domains import AllSpace, Box, Domain, NormBall, ball
+    from lipyomo.domains import AllSpace, Box, Domain, NormBall, Polytope, ball
     from lipyomo.errors import LipyomoError
     from lipyomo.importers import from_sklearn, from_torch
     from lipyomo.network import Layer, Network
     from lipyomo.norms import LinearOutput, OutputNorm, functional, parse_output_norm
     from lipyomo.onnx import load, to_onnx
-    from lipyomo.polytope import Polytope
     from lipyomo.problem import LipschitzProblem
     from lipyomo.result import Guarantee, Progress, Result, Status, Witness
     from lipyomo.settings import Settings
@@ -37,7 +36,7 @@ _HOMES = {
     "NormBall": "domains",
     "AllSpace": "domains",
     "ball": "domains",
-    "Polytope": "polytope",
+    "Polytope": "domains",
     "LinearOutput": "norms",
     "OutputNorm": "norms",
     "functional": "norms",

@@ -49,7 +49,7 @@ def solve(
     name = choose_method(problem) if method == "auto" else method
     result = run_method(name, problem, chosen)
     if chosen.rational:
-        from lipyomo.certify.confirm import confirm
+        from lipyomo.proofs.confirm import confirm
 
         confirm(problem, result)
     result.warnings[:0] = [note for note in problem.notes if note not in result.warnings]

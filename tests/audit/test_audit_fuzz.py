@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from lipyomo.api import solve
-from lipyomo.domains import AllSpace, Box, Domain, ball
+from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
 from lipyomo.errors import DomainError, MethodError
 from lipyomo.methods import methods
 from lipyomo.network import Layer, Network
-from lipyomo.polytope import Polytope
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result, Status
 from oracle import exact_constant, matrix_norm

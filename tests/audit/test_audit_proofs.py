@@ -7,12 +7,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from lipyomo.bnb.driver import Search
+from lipyomo.bnb.node import Node
+from lipyomo.bnb.tree import Tree
 from lipyomo.domains import Box
 from lipyomo.network import Network
 from lipyomo.problem import LipschitzProblem
-from lipyomo.search.driver import Search
-from lipyomo.search.node import Node
-from lipyomo.search.tree import Tree
 from lipyomo.settings import Settings
 
 
@@ -32,7 +32,7 @@ def test_dropped_targets_are_proved(seed: int, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(Tree, "_drop_targets", watched)
     # no points from sampling: incumbents come late, and overtake bounds that wait
-    monkeypatch.setattr("lipyomo.search.pool.Pool.seed", lambda pool: None)
+    monkeypatch.setattr("lipyomo.bnb.pool.Pool.seed", lambda pool: None)
     problem = LipschitzProblem(network, Box(-1, 1, 5), "linf", "linf")
     outcome = Search(problem, Settings()).run()
     assert outcome.upper >= outcome.lower

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from lipyomo.api import solve
-from lipyomo.certify.emptiness import is_proved_empty
 from lipyomo.domains import AllSpace, Box, Domain, ball
 from lipyomo.network import Network
 from lipyomo.problem import LipschitzProblem
+from lipyomo.regions.emptiness import is_proved_empty
 from lipyomo.result import Status
 
 

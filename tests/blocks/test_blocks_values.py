@@ -16,9 +16,9 @@ from lipyomo.blocks import (
     Scaling,
     TangentBlock,
 )
+from lipyomo.domains import Polytope
 from lipyomo.errors import BoundsMissing, LipyomoError, NormError, ProblemError
 from lipyomo.norms import parse_output_norm
-from lipyomo.polytope import Polytope
 from lipyomo.solvers import solve_model
 from networks import mixed_network, random_network
 from oracle import matrix_norm

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lipyomo.domains import AllSpace, Box, Domain, NormBall, ball
+from lipyomo.domains import AllSpace, Box, Domain, NormBall, Polytope, ball
 from lipyomo.errors import DomainError
-from lipyomo.polytope import Polytope
 from networks import domains
 
 KINDS = list(domains(3))

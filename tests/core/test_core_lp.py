@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from lipyomo.lp import LinearProgram
+from lipyomo.numerics.lp import LinearProgram
 
 
 @settings(max_examples=60, deadline=None)

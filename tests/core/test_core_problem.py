@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from lipyomo.certify import make_witness
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError, MethodError, NormError, ProblemError
 from lipyomo.network import Layer, Network
 from lipyomo.problem import LipschitzProblem
+from lipyomo.regions import make_witness
 from lipyomo.result import Guarantee, Progress, Result, Status, close_enough
 from lipyomo.settings import Settings
 from networks import DEGENERATE, mixed_network, random_network

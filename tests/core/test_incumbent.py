@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lipyomo.certify import replay
 from lipyomo.domains import Box
-from lipyomo.evaluate import pattern_norms, point_norms
-from lipyomo.incumbent import search_incumbent
 from lipyomo.network import Network
 from lipyomo.problem import LipschitzProblem
+from lipyomo.proofs import replay
+from lipyomo.sampling.evaluate import pattern_norms, point_norms
+from lipyomo.sampling.local_search import search_incumbent
 from networks import DEGENERATE, domains, mixed_network, random_network
 from oracle import exact_constant
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lipyomo
-import lipyomo.encode.search as search
+import lipyomo.mip.search as search
 from lipyomo import Box, LipschitzProblem, Status
 from networks import random_network
 

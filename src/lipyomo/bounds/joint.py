@@ -29,9 +29,9 @@ from lipyomo.bounds.parts import UNIT, gamma
 from lipyomo.bounds.preactivation import LayerBounds
 from lipyomo.bounds.probing import GivenSwitch
 from lipyomo.domains import Domain
-from lipyomo.lp import LinearProgram
 from lipyomo.network import FloatArray, Layer, Matrix, Network
 from lipyomo.norms import InputNorm, OutputNorm
+from lipyomo.numerics.lp import LinearProgram
 from lipyomo.phases import LEFT, OPEN
 
 Index: TypeAlias = npt.NDArray[np.intp]

@@ -20,8 +20,8 @@ from lipyomo.bounds.parts import gamma
 from lipyomo.bounds.preactivation import LayerBounds
 from lipyomo.bounds.relax import unit_lines
 from lipyomo.domains import Domain
-from lipyomo.lp import LinearProgram
 from lipyomo.network import BoolArray, FloatArray, Layer, Network
+from lipyomo.numerics.lp import LinearProgram
 from lipyomo.phases import LEFT, OPEN, RIGHT, decide
 
 

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from lipyomo.cli.parser import UsageError
-from lipyomo.domains import AllSpace, Box, Domain, ball
+from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import LinearOutput
-from lipyomo.polytope import Polytope
 from lipyomo.problem import LipschitzProblem
 
 Side = float | FloatArray

@@ -10,7 +10,6 @@ import sys
 from dataclasses import replace
 
 from lipyomo.api import choose_method, solve
-from lipyomo.certify import write_proof
 from lipyomo.cli.crosscheck import cross_check
 from lipyomo.cli.inputs import read_options, read_problem
 from lipyomo.cli.interrupt import Interruption
@@ -21,6 +20,7 @@ from lipyomo.cli.streams import answer_only
 from lipyomo.errors import MissingExtra
 from lipyomo.methods.registry import get_method
 from lipyomo.problem import LipschitzProblem
+from lipyomo.proofs import write_proof
 from lipyomo.result import Guarantee, Result, Status
 from lipyomo.settings import Settings
 

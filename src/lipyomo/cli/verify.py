@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from lipyomo.certify import read_proof, verify_proof
 from lipyomo.cli.numbers import down, up
 from lipyomo.cli.parser import Parser
 from lipyomo.onnx import load
+from lipyomo.proofs import read_proof, verify_proof
 
 DONE, FAILED, LOWER_ONLY = 0, 1, 2
 EPILOG = """\

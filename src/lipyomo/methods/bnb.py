@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 
-from lipyomo.certify import make_witness
 from lipyomo.methods.registry import Method, register
 from lipyomo.problem import LipschitzProblem
+from lipyomo.regions import make_witness
 from lipyomo.result import Guarantee, Result, Status, close_enough
 from lipyomo.settings import Settings
 
@@ -24,7 +24,7 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     -------
     Result
     """
-    from lipyomo.search.driver import Search
+    from lipyomo.bnb.driver import Search
 
     start = time.perf_counter()
     reduced = problem.reduced

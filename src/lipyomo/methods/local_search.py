@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.incumbent import search_incumbent
 from lipyomo.methods.registry import Method, register
 from lipyomo.methods.support import Clock, lower_result, whole_number
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
+from lipyomo.sampling.local_search import search_incumbent
 from lipyomo.settings import Settings
 
 

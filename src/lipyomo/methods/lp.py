@@ -33,7 +33,7 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     DomainError
         If the domain is unbounded or curved.
     """
-    from lipyomo.encode.relaxation import relaxed_bound, sampled_witness
+    from lipyomo.mip.relaxation import relaxed_bound, sampled_witness
 
     check_domain(problem)
     clock = Clock(settings)

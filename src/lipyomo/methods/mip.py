@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from lipyomo.certify import make_witness
 from lipyomo.errors import DomainError
 from lipyomo.methods.registry import Method, register
 from lipyomo.problem import LipschitzProblem
+from lipyomo.regions import make_witness
 from lipyomo.result import Guarantee, Result, Status, close_enough
 from lipyomo.settings import Settings
 
 if TYPE_CHECKING:
-    from lipyomo.encode.interval import Narrowing
+    from lipyomo.mip.interval import Narrowing
 
 PARTITION_SHARE = 0.25
 """Largest share of the time limit that the partition of the domain may take."""
@@ -44,7 +44,7 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     DomainError
         If the domain is unbounded or curved.
     """
-    from lipyomo.encode.interval import Narrowing
+    from lipyomo.mip.interval import Narrowing
 
     check_domain(problem)
     state = Narrowing(problem, settings)
@@ -81,9 +81,9 @@ def _narrow(
     facts: dict[str, Any],
 ) -> None:
     """Bounds, incumbent, partition, models: everything that moves the interval."""
-    from lipyomo.encode.cells import partition, whole
-    from lipyomo.encode.model import encoding_of
-    from lipyomo.encode.search import CellSearch, first_incumbent
+    from lipyomo.mip.cells import partition, whole
+    from lipyomo.mip.model import encoding_of
+    from lipyomo.mip.search import CellSearch, first_incumbent
 
     reduced = problem.reduced
     small = reduced.problem

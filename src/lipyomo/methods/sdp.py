@@ -24,7 +24,7 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     -------
     Result
     """
-    from lipyomo.search.tree import Tree
+    from lipyomo.bnb.tree import Tree
 
     start = time.perf_counter()
     tree = Tree(problem.reduced.problem, np.random.default_rng(settings.seed))

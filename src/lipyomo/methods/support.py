@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from lipyomo.bounds import LayerBounds, preactivation_bounds
-from lipyomo.certify import make_witness
 from lipyomo.errors import MethodError
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
+from lipyomo.regions import make_witness
 from lipyomo.result import Guarantee, Result, Status, Witness
 from lipyomo.settings import Settings
 

@@ -1,0 +1,352 @@
+"""Does the region of a node have interior?  One small linear program answers, with a point.
+
+In the variables x (inputs), y (open units that later units need) and a margin t,
+
+    maximise t - 10 e
+    sigma_k (G_k x + S_k y + g_k) / n_k >= t          for decided units k, sigma_k = +-1
+    y_j >= z_j,  0 <= y_j <= u_j,  y_j <= u_j (z_j - l_j) / (u_j - l_j) + e      for open units j
+    low + t r <= x <= high - t r,   A x + t |A| <= b
+
+with n_k the size of the row.  The elastic variable e >= 0 keeps the program feasible; if its
+optimum is not positive, no point of the node has positive margin.  That is never taken from the
+solver: its dual values are weights of the rows, and if the weighted sum of the rows contradicts
+itself on the node's box by more than all rounding errors, the node is empty.  Where the sum is
+zero up to rounding (kinks that meet on a boundary), or a variable is unbounded, exact arithmetic
+decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.bnb.exact import ExactForm
+from lipyomo.bnb.form import FlatPhases, NodeForm, UnitSystem
+from lipyomo.bnb.rounding import UNIT, coefficient_sizes
+from lipyomo.domains import Domain, NormBall
+from lipyomo.network import FloatArray
+from lipyomo.phases import LEFT, RIGHT
+from lipyomo.regions.combination import SUPPORT, contradicts
+from lipyomo.regions.combination import Body as Set
+
+THIN = 1e-9
+"""Margins up to this (in units of row sizes) are looked at exactly."""
+
+_ELASTIC = 10.0
+_MAX_MARGIN = 1.0
+_NEGLIGIBLE = 1e-14
+_MAX_CUTS = 60
+
+
+@dataclass(frozen=True)
+class RegionAnswer:
+    """What is known about the interior of a node's region.
+
+    Attributes
+    ----------
+    empty : bool
+        Proved to have no interior.
+    point : ndarray or None
+        Inputs that satisfy every decided unit with positive margin, if one was found.
+    margin : float
+        Of that point.
+    """
+
+    empty: bool
+    point: FloatArray | None = None
+    margin: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Body:
+    """The rows of a node's units.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (r, d + F + 2)
+    right : ndarray, shape (r,)
+    owners : ndarray of int, shape (r,)
+        The unit of each row.
+    counts : (int, int, int)
+        Rows of decided units, of open units from below, and their chords.
+    size : ndarray
+        By which the rows of decided units were divided.
+    low, high : ndarray
+        Pre-activation bounds that the chords span.
+    """
+
+    rows: FloatArray
+    right: FloatArray
+    owners: npt.NDArray[np.int64]
+    counts: tuple[int, int, int]
+    size: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+class RegionProgram:
+    """Solves the interior-margin programs of one tree.
+
+    Parameters
+    ----------
+    system : UnitSystem
+    domain : Domain
+    """
+
+    def __init__(self, system: UnitSystem, domain: Domain) -> None:
+        import highspy
+
+        self._system, self._domain = system, domain
+        self._highspy = highspy
+        self._solver = highspy.Highs()
+        for option, value in (
+            ("output_flag", False),
+            ("presolve", "off"),
+            ("threads", 1),
+            ("primal_feasibility_tolerance", 1e-9),
+            ("dual_feasibility_tolerance", 1e-9),
+        ):
+            self._solver.setOptionValue(option, value)
+        rows = domain.rows
+        self._facets = np.asarray(rows.A.toarray())
+        self._right = rows.b
+        self._cuts: list[tuple[FloatArray, float]] = []
+        self._errors = system.errors
+        self._sizes = coefficient_sizes(system)
+        self.solved = 0
+
+    def examine(
+        self,
+        form: NodeForm,
+        phases: FlatPhases,
+        lower: FloatArray,
+        upper: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+    ) -> RegionAnswer:
+        """Whether the node with these phases, bounds and box has interior.
+
+        Parameters
+        ----------
+        form : NodeForm
+            The reduction of `phases`.
+        phases : ndarray of int8, shape (N,)
+        lower, upper : ndarray, shape (N,)
+            Bounds of the pre-activations.
+        low, high : ndarray, shape (d,)
+
+        Returns
+        -------
+        RegionAnswer
+        """
+        reach = np.concatenate([np.maximum(np.abs(low), np.abs(high)), upper[form.units]])
+        body = self._rows(form, phases, lower, upper, np.maximum(reach, 0.0))
+        if body is None:
+            return RegionAnswer(True)
+        for _ in range(_MAX_CUTS):
+            found = self._solve(form, body, upper, low, high)
+            if found is None:
+                return RegionAnswer(False)
+            point, margin, weights = found
+            if margin <= THIN and self._is_empty(form, phases, body, weights, upper, low, high):
+                return RegionAnswer(True)
+            if margin <= 0:
+                return RegionAnswer(False)
+            if not isinstance(self._domain, NormBall):
+                return RegionAnswer(False, point, margin)
+            excess = -float(self._domain.slack(point))
+            if excess < 0:
+                return RegionAnswer(False, point, margin)
+            self._cut(point)
+        return RegionAnswer(False)
+
+    def _rows(
+        self,
+        form: NodeForm,
+        phases: FlatPhases,
+        lower: FloatArray,
+        upper: FloatArray,
+        reach: FloatArray,
+    ) -> _Body | None:
+        """Rows ``R w <= b`` of the units in w = (x, y, t, e); None if one cannot hold."""
+        system, d = self._system, form.inputs
+        width = form.maps.shape[1] - 1
+        decided = np.flatnonzero(system.kinked & ((phases == RIGHT) | (phases == LEFT)))
+        crossing = np.where(
+            phases[decided] == RIGHT,
+            np.isneginf(lower[decided]) | (lower[decided] <= 0),
+            upper[decided] >= 0,
+        )
+        owners = decided[crossing]
+        rows = form.maps[owners]
+        sign = np.where(phases[owners] == RIGHT, 1.0, -1.0)
+        size = np.abs(rows[:, :width]).sum(axis=1)
+        with np.errstate(invalid="ignore"):
+            most = sign * rows[:, width] + np.abs(rows[:, :width]) @ reach + self._errors[owners]
+        if (most < 0).any():
+            return None
+        varies = size > _NEGLIGIBLE * self._sizes[owners]
+        owners, rows, sign, size = owners[varies], rows[varies], sign[varies], size[varies]
+        factor = -sign / size
+        signs = np.zeros((len(rows), width + 2))
+        signs[:, :width] = factor[:, None] * rows[:, :width]
+        signs[:, width] = 1.0
+        right = -factor * rows[:, width]
+        last = system.starts[-2] if system.depth else 0
+        inner = int(np.searchsorted(form.units, last))
+        units = form.units[:inner]
+        z = form.maps[units]
+        eye = np.zeros((inner, width + 2))
+        eye[np.arange(inner), d + np.arange(inner)] = 1.0
+        above = np.zeros((inner, width + 2))
+        above[:, :width] = z[:, :width]
+        above -= eye
+        finite = np.isfinite(lower[units]) & np.isfinite(upper[units])
+        low, high = lower[units][finite], upper[units][finite]
+        slope = high / np.maximum(high - low, 1e-300)
+        chord = eye[finite]
+        chord[:, :width] -= slope[:, None] * z[finite, :width]
+        chord[:, width + 1] = -1.0
+        return _Body(
+            np.concatenate([signs, above, chord]),
+            np.concatenate([right, -z[:, width], slope * (z[finite, width] - low)]),
+            np.concatenate([owners, units, units[finite]]),
+            (len(owners), inner, int(finite.sum())),
+            size,
+            low,
+            high,
+        )
+
+    def _solve(
+        self, form: NodeForm, body: _Body, upper: FloatArray, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, float, FloatArray] | None:
+        """The solver's point, its margin, and the weights of the rows; None if it failed."""
+        d, width = form.inputs, form.maps.shape[1] - 1
+        rows, right = self._with_domain(body, d, width)
+        top = np.maximum(upper[form.units], 0.0)
+        col_low = np.concatenate([low, np.zeros(width - d), [-np.inf, 0.0]])
+        col_high = np.concatenate([high, top, [_MAX_MARGIN, np.inf]])
+        cost = np.zeros(width + 2)
+        cost[width], cost[width + 1] = 1.0, -_ELASTIC
+        solution = self._run(rows, right, col_low, col_high, cost)
+        if solution is None:
+            return None
+        values, duals = solution
+        margin = float(values[width] - _ELASTIC * values[width + 1])
+        return np.clip(values[:d], low, high), margin, np.maximum(duals, 0.0)
+
+    def _is_empty(
+        self,
+        form: NodeForm,
+        phases: FlatPhases,
+        body: _Body,
+        weights: FloatArray,
+        upper: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+    ) -> bool:
+        """Whether the rows with these weights contradict each other, beyond rounding or exactly."""
+        d, width = form.inputs, form.maps.shape[1] - 1
+        rows, right = self._with_domain(body, d, width)
+        rows = rows[:, :width]  # a strict point of the node has t = e = 0
+        top = np.maximum(upper[form.units], 0.0)
+        least, most = np.concatenate([low, np.zeros(top.size)]), np.concatenate([high, top])
+        reach = np.maximum(np.abs(least), np.abs(most))
+        if np.isfinite(reach).all():
+            total = weights @ rows
+            value = weights @ right - total @ np.where(total > 0, least, most)
+            size = weights @ np.abs(right) + (weights @ np.abs(rows)) @ reach
+            scale = np.ones(len(body.owners))
+            scale[: body.counts[0]] = 1.0 / body.size
+            noise = weights[: len(scale)] @ (scale * self._errors[body.owners])
+            if value + noise + (len(right) + width + 8) * UNIT * size < 0:
+                return True
+        exact = self._exact_rows(form, phases, body)
+        kept = weights
+        if isinstance(self._domain, NormBall):  # tangents give way to the ball itself
+            kept = weights[: len(body.owners)]
+        ball = self._domain if isinstance(self._domain, NormBall) else None
+        support = np.flatnonzero(kept > SUPPORT * kept.max(initial=0.0))
+        return contradicts([exact(int(k)) for k in support], Set(least, most, ball), kept[support])
+
+    def _exact_rows(
+        self, form: NodeForm, phases: FlatPhases, body: _Body
+    ) -> Callable[[int], list[Fraction]]:
+        """Row number k of a program without rounding, in (x, y), as ``(a, b)``."""
+        maps = ExactForm(self._system, phases)
+        signs, inner, _ = body.counts
+
+        def row(k: int) -> list[Fraction]:
+            if k >= len(body.owners):
+                face = k - len(body.owners)
+                return list(maps.face_row(self._facets[face], float(self._right[face])))
+            unit = int(body.owners[k])
+            if k < signs:
+                size = Fraction(float(body.size[k]))
+                return [a / size for a in maps.sign_row(unit, bool(phases[unit] == RIGHT))]
+            if k < signs + inner:
+                return list(maps.above_row(unit))
+            k -= signs + inner
+            low, high = float(body.low[k]), float(body.high[k])
+            width = Fraction(high) - Fraction(low)
+            return [a / width for a in maps.chord_row(unit, low, high)] if width else []
+
+        return row
+
+    def _with_domain(self, body: _Body, d: int, width: int) -> tuple[FloatArray, FloatArray]:
+        """Add the domain's rows, with their margin, and the cuts of a ball."""
+        rows, right = body.rows, body.right
+        facets = [self._facets, *(normal[None] for normal, _ in self._cuts)]
+        facet = np.concatenate(facets)
+        if not len(facet):
+            return rows, right
+        block = np.zeros((len(facet), width + 2))
+        block[:, :d] = facet
+        block[:, width] = np.abs(facet).sum(axis=1)
+        limits = np.concatenate([self._right, [limit for _, limit in self._cuts]])
+        return np.concatenate([rows, block]), np.concatenate([right, limits])
+
+    def _run(
+        self,
+        rows: FloatArray,
+        right: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        cost: FloatArray,
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Solution and row duals from HiGHS, or None if it failed."""
+        self.solved += 1
+        model: Any = self._highspy.HighsLp()
+        count, columns = rows.shape
+        model.num_col_, model.num_row_ = columns, count
+        model.col_cost_, model.col_lower_, model.col_upper_ = cost, low, high
+        model.row_lower_, model.row_upper_ = np.full(count, -np.inf), right
+        matrix = model.a_matrix_
+        matrix.format_ = self._highspy.MatrixFormat.kRowwise
+        mask = rows != 0.0
+        matrix.start_ = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int32)
+        matrix.index_ = np.nonzero(mask)[1].astype(np.int32)
+        matrix.value_ = rows[mask]
+        model.sense_ = self._highspy.ObjSense.kMaximize
+        self._solver.passModel(model)
+        self._solver.run()
+        if self._solver.getModelStatus() != self._highspy.HighsModelStatus.kOptimal:
+            return None
+        solution = self._solver.getSolution()
+        return np.array(solution.col_value), np.array(solution.row_dual)
+
+    def _cut(self, point: FloatArray) -> None:
+        """Remember the tangent of the ball at the projection of an outside `point`."""
+        domain = self._domain
+        assert isinstance(domain, NormBall)
+        gap = point - domain.point
+        if domain.norm == "l2":
+            normal = gap / np.linalg.norm(gap)
+        else:
+            normal = np.where(gap >= 0, 1.0, -1.0)
+        self._cuts.append((normal, float(normal @ domain.point) + domain.radius))

@@ -1,0 +1,309 @@
+"""One step of the search: a node in, its surviving children out."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+
+from lipyomo.bnb.bounding import Bounder, Worst
+from lipyomo.bnb.branching import Brancher
+from lipyomo.bnb.counters import Counters, RootBound
+from lipyomo.bnb.form import NodeForm, UnitSystem
+from lipyomo.bnb.node import Node, child_of, stack_of
+from lipyomo.bnb.pool import Pool
+from lipyomo.bnb.propagate import gradient_bounds, propagate, support_of
+from lipyomo.bnb.region import RegionProgram
+from lipyomo.bnb.rounding import preactivation_errors
+from lipyomo.bnb.targets import Targets, targets_of
+from lipyomo.phases import LEFT, OPEN, RIGHT, to_pattern
+from lipyomo.problem import LipschitzProblem
+from lipyomo.proofs.replay import replay_pattern
+from lipyomo.regions.emptiness import examined
+from lipyomo.regions.margin import interior_point
+
+PRUNE = 2e-7
+"""Relative slack at which a bound counts as met by the incumbent."""
+
+_CANCELLED = 1e-10
+"""Rounding errors of a value above this share of it call for exact arithmetic."""
+
+
+class Tree:
+    """Everything that stays the same from node to node.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs.
+    rng : numpy Generator
+    gap : float, optional
+        Relative gap that is good enough.
+
+    Attributes
+    ----------
+    pool : Pool
+        Points, and the incumbent.
+    closed : float
+        Largest bound among the nodes that were closed.
+    leaves : list of (Node, float), optional
+        Every closed node with its bound, if set to a list beforehand.
+    """
+
+    def __init__(
+        self, problem: LipschitzProblem, rng: np.random.Generator, gap: float = 0.0
+    ) -> None:
+        self.problem = problem
+        self.targets: Targets = targets_of(problem)
+        self.system = UnitSystem(problem.network, self.targets.functionals)
+        self.system.errors = preactivation_errors(self.system, problem.domain)
+        self.pool = Pool(problem, self.system, self.targets, rng)
+        self.region = RegionProgram(self.system, problem.domain)
+        self.bounder = Bounder(self.system, self.targets)
+        self.brancher = Brancher(self.system, problem.domain)
+        self.closed = 0.0
+        self.open_at_root = 0
+        self.leaves: list[tuple[Node, float]] | None = None
+        self._gap = max(gap, PRUNE)
+        self._counters = Counters()
+        self._closed_by_bound = 0
+        self._value_errors = self.bounder.value_errors
+        self._bounded = problem.domain.is_bounded
+
+    @property
+    def counters(self) -> Counters:
+        """What was done so far."""
+        done = self._counters
+        return replace(
+            done,
+            semidefinite=done.semidefinite + self.bounder.solved,
+            newton=done.newton + self.bounder.steps,
+            programs=done.programs + self.region.solved,
+        )
+
+    def credit(self, done: Counters) -> None:
+        """Add what another process did to the counters."""
+        mine = self._counters
+        self._counters = Counters(
+            *(getattr(mine, item.name) + getattr(done, item.name) for item in fields(Counters))
+        )
+
+    @property
+    def cutoff(self) -> float:
+        """Bounds at or below it prune."""
+        return self.pool.best / (1.0 - self._gap)
+
+    @property
+    def aim(self) -> float:
+        """What floating-point bounds should reach, so that their proofs meet the cutoff."""
+        return self.cutoff - 0.5 * PRUNE * self.pool.best
+
+    def root(self) -> list[Node]:
+        """The whole problem as a node (or nothing, if its bounds already close it)."""
+        node = self._whole()
+        kept = self._process(node, [node])
+        self.open_at_root = int(np.count_nonzero(node.phases == OPEN))
+        return kept
+
+    def root_bound(self) -> RootBound:
+        """The semidefinite bound of the whole problem, minimised without any incumbent."""
+        node = self._whole()
+        stack = stack_of([node])
+        if self._bounded:
+            support = support_of(self.problem.domain, stack.low, stack.high)
+            propagate(self.system, support, stack)
+        phases = stack.phases[0]
+        node.proved = self.targets.interval(gradient_bounds(self.system, stack.phases))[0]
+        node.target_bounds = node.proved
+        form = self.system.reduce(phases)
+        if form.units.size:
+            self.bounder.bound(node, form, None, 0.0)
+            self.bounder.prove(node, form)
+        else:
+            exact = self.targets.exact(form.jacobian) * (1.0 + 1e-12)
+            node.target_bounds = np.minimum(node.proved, exact)
+        return RootBound(node.bound, form.units.size, self.bounder.steps)
+
+    def _whole(self) -> Node:
+        n, domain = self.system.count, self.problem.domain
+        everything = np.arange(self.targets.count)
+        return Node(
+            self.system.root_phases(),
+            np.full(n, -np.inf),
+            np.full(n, np.inf),
+            domain.lower,
+            domain.upper,
+            everything,
+            np.full(everything.size, np.inf),
+            np.full(everything.size, np.inf),
+            np.zeros(0, dtype=np.int64),
+            pool=np.arange(self.pool.count),
+        )
+
+    def expand(self, node: Node) -> list[Node]:
+        """Split `node`; the children that may still hold something better."""
+        self._counters.nodes += 1
+        halves = self.brancher.halves(node) if self.brancher.wants_box(node) else []
+        if halves:
+            return self._process(node, halves)
+        children = []
+        for phase in (LEFT, RIGHT):
+            phases = node.phases.copy()
+            phases[node.branch] = phase
+            children.append(child_of(node, phases, node.low, node.high))
+        return self._process(node, children)
+
+    def close_proved(self, node: Node) -> None:
+        """Close a waiting node that the incumbent has overtaken."""
+        self._close(node, self.proved_bound(node))
+
+    def proved_bound(self, node: Node) -> float:
+        """The node's bound with its semidefinite part proved."""
+        return self.bounder.prove(node, self.system.reduce(node.phases))
+
+    def _process(self, parent: Node, children: list[Node]) -> list[Node]:
+        """Bound a batch of children of one parent."""
+        stack = stack_of(children)
+        if self._bounded:
+            support = support_of(self.problem.domain, stack.low, stack.high)
+            propagate(self.system, support, stack)
+        sizes = self.targets.interval(gradient_bounds(self.system, stack.phases))
+        kept = []
+        for b, child in enumerate(children):
+            if not stack.alive[b]:
+                self._close_empty(child)
+                continue
+            before = parent.phases if child is not parent else child.phases.copy()
+            child.phases, child.lower, child.upper = stack.phases[b], stack.lower[b], stack.upper[b]
+            child.proved = np.minimum(child.proved, sizes[b, child.targets])
+            child.target_bounds = np.minimum(child.target_bounds, child.proved)
+            changed = np.flatnonzero(child.phases != before)
+            kept += self._examine(parent, child, changed.tolist())
+        return kept
+
+    def _close(self, node: Node, bound: float) -> None:
+        """Remember what a closed node was worth."""
+        self.closed = max(self.closed, bound)
+        if self.leaves is not None:
+            empty = np.isneginf(bound)
+            self.leaves.append((node, bound if empty else max(bound, node.dropped)))
+
+    def _close_empty(self, node: Node) -> None:
+        self._counters.empty += 1
+        self._close(node, -np.inf)
+
+    def _drop_targets(self, node: Node) -> bool:
+        """Forget targets that cannot beat the incumbent; True if none is left (closes `node`)."""
+        top = node.bound
+        keep = node.target_bounds > self.cutoff
+        if not keep.any():
+            self._close(node, top)
+            return True
+        if not keep.all():
+            node.dropped = max(node.dropped, float(node.target_bounds[~keep].max()))
+            self.closed = max(self.closed, node.dropped)
+            node.targets, node.target_bounds = node.targets[keep], node.target_bounds[keep]
+            node.proved = node.proved[keep]
+        return False
+
+    def _forget_unproved(self, node: Node) -> None:
+        """Take back inherited floating-point bounds that an incumbent found since has overtaken."""
+        stale = (node.target_bounds <= self.cutoff) & (node.proved > self.cutoff)
+        node.target_bounds = np.where(stale, node.proved, node.target_bounds)
+
+    def _examine(self, parent: Node, node: Node, changed: list[int]) -> list[Node]:
+        """Bound `node`, look for points in it, choose its branch; nothing if it is closed."""
+        self._forget_unproved(node)
+        if self._drop_targets(node):
+            return []
+        inside = self.pool.within(node.pool, node.phases, np.array(changed, dtype=np.int64))
+        if inside.size and (node.low is not parent.low or node.high is not parent.high):
+            points = self.pool.points[inside]
+            inside = inside[((points >= node.low) & (points <= node.high)).all(axis=1)]
+        node.pool = inside
+        form = self.system.reduce(node.phases)
+        if not form.units.size:
+            if inside.size or self._has_interior(node, form):
+                self._finish(node, form)
+            return []
+        # of the two tests that cost about the same, the one that closes more nodes comes first;
+        # on unbounded domains emptiness is proved in rational numbers, which costs more
+        bounds_close = self._closed_by_bound * self.region.solved
+        empties = self._counters.empty * self.bounder.solved
+        bound_first = bounds_close > empties or not self._bounded
+        if not (inside.size or bound_first or self._has_interior(node, form)):
+            return []
+        self._forget_unproved(node)
+        worst = self.bounder.bound(node, form, self.aim, self.cutoff)
+        if self._drop_targets(node):
+            self._closed_by_bound += 1
+            return []
+        if bound_first and not inside.size and not self._has_interior(node, form):
+            return []
+        if worst is not None and node.targets.size == 1:
+            remaining = self._without_excluded(node, form, worst)
+            if remaining is not None:
+                return self._process(node, [remaining])
+        node.branch = self.brancher.unit(form, worst)
+        return [node]
+
+    def _has_interior(self, node: Node, form: NodeForm) -> bool:
+        """Whether the node's region may have interior; closes it otherwise."""
+        answer = self.region.examine(form, node.phases, node.lower, node.upper, node.low, node.high)
+        if answer.empty:
+            self._close_empty(node)
+            return False
+        if answer.point is not None:
+            found = self.pool.visit(answer.point, answer.margin)
+            node.pool = self.pool.within(found, node.phases, np.flatnonzero(self.system.kinked))
+        return True
+
+    def _without_excluded(self, node: Node, form: NodeForm, worst: Worst) -> Node | None:
+        """Decide units whose other side cannot beat the incumbent; None if there are none."""
+        phases = node.phases.copy()
+        for position, on, bound in self.bounder.excluded(form, worst, self.aim):
+            unit = form.units[position]
+            if bound > self.cutoff or phases[unit] != OPEN:
+                continue
+            other = phases.copy()
+            other[unit] = RIGHT if on else LEFT
+            self._close(child_of(node, other, node.low, node.high), bound)
+            phases[unit] = LEFT if on else RIGHT
+            self._counters.fixed += 1
+        if np.array_equal(phases, node.phases):
+            return None
+        return child_of(node, phases, node.low, node.high)
+
+    def _value(self, node: Node, form: NodeForm) -> float:
+        """Upper bound of a node without open units; exact where much of its gradient cancels."""
+        values = self.targets.exact(form.jacobian)[node.targets]
+        errors = self._value_errors[node.targets]
+        if (errors > _CANCELLED * values).any():
+            network, domain = self.problem.network, self.problem.domain
+            pattern = to_pattern(self.system.split(node.phases))
+            rows = [
+                replay_pattern(network, domain.center, pattern, y, ~domain.frozen)[0]
+                for y in self.targets.functionals
+            ]
+            gradients = np.array([[float(entry) for entry in row] for row in rows])
+            values, errors = self.targets.exact(gradients)[node.targets], 0.0 * errors
+        return float((values + errors).max()) * (1.0 + 1e-12)
+
+    def _finish(self, node: Node, form: NodeForm) -> None:
+        """Close a node without open units: its value is known, if its region has interior."""
+        value = min(self._value(node, form), float(node.proved.max()))
+        if value > self.cutoff:
+            network, domain = self.problem.network, self.problem.domain
+            pattern = to_pattern(self.system.split(node.phases))
+            deepest = interior_point(network, domain, pattern)
+            if deepest.margin > 0:
+                self.pool.challenge(deepest.x)
+            else:
+                verdict = examined(network, domain, pattern)
+                if verdict.empty:
+                    self._close_empty(node)
+                    return
+                if verdict.point is not None:
+                    self.pool.challenge(verdict.point)
+            self._counters.unresolved += value > self.cutoff
+        self._close(node, value)

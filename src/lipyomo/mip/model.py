@@ -1,0 +1,134 @@
+"""The mixed-integer model of one cell: objective, cut-off, start, pattern and no-good cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from pyomo.common.collections import ComponentMap
+
+from lipyomo.blocks.assemble import linear
+from lipyomo.blocks.lipschitz import Encoding, LipschitzBlock, choose_encoding
+from lipyomo.mip.cells import Cell
+from lipyomo.network import FloatArray, Network, Pattern
+from lipyomo.norms import InputNorm
+from lipyomo.phases import OPEN, RIGHT
+
+CUTOFF_SLACK = 1e-7
+"""Relative distance by which the cut-off stays below the value that was attained."""
+
+
+class CellModel:
+    """A Pyomo model that maximises the operator norm over one cell.
+
+    Parameters
+    ----------
+    network : Network
+    cell : Cell
+    input_norm : {'linf', 'l1'}
+    formulation : {'auto', 'adjoint', 'tangent'}
+    """
+
+    def __init__(
+        self, network: Network, cell: Cell, input_norm: InputNorm, formulation: str
+    ) -> None:
+        self.cell = cell
+        self._network = network
+        encoding = encoding_of(network, cell, input_norm, formulation)
+        self.encoding: Encoding = encoding
+        model = pyo.ConcreteModel(name="lipschitz")
+        model.lipschitz = LipschitzBlock()
+        model.lipschitz.build_formulation(
+            network,
+            domain=cell.domain,
+            input_norm=input_norm,
+            output_norm=cell.norm,
+            formulation=encoding,
+            bounds=cell.bounds,
+            limits=cell.limits if encoding == "adjoint" else None,
+        )
+        self.block = model.lipschitz
+        if np.isfinite(cell.upper):
+            self.block.value.setub(cell.upper)
+        model.constant = pyo.Objective(expr=self.block.value, sense=pyo.maximize)
+        model.no_good = pyo.ConstraintList()
+        self.model = model
+        self._excluded: set[bytes] = set()
+        self._switches = [
+            (i, k, switch)
+            for i in range(len(network.hidden))
+            for k, switch in self.block.net.switches(i).items()
+        ]
+
+    @property
+    def binaries(self) -> int:
+        """Number of switches."""
+        return len(self._switches)
+
+    def set_cutoff(self, lower: float) -> None:
+        """Ask for values that are not clearly below `lower`."""
+        self.block.value.setlb(lower - CUTOFF_SLACK * abs(lower) if lower > 0 else None)
+
+    def pattern(self, values: Mapping[Any, float]) -> Pattern:
+        """The activation pattern of a solution; switches are rounded."""
+        found = [np.asarray(phases == RIGHT) for phases in self.cell.bounds.phases]
+        for i, k, switch in self._switches:
+            value = values.get(switch, switch.value)
+            found[i][k] = value is not None and value > 0.5
+        return tuple(found)
+
+    def point(self, values: Mapping[Any, float]) -> FloatArray:
+        """The input of a solution, shape (d,)."""
+        inputs = self.block.net.inputs
+        return np.array([values.get(v, v.value or 0.0) for v in inputs.values()])
+
+    def start(self, x: FloatArray, pattern: Pattern) -> ComponentMap:
+        """Inputs and switches as a (partial) start for a solver."""
+        values = ComponentMap()
+        for variable, value in zip(self.block.net.inputs.values(), x.tolist(), strict=True):
+            values[variable] = value
+        for i, k, switch in self._switches:
+            values[switch] = 1.0 if pattern[i][k] else 0.0
+        return values
+
+    def exclude(self, pattern: Pattern, units: list[tuple[int, int]] | None = None) -> None:
+        """Cut off all solutions that agree with `pattern` on `units` (default: everywhere)."""
+        self._excluded.add(_key(pattern))
+        chosen = None if units is None else set(units)
+        coefs, variables, on = [], [], 0
+        for i, k, switch in self._switches:
+            if chosen is not None and (i, k) not in chosen:
+                continue
+            bit = bool(pattern[i][k])
+            coefs.append(-1.0 if bit else 1.0)
+            variables.append(switch)
+            on += bit
+        if not variables:
+            self.model.no_good.add(pyo.Constraint.Infeasible)
+            return
+        self.model.no_good.add((1.0 - on, linear(coefs, variables), None))
+
+    def excludes(self, pattern: Pattern) -> bool:
+        """Whether this pattern was cut off, or never was in the model."""
+        decided = any(
+            bool((layer.kinked & (phases != OPEN) & (on != (phases == RIGHT))).any())
+            for layer, phases, on in zip(
+                self._network.hidden, self.cell.bounds.phases, pattern, strict=True
+            )
+        )
+        return decided or _key(pattern) in self._excluded
+
+
+def encoding_of(network: Network, cell: Cell, input_norm: InputNorm, formulation: str) -> Encoding:
+    """The encoding that a formulation setting means for a cell."""
+    if formulation == "adjoint":
+        return "adjoint"
+    if formulation == "tangent":
+        return "tangent"
+    return choose_encoding(network, cell.bounds, input_norm, cell.norm)
+
+
+def _key(pattern: Pattern) -> bytes:
+    return b"".join(on.tobytes() for on in pattern)

@@ -1,0 +1,1 @@
+"""Arithmetic that can be trusted: linear programs with safe bounds, exact numbers."""

@@ -1,0 +1,282 @@
+"""The interior margin of an activation region: whether its interior meets the domain's.
+
+The margin of a point is its distance, in the linf norm, to the nearest kink of the region and to
+the nearest face of the domain.  Linear programs maximise it; for a Euclidean ball, the region's
+nearest point to the centre is sought as well.  A pattern counts for the Lipschitz constant exactly
+if its largest margin is positive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from lipyomo.domains import Domain, NormBall
+from lipyomo.network import BoolArray, FloatArray, Network, Pattern
+from lipyomo.numerics.lp import LinearProgram
+from lipyomo.regions.emptiness import is_proved_empty
+from lipyomo.regions.euclidean import nearest_point
+from lipyomo.regions.rows import RegionRows, region_rows
+
+EMPTY = 1e-9
+"""Largest margin, relative to the scale of the domain, of a region that counts as empty."""
+
+WIDE = 40
+"""Inputs from which on the faces of the box are moved instead of written as rows."""
+
+_SECANTS = 4
+_SHRINKS = 12
+
+
+@dataclass(frozen=True)
+class InteriorPoint:
+    """A point of a region with its margin.
+
+    Attributes
+    ----------
+    x : ndarray, shape (d,)
+    margin : float
+        Of `x`, recomputed; at most zero if `x` is not interior, ``-inf`` if the pattern
+        contradicts itself.
+    ceiling : float
+        No point of the region has a larger margin (from LP duals, not from the solver's optimum);
+        infinite where margins have no end.
+    """
+
+    x: FloatArray
+    margin: float
+    ceiling: float
+
+    def is_empty(self, scale: float = 1.0) -> bool:
+        """Whether the region's interior misses the domain's, up to `EMPTY` times `scale`."""
+        return self.ceiling <= EMPTY * scale
+
+    def better(self, x: FloatArray, margin: float) -> InteriorPoint:
+        """Keep the point with the larger margin."""
+        return replace(self, x=x, margin=margin) if margin > self.margin else self
+
+
+def interior_margin(network: Network, domain: Domain, pattern: Pattern) -> tuple[FloatArray, float]:
+    """A point of the region of `pattern` with the largest margin, and that margin.
+
+    Parameters
+    ----------
+    network : Network
+    domain : Domain
+        Inputs that cannot move are left out of the margin.
+    pattern : Pattern
+        A full pattern.
+
+    Returns
+    -------
+    x : ndarray, shape (d,)
+    margin : float
+        In the linf norm; zero or negative if the region has no interior in the domain.  Largest
+        up to a few percent for wide inputs; merely positive where possible for Euclidean balls.
+    """
+    found = interior_point(network, domain, pattern)
+    return found.x, found.margin
+
+
+def interior_point(network: Network, domain: Domain, pattern: Pattern) -> InteriorPoint:
+    """Like `interior_margin`, with a proved ceiling of all margins."""
+    moving = ~domain.frozen
+    rows = region_rows(network, pattern, moving, np.where(moving, 0.0, domain.upper))
+    if rows.contradiction:
+        return InteriorPoint(domain.center, -np.inf, -np.inf)
+    found = deepest_point(rows, domain)
+    # on unbounded domains duals bound nothing unless they cancel exactly
+    unknown = found.margin <= 0 and np.isposinf(found.ceiling)
+    if unknown and is_proved_empty(network, domain, pattern):
+        return replace(found, ceiling=0.0)
+    return found
+
+
+def deepest_point(rows: RegionRows, domain: Domain) -> InteriorPoint:
+    """The point of ``A x <= b`` in the domain that is farthest from all faces of both."""
+    body = _Body(rows, domain)
+    best = InteriorPoint(domain.center, margin_of(rows, domain, domain.center), np.inf)
+    best = body.moved_faces(best) if domain.dimension > WIDE else body.written_faces(best)
+    if isinstance(domain, NormBall) and domain.norm == "l2":
+        best = body.towards_center(best, domain)
+    return best
+
+
+def margin_of(rows: RegionRows, domain: Domain, x: FloatArray) -> float:
+    """Distance of `x` to the rows and to the faces of the domain (in the inputs that move)."""
+    moving = ~domain.frozen
+    gaps = [rows.b - rows.A @ x, (domain.upper - x)[moving], (x - domain.lower)[moving]]
+    faces = domain.rows
+    if faces.count:
+        length = _lengths(domain)
+        gap = faces.b - faces.A @ x
+        gaps.append(gap[length > 0] / length[length > 0])
+    if isinstance(domain, NormBall):
+        gaps.append(np.array([_ball_margin(domain, x, int(moving.sum()))]))
+    return float(min(gap.min(initial=np.inf) for gap in gaps))
+
+
+def _lengths(domain: Domain) -> FloatArray:
+    """l1 norms of the domain's rows in the inputs that can move."""
+    free = abs(domain.rows.A[:, np.flatnonzero(~domain.frozen)])
+    return np.asarray(free.sum(axis=1)).reshape(-1)
+
+
+def _ball_margin(domain: NormBall, x: FloatArray, d: int) -> float:
+    """Largest t such that the cube of half-width t around `x` lies in the ball."""
+    away = np.abs(x - domain.point)
+    if domain.norm == "l1":
+        return (domain.radius - float(away.sum())) / d
+    # |away + t|_2 = radius: d t^2 + 2 |away|_1 t + |away|_2^2 - radius^2 = 0
+    total, size = float(away.sum()), float(np.sqrt(np.square(away).sum()))
+    gap = (domain.radius - size) * (domain.radius + size)
+    root = np.sqrt(max(total * total + d * gap, 0.0))
+    return float(gap / (total + root) if total + root > 0 else domain.radius / np.sqrt(d))
+
+
+class _Body:
+    """Region and domain in the variables (y, t): ``normal . y + |normal|_1 t <= right``.
+
+    The inputs are ``x = shift + scale y``: solvers have absolute tolerances, and a domain may be a
+    millionth wide or far from the origin.
+    """
+
+    def __init__(self, rows: RegionRows, domain: Domain) -> None:
+        self.rows, self.domain = rows, domain
+        self.moving: BoolArray = ~domain.frozen
+        width = np.where(self.moving, domain.upper - domain.lower, 0.0)
+        bounded = width[np.isfinite(width)]
+        self.scale = float(bounded.max(initial=0.0)) or 1.0
+        self.shift = domain.center
+        self.lower = (domain.lower - self.shift) / self.scale
+        self.upper = (domain.upper - self.shift) / self.scale
+        narrow = float(np.where(self.moving, width, np.inf).min(initial=np.inf))
+        self.capped = not np.isfinite(narrow)  # margins may grow without end: one is enough
+        self.cap = 1.0 / self.scale if self.capped else 0.5 * narrow / self.scale
+        faces = domain.rows
+        self.normals = sp.csr_array(sp.vstack([sp.csr_array(rows.A), faces.A]))
+        lengths = _lengths(domain) if faces.count else np.zeros(0)
+        self.column = np.concatenate([np.ones(len(rows.b)), lengths])
+        right = np.concatenate([rows.b, faces.b])
+        self.right = (right - self.normals @ self.shift) / self.scale
+
+    def written_faces(self, best: InteriorPoint) -> InteriorPoint:
+        """One linear program, with two rows for each input."""
+        eye = sp.eye_array(self.domain.dimension, format="csr")
+        high = np.flatnonzero(np.isfinite(self.upper) & self.moving)
+        low = np.flatnonzero(np.isfinite(self.lower) & self.moving)
+        normals = sp.vstack([self.normals, eye[high], -eye[low]])
+        column = np.concatenate([self.column, np.ones(high.size + low.size)])
+        right = np.concatenate([self.right, self.upper[high], -self.lower[low]])
+        program, objective = self._program(sp.csr_array(normals), column, right)
+        return self._solved(program, objective, best, 0.0)
+
+    def moved_faces(self, best: InteriorPoint) -> InteriorPoint:
+        """Linear programs with the box shrunk by tau on all sides.
+
+        The largest margin phi(tau) to the other rows falls with tau and is concave; the margin
+        sought solves phi(tau) = tau, and a chord of phi crosses the diagonal below it.
+        """
+        program, objective = self._program(self.normals, self.column, self.right)
+        points: list[tuple[float, float]] = []
+        tau = 0.0
+        for _ in range(_SECANTS):
+            self._shrink(program, tau)
+            best = self._solved(program, objective, best, tau)
+            points.append((tau, self._value))
+            if self._value <= tau * 1.05 or best.margin >= 0.9 * best.ceiling:
+                break
+            tau = self._value if len(points) == 1 else _crossing(points[0], points[-1])
+            tau = min(tau, 0.999 * self.cap)
+        (first, _), (last, value) = points[0], points[-1]
+        if last > first and value < last and best.margin < 0.9 * best.ceiling:
+            tau = min(max(_crossing(points[0], points[-1]), 0.0), 0.999 * self.cap)
+            self._shrink(program, tau)
+            best = self._solved(program, objective, best, tau)
+        return best
+
+    def towards_center(self, best: InteriorPoint, ball: NormBall) -> InteriorPoint:
+        """Points of the region near the centre of a Euclidean ball, at falling margins.
+
+        The region cut by a margin may miss the ball although the region does not.  A distance
+        above the radius at margin zero proves that it is empty.
+        """
+        if best.ceiling <= 0 or best.margin >= 0.5 * best.ceiling:
+            return best
+        A = np.asarray(self.normals.toarray())
+        point, radius = (ball.point - self.shift) / self.scale, ball.radius / self.scale
+        zero = nearest_point(A, self.right, self.lower, self.upper, point)
+        if zero.bound > radius * (1.0 + EMPTY):
+            return replace(best, ceiling=0.0)
+        dual, tau = zero.dual, 0.7 * min(best.ceiling / self.scale, self.cap)
+        for _ in range(_SHRINKS):
+            shrunk = self.right - tau * self.column
+            found = nearest_point(A, shrunk, self.lower + tau, self.upper - tau, point, dual)
+            best = self._improved(best, found.x)
+            if best.margin >= 0.3 * tau * self.scale:
+                break
+            dual, tau = found.dual, 0.4 * tau
+        return best
+
+    def _shrink(self, program: LinearProgram, tau: float) -> None:
+        for j in np.flatnonzero(self.moving):
+            program.set_bounds(int(j), self.lower[j] + tau, self.upper[j] - tau)
+
+    def _program(
+        self, normals: sp.csr_array, column: FloatArray, right: FloatArray
+    ) -> tuple[LinearProgram, FloatArray]:
+        """The linear program in (y, t), and e for an l1 ball; and the objective t."""
+        domain, d = self.domain, self.domain.dimension
+        A = sp.csr_array(sp.hstack([normals, sp.csr_array(column[:, None])]))
+        reach = float(right.min(initial=0.0))  # the gap of the centre, which is y = 0
+        floor = 2.0 * min(reach, 0.0) / float(column[column > 0].min(initial=1.0)) - self.cap
+        lower, upper = np.append(self.lower, floor), np.append(self.upper, self.cap)
+        if isinstance(domain, NormBall) and domain.norm == "l1":
+            point, radius = (domain.point - self.shift) / self.scale, domain.radius / self.scale
+            extra, more = _cross_polytope(point, radius, int(self.moving.sum()))
+            A.resize((A.shape[0], extra.shape[1]))
+            A, right = sp.csr_array(sp.vstack([A, extra])), np.concatenate([right, more])
+            lower = np.concatenate([lower, np.zeros(d)])
+            upper = np.concatenate([upper, np.full(d, radius)])
+        objective = np.zeros(lower.size)
+        objective[d] = 1.0
+        return LinearProgram(lower, upper, A, right), objective
+
+    def _solved(
+        self, program: LinearProgram, objective: FloatArray, best: InteriorPoint, tau: float
+    ) -> InteriorPoint:
+        """Maximise t and update the point and the ceiling; a margin above tau is at most t."""
+        outcome = program.maximise(objective)
+        self._value = outcome.value
+        if not self.capped or outcome.bound < self.cap * (1.0 - EMPTY):
+            ceiling = self.scale * max(outcome.bound, tau)
+            best = replace(best, ceiling=min(best.ceiling, ceiling))
+        if outcome.point is None:
+            return best
+        return self._improved(best, outcome.point[: self.domain.dimension])
+
+    def _improved(self, best: InteriorPoint, y: FloatArray) -> InteriorPoint:
+        """`best`, or the point y if its margin is larger."""
+        x = np.where(self.moving, self.shift + self.scale * y, self.domain.upper)
+        return best.better(x, margin_of(self.rows, self.domain, x))
+
+
+def _crossing(first: tuple[float, float], last: tuple[float, float]) -> float:
+    """Where the chord through two points (tau, phi) meets the diagonal."""
+    (t0, f0), (t1, f1) = first, last
+    slope = (f1 - f0) / (t1 - t0) if t1 > t0 else 0.0
+    return (f0 - slope * t0) / (1.0 - slope)
+
+
+def _cross_polytope(
+    point: FloatArray, radius: float, moving: int
+) -> tuple[sp.csr_array, FloatArray]:
+    """``|y - point|_1 + moving t <= radius`` in (y, t, e) with ``e >= |y - point|``."""
+    d = point.size
+    eye = sp.eye_array(d, format="csr")
+    none = sp.csr_array((d, 1))
+    total = sp.csr_array(np.concatenate([np.zeros(d), [moving], np.ones(d)])[None, :])
+    rows = sp.vstack([sp.hstack([eye, none, -eye]), sp.hstack([-eye, none, -eye]), total])
+    return sp.csr_array(rows), np.concatenate([point, -point, [radius]])

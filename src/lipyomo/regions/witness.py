@@ -1,0 +1,134 @@
+"""Witnesses: points of the original problem at which a lower bound is attained, checked.
+
+A point counts only if it is interior to the domain and every unit is off its kink by more than
+the rounding error of the forward pass; where a unit is too close to tell, exact arithmetic decides.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lipyomo.bounds.parts import UNIT, gamma
+from lipyomo.network import BoolArray, FloatArray, Network, Pattern
+from lipyomo.problem import LipschitzProblem
+from lipyomo.proofs.replay import exact_signs, flat_units, is_interior
+from lipyomo.regions.margin import interior_point, margin_of
+from lipyomo.regions.rows import region_rows
+from lipyomo.result import Witness
+
+
+def make_witness(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
+    """A witness at the point `x` of the original problem, or None if `x` proves nothing.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+    x : ndarray, shape (d,)
+        Inputs that cannot move are set to their values.
+
+    Returns
+    -------
+    Witness or None
+        None if `x` is not interior to the domain, or on a kink.
+    """
+    domain = problem.domain
+    point = np.where(domain.frozen, domain.upper, np.asarray(x, dtype=np.float64))
+    if not np.isfinite(point).all() or not is_interior(domain, point):
+        return None
+    pattern = strict_pattern(problem.network, point, ~domain.frozen)
+    if pattern is None:
+        return None
+    rows = region_rows(problem.network, pattern, ~domain.frozen, point)
+    found = problem.value_of(pattern)
+    margin = max(margin_of(rows, domain, point), 0.0)
+    return Witness(point, found.direction, found.functional, pattern, margin, found.value)
+
+
+def witness_of_pattern(problem: LipschitzProblem, pattern: Pattern) -> Witness | None:
+    """A witness in the region of a pattern of the reduced problem's network.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        The original problem.
+    pattern : Pattern
+        Of ``problem.reduced.problem.network``.
+
+    Returns
+    -------
+    Witness or None
+        None if the region has no interior in the domain.
+    """
+    reduced = problem.reduced
+    found = interior_point(reduced.problem.network, reduced.problem.domain, pattern)
+    return make_witness(problem, reduced.lift_point(found.x)) if found.margin > 0 else None
+
+
+def deepen(problem: LipschitzProblem, witness: Witness) -> Witness:
+    """The witness with the largest margin in the same region, if a better one is found."""
+    found = interior_point(problem.network, problem.domain, witness.pattern)
+    if found.margin <= witness.margin:
+        return witness
+    better = make_witness(problem, found.x)
+    return better if better is not None and better.value >= witness.value else witness
+
+
+def strict_pattern(network: Network, x: FloatArray, moving: BoolArray) -> Pattern | None:
+    """The pattern at x, if it is the same in a whole neighbourhood (up to flat units).
+
+    Parameters
+    ----------
+    network : Network
+    x : ndarray, shape (d,)
+    moving : ndarray of bool, shape (d,)
+        Inputs that can move.
+
+    Returns
+    -------
+    Pattern or None
+        None if a unit sits on its kink with a gradient that is not zero.
+    """
+    h, error = x, np.zeros(x.size)
+    pattern: list[BoolArray] = []
+    doubtful: list[BoolArray] = []
+    for layer in network.hidden:
+        size = abs(layer.weight)
+        z = layer.preactivation(h)
+        total = np.asarray(size @ np.abs(h)) + np.abs(layer.bias)
+        error = np.asarray(size @ error) * (1.0 + gamma(layer.inputs))
+        error = error + gamma(layer.inputs) * total
+        doubtful.append(layer.kinked & (np.abs(z) <= error))
+        pattern.append(z > 0)
+        h = layer.activate(z)
+        steepest = np.maximum(np.abs(layer.left), np.abs(layer.right))
+        error = steepest * error + UNIT * np.abs(h)
+    result = tuple(pattern)
+    if not any(layer.any() for layer in doubtful):
+        return result
+    return _settled(network, x, result, doubtful, moving)
+
+
+def _settled(
+    network: Network,
+    x: FloatArray,
+    pattern: Pattern,
+    doubtful: list[BoolArray],
+    moving: BoolArray,
+) -> Pattern | None:
+    """Settle doubtful units exactly, from the first layer on (later signs depend on earlier)."""
+    current = [on.copy() for on in pattern]
+    for _ in range(len(current) + 1):
+        signs, vanish = exact_signs(network, x, tuple(current))
+        changed = False
+        for on, sign, doubt in zip(current, signs, doubtful, strict=True):
+            wrong = doubt & (sign != 0) & ((sign > 0) != on)
+            if wrong.any():
+                on[wrong] = ~on[wrong]
+                changed = True
+                break
+        if not changed:
+            break
+    flat = flat_units(network, tuple(current), moving, vanish)
+    if any((zero & ~level).any() for zero, level in zip(vanish, flat, strict=True)):
+        return None
+    return tuple(current)

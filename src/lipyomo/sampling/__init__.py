@@ -1,0 +1,1 @@
+"""Gradient norms at points: evaluation of many patterns, and local search."""

@@ -1,0 +1,138 @@
+"""The tree covers the domain; the search stops, resumes nothing, and repeats itself exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lipyomo
+from lipyomo.bnb import driver
+from lipyomo.bnb.driver import Search
+from lipyomo.domains import AllSpace, Box, Domain, ball
+from lipyomo.phases import OPEN, RIGHT
+from lipyomo.problem import LipschitzProblem
+from lipyomo.result import Progress, Status
+from lipyomo.settings import Settings
+from networks import mixed_network, random_network
+
+HARD = LipschitzProblem(random_network(1, (8, 10, 10, 2)), Box(0, 1, 8), "linf", "cross")
+"""More than a hundred nodes."""
+
+
+def coverage(problem: LipschitzProblem, samples: int = 400) -> None:
+    """Every random point lies in a leaf whose bound covers its gradient norm."""
+    problem = problem.reduced.problem
+    search = Search(problem, Settings(time_limit=60), record=True)
+    outcome = search.run()
+    assert outcome.status is Status.EXACT
+    leaves = search.tree.leaves
+    assert leaves
+    kinked = search.tree.system.kinked
+    phases = np.stack([node.phases for node, _ in leaves])
+    low = np.stack([node.low for node, _ in leaves])
+    high = np.stack([node.high for node, _ in leaves])
+    bounds = np.array([bound for _, bound in leaves])
+    points = problem.domain.sample(np.random.default_rng(5), samples)
+    patterns = np.hstack(problem.network.pattern(points))
+    for x, on in zip(points, patterns, strict=True):
+        holds = ((phases == OPEN) | ((phases == RIGHT) == on) | ~kinked).all(axis=1)
+        holds &= (x >= low).all(axis=1) & (x <= high).all(axis=1)
+        assert holds.any()
+        value = problem.value_at(x).value
+        assert bounds[holds].max() >= value * (1 - 1e-9)
+        assert value <= outcome.upper
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [Box(0, 1, 4), ball([0.2] * 4, 0.8, "l2"), ball([0.2] * 4, 0.8, "l1"), AllSpace(4)],
+    ids=["box", "l2 ball", "l1 ball", "all space"],
+)
+@pytest.mark.parametrize("input_norm", ["linf", "l1", "l2"])
+def test_leaves_cover_the_domain_when_units_are_split(domain: Domain, input_norm: str) -> None:
+    network = mixed_network(31, (4, 8, 6, 2))
+    coverage(LipschitzProblem(network, domain, input_norm, "linf"))
+
+
+@pytest.mark.parametrize("output", ["l2", "l1", "cross"])
+def test_leaves_cover_the_domain_when_boxes_are_split(output: str) -> None:
+    coverage(LipschitzProblem(random_network(6, (2, 12, 10, 2)), Box(-1, 1, 2), "linf", output))
+
+
+def test_equal_seeds_give_equal_searches() -> None:
+    first, second = (lipyomo.solve(HARD, "bnb", seed=3) for _ in range(2))
+    assert (first.lower, first.upper, first.nodes) == (second.lower, second.upper, second.nodes)
+    assert first.nodes is not None
+    assert first.nodes > 20
+
+
+def test_a_time_limit_leaves_a_valid_interval() -> None:
+    exact = lipyomo.solve(HARD, "bnb").lower
+    result = lipyomo.solve(HARD, "bnb", time_limit=0.05)
+    assert result.status in (Status.TIME_LIMIT, Status.EXACT)
+    assert result.lower <= exact * (1 + 1e-9)
+    assert result.upper >= exact * (1 - 1e-9)
+
+
+def test_a_gap_ends_early_and_holds() -> None:
+    exact = lipyomo.solve(HARD, "bnb")
+    result = lipyomo.solve(HARD, "bnb", gap=0.1)
+    assert result.nodes is not None
+    assert exact.nodes is not None
+    assert result.nodes < exact.nodes
+    assert result.gap <= 0.1 + 1e-6
+    assert result.lower <= exact.lower * (1 + 1e-9) <= result.upper * (1 + 2e-9)
+
+
+@pytest.mark.parametrize("after", [0, 1, 7])
+def test_an_interrupt_keeps_the_interval(after: int) -> None:
+    exact = lipyomo.solve(HARD, "bnb").lower
+    calls = iter(range(10**9))
+
+    def stop() -> bool:
+        if next(calls) >= after:
+            raise KeyboardInterrupt
+        return False
+
+    result = lipyomo.solve(HARD, "bnb", should_stop=stop)
+    assert result.status is Status.INTERRUPTED
+    assert result.lower <= exact * (1 + 1e-9)
+    assert result.upper >= exact * (1 - 1e-9)
+
+
+def test_should_stop_is_asked() -> None:
+    result = lipyomo.solve(HARD, "bnb", should_stop=lambda: True)
+    assert result.status is Status.INTERRUPTED
+    assert np.isfinite(result.upper)
+
+
+def test_history_closes_in_on_the_answer() -> None:
+    seen: list[Progress] = []
+    result = lipyomo.solve(HARD, "bnb", progress=seen.append)
+    lowers = [lower for _, lower, _ in result.history]
+    times = [seconds for seconds, _, _ in result.history]
+    assert seen
+    assert lowers == sorted(lowers)
+    assert times == sorted(times)
+    assert all(upper >= result.lower * (1 - 1e-9) for _, _, upper in result.history)
+
+
+def test_a_short_queue_changes_the_order_but_not_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    exact = lipyomo.solve(HARD, "bnb")
+    monkeypatch.setattr(driver, "QUEUE_BYTES", 1)
+    monkeypatch.setattr(driver, "LEAST_QUEUE", 4)
+    result = lipyomo.solve(HARD, "bnb")
+    assert result.status is Status.EXACT
+    assert result.lower == pytest.approx(exact.lower, rel=1e-9)
+
+
+def test_a_full_pool_of_points_does_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = lipyomo.solve(HARD, "bnb")
+    search = Search(HARD.reduced.problem, Settings())
+    monkeypatch.setattr(search.tree.pool, "_capacity", 600)
+    outcome = search.run()
+    assert search.tree.pool.count == 600
+    assert outcome.status is Status.EXACT
+    assert outcome.lower == pytest.approx(exact.lower, rel=1e-9)
