@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from lipyomo.training import TrainedNetwork
+from experiments.training import TrainedNetwork
 
 
 def dense_module(trained: TrainedNetwork, epoch: int | None = None) -> torch.nn.Sequential:

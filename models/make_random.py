@@ -1,6 +1,6 @@
 """Draw the LipMIP paper's random networks: [16, 16, 16, 2] and [10, 10, 10, 1] (appendix F.2).
 
-    python models/make_random.py
+    python -m models.make_random
 
 Weights are He-normal. The paper says nothing of the biases: uniform in +-1/sqrt(inputs) here. The
 files are written with onnx alone, as MatMul and Add with the weights on the right, the way Keras
@@ -17,8 +17,9 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from lipyomo.training import he_network
-from provenance import HERE, Training, save
+from experiments.recipes import RANDOM
+from experiments.training import he_network
+from models.provenance import HERE, Training, save
 
 
 def matmul_model(
@@ -69,10 +70,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="how many of each architecture")
     parser.add_argument("--out", type=Path, default=HERE, help="where to write")
     options = parser.parse_args()
-    for sizes, domain in (
-        ((16, 16, 16, 2), "[0, 1]^16"),
-        ((10, 10, 10, 1), "[-1000, 1000]^10"),
-    ):
+    for sizes, domain in zip(RANDOM, ("[0, 1]^16", "[-1000, 1000]^10"), strict=True):
         for seed in range(options.seeds):
             training = Training(
                 data="none",
@@ -81,7 +79,7 @@ def main() -> None:
                 f"seed {seed}",
                 quality="none",
                 domain=domain,
-                script="python models/make_random.py",
+                script="python -m models.make_random",
             )
             model = matmul_model(*he_network(sizes, seed))
             save(model, f"random{sizes[0]}_s{seed}", training, options.out)

@@ -7,12 +7,13 @@ under CC BY-SA 3.0 (https://creativecommons.org/licenses/by-sa/3.0/).
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
+from experiments.mnist import read_mnist
 
 ATTRIBUTION = (
     "MNIST test set, Y. LeCun, C. Cortes, C. J. C. Burges, CC BY-SA 3.0 "
@@ -59,14 +60,11 @@ def load(folder: Path, digits: tuple[int, ...]) -> Split:
     Split
         Training and held-out images.
     """
-    raw = gzip.decompress((folder / "t10k-images-idx3-ubyte.gz").read_bytes())
-    images = np.frombuffer(raw, dtype=np.uint8, offset=16).reshape(-1, 784)
-    raw = gzip.decompress((folder / "t10k-labels-idx1-ubyte.gz").read_bytes())
-    labels = np.frombuffer(raw, dtype=np.uint8, offset=8).astype(np.int64)
+    grey, labels = read_mnist(folder, "t10k")
     kept = np.flatnonzero(np.isin(labels, digits))
     held = np.arange(len(kept)) % 4 == 0
     classes = np.array([digits.index(label) for label in labels[kept]], dtype=np.int64)
-    grey = images[kept].astype(np.float32) / np.float32(255)
+    grey = grey[kept]
     return Split(
         grey[~held], classes[~held], grey[held], classes[held], kept[held].astype(np.int64), digits
     )

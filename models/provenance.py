@@ -1,7 +1,7 @@
 """What is known of every model file, in ``provenance.json`` and as the tables of ``README.md``.
 
 The training scripts export through this module, which writes the ONNX file and its record. Run
-``python models/provenance.py`` to write the tables of the README again.
+``python -m models.provenance`` to write the tables of the README again.
 """
 
 from __future__ import annotations

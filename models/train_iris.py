@@ -1,6 +1,6 @@
 """Train iris classifiers [4, 8, 8, 3] on measurements in centimetres.
 
-    python models/train_iris.py
+    python -m models.train_iris
 
 One network, two files: ``iris`` standardises its inputs by Sub and Div nodes, as PyTorch writes
 them; ``iris_scaler`` by an ``ai.onnx.ml`` Scaler before MatMul nodes, as scikit-learn's converter
@@ -18,10 +18,10 @@ import torch
 from onnx import helper
 from sklearn.datasets import load_iris
 
-from dense import Standardise, accuracy, dense_module
-from lipyomo.training import TrainedNetwork, train_classifier
-from make_random import matmul_model
-from provenance import HERE, Training, export, save
+from experiments.training import TrainedNetwork, train_classifier
+from models.dense import Standardise, accuracy, dense_module
+from models.make_random import matmul_model
+from models.provenance import HERE, Training, export, save
 
 SIZES = (4, 8, 8, 3)
 
@@ -72,7 +72,7 @@ def main() -> None:
         training="cross-entropy, Adam 1e-3, 200 epochs, batches of 16, seed 0",
         quality=f"{seen:.2%} of the training flowers, {right:.2%} held out",
         domain=f"{box} cm",
-        script="python models/train_iris.py",
+        script="python -m models.train_iris",
         accuracy=right,
     )
     save(export(module, (4,)), "iris", training, out)

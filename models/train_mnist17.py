@@ -1,6 +1,6 @@
 """Train MNIST 1-against-7 networks [784, 20, 20, 20, 2] (LipMIP paper, appendix F.2).
 
-    python models/train_mnist17.py --mnist DIR
+    python -m models.train_mnist17 --mnist DIR
 
 Adam with learning rate 1e-3, cross-entropy, an l1 penalty of 1e-5, 10 epochs, as printed. What
 differs: the data are three quarters of the 1s and 7s of MNIST's *test* set (1,622 images instead of
@@ -12,12 +12,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import mnist_data
-from dense import accuracy, dense_module
-from lipyomo.training import train_classifier
-from provenance import HERE, Training, export, save
+from experiments.recipes import DIGITS, train_digits
+from models import mnist_data
+from models.dense import accuracy, dense_module
+from models.provenance import HERE, Training, export, save
 
-SIZES = (784, 20, 20, 20, 2)
 IMAGES = "mnist17_images.npz"
 
 
@@ -31,9 +30,7 @@ def main() -> None:
     split = mnist_data.load(options.mnist, (1, 7))
     rows = mnist_data.ship(split, 20, options.out / IMAGES)
     for seed in range(options.seeds):
-        trained = train_classifier(
-            SIZES, split.images, split.labels, epochs=10, lr=1e-3, l1=1e-5, batch_size=16, seed=seed
-        )
+        trained = train_digits(split.images, split.labels, batch_size=16, seed=seed)
         module = dense_module(trained)
         held = accuracy(module, split.held_images, split.held_labels)
         right = round(
@@ -42,11 +39,11 @@ def main() -> None:
         training = Training(
             data=f"MNIST test set, 1 against 7: {len(split.images)} images to train, "
             f"{len(split.held_images)} held out",
-            architecture="784-20-20-20-2, ReLU",
+            architecture="-".join(map(str, DIGITS)) + ", ReLU",
             training=f"cross-entropy + 1e-5 l1, Adam 1e-3, 10 epochs, batches of 16, seed {seed}",
             quality=f"{held:.2%} held out; {right} of {len(rows)} shipped images",
             domain="[0, 1]^784",
-            script="python models/train_mnist17.py --mnist DIR",
+            script="python -m models.train_mnist17 --mnist DIR",
             accuracy=held,
             shipped_right=right,
             images=IMAGES,

@@ -1,6 +1,6 @@
 """Train two small convolutional MNIST networks; not in the papers, they exercise the importer.
 
-    python models/train_mnist_conv.py --mnist DIR
+    python -m models.train_mnist_conv --mnist DIR
 
 - ``mnist_conv``: ten digits; AveragePool 28 -> 14, Conv 1 -> 6 (5x5, stride 3), ReLU, Conv 6 -> 12
   (2x2, stride 2), ReLU, Flatten, Gemm 48 -> 10: 144 units.
@@ -20,10 +20,10 @@ from pathlib import Path
 import torch
 from torch import nn
 
-import mnist_data
-from dense import accuracy
-from lipyomo.training import fit
-from provenance import HERE, Training, export, save
+from experiments.training import fit
+from models import mnist_data
+from models.dense import accuracy
+from models.provenance import HERE, Training, export, save
 
 SHAPE = (1, 28, 28)
 
@@ -118,7 +118,7 @@ def train(recipe: Recipe, mnist: Path, out: Path) -> None:
         "seed 0",
         quality=f"{held:.2%} held out; {right} of {len(rows)} shipped images",
         domain="[0, 1]^(1 x 28 x 28)",
-        script="python models/train_mnist_conv.py --mnist DIR",
+        script="python -m models.train_mnist_conv --mnist DIR",
         accuracy=held,
         shipped_right=right,
         images=recipe.images,

@@ -1,6 +1,6 @@
 """Train a residual and a LeakyReLU network on leaders data; not in the papers.
 
-    python models/train_small.py
+    python -m models.train_small
 
 - ``residual``: h = ReLU(A x), then ReLU(h + C ReLU(B h)), then 3 outputs; h has 12 entries and the
   skip is an Add of two branches.
@@ -17,9 +17,9 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from dense import accuracy
-from lipyomo.training import fit, leaders_dataset
-from provenance import HERE, Training, export, save
+from experiments.training import fit, leaders_dataset
+from models.dense import accuracy
+from models.provenance import HERE, Training, export, save
 
 
 class Residual(nn.Module):
@@ -71,7 +71,7 @@ def train(
         training="cross-entropy, Adam 1e-3, 300 epochs, batches of 32, seed 0",
         quality=f"{seen:.2%} of the training points, {held:.2%} of 2000 fresh points",
         domain=f"[0, 1]^{dim}",
-        script="python models/train_small.py",
+        script="python -m models.train_small",
         accuracy=held,
     )
     save(export(module, (dim,), exporter), name, training, out)

@@ -1,6 +1,6 @@
 """Train a design surrogate [2, 16, 16, 1] for worked Pyomo models; not in the papers.
 
-    python models/train_surrogate.py
+    python -m models.train_surrogate
 
 The function is the effectiveness of a counter-flow heat exchanger,
 
@@ -19,9 +19,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dense import Standardise, dense_module
-from lipyomo.training import train_regressor
-from provenance import HERE, Training, export, save
+from experiments.training import train_regressor
+from models.dense import Standardise, dense_module
+from models.provenance import HERE, Training, export, save
 
 LOW, HIGH = np.array([0.2, 0.0]), np.array([5.0, 0.95])
 
@@ -41,7 +41,7 @@ def effectiveness(inputs: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     units, ratio = inputs.T
     decay = np.exp(-units * (1.0 - ratio))
-    return (1.0 - decay) / (1.0 - ratio * decay)
+    return np.asarray((1.0 - decay) / (1.0 - ratio * decay))
 
 
 def main() -> None:
@@ -72,7 +72,7 @@ def main() -> None:
         "seed 0",
         quality=f"mean error {error.mean():.4f}, largest {error.max():.3f} on 20000 fresh points",
         domain="[0.2, 5] x [0, 0.95]",
-        script="python models/train_surrogate.py",
+        script="python -m models.train_surrogate",
     )
     save(export(module, (2,)), "exchanger", training, out)
 

@@ -60,6 +60,6 @@ def choose_method(problem: LipschitzProblem) -> str:
     """Name of the exact method that suits `problem`.
 
     Branch and bound takes every norm and domain, and was the faster one on all reference networks
-    and models (``benchmarks/exact.py``), so it is always chosen; a MIP has to be asked for.
+    and models (``python -m experiments exact``), so it is always chosen; a MIP has to be asked for.
     """
     return "bnb" if get_method("bnb").refusal(problem) is None else "mip"

@@ -139,7 +139,7 @@ def test_version_and_help(cli: Cli) -> None:
 
     assert cli("--version").out.split() == ["lipyomo", lipyomo.__version__]
     assert cli("--help").code == 0
-    for name in ("solvers", "methods", "compare", "reproduce"):
+    for name in ("solvers", "methods", "compare", "verify"):
         assert cli(name, "--help").code == 0
 
 

@@ -36,7 +36,7 @@ def name(page: Path) -> str:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory that looks like a clone, where files may be written."""
-    for entry in ("models", "benchmarks"):
+    for entry in ("models", "experiments"):
         if (ROOT / entry).exists():
             (tmp_path / entry).symlink_to(ROOT / entry)
     monkeypatch.chdir(tmp_path)

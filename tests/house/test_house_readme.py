@@ -65,7 +65,7 @@ def _known_options() -> set[str]:
         )
         assert done.returncode == 0, done.stderr
         known |= set(OPTION.findall(done.stdout))
-    for script in ROOT.glob("benchmarks/*.py"):
+    for script in ROOT.glob("experiments/**/*.py"):
         known |= set(OPTION.findall(script.read_text(encoding="utf-8")))
     for script in ROOT.glob("models/*.py"):
         known |= set(OPTION.findall(script.read_text(encoding="utf-8")))

@@ -58,7 +58,7 @@ def test_size_hash_and_readme_agree_with_the_file(name: str) -> None:
     assert f"| {len(content)} |" in rows[1]
     assert digest in rows[1]
     assert record["script"] in rows[1]
-    assert (FOLDER / record["script"].split()[1].removeprefix("models/")).exists()
+    assert (FOLDER / f"{record['script'].split()[2].removeprefix('models.')}.py").exists()
 
 
 @pytest.mark.parametrize("name", NAMES)

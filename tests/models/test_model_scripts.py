@@ -18,7 +18,8 @@ FOLDER = Path(__file__).resolve().parents[2] / "models"
 
 def rerun(script: str, out: Path, *options: str) -> dict[str, dict[str, object]]:
     subprocess.run(
-        [sys.executable, "-B", FOLDER / script, "--out", out, *options],
+        [sys.executable, "-B", "-m", f"models.{script}", "--out", out, *options],
+        cwd=FOLDER.parent,
         check=True,
         capture_output=True,
         timeout=120,
@@ -27,7 +28,7 @@ def rerun(script: str, out: Path, *options: str) -> dict[str, dict[str, object]]
 
 
 def test_random_networks_come_out_the_same(tmp_path: Path) -> None:
-    records = rerun("make_random.py", tmp_path, "--seeds", "1")
+    records = rerun("make_random", tmp_path, "--seeds", "1")
     assert sorted(records) == ["random10_s0.onnx", "random16_s0.onnx"]
     for name in records:
         again, shipped = (onnx.load(folder / name).graph for folder in (tmp_path, FOLDER))
@@ -39,7 +40,7 @@ def test_random_networks_come_out_the_same(tmp_path: Path) -> None:
 def test_iris_trains_again_and_is_as_good(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="training needs the extra [torch]")
     pytest.importorskip("sklearn", reason="the iris data come with scikit-learn")
-    records = rerun("train_iris.py", tmp_path)
+    records = rerun("train_iris", tmp_path)
     assert sorted(records) == ["iris.onnx", "iris_scaler.onnx"]
     for name, record in records.items():
         assert record["accuracy"] >= 0.9
@@ -50,7 +51,7 @@ def test_iris_trains_again_and_is_as_good(tmp_path: Path) -> None:
 def test_mnist_trains_again_and_picks_the_same_images(tmp_path: Path, shared: Path) -> None:
     pytest.importorskip("torch", reason="training needs the extra [torch]")
     mnist = str(shared / "data" / "mnist")
-    records = rerun("train_mnist17.py", tmp_path, "--mnist", mnist, "--seeds", "1")
+    records = rerun("train_mnist17", tmp_path, "--mnist", mnist, "--seeds", "1")
     assert records["mnist17_s0.onnx"]["accuracy"] >= 0.98
     again, shipped = (np.load(folder / "mnist17_images.npz") for folder in (tmp_path, FOLDER))
     for key in ("images", "labels", "digits", "index", "attribution"):

@@ -8,7 +8,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from lipyomo.training import he_network, leaders_dataset
+from experiments.training import he_network, leaders_dataset
 
 FOLDER = Path(__file__).resolve().parents[2] / "models"
 

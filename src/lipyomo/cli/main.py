@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 
-from lipyomo.cli.parser import join_negatives, main_parser
+from lipyomo.cli.parser import UsageError, join_negatives, main_parser
 from lipyomo.cli.streams import StreamClosed, answer_is_written, open_streams
 from lipyomo.errors import LipyomoError
 from lipyomo.version import __version__
@@ -16,9 +17,14 @@ SUBCOMMANDS = {
     "methods": "lipyomo.cli.tables:methods",
     "compare": "lipyomo.cli.compare:run",
     "verify": "lipyomo.cli.verify:run",
-    "reproduce": "lipyomo.cli.reproduce:run",
 }
 """Name of each subcommand and where its function ``(arguments) -> exit code`` lives."""
+
+GONE = {
+    "reproduce": "tables and figures of papers are made in a clone of the project, by "
+    "'python -m experiments table1'",
+}
+"""What used to be a subcommand, and where it went."""
 
 DONE, FAILED, BOUNDS_ONLY = 0, 1, 2
 REPORT_TO = "the issue tracker of lipyomo"
@@ -37,11 +43,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         Exit code: 0 reached, 1 failed, 2 only bounds are known.
     """
-    words = join_negatives(sys.argv[1:] if arguments is None else arguments)
+    return guarded(_dispatch, join_negatives(sys.argv[1:] if arguments is None else arguments))
+
+
+def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:
+    """Run a command, so that every foreseen way to fail ends in one sentence and an exit code.
+
+    Parameters
+    ----------
+    run : callable
+        Takes the words, returns the exit code.
+    words : list of str
+        The words of the command line.
+
+    Returns
+    -------
+    int
+        The exit code of `run`, 1 for an error, 2 after Ctrl-C.
+    """
     open_streams()
     try:
         with answer_is_written():
-            code = _dispatch(words)
+            code = run(words)
             sys.stdout.flush()
         return code
     except SystemExit as leave:  # --help and --version
@@ -68,6 +91,8 @@ def _dispatch(words: list[str]) -> int:
     if name in SUBCOMMANDS:
         module, _, function = SUBCOMMANDS[name].partition(":")
         return int(getattr(import_module(module), function)(words[1:]))
+    if name in GONE and not Path(name).exists():
+        raise UsageError(f"there is no subcommand '{name}': {GONE[name]}")
     arguments = main_parser().parse_args(words)
     # Only now, so that --help and wrong options answer at once.
     from lipyomo.cli.job import run

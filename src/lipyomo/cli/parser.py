@@ -21,7 +21,6 @@ The main job is "lipyomo NET ...".  Beside it:
   lipyomo methods      every method, with what it promises
   lipyomo compare      several methods on several networks, side by side
   lipyomo verify       check a proof file that --proof wrote, without solving anything
-  lipyomo reproduce    tables and figures of the LipMIP paper
 """
 
 EPILOG = """\

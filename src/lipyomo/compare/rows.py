@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 
+from lipyomo.compare.errors import joint_interval, relative_error
 from lipyomo.result import Guarantee, Result, finite
 
 
@@ -86,32 +86,16 @@ def row_of_result(network: str, norms: str, title: str, result: Result) -> Row:
 
 def reference_interval(rows: Iterable[Row]) -> tuple[float, float]:
     """The best interval that all rows prove together; a point if one of them is exact."""
-    lower, upper = 0.0, math.inf
-    for row in rows:
-        if row.status == "exact":
-            return row.lower, row.lower
-        lower, upper = max(lower, row.lower), min(upper, row.upper)
-    return lower, max(upper, lower)
+    return joint_interval((row.lower, row.upper, row.status == "exact") for row in rows)
 
 
 def with_errors(rows: Sequence[Row]) -> list[Row]:
-    """The rows with their relative errors.
-
-    With an exact value v the error of x is ``x / v - 1``.  With an interval [lower, upper] it is
-    the distance to the nearer end, relative to that end: at least that much is wrong.  Zero means
-    that the value lies inside.
-    """
-    lower, upper = reference_interval(rows)
-    return [replace(row, error=_error(row.value, lower, upper)) for row in rows]
-
-
-def _error(value: float | None, lower: float, upper: float) -> float | None:
-    if value is None:
-        return None
-    if lower * (1.0 - 1e-9) <= value <= upper * (1.0 + 1e-9):
-        return 0.0
-    end = upper if value > upper else lower
-    return value / end - 1.0 if end > 0 else None
+    """The rows with their relative errors; see `relative_error`."""
+    ends = reference_interval(rows)
+    return [
+        replace(row, error=None if row.value is None else relative_error(row.value, *ends))
+        for row in rows
+    ]
 
 
 def to_json(rows: Sequence[Row], indent: int | None = 2) -> str:

@@ -1,4 +1,4 @@
-"""``lipyomo reproduce``: tables and figures of the LipMIP paper, made again."""
+"""``python -m experiments table1 ...``: tables and figures of the LipMIP paper, made again."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from experiments.papers import NAMES, reproduce
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.tables import print_table
-from lipyomo.reproduce import NAMES, reproduce
 
 DONE, BOUNDS_ONLY = 0, 2
 
 
 def run(words: Sequence[str]) -> int:
-    """Run ``lipyomo reproduce`` with the words after it; returns the exit code."""
+    """Make what the words name; returns the exit code."""
     parser = Parser(
-        "lipyomo reproduce",
+        "python -m experiments",
         "Make tables and figures of the LipMIP paper (Jordan and Dimakis, NeurIPS 2020) again.",
         "Runs are kept in DIR at once; the same command goes on where it was stopped.",
     )

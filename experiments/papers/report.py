@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from experiments.papers.cases import Scope
+from experiments.papers.experiments import EXPERIMENTS
+from experiments.papers.figures import draw
+from experiments.papers.records import Record, Tell, run_cases
+from experiments.papers.tables import HEADER, summarise, write_table
 from lipyomo.compare.plot import new_figure
 from lipyomo.errors import ProblemError
-from lipyomo.reproduce.cases import Scope
-from lipyomo.reproduce.experiments import EXPERIMENTS
-from lipyomo.reproduce.figures import draw
-from lipyomo.reproduce.records import Record, Tell, run_cases
-from lipyomo.reproduce.tables import HEADER, summarise, write_table
 from lipyomo.result import finite
 
 NAMES = tuple(EXPERIMENTS)

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+from experiments.training import leaders_dataset, train_classifier, train_regressor
 from lipyomo.errors import LipyomoError, MissingExtra
-from lipyomo.training import leaders_dataset, train_classifier, train_regressor
 
 DATA = leaders_dataset(2, 100, 4, 2, seed=1)
 
@@ -135,5 +135,5 @@ def test_without_torch_the_message_names_the_extra(monkeypatch: pytest.MonkeyPat
 
 
 def test_importing_the_room_does_not_import_torch() -> None:
-    code = "import sys, lipyomo.training; sys.exit('torch' in sys.modules)"
+    code = "import sys, experiments.training; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lipyomo.reproduce.cases import (
+from experiments.papers.cases import (
     Scope,
     architectures,
     histogram_nets,
@@ -15,8 +15,8 @@ from lipyomo.reproduce.cases import (
     snapshots,
     synthetic_nets,
 )
-from lipyomo.reproduce.records import Case, Entry
-from lipyomo.reproduce.tables import Printed
+from experiments.papers.records import Case, Entry
+from experiments.papers.tables import Printed
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.papers.records import Record
 from lipyomo.compare.plot import new_figure, save_figure
-from lipyomo.reproduce.records import Record
 
 _LINES = {
     "NaiveUB": ("#b7950b", "upper"),

@@ -1,8 +1,8 @@
 """Solvers side by side: model transfer, time to optimality, gap after a while, agreement.
 
-    python benchmarks/solvers.py                        # 60 s a solve, all instances
-    python benchmarks/solvers.py --limit 10 --only iris residual --solvers highs scip
-    python benchmarks/solvers.py --reference ../shared/reference
+    python -m experiments solvers                        # 60 s a solve, all instances
+    python -m experiments solvers --limit 10 --only iris residual --solvers highs scip
+    python -m experiments solvers --reference ../shared/reference
 
 Instances are local Lipschitz constants (linf to linf norms, unit box) of networks in ``models/``,
 and, with ``--reference``, of the reference networks that fit the free licences.  Tables are printed
@@ -17,18 +17,18 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyomo.environ as pyo
 
+from experiments.reference import ROOT, load_reference
 from lipyomo import Box, Network, load
 from lipyomo.blocks import LipschitzBlock
 from lipyomo.solvers import Progress, SolverOptions, available_solvers, solve_model
 from lipyomo.solvers.matrices import LinearModel, compile_model
 
-ROOT = Path(__file__).resolve().parents[1]
 MODELS = (
     "iris",
     "random10_s0",
@@ -59,24 +59,19 @@ class Instance:
     linear: LinearModel
 
 
-def instance(name: str, network: Network, lower: Any = 0.0, upper: Any = 1.0) -> Instance:
+def instance(name: str, network: Network, box: Box | None = None) -> Instance:
     model = pyo.ConcreteModel()
     model.lipschitz = LipschitzBlock()
-    box = Box(lower, upper, network.input_dim)
+    box = box or Box(0.0, 1.0, network.input_dim)
     model.lipschitz.build_formulation(network, domain=box)
     model.largest = pyo.Objective(expr=model.lipschitz.value, sense=pyo.maximize)
     return Instance(name, model, compile_model(model))
 
 
 def reference(path: Path) -> Instance:
-    data = np.load(path)
-    count = sum(1 for key in data.files if key.startswith("W"))
-    network = Network.from_arrays(
-        [data[f"W{i}"] for i in range(count)], [data[f"b{i}"].ravel() for i in range(count)]
-    )
-    lower = data["lo"] if "lo" in data.files else 0.0
-    upper = data["hi"] if "hi" in data.files else 1.0
-    return instance(path.stem, network, lower, upper)
+    known = load_reference(path)
+    box = known.box if "lo" in known.arrays else Box(0.0, 1.0, known.network.input_dim)
+    return instance(path.stem, known.network, box)
 
 
 def best_of(action: Callable[[], object]) -> float:
@@ -167,7 +162,7 @@ def transfer_table(instances: Sequence[Instance]) -> None:
     print("|---|--:|--:|--:|" + "--:|" * len(columns))
     for case in instances:
         rows, width = case.linear.size
-        times = [f"{best_of(lambda f=f, c=case: f(c)):.2f}" for f in columns.values()]
+        times = [f"{best_of(partial(f, case)):.2f}" for f in columns.values()]
         print(
             f"| {case.name} | {rows} | {width} | {case.linear.matrix.nnz} |", " | ".join(times), "|"
         )
@@ -223,14 +218,17 @@ def solve_table(
         )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+def main(words: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments solvers",
+        description=__doc__.splitlines()[0] if __doc__ else None,
+    )
     parser.add_argument("--limit", type=float, default=60.0, help="seconds a solve")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--only", nargs="*", help="names of instances")
     parser.add_argument("--solvers", nargs="*", help="names of solvers")
     parser.add_argument("--reference", type=Path, help="folder of reference networks")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     cases = [instance(name, load(ROOT / "models" / f"{name}.onnx")) for name in MODELS]
     if arguments.reference is not None:
         cases += [reference(arguments.reference / f"{name}.npz") for name in REFERENCES]
@@ -238,7 +236,3 @@ def main() -> None:
         cases = [case for case in cases if case.name in arguments.only]
     transfer_table(cases)
     solve_table(cases, arguments.solvers or available_solvers(), arguments.limit, arguments.threads)
-
-
-if __name__ == "__main__":
-    main()

@@ -2,7 +2,7 @@
 
 Usage::
 
-    python benchmarks/methods.py [--wide] [--shared FOLDER]
+    python -m experiments methods [--wide] [--shared FOLDER]
 
 Prints one line a network and method: the bound, CPU and wall seconds, and the published value.
 ``--wide`` runs Shor's relaxation and HR-2 on the MNIST network 784-500-1 instead (minutes).  The
@@ -14,16 +14,15 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lipyomo import AllSpace, Box, LipschitzProblem, Network, solve
-
-ROOT = Path(__file__).resolve().parents[1]
+from experiments.reference import SHARED, load_reference
+from lipyomo import AllSpace, Box, Domain, LipschitzProblem, Network, solve
 
 
 @dataclass
@@ -37,20 +36,17 @@ class Run:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def read(folder: Path, name: str) -> tuple[Network, Any]:
-    data = np.load(folder / f"{name}.npz")
-    count = sum(key.startswith("W") for key in data)
-    weights = [data[f"W{i}"] for i in range(count)]
-    return Network.from_arrays(weights, [data[f"b{i}"] for i in range(count)], name=name), data
-
-
 def usual(folder: Path) -> Iterator[Run]:
     values = json.loads((folder / "values.json").read_text())
     for size in ("10_12", "20_24", "80_80"):
         for seed in range(5):
             name = f"chen_{size}_seed{seed}"
-            network, data = read(folder, name)
-            places = {"local": Box(data["lo"], data["hi"]), "global": AllSpace(network.input_dim)}
+            stored = load_reference(folder / f"{name}.npz")
+            network = stored.network
+            places: dict[str, Domain] = {
+                "local": stored.box,
+                "global": AllSpace(network.input_dim),
+            }
             for place, domain in places.items():
                 problem = LipschitzProblem(network, domain)
                 known = values[name][place]
@@ -59,7 +55,7 @@ def usual(folder: Path) -> Iterator[Run]:
                 if size != "80_80":
                     yield Run(f"{name} {place}", problem, "lipopt", known["lipopt3"])
     for name in ("lipsdp_random", "lipsdp_mnist"):
-        network, _ = read(folder, name)
+        network = load_reference(folder / f"{name}.npz").network
         problem = LipschitzProblem(network, AllSpace(network.input_dim), "l2", "l2")
         for form in ("neuron", "layer"):
             options = {"form": form, "slopes": "global"}
@@ -80,11 +76,13 @@ def wide(folder: Path) -> Iterator[Run]:
             yield run
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="The papers' upper bounds.")
+def main(words: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments methods", description="The papers' upper bounds."
+    )
     parser.add_argument("--wide", action="store_true", help="the network 784-500-1")
-    parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared", help="networks")
-    arguments = parser.parse_args()
+    parser.add_argument("--shared", type=Path, default=SHARED, help="networks")
+    arguments = parser.parse_args(words)
     folder = arguments.shared / "reference"
     if not (folder / "values.json").exists():
         parser.error(f"no networks of other groups in '{folder}'; give --shared FOLDER")
@@ -98,7 +96,3 @@ def main() -> None:
             f"{run.name:28} {run.method:8} {upper:12.6f} {known:>12} {cpu:8.2f} {wall:8.2f}",
             flush=True,
         )
-
-
-if __name__ == "__main__":
-    main()

@@ -2,7 +2,7 @@
 
 Usage::
 
-    python benchmarks/exact.py [--cases NAME ...] [--methods bnb mip:highs ...] [--time 60]
+    python -m experiments exact [--cases NAME ...] [--methods bnb mip:highs ...] [--time 60]
                                [--shared FOLDER] [--json FILE]
 
 Prints one line a case and method: the interval, CPU and wall seconds, nodes, and the gap of the
@@ -15,16 +15,15 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
 import lipyomo
+from experiments.reference import ROOT, SHARED, load_reference
 from lipyomo import AllSpace, Box, LipschitzProblem, LipyomoError, Network, ball
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclass
@@ -42,31 +41,19 @@ class Row:
     root_gap: float | None
 
 
-def reference_network(folder: Path, name: str) -> tuple[Network, dict[str, np.ndarray]]:
-    arrays = dict(np.load(folder / "reference" / f"{name}.npz"))
-    count = sum(key.startswith("W") for key in arrays)
-    layers = range(count)
-    network = Network.from_arrays(
-        [arrays[f"W{i}"] for i in layers], [arrays[f"b{i}"] for i in layers], name=name
-    )
-    return network, arrays
-
-
 def reference_cases(folder: Path) -> Iterator[tuple[str, Callable[[], LipschitzProblem]]]:
     def scalar(name: str) -> Callable[[], LipschitzProblem]:
         def build() -> LipschitzProblem:
-            network, arrays = reference_network(folder, name)
-            box = Box(arrays["lo"], arrays["hi"])
-            return LipschitzProblem(network, box, functional=arrays.get("c", np.ones(1)))
+            known = load_reference(folder / "reference" / f"{name}.npz")
+            return LipschitzProblem(known.network, known.box, functional=known.functional)
 
         return build
 
     def normed(name: str, norm: str, everywhere: bool) -> Callable[[], LipschitzProblem]:
         def build() -> LipschitzProblem:
-            network, arrays = reference_network(folder, name)
-            space = AllSpace(network.input_dim)
-            domain = space if everywhere else Box(arrays["lo"], arrays["hi"])
-            return LipschitzProblem(network, domain, norm, norm)
+            known = load_reference(folder / "reference" / f"{name}.npz")
+            domain = AllSpace(known.network.input_dim) if everywhere else known.box
+            return LipschitzProblem(known.network, domain, norm, norm)
 
         return build
 
@@ -95,12 +82,11 @@ def he_network(seed: int) -> Network:
 def own_cases() -> Iterator[tuple[str, Callable[[], LipschitzProblem]]]:
     difference = np.array([1.0, -1.0])
     for seed in range(10):
-        yield (
-            f"random 16-16-16-2 seed {seed}",
-            lambda seed=seed: LipschitzProblem(
-                he_network(seed), Box(0, 1, 16), functional=difference
-            ),
-        )
+
+        def random(seed: int = seed) -> LipschitzProblem:
+            return LipschitzProblem(he_network(seed), Box(0, 1, 16), functional=difference)
+
+        yield f"random 16-16-16-2 seed {seed}", random
     images = np.load(ROOT / "models" / "mnist17_images.npz")["images"].reshape(-1, 784)
     for k in range(20):
 
@@ -132,14 +118,16 @@ def measure(case: str, problem: LipschitzProblem, method: str, limit: float) -> 
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(words: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments exact", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--cases", nargs="*", default=[""], help="parts of case names")
     parser.add_argument("--methods", nargs="*", default=["bnb"], help="METHOD or mip:SOLVER")
     parser.add_argument("--time", type=float, default=60.0, help="seconds a run")
-    parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared")
+    parser.add_argument("--shared", type=Path, default=SHARED)
     parser.add_argument("--json", type=Path, help="also write the rows to this file")
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     cases = list(own_cases())
     if (options.shared / "reference").is_dir():
         cases += reference_cases(options.shared)
@@ -162,7 +150,3 @@ def main() -> None:
             )
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
-
-
-if __name__ == "__main__":
-    main()

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 
 import lipyomo
+from experiments.papers import NAMES, reproduce
+from experiments.papers.cases import Scope
+from experiments.papers.experiments import EXPERIMENTS
+from experiments.papers.records import Case, Entry, Record, read_records, run_cases
+from experiments.papers.sources import models_folder, ones_and_sevens, random_network
+from experiments.papers.tables import intervals, summarise
 from lipyomo.errors import LipyomoError, MissingExtra, ProblemError
 from lipyomo.methods import get_method
-from lipyomo.reproduce import NAMES, reproduce
-from lipyomo.reproduce.cases import Scope
-from lipyomo.reproduce.experiments import EXPERIMENTS
-from lipyomo.reproduce.records import Case, Entry, Record, read_records, run_cases
-from lipyomo.reproduce.sources import models_folder, ones_and_sevens, random_network
-from lipyomo.reproduce.tables import intervals, summarise
 
 QUICK = Scope(quick=True)
 

@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lipyomo.reproduce.records import Record
+from experiments.papers.records import Record
+from lipyomo.compare.errors import error_text, joint_interval, relative_error
 
 Printed: TypeAlias = Mapping[str, Mapping[str, str]]
 """What the paper prints, by group and label."""
@@ -31,14 +32,10 @@ HEADER = (
 
 def intervals(records: Sequence[Record]) -> dict[str, tuple[float, float]]:
     """The best interval of each case; a point where one of the methods was exact."""
-    best: dict[str, tuple[float, float]] = {}
+    ends: dict[str, list[tuple[float, float, bool]]] = {}
     for record in records:
-        lower, upper = best.get(record.case, (0.0, math.inf))
-        best[record.case] = (max(lower, record.lower), min(upper, record.upper))
-    for record in records:
-        if record.exact:
-            best[record.case] = (record.lower, record.lower)
-    return best
+        ends.setdefault(record.case, []).append((record.lower, record.upper, record.exact))
+    return {case: joint_interval(found) for case, found in ends.items()}
 
 
 def _mean(values: list[float]) -> float:
@@ -78,7 +75,8 @@ def _row(
 ) -> tuple[str, ...]:
     """One row: a method in a group."""
     label = mine[0].label
-    errors = [_error(r.value, *best[r.case]) for r in mine]
+    errors = [relative_error(r.value, *best[r.case]) for r in mine]
+    known = [error for error in errors if error is not None]
     open_ = any(best[r.case][0] < best[r.case][1] for r in mine)
     seconds = [r.cpu for r in mine if math.isfinite(r.cpu)]
     refused = all(r.status == "refused" for r in mine)
@@ -89,7 +87,7 @@ def _row(
         "refused" if refused else f"{_mean(seconds):.3f}",
         "" if refused else f"{float(np.std(seconds)):.3f}",
         _number(_mean([r.value for r in mine])),
-        _percent(_mean(errors), open_),
+        error_text(_mean(known) if known else None, open_),
         times.get(label, ""),
         printed.get(label, ""),
     )
@@ -102,20 +100,6 @@ def _number(value: float) -> str:
 def _first(records: Sequence[Record], group: str) -> int:
     """Where a group begins, so that its rows stay together."""
     return next(i for i, record in enumerate(records) if record.group == group)
-
-
-def _error(value: float, lower: float, upper: float) -> float:
-    """Distance to an interval, relative to its nearer end; NaN without a value."""
-    if lower * (1.0 - 1e-9) <= value <= upper * (1.0 + 1e-9):
-        return 0.0
-    end = upper if value > upper else lower
-    return value / end - 1.0 if end > 0 else math.nan
-
-
-def _percent(error: float, least: bool) -> str:
-    if math.isnan(error):
-        return ""
-    return f"{100.0 * error:+.2f}%{'*' if least else ''}"
 
 
 def write_table(path: Path, rows: Sequence[tuple[str, ...]]) -> None:

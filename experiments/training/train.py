@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from experiments.training.loop import fit, import_torch
 from lipyomo.errors import ProblemError
 from lipyomo.network import Network
-from lipyomo.training.loop import fit, import_torch
 
 Arrays = list[NDArray[np.float32]]
 

@@ -4,10 +4,10 @@
 import it when they are called.
 """
 
-from lipyomo.training.initial import he_network
-from lipyomo.training.leaders import LeadersData, leaders_dataset
-from lipyomo.training.loop import fit
-from lipyomo.training.train import TrainedNetwork, train_classifier, train_regressor
+from experiments.training.initial import he_network
+from experiments.training.leaders import LeadersData, leaders_dataset
+from experiments.training.loop import fit
+from experiments.training.train import TrainedNetwork, train_classifier, train_regressor
 
 __all__ = [
     "LeadersData",

@@ -1,5 +1,5 @@
 """Tables and figures of the LipMIP paper (Jordan and Dimakis, NeurIPS 2020), made again."""
 
-from lipyomo.reproduce.report import NAMES, Report, reproduce
+from experiments.papers.report import NAMES, Report, reproduce
 
 __all__ = ["NAMES", "Report", "reproduce"]

@@ -1,7 +1,7 @@
 """Time and memory to build Pyomo models of a dense network: our blocks, bare Pyomo, OMLT.
 
-    python benchmarks/build.py                       # 784-256-256-10
-    python benchmarks/build.py --sizes 100 50 50 1 --no-omlt
+    python -m experiments build                       # 784-256-256-10
+    python -m experiments build --sizes 100 50 50 1 --no-omlt
 
 "bare" writes the same numbers of variables, rows and coefficients as the forward block with nothing
 around them: the least that a Pyomo model of this size costs.  CPU seconds, best of several; the
@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -144,13 +144,15 @@ def measured(build: Build, repeats: int) -> tuple[float, float, Any]:
     return min(seconds), peak, model
 
 
-def main() -> None:
+def main(words: Sequence[str]) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments build", description=__doc__.splitlines()[0] if __doc__ else ""
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=[784, 256, 256, 10])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--no-omlt", action="store_true")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     network = dense_network(arguments.sizes)
     domain = Box(0.0, 1.0, network.input_dim)
     bounds = preactivation_bounds(network, domain, rung="interval")
@@ -172,7 +174,3 @@ def main() -> None:
         variables = sum(1 for _ in model.component_data_objects(pyo.Var))
         rows = sum(1 for _ in model.component_data_objects(pyo.Constraint, active=True))
         print(f"| {name} | {seconds:.3f} | {peak:.0f} | {variables} | {rows} |", flush=True)
-
-
-if __name__ == "__main__":
-    main()

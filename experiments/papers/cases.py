@@ -9,22 +9,21 @@ from pathlib import Path
 
 import numpy as np
 
-from lipyomo.domains import Box, ball
-from lipyomo.methods.crosslip import pairs
-from lipyomo.network import FloatArray, Network
-from lipyomo.problem import LipschitzProblem
-from lipyomo.reproduce.records import Case
-from lipyomo.reproduce.sources import (
-    PENALTIES,
+from experiments import recipes
+from experiments.papers.records import Case
+from experiments.papers.sources import (
     architecture,
     digit_network,
-    many_class_data,
     plane_series,
     random_centers,
     random_network,
     shipped,
     synthetic_network,
 )
+from lipyomo.domains import Box, ball
+from lipyomo.methods.crosslip import pairs
+from lipyomo.network import FloatArray, Network
+from lipyomo.problem import LipschitzProblem
 
 MARGIN = (1.0, -1.0)
 """Two classes: the functional f_0 - f_1."""
@@ -100,7 +99,7 @@ def synthetic_nets(scope: Scope, norm: str, sizes: tuple[int, ...]) -> list[Case
     if scope.quick:
         makes: list[MakeNetwork] = [partial(shipped, "synthetic10")]
     else:
-        makes = [partial(synthetic_network, sizes, seed, 500) for seed in range(scope.count(1, 3))]
+        makes = [partial(synthetic_network, sizes, seed) for seed in range(scope.count(1, 3))]
         if sizes == (10, 20, 30, 20, 2):
             makes[0] = partial(shipped, "synthetic10")
     return [
@@ -113,7 +112,7 @@ def snapshots(scope: Scope, norm: str) -> list[Case]:
     """Plane networks during training, by scheme; quick: the shipped snapshots only."""
     cases = []
     epochs = (25, 250, 1000) if scope.quick else tuple(range(25, 1001, 25))
-    for scheme in PENALTIES:
+    for scheme in recipes.PLANE:
         for epoch in epochs:
             if scope.quick:
                 make: MakeNetwork = partial(shipped, f"plane/{scheme}_{epoch:04d}")
@@ -130,8 +129,8 @@ def _snapshot(scheme: str, epochs: tuple[int, ...], epoch: int) -> Network:
 
 def architectures(scope: Scope) -> list[Case]:
     """Networks of growing width and depth; in a quick run random ones of the same sizes."""
-    widths = (5, 10, 20) if scope.quick else (5, 10, 20, 40, 60, 80)
-    depths = (1, 2, 3) if scope.quick else (1, 2, 3, 4, 5, 6)
+    widths = (5, 10, 20) if scope.quick else recipes.WIDTHS
+    depths = (1, 2, 3) if scope.quick else recipes.DEPTHS
     series = [("width", c, (c,) * 3) for c in widths] + [("depth", c, (20,) * c) for c in depths]
     cases = []
     for kind, c, hidden in series:
@@ -162,7 +161,7 @@ def many_classes(scope: Scope) -> list[Case]:
 
     The group says which norm: "pairs" for e_i - e_j alone, "cross(i)" for the norm of the paper.
     """
-    data = many_class_data()
+    data = recipes.MANY_CLASSES.data()
     order = np.random.default_rng(0).permutation(len(data.points))
     cases = []
     for k, row in enumerate(order[: scope.count(1, 3)]):

@@ -1,0 +1,54 @@
+"""``python -m experiments NAME ...``: a table or figure of a paper, or a measurement.
+
+- ``table1`` to ``table5``, ``figure1``, ``figure5`` to ``figure7``: those of the LipMIP paper
+- ``exact``: the exact methods side by side
+- ``methods``: upper bounds beside the published figures
+- ``build``: time and memory to build Pyomo models
+- ``solvers``: model transfer, time to optimality and agreement of solvers
+
+``python -m experiments NAME --help`` shows the options of each.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from lipyomo.cli.main import guarded
+from lipyomo.cli.parser import UsageError
+
+MEASUREMENTS = ("exact", "methods", "build", "solvers")
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the experiment that the first word names.
+
+    Returns
+    -------
+    int
+        Exit code, as of ``lipyomo``.
+
+    Raises
+    ------
+    UsageError
+        If there is no such experiment.
+    """
+    name = words[0] if words else "--help"
+    if name in ("-h", "--help"):
+        print((__doc__ or "").strip())
+        return 0
+    if name in MEASUREMENTS:
+        import_module(f"experiments.{name}").main(words[1:])
+        return 0
+    from experiments.papers import NAMES
+    from experiments.papers.command import run as make_again
+
+    if name.startswith("-") or name not in NAMES:
+        known = ", ".join((*NAMES, *MEASUREMENTS))
+        raise UsageError(f"there is no experiment '{name}'.  Remedy: use one of {known}")
+    return make_again(words)
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(run, sys.argv[1:]))
