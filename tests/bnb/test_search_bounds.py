@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lipyomo.bnb.form import FlatPhases, NodeForm, UnitSystem
+from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.bnb.propagate import Stack, gradient_bounds, propagate, support_of
 from lipyomo.bnb.prove import Exclusion, Prover
 from lipyomo.bnb.region import RegionProgram
@@ -42,7 +42,7 @@ def completions(phases: FlatPhases) -> list[FlatPhases]:
 def setting(seed: int, norm: str, output: str = "cross") -> tuple[LipschitzProblem, UnitSystem]:
     problem = LipschitzProblem(mixed_network(seed, (3, 4, 3, 2)), Box(-1, 1, 3), norm, output)
     problem = problem.reduced.problem
-    return problem, UnitSystem(problem.network, targets_of(problem).functionals)
+    return problem, UnitSystem(problem.network, targets_of(problem).functionals, problem.domain)
 
 
 def partial(system: UnitSystem, seed: int) -> FlatPhases:
@@ -90,7 +90,7 @@ def test_proved_bounds_cover_all_patterns(seed: int, norm: str) -> None:
 
 def wide_form(seed: int) -> NodeForm:
     network = random_network(seed, (40, 4, 3, 2))
-    system = UnitSystem(network, np.array([[1.0, -1.0]]))
+    system = UnitSystem(network, np.array([[1.0, -1.0]]), AllSpace(network.input_dim))
     return system.reduce(system.root_phases())
 
 
@@ -192,7 +192,7 @@ def test_regions_are_empty_exactly_when_they_have_no_interior(kind: str) -> None
         "l2": ball([0.1, 0.0], 0.8, "l2"),
         "space": AllSpace(2),
     }[kind]
-    system = UnitSystem(network, np.eye(1))
+    system = UnitSystem(network, np.eye(1), domain)
     program = RegionProgram(system, domain)
     n = system.count
     for phases in completions(system.root_phases()):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.bnb.form import NodeForm, UnitSystem
+from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.bnb.node import Node
 from lipyomo.bnb.prove import Exclusion, Prover
 from lipyomo.bnb.targets import ALL, Targets

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.bnb.bounding import Worst
-from lipyomo.bnb.form import NodeForm, UnitSystem
 from lipyomo.bnb.node import Node, child_of, stack_of
 from lipyomo.bnb.propagate import propagate, support_of
 from lipyomo.domains import Domain

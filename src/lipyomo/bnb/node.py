@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.bnb.form import FlatPhases
+from lipyomo.affine.system import FlatPhases
 from lipyomo.bnb.propagate import Stack
 from lipyomo.network import FloatArray
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.bnb.form import FlatPhases, UnitSystem
+from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.bnb.targets import ALL, Targets
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.norms import vector_norm

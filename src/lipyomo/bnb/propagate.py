@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.bnb.form import FlatPhases, UnitSystem
+from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.domains import Domain, NormBall
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.phases import LEFT, OPEN, RIGHT

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lipyomo.bnb.form import NodeForm, UnitSystem
+from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.bnb.targets import ALL, Targets
 from lipyomo.network import FloatArray
-from lipyomo.semidefinite.reduce import UNIT_ROUNDOFF, ReducedForm
+from lipyomo.numerics.rounding import UNIT_ROUNDOFF
+from lipyomo.semidefinite.reduce import ReducedForm
 from lipyomo.semidefinite.verify import VerifiedMatrix, verified_bound
 
 

@@ -25,11 +25,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.bnb.exact import ExactForm
-from lipyomo.bnb.form import FlatPhases, NodeForm, UnitSystem
-from lipyomo.bnb.rounding import UNIT, coefficient_sizes
+from lipyomo.affine.magnitudes import coefficient_sizes
+from lipyomo.affine.rows import ExactForm
+from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.domains import Domain, NormBall
 from lipyomo.network import FloatArray
+from lipyomo.numerics.rounding import UNIT
 from lipyomo.phases import LEFT, RIGHT
 from lipyomo.regions.combination import SUPPORT, contradicts
 from lipyomo.regions.combination import Body as Set
@@ -117,7 +118,7 @@ class RegionProgram:
         self._right = rows.b
         self._cuts: list[tuple[FloatArray, float]] = []
         self._errors = system.errors
-        self._sizes = coefficient_sizes(system)
+        self._sizes = coefficient_sizes(system.network)
         self.solved = 0
 
     def examine(

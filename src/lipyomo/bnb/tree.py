@@ -6,15 +6,14 @@ from dataclasses import fields, replace
 
 import numpy as np
 
+from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.bnb.bounding import Bounder, Worst
 from lipyomo.bnb.branching import Brancher
 from lipyomo.bnb.counters import Counters, RootBound
-from lipyomo.bnb.form import NodeForm, UnitSystem
 from lipyomo.bnb.node import Node, child_of, stack_of
 from lipyomo.bnb.pool import Pool
 from lipyomo.bnb.propagate import gradient_bounds, propagate, support_of
 from lipyomo.bnb.region import RegionProgram
-from lipyomo.bnb.rounding import preactivation_errors
 from lipyomo.bnb.targets import Targets, targets_of
 from lipyomo.phases import LEFT, OPEN, RIGHT, to_pattern
 from lipyomo.problem import LipschitzProblem
@@ -55,8 +54,7 @@ class Tree:
     ) -> None:
         self.problem = problem
         self.targets: Targets = targets_of(problem)
-        self.system = UnitSystem(problem.network, self.targets.functionals)
-        self.system.errors = preactivation_errors(self.system, problem.domain)
+        self.system = UnitSystem(problem.network, self.targets.functionals, problem.domain)
         self.pool = Pool(problem, self.system, self.targets, rng)
         self.region = RegionProgram(self.system, problem.domain)
         self.bounder = Bounder(self.system, self.targets)

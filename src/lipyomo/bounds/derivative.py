@@ -20,12 +20,13 @@ import numpy as np
 
 from lipyomo.bounds.interval import PhaseBatch
 from lipyomo.bounds.linear import Link, back_substitute
-from lipyomo.bounds.parts import UNIT, SplitMatrix, gamma, parts_of
+from lipyomo.bounds.parts import SplitMatrix, parts_of
 from lipyomo.bounds.preactivation import LayerBounds
 from lipyomo.bounds.relax import switch_lines
 from lipyomo.errors import NetworkError
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import DUAL, InputNorm, OutputNorm, vector_norm
+from lipyomo.numerics.rounding import UNIT, gamma
 from lipyomo.phases import LEFT, RIGHT, Phases, decide
 
 Rung = Literal["interval", "linear", "lp"]

@@ -25,13 +25,13 @@ import scipy.sparse as sp
 from lipyomo.bounds.derivative import Ball, DerivativeBounds, DualBall, Hull, InputBall
 from lipyomo.bounds.interval import Slab, activated
 from lipyomo.bounds.lp import Relaxation
-from lipyomo.bounds.parts import UNIT, gamma
 from lipyomo.bounds.preactivation import LayerBounds
 from lipyomo.bounds.probing import GivenSwitch
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Layer, Matrix, Network
 from lipyomo.norms import InputNorm, OutputNorm
 from lipyomo.numerics.lp import LinearProgram
+from lipyomo.numerics.rounding import UNIT, gamma
 from lipyomo.phases import LEFT, OPEN
 
 Index: TypeAlias = npt.NDArray[np.intp]

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.bounds.parts import SplitMatrix, gamma, pull_back
+from lipyomo.bounds.parts import SplitMatrix, pull_back
 from lipyomo.bounds.relax import Lines
 from lipyomo.network import FloatArray
+from lipyomo.numerics.rounding import gamma
 
 
 @dataclass(frozen=True)

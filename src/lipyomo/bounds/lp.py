@@ -16,12 +16,12 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.bounds.interval import Slab, activated
-from lipyomo.bounds.parts import gamma
 from lipyomo.bounds.preactivation import LayerBounds
 from lipyomo.bounds.relax import unit_lines
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray, Layer, Network
 from lipyomo.numerics.lp import LinearProgram
+from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import LEFT, OPEN, RIGHT, decide
 
 

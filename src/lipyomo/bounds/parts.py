@@ -1,9 +1,8 @@
 """Weights split by sign, with ranges of affine maps that hold in floating-point arithmetic.
 
-A sum of n products in float64 is off by at most ``gamma_n`` times the sum of the absolute products
-(Higham, Accuracy and Stability of Numerical Algorithms, section 3.1).  Every range below is
-widened by that much: where all terms are zero the widening is zero as well, so that a unit which
-only touches its kink stays decided.  Underflow is not accounted for.
+Every range below is widened by `lipyomo.numerics.rounding.gamma` times the sum of the absolute
+products: where all terms are zero the widening is zero as well, so that a unit which only touches
+its kink stays decided.
 """
 
 from __future__ import annotations
@@ -17,16 +16,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.network import FloatArray, Layer, Matrix
-
-UNIT = 2.0**-52
-"""Twice the unit roundoff: the second half pays for the rounding of the error terms themselves."""
+from lipyomo.numerics.rounding import UNIT, gamma
 
 Part: TypeAlias = "Matrix | sp.csc_array"
-
-
-def gamma(terms: int) -> float:
-    """Relative error of a sum of `terms` products and a few more operations."""
-    return (terms + 8) * UNIT
 
 
 def apply_rows(matrix: Part, rows: FloatArray) -> FloatArray:

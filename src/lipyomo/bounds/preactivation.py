@@ -23,10 +23,11 @@ from lipyomo.bounds.interval import (
     slope_pair,
 )
 from lipyomo.bounds.linear import Link, back_substitute
-from lipyomo.bounds.parts import Range, gamma, parts_of
+from lipyomo.bounds.parts import Range, parts_of
 from lipyomo.bounds.relax import unit_lines
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray, Layer, Network
+from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import Phases, count_open, decide, open_phases
 from lipyomo.settings import BoundRung
 

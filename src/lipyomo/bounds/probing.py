@@ -25,7 +25,7 @@ from lipyomo.bounds.derivative import (
 )
 from lipyomo.bounds.interval import PhaseBatch, Slab, activated, interval_range, slope_pair
 from lipyomo.bounds.linear import Link, back_substitute
-from lipyomo.bounds.parts import UNIT, parts_of
+from lipyomo.bounds.parts import parts_of
 from lipyomo.bounds.preactivation import (
     LayerBounds,
     batched_preactivation_bounds,
@@ -36,6 +36,7 @@ from lipyomo.bounds.relax import unit_lines
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.norms import InputNorm, OutputNorm
+from lipyomo.numerics.rounding import UNIT
 from lipyomo.phases import LEFT, OPEN, RIGHT, decide
 
 Chain: TypeAlias = Callable[[list[PhaseBatch]], tuple[list[FloatArray], list[FloatArray]]]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.bounds.parts import UNIT
 from lipyomo.network import FloatArray
+from lipyomo.numerics.rounding import UNIT
 
 
 @dataclass(frozen=True)

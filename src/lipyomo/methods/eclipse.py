@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from lipyomo.methods.registry import Method, register
-from lipyomo.methods.support import Clock, domain_bounds, few_vertices, rounded_up, upper_result
+from lipyomo.methods.support import Clock, domain_bounds, few_vertices, upper_result
 from lipyomo.network import FloatArray
 from lipyomo.norms import L1Output, L2Output
+from lipyomo.numerics.rounding import rounded_up
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.semidefinite.ellipsoids import forward_ellipsoids

@@ -14,11 +14,11 @@ from lipyomo.methods.support import (
     Clock,
     choice,
     domain_bounds,
-    rounded_up,
     upper_result,
 )
 from lipyomo.network import FloatArray
 from lipyomo.norms import DUAL, OutputNorm, vector_norm
+from lipyomo.numerics.rounding import rounded_up
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.settings import Settings

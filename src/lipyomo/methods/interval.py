@@ -22,9 +22,10 @@ from lipyomo.bounds import (
 from lipyomo.bounds.derivative import Rung
 from lipyomo.errors import MethodError
 from lipyomo.methods.registry import Method, register
-from lipyomo.methods.support import Clock, domain_bounds, rounded_up, upper_result
+from lipyomo.methods.support import Clock, domain_bounds, upper_result
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import DUAL, OutputNorm, vector_norm
+from lipyomo.numerics.rounding import rounded_up
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result, Status, close_enough
 from lipyomo.sampling.local_search import search_incumbent

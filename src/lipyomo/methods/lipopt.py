@@ -18,11 +18,11 @@ from lipyomo.methods.support import (
     Clock,
     domain_bounds,
     few_vertices,
-    rounded_up,
     upper_result,
     whole_number,
 )
 from lipyomo.network import FloatArray
+from lipyomo.numerics.rounding import rounded_up
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.methods.registry import Method, register
-from lipyomo.methods.support import Clock, choice, rounded_up, upper_result
+from lipyomo.methods.support import Clock, choice, upper_result
 from lipyomo.network import Layer
 from lipyomo.norms import InputNorm, L1Output, L2Output, LinfOutput, OutputNorm
+from lipyomo.numerics.rounding import rounded_up
 from lipyomo.operator_norm import operator_norm
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result

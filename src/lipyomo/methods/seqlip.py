@@ -14,10 +14,10 @@ from lipyomo.methods.support import (
     choice,
     domain_bounds,
     few_vertices,
-    rounded_up,
 )
 from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.norms import L2Output
+from lipyomo.numerics.rounding import rounded_up
 from lipyomo.phases import LEFT, OPEN, Phases, open_phases
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result

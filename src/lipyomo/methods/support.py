@@ -49,11 +49,6 @@ def choice(settings: Settings, name: str, allowed: Sequence[str]) -> str:
     return str(value)
 
 
-def rounded_up(value: float, operations: int) -> float:
-    """`value` with room for the rounding of a sum of that many products, upwards."""
-    return float(value) * (1.0 + (operations + 8) * 2.0**-52)
-
-
 class Clock:
     """Seconds since a method began, and whether it has to end."""
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.bounds.parts import gamma
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
+from lipyomo.numerics.rounding import gamma
 
 
 @dataclass(frozen=True)

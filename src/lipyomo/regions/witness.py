@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.bounds.parts import UNIT, gamma
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
+from lipyomo.numerics.rounding import UNIT, gamma
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs.replay import exact_signs, flat_units, is_interior
 from lipyomo.regions.margin import interior_point, margin_of

@@ -14,7 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from lipyomo.network import FloatArray
-from lipyomo.semidefinite.reduce import UNIT_ROUNDOFF, ReducedForm
+from lipyomo.numerics.rounding import UNIT_ROUNDOFF
+from lipyomo.semidefinite.reduce import ReducedForm
 from lipyomo.semidefinite.verify import VerifiedMatrix
 
 

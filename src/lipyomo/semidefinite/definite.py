@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.network import FloatArray
-from lipyomo.semidefinite.reduce import UNIT_ROUNDOFF
+from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 
 
 def cholesky_slack(trace: float, size: int) -> float:

@@ -19,9 +19,10 @@ import numpy as np
 
 from lipyomo.network import FloatArray
 from lipyomo.norms import DUAL, InputNorm, vector_norm
+from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.semidefinite.barrier import BarrierProblem
 from lipyomo.semidefinite.columns import column_bounds, one_input
-from lipyomo.semidefinite.reduce import UNIT_ROUNDOFF, IntArray, ReducedForm
+from lipyomo.semidefinite.reduce import IntArray, ReducedForm
 from lipyomo.semidefinite.spectral import SpectralProblem
 from lipyomo.semidefinite.verify import VerifiedMatrix, verified_bound
 from lipyomo.semidefinite.wide import WIDE, WideProblem, rotated

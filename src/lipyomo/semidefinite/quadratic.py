@@ -22,8 +22,9 @@ import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
 from lipyomo.network import BoolArray, FloatArray
+from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.semidefinite.definite import proved_shift
-from lipyomo.semidefinite.reduce import UNIT_ROUNDOFF, IntArray
+from lipyomo.semidefinite.reduce import IntArray
 
 
 @dataclass(frozen=True)

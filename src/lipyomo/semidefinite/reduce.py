@@ -21,11 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.network import FloatArray, Network
+from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.phases import OPEN, RIGHT, Phases
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-
-UNIT_ROUNDOFF = 2.0**-53
 
 
 @dataclass(frozen=True)

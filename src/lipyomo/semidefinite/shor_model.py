@@ -31,10 +31,11 @@ import scipy.sparse as sp
 
 from lipyomo.bounds import LayerBounds, tangent_bounds
 from lipyomo.network import FloatArray, Layer
+from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.semidefinite.quadratic import QuadraticProgram
-from lipyomo.semidefinite.reduce import UNIT_ROUNDOFF, IntArray
+from lipyomo.semidefinite.reduce import IntArray
 
 
 @dataclass

@@ -22,7 +22,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from lipyomo.network import FloatArray
-from lipyomo.semidefinite.reduce import UNIT_ROUNDOFF, IntArray, ReducedForm
+from lipyomo.numerics.rounding import UNIT_ROUNDOFF
+from lipyomo.semidefinite.reduce import IntArray, ReducedForm
 
 
 def _norm(matrix: FloatArray) -> float:

@@ -1,4 +1,4 @@
-"""A network under a partial pattern, as affine maps in the inputs and the open units.
+"""The hidden units of a network in one numbering, and its reduction under a partial pattern.
 
 Write ``y_k = max(z_k, 0)`` for an open unit k; it passes on ``left z_k + (right - left) y_k``.
 Decided units are eliminated, so with F open units
@@ -14,10 +14,14 @@ the semidefinite bound (in v and s).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.affine.magnitudes import preactivation_errors
+from lipyomo.affine.signal import FloatSignal, Passing, carry, passings
+from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Network
 from lipyomo.phases import OPEN, RIGHT, Phases
 
@@ -33,11 +37,13 @@ class UnitSystem:
     network : Network
     functionals : ndarray, shape (k, m)
         Rows y whose gradients ``y . f`` are bounded.
+    domain : Domain
+        Over which rounding errors are bounded.
 
     Attributes
     ----------
-    weights, biases : list of ndarray
-        Dense, one a hidden layer.
+    biases : list of ndarray
+        One a hidden layer.
     starts : list of int
         First unit of each layer, and N at the end.
     left, right : ndarray, shape (N,)
@@ -46,12 +52,13 @@ class UnitSystem:
     head : ndarray, shape (k, n_L)
         The functionals pulled back to the last hidden layer.
     errors : ndarray, shape (N,)
-        Rounding errors of pre-activations and their bounds; zero until they are set.
+        Rounding errors of pre-activations and of their bounds over the domain; infinite where it is
+        unbounded.
+    layer_of : ndarray of int, shape (N,)
     """
 
-    def __init__(self, network: Network, functionals: FloatArray) -> None:
+    def __init__(self, network: Network, functionals: FloatArray, domain: Domain) -> None:
         self.network = network
-        self.weights = [np.ascontiguousarray(layer.dense_weight) for layer in network.hidden]
         self.biases = [layer.bias for layer in network.hidden]
         counts = [layer.units for layer in network.hidden]
         self.starts = [0, *np.cumsum(counts).tolist()]
@@ -59,16 +66,21 @@ class UnitSystem:
         self.left = np.concatenate([empty, *(layer.left for layer in network.hidden)])
         self.right = np.concatenate([empty, *(layer.right for layer in network.hidden)])
         self.kinked = self.left != self.right
-        self.head = np.asarray(functionals @ network.head.dense_weight)
+        self.head = np.asarray(functionals @ network.head.weight)
         self.inputs = network.input_dim
         self.count = self.starts[-1]
-        self.errors: FloatArray = np.zeros(self.count)
+        self.errors = preactivation_errors(network, domain)
         self.layer_of = np.repeat(np.arange(len(counts)), counts)
+
+    @cached_property
+    def weights(self) -> list[FloatArray]:
+        """Dense weights, one a hidden layer."""
+        return [np.ascontiguousarray(layer.dense_weight) for layer in self.network.hidden]
 
     @property
     def depth(self) -> int:
         """Number of hidden layers."""
-        return len(self.weights)
+        return len(self.biases)
 
     def span(self, layer: int) -> slice:
         """The units of a layer."""
@@ -82,27 +94,25 @@ class UnitSystem:
         """The phases layer by layer."""
         return tuple(phases[self.span(i)] for i in range(self.depth))
 
+    def passings(self, phases: FlatPhases) -> list[Passing]:
+        """What each layer passes on under `phases`; open units have columns after the inputs'."""
+        return passings(self.network.hidden, self.split(phases), self.inputs)
+
     def reduce(self, phases: FlatPhases) -> NodeForm:
         """Eliminate the decided units of `phases`."""
         open_units = np.flatnonzero(phases == OPEN)
-        d, width = self.inputs, self.inputs + open_units.size
-        slopes = np.where(phases == RIGHT, self.right, self.left)
-        jumps = (self.right - self.left)[open_units]
-        maps = np.zeros((self.count, width + 1))
-        signal = np.zeros((d, width + 1))
-        signal[:, :d] = np.eye(d)
-        done = 0
-        for i, weight in enumerate(self.weights):
-            span = self.span(i)
-            rows = maps[span]
-            np.matmul(weight, signal, out=rows)
-            rows[:, width] += self.biases[i]
-            signal = slopes[span, None] * rows
-            stop = int(np.searchsorted(open_units, span.stop))
-            index = np.arange(done, stop)
-            signal[open_units[index] - span.start, d + index] += jumps[index]
-            done = stop
-        return NodeForm(open_units, d, maps, np.asarray(self.head @ signal)[:, :width])
+        start = FloatSignal.inputs(self.inputs, open_units.size)
+        maps = np.empty((self.count, start.width))
+        passing = self.passings(phases)
+        last = start
+        for i, z in enumerate(carry(start, self.network.hidden, passing)):
+            last = z
+            maps[self.span(i)] = z.matrix
+        if self.depth:
+            objective = self.head @ last.past(passing[-1]).matrix
+        else:
+            objective = np.hstack([self.head, np.zeros((len(self.head), 1))])
+        return NodeForm(open_units, self.inputs, maps, np.asarray(objective)[:, :-1])
 
 
 @dataclass

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 
-from lipyomo.bnb.form import FlatPhases, UnitSystem
+from lipyomo.affine.exact import ExactSignal
+from lipyomo.affine.signal import carry
+from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.network import FloatArray
-from lipyomo.numerics.dyadic import Dyadic, ObjectArray
-from lipyomo.phases import OPEN, RIGHT
-from lipyomo.regions.combination import Row
+from lipyomo.phases import OPEN
+
+Row = Sequence[Fraction]
 
 
 class ExactForm:
@@ -28,28 +31,15 @@ class ExactForm:
         self._width = d + open_units.size
         self._columns = {int(unit): d + j for j, unit in enumerate(open_units)}
         self._starts = system.starts
-        self._layers: list[Dyadic] = []
-        slopes = np.where(phases == RIGHT, system.right, system.left)
-        signal = Dyadic.of(np.eye(d, self._width + 1))
-        for i, weight in enumerate(system.weights):
-            span = system.span(i)
-            bias = np.zeros((len(weight), self._width + 1))
-            bias[:, -1] = system.biases[i]
-            z = Dyadic.of(weight) @ signal + Dyadic.of(bias)
-            self._layers.append(z)
-            right, left = (np.zeros(bias.shape) for _ in range(2))
-            for unit in open_units[(open_units >= span.start) & (open_units < span.stop)]:
-                right[unit - span.start, self._columns[int(unit)]] = system.right[unit]
-                left[unit - span.start, self._columns[int(unit)]] = system.left[unit]
-            jump = Dyadic.of(right) - Dyadic.of(left)
-            signal = z * Dyadic.of(slopes[span, None]) + jump
+        start = ExactSignal.inputs(np.eye(d, self._width + 1))
+        self._layers = list(carry(start, system.network.hidden, system.passings(phases)))
 
     def _unit(self, unit: int) -> tuple[list[Fraction], Fraction]:
         """Coefficients and constant of a pre-activation."""
         layer = int(np.searchsorted(self._starts, unit, side="right")) - 1
-        z = self._layers[layer]
-        row: ObjectArray = z.digits[unit - self._starts[layer]]
-        values = Dyadic(row, z.exponent).fractions()
+        row, exponent = self._layers[layer].row(unit - self._starts[layer])
+        scale = Fraction(2) ** exponent
+        values = [int(entry) * scale for entry in row]
         return values[:-1], values[-1]
 
     def sign_row(self, unit: int, on: bool) -> Row:

@@ -1,0 +1,18 @@
+"""A network under partial phases as affine maps: in float64, in magnitudes, without rounding."""
+
+from lipyomo.affine.exact import ExactSignal
+from lipyomo.affine.signal import FloatSignal, Passing, SizeSignal, TrackedSignal, carry, passings
+from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
+
+__all__ = [
+    "ExactSignal",
+    "FlatPhases",
+    "FloatSignal",
+    "NodeForm",
+    "Passing",
+    "SizeSignal",
+    "TrackedSignal",
+    "UnitSystem",
+    "carry",
+    "passings",
+]

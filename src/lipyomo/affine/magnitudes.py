@@ -1,0 +1,67 @@
+"""How far floating-point values of a network's pre-activations can be from the true ones.
+
+Magnitudes are computed once, over a whole domain and with every unit at its steeper slope; they
+bound those under all phases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from lipyomo.affine.signal import Passing, SizeSignal, carry
+from lipyomo.domains import Domain
+from lipyomo.network import FloatArray, Layer, Network
+from lipyomo.numerics.rounding import UNIT
+
+
+def steepest(layers: Sequence[Layer], first: int | None = None) -> list[Passing]:
+    """Passings that bound those under all phases, in magnitudes.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+    first : int, optional
+        Every unit also has a variable of its own, with a column from `first` on.
+    """
+    found = []
+    none = np.zeros(0, dtype=np.intp)
+    for layer in layers:
+        slope = np.maximum(np.abs(layer.left), np.abs(layer.right))
+        if first is None:
+            found.append(Passing(slope, none, none, np.zeros(0)))
+            continue
+        index = np.arange(layer.units)
+        found.append(Passing(slope, index, first + index, np.abs(layer.right - layer.left)))
+        first += layer.units
+    return found
+
+
+def coefficient_sizes(network: Network) -> FloatArray:
+    """Largest sums of absolute coefficients of the pre-activations in the inputs, shape (N,)."""
+    start = SizeSignal(np.ones((network.input_dim, 1)), 1, None)
+    layers = network.hidden
+    sizes = [np.asarray(z.matrix)[:, 0] for z in carry(start, layers, steepest(layers))]
+    return np.concatenate([np.zeros(0), *sizes])
+
+
+def preactivation_errors(network: Network, domain: Domain) -> FloatArray:
+    """Rounding errors of pre-activations and of their linear bounds, shape (N,).
+
+    They hold for values at a point, for the affine maps of a node in its inputs and open units, and
+    for bounds by back-substitution (whose lines have slopes between the unit's two, and offsets
+    of at most twice the steeper slope times the pre-activation).  Infinite on unbounded domains.
+    """
+    layers = network.hidden
+    if not domain.is_bounded:
+        return np.full(sum(layer.units for layer in layers), np.inf)
+    reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
+    start = SizeSignal(reach[:, None], 1, 0)  # the constant adds up in the same column
+    passing = [Passing(3.0 * p.slope, p.units, p.columns, p.jump) for p in steepest(layers)]
+    terms = network.input_dim + 8
+    errors = [np.zeros(0)]
+    for layer, z in zip(layers, carry(start, layers, passing), strict=True):
+        terms += 2 * layer.inputs + 12
+        errors.append(terms * UNIT * np.asarray(z.matrix)[:, 0])
+    return np.concatenate(errors)

@@ -1,0 +1,264 @@
+"""Affine signals: what reaches a layer as a matrix, one row a unit, one column a variable.
+
+Under partial phases a network is affine in its inputs x and one variable of its own for each open
+unit.  A signal is the matrix of such maps at one place of the network; its columns are variables,
+and one of them may be the constant one.  Two steps carry it on,
+
+    through a layer:   Z = W H          (the bias goes to the column of the constant),
+    past its units:    H = diag(slope) Z + jump,
+
+where a decided unit has its slope and no jump, and an open one ``y_k = max(z_k, 0)`` passes on
+``left z_k + (right - left) y_k``: slope left, and a jump in the column of y_k.  Tangents obey the
+same maps without the constant, with ``s_k = (switch of k) * u_k`` in place of y_k.
+
+The same two steps are taken in three arithmetics:
+
+- `FloatSignal`: in float64.  Sparse weights stay sparse, as do sparse signals.
+- `SizeSignal`: in magnitudes, ``|W| H + |b|``.  Sums of absolute terms through all layers bound the
+  rounding errors of everything that is computed from the same weights.
+- `lipyomo.affine.exact.ExactSignal`: without rounding.
+
+`TrackedSignal` is the first two together: values with a bound of their rounding errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from lipyomo.network import BoolArray, FloatArray, Layer, Matrix
+from lipyomo.numerics.rounding import gamma
+from lipyomo.phases import OPEN, RIGHT
+
+Index = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Passing:
+    """What the units of a layer pass on: ``slope * z``, and a variable of their own for some.
+
+    Attributes
+    ----------
+    slope : ndarray, shape (n,)
+    units : ndarray of int, shape (F,)
+        Units of the layer with a variable of their own.
+    columns : ndarray of int, shape (F,)
+        Its column in the signal.
+    jump : ndarray, shape (F,)
+        Its coefficient.
+    """
+
+    slope: FloatArray
+    units: Index
+    columns: Index
+    jump: FloatArray
+
+    @classmethod
+    def of(cls, layer: Layer, phases: npt.NDArray[np.int8], first: int = 0) -> Passing:
+        """Under `phases` (n,); the open units have the columns ``first, first + 1, ...``."""
+        units = np.flatnonzero(phases == OPEN)
+        slope = np.where(phases == RIGHT, layer.right, layer.left)
+        jump = (layer.right - layer.left)[units]
+        return cls(slope, units, np.arange(first, first + units.size), jump)
+
+    @classmethod
+    def decided(cls, layer: Layer, on: BoolArray) -> Passing:
+        """Under a full pattern."""
+        none = np.zeros(0, dtype=np.intp)
+        return cls(layer.slopes(on), none, none, np.zeros(0))
+
+    @property
+    def size(self) -> Passing:
+        """The same in magnitudes."""
+        return Passing(np.abs(self.slope), self.units, self.columns, np.abs(self.jump))
+
+
+def passings(
+    layers: Sequence[Layer], phases: Sequence[npt.NDArray[np.int8]], first: int
+) -> list[Passing]:
+    """What each layer passes on; the open units of all layers have columns from `first` on."""
+    found = []
+    for layer, phase in zip(layers, phases, strict=True):
+        found.append(Passing.of(layer, phase, first))
+        first += found[-1].units.size
+    return found
+
+
+class Signal(Protocol):
+    """A matrix of affine maps that moves through layers."""
+
+    def through(self: S, layer: Layer) -> S:
+        """The pre-activations of a layer that this signal reaches."""
+
+    def past(self: S, passing: Passing) -> S:
+        """What leaves the units whose pre-activations this signal is."""
+
+
+S = TypeVar("S", bound=Signal)
+
+
+def carry(signal: S, layers: Iterable[Layer], passing: Iterable[Passing]) -> Iterator[S]:
+    """The pre-activations of each layer.
+
+    Parameters
+    ----------
+    signal : Signal
+        What reaches the first layer.
+    layers : iterable of Layer
+    passing : iterable of Passing
+        One a layer; the last layer needs none.
+    """
+    units = iter(passing)
+    for position, layer in enumerate(layers):
+        if position:
+            signal = signal.past(next(units))
+        signal = signal.through(layer)
+        yield signal
+
+
+def _scaled(slope: FloatArray, matrix: Matrix) -> Matrix:
+    if isinstance(matrix, np.ndarray):
+        return np.asarray(slope[:, None] * matrix)
+    return sp.csr_array(sp.diags_array(slope) @ matrix)
+
+
+def _with_entries(matrix: Matrix, rows: Index, columns: Index, values: FloatArray) -> Matrix:
+    """`matrix` with `values` added to some entries (in place where it is dense)."""
+    if isinstance(matrix, np.ndarray):
+        matrix[rows, columns] += values
+        return matrix
+    return sp.csr_array(matrix + sp.csr_array((values, (rows, columns)), shape=matrix.shape))
+
+
+@dataclass(frozen=True)
+class FloatSignal:
+    """A signal in float64.
+
+    Attributes
+    ----------
+    values : ndarray or sparse array, shape (n, w), or None
+        None for the inputs themselves: columns 0, 1, ... are theirs.
+    width : int
+        Number of columns w.
+    constant : int or None
+        The column of the constant, -1 for the last.
+    """
+
+    values: Matrix | None
+    width: int
+    constant: int | None = -1
+
+    @classmethod
+    def inputs(
+        cls, dimension: int, own: int = 0, moving: BoolArray | None = None, fixed: object = None
+    ) -> FloatSignal:
+        """Signal of the inputs, with `own` columns for open units and one for the constant.
+
+        Parameters
+        ----------
+        dimension : int
+        own : int, optional
+        moving : ndarray of bool, shape (d,), optional
+            Inputs that are variables; the others are `fixed` numbers (d,) and their columns zero.
+        """
+        width = dimension + own + 1
+        if moving is None or moving.all():
+            return cls(None, width)
+        start = np.zeros((dimension, width))
+        index = np.flatnonzero(moving)
+        start[index, index] = 1.0
+        start[:, -1] = np.where(moving, 0.0, np.asarray(fixed, dtype=np.float64))
+        return cls(start, width)
+
+    @property
+    def matrix(self) -> Matrix:
+        """The values, written out for the inputs too."""
+        if self.values is None:
+            own = 0 if self.constant is None else 1
+            raise ValueError(f"the inputs are not written out ({self.width - own} variables)")
+        return self.values
+
+    def through(self, layer: Layer) -> FloatSignal:
+        """The pre-activations of a layer."""
+        return replace(self, values=self._mapped(layer.weight, layer.bias))
+
+    def _mapped(self, weight: Matrix, bias: FloatArray) -> Matrix:
+        if self.values is None:  # no product with the identity: inputs may be thousands
+            n, d = weight.shape
+            found: Matrix = np.zeros((n, self.width))
+            if isinstance(weight, np.ndarray):
+                found[:, :d] = weight
+            else:
+                found[:, :d] = weight.toarray()
+        else:
+            found = weight @ self.values
+        if self.constant is None:
+            return found
+        if isinstance(found, np.ndarray):
+            found[:, self.constant] += bias
+            return found
+        rows = np.arange(bias.size)
+        return _with_entries(found, rows, np.full(bias.size, self.constant % self.width), bias)
+
+    def past(self, passing: Passing) -> FloatSignal:
+        """What leaves the units."""
+        values = _scaled(passing.slope, self.matrix)
+        if passing.units.size:
+            values = _with_entries(values, passing.units, passing.columns, passing.jump)
+        return replace(self, values=values)
+
+
+@dataclass(frozen=True)
+class SizeSignal(FloatSignal):
+    """A signal in magnitudes: sums of the absolute terms of a `FloatSignal`."""
+
+    def through(self, layer: Layer) -> SizeSignal:
+        """The magnitudes of a layer's pre-activations."""
+        return replace(self, values=self._mapped(abs(layer.weight), np.abs(layer.bias)))
+
+    def past(self, passing: Passing) -> SizeSignal:
+        """What leaves the units."""
+        found = super().past(passing.size)
+        return replace(self, values=found.values)
+
+
+@dataclass(frozen=True)
+class TrackedSignal:
+    """A signal in float64 with its magnitudes.
+
+    Attributes
+    ----------
+    values : FloatSignal
+    sizes : SizeSignal
+    terms : int
+        Length of all sums so far: entries are off by at most ``gamma(terms)`` times the magnitude.
+    """
+
+    values: FloatSignal
+    sizes: SizeSignal
+    terms: int = 0
+
+    @classmethod
+    def of(cls, start: FloatSignal) -> TrackedSignal:
+        """From values without rounding errors."""
+        size = None if start.values is None else abs(start.values)
+        return cls(start, SizeSignal(size, start.width, start.constant))
+
+    @property
+    def relative(self) -> float:
+        """Errors are at most this many times the magnitudes."""
+        return gamma(self.terms)
+
+    def through(self, layer: Layer) -> TrackedSignal:
+        """The pre-activations of a layer."""
+        terms = self.terms + layer.inputs + 2
+        return TrackedSignal(self.values.through(layer), self.sizes.through(layer), terms)
+
+    def past(self, passing: Passing) -> TrackedSignal:
+        """What leaves the units."""
+        return TrackedSignal(self.values.past(passing), self.sizes.past(passing), self.terms + 2)

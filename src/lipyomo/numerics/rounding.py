@@ -1,0 +1,32 @@
+"""Rounding: the constants of float64 and what a sum of products can be off by.
+
+With the unit roundoff ``u = 2**-53`` every operation returns ``(x op y)(1 + delta)``, |delta| <= u.
+A sum of n products, in whatever order it is added up, is off by at most
+
+    n u / (1 - n u) * sum_i |a_i b_i|
+
+(Higham, Accuracy and Stability of Numerical Algorithms, section 3.1).  `gamma` is that factor with
+``2 u`` in place of ``u`` and eight more operations: the second half pays for the rounding of the
+magnitudes ``sum_i |a_i b_i|`` themselves, which are computed in float64 too, and the eight
+operations for adding a bias, multiplying with a slope, and adding the error to what it belongs to.
+An error term is zero where all terms are zero, so that what is exact stays so.  Underflow is not
+accounted for.
+"""
+
+from __future__ import annotations
+
+UNIT_ROUNDOFF = 2.0**-53
+"""Largest relative error u of one operation."""
+
+UNIT = 2.0**-52
+"""Twice the unit roundoff: the second half pays for the rounding of the error terms themselves."""
+
+
+def gamma(terms: int) -> float:
+    """Relative error of a sum of `terms` products and a few more operations."""
+    return (terms + 8) * UNIT
+
+
+def rounded_up(value: float, operations: int = 0) -> float:
+    """`value` with room for the rounding of a sum of so many products, upwards."""
+    return float(value) + gamma(operations) * abs(float(value))
