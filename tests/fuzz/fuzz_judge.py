@@ -1,0 +1,40 @@
+"""What is wrong with an answer, given the truth."""
+
+from __future__ import annotations
+
+import math
+
+from flint import arb
+from fuzz_families import Sample
+from fuzz_oracle import exact
+
+from lipyomo import Result, Status
+
+EXACT = 1e-6
+"""Relative width up to which an interval may be called exact."""
+
+
+def faults(sample: Sample, result: Result, truth: arb) -> list[str]:
+    """Names of the promises that `result` breaks; empty if it keeps all."""
+    found = []
+    if math.isnan(result.lower) or math.isnan(result.upper):
+        return ["nan"]
+    if math.isinf(result.lower) or arb(exact(result.lower)) > truth:
+        found.append(f"lower above the truth by {_share(result.lower, truth)}")
+    if math.isfinite(result.upper) and arb(exact(result.upper)) < truth:
+        found.append(f"upper below the truth by {_share(result.upper, truth)}")
+    if result.status is Status.EXACT:
+        if not result.upper - result.lower <= EXACT * abs(result.upper):
+            found.append("exact with a gap")
+        if result.witness is None:
+            found.append("exact without a witness")
+        if not arb(exact(result.lower)) >= truth * (1 - 2 * EXACT) and result.upper > 0:
+            found.append("exact and wrong")
+    return found
+
+
+def _share(end: float, truth: arb) -> str:
+    """How far an end is on the wrong side, relative to the truth."""
+    if float(truth) == 0.0 or math.isinf(end):
+        return f"{end:.1e}"
+    return f"{abs(float(arb(exact(end)) / truth - 1)):.1e}"
