@@ -7,9 +7,8 @@ import pytest
 from fuzz_families import draw
 from fuzz_oracle import Oracle, PlainDomain, PlainLayer
 
-from lipyomo import LipyomoError
-
 import oracle as brute
+from lipyomo import LipyomoError
 
 
 @pytest.mark.parametrize("family", ["plain", "ties", "faces", "residual", "dead", "decimal"])
