@@ -7,7 +7,7 @@ from typing import Any
 
 from lipyomo.methods.registry import get_method, run_method
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Result
+from lipyomo.result import Result, Status, close_enough
 from lipyomo.settings import Settings
 
 
@@ -52,6 +52,8 @@ def solve(
         from lipyomo.proofs.confirm import confirm
 
         confirm(problem, result)
+        if result.is_exact and not close_enough(result.lower, result.upper):
+            result.status = Status.GAP
     result.warnings[:0] = [note for note in problem.notes if note not in result.warnings]
     return result
 

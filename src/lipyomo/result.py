@@ -16,6 +16,9 @@ from lipyomo.network import FloatArray, Pattern
 EXACT_TOLERANCE = 1e-6
 """Relative gap at which an interval with an attained lower end is called exact."""
 
+WITNESS_ROUNDING = 1e-9
+"""Relative amount by which the rounded norm of a witness may exceed a bound of the true one."""
+
 
 class Status(StrEnum):
     """How a method ended.
@@ -28,6 +31,8 @@ class Status(StrEnum):
     TIME_LIMIT = "time_limit"
     INTERRUPTED = "interrupted"
     BOUNDS = "bounds"
+    CONTRADICTION = "contradiction"
+    """An attained value exceeds a bound: one of them is wrong, a defect of the program."""
 
 
 class Guarantee(StrEnum):
@@ -129,6 +134,9 @@ class Result:
         Units whose switch stayed undecided by the bounds.
     bounds : str, optional
         The rung of the bound ladder that was used: interval, linear or lp.
+    basis : str, optional
+        What `upper` rests on: ``proved`` (from the weights, with rounding accounted for), or a
+        solver with its tolerance; None where there is no bound.
     witness : Witness, optional
     warnings : list of str
     history : list of (seconds, lower, upper)
@@ -148,6 +156,7 @@ class Result:
     nodes: int | None = None
     unstable: int | None = None
     bounds: str | None = None
+    basis: str | None = None
     witness: Witness | None = None
     warnings: list[str] = field(default_factory=list)
     history: list[tuple[float, float, float]] = field(default_factory=list)
@@ -187,6 +196,7 @@ class Result:
             "nodes": self.nodes,
             "unstable": self.unstable,
             "bounds": self.bounds,
+            "basis": self.basis,
             "gap": finite(self.gap),
             "witness": None if self.witness is None else self.witness.to_dict(),
             "warnings": list(self.warnings),
@@ -205,6 +215,11 @@ def close_enough(lower: float, upper: float, tolerance: float = EXACT_TOLERANCE)
     The test is relative at every scale: weights may be as small as they like.
     """
     return math.isfinite(upper) and upper - lower <= tolerance * abs(upper)
+
+
+def contradict(lower: float, upper: float) -> bool:
+    """Whether an attained value exceeds a bound by more than the rounding of a witness's norm."""
+    return lower > upper + WITNESS_ROUNDING * abs(upper)
 
 
 def finite(value: float | None) -> float | None:

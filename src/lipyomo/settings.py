@@ -43,6 +43,9 @@ class Settings:
         Called with `Progress` now and then.
     should_stop : callable, optional
         Polled; True ends the run as an interruption does.
+    started : float, optional
+        Value of ``time.monotonic()`` from which `time_limit` and all seconds count; by default the
+        moment at which the run begins.
     options : dict
         Options of single methods, by name (``{'samples': 5000}``); unknown ones are errors.
     """
@@ -58,6 +61,7 @@ class Settings:
     rational: bool = False
     progress: ProgressCallback | None = None
     should_stop: Callable[[], bool] | None = None
+    started: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lipyomo
-import lipyomo.mip.search as search
+import lipyomo.mip.loop as search
 from lipyomo import Box, LipschitzProblem, Status
 from networks import random_network
 

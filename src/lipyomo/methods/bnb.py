@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import asdict
+import math
+from dataclasses import asdict, replace
 
 from lipyomo.methods.registry import Method, register
-from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
-from lipyomo.result import Guarantee, Result, Status, close_enough
-from lipyomo.settings import Settings
+from lipyomo.result import Guarantee, Result, Status
+from lipyomo.run import Run
 
 
-def run(problem: LipschitzProblem, settings: Settings) -> Result:
+def run(run: Run) -> Result:
     """Search activation patterns and input boxes until the interval closes.
 
     Parameters
     ----------
-    problem : LipschitzProblem
-    settings : Settings
+    run : Run
 
     Returns
     -------
@@ -26,41 +24,26 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     """
     from lipyomo.bnb.driver import Search
 
-    start = time.perf_counter()
-    reduced = problem.reduced
+    problem, settings = run.problem, run.settings
+    reduced, began = problem.reduced, run.seconds
+    if math.isfinite(settings.time_limit):
+        settings = replace(settings, time_limit=max(run.left, 1e-3))
     outcome = Search(reduced.problem, settings).run()
-    witness = None
+    if outcome.status is Status.INTERRUPTED:
+        run.clock.stop()
+    run.history += [(began + at, low, high) for at, low, high in outcome.history]
     if outcome.point is not None:
-        witness = make_witness(problem, reduced.lift_point(outcome.point))
-    warnings = []
-    lower = outcome.lower if witness is None else witness.value
-    if witness is None:
-        lower = 0.0
-        warnings.append("no interior point was found: nothing is attained yet")
-    upper = max(outcome.upper, lower)
-    status = outcome.status
-    if status is Status.EXACT and not close_enough(lower, upper):
-        status = Status.GAP
+        run.raise_lower(make_witness(problem, reduced.lift_point(outcome.point)))
+    run.drop_upper(outcome.upper)
     counters = asdict(outcome.counters)
     if counters["unresolved"]:
-        warnings.append(
+        run.warn(
             f"{counters['unresolved']} regions are too thin to decide whether they have interior"
         )
-    return Result(
-        lower,
-        upper,
-        status,
-        "bnb",
-        Guarantee.EXACT,
-        seconds=time.perf_counter() - start,
-        nodes=outcome.counters.nodes,
-        unstable=outcome.open_units,
-        bounds="linear",
-        witness=witness,
-        warnings=warnings,
-        history=outcome.history,
-        details={"root_bound": outcome.root, **counters},
-    )
+    run.nodes = outcome.counters.nodes
+    run.record(root_bound=outcome.root, **counters)
+    done = outcome.status in (Status.EXACT, Status.GAP)
+    return run.result(done, unstable=outcome.open_units, bounds="linear")
 
 
 METHOD = register(

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.methods.registry import Method, register
-from lipyomo.methods.support import Clock, best_witness, whole_number
+from lipyomo.methods.support import best_witness, whole_number
 from lipyomo.network import FloatArray
-from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
-from lipyomo.settings import Settings
+from lipyomo.run import Run
 
 _BATCHES, _BATCH_SIZE = 500, 1024
 _REACH = 10.0
@@ -126,7 +125,7 @@ def fit_reverse_weibull(maxima: FloatArray) -> WeibullFit:
     )
 
 
-def run(problem: LipschitzProblem, settings: Settings) -> Result:
+def run(run: Run) -> Result:
     """Estimate the constant from the maxima of batches of sampled gradient norms.
 
     Options
@@ -134,49 +133,38 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     batches, batch_size : int
         500 and 1024 by default, as in the LipMIP paper.
     """
-    batches = whole_number(settings, "batches", _BATCHES, least=3)
-    size = whole_number(settings, "batch_size", _BATCH_SIZE)
-    clock, rng = Clock(settings), np.random.default_rng(settings.seed)
-    small = problem.reduced.problem
+    batches = whole_number(run.settings, "batches", _BATCHES, least=3)
+    size = whole_number(run.settings, "batch_size", _BATCH_SIZE)
+    rng = np.random.default_rng(run.settings.seed)
+    small = run.problem.reduced.problem
     maxima: list[float] = []
     points: list[FloatArray] = []
-    while len(maxima) < batches and (len(maxima) < 3 or not clock.expired):
+    while len(maxima) < batches and (len(maxima) < 3 or not run.expired):
         batch = small.domain.sample(rng, size)
         found = small.values(batch)
         k = int(np.argmax(found))
         maxima.append(float(found[k]))
-        points.append(problem.reduced.lift_point(batch[k]))
+        points.append(run.problem.reduced.lift_point(batch[k]))
     seen = np.array(maxima)
     fit = fit_reverse_weibull(seen)
-    witness = best_witness(problem, np.array(points), seen)
-    lower = 0.0 if witness is None else witness.value
-    result = Result(
-        lower,
-        math.inf,
-        clock.status(len(maxima) == batches),
-        "clever",
-        Guarantee.HEURISTIC,
-        estimate=fit.end if fit.usable else float(seen.max()),
-        seconds=clock.seconds,
-        witness=witness,
-        details={
-            "batches": len(maxima),
-            "batch_size": size,
-            "fit": fit.verdict,
-            "end_point": fit.end,
-            "shape": fit.shape,
-            "scale": fit.scale,
-            "ks_statistic": fit.statistic,
-            "ks_p_value": fit.p_value,
-            "sample_maximum": float(seen.max()),
-        },
+    run.raise_lower(best_witness(run.problem, np.array(points), seen))
+    run.record(
+        batches=len(maxima),
+        batch_size=size,
+        fit=fit.verdict,
+        end_point=fit.end,
+        shape=fit.shape,
+        scale=fit.scale,
+        ks_statistic=fit.statistic,
+        ks_p_value=fit.p_value,
+        sample_maximum=float(seen.max()),
     )
     if not fit.usable and fit.verdict != "degenerate":
-        result.warnings.append(
+        run.warn(
             f"the reverse-Weibull fit cannot be used ({fit.verdict}): the estimate is the sample "
             "maximum"
         )
-    return result
+    return run.result(len(maxima) == batches, estimate=fit.end if fit.usable else float(seen.max()))
 
 
 register(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
 
 from lipyomo.errors import MethodError
+from lipyomo.methods.mip import run as run_mip
 from lipyomo.methods.registry import Method, register, run_method
-from lipyomo.methods.support import Clock, few_vertices
+from lipyomo.methods.support import few_vertices
 from lipyomo.norms import LinearOutput
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee, Result, Status, close_enough
-from lipyomo.settings import Formulation, Settings
+from lipyomo.regions import make_witness
+from lipyomo.result import Guarantee, Result, Status
+from lipyomo.run import PROVED, Run
+from lipyomo.settings import Formulation
 
 _REFERENCE = "Jordan and Dimakis (NeurIPS 2020), appendix E.2 and Table 5"
 
@@ -40,27 +42,23 @@ def pairs(label: int, m: int) -> LinearOutput:
     return LinearOutput(vertices=np.delete(rows, label, axis=0), name=f"pairs({label})")
 
 
-def _delegate(
-    problem: LipschitzProblem, settings: Settings, name: str, encoding: Formulation
-) -> Result:
-    """LipMIP with one of its encodings, under another name."""
-    chosen = replace(settings, options={}, formulation=encoding)
-    result = run_method("mip", problem, chosen)
-    result.method = name
-    return result
+def _delegate(run: Run, encoding: Formulation) -> Result:
+    """LipMIP with one of its encodings."""
+    run.settings = replace(run.settings, options={}, formulation=encoding)
+    return run_mip(run)
 
 
-def run_hull(problem: LipschitzProblem, settings: Settings) -> Result:
+def run_hull(run: Run) -> Result:
     """CrossLip(i): the adjoint MIP, whose functional runs over the whole dual ball."""
-    return _delegate(problem, settings, "crosslip", "adjoint")
+    return _delegate(run, "adjoint")
 
 
-def run_choice(problem: LipschitzProblem, settings: Settings) -> Result:
+def run_choice(run: Run) -> Result:
     """MIPCrossLip(i): the tangent MIP, with a binary choice among the vertices."""
-    return _delegate(problem, settings, "mipcrosslip", "tangent")
+    return _delegate(run, "tangent")
 
 
-def run_loop(problem: LipschitzProblem, settings: Settings) -> Result:
+def run_loop(run: Run) -> Result:
     """One scalar problem a vertex of the dual ball.
 
     Options
@@ -68,36 +66,29 @@ def run_loop(problem: LipschitzProblem, settings: Settings) -> Result:
     method : str
         The exact method of the scalar problems, ``mip`` by default.
     """
-    clock = Clock(settings)
+    problem, settings = run.problem, run.settings
     inner = str(settings.options.get("method", "mip"))
     vertices = few_vertices(problem, "pairwise")
     found: list[Result] = []
     for position, y in enumerate(vertices):
-        if clock.expired and position:
+        if run.expired and position:
             break
-        share = max(clock.left / (len(vertices) - position), 1e-2)
+        share = max(run.left / (len(vertices) - position), 1e-2)
         scalar = LipschitzProblem(problem.network, problem.domain, problem.input_norm, functional=y)
-        chosen = replace(settings, options={}, time_limit=share, progress=None)
+        chosen = replace(settings, options={}, time_limit=share, started=None, progress=None)
         found.append(run_method(inner, scalar, chosen))
-    best = max(found, key=lambda result: result.lower)
+        if found[-1].status is Status.INTERRUPTED:
+            run.clock.stop()
+        point = found[-1].witness
+        run.raise_lower(None if point is None else make_witness(problem, point.x))
     complete = len(found) == len(vertices)
-    upper = max(result.upper for result in found) if complete else math.inf
-    exact = complete and close_enough(best.lower, upper)
-    status = Status.EXACT if exact else clock.status(not clock.expired)
-    result = Result(
-        best.lower,
-        upper,
-        Status.GAP if status is Status.BOUNDS else status,
-        "pairwise",
-        Guarantee.EXACT,
-        solver=best.solver,
-        seconds=clock.seconds,
-        witness=best.witness,
-        details={"problems": len(found), "values": [each.lower for each in found]},
-    )
-    if not complete:
-        result.warnings.append(f"{len(vertices) - len(found)} scalar problems were not begun")
-    return result
+    if complete:
+        last = max(found, key=lambda result: result.upper)
+        run.drop_upper(last.upper, last.basis or PROVED)
+    else:
+        run.warn(f"{len(vertices) - len(found)} scalar problems were not begun")
+    run.record(problems=len(found), values=[each.lower for each in found])
+    return run.result(complete and not run.expired, solver=found[0].solver)
 
 
 register(

@@ -7,14 +7,14 @@ import math
 import numpy as np
 
 from lipyomo.methods.registry import Method, register
-from lipyomo.methods.support import Clock, domain_bounds, few_vertices, upper_result
+from lipyomo.methods.support import domain_bounds, few_vertices, upper_result
 from lipyomo.network import FloatArray
 from lipyomo.norms import L1Output, L2Output
 from lipyomo.numerics.rounding import rounded_up
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
+from lipyomo.run import Run
 from lipyomo.semidefinite.ellipsoids import forward_ellipsoids
-from lipyomo.settings import Settings
 
 
 def _start(problem: LipschitzProblem) -> FloatArray:
@@ -33,11 +33,10 @@ def _start(problem: LipschitzProblem) -> FloatArray:
     return np.asarray(share.sum() / share * (1.0 + 1e-12))
 
 
-def run(problem: LipschitzProblem, settings: Settings) -> Result:
+def run(run: Run) -> Result:
     """Carry an ellipsoid of tangents from the inputs to the outputs."""
-    clock = Clock(settings)
-    small = problem.reduced.problem
-    bounds = domain_bounds(small, settings)
+    small = run.problem.reduced.problem
+    bounds = domain_bounds(run)
     start, norm = _start(small), small.output_norm
     m = small.network.output_dim
     if isinstance(norm, L2Output):
@@ -50,9 +49,9 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
         vertices = few_vertices(small, "eclipse")
         grams = [forward_ellipsoids(small.network, bounds.phases, start, y[None]) for y in vertices]
         upper = math.sqrt(max(float(gram[0, 0]) for gram in grams))
-    result = upper_result("eclipse", rounded_up(upper, 1000 * m), clock, {})
-    result.unstable, result.bounds = bounds.unstable, bounds.rung
-    return result
+    return upper_result(
+        run, rounded_up(upper, 1000 * m), unstable=bounds.unstable, bounds=bounds.rung
+    )
 
 
 register(

@@ -11,7 +11,6 @@ from lipyomo.bounds.derivative import Rung
 from lipyomo.methods.registry import Method, register
 from lipyomo.methods.support import (
     MAX_VERTICES,
-    Clock,
     choice,
     domain_bounds,
     upper_result,
@@ -21,7 +20,7 @@ from lipyomo.norms import DUAL, OutputNorm, vector_norm
 from lipyomo.numerics.rounding import rounded_up
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
-from lipyomo.settings import Settings
+from lipyomo.run import Run
 
 
 def gradient_norm(
@@ -33,7 +32,7 @@ def gradient_norm(
     return rounded_up(float(vector_norm(size, DUAL[problem.input_norm])), 2 * size.size)
 
 
-def run(problem: LipschitzProblem, settings: Settings) -> Result:
+def run(run: Run) -> Result:
     """Bound every entry of the gradient and take the dual norm of the largest absolute values.
 
     Units that the domain decides are fixed; the others may be on either slope.  Vector outputs
@@ -45,18 +44,16 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
         ``interval`` is FastLip.  ``linear`` also substitutes linear bounds of the switches back to
         the outputs (as CROWN does for pre-activations), which is never worse.
     """
-    clock = Clock(settings)
-    rung = cast(Rung, choice(settings, "adjoints", ("interval", "linear")))
-    small = problem.reduced.problem
-    bounds = domain_bounds(small, settings)
+    rung = cast(Rung, choice(run.settings, "adjoints", ("interval", "linear")))
+    small = run.problem.reduced.problem
+    bounds = domain_bounds(run)
     vertices = small.dual_vertices
     if vertices is not None and len(vertices) <= MAX_VERTICES:
         upper = max(gradient_norm(small, bounds, y, rung) for y in vertices)
     else:
         upper = gradient_norm(small, bounds, small.output_norm, rung)
-    result = upper_result("fastlip", upper, clock, {"adjoints": rung})
-    result.unstable, result.bounds = bounds.unstable, bounds.rung
-    return result
+    run.record(adjoints=rung)
+    return upper_result(run, upper, unstable=bounds.unstable, bounds=bounds.rung)
 
 
 register(

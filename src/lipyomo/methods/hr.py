@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from lipyomo.methods.registry import Method, register
 from lipyomo.methods.shor import NORMS_OUT, REFERENCE, TOLERANCE, relax
-from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
-from lipyomo.settings import Settings
+from lipyomo.run import Run
 
 
-def run_first(problem: LipschitzProblem, settings: Settings) -> Result:
+def run_first(run: Run) -> Result:
     """HR-1: the first order for any number of hidden layers (one layer: Shor's relaxation).
 
     Options
@@ -17,10 +16,10 @@ def run_first(problem: LipschitzProblem, settings: Settings) -> Result:
     tolerance : float
         Relative accuracy of the semidefinite program, 1e-6 by default.
     """
-    return relax(problem, settings, "hr1", cells=False)
+    return relax(run, cells=False)
 
 
-def run_second(problem: LipschitzProblem, settings: Settings) -> Result:
+def run_second(run: Run) -> Result:
     """HR-2: with the second-order information on the cells {y_k, z_k} and {x_j, t_j}.
 
     The convex hulls of these cells are written out as products of bounds (see
@@ -32,7 +31,7 @@ def run_second(problem: LipschitzProblem, settings: Settings) -> Result:
     tolerance : float
         Relative accuracy of the semidefinite program, 1e-6 by default.
     """
-    return relax(problem, settings, "hr2", cells=True)
+    return relax(run, cells=True)
 
 
 for _name, _title, _run in (("hr1", "HR-1", run_first), ("hr2", "HR-2", run_second)):

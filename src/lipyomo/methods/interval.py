@@ -22,14 +22,14 @@ from lipyomo.bounds import (
 from lipyomo.bounds.derivative import Rung
 from lipyomo.errors import MethodError
 from lipyomo.methods.registry import Method, register
-from lipyomo.methods.support import Clock, domain_bounds, upper_result
+from lipyomo.methods.support import domain_bounds
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import DUAL, OutputNorm, vector_norm
 from lipyomo.numerics.rounding import rounded_up
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee, Result, Status, close_enough
+from lipyomo.result import Guarantee, Result
+from lipyomo.run import Run
 from lipyomo.sampling.local_search import search_incumbent
-from lipyomo.settings import Settings
 
 MAX_VERTICES = 512
 """Most vertices of the dual ball that are bounded one by one."""
@@ -106,7 +106,7 @@ def _tangents(
     return np.maximum(np.abs(found.end_lower), np.abs(found.end_upper))
 
 
-def run(problem: LipschitzProblem, settings: Settings) -> Result:
+def run(run: Run) -> Result:
     """Bound the constant from both sides.
 
     Options
@@ -114,32 +114,18 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     evaluations : int
         Points of the incumbent search; 0 (the default) chooses by the network's size.
     """
-    asked = settings.options.get("evaluations", 0)
+    asked = run.settings.options.get("evaluations", 0)
     if isinstance(asked, bool) or not isinstance(asked, int) or asked < 0:
         raise MethodError(f"option evaluations must be a whole number from 0 on, not {asked}")
-    clock = Clock(settings)
-    small = problem.reduced.problem
-    bounds = domain_bounds(small, settings)
+    problem, settings = run.problem, run.settings
+    bounds = domain_bounds(run)
     rung: Rung = "linear" if settings.bounds == "auto" else settings.bounds
-    upper = gradient_bound(small, bounds, rung, clock.left)
-    result = upper_result("interval", upper, clock, {})
-    result.unstable, result.bounds = bounds.unstable, bounds.rung
-    result.history.append((clock.seconds, 0.0, upper))
+    run.drop_upper(gradient_bound(problem.reduced.problem, bounds, rung, run.left))
     rng = np.random.default_rng(settings.seed)
-    witness, lower = search_incumbent(problem, rng, asked or None, max(clock.left, 0.0))
-    result.witness, result.lower = witness, lower
-    result.upper = max(upper, lower)
-    result.seconds = clock.seconds
-    result.history.append((clock.seconds, lower, result.upper))
-    if witness is None:
-        result.warnings.append("no point was found that is off every kink and inside the domain")
-    elif close_enough(lower, result.upper):
-        result.status = Status.EXACT
-    elif settings.gap > 0 and result.upper - lower <= settings.gap * result.upper:
-        result.status = Status.GAP
-    elif clock.expired:
-        result.status = clock.status(done=False)
-    return result
+    run.raise_lower(search_incumbent(problem, rng, asked or None, run.left)[0])
+    if run.witness is None:
+        run.warn("no point was found that is off every kink and inside the domain")
+    return run.result(unstable=bounds.unstable, bounds=bounds.rung)
 
 
 register(

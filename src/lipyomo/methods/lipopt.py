@@ -15,7 +15,6 @@ from lipyomo.errors import MethodError, SolverError
 from lipyomo.methods.fastlip import gradient_norm
 from lipyomo.methods.registry import Method, register
 from lipyomo.methods.support import (
-    Clock,
     domain_bounds,
     few_vertices,
     upper_result,
@@ -26,7 +25,7 @@ from lipyomo.numerics.rounding import rounded_up
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
-from lipyomo.settings import Settings
+from lipyomo.run import Run
 
 MAX_PRODUCTS = 150_000
 """Most products (rows of the linear program) that are written down."""
@@ -190,7 +189,7 @@ def _weak_duality(
     return best + 2.0**-52 * (len(c) + 64) * size
 
 
-def run(problem: LipschitzProblem, settings: Settings) -> Result:
+def run(run: Run) -> Result:
     """LipOpt-k: Krivine's certificates of degree k for the gradient as a polynomial.
 
     The polynomial is multilinear, so that its maximum sits at a corner of the cube and
@@ -203,22 +202,23 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     k : int
         Degree of the products, 3 by default.
     """
-    clock = Clock(settings)
-    k = whole_number(settings, "k", 3, least=2)
-    small = problem.reduced.problem
+    k = whole_number(run.settings, "k", 3, least=2)
+    small = run.problem.reduced.problem
     vertices = few_vertices(small, "lipopt")
-    bounds = domain_bounds(small, settings)
+    bounds = domain_bounds(run)
     uppers = []
     for y in vertices:
         terms, count = gradient_polynomial(small, bounds, y)
-        found = polynomial_bound(terms, count, k, clock.left)
+        found = polynomial_bound(terms, count, k, run.left)
         uppers.append(min(found, gradient_norm(small, bounds, y, "interval")))
-    result = upper_result("lipopt", rounded_up(max(uppers), 1000), clock, {"k": k})
-    result.solver = "highs"
-    result.unstable, result.bounds = bounds.unstable, bounds.rung
-    if clock.expired:
-        result.status = clock.status(False)
-    return result
+    run.record(k=k)
+    return upper_result(
+        run,
+        rounded_up(max(uppers), 1000),
+        solver="highs",
+        unstable=bounds.unstable,
+        bounds=bounds.rung,
+    )
 
 
 register(

@@ -11,18 +11,17 @@ import numpy as np
 
 from lipyomo.errors import MethodError
 from lipyomo.methods.registry import Method, register
-from lipyomo.methods.support import MAX_VERTICES, Clock, choice, domain_bounds, upper_result
+from lipyomo.methods.support import MAX_VERTICES, choice, domain_bounds, upper_result
 from lipyomo.network import Layer, Network
 from lipyomo.norms import InputNorm, L1Output, L2Output, OutputNorm
 from lipyomo.phases import Phases, count_open, open_phases
-from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
+from lipyomo.run import Clock, Run
 from lipyomo.semidefinite.columns import column_bounds
 from lipyomo.semidefinite.lipsdp_model import Sharing, along_norms, solve_conic
 from lipyomo.semidefinite.multipliers import Ball, Stop, node_bound
 from lipyomo.semidefinite.reduce import ReducedForm, reduce_form
 from lipyomo.semidefinite.wide import WIDE
-from lipyomo.settings import Settings
 
 NEWTON = Stop(tolerance=1e-7, iterations=1000)
 """A bound for its own sake is worth more steps than one of thousands of nodes."""
@@ -96,7 +95,7 @@ def pieces(network: Network, phases: Phases, length: int) -> Iterator[tuple[Netw
         yield Network([*part, head]), phases[start : start + length]
 
 
-def run(problem: LipschitzProblem, settings: Settings) -> Result:
+def run(run: Run) -> Result:
     """Bound the constant by LipSDP.
 
     Options
@@ -111,23 +110,22 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     slopes : {'local', 'global'}
         Whether units that the domain decides keep their slope, or all units may have any.
     """
-    clock = Clock(settings)
-    sharing = cast(Sharing, choice(settings, "form", ("neuron", "layer")))
-    solver = choice(settings, "solver", _SOLVERS)
-    slopes = choice(settings, "slopes", ("local", "global"))
-    split = settings.options.get("split", 0)
+    sharing = cast(Sharing, choice(run.settings, "form", ("neuron", "layer")))
+    solver = choice(run.settings, "solver", _SOLVERS)
+    slopes = choice(run.settings, "slopes", ("local", "global"))
+    split = run.settings.options.get("split", 0)
     if not isinstance(split, int) or split < 0:
         raise MethodError(f"option split must be a whole number of layers, not {split}")
     if sharing == "layer" and solver == "newton":
         raise MethodError(
             "the solver newton has no layer form.  Remedy: choose clarabel, scs or form=neuron"
         )
-    small = problem.reduced.problem
+    small = run.problem.reduced.problem
     network = small.network
     rung = None
     phases = open_phases(network)
     if slopes == "local":
-        bounds = domain_bounds(small, settings)
+        bounds = domain_bounds(run)
         phases, rung = bounds.phases, bounds.rung
     parts = list(pieces(network, phases, split or len(network.hidden))) if network.hidden else []
     if not parts:
@@ -136,13 +134,12 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     for position, (part, part_phases) in enumerate(parts):
         norm: OutputNorm = small.output_norm if position == len(parts) - 1 else L2Output()
         plan = _Plan(small.input_norm if position == 0 else "l2", sharing, solver)
-        factors.append(bound_piece(part, part_phases, norm, plan, clock))
+        factors.append(bound_piece(part, part_phases, norm, plan, run.clock))
     upper = float(np.prod(factors)) * (1.0 + 2.0**-52 * len(factors))
-    result = upper_result("lipsdp", upper, clock, {"form": sharing, "pieces": factors})
-    result.solver, result.bounds, result.unstable = solver, rung, count_open(phases)
+    run.record(form=sharing, pieces=factors)
     if not math.isfinite(upper):
-        result.warnings.append("the solver's multipliers prove no bound; try another solver")
-    return result
+        run.warn("the solver's multipliers prove no bound; try another solver")
+    return upper_result(run, upper, solver=solver, bounds=rung, unstable=count_open(phases))
 
 
 register(

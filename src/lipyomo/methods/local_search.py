@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.methods.registry import Method, register
-from lipyomo.methods.support import Clock, lower_result, whole_number
-from lipyomo.problem import LipschitzProblem
+from lipyomo.methods.support import whole_number
 from lipyomo.result import Guarantee, Result
+from lipyomo.run import Run
 from lipyomo.sampling.local_search import search_incumbent
-from lipyomo.settings import Settings
 
 
-def run(problem: LipschitzProblem, settings: Settings) -> Result:
+def run(run: Run) -> Result:
     """Sample, move the best points, and step from region to region.
 
     Options
@@ -20,11 +19,10 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     evaluations : int
         Points to evaluate; 0, the default, lets the network's size decide.
     """
-    clock = Clock(settings)
-    evaluations = whole_number(settings, "evaluations", 0, least=0) or None
-    rng = np.random.default_rng(settings.seed)
-    witness, _ = search_incumbent(problem, rng, evaluations, clock.left)
-    return lower_result("local_search", witness, clock, {}, not clock.expired)
+    evaluations = whole_number(run.settings, "evaluations", 0, least=0) or None
+    rng = np.random.default_rng(run.settings.seed)
+    run.raise_lower(search_incumbent(run.problem, rng, evaluations, run.left)[0])
+    return run.result()
 
 
 register(

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 from lipyomo.methods.mip import check_domain
 from lipyomo.methods.registry import Method, register
-from lipyomo.methods.support import Clock
-from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee, Result, Status
-from lipyomo.settings import Settings
+from lipyomo.result import Guarantee, Result
+from lipyomo.run import Run
 
 
-def run(problem: LipschitzProblem, settings: Settings) -> Result:
+def run(run: Run) -> Result:
     """Bound the constant by one linear program.
 
     Parameters
     ----------
-    problem : LipschitzProblem
-    settings : Settings
-        `formulation`, `bounds`, `solver`, `time_limit` and `threads` concern this method.
+    run : Run
+        Of its settings, `formulation`, `bounds`, `solver` and `threads` concern this method.
 
     Returns
     -------
@@ -35,29 +29,10 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     """
     from lipyomo.mip.relaxation import relaxed_bound, sampled_witness
 
-    check_domain(problem)
-    clock = Clock(settings)
-    facts: dict[str, Any] = {}
-    upper, notes = relaxed_bound(problem.reduced.problem, settings, clock, facts)
-    witness = sampled_witness(problem, settings.seed)
-    lower = 0.0 if witness is None else witness.value
-    done = facts.pop("done")
-    unstable, rung = facts.pop("unstable"), facts.pop("bounds")
-    return Result(
-        lower,
-        max(upper, lower),
-        clock.status(done) if not math.isclose(lower, upper, rel_tol=1e-6) else Status.EXACT,
-        "lp",
-        Guarantee.UPPER,
-        formulation=facts.pop("formulation"),
-        solver=facts.pop("solver"),
-        seconds=clock.seconds,
-        unstable=unstable,
-        bounds=rung,
-        witness=witness,
-        warnings=notes,
-        details=facts,
-    )
+    check_domain(run.problem)
+    found = relaxed_bound(run)
+    run.raise_lower(sampled_witness(run.problem, run.settings.seed))
+    return run.result(found.done, **found.facts)
 
 
 METHOD = register(

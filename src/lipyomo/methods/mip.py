@@ -8,32 +8,27 @@ point of its region, and cut off if there is none.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lipyomo.errors import DomainError
 from lipyomo.methods.registry import Method, register
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
-from lipyomo.result import Guarantee, Result, Status, close_enough
-from lipyomo.settings import Settings
-
-if TYPE_CHECKING:
-    from lipyomo.mip.interval import Narrowing
+from lipyomo.result import Guarantee, Result
+from lipyomo.run import Run
 
 PARTITION_SHARE = 0.25
 """Largest share of the time limit that the partition of the domain may take."""
 
 
-def run(problem: LipschitzProblem, settings: Settings) -> Result:
+def run(run: Run) -> Result:
     """Solve the problem to optimality, or narrow the interval until something stops it.
 
     Parameters
     ----------
-    problem : LipschitzProblem
-    settings : Settings
-        `time_limit`, `gap`, `threads`, `solver`, `formulation`, `bounds`, `progress` and
-        `should_stop` concern this method; option ``partition`` (default true) may keep the domain
-        whole.
+    run : Run
+        Of its settings, `threads`, `solver`, `formulation` and `bounds` concern this method; option
+        ``partition`` (default true) may keep the domain whole.
 
     Returns
     -------
@@ -44,17 +39,8 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     DomainError
         If the domain is unbounded or curved.
     """
-    from lipyomo.mip.interval import Narrowing
-
-    check_domain(problem)
-    state = Narrowing(problem, settings)
-    notes: list[str] = []
-    facts: dict[str, Any] = {}
-    try:
-        _narrow(problem, settings, state, notes, facts)
-    except KeyboardInterrupt:
-        state.interrupted = True
-    return _result(state, settings, notes, facts)
+    check_domain(run.problem)
+    return run.result(**_narrow(run))
 
 
 def check_domain(problem: LipschitzProblem) -> None:
@@ -73,92 +59,57 @@ def check_domain(problem: LipschitzProblem) -> None:
         )
 
 
-def _narrow(
-    problem: LipschitzProblem,
-    settings: Settings,
-    state: Narrowing,
-    notes: list[str],
-    facts: dict[str, Any],
-) -> None:
-    """Bounds, incumbent, partition, models: everything that moves the interval."""
+def _narrow(run: Run) -> dict[str, Any]:
+    """Bounds, incumbent, partition, models: everything that moves the interval.
+
+    Returns
+    -------
+    dict
+        Fields of the `Result`.
+    """
     from lipyomo.mip.cells import partition, whole
+    from lipyomo.mip.loop import CellSearch, first_incumbent
     from lipyomo.mip.model import encoding_of
-    from lipyomo.mip.search import CellSearch, first_incumbent
 
-    reduced = problem.reduced
-    small = reduced.problem
+    problem, settings = run.problem, run.settings
+    small = problem.reduced.problem
     if not small.network.kinked_units:
-        _affine(problem, state)
-        return
-    limit = 0.5 * state.left if math.isfinite(state.left) else None
-    root = whole(small, settings.bounds, limit)
-    facts.update(unstable=root.bounds.unstable, bounds=root.bounds.rung)
-    facts["interval_bound"] = root.upper
-    facts["formulation"] = encoding_of(small.network, root, small.input_norm, settings.formulation)
-    state.bound(root.upper)
-    first_incumbent(problem, settings, state, root.bounds.unstable)
+        _affine(run)
+        return {"unstable": 0, "solver": None if settings.solver == "auto" else settings.solver}
+    root = whole(small, settings.bounds, 0.5 * run.left if math.isfinite(run.left) else None)
+    run.record(interval_bound=root.upper)
+    run.drop_upper(root.upper)
+    first_incumbent(run, root.bounds.unstable)
     cells = [root]
-    if settings.options.get("partition", True) and not state.closed:
-        began = state.seconds
-        share = PARTITION_SHARE * settings.time_limit
+    if settings.options.get("partition", True) and not run.closed:
+        watch = run.clock.within(PARTITION_SHARE * settings.time_limit)
+        cells = partition(small, root, run.lower, settings.bounds, lambda: watch.expired)
+        run.drop_upper(max([run.lower, *(cell.upper for cell in cells)]))
+    search = CellSearch(run)
+    search.solve(cells)
+    run.record(cells=len(cells), models=search.models, no_good_cuts=search.no_good_cuts)
+    if search.models:
+        run.record(probed_unstable=search.probed_unstable)
+    planned = encoding_of(small.network, root, small.input_norm, settings.formulation)
+    # Also where bounds alone closed the interval and no model was needed.
+    asked = None if settings.solver == "auto" else settings.solver
+    return {
+        "unstable": root.bounds.unstable,
+        "bounds": root.bounds.rung,
+        "formulation": search.formulation or planned,
+        "solver": search.solver or asked,
+    }
 
-        def enough() -> bool:
-            return state.out_of_time or state.seconds - began > share
 
-        cells = partition(small, root, state.lower, settings.bounds, enough)
-        state.bound(max((cell.upper for cell in cells), default=state.lower))
-    facts["cells"] = len(cells)
-    CellSearch(problem, settings, state, notes, facts).run(cells)
-
-
-def _affine(problem: LipschitzProblem, state: Narrowing) -> None:
+def _affine(run: Run) -> None:
     """A network without kinks has one Jacobian."""
+    problem = run.problem
     witness = make_witness(problem, problem.domain.center)
-    state.attain(witness)
+    run.raise_lower(witness)
     if witness is not None:
         found = problem.value_of(witness.pattern)
         rounding = 1.0 + 2.0**-50 * (sum(problem.network.sizes) + 4)
-        state.bound(found.upper * rounding)
-
-
-def _result(
-    state: Narrowing, settings: Settings, notes: list[str], facts: dict[str, Any]
-) -> Result:
-    """Say how the run ended."""
-    if close_enough(state.lower, state.upper):
-        status = Status.EXACT
-    elif state.interrupted:
-        status = Status.INTERRUPTED
-    elif settings.gap > 0 and state.closed:
-        status = Status.GAP
-    elif state.left <= 0.0:
-        status = Status.TIME_LIMIT
-    else:
-        status = Status.GAP
-    if state.witness is None:
-        notes.append("no interior point was found: nothing is attained yet")
-    if settings.solver != "auto":
-        # Also where bounds alone closed the interval and no model was needed.
-        facts.setdefault("solver", settings.solver)
-    keys = ("unstable", "bounds", "formulation", "solver")
-    unstable, bounds, formulation, solver = (facts.pop(key, None) for key in keys)
-    return Result(
-        state.lower,
-        state.upper,
-        status,
-        "mip",
-        Guarantee.EXACT,
-        formulation=formulation,
-        solver=solver,
-        seconds=state.seconds,
-        nodes=state.nodes,
-        unstable=unstable if unstable is not None else 0,
-        bounds=bounds,
-        witness=state.witness,
-        warnings=list(dict.fromkeys(notes)),
-        history=state.closing_history(),
-        details=facts,
-    )
+        run.drop_upper(found.upper * rounding)
 
 
 METHOD = register(

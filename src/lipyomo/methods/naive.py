@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.methods.registry import Method, register
-from lipyomo.methods.support import Clock, choice, upper_result
+from lipyomo.methods.support import choice, upper_result
 from lipyomo.network import Layer
 from lipyomo.norms import InputNorm, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.numerics.rounding import rounded_up
 from lipyomo.operator_norm import operator_norm
-from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
-from lipyomo.settings import Settings
+from lipyomo.run import Run
 
 _SAME: dict[str, OutputNorm] = {"l1": L1Output(), "l2": L2Output(), "linf": LinfOutput()}
 
@@ -28,7 +27,7 @@ def layer_norm(layer: Layer, norm_in: InputNorm, norm_out: OutputNorm) -> float:
     return rounded_up(found.upper, 8 * sum(layer.dense_weight.shape))
 
 
-def run(problem: LipschitzProblem, settings: Settings) -> Result:
+def run(run: Run) -> Result:
     """Multiply the layers' norms.
 
     Options
@@ -38,16 +37,16 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
         to the output norm.  ``paper`` multiplies spectral norms (the last one from l2 to the output
         norm) and scales by sqrt(d) for l1 and linf inputs, as the LipMIP paper does (appendix F.2).
     """
-    clock = Clock(settings)
-    form = choice(settings, "norms", ("asked", "paper"))
-    small = problem.reduced.problem
+    form = choice(run.settings, "norms", ("asked", "paper"))
+    small = run.problem.reduced.problem
     norm: InputNorm = small.input_norm if form == "asked" else "l2"
     factors = [layer_norm(layer, norm, _SAME[norm]) for layer in small.network.hidden]
     factors.append(layer_norm(small.network.head, norm, small.output_norm))
     if form == "paper" and small.input_norm != "l2":
         factors.insert(0, rounded_up(float(np.sqrt(small.network.input_dim)), 1))
     product = rounded_up(float(np.prod(factors)), len(factors))
-    return upper_result("naive", product, clock, {"factors": factors, "norms": form})
+    run.record(factors=factors, norms=form)
+    return upper_result(run, product)
 
 
 register(

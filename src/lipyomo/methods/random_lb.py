@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.methods.registry import Method, register
-from lipyomo.methods.support import Clock, best_witness, lower_result, whole_number
-from lipyomo.problem import LipschitzProblem
+from lipyomo.methods.support import best_witness, whole_number
 from lipyomo.result import Guarantee, Result
-from lipyomo.settings import Settings
+from lipyomo.run import Run
 
 _BATCH = 1024
 _SAMPLES = 1000
 
 
-def run(problem: LipschitzProblem, settings: Settings) -> Result:
+def run(run: Run) -> Result:
     """Evaluate the Jacobian's norm at random points (LipMIP paper, appendix F.1).
 
     Options
@@ -22,21 +21,22 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     samples : int
         Number of points, 1000 by default as in the paper.
     """
-    samples = whole_number(settings, "samples", _SAMPLES)
-    clock, rng = Clock(settings), np.random.default_rng(settings.seed)
-    small = problem.reduced.problem
+    samples = whole_number(run.settings, "samples", _SAMPLES)
+    rng, reduced = np.random.default_rng(run.settings.seed), run.problem.reduced
+    small = reduced.problem
     points, values = [], []
     drawn = 0
-    while drawn < samples and (drawn == 0 or not clock.expired):
+    while drawn < samples and (drawn == 0 or not run.expired):
         batch = small.domain.sample(rng, min(_BATCH, samples - drawn))
         found = small.values(batch)
         keep = np.argsort(-found)[:16]
         points.append(batch[keep])
         values.append(found[keep])
         drawn += len(batch)
-    original = np.array([problem.reduced.lift_point(x) for x in np.concatenate(points)])
-    witness = best_witness(problem, original, np.concatenate(values))
-    return lower_result("random_lb", witness, clock, {"samples": drawn}, drawn >= samples)
+    original = np.array([reduced.lift_point(x) for x in np.concatenate(points)])
+    run.raise_lower(best_witness(run.problem, original, np.concatenate(values)))
+    run.record(samples=drawn)
+    return run.result(drawn >= samples)
 
 
 register(

@@ -1,7 +1,7 @@
 """The table of methods: each file of this package registers one, with what it promises.
 
-To add a method, write a file in this package with a function ``run(problem, settings) -> Result``
-and call `register` on a `Method` that holds it; the file is found by itself.
+To add a method, write a file in this package with a function from a `Run` to its `Result` and call
+`register` on a `Method` that holds it; the file is found by itself.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from lipyomo.errors import MethodError
 from lipyomo.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
+from lipyomo.run import Run
 from lipyomo.settings import Settings
 
-Run: TypeAlias = Callable[[LipschitzProblem, Settings], Result]
+Recipe: TypeAlias = Callable[[Run], Result]
 
 _ORDER = (Guarantee.EXACT, Guarantee.UPPER, Guarantee.LOWER, Guarantee.HEURISTIC)
 
@@ -48,13 +49,14 @@ class Method:
     options : dict
         Names of its own options with their default values.
     run : callable
+        From a `Run` to its `Result`.
     """
 
     name: str
     title: str
     guarantee: Guarantee
     reference: str
-    run: Run
+    run: Recipe
     input_norms: tuple[str, ...] = ("linf", "l1")
     output_norms: tuple[str, ...] = ("scalar", "l1", "linf", "cross", "cross(i)", "linear")
     unbounded: bool = False
@@ -143,4 +145,23 @@ def run_method(name: str, problem: LipschitzProblem, settings: Settings) -> Resu
         )
     # the matrices of all methods are small: BLAS threads would only wait for each other
     with threadpool_limits(limits=1, user_api="blas"):
-        return method.run(problem, settings)
+        return finished(method, Run(problem, settings, name, method.guarantee))
+
+
+def finished(method: Method, run: Run) -> Result:
+    """What a method finds; after Ctrl-C (a second one where the first was a request) what it had.
+
+    Parameters
+    ----------
+    method : Method
+    run : Run
+
+    Returns
+    -------
+    Result
+    """
+    try:
+        return method.run(run)
+    except KeyboardInterrupt:
+        run.clock.stop()
+        return run.result(done=False)

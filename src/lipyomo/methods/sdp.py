@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from lipyomo.methods.registry import Method, register
-from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee, Result, Status
-from lipyomo.settings import Settings
+from lipyomo.methods.support import upper_result
+from lipyomo.result import Guarantee, Result
+from lipyomo.run import Run
 
 
-def run(problem: LipschitzProblem, settings: Settings) -> Result:
+def run(run: Run) -> Result:
     """Bound the constant over all switches that the domain's pre-activation bounds leave open.
 
     Parameters
     ----------
-    problem : LipschitzProblem
-    settings : Settings
+    run : Run
 
     Returns
     -------
@@ -26,20 +23,10 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     """
     from lipyomo.bnb.tree import Tree
 
-    start = time.perf_counter()
-    tree = Tree(problem.reduced.problem, np.random.default_rng(settings.seed))
+    tree = Tree(run.problem.reduced.problem, np.random.default_rng(run.settings.seed))
     found = tree.root_bound()
-    return Result(
-        0.0,
-        found.upper,
-        Status.BOUNDS,
-        "sdp",
-        Guarantee.UPPER,
-        seconds=time.perf_counter() - start,
-        unstable=found.open_units,
-        bounds="linear",
-        details={"newton_steps": found.steps},
-    )
+    run.record(newton_steps=found.steps)
+    return upper_result(run, found.upper, unstable=found.open_units, bounds="linear")
 
 
 METHOD = register(

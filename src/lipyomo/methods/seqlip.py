@@ -10,18 +10,17 @@ import numpy as np
 from lipyomo.errors import MethodError
 from lipyomo.methods.registry import Method, register
 from lipyomo.methods.support import (
-    Clock,
     choice,
     domain_bounds,
     few_vertices,
+    upper_result,
 )
 from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.norms import L2Output
 from lipyomo.numerics.rounding import rounded_up
 from lipyomo.phases import LEFT, OPEN, Phases, open_phases
-from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
-from lipyomo.settings import Settings
+from lipyomo.run import Run
 
 EXACT_UNITS = 14
 """Most open units of a layer for which all slopes are enumerated."""
@@ -105,7 +104,7 @@ def seqlip(network: Network, phases: Phases, functional: FloatArray | None, sear
     return value
 
 
-def run(problem: LipschitzProblem, settings: Settings) -> Result:
+def run(run: Run) -> Result:
     """SeqLip, scaled by sqrt(d) for linf inputs.
 
     The greedy search may miss the largest slopes, so that its value bounds nothing; with
@@ -117,13 +116,12 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     slopes : {'global', 'local'}
         Whether units that the domain decides keep their slope; ``global`` is the original.
     """
-    clock = Clock(settings)
-    search = choice(settings, "search", ("greedy", "exact"))
-    slopes = choice(settings, "slopes", ("global", "local"))
-    small = problem.reduced.problem
+    search = choice(run.settings, "search", ("greedy", "exact"))
+    slopes = choice(run.settings, "slopes", ("global", "local"))
+    small = run.problem.reduced.problem
     phases = open_phases(small.network)
     if slopes == "local":
-        phases = domain_bounds(small, settings).phases
+        phases = domain_bounds(run).phases
     if isinstance(small.output_norm, L2Output):
         value = seqlip(small.network, phases, None, search)
     else:
@@ -132,16 +130,10 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     if small.input_norm == "linf":
         value = rounded_up(value * math.sqrt(small.network.input_dim), 4)
     proved = search == "exact"
-    return Result(
-        0.0,
-        value if proved else math.inf,
-        clock.status(),
-        "seqlip",
-        Guarantee.UPPER if proved else Guarantee.HEURISTIC,
-        estimate=None if proved else value,
-        seconds=clock.seconds,
-        details={"search": search, "slopes": slopes},
-    )
+    run.record(search=search, slopes=slopes)
+    if proved:
+        return upper_result(run, value, guarantee=Guarantee.UPPER)
+    return run.result(guarantee=Guarantee.HEURISTIC, estimate=value)
 
 
 register(

@@ -6,10 +6,11 @@ from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError
 from lipyomo.methods.fastlip import gradient_norm
 from lipyomo.methods.registry import Method, register
-from lipyomo.methods.support import Clock, domain_bounds, few_vertices, upper_result
+from lipyomo.methods.support import domain_bounds, few_vertices, upper_result
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
+from lipyomo.run import Clock, Run
 from lipyomo.semidefinite.interior import DualPoint, minimise
 from lipyomo.semidefinite.shor_model import ShorModel
 from lipyomo.settings import Settings
@@ -51,23 +52,20 @@ def _solve(
     return minimise(program, tolerance, stop=lambda: clock.expired)
 
 
-def relax(problem: LipschitzProblem, settings: Settings, method: str, cells: bool) -> Result:
+def relax(run: Run, cells: bool) -> Result:
     """Shor's relaxation, one semidefinite program a vertex of the dual ball.
 
     Parameters
     ----------
-    problem : LipschitzProblem
-    settings : Settings
+    run : Run
         The option ``tolerance`` is the relative accuracy of the semidefinite programs.
-    method : str
-        Name for the result.
     cells : bool
         Whether to add the products of HR-2.
     """
-    clock, tolerance = Clock(settings), _tolerance(settings)
-    small = problem.reduced.problem
-    vertices = few_vertices(small, method)
-    bounds = domain_bounds(small, settings)
+    clock, tolerance = run.clock, _tolerance(run.settings)
+    small = run.problem.reduced.problem
+    vertices = few_vertices(small, run.method)
+    bounds = domain_bounds(run)
     simple = [gradient_norm(small, bounds, y, "interval") for y in vertices]
     points: list[DualPoint] = []
     if bounds.unstable:
@@ -77,25 +75,26 @@ def relax(problem: LipschitzProblem, settings: Settings, method: str, cells: boo
     upper = max(simple)
     if cells and not done:
         # what HR-1 can prove is worth more than an HR-2 program that was cut short
-        rescue = [_solve(small, bounds, y, False, 1e-4, Clock(RESCUE)) for y in vertices]
+        rescue_clock = Clock(RESCUE.time_limit)
+        rescue = [_solve(small, bounds, y, False, 1e-4, rescue_clock) for y in vertices]
         upper = max(min(p.bound, s) for p, s in zip(rescue, simple, strict=True))
-    result = upper_result(method, upper, clock, {}, done or not clock.expired)
-    result.details = {
-        "programs": len(points),
-        "multipliers": max((len(point.y) for point in points), default=0),
-        "iterations": [point.iterations for point in points],
-        "gap": max((point.gap for point in points), default=0.0),
-    }
+    run.record(
+        programs=len(points),
+        multipliers=max((len(point.y) for point in points), default=0),
+        iterations=[point.iterations for point in points],
+        gap=max((point.gap for point in points), default=0.0),
+    )
     if not done:
-        result.warnings.append(
+        run.warn(
             "a semidefinite program ended before it met its tolerance: the bound holds, but is "
             "not the best of this relaxation"
         )
-    result.unstable, result.bounds = bounds.unstable, bounds.rung
-    return result
+    return upper_result(
+        run, upper, done or not run.expired, unstable=bounds.unstable, bounds=bounds.rung
+    )
 
 
-def run(problem: LipschitzProblem, settings: Settings) -> Result:
+def run(run: Run) -> Result:
     """Shor's relaxation for one hidden layer.
 
     Options
@@ -103,13 +102,13 @@ def run(problem: LipschitzProblem, settings: Settings) -> Result:
     tolerance : float
         Relative accuracy of the semidefinite program, 1e-6 by default.
     """
-    layers = len(problem.reduced.problem.network.hidden)
+    layers = len(run.problem.reduced.problem.network.hidden)
     if layers > 1:
         raise MethodError(
             f"method shor cannot treat this problem: it is for one hidden layer, the network has "
             f"{layers}.  Remedy: use hr1, its form for deeper networks"
         )
-    return relax(problem, settings, "shor", cells=False)
+    return relax(run, cells=False)
 
 
 register(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,8 @@ from lipyomo.errors import MethodError
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
-from lipyomo.result import Guarantee, Result, Status, Witness
+from lipyomo.result import Result, Witness
+from lipyomo.run import Run
 from lipyomo.settings import Settings
 
 MAX_VERTICES = 256
@@ -49,41 +49,6 @@ def choice(settings: Settings, name: str, allowed: Sequence[str]) -> str:
     return str(value)
 
 
-class Clock:
-    """Seconds since a method began, and whether it has to end."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._start = time.monotonic()
-        self._limit = settings.time_limit
-        self._should_stop = settings.should_stop
-
-    @property
-    def seconds(self) -> float:
-        """Wall-clock seconds so far."""
-        return time.monotonic() - self._start
-
-    @property
-    def left(self) -> float:
-        """Seconds that are left; infinite without a limit."""
-        return self._limit - self.seconds
-
-    @property
-    def expired(self) -> bool:
-        """Whether the time is over or the caller asked to stop."""
-        return self.left <= 0 or self.interrupted
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the caller asked to stop."""
-        return self._should_stop is not None and self._should_stop()
-
-    def status(self, done: bool = True) -> Status:
-        """How a bounding method ended."""
-        if done:
-            return Status.BOUNDS
-        return Status.INTERRUPTED if self.interrupted else Status.TIME_LIMIT
-
-
 def best_witness(
     problem: LipschitzProblem, points: FloatArray, values: FloatArray, tries: int = 16
 ) -> Witness | None:
@@ -97,45 +62,31 @@ def best_witness(
     return max(known, key=lambda witness: witness.value, default=None)
 
 
-def lower_result(
-    method: str, witness: Witness | None, clock: Clock, details: dict[str, Any], done: bool = True
-) -> Result:
-    """The result of a method that attains a value."""
-    result = Result(
-        0.0 if witness is None else witness.value,
-        math.inf,
-        clock.status(done),
-        method,
-        Guarantee.LOWER,
-        seconds=clock.seconds,
-        witness=witness,
-        details=details,
+def upper_result(run: Run, upper: float, done: bool | None = None, **facts: Any) -> Result:
+    """The result of a method whose last word is an upper bound.
+
+    Parameters
+    ----------
+    run : Run
+    upper : float
+    done : bool, optional
+        As for `Run.result`.
+    **facts
+        Fields of `Result`.
+    """
+    run.drop_upper(upper)
+    return run.result(done, **facts)
+
+
+def domain_bounds(run: Run) -> LayerBounds:
+    """Pre-activation bounds of the reduced problem, by the rung of the settings (linear)."""
+    small, rung = run.problem.reduced.problem, run.settings.bounds
+    return preactivation_bounds(
+        small.network,
+        small.domain,
+        rung="linear" if rung == "auto" else rung,
+        time_limit=run.left if math.isfinite(run.left) else None,
     )
-    if witness is None:
-        result.warnings.append("no sampled point was off every kink and inside the domain")
-    return result
-
-
-def upper_result(
-    method: str, upper: float, clock: Clock, details: dict[str, Any], done: bool = True
-) -> Result:
-    """The result of a method that bounds from above."""
-    return Result(
-        0.0,
-        float(upper),
-        clock.status(done),
-        method,
-        Guarantee.UPPER,
-        seconds=clock.seconds,
-        details=details,
-    )
-
-
-def domain_bounds(problem: LipschitzProblem, settings: Settings) -> LayerBounds:
-    """Pre-activation bounds of a (reduced) problem, by the rung of `settings` (linear)."""
-    rung = "linear" if settings.bounds == "auto" else settings.bounds
-    limit = settings.time_limit if math.isfinite(settings.time_limit) else None
-    return preactivation_bounds(problem.network, problem.domain, rung=rung, time_limit=limit)
 
 
 def few_vertices(problem: LipschitzProblem, method: str) -> FloatArray:

@@ -17,10 +17,10 @@ from lipyomo.blocks.lipschitz import functional_set
 from lipyomo.blocks.switch import ArrivingBounds
 from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, preactivation_bounds
 from lipyomo.mip.cells import Cell, gradient_size
-from lipyomo.mip.interval import Narrowing
 from lipyomo.network import FloatArray
 from lipyomo.phases import LEFT, OPEN, RIGHT, Phases, decide
 from lipyomo.problem import LipschitzProblem
+from lipyomo.run import Clock
 
 MAX_ROUNDS = 3
 """Most passes over the undecided units."""
@@ -28,8 +28,10 @@ MAX_ROUNDS = 3
 SHARE = 0.1
 """Largest share of the time that is left which probing may take."""
 
+MOST_SECONDS = 20.0
 
-def probed(problem: LipschitzProblem, cell: Cell, lower: float, state: Narrowing) -> Cell:
+
+def probed(problem: LipschitzProblem, cell: Cell, lower: float, clock: Clock) -> Cell:
     """The cell with the units decided that probing decides, and with adjoint bounds by switch.
 
     Parameters
@@ -39,21 +41,20 @@ def probed(problem: LipschitzProblem, cell: Cell, lower: float, state: Narrowing
     cell : Cell
     lower : float
         Values up to this one need not stay in the cell.
-    state : Narrowing
-        For its clock.
+    clock : Clock
 
     Returns
     -------
     Cell
         With `upper` at most `lower` if nothing better can be in it.
     """
-    deadline = state.seconds + min(SHARE * state.left, 20.0)
+    clock = clock.within(min(SHARE * clock.left, MOST_SECONDS))
     probe = _Probe(problem, cell, lower)
     for _ in range(MAX_ROUNDS):
         changed = False
         for i, phases in enumerate(probe.bounds.phases):
             for k in np.flatnonzero(phases == OPEN).tolist():
-                if state.seconds > deadline or state.is_set():
+                if clock.expired:
                     return probe.cell()
                 if probe.bounds.phases[i][k] == OPEN:
                     changed |= probe.unit(i, k)

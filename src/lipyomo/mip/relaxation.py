@@ -10,17 +10,18 @@ for any y, so that the solver's tolerances do not matter (Neumaier and Shcherbin
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from pyomo.contrib.solver.common.util import NoDualsError
 
-from lipyomo.methods.support import Clock, best_witness
+from lipyomo.methods.support import best_witness
 from lipyomo.mip.cells import whole
 from lipyomo.mip.model import CellModel
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Witness
-from lipyomo.settings import Settings
+from lipyomo.run import Run
 from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus, solve_model
 from lipyomo.solvers.matrices import LinearModel, compile_model
 
@@ -30,57 +31,65 @@ SAFETY = 1e-6
 SAMPLES = 512
 
 
-def relaxed_bound(
-    problem: LipschitzProblem, settings: Settings, clock: Clock, facts: dict[str, Any]
-) -> tuple[float, list[str]]:
-    """Upper bound by the linear relaxation.
+@dataclass(frozen=True)
+class Relaxed:
+    """How the relaxation was solved.
+
+    Attributes
+    ----------
+    done : bool
+        Whether to optimality.
+    facts : dict
+        Fields of the `Result`.
+    """
+
+    done: bool
+    facts: dict[str, Any]
+
+
+def relaxed_bound(run: Run) -> Relaxed:
+    """Drop the upper end of `run` to the optimum of the linear relaxation.
 
     Parameters
     ----------
-    problem : LipschitzProblem
-        Reduced.
-    settings : Settings
-    clock : Clock
-    facts : dict
-        Formulation, solver, sizes and whether the program was solved are entered here.
-
-    Returns
-    -------
-    upper : float
-    warnings : list of str
+    run : Run
     """
-    limit = 0.5 * clock.left if math.isfinite(clock.left) else None
+    settings, problem = run.settings, run.problem.reduced.problem
+    limit = 0.5 * run.left if math.isfinite(run.left) else None
     rung = "linear" if settings.bounds == "auto" else settings.bounds
     cell = whole(problem, rung, limit)
-    facts.update(unstable=cell.bounds.unstable, bounds=cell.bounds.rung)
-    facts.update(formulation=None, solver=None, interval_bound=cell.upper, done=True)
+    facts: dict[str, Any] = {"unstable": cell.bounds.unstable, "bounds": cell.bounds.rung}
+    run.record(interval_bound=cell.upper)
+    run.drop_upper(cell.upper)
     if not problem.network.kinked_units:
-        return cell.upper, []
+        return Relaxed(True, facts)
     model = CellModel(problem.network, cell, problem.input_norm, settings.formulation)
     options = SolverOptions(
-        time_limit=max(clock.left, 0.05) if math.isfinite(clock.left) else None,
+        time_limit=max(run.left, 0.05) if math.isfinite(run.left) else None,
         threads=settings.threads,
     )
     outcome = solve_model(
         model.model,
         settings.solver,
         options,
-        stop=_Stop(clock),
+        stop=run.clock,
         relax=True,
         settings=settings.solvers_file,
     )
     facts.update(formulation=model.encoding, solver=outcome.solver)
-    facts["done"] = outcome.status.proven
-    notes = list(outcome.notes)
+    run.warn(*outcome.notes)
     if outcome.status is SolveStatus.ERROR or not math.isfinite(outcome.bound):
-        notes.append(f"{outcome.solver} found no bound ({outcome.status.value})")
-        return cell.upper, notes
+        run.warn(f"{outcome.solver} found no bound ({outcome.status.value})")
+        return Relaxed(outcome.status.proven, facts)
     found = dual_bound(compile_model(model.model), outcome)
-    facts["recomputed"] = found is not None
+    run.record(recomputed=found is not None)
     if found is None:
-        found = outcome.bound + SAFETY * abs(outcome.bound)
-        notes.append(f"{outcome.solver} gives no duals: its optimum was widened by {SAFETY:g}")
-    return min(cell.upper, found), notes
+        widened = outcome.bound + SAFETY * abs(outcome.bound)
+        run.drop_upper(widened, f"solver ({outcome.solver}, widened by {SAFETY:g})")
+        run.warn(f"{outcome.solver} gives no duals: its optimum was widened by {SAFETY:g}")
+    else:
+        run.drop_upper(found)
+    return Relaxed(outcome.status.proven, facts)
 
 
 def dual_bound(linear: LinearModel, outcome: SolveOutcome) -> float | None:
@@ -119,17 +128,6 @@ def dual_bound(linear: LinearModel, outcome: SolveOutcome) -> float | None:
         )
         best = min(best, float(product.sum() + terms.sum() + unit * size) + linear.offset)
     return best if math.isfinite(best) else None
-
-
-class _Stop:
-    """A stop event that is set when the caller asks to stop."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-
-    def is_set(self) -> bool:
-        """Whether the caller asked to stop."""
-        return self._clock.interrupted
 
 
 def sampled_witness(problem: LipschitzProblem, seed: int) -> Witness | None:

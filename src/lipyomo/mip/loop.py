@@ -10,18 +10,16 @@ import numpy as np
 
 from lipyomo.mip.cells import Cell
 from lipyomo.mip.conflict import conflicting_units
-from lipyomo.mip.interval import Narrowing
 from lipyomo.mip.model import CellModel
 from lipyomo.mip.probe import probed
 from lipyomo.network import FloatArray, Pattern
 from lipyomo.operator_norm import operator_norm
-from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import interior_point, make_witness
 from lipyomo.regions.emptiness import Verdict, examined, is_proved_empty
 from lipyomo.regions.margin import EMPTY
 from lipyomo.result import Witness
+from lipyomo.run import Run
 from lipyomo.sampling.local_search import search_incumbent
-from lipyomo.settings import Settings
 from lipyomo.solvers import (
     SolveOutcome,
     SolverOptions,
@@ -57,14 +55,12 @@ MAX_CUTS = 10_000
 """Most no-good cuts in one cell."""
 
 
-def first_incumbent(
-    problem: LipschitzProblem, settings: Settings, state: Narrowing, unstable: int
-) -> None:
+def first_incumbent(run: Run, unstable: int) -> None:
     """Attain a first value by search, as long as suits the number of undecided units."""
     evaluations = FEW_EVALUATIONS if unstable <= FEW_UNITS else None
-    seconds = min(0.2 * state.left, INCUMBENT_SECONDS)
-    rng = np.random.default_rng(settings.seed)
-    state.attain(search_incumbent(problem, rng, evaluations, seconds)[0])
+    seconds = min(0.2 * run.left, INCUMBENT_SECONDS)
+    rng = np.random.default_rng(run.settings.seed)
+    run.raise_lower(search_incumbent(run.problem, rng, evaluations, seconds)[0])
 
 
 class CellSearch:
@@ -72,58 +68,51 @@ class CellSearch:
 
     Parameters
     ----------
-    problem : LipschitzProblem
-        The original one.
-    settings : Settings
-    state : Narrowing
-    notes : list of str
-        Warnings are added here.
-    facts : dict
-        Formulation, solver and counts are entered here.
+    run : Run
+
+    Attributes
+    ----------
+    formulation, solver : str or None
+        Of the last model.
     """
 
-    def __init__(
-        self,
-        problem: LipschitzProblem,
-        settings: Settings,
-        state: Narrowing,
-        notes: list[str],
-        facts: dict[str, Any],
-    ) -> None:
-        self.problem, self.settings, self.state = problem, settings, state
-        self.notes, self.facts = notes, facts
-        self.small = problem.reduced.problem
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.problem, self.settings = run.problem, run.settings
+        self.small = run.problem.reduced.problem
         self.others = 0.0
         self.refuted: set[str] = set()
-        facts.update(models=0, no_good_cuts=0)
+        self.formulation: str | None = None
+        self.solver: str | None = None
+        self.nodes = self.models = self.no_good_cuts = self.probed_unstable = 0
 
-    def run(self, cells: list[Cell]) -> None:
+    def solve(self, cells: list[Cell]) -> None:
         """Solve `cells` (largest bound first)."""
-        state = self.state
+        run = self.run
         # What cells that were solved leave open, above the attained value.
         settled = 0.0
         for position, cell in enumerate(cells):
             ahead = max((other.upper for other in cells[position:]), default=0.0)
-            state.bound(max(settled, ahead, state.lower))
-            if state.closed or state.out_of_time:
+            run.drop_upper(max(settled, ahead, run.lower))
+            if run.closed or run.expired:
                 break
             if not self._beats(cell.upper):
-                settled = max(settled, min(cell.upper, state.lower * (1.0 + ENOUGH_GAP)))
+                settled = max(settled, min(cell.upper, run.lower * (1.0 + ENOUGH_GAP)))
                 continue
             rest = cells[position + 1 :]
             self.others = max(settled, max((other.upper for other in rest), default=0.0))
             settled = max(settled, self._solve(cell))
-            state.bound(max(self.others, settled, state.lower))
+            run.drop_upper(max(self.others, settled, run.lower))
         else:
-            state.bound(max(settled, state.lower))
+            run.drop_upper(max(settled, run.lower))
 
     def _beats(self, upper: float) -> bool:
         """Whether a cell with this bound can still move the interval."""
-        return upper > self.state.lower * (1.0 + ENOUGH_GAP)
+        return upper > self.run.lower * (1.0 + ENOUGH_GAP)
 
     def _options(self) -> SolverOptions:
         gap = self.settings.gap
-        left = self.state.left
+        left = self.run.left
         return SolverOptions(
             time_limit=max(left, 0.05) if math.isfinite(left) else None,
             threads=self.settings.threads,
@@ -133,23 +122,21 @@ class CellSearch:
     def _solve(self, cell: Cell) -> float:
         """Solve one cell; returns an upper bound of what it holds."""
         network = self.small.network
-        cell = probed(self.small, cell, self.state.lower, self.state)
+        cell = probed(self.small, cell, self.run.lower, self.run.clock)
         if not self._beats(cell.upper):
-            return max(cell.upper, self.state.lower)
-        self.facts["probed_unstable"] = max(
-            cell.bounds.unstable, self.facts.get("probed_unstable", 0)
-        )
+            return max(cell.upper, self.run.lower)
+        self.probed_unstable = max(cell.bounds.unstable, self.probed_unstable)
         solver: str | None = self.settings.solver
         while solver is not None:
             # A new model for each solver: what one has cut off, the next must account for.
             model = CellModel(network, cell, self.small.input_norm, self.settings.formulation)
-            self.facts["formulation"] = model.encoding
-            self.facts["models"] += 1
+            self.formulation = model.encoding
+            self.models += 1
             upper, refuted = self._cut_and_solve(cell, model, solver)
             if refuted is None:
                 return upper
             self.refuted.add(refuted)
-            solver = None if self.state.out_of_time else self._another_solver()
+            solver = None if self.run.expired else self._another_solver()
         return cell.upper
 
     def _another_solver(self) -> str | None:
@@ -169,24 +156,25 @@ class CellSearch:
             Name of the solver if its claims contradict what is attained; `upper` is then what was
             known before.
         """
-        state = self.state
+        run = self.run
         upper, floor = cell.upper, 0.0
         for _ in range(MAX_CUTS):
-            model.set_cutoff(state.lower)
+            model.set_cutoff(run.lower)
             outcome = solve_model(
                 model.model,
                 solver,
                 self._options(),
                 start=self._start(model, cell),
                 progress=partial(self._report, upper=upper),
-                stop=state,
+                stop=run.clock,
                 settings=self.settings.solvers_file,
             )
-            state.nodes += outcome.nodes
-            self.facts["solver"] = outcome.solver
-            self.notes.extend(outcome.notes)
+            self.nodes += outcome.nodes
+            run.nodes = self.nodes
+            self.solver = outcome.solver
+            run.warn(*outcome.notes)
             if outcome.status is SolveStatus.INTERRUPTED:
-                state.interrupted = True
+                run.clock.stop()
             claimed = outcome.bound
             if outcome.status is SolveStatus.INFEASIBLE:
                 claimed = -math.inf
@@ -199,13 +187,13 @@ class CellSearch:
                 attained = max(attained, value if certain else 0.0)
             refuted = attained > 0.0 and claimed < attained * (1.0 - DOUBT)
             if refuted or outcome.status is SolveStatus.ERROR:
-                self.notes.append(_disbelief(outcome, attained))
+                run.warn(_disbelief(outcome, attained))
                 return cell.upper, outcome.solver
-            upper = min(upper, max(claimed, state.lower))
-            done = not outcome.status.proven or outcome.incumbent is None or state.out_of_time
+            upper = min(upper, max(claimed, run.lower))
+            done = not outcome.status.proven or outcome.incumbent is None or run.expired
             if done or not self._beats(upper) or self._within_gap(upper):
                 break
-            self.facts["no_good_cuts"] += 1
+            self.no_good_cuts += 1
         return max(upper, floor), None
 
     def _attained_in(self, model: CellModel, cell: Cell) -> float:
@@ -213,11 +201,11 @@ class CellSearch:
         x = self._witness_point(cell)
         if x is None or model.excludes(self.small.network.pattern(x)):
             return 0.0
-        return self.state.lower
+        return self.run.lower
 
     def _witness_point(self, cell: Cell) -> FloatArray | None:
         """The witness's point in the reduced problem, if it lies in the cell."""
-        witness = self.state.witness
+        witness = self.run.witness
         if witness is None or not self._covers(cell, witness):
             return None
         x = witness.x[self.problem.reduced.moving]
@@ -234,7 +222,7 @@ class CellSearch:
 
     def _within_gap(self, upper: float) -> bool:
         gap = self.settings.gap
-        return gap > 0.0 and upper - self.state.lower <= gap * upper
+        return gap > 0.0 and upper - self.run.lower <= gap * upper
 
     def _start(self, model: CellModel, cell: Cell) -> Any:
         """The witness as a start, if it lies in the cell and is not cut off."""
@@ -247,7 +235,7 @@ class CellSearch:
     def _report(self, report: Progress, upper: float) -> None:
         """Pass a solver's progress on; its bound counts only once it is checked."""
         live = min(report.bound * (1.0 + SAFETY), upper)
-        self.state.live(max(live, self.others), report.nodes)
+        self.run.show(max(live, self.others), self.nodes + report.nodes)
 
     def _check(self, model: CellModel, cell: Cell, pattern: Pattern) -> tuple[float, bool]:
         """Recompute the value of a claimed pattern and cut the pattern off.
@@ -269,7 +257,7 @@ class CellSearch:
         if verdict.point is not None:
             witness = make_witness(self.problem, reduced.lift_point(verdict.point))
         if witness is not None and witness.value >= self._pattern_value(pattern) * (1.0 - 1e-9):
-            self.state.attain(witness)
+            self.run.raise_lower(witness)
             model.exclude(pattern)
             return witness.value, True
         if verdict.empty:
@@ -283,7 +271,7 @@ class CellSearch:
             model.exclude(pattern, units)
             return 0.0, True
         model.exclude(pattern)
-        self.notes.append("a region is too thin to decide whether it has an interior")
+        self.run.warn("a region is too thin to decide whether it has an interior")
         return self._pattern_value(pattern), False
 
     def _pattern_value(self, pattern: Pattern) -> float:

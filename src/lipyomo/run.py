@@ -1,0 +1,331 @@
+"""The one state of a run: clock and stop, the interval with its witness, history, progress.
+
+A method gets a `Run` and returns ``run.result(...)``.  On the way it says what it has found,
+``run.raise_lower(witness)`` and ``run.drop_upper(bound)``, and asks ``run.expired`` wherever it
+could go on for long.  Whatever stops it (its own end, the time limit, the caller, Ctrl-C), the
+interval known by then is the answer, and its status follows from the two ends as they are stated.
+
+Rooms below the methods need no interval: they take a `Clock`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+from lipyomo.problem import LipschitzProblem
+from lipyomo.result import (
+    Guarantee,
+    Progress,
+    Result,
+    Status,
+    Witness,
+    close_enough,
+    contradict,
+)
+from lipyomo.settings import Settings
+
+PROVED = "proved"
+"""What an upper end rests on that follows from the weights alone, with rounding accounted for."""
+
+_PAUSE, _PAUSE_SHARE = 0.02, 0.005
+"""Least seconds between two rows of the history, also as a share of the time that has passed."""
+
+_REPORT_SECONDS = 0.25
+"""Least seconds between two reports of progress that bring no better lower end."""
+
+
+class Clock:
+    """Seconds since a beginning, and whether one has to end.
+
+    Parameters
+    ----------
+    limit : float, optional
+        Seconds from `began` on.
+    should_stop : callable, optional
+        Polled; once True, the clock stays stopped.
+    began : float, optional
+        Value of `now` at which the clock began; the present by default.
+    now : callable, optional
+        Where the time comes from.
+    """
+
+    def __init__(
+        self,
+        limit: float = math.inf,
+        should_stop: Callable[[], bool] | None = None,
+        began: float | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._now = now
+        self._began = now() if began is None else began
+        self._limit = limit
+        self._should_stop = should_stop
+        self._stopped = False
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock seconds so far."""
+        return self._now() - self._began
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left, at least 0; infinite without a limit."""
+        return max(self._limit - self.seconds, 0.0)
+
+    @property
+    def deadline(self) -> float:
+        """Value of ``time.monotonic()`` at which the time is over; may be infinite."""
+        return self._began + self._limit
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the caller asked to stop."""
+        if not self._stopped and self._should_stop is not None and self._should_stop():
+            self._stopped = True
+        return self._stopped
+
+    @property
+    def expired(self) -> bool:
+        """Whether the time is over or the caller asked to stop."""
+        return self._now() - self._began >= self._limit or self.interrupted
+
+    def stop(self) -> None:
+        """Interrupt whatever looks at this clock."""
+        self._stopped = True
+
+    def is_set(self) -> bool:
+        """Whether the caller asked to stop, in the words of a stop event."""
+        return self.interrupted
+
+    def within(self, seconds: float) -> Clock:
+        """A clock that begins now and ends with this one, or after `seconds` if that is sooner."""
+        return Clock(min(max(seconds, 0.0), self.left), lambda: self.interrupted, now=self._now)
+
+
+class Run:
+    """What a method knows while it runs, and whom it has to tell.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        As it was given (a method works on ``problem.reduced`` and lifts its points).
+    settings : Settings, optional
+    method : str, optional
+    guarantee : Guarantee, optional
+        What the method promises.
+    clock : Clock, optional
+        By default one that follows `settings`.
+
+    Attributes
+    ----------
+    lower, upper : float
+        The interval.  `lower` is the value of `witness`; `upper` is a bound and never moved by
+        `lower`.
+    witness : Witness or None
+    basis : str
+        What `upper` rests on: ``proved``, or the name of a solver with its tolerance.
+    history : list of (seconds, lower, upper)
+    """
+
+    def __init__(
+        self,
+        problem: LipschitzProblem,
+        settings: Settings | None = None,
+        method: str = "",
+        guarantee: Guarantee = Guarantee.EXACT,
+        clock: Clock | None = None,
+    ) -> None:
+        self.problem = problem
+        self.settings = settings = settings or Settings()
+        self.method, self.guarantee = method, guarantee
+        self.clock = clock or Clock(settings.time_limit, settings.should_stop, settings.started)
+        self.lower, self.upper = 0.0, math.inf
+        self.witness: Witness | None = None
+        self.basis = PROVED
+        self.nodes: int | None = None
+        self.history: list[tuple[float, float, float]] = []
+        self._warnings: list[str] = []
+        self._details: dict[str, Any] = {}
+        self._shown = math.inf
+        self._told = -math.inf
+
+    # -- the clock ---------------------------------------------------------------------------------
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock seconds so far."""
+        return self.clock.seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left, at least 0; infinite without a limit."""
+        return self.clock.left
+
+    @property
+    def expired(self) -> bool:
+        """Whether the time is over or the caller asked to stop."""
+        return self.clock.expired
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the caller asked to stop."""
+        return self.clock.interrupted
+
+    # -- the interval ------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """Whether the gap that was asked for is reached (1e-6 relative without one)."""
+        if close_enough(self.lower, self.upper):
+            return True
+        gap = self.settings.gap
+        return gap > 0.0 and self.upper - self.lower <= gap * self.upper
+
+    def raise_lower(self, witness: Witness | None) -> bool:
+        """Take a witness of the original problem; True if it is the best so far."""
+        if witness is None or (self.witness is not None and witness.value <= self.lower):
+            return False
+        self.witness, self.lower = witness, witness.value
+        self._note(better=True)
+        return True
+
+    def drop_upper(self, bound: float, basis: str = PROVED) -> bool:
+        """Take a bound of the whole problem; True if it is the least so far.
+
+        Parameters
+        ----------
+        bound : float
+        basis : str, optional
+            What the bound rests on, if it is not proved.
+        """
+        if not bound < self.upper:
+            return False
+        self.upper, self.basis = float(bound), basis
+        self._note()
+        return True
+
+    def show(self, upper: float | None = None, nodes: int | None = None, message: str = "") -> None:
+        """Tell the caller how far the method is.
+
+        Parameters
+        ----------
+        upper : float, optional
+            A bound that is not confirmed yet: it is shown and not relied upon.
+        nodes : int, optional
+            Nodes of branch and bound so far.
+        message : str, optional
+            What is being done.
+        """
+        if upper is not None:
+            self._shown = min(self._shown, upper)
+        if nodes is not None:
+            self.nodes = nodes
+        self._note(message=message)
+
+    def _note(self, better: bool = False, message: str = "") -> None:
+        """Enter the interval in the history and tell the caller, both not too often."""
+        seconds = self.seconds
+        upper = max(min(self._shown, self.upper), self.lower)
+        if not self.history or self.history[-1][1:] != (self.lower, upper):
+            pause = max(_PAUSE, _PAUSE_SHARE * seconds)
+            if better or not self.history or seconds - self.history[-1][0] >= pause:
+                self.history.append((seconds, self.lower, upper))
+        progress = self.settings.progress
+        if progress is not None and (better or seconds - self._told >= _REPORT_SECONDS):
+            self._told = seconds
+            progress(Progress(seconds, self.lower, upper, self.nodes or 0, message))
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def warn(self, *notes: str) -> None:
+        """Keep remarks for the result, each once."""
+        self._warnings += [note for note in dict.fromkeys(notes) if note not in self._warnings]
+
+    def record(self, **details: Any) -> None:
+        """Keep plain data for the result's details."""
+        self._details.update(details)
+
+    def result(
+        self,
+        done: bool | None = None,
+        *,
+        guarantee: Guarantee | None = None,
+        estimate: float | None = None,
+        **facts: Any,
+    ) -> Result:
+        """The interval as a `Result`.
+
+        Parameters
+        ----------
+        done : bool, optional
+            Whether the method did all that it set out to do; by default whether there is time left.
+        guarantee : Guarantee, optional
+            If it is not the method's usual one.
+        estimate : float, optional
+        **facts
+            Further fields of `Result`: formulation, solver, unstable, bounds.
+
+        Returns
+        -------
+        Result
+        """
+        promise = guarantee or self.guarantee
+        if done is None:
+            done = not self.expired
+        status = self._status(promise, done)
+        lower = self.lower
+        if status is Status.CONTRADICTION:
+            self.warn(
+                f"the ends contradict each other: {self.lower!r} is attained and {self.upper!r} is "
+                f"a bound ({self.basis}).  This is a defect of lipyomo, please report it"
+            )
+        else:
+            lower = min(lower, self.upper)  # the witness's value is rounded, its bound is not
+        if self.witness is None and self.lower_expected(promise):
+            self.warn("no interior point was found: nothing is attained yet")
+        return Result(
+            lower,
+            self.upper,
+            status,
+            self.method,
+            promise,
+            estimate=estimate,
+            seconds=self.seconds,
+            nodes=self.nodes,
+            basis=self.basis if math.isfinite(self.upper) else None,
+            witness=self.witness,
+            warnings=list(self._warnings),
+            history=self._closing_history(lower),
+            details=dict(self._details),
+            **facts,
+        )
+
+    @staticmethod
+    def lower_expected(promise: Guarantee) -> bool:
+        """Whether a method with this promise has to attain something."""
+        return promise in (Guarantee.EXACT, Guarantee.LOWER)
+
+    def _status(self, promise: Guarantee, done: bool) -> Status:
+        """How the run ended; it follows from the ends as they are stated."""
+        if contradict(self.lower, self.upper):
+            return Status.CONTRADICTION
+        if close_enough(self.lower, self.upper) and (self.witness is not None or self.upper == 0):
+            return Status.EXACT
+        if not done and not (self.settings.gap > 0 and self.closed):
+            if self.interrupted:
+                return Status.INTERRUPTED
+            if self.expired:
+                return Status.TIME_LIMIT
+        return Status.GAP if promise is Guarantee.EXACT else Status.BOUNDS
+
+    def _closing_history(self, lower: float) -> list[tuple[float, float, float]]:
+        """The history, with the final interval as its last row.
+
+        Bounds that were shown below the final one were not confirmed and are lifted.
+        """
+        rows = [(at, low, max(high, self.upper)) for at, low, high in self.history]
+        last = (self.seconds, lower, self.upper)
+        return rows if rows and rows[-1][1:] == last[1:] else [*rows, last]
