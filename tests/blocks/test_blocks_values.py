@@ -123,7 +123,7 @@ def test_missing_bounds_name_the_inputs():
         m.net.build_formulation(random_network(1, (2, 3, 1)), inputs=m.x)
 
 
-@pytest.mark.parametrize("given", [[1.0, 2.0], [0.0], "xy"], ids=["numbers", "too few", "text"])
+@pytest.mark.parametrize("given", [[1.0, np.nan], [0.0], "xy"], ids=["NaN", "too few", "text"])
 def test_inputs_that_are_not_variables(given):
     m = pyo.ConcreteModel()
     m.net = ReluNetworkBlock()

@@ -1,5 +1,6 @@
 """Pyomo blocks: a network's value, its gradient, norms of the gradient, its Lipschitz constant."""
 
+from lipyomo.blocks.base import rebuild
 from lipyomo.blocks.dual_ball import DualBallBlock
 from lipyomo.blocks.gradient import GradientBlock
 from lipyomo.blocks.ideal_cuts import add_ideal_cuts
@@ -8,14 +9,17 @@ from lipyomo.blocks.norm import NormBlock
 from lipyomo.blocks.relu import ReluNetworkBlock
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.tangent import TangentBlock
+from lipyomo.blocks.use import OneSidedWarning
 
 __all__ = [
     "DualBallBlock",
     "GradientBlock",
     "LipschitzBlock",
     "NormBlock",
+    "OneSidedWarning",
     "ReluNetworkBlock",
     "Scaling",
     "TangentBlock",
     "add_ideal_cuts",
+    "rebuild",
 ]

@@ -102,6 +102,12 @@ def linear(coefs: list[float], variables: list[Any], constant: float = 0.0) -> A
     return LinearExpression(constant=constant, linear_coefs=coefs, linear_vars=variables)
 
 
+def index_of(keys: Iterable[Any], dimen: int = 1) -> Any:
+    """Keys as an index; an empty one says its dimension, which transformations ask for."""
+    index = list(keys)
+    return index if index else pyo.Set(initialize=[], dimen=dimen)
+
+
 def add_variables(
     block: Any,
     name: str,
@@ -109,8 +115,11 @@ def add_variables(
     lower: npt.ArrayLike | None = None,
     upper: npt.ArrayLike | None = None,
     binary: bool = False,
+    dimen: int = 1,
 ) -> list[Any]:
     """Declare ``block.name`` over `keys` and return its variables in that order.
+
+    A component of that name that a rebuild has kept gets new bounds.
 
     Parameters
     ----------
@@ -121,19 +130,37 @@ def add_variables(
     lower, upper : array_like, optional
         One bound a key; infinite ones are left out.
     binary : bool, optional
+    dimen : int, optional
+        Length of a key, which an empty iterable does not show.
     """
     index = list(keys)
-    variable = pyo.Var(index, domain=pyo.Binary if binary else pyo.Reals)
-    block.add_component(name, variable)
+    variable = block.component(name)
+    if variable is None:
+        domain = pyo.Binary if binary else pyo.Reals
+        variable = pyo.Var(index_of(index, dimen), domain=domain)
+        block.add_component(name, variable)
     found = [variable[key] for key in index]
     if lower is not None and upper is not None:
         lows, highs = (np.asarray(side, dtype=np.float64) for side in (lower, upper))
         for item, low, high in zip(found, lows.tolist(), highs.tolist(), strict=True):
-            if low > -np.inf:
-                item.setlb(low)
-            if high < np.inf:
-                item.setub(high)
+            set_bounds(item, low, high)
     return found
+
+
+def set_bounds(variable: Any, low: float, high: float) -> None:
+    """Bounds of a variable; infinite ones are left out."""
+    variable.setlb(low if low > -np.inf else None)
+    variable.setub(high if high < np.inf else None)
+
+
+def add_value(block: Any, low: float = -np.inf, high: float = np.inf) -> Any:
+    """Declare ``block.value``, or give the one that a rebuild has kept new bounds."""
+    variable = block.component("value")
+    if variable is None:
+        variable = pyo.Var()
+        block.add_component("value", variable)
+    set_bounds(variable, low, high)
+    return variable
 
 
 def add_equalities(
@@ -146,7 +173,7 @@ def add_equalities(
 ) -> None:
     """Declare ``targets[k] == forms[k]`` (for the forms in `keep`) as ``block.name``."""
     index = list(keys)
-    constraint = pyo.Constraint(index)
+    constraint = pyo.Constraint(index_of(index))
     block.add_component(name, constraint)
     constants = forms.constant if keep is None else forms.constant[np.asarray(keep, dtype=int)]
     for key, target, (coefs, variables), constant in zip(
@@ -166,10 +193,12 @@ class Rows:
     name : str
     keys : iterable
         All keys that will be used.
+    dimen : int, optional
+        Length of a key, which an empty iterable does not show.
     """
 
-    def __init__(self, block: Any, name: str, keys: Iterable[Any]) -> None:
-        self._constraint = pyo.Constraint(list(keys))
+    def __init__(self, block: Any, name: str, keys: Iterable[Any], dimen: int = 1) -> None:
+        self._constraint = pyo.Constraint(index_of(keys, dimen))
         block.add_component(name, self._constraint)
 
     def at_most(self, key: Any, coefs: list[float], variables: list[Any], bound: float) -> None:

@@ -12,7 +12,7 @@ from lipyomo.blocks.switch import ArrivingBounds
 from lipyomo.bounds import DerivativeBounds
 from lipyomo.bounds.derivative import Rung
 from lipyomo.errors import ProblemError
-from lipyomo.network import FloatArray, Network
+from lipyomo.network import FloatArray, Layer, Network
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,15 @@ class ChainLimits:
     layers: list[ArrivingBounds]
     end_lower: FloatArray
     end_upper: FloatArray
+
+    def check(self, layers: Sequence[Layer], end: int) -> None:
+        """Raise `ProblemError` unless these are bounds for such layers and such an end."""
+        sizes = [arriving.lower.size for arriving in self.layers]
+        if sizes != [layer.units for layer in layers] or self.end_lower.size != end:
+            raise ProblemError(
+                f"limits: they are for layers of {sizes} units and {self.end_lower.size} ends, the "
+                f"network has {[layer.units for layer in layers]} and {end}"
+            )
 
     @classmethod
     def of(cls, bounds: DerivativeBounds) -> ChainLimits:
@@ -76,19 +85,27 @@ def functional_points(functional: Any, m: int) -> FloatArray | None:
     Raises
     ------
     ProblemError
-        If the index is out of range or the length is wrong.
+        If the index is out of range, the length is wrong, or a number is not finite.
     """
+    if isinstance(functional, bool | np.bool_ | str):
+        raise ProblemError(
+            f"functional={functional!r} is none.  Remedy: the index of an output, {m} numbers, or "
+            f"{m} variables"
+        )
     if isinstance(functional, int | np.integer):
         if not 0 <= functional < m:
             raise ProblemError(f"output {functional} is out of range: there are 0 to {m - 1}")
         return np.asarray(np.eye(m)[int(functional)])
     if isinstance(functional, Sequence | np.ndarray) and all(
-        isinstance(item, int | float | np.number) for item in functional
+        isinstance(item, int | float | np.number) and not isinstance(item, bool)
+        for item in functional
     ):
         values = np.asarray(functional, dtype=np.float64)
         if values.shape != (m,):
             raise ProblemError(
                 f"the functional has {values.size} entries, the network has {m} outputs"
             )
+        if not np.isfinite(values).all():
+            raise ProblemError(f"functional={functional!r} holds NaN or infinite entries")
         return values
     return None

@@ -14,19 +14,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from pyomo.common.gc_manager import PauseGC
-from pyomo.core.base.block import BlockData, declare_custom_block
+from pyomo.core.base.block import declare_custom_block
 
+from lipyomo.blocks.arguments import check_choice, check_whole
 from lipyomo.blocks.assemble import Affine, Rows, add_equalities, add_variables
+from lipyomo.blocks.base import FormulationBlockData
+from lipyomo.blocks.norm import output_norm_of
 from lipyomo.errors import NormError
 from lipyomo.network import FloatArray
-from lipyomo.norms import CrossOutput, L1Output, LinfOutput, OutputNorm, parse_output_norm
+from lipyomo.norms import CrossOutput, L1Output, LinfOutput, OutputNorm
 
 DualBallBlock: Any = None  # declared by the decorator below
 
 
 @declare_custom_block(name="DualBallBlock")
-class DualBallBlockData(BlockData):
+class DualBallBlockData(FormulationBlockData):
     """A functional that runs over a dual ball.
 
     After `build_formulation` the block holds ``functional[k]`` and the lifting: ``plus``,
@@ -45,6 +47,8 @@ class DualBallBlockData(BlockData):
     >>> round(pyo.value(m.largest), 6)
     3.0
     """
+
+    _KEPT = ("functional",)
 
     def build_formulation(
         self, size: int, norm: str | OutputNorm = "linf", half: bool = False
@@ -65,9 +69,18 @@ class DualBallBlockData(BlockData):
         NormError
             If the norm is not linear or does not fit the size.
         """
-        chosen = parse_output_norm(norm) if isinstance(norm, str) else norm
+        self._build({"size": size, "norm": norm, "half": half})
+
+    def _write_again(self, recipe: dict[str, Any]) -> None:
+        self._build(recipe, again=True)
+
+    def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
+        size, half = recipe["size"], recipe["half"]
+        check_whole("size", size, 1)
+        check_choice("half", half, (True, False))
+        chosen = output_norm_of(recipe["norm"])
         chosen.check(size)
-        with PauseGC():
+        with self._building(**recipe, again=again):
             if isinstance(chosen, L1Output):
                 low = np.full(size, -1.0)
                 low[-1] = 1.0 if half else -1.0

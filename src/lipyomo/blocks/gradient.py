@@ -13,17 +13,18 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from pyomo.common.gc_manager import PauseGC
-from pyomo.core.base.block import BlockData, declare_custom_block
+from pyomo.core.base.block import declare_custom_block
 
-from lipyomo.blocks.assemble import Affine, add_equalities, add_variables
+from lipyomo.blocks.assemble import Affine, add_equalities, add_variables, index_of
+from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.derivative import (
     ChainLimits,
     derivative_rung,
     functional_points,
     network_of,
 )
-from lipyomo.blocks.inputs import box_of, variables_of
+from lipyomo.blocks.inputs import variables_of
+from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.switch import add_switched
 from lipyomo.bounds import adjoint_bounds
 from lipyomo.errors import BoundsMissing, ProblemError
@@ -37,7 +38,7 @@ _MANY = 12
 
 
 @declare_custom_block(name="GradientBlock")
-class GradientBlockData(BlockData):
+class GradientBlockData(FormulationBlockData):
     """The gradient of ``y . f`` in the inputs, or the whole Jacobian.
 
     After `build_formulation` with a functional the block holds ``gradient[j]`` and, in
@@ -67,6 +68,8 @@ class GradientBlockData(BlockData):
     3.0
     """
 
+    _KEPT = ("gradient", "row")
+
     def build_formulation(
         self,
         network_block: Any,
@@ -93,20 +96,35 @@ class GradientBlockData(BlockData):
         BoundsMissing
             If a variable functional has no bounds.
         """
+        self._build({"network_block": network_block, "functional": functional, "limits": limits})
+
+    def _write_again(self, recipe: dict[str, Any]) -> None:
+        self._build(recipe, again=True)
+
+    def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
+        network_block, limits = recipe["network_block"], recipe["limits"]
         network = network_of(network_block)
-        m = network.output_dim
+        m, functional = network.output_dim, recipe["functional"]
         if functional is None and m > 1:
-            self._build_rows(network_block, m)
+            with self._building(**recipe, again=again):
+                self._rely_on_block(network_block)
+                self._build_rows(network_block, m)
             return
         fixed = functional_points(0 if functional is None else functional, m)
-        with PauseGC():
+        if isinstance(limits, ChainLimits):
+            limits.check(network.hidden, network.input_dim)
+        with self._building(**recipe, again=again):
+            self._rely_on_block(network_block)
             if fixed is not None:
                 forms = Affine.numbers(fixed)
                 points: Any = fixed
             else:
-                variables = variables_of(functional, m, "functional")
+                _, variables = variables_of(self, "functional", functional, "functional", m)
                 forms = Affine.of(variables)
-                points = limits if limits is not None else _corners(variables)
+                points = limits
+                if limits is None:
+                    points = _corners(variables)
+                    self._rely_on_bounds(variables)
             if not isinstance(limits, ChainLimits):
                 known = network_block.layer_bounds
                 rung = derivative_rung(known.rung)
@@ -115,9 +133,14 @@ class GradientBlockData(BlockData):
 
     def _build_rows(self, network_block: Any, m: int) -> None:
         """One gradient block an output."""
-        self.row = GradientBlock(range(m))
+        if self.component("row") is None:
+            self.row = GradientBlock(range(m))
         for k in range(m):
-            self.row[k].build_formulation(network_block, k)
+            row = self.row[k]
+            row._owned = True
+            row._build(
+                {"network_block": network_block, "functional": k, "limits": None}, row.is_built
+            )
         columns = range(network_of(network_block).input_dim)
         self.jacobian = pyo.Expression(range(m), columns)
         for k in range(m):
@@ -128,7 +151,7 @@ class GradientBlockData(BlockData):
         """The pass from the outputs to the inputs."""
         network = network_of(network_block)
         phases = network_block.layer_bounds.phases
-        self.layer = pyo.Block(range(len(network.hidden)))
+        self.layer = pyo.Block(index_of(range(len(network.hidden))))
         forms = forms.map(network.head.weight.T)
         for i in reversed(range(len(network.hidden))):
             layer = network.hidden[i]

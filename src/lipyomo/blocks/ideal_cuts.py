@@ -20,8 +20,8 @@ import numpy as np
 import pyomo.environ as pyo
 
 from lipyomo.blocks.assemble import linear
-from lipyomo.blocks.inputs import box_of
 from lipyomo.blocks.partition import terms_of
+from lipyomo.blocks.ranges import box_of
 from lipyomo.errors import ProblemError, SolverError
 from lipyomo.solvers import solve_model
 

@@ -1,16 +1,90 @@
-"""The inputs of blocks: existing variables or new ones, and the domain that their bounds span."""
+"""The inputs of blocks: variables, expressions or numbers, and the region that they span."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyomo.environ as pyo
+from pyomo.core.base.expression import ExpressionData, IndexedExpression
+from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
-from lipyomo.blocks.assemble import Affine, Rows, add_variables
-from lipyomo.domains import Box, Domain
-from lipyomo.errors import BoundsMissing, DomainError, ProblemError
+from lipyomo.blocks.assemble import Affine, Rows, add_variables, index_of, linear
+from lipyomo.blocks.base import FormulationBlockData, range_of_expression
+from lipyomo.blocks.ranges import box_of
+from lipyomo.domains import Box, Domain, NormBall, Polytope
+from lipyomo.errors import DomainError, ProblemError
+from lipyomo.network import FloatArray
+
+InputBounds: TypeAlias = "Mapping[Any, tuple[float | None, float | None]] | npt.ArrayLike | None"
+"""Pairs (lower, upper) by position or by the index of the given variables, or one pair an input."""
+
+
+class StandInData(ExpressionData):
+    """An expression that stands for a variable and passes on what is done to it."""
+
+    __slots__ = ()
+
+    def fix(self, *value: Any) -> None:
+        """Fix the variable."""
+        self.expr.fix(*value)
+
+    def unfix(self) -> None:
+        """Free the variable."""
+        self.expr.unfix()
+
+    def setlb(self, value: Any) -> None:
+        """Set the variable's lower bound."""
+        self.expr.setlb(value)
+
+    def setub(self, value: Any) -> None:
+        """Set the variable's upper bound."""
+        self.expr.setub(value)
+
+    def set_value(self, value: Any, skip_validation: bool = False) -> None:
+        """Set the variable's value; the first call, on construction, says which variable."""
+        known = self.expr
+        if known is None or hasattr(value, "is_variable_type"):
+            super().set_value(value)
+        else:
+            known.set_value(value, skip_validation)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the variable is fixed."""
+        return bool(self.expr.fixed)
+
+    @property
+    def value(self) -> Any:
+        """Value of the variable."""
+        return self.expr.value
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self.expr.set_value(value)
+
+    @property
+    def lb(self) -> Any:
+        """Lower bound of the variable."""
+        return self.expr.lb
+
+    @property
+    def ub(self) -> Any:
+        """Upper bound of the variable."""
+        return self.expr.ub
+
+    @property
+    def bounds(self) -> Any:
+        """Bounds of the variable."""
+        return self.expr.bounds
+
+
+class StandIns(IndexedExpression):
+    """Indexed `StandInData`."""
+
+    _ComponentDataClass = StandInData
 
 
 def refer(block: Any, name: str, variables: list[Any]) -> None:
@@ -18,101 +92,330 @@ def refer(block: Any, name: str, variables: list[Any]) -> None:
 
     (Pyomo's own `Reference` prints memory addresses here, and the MPS writer stumbles over it.)
     """
-    expressions = pyo.Expression(range(len(variables)))
-    block.add_component(name, expressions)
+    expressions = block.component(name)
+    if expressions is None:
+        expressions = StandIns(index_of(range(len(variables))))
+        block.add_component(name, expressions)
     for j, variable in enumerate(variables):
         expressions[j] = variable
 
 
-def variables_of(given: Any, size: int, what: str) -> list[Any]:
-    """The variables in `given` as a list of length `size`.
+def items_of(given: Any, what: str) -> tuple[list[Any], list[Any]]:
+    """What was given, one by one, with the keys under which it was given.
 
     Parameters
     ----------
-    given : Var, indexed Var, mapping or iterable of VarData
-    size : int
-        What the network expects.
+    given : component, slice, mapping, array, (nested) sequence, or a single item
     what : str
         For the error message.
 
     Raises
     ------
     ProblemError
-        If the number differs, something else than a variable is among them, or their order is
-        not defined.
+        If the order of the items is not defined, or something else than numbers and Pyomo
+        expressions is among them.
     """
-    if hasattr(given, "is_indexed"):
+    if isinstance(given, str | bytes) or given is None:
+        raise ProblemError(
+            f"{given!r} was given as {what}.  Remedy: pass variables, expressions or numbers"
+        )
+    if isinstance(given, IndexedComponent_slice):
+        found = list(given)
+        keys: list[Any] = list(range(len(found)))
+    elif hasattr(given, "is_indexed") and hasattr(given, "index_set"):
         if given.is_indexed() and len(given) > 1 and not given.index_set().isordered():
             raise ProblemError(
                 f"'{given.name}' was given as {what}, but its index set has no order (a Python "
                 "set or dict?), and a network's inputs have one.  Remedy: declare it over a list, "
                 "or pass the variables as a list"
             )
-        found = list(given.values()) if given.is_indexed() else [given]
+        keys = list(given.keys()) if given.is_indexed() else [0]
+        found = [given[key] for key in keys] if given.is_indexed() else [given]
     elif isinstance(given, Mapping):
-        found = list(given.values())
+        keys, found = list(given), list(given.values())
+    elif isinstance(given, set | frozenset):
+        raise ProblemError(f"a set was given as {what}, but sets have no order.  Remedy: a list")
     else:
-        found = list(given) if isinstance(given, Iterable) else [given]
-    if len(found) != size:
-        raise ProblemError(f"{len(found)} variables were given as {what}, the network has {size}")
+        found = list(_flat(given))
+        keys = list(range(len(found)))
     for position, item in enumerate(found):
         if hasattr(item, "is_named_expression_type") and item.is_named_expression_type():
-            item = found[position] = item.expr
-        if not (hasattr(item, "is_variable_type") and item.is_variable_type()):
+            if hasattr(item.expr, "is_variable_type") and item.expr.is_variable_type():
+                found[position] = item.expr
+        elif not (_is_number(item) or _is_pyomo(item)):
             raise ProblemError(
-                f"'{item}' was given among the {what}, but is not a variable.  Remedy: declare a "
-                "Var with bounds and tie it to the expression by a constraint"
+                f"{item!r} was given among the {what}.  Remedy: pass variables, expressions, "
+                "Params or numbers"
             )
-    return found
+    return keys, found
 
 
-def attach_inputs(block: Any, given: Any, domain: Domain | None, size: int) -> list[Any]:
-    """Declare ``block.inputs``: new variables, or expressions that stand for the given ones."""
-    if given is None:
-        lower = None if domain is None else domain.lower
-        upper = None if domain is None else domain.upper
-        return add_variables(block, "inputs", range(size), lower, upper)
-    found = variables_of(given, size, "inputs")
-    refer(block, "inputs", found)
-    return found
+def _flat(given: Any) -> Iterator[Any]:
+    """Walk through nested sequences and arrays."""
+    if _is_pyomo(given) or isinstance(given, str) or not isinstance(given, Iterable):
+        yield given
+        return
+    for item in given.ravel().tolist() if isinstance(given, np.ndarray) else given:
+        if isinstance(item, IndexedComponent_slice):
+            yield from item
+        elif hasattr(item, "is_indexed") and item.is_indexed():
+            yield from items_of(item, "inputs")[1]
+        else:
+            yield from _flat(item)
 
 
-def box_of(variables: list[Any], finite: bool = True) -> Box:
-    """The box spanned by the variables' bounds (a fixed variable keeps its bounds).
+def _is_number(item: Any) -> bool:
+    return isinstance(item, int | float | np.number) and not isinstance(item, bool)
+
+
+def _is_pyomo(item: Any) -> bool:
+    """Whether an item is a Pyomo variable, parameter or expression."""
+    return hasattr(item, "is_expression_type") and hasattr(item, "is_potentially_variable")
+
+
+def _is_variable(item: Any) -> bool:
+    return hasattr(item, "is_variable_type") and bool(item.is_variable_type())
+
+
+def variables_of(block: Any, name: str, given: Any, what: str, size: int | None = None) -> Any:
+    """Keys and variables of what was given; expressions and numbers get a variable each.
+
+    Those are declared as ``block.{name}_linked`` and tied by ``block.{name}_link``.  That their
+    bounds are those of the expressions is relied on by `block`.
+
+    Returns
+    -------
+    keys : list
+    variables : list of VarData
 
     Raises
     ------
-    BoundsMissing
-        If `finite` is asked for and a bound is missing.
+    ProblemError
+        If the number differs from `size`, or an item is neither variable, expression nor number.
     """
-    ends = [variable.bounds for variable in variables]
-    missing = [v for v, (low, high) in zip(variables, ends, strict=True) if None in (low, high)]
-    if missing and finite:
-        names = ", ".join(variable.name for variable in missing[:5])
-        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-        raise BoundsMissing(
-            f"inputs without finite bounds: {names}{more}; the switches of the network have no "
-            "big-M without them.  Remedy: set bounds on these variables, pass a bounded domain, "
-            "or pass bounds of the pre-activations"
-        )
-    lower = [-np.inf if low is None else float(low) for low, _ in ends]
-    upper = [np.inf if high is None else float(high) for _, high in ends]
+    keys, found = items_of(given, what)
+    if size is not None and len(found) != size:
+        raise ProblemError(f"{len(found)} {_plural(what)} were given, the network has {size}")
+    places = [j for j, item in enumerate(found) if not _is_variable(item)]
+    if not places:
+        return keys, found
+    values = [found[j] for j in places]
+    if any(_is_number(v) and not np.isfinite(v) for v in values):
+        raise ProblemError(f"a number among the {what} is NaN or infinite")
+    ends = [(float(v), float(v)) if _is_number(v) else range_of_expression(v) for v in values]
+    lows, highs = [low for low, _ in ends], [high for _, high in ends]
+    linked = add_variables(block, f"{name}_linked", places, lows, highs)
+    tie = pyo.Constraint(index_of(places))
+    block.add_component(f"{name}_link", tie)
+    for j, variable, expression in zip(places, linked, values, strict=True):
+        tie[j] = variable - expression == 0.0
+        found[j] = variable
+        if not _is_number(expression):
+            block._rely_on(expression, *range_of_expression(expression))
+    return keys, found
+
+
+def _plural(what: str) -> str:
+    return what if what.startswith("inputs") else f"entries of the {what}"
+
+
+class Region:
+    """Where inputs may be: their own bounds, bounds that were given, and a domain.
+
+    Parameters
+    ----------
+    lower, upper : ndarray, shape (d,)
+        Of the variables themselves.
+    given : Box
+        Bounds that were given.
+    domain : Domain, optional
+    """
+
+    def __init__(
+        self, lower: FloatArray, upper: FloatArray, given: Box, domain: Domain | None
+    ) -> None:
+        self.lower, self.upper = lower, upper
+        self.domain = domain
+        self.wanted_lower, self.wanted_upper = given.lower, given.upper
+        if domain is not None:
+            self.wanted_lower = np.maximum(given.lower, domain.lower)
+            self.wanted_upper = np.minimum(given.upper, domain.upper)
+
+    @property
+    def box(self) -> tuple[FloatArray, FloatArray]:
+        """The box of everything, unchecked."""
+        lower = np.maximum(self.lower, self.wanted_lower)
+        return lower, np.minimum(self.upper, self.wanted_upper)
+
+    def area(self, names: list[str]) -> Domain:
+        """The region as a domain.
+
+        Raises
+        ------
+        DomainError
+            If it is empty.
+        """
+        lower, upper = self.box
+        wrong = np.flatnonzero(lower > upper)
+        if wrong.size:
+            j = int(wrong[0])
+            raise DomainError(
+                f"the domain and the bounds of '{names[j]}' do not meet: at least {lower[j]:g}, at "
+                f"most {upper[j]:g}"
+            )
+        domain = self.domain
+        if domain is None or isinstance(domain, Box):
+            return Box(lower, upper)
+        if (lower <= domain.lower).all() and (upper >= domain.upper).all():
+            return domain
+        try:
+            if isinstance(domain, NormBall):
+                return NormBall(domain.point, domain.radius, domain.norm, (lower, upper))
+            return Polytope(domain.rows.A, domain.rows.b, lower, upper)
+        except DomainError:
+            return Box(lower, upper)  # flat, or the ball's centre is outside: the rows hold anyway
+
+
+def parse_input_bounds(given: InputBounds, keys: list[Any], size: int) -> Box:
+    """Bounds of the inputs as a box; infinite where nothing was said.
+
+    Raises
+    ------
+    ProblemError
+        If a key is unknown, or the numbers do not fit.
+    """
+    lower, upper = np.full(size, -np.inf), np.full(size, np.inf)
+    if given is None:
+        return Box(lower, upper)
+    if isinstance(given, Mapping):
+        places = {key: j for j, key in enumerate(keys)}
+        pairs = []
+        for key, pair in given.items():
+            if key not in places and not (isinstance(key, int) and 0 <= key < size):
+                raise ProblemError(f"input_bounds: there is no input {key!r}")
+            pairs.append((places.get(key, key), pair))
+    else:
+        try:
+            rows: list[Any] = list(given)  # type: ignore[arg-type]
+        except TypeError:
+            raise ProblemError(
+                f"input_bounds: {given!r} is neither a dict nor a list of pairs"
+            ) from None
+        if len(rows) != size:
+            raise ProblemError(f"input_bounds: {len(rows)} pairs for {size} inputs")
+        pairs = list(enumerate(rows))
+    for j, pair in pairs:
+        try:
+            low, high = pair
+            lower[j] = -np.inf if low is None else float(low)
+            upper[j] = np.inf if high is None else float(high)
+        except (TypeError, ValueError):
+            raise ProblemError(
+                f"input_bounds: {pair!r} of input {j} is no pair (lower, upper)"
+            ) from None
+        if np.isnan(lower[j]) or np.isnan(upper[j]) or lower[j] > upper[j]:
+            raise ProblemError(f"input_bounds: {pair!r} of input {j} is empty or NaN")
     return Box(lower, upper)
 
 
-def add_domain_rows(block: Any, variables: list[Any], domain: Domain) -> None:
-    """Declare the rows of a polyhedral domain beyond its box as ``block.domain_rows``.
+def check_domain(domain: Any, size: int) -> None:
+    """Raise unless `domain` is a domain of the right dimension that rows can express.
 
     Raises
     ------
+    ProblemError
+        If it is something else, or of another dimension.
     DomainError
-        If the domain is curved.
+        If it is curved.
     """
-    if not domain.is_polyhedral:
+    if domain is None:
+        return
+    if not isinstance(domain, Domain):
+        raise ProblemError(
+            f"domain={domain!r} is not a domain.  Remedy: Box(lower, upper), ball(...), a "
+            "Polytope, or input_bounds= for pairs of numbers"
+        )
+    if domain.dimension != size:
+        raise ProblemError(
+            f"the domain has the dimension {domain.dimension}, the network {size} inputs"
+        )
+    if not domain.is_polyhedral and not (isinstance(domain, NormBall) and domain.norm == "l1"):
         raise DomainError(
             f"the domain ({domain.describe()}) is not a polyhedron, which a linear model cannot "
             "express.  Remedy: use its bounding box, or method bnb"
         )
+
+
+def attach_inputs(
+    block: FormulationBlockData,
+    given: Any,
+    domain: Domain | None,
+    input_bounds: InputBounds,
+    size: int,
+) -> tuple[list[Any], Region]:
+    """Declare ``block.inputs`` and the constraints that hold them in their region.
+
+    What the variables' own bounds imply takes no row, and is relied on.
+
+    Returns
+    -------
+    variables : list of VarData, length `size`
+    region : Region
+    """
+    check_domain(domain, size)
+    if given is None:
+        box = parse_input_bounds(input_bounds, list(range(size)), size)
+        region = Region(np.full(size, -np.inf), np.full(size, np.inf), box, domain)
+        region.area([f"inputs[{j}]" for j in range(size)])
+        lower, upper = region.box
+        variables = add_variables(block, "inputs", range(size), lower, upper)
+        region.lower, region.upper = lower, upper
+    else:
+        keys, variables = variables_of(block, "inputs", given, "inputs", size)
+        box = parse_input_bounds(input_bounds, keys, size)
+        own = box_of(variables, finite=False)
+        region = Region(own.lower, own.upper, box, domain)
+        region.area([variable.name for variable in variables])
+        refer(block, "inputs", variables)
+    _hold(block, variables, region)
+    if domain is not None:
+        _add_domain_rows(block, variables, domain)
+    return variables, region
+
+
+def _hold(block: FormulationBlockData, variables: list[Any], region: Region) -> None:
+    """Rows for the wanted box where bounds do not imply it; the rest is relied on."""
+    below = region.wanted_lower > region.lower
+    above = region.wanted_upper < region.upper
+    places = np.flatnonzero(below | above).tolist()
+    if places:
+        rows = pyo.Constraint(index_of(places))
+        block.add_component("domain_box", rows)
+        for j in places:
+            low = float(region.wanted_lower[j]) if below[j] else None
+            high = float(region.wanted_upper[j]) if above[j] else None
+            rows[j] = (low, linear([1.0], [variables[j]]), high)
+    for j, variable in enumerate(variables):
+        low = -np.inf if below[j] else float(region.lower[j])
+        high = np.inf if above[j] else float(region.upper[j])
+        block._rely_on(variable, low, high)
+
+
+def _add_domain_rows(block: Any, variables: list[Any], domain: Domain) -> None:
+    """Declare what a polyhedral domain asks for beyond its box."""
+    if isinstance(domain, NormBall):
+        keys = range(len(variables))
+        reach = np.full(len(variables), domain.radius)
+        gap = add_variables(block, "domain_gap", keys, 0.0 * reach, reach)
+        sides = Rows(block, "domain_sides", [(j, side) for j in keys for side in (1, -1)])
+        for j, (variable, size, middle) in enumerate(
+            zip(variables, gap, domain.point.tolist(), strict=True)
+        ):
+            sides.at_most((j, 1), [1.0, -1.0], [variable, size], middle)
+            sides.at_least((j, -1), [1.0, 1.0], [variable, size], middle)
+        ones = [1.0] * len(gap)
+        Rows(block, "domain_rows", [0]).at_most(0, ones, gap, domain.radius)
+        return
     rows = domain.rows
     if rows.count == 0:
         return

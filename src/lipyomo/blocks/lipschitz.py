@@ -14,38 +14,50 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import pyomo.environ as pyo
-from pyomo.common.gc_manager import PauseGC
-from pyomo.core.base.block import BlockData, declare_custom_block
+from pyomo.core.base.block import declare_custom_block
 
-from lipyomo.blocks.assemble import Rows
-from lipyomo.blocks.derivative import ChainLimits, derivative_rung
+from lipyomo.blocks.arguments import check_choice
+from lipyomo.blocks.assemble import Rows, add_value
+from lipyomo.blocks.base import FormulationBlockData
+from lipyomo.blocks.derivative import ChainLimits, derivative_rung, network_of
 from lipyomo.blocks.dual_ball import DualBallBlock
 from lipyomo.blocks.gradient import GradientBlock
-from lipyomo.blocks.norm import NormBlock
+from lipyomo.blocks.inputs import InputBounds
+from lipyomo.blocks.norm import MARGIN, NormBlock, output_norm_of
 from lipyomo.blocks.relu import BoundChoice, ReluNetworkBlock
 from lipyomo.blocks.tangent import TangentBlock
 from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, tangent_bounds
 from lipyomo.domains import Domain
-from lipyomo.errors import NormError
+from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray, Network
-from lipyomo.norms import DUAL, InputNorm, L1Output, LinfOutput, OutputNorm, parse_output_norm
+from lipyomo.norms import DUAL, InputNorm, L1Output, LinfOutput, OutputNorm
 
 LipschitzBlock: Any = None  # declared by the decorator below
 
 Encoding: TypeAlias = Literal["adjoint", "tangent"]
+
+_FORWARD = {"scaling": None, "values": False, "formulation": "bigm", "groups": 2}
+"""What the arguments of the network's own block are, besides those that are passed on."""
 
 MANY_VERTICES = 4096
 """Most vertices of a dual ball for which its hull, not its box, bounds the adjoints."""
 
 
 @declare_custom_block(name="LipschitzBlock")
-class LipschitzBlockData(BlockData):
+class LipschitzBlockData(FormulationBlockData):
     """A network's local Lipschitz constant, to be maximised.
 
     After `build_formulation` the block holds ``value``, ``net`` (a `ReluNetworkBlock`, unless one
     was given), ``inputs`` through it, and either ``ball``, ``gradient`` and ``norm`` (adjoint) or
     ``tangent`` and, for vector-valued networks, ``norm`` (tangent).
+
+    Notes
+    -----
+    ``sense="max"`` is part of the contract: `value` stays at or below the norm, so it means
+    something only where it is made large, by the objective or by a constraint from below.
+    Minimising it is an error when the model is solved, a constraint from above a warning; to keep a
+    Lipschitz constant small use `UpperLipschitzBlock`, and a norm at a point a `NormBlock` with
+    ``sense="min"``.
 
     Examples
     --------
@@ -62,6 +74,10 @@ class LipschitzBlockData(BlockData):
     3.0
     """
 
+    _KEPT = ("value", "net")
+    _STATE = ("encoding",)
+    encoding: Encoding
+
     def build_formulation(
         self,
         network: Network | Any,
@@ -72,6 +88,8 @@ class LipschitzBlockData(BlockData):
         formulation: Encoding | Literal["auto"] = "auto",
         bounds: BoundChoice = "linear",
         limits: ChainLimits | None = None,
+        sense: Literal["max"] = "max",
+        input_bounds: InputBounds = None,
     ) -> None:
         """Write the constraints.
 
@@ -79,44 +97,98 @@ class LipschitzBlockData(BlockData):
         ----------
         network : Network or ReluNetworkBlock
             A built block shares its switches.
-        inputs, domain, bounds
-            As in `ReluNetworkBlock`; without meaning if a block is given.
+        inputs, domain, bounds, input_bounds
+            As in `ReluNetworkBlock`; an error if a block is given, which has its own.
         input_norm : {'linf', 'l1'}, optional
         output_norm : str or OutputNorm, optional
             Any linear norm.
         formulation : {'auto', 'adjoint', 'tangent'}, optional
         limits : ChainLimits, optional
             Bounds along the derivative pass of the chosen formulation.
+        sense : {'max'}, optional
+            What `value` may be used for; there is nothing but the maximum.
 
         Raises
         ------
         NormError
-            If a norm is not linear.
+            If a norm is not linear, or `sense` is another.
+        ProblemError
+            If an argument is none of the above.  The block is then as it was before the call.
         """
+        self._build(
+            {
+                "network": network,
+                "inputs": inputs,
+                "domain": domain,
+                "input_norm": input_norm,
+                "output_norm": output_norm,
+                "formulation": formulation,
+                "bounds": bounds,
+                "limits": limits,
+                "sense": sense,
+                "input_bounds": input_bounds,
+            }
+        )
+
+    def _write_again(self, recipe: dict[str, Any]) -> None:
+        # Bounds that were given belong to the domain of that time, and so does the choice of the
+        # formulation that others may have built on.
+        recipe.update(limits=None, formulation=self.encoding)
+        self._build(recipe, again=True)
+
+    def stale(self) -> str | None:
+        """Say what the block relied on and what no longer holds; None if all is well."""
+        own = self.component("net")
+        return super().stale() or (None if own is None else own.stale())
+
+    def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
+        network, input_norm = recipe["network"], recipe["input_norm"]
+        formulation, limits = recipe["formulation"], recipe["limits"]
         if input_norm not in ("linf", "l1"):
             raise NormError(
-                f"the input norm {input_norm} is not linear, so a MIP cannot express it.  "
+                f"the input norm {input_norm!r} is not linear, so a MIP cannot express it.  "
                 "Remedy: linf or l1, or method bnb"
             )
-        norm = parse_output_norm(output_norm) if isinstance(output_norm, str) else output_norm
-        with PauseGC():
-            if isinstance(network, Network):
-                self.net = ReluNetworkBlock()
-                self.net.build_formulation(network, inputs, domain, bounds, values=False)
+        if recipe["sense"] != "max":
+            raise NormError(
+                f"sense={recipe['sense']!r}: a LipschitzBlock bounds the norm from below only, "
+                "for maximisation.  Remedy: UpperLipschitzBlock to keep it small"
+            )
+        check_choice("formulation", formulation, ("auto", "adjoint", "tangent"))
+        norm = output_norm_of(recipe["output_norm"])
+        shared = not isinstance(network, Network)
+        net = network_of(network) if shared else network
+        norm.check(net.output_dim)
+        if limits is not None and not isinstance(limits, ChainLimits):
+            raise ProblemError(f"limits={limits!r} are no ChainLimits")
+        given = [name for name in ("inputs", "domain", "input_bounds") if recipe[name] is not None]
+        if shared and given:
+            raise ProblemError(
+                f"{given[0]}= has no meaning with a built block, which has its own inputs.  "
+                "Remedy: leave it out, or pass the network"
+            )
+        with self._building(**recipe, again=again):
+            base = network
+            if not shared:
+                if self.component("net") is None:
+                    self.net = ReluNetworkBlock()
                 base = self.net
-            else:
-                base = network
+                base._owned = True
+                names = ("network", "inputs", "domain", "bounds", "input_bounds")
+                base._build({**_FORWARD, **{name: recipe[name] for name in names}}, base.is_built)
+            self._rely_on_block(base)
             net, known = base.network, base.layer_bounds
-            norm.check(net.output_dim)
             if formulation == "auto":
                 formulation = choose_encoding(net, known, input_norm, norm)
             self.encoding = formulation
             if limits is None:
                 limits = ChainLimits.of(chain_limits(net, known, input_norm, norm, formulation))
+            limits.check(net.hidden, net.input_dim if formulation == "adjoint" else net.output_dim)
             if formulation == "adjoint":
                 self._build_adjoint(base, input_norm, norm, limits)
             else:
                 self._build_tangent(base, input_norm, norm, limits)
+            self._promise(self.value, "max")
 
     def _build_adjoint(
         self, base: Any, input_norm: InputNorm, norm: OutputNorm, limits: ChainLimits
@@ -132,7 +204,7 @@ class LipschitzBlockData(BlockData):
             self.gradient.build_formulation(base, self.ball.functional, limits)
         self.norm = NormBlock()
         self.norm.build_formulation(self.gradient.gradient, DUAL[input_norm], sense="max")
-        self.value = pyo.Var()
+        self._own("gradient", "ball", "norm")
         self._tie_value(self.norm.value)
 
     def _build_tangent(
@@ -142,19 +214,30 @@ class LipschitzBlockData(BlockData):
         only = sole_functional(norm, m)
         self.tangent = TangentBlock()
         self.tangent.build_formulation(base, norm=input_norm, limits=limits)
-        self.value = pyo.Var()
         if only is None:
             self.norm = NormBlock()
             self.norm.build_formulation(self.tangent.derivative, norm, sense="max", one_sided=True)
+            self._own("tangent", "norm")
             self._tie_value(self.norm.value)
             return
+        self._own("tangent")
         entries = np.flatnonzero(only)
         coefs = (-only[entries]).tolist()
         outputs = [self.tangent.derivative[k] for k in entries.tolist()]
-        Rows(self, "value_below", [0]).at_most(0, [*coefs, 1.0], [*outputs, self.value], 0.0)
+        ends = np.maximum(only * limits.end_lower, only * limits.end_upper)
+        value = add_value(self, 0.0, max(float(ends[entries].sum()) * (1.0 + MARGIN), 0.0))
+        Rows(self, "value_below", [0]).at_most(0, [*coefs, 1.0], [*outputs, value], 0.0)
 
     def _tie_value(self, source: Any) -> None:
-        Rows(self, "value_below", [0]).at_most(0, [1.0, -1.0], [self.value, source], 0.0)
+        value = add_value(self, 0.0, max(source.ub, 0.0))
+        Rows(self, "value_below", [0]).at_most(0, [1.0, -1.0], [value, source], 0.0)
+
+    def _own(self, *names: str) -> None:
+        """Mark parts that are rebuilt with this block, and whose promises it makes itself."""
+        for name in names:
+            part = self.component(name)
+            if part is not None:
+                part._owned = True
 
 
 def sole_functional(norm: OutputNorm, m: int) -> FloatArray | None:

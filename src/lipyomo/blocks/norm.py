@@ -15,13 +15,14 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-import pyomo.environ as pyo
-from pyomo.common.gc_manager import PauseGC
-from pyomo.core.base.block import BlockData, declare_custom_block
+from pyomo.core.base.block import declare_custom_block
 
-from lipyomo.blocks.assemble import Affine, Rows, add_variables
-from lipyomo.blocks.inputs import box_of, refer, variables_of
-from lipyomo.errors import NormError
+from lipyomo.blocks.arguments import check_choice
+from lipyomo.blocks.assemble import Affine, Rows, add_value, add_variables
+from lipyomo.blocks.base import FormulationBlockData
+from lipyomo.blocks.inputs import refer, variables_of
+from lipyomo.blocks.ranges import box_of
+from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray
 from lipyomo.norms import L1Output, OutputNorm, parse_output_norm
 
@@ -34,12 +35,18 @@ MARGIN = 1e-9
 
 
 @declare_custom_block(name="NormBlock")
-class NormBlockData(BlockData):
+class NormBlockData(FormulationBlockData):
     """``value`` compared with a norm of given variables.
 
     After `build_formulation` the block holds ``value``, ``inputs[k]`` (the given variables) and
     the binaries, if any: ``sign[k]`` (l1; 1 where the entry counts as positive) or ``choice[k]``
     (which signed vertex attains the norm; vertex k mod K, negated for k >= K).
+
+    Notes
+    -----
+    With ``max`` (``min``), `value` means the norm only where it is made large (small): by the
+    objective, or by a constraint from below (above).  Minimising the one or maximising the other is
+    an error when the model is solved, a constraint that binds the wrong side a warning.
 
     Examples
     --------
@@ -54,6 +61,8 @@ class NormBlockData(BlockData):
     >>> round(pyo.value(m.size.value), 6)
     4.0
     """
+
+    _KEPT = ("value",)
 
     def build_formulation(
         self,
@@ -82,14 +91,27 @@ class NormBlockData(BlockData):
         BoundsMissing
             If binaries are needed and a variable has no bounds.
         """
+        self._build({"inputs": inputs, "norm": norm, "sense": sense, "one_sided": one_sided})
+
+    def _write_again(self, recipe: dict[str, Any]) -> None:
+        self._build(recipe, again=True)
+
+    def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
+        norm, sense, one_sided = recipe["norm"], recipe["sense"], recipe["one_sided"]
         if sense not in ("max", "min", "both"):
-            raise NormError(f"unknown sense '{sense}' of a norm.  Remedy: max, min or both")
-        variables = variables_of(inputs, _count(inputs), "inputs of a norm")
-        chosen = parse_output_norm(norm) if isinstance(norm, str) else norm
-        chosen.check(len(variables))
-        with PauseGC():
+            raise NormError(f"unknown sense {sense!r} of a norm.  Remedy: max, min or both")
+        check_choice("one_sided", one_sided, (True, False))
+        chosen = output_norm_of(norm)
+        with self._building(**recipe, again=again):
+            _, variables = variables_of(self, "inputs", recipe["inputs"], "inputs of a norm")
+            if not variables:
+                raise ProblemError("a norm needs at least one input")
+            chosen.check(len(variables))
+            self._rely_on_bounds(variables)
             refer(self, "inputs", variables)
-            self.value = pyo.Var()
+            add_value(self)
+            if sense != "both":
+                self._promise(self.value, sense)
             if isinstance(chosen, L1Output):
                 self._build_sum(variables, sense, one_sided)
                 return
@@ -116,13 +138,13 @@ class NormBlockData(BlockData):
             coefs[k], terms[k] = -1.0, p
         sides = [(k, side) for k in mixed for side in (1, -1)]
         if sense != "max":
-            above = Rows(self, "magnitude_above", sides)
+            above = Rows(self, "magnitude_above", sides, dimen=2)
             for k, p in zip(mixed, magnitude, strict=True):
                 above.at_least((k, 1), [1.0, -1.0], [p, variables[k]], 0.0)
                 above.at_least((k, -1), [1.0, 1.0], [p, variables[k]], 0.0)
         if sense != "min":
             sign = add_variables(self, "sign", mixed, binary=True)
-            below = Rows(self, "magnitude_below", sides)
+            below = Rows(self, "magnitude_below", sides, dimen=2)
             for k, p, a in zip(mixed, magnitude, sign, strict=True):
                 g = variables[k]
                 down, up = -2.0 * float(low[k]), 2.0 * float(high[k])
@@ -130,9 +152,9 @@ class NormBlockData(BlockData):
                 below.at_most((k, -1), [1.0, 1.0, -up], [p, g, a], 0.0)
             if one_sided and len(mixed) == len(variables) and mixed:
                 sign[0].fix(1)
-        total = float(np.where(np.isfinite(reach), reach, np.inf).sum())
-        if np.isfinite(total):
-            self.value.setub(total * (1.0 + MARGIN))
+        self.value.setlb(-float(reach.sum()) if one_sided and np.isfinite(reach).all() else 0.0)
+        if np.isfinite(reach).all():
+            self.value.setub(float(np.maximum(reach, 0.0).sum()) * (1.0 + MARGIN))
         rows = Rows(self, "sum", [0])
         coefs.append(1.0)
         terms.append(self.value)
@@ -152,16 +174,17 @@ class NormBlockData(BlockData):
         box = box_of(variables, finite=sense != "min")
         rows = list(forms.rows())
         keys = range(len(signed))
+        highs, lows = box.support(signed), -box.support(-signed)
+        top = float(highs.max()) + MARGIN * float(np.abs(highs).max())
+        self.value.setlb((-top if np.isfinite(top) else None) if one_sided else 0.0)
+        self.value.setub(top if np.isfinite(top) else None)
         if sense != "max":
             above = Rows(self, "value_above", keys)
             for k, (coefs, columns) in enumerate(rows):
                 above.at_least(k, [*(-c for c in coefs), 1.0], [*columns, self.value], 0.0)
         if sense == "min":
             return
-        highs, lows = box.support(signed), -box.support(-signed)
-        top = float(highs.max()) + MARGIN * float(np.abs(highs).max())
         floor = float(np.where(np.isfinite(lows), lows, -np.inf).max())
-        self.value.setub(top)
         able = np.flatnonzero(highs >= floor).tolist()
         below = Rows(self, "value_below", keys)
         if len(able) == 1:
@@ -176,6 +199,16 @@ class NormBlockData(BlockData):
         Rows(self, "one_choice", [0]).equal(0, [1.0] * len(choice), choice, 1.0)
 
 
-def _count(inputs: Any) -> int:
-    """How many variables were given."""
-    return len(inputs) if hasattr(inputs, "__len__") else 1
+def output_norm_of(norm: Any) -> OutputNorm:
+    """A norm by its name, or as it is.
+
+    Raises
+    ------
+    NormError
+        If it is neither.
+    """
+    if isinstance(norm, str):
+        return parse_output_norm(norm)
+    if not isinstance(norm, OutputNorm):
+        raise NormError(f"{norm!r} is no norm.  Remedy: l1, linf, cross, cross(i) or LinearOutput")
+    return norm

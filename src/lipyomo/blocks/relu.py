@@ -19,19 +19,24 @@ import numpy as np
 import numpy.typing as npt
 import pyomo.environ as pyo
 import scipy.sparse as sp
-from pyomo.common.gc_manager import PauseGC
-from pyomo.core.base.block import BlockData, declare_custom_block
+from pyomo.core.base.block import declare_custom_block
+from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
-from lipyomo.blocks.assemble import Affine, Rows, add_equalities, add_variables, linear
-from lipyomo.blocks.inputs import add_domain_rows, attach_inputs, box_of
-from lipyomo.blocks.scaling import Scaling
-from lipyomo.blocks.units import (
-    WITHOUT_SWITCH,
-    OpenUnits,
-    UnitFormulation,
-    switch_of,
-    unit_ties,
+from lipyomo.blocks.arguments import check_choice, check_network, check_whole
+from lipyomo.blocks.assemble import (
+    Affine,
+    Rows,
+    add_equalities,
+    add_variables,
+    index_of,
+    linear,
 )
+from lipyomo.blocks.base import FormulationBlockData
+from lipyomo.blocks.formulations import UNIT_TIES
+from lipyomo.blocks.inputs import InputBounds, Region, attach_inputs, check_domain
+from lipyomo.blocks.ranges import box_of, need_finite
+from lipyomo.blocks.scaling import Scaling, scaling_of
+from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation, switch_of
 from lipyomo.bounds import LayerBounds, preactivation_bounds
 from lipyomo.bounds.interval import interval_range, times
 from lipyomo.domains import Domain
@@ -40,6 +45,8 @@ from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.phases import LEFT, OPEN, RIGHT, decide, open_phases
 from lipyomo.settings import BoundRung
 
+BOUND_RUNGS = ("linear", "interval", "lp", "auto")
+
 BoundChoice: TypeAlias = "BoundRung | LayerBounds | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
 """A rung of the bound ladder, or bounds: one pair (lower, upper) a hidden layer."""
 
@@ -47,18 +54,20 @@ ReluNetworkBlock: Any = None  # declared by the decorator below
 
 
 @declare_custom_block(name="ReluNetworkBlock")
-class ReluNetworkBlockData(BlockData):
+class ReluNetworkBlockData(FormulationBlockData):
     """A network's value: ``outputs = f(inputs)``.
 
     After `build_formulation` the block holds ``inputs[j]`` (new variables, or expressions that
-    stand for the given ones), ``outputs[k]`` and, in ``layer[i]`` for the i-th hidden layer,
-    ``preactivation[k]``, ``switch[k]`` (binary; 1 on the right-hand slope), ``output[k]`` (the
-    last two for undecided units only) and the expression ``activation[k]`` for every unit.
+    stand for the given ones and can be fixed like them), ``outputs[k]`` and, in ``layer[i]`` for
+    the i-th hidden layer, ``preactivation[k]``, ``switch[k]`` (binary; 1 on the right-hand slope),
+    ``output[k]`` (the last two for undecided units only) and the expression ``activation[k]`` for
+    every unit.
 
     Notes
     -----
-    A block that was built cannot be built again: delete it (``del model.net``) and declare a new
-    one when bounds change.
+    Bounds of the inputs that the constraints rely on are kept with the block.  If one becomes wider
+    afterwards, or an input is fixed outside, a solve ends with a `ProblemError` that says so, and
+    `rebuild` writes the constraints anew, in place.
 
     Examples
     --------
@@ -75,8 +84,12 @@ class ReluNetworkBlockData(BlockData):
     4.0
     """
 
+    _KEPT = ("inputs", "outputs")
+    _STATE = ("network", "layer_bounds", "formulation", "_groups", "region")
+
     def __init__(self, component: Any) -> None:
         super().__init__(component)
+        self.region: Region | None = None
         self.network: Network | None = None
         self.layer_bounds: LayerBounds | None = None
         self.formulation: UnitFormulation = "bigm"
@@ -88,58 +101,94 @@ class ReluNetworkBlockData(BlockData):
         inputs: Any = None,
         domain: Domain | None = None,
         bounds: BoundChoice = "linear",
-        scaling: Scaling | None = None,
+        scaling: Scaling | Any = None,
         values: bool = True,
         formulation: UnitFormulation = "bigm",
         groups: int = 2,
+        input_bounds: InputBounds = None,
     ) -> None:
         """Write the constraints.
 
         Parameters
         ----------
         network : Network
-        inputs : Var or sequence of VarData, optional
-            Existing variables, d of them; new ones are made if left out.
+        inputs : Var, slice, array, sequence or mapping, optional
+            What goes into the network, d of them in order: variables, expressions, Params or
+            numbers; new variables are made if left out.  Expressions and Params get a variable each
+            that is tied to them.
         domain : Domain, optional
-            Where the inputs may be.  Its rows become constraints; the default is the box of the
-            variables' bounds.
+            Where the inputs may be, besides their own bounds: a box, an l1 ball or a polytope,
+            which become constraints.
         bounds : {'linear', 'interval', 'lp', 'auto'}, LayerBounds or pairs of arrays, optional
             How the pre-activations are bounded, or their bounds (lower, upper) layer by layer.
         scaling : Scaling, optional
-            Offsets and factors between the model's units and the network's.
+            Offsets and factors between the model's units and the network's; OMLT's
+            ``OffsetScaling`` and a dict of its arguments are understood too.
         values : bool, optional
             False leaves out the outputs and what only they need: enough for gradients.
         formulation : {'bigm', 'partition', 'gdp', 'sos1', 'complementarity'}, optional
             How an undecided unit is written; see `lipyomo.blocks.units`.
         groups : int, optional
-            Groups of a unit's inputs in the formulation ``partition``.
+            Groups of a unit's inputs in the formulation ``partition``; at least 1.
+        input_bounds : mapping or sequence of pairs, optional
+            Further bounds of the inputs in the model's units, which become constraints: (lower,
+            upper) by position or by the index of `inputs`; None stands for no bound.
 
         Raises
         ------
         BoundsMissing
             If a switch would need a bound that cannot be had.
+        DomainError
+            If the domain is curved, or does not meet the bounds of the inputs.
         ProblemError
-            If the numbers of inputs or of bounds do not fit.
+            If an argument is none of the above, or numbers of inputs or of bounds do not fit.  The
+            block is then as it was before the call.
         """
-        if self.network is not None:
-            raise ProblemError(f"block '{self.name}' is built already.  Remedy: make a new one")
-        if formulation not in unit_ties():
-            raise ProblemError(
-                f"unknown formulation '{formulation}'.  Remedy: {', '.join(unit_ties())}"
-            )
-        self.formulation, self._groups = formulation, groups
-        values = values or formulation != "bigm"
+        self._build(
+            {
+                "network": network,
+                "inputs": inputs,
+                "domain": domain,
+                "bounds": bounds,
+                "scaling": scaling,
+                "values": values,
+                "formulation": formulation,
+                "groups": groups,
+                "input_bounds": input_bounds,
+            }
+        )
+
+    def _write_again(self, recipe: dict[str, Any]) -> None:
+        self._build(recipe, again=True)
+
+    def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
+        """Check the arguments of `build_formulation` and write the constraints."""
+        network, domain, bounds = recipe["network"], recipe["domain"], recipe["bounds"]
+        check_network(network)
+        check_choice("formulation", recipe["formulation"], UNIT_TIES)
+        check_whole("groups", recipe["groups"], 1)
+        check_choice("values", recipe["values"], (True, False))
+        if isinstance(bounds, str) or bounds is None:
+            check_choice("bounds", bounds, BOUND_RUNGS)
+        if isinstance(recipe["inputs"], IndexedComponent_slice):
+            # What is in a slice may change; the block belongs to the variables that were in it.
+            recipe["inputs"] = list(recipe["inputs"])
+        scaling = scaling_of(recipe["scaling"])
         if scaling is not None:
             network = scaling.apply(network)
-        with PauseGC():
-            variables = attach_inputs(self, inputs, domain, network.input_dim)
-            if domain is not None:
-                add_domain_rows(self, variables, domain)
+        check_domain(domain, network.input_dim)
+        with self._building(**recipe, again=again):
+            formulation: UnitFormulation = recipe["formulation"]
+            self.formulation, self._groups = formulation, recipe["groups"]
+            values = recipe["values"] or formulation != "bigm"
+            variables, self.region = attach_inputs(
+                self, recipe["inputs"], domain, recipe["input_bounds"], network.input_dim
+            )
             self.network = network
             self.layer_bounds = self._bounded(
-                network, variables, domain, bounds, formulation not in WITHOUT_SWITCH
+                network, variables, bounds, formulation not in WITHOUT_SWITCH
             )
-            self.layer = pyo.Block(range(len(network.hidden)))
+            self.layer = pyo.Block(index_of(range(len(network.hidden))))
             forms = Affine.of(variables)
             for i, layer in enumerate(network.hidden):
                 last = i == len(network.hidden) - 1
@@ -147,34 +196,25 @@ class ReluNetworkBlockData(BlockData):
             if values:
                 self._add_outputs(network.head, forms)
 
-    @staticmethod
     def _bounded(
-        network: Network,
-        variables: list[Any],
-        domain: Domain | None,
-        bounds: BoundChoice,
-        finite: bool,
+        self, network: Network, variables: list[Any], bounds: BoundChoice, finite: bool
     ) -> LayerBounds:
         """Bounds of the pre-activations, computed or checked."""
+        assert self.region is not None
         if isinstance(bounds, str):
-            area = box_of(variables, finite) if domain is None else domain
-            if not area.is_bounded:
-                area = box_of(variables, finite)
+            area = self.region.area([variable.name for variable in variables])
+            if finite:
+                need_finite(variables, area.lower, area.upper)
             return preactivation_bounds(network, area, rung=bounds)
         if isinstance(bounds, LayerBounds):
+            sizes = [len(side) for side in bounds.lower]
+            if sizes != [layer.units for layer in network.hidden]:
+                raise ProblemError(
+                    f"bounds: they are for hidden layers of {sizes} units, the network has "
+                    f"{[layer.units for layer in network.hidden]}"
+                )
             return bounds
-        pairs = list(bounds)
-        if len(pairs) != len(network.hidden):
-            raise ProblemError(
-                f"{len(pairs)} pairs of bounds for {len(network.hidden)} hidden layers"
-            )
-        lower, upper = (
-            [
-                np.broadcast_to(np.asarray(pair[side], dtype=np.float64), (layer.units,))
-                for pair, layer in zip(pairs, network.hidden, strict=True)
-            ]
-            for side in (0, 1)
-        )
+        lower, upper = _given_bounds(network, bounds)
         phases = decide(open_phases(network), lower, upper)
         return LayerBounds(lower, upper, "user", phases)
 
@@ -203,7 +243,8 @@ class ReluNetworkBlockData(BlockData):
         place = dict(zip(keys, z, strict=True))
         if not values:
             switch = add_variables(block, "switch", free, binary=True)
-            rows = Rows(block, "conditional", [(k, side) for k in free for side in (0, 1)])
+            sides = [(k, side) for k in free for side in (0, 1)]
+            rows = Rows(block, "conditional", sides, dimen=2)
             for k, a in zip(free, switch, strict=True):
                 lo, hi = float(low[k]), float(high[k])
                 rows.at_most((k, 1), [1.0, -hi], [place[k], a], 0.0)
@@ -218,7 +259,7 @@ class ReluNetworkBlockData(BlockData):
             np.maximum(ends.max(axis=0), 0.0)[undecided],
         )
         units = OpenUnits(layer, free, place, y, low, high, self._groups)
-        unit_ties()[self.formulation](block, units)
+        UNIT_TIES[self.formulation](block, units)
         return self._activations(block, layer, slope, place, dict(zip(free, y, strict=True)))
 
     @staticmethod
@@ -227,7 +268,7 @@ class ReluNetworkBlockData(BlockData):
     ) -> Affine:
         """Declare ``activation`` and return the outputs of the layer as forms."""
         rows, data, columns = [], [], []
-        expressions = pyo.Expression(range(layer.units))
+        expressions = pyo.Expression(index_of(range(layer.units)))
         block.add_component("activation", expressions)
         for k, factor in enumerate(slope.tolist()):
             variable = y.get(k)
@@ -281,6 +322,32 @@ class ReluNetworkBlockData(BlockData):
                 on[k] = a.value is not None and a.value > 0.5
             found.append(on)
         return tuple(found)
+
+
+def _given_bounds(network: Network, given: Any) -> tuple[list[FloatArray], list[FloatArray]]:
+    """Bounds of the pre-activations that a user passed, as arrays."""
+    try:
+        pairs = [(low, high) for low, high in given]
+    except (TypeError, ValueError):
+        raise ProblemError(
+            f"bounds: {given!r} is none of {', '.join(BOUND_RUNGS)}, and no list of pairs "
+            "(lower, upper), one a hidden layer"
+        ) from None
+    if len(pairs) != len(network.hidden):
+        raise ProblemError(f"{len(pairs)} pairs of bounds for {len(network.hidden)} hidden layers")
+    sides: tuple[list[FloatArray], list[FloatArray]] = ([], [])
+    for i, (pair, layer) in enumerate(zip(pairs, network.hidden, strict=True)):
+        for side, values in zip(sides, pair, strict=True):
+            try:
+                array = np.asarray(values, dtype=np.float64)
+                side.append(np.broadcast_to(array, (layer.units,)))
+            except (TypeError, ValueError) as error:
+                raise ProblemError(f"bounds of hidden layer {i}: {error}") from None
+            if np.isnan(array).any():
+                raise ProblemError(f"bounds of hidden layer {i} hold NaN")
+        if (sides[0][i] > sides[1][i]).any():
+            raise ProblemError(f"bounds of hidden layer {i}: a lower one exceeds its upper one")
+    return sides
 
 
 def _range_of(forms: Affine) -> tuple[FloatArray, FloatArray]:

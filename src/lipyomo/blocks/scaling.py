@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +46,10 @@ class Scaling:
 
     def __post_init__(self) -> None:
         for name in ("input_offset", "input_factor", "output_offset", "output_factor"):
-            values = np.asarray(getattr(self, name), dtype=np.float64)
+            try:
+                values = np.asarray(getattr(self, name), dtype=np.float64)
+            except (TypeError, ValueError) as error:
+                raise ProblemError(f"scaling: {name} is no array of numbers ({error})") from None
             if not np.isfinite(values).all():
                 raise ProblemError(f"scaling: {name} holds NaN or infinite entries")
             if name.endswith("factor") and (values == 0).any():
@@ -66,3 +71,62 @@ class Scaling:
         if vector.size not in (1, size):
             raise ProblemError(f"scaling: {name} has {vector.size} entries, expected {size}")
         return np.broadcast_to(vector, (size,))
+
+
+_OMLT_NAMES = {
+    "offset_inputs": "input_offset",
+    "factor_inputs": "input_factor",
+    "offset_outputs": "output_offset",
+    "factor_outputs": "output_factor",
+}
+
+
+def scaling_of(given: Any) -> Scaling | None:
+    """A scaling from what was given: a `Scaling`, OMLT's ``OffsetScaling``, a dict, or None.
+
+    Parameters
+    ----------
+    given : Scaling, OffsetScaling or mapping
+        A mapping has the arguments of either class as keys, and numbers, sequences, or dicts by
+        position as values.
+
+    Raises
+    ------
+    ProblemError
+        If it is something else.
+    """
+    if given is None or isinstance(given, Scaling):
+        return given
+    if not isinstance(given, Mapping):
+        given = _omlt_arguments(given)
+    known = {**_OMLT_NAMES, **{name: name for name in _OMLT_NAMES.values()}}
+    wrong = [name for name in given if name not in known]
+    if wrong:
+        raise ProblemError(
+            f"scaling: unknown key {wrong[0]!r}.  Remedy: {', '.join(_OMLT_NAMES.values())}"
+        )
+    return Scaling(**{known[name]: _in_order(values) for name, values in given.items()})
+
+
+def _omlt_arguments(given: Any) -> dict[str, Any]:
+    """Offsets and factors of OMLT's ``OffsetScaling``, which keeps them to itself."""
+    parts = {"x_offset": "offset_inputs", "x_factor": "factor_inputs"}
+    parts.update(y_offset="offset_outputs", y_factor="factor_outputs")
+    found = {
+        ours: getattr(given, f"_OffsetScaling__{theirs}", None) for theirs, ours in parts.items()
+    }
+    if any(values is None for values in found.values()):
+        raise ProblemError(
+            f"scaling={given!r} is none.  Remedy: Scaling(...), OMLT's OffsetScaling, or a dict"
+        )
+    return found
+
+
+def _in_order(values: Any) -> Any:
+    """Values of a dict by the order of its keys; anything else as it is."""
+    if not isinstance(values, Mapping):
+        return values
+    try:
+        return [values[key] for key in sorted(values)]
+    except TypeError:
+        return list(values.values())

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from pyomo.common.gc_manager import PauseGC
-from pyomo.core.base.block import BlockData, declare_custom_block
+from pyomo.core.base.block import declare_custom_block
 
-from lipyomo.blocks.assemble import Affine, Rows, add_equalities, add_variables
+from lipyomo.blocks.assemble import Affine, Rows, add_equalities, add_variables, index_of
+from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.derivative import ChainLimits, derivative_rung, network_of
-from lipyomo.blocks.inputs import box_of, refer, variables_of
+from lipyomo.blocks.inputs import refer, variables_of
+from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.switch import add_switched
 from lipyomo.bounds import tangent_bounds
 from lipyomo.errors import NormError, ProblemError
@@ -29,7 +30,7 @@ TangentBlock: Any = None  # declared by the decorator below
 
 
 @declare_custom_block(name="TangentBlock")
-class TangentBlockData(BlockData):
+class TangentBlockData(FormulationBlockData):
     """The derivative of all outputs in one direction.
 
     After `build_formulation` the block holds ``direction[j]``, ``derivative[k]`` and, in
@@ -50,6 +51,8 @@ class TangentBlockData(BlockData):
     >>> round(pyo.value(m.along.derivative[0]), 6)
     9.0
     """
+
+    _KEPT = ("direction", "derivative")
 
     def build_formulation(
         self,
@@ -77,16 +80,42 @@ class TangentBlockData(BlockData):
             If the network block is not built, the norm is not linear, or the given direction has
             no bounds.
         """
+        self._build(
+            {
+                "network_block": network_block,
+                "direction": direction,
+                "norm": norm,
+                "limits": limits,
+            }
+        )
+
+    def _write_again(self, recipe: dict[str, Any]) -> None:
+        self._build(recipe, again=True)
+
+    def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
+        network_block, limits = recipe["network_block"], recipe["limits"]
+        norm, direction = recipe["norm"], recipe["direction"]
         network = network_of(network_block)
         known = network_block.layer_bounds
-        with PauseGC():
+        if norm not in ("linf", "l1"):
+            raise NormError(
+                f"directions in the unit ball of {norm!r} are not linear.  Remedy: linf or l1, or "
+                "give the direction"
+            )
+        if limits is not None:
+            if not isinstance(limits, ChainLimits):
+                raise ProblemError(f"limits={limits!r} are no ChainLimits")
+            limits.check(network.hidden, network.output_dim)
+        with self._building(**recipe, again=again):
+            self._rely_on_block(network_block)
             scale = 1.0
             if direction is None:
                 v = self._add_ball(network.input_dim, norm)
             else:
-                v = variables_of(direction, network.input_dim, "direction")
+                _, v = variables_of(self, "direction", direction, "direction", network.input_dim)
                 refer(self, "direction", v)
                 box = box_of(v)
+                self._rely_on_bounds(v)
                 scale = float(np.maximum(np.abs(box.lower), np.abs(box.upper)).max(initial=0.0))
                 norm = "linf"
             if limits is None:
@@ -97,11 +126,6 @@ class TangentBlockData(BlockData):
 
     def _add_ball(self, d: int, norm: InputNorm) -> list[Any]:
         """Declare ``direction`` in the unit ball."""
-        if norm not in ("linf", "l1"):
-            raise NormError(
-                f"directions in the unit ball of {norm} are not linear.  Remedy: linf or l1, or "
-                "give the direction"
-            )
         keys = range(d)
         v = add_variables(self, "direction", keys, np.full(d, -1.0), np.full(d, 1.0))
         if norm == "l1":
@@ -117,7 +141,7 @@ class TangentBlockData(BlockData):
         """The pass from the direction to the outputs."""
         network = network_of(network_block)
         phases = network_block.layer_bounds.phases
-        self.layer = pyo.Block(range(len(network.hidden)))
+        self.layer = pyo.Block(index_of(range(len(network.hidden))))
         for i, layer in enumerate(network.hidden):
             arriving = forms.map(layer.weight)
             forms = add_switched(
@@ -131,5 +155,3 @@ class TangentBlockData(BlockData):
         keys = range(network.output_dim)
         outputs = add_variables(self, "derivative", keys, limits.end_lower, limits.end_upper)
         add_equalities(self, "derivative_affine", keys, outputs, forms.map(network.head.weight))
-        if not outputs:
-            raise ProblemError("the network has no outputs")

@@ -13,14 +13,13 @@ The last two need no bounds and have no switch, so no derivative can be attached
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import pyomo.environ as pyo
 from pyomo.gdp import Disjunct, Disjunction
 
-from lipyomo.blocks.assemble import Rows, add_variables, linear
+from lipyomo.blocks.assemble import Rows, add_variables, index_of, linear
 from lipyomo.network import FloatArray, Layer
 
 UnitFormulation: TypeAlias = Literal["bigm", "partition", "gdp", "sos1", "complementarity"]
@@ -104,21 +103,21 @@ def tie_sos1(block: Any, units: OpenUnits) -> None:
     """Sides of which a special ordered set of type 1 lets one be positive."""
     tie_sides(block, units)
     pairs = {k: [(k, 0), (k, 1)] for k in units.keys}
-    block.exclusive = pyo.SOSConstraint(units.keys, var=block.side, index=pairs, sos=1)
+    block.exclusive = pyo.SOSConstraint(index_of(units.keys), var=block.side, index=pairs, sos=1)
 
 
 def tie_complementarity(block: Any, units: OpenUnits) -> None:
     """Sides whose product is at most zero."""
     tie_sides(block, units)
-    block.exclusive = pyo.Constraint(units.keys)
+    block.exclusive = pyo.Constraint(index_of(units.keys))
     for k in units.keys:
         block.exclusive[k] = block.side[k, 0] * block.side[k, 1] <= 0.0
 
 
 def tie_gdp(block: Any, units: OpenUnits) -> None:
     """Two disjuncts a unit: ``z >= 0, y = right z`` or ``z <= 0, y = left z``."""
-    block.on, block.off = Disjunct(units.keys), Disjunct(units.keys)
-    block.sides = Disjunction(units.keys)
+    block.on, block.off = Disjunct(index_of(units.keys)), Disjunct(index_of(units.keys))
+    block.sides = Disjunction(index_of(units.keys))
     for k, out in zip(units.keys, units.y, strict=True):
         z, slopes = units.z[k], units.slopes(k)
         for disjunct, slope, ends in (
@@ -129,19 +128,6 @@ def tie_gdp(block: Any, units: OpenUnits) -> None:
             coefs, variables = _difference(1.0, out, slope, z)
             disjunct.line = pyo.Constraint(expr=(linear(coefs, variables), 0.0))
         block.sides[k] = [block.on[k], block.off[k]]
-
-
-def unit_ties() -> dict[str, Callable[[Any, OpenUnits], None]]:
-    """The formulations by name."""
-    from lipyomo.blocks.partition import tie_partition
-
-    return {
-        "bigm": tie_bigm,
-        "partition": tie_partition,
-        "gdp": tie_gdp,
-        "sos1": tie_sos1,
-        "complementarity": tie_complementarity,
-    }
 
 
 def switch_of(block: Any) -> dict[int, Any]:

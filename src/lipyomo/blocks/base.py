@@ -1,0 +1,298 @@
+"""What all blocks share: built once, all or nothing, rebuilt in place, checked before a solve.
+
+A formulation relies on bounds of variables that it was given: switches have their big-M from them,
+and units that they decide have no switch.  Those bounds are kept with the block.  Whoever reads the
+block's constraints to solve them (a writer, a solver interface, a transformation) gets an error
+where a bound has become wider since, instead of a model that is wrong without saying so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pyomo.environ as pyo
+from pyomo.common.gc_manager import PauseGC
+from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
+from pyomo.core.base.block import BlockData
+
+from lipyomo.blocks.use import check_use
+from lipyomo.errors import ProblemError
+
+FIXED_TOLERANCE = 1e-9
+"""Relative distance by which a fixed variable may miss a bound: solvers allow far more."""
+
+
+@dataclass
+class Reliance:
+    """Bounds of a variable, or of an expression, that a formulation relied on.
+
+    Attributes
+    ----------
+    source : VarData or expression
+    lower, upper : float
+        Infinite where nothing was relied on.
+    """
+
+    source: Any
+    lower: float
+    upper: float
+
+    def broken(self) -> str | None:
+        """What has become wider since, or None."""
+        source = self.source
+        if not (hasattr(source, "is_variable_type") and source.is_variable_type()):
+            return self._compare(source, *range_of_expression(source), 0.0)
+        low, high = source.bounds
+        found = self._compare(source, low, high, 0.0)
+        if found is None and source.fixed and source.value is not None:
+            value = float(source.value)
+            slack = FIXED_TOLERANCE * max(1.0, abs(value))
+            found = self._compare(source, value, value, slack, "fixed at")
+        return found
+
+    def _compare(
+        self, source: Any, low: float | None, high: float | None, slack: float, what: str = "now in"
+    ) -> str | None:
+        lower = -math.inf if low is None else float(low)
+        upper = math.inf if high is None else float(high)
+        if lower >= self.lower - slack and upper <= self.upper + slack:
+            return None
+        now = f"{lower:g}" if what == "fixed at" else f"[{lower:g}, {upper:g}]"
+        return (
+            f"'{source}' is {what} {now}, the block was built for [{self.lower:g}, {self.upper:g}]"
+        )
+
+
+def range_of_expression(expression: Any) -> tuple[float, float]:
+    """Range of an expression from the bounds of its variables, fixed or not, rounded outwards."""
+    low, high = compute_bounds_on_expr(expression, ignore_fixed=True)
+    lower = -math.inf if low is None else float(low)
+    upper = math.inf if high is None else float(high)
+    return lower - 1e-12 * abs(lower), upper + 1e-12 * abs(upper)
+
+
+class FormulationBlockData(BlockData):
+    """Base of the blocks of this package.
+
+    Notes
+    -----
+    Subclasses build within ``with self._building(**arguments):`` and write `_write_again`.
+    """
+
+    _KEPT: ClassVar[tuple[str, ...]] = ()
+    """Variables that survive a rebuild, so that the constraints of others stay valid."""
+
+    def __init__(self, component: Any) -> None:
+        super().__init__(component)
+        self._recipe: dict[str, Any] | None = None
+        self._relied: list[Reliance] = []
+        self._parts: list[tuple[Any, int]] = []
+        self._promises: list[tuple[Any, str]] = []
+        self._made: list[str] = []
+        self._version = 0
+        self._owned = False
+
+    @property
+    def is_built(self) -> bool:
+        """Whether `build_formulation` was called."""
+        return self._recipe is not None
+
+    def rebuild(self) -> None:
+        """Write the constraints anew, in place, for the bounds that hold now.
+
+        Outputs (``outputs``, ``gradient``, ``derivative``, ``functional``, ``value``, ...) keep
+        their variables; what is inside the block is made again.  Blocks that were built on this
+        one have to be rebuilt after it: `lipyomo.blocks.rebuild` does so for a whole model.
+
+        Raises
+        ------
+        ProblemError
+            If the block was not built yet.
+        LipyomoError
+            As `build_formulation`; the block then stays as it was.
+        """
+        if self._recipe is None:
+            raise ProblemError(
+                f"block '{self.name}' was not built yet.  Remedy: call build_formulation first"
+            )
+        self._write_again(dict(self._recipe))
+
+    def stale(self) -> str | None:
+        """Say what the block relied on and what no longer holds; None if all is well."""
+        for known in self._relied:
+            found = known.broken()
+            if found is not None:
+                return found
+        for other, version in self._parts:
+            if other._version != version:
+                return f"'{other.name}', which it was built on, was rebuilt"
+        return None
+
+    def _write_again(self, recipe: dict[str, Any]) -> None:
+        """Build from the arguments of the first time; to be written by subclasses."""
+        raise TypeError(f"{type(self).__name__} cannot be rebuilt")
+
+    @contextmanager
+    def _building(self, **recipe: Any) -> Iterator[None]:
+        """Build all or nothing; in place of what there was when the recipe is the old one.
+
+        Raises
+        ------
+        ProblemError
+            If the block is built already.
+        """
+        again = recipe.pop("again", False)
+        if self._recipe is not None and not again:
+            raise ProblemError(
+                f"block '{self.name}' is built already.  Remedy: call rebuild() when bounds have "
+                "changed, or make a new block"
+            )
+        state = {
+            name: value
+            for name, value in self.__dict__.items()
+            if name in ("_recipe", "_relied", "_parts", "_promises", *self._STATE)
+        }
+        stash = [
+            self.component(name)
+            for name in self._made
+            if name not in self._KEPT and self.component(name) is not None
+        ]
+        ends = [
+            (variable, variable.lb, variable.ub)
+            for name in self._KEPT
+            if self.component(name) is not None and hasattr(self.component(name), "values")
+            for variable in self.component(name).values()
+            if hasattr(variable, "is_variable_type") and variable.is_variable_type()
+        ]
+        with PauseGC():
+            for component in stash:
+                self.del_component(component)
+            before = set(self.component_map()) - set(self._made)
+            self._relied, self._parts, self._promises = [], [], []
+            try:
+                yield
+            except BaseException:
+                kept = set(self._made) & set(self._KEPT)
+                for name in [n for n in self.component_map() if n not in before | kept]:
+                    if self.component(name) is not None:
+                        self.del_component(name)
+                for component in stash:
+                    self.add_component(component.local_name, component)
+                for variable, low, high in ends:
+                    variable.setlb(low)
+                    variable.setub(high)
+                for name, value in state.items():
+                    setattr(self, name, value)
+                raise
+        made = list(self.component_objects(descend_into=False))
+        self._made = [
+            item.local_name
+            for item in made
+            if item.local_name not in before and item.ctype is not pyo.Set
+        ]
+        self._recipe = recipe
+        self._version += 1
+
+    _STATE: ClassVar[tuple[str, ...]] = ()
+    """Attributes that a failed build puts back."""
+
+    def _rely_on(self, variable: Any, lower: float, upper: float) -> None:
+        """Keep bounds that the formulation needs."""
+        self._relied.append(Reliance(variable, lower, upper))
+
+    def _rely_on_bounds(self, variables: list[Any]) -> None:
+        """Keep all bounds of variables as they are now."""
+        for variable in variables:
+            low, high = variable.bounds
+            self._rely_on(
+                variable, -math.inf if low is None else low, math.inf if high is None else high
+            )
+
+    def _rely_on_block(self, other: Any) -> None:
+        """Keep the state of another block that this one is built on."""
+        if isinstance(other, FormulationBlockData):
+            self._parts.append((other, other._version))
+
+    def _promise(self, variable: Any, sense: str) -> None:
+        """Keep that a variable means something only where it is made large ("max") or small."""
+        self._promises.append((variable, sense))
+
+    def _component_data_itervalues(
+        self, ctype: Any, active: Any, sort: Any, dedup: Any
+    ) -> Iterator[Any]:
+        """Pyomo's iteration over this block's components; active constraints are checked first.
+
+        All writers and solver interfaces come here for the constraints that they solve.
+        """
+        if active and self._recipe is not None and _asks_for_constraints(ctype):
+            found = self.stale()
+            if found is not None:
+                raise ProblemError(
+                    f"block '{self.name}' no longer fits the model: {found}.  "
+                    f"Remedy: {self.name}.rebuild(), or lipyomo.blocks.rebuild(model) for all "
+                    "blocks of a model"
+                )
+            if self._promises and not self._owned:
+                check_use(self, self._promises)
+        yield from super()._component_data_itervalues(ctype, active, sort, dedup)
+
+
+def _asks_for_constraints(ctype: Any) -> bool:
+    """Whether an iteration over components includes constraints."""
+    if ctype is pyo.Constraint:
+        return True
+    return isinstance(ctype, list | tuple | set | frozenset) and pyo.Constraint in ctype
+
+
+def rebuild(model: Any) -> int:
+    """Rebuild, in place, the blocks of a model that no longer fit its bounds.
+
+    Parameters
+    ----------
+    model : BlockData
+        A model, or any block in it.
+
+    Returns
+    -------
+    int
+        How many blocks were rebuilt.
+
+    Raises
+    ------
+    LipyomoError
+        If a block cannot be built for the bounds that hold now, because they are infinite for
+        instance; that block, and what depends on it, stays as it was.
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> from lipyomo import Network
+    >>> from lipyomo.blocks import ReluNetworkBlock, rebuild
+    >>> m = pyo.ConcreteModel()
+    >>> m.x = pyo.Var([0], bounds=(-1, 1))
+    >>> m.net = ReluNetworkBlock()
+    >>> m.net.build_formulation(Network.from_arrays([[[1.0]], [[2.0]]]), inputs=m.x)
+    >>> m.x[0].setub(5)
+    >>> rebuild(m)
+    1
+    """
+    blocks = [
+        block
+        for block in model.block_data_objects(active=True)
+        if isinstance(block, FormulationBlockData) and block.is_built and not block._owned
+    ]
+    count = 0
+    # A rebuilt block widens the bounds of its outputs, which others rely on: again until none is.
+    for _ in range(len(blocks) + 1):
+        waiting = [block for block in blocks if block.stale() is not None]
+        if not waiting:
+            break
+        for block in waiting:
+            if block.stale() is not None:
+                block.rebuild()
+                count += 1
+    return count

@@ -1,0 +1,40 @@
+"""The box that variables' bounds span."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lipyomo.domains import Box
+from lipyomo.errors import BoundsMissing
+from lipyomo.network import FloatArray
+
+
+def box_of(variables: list[Any], finite: bool = True) -> Box:
+    """The box spanned by the variables' bounds (a fixed variable keeps its bounds).
+
+    Raises
+    ------
+    BoundsMissing
+        If `finite` is asked for and a bound is missing.
+    """
+    ends = [variable.bounds for variable in variables]
+    lower = np.array([-np.inf if low is None else float(low) for low, _ in ends])
+    upper = np.array([np.inf if high is None else float(high) for _, high in ends])
+    if finite:
+        need_finite(variables, lower, upper)
+    return Box(lower, upper)
+
+
+def need_finite(variables: list[Any], lower: FloatArray, upper: FloatArray) -> None:
+    """Raise `BoundsMissing`, by name, unless all variables are bounded."""
+    missing = np.flatnonzero(~(np.isfinite(lower) & np.isfinite(upper))).tolist()
+    if missing:
+        names = ", ".join(variables[j].name for j in missing[:5])
+        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+        raise BoundsMissing(
+            f"variables without finite bounds: {names}{more}; a binary that is tied to them has no "
+            "big-M without.  Remedy: set bounds on these variables, pass input_bounds= or a "
+            "bounded domain, or pass bounds of the pre-activations"
+        )

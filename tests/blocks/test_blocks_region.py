@@ -1,0 +1,256 @@
+"""No wrong values: domains bind, what was relied on is checked, one-sided values are refused."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+
+from lipyomo import Box, Network, ball
+from lipyomo.blocks import (
+    GradientBlock,
+    LipschitzBlock,
+    NormBlock,
+    OneSidedWarning,
+    ReluNetworkBlock,
+    TangentBlock,
+    rebuild,
+)
+from lipyomo.domains import Polytope
+from lipyomo.errors import BoundsMissing, DomainError, LipyomoError, ProblemError
+from lipyomo.solvers import solve_model
+from networks import random_network
+
+SHIFTED = Network.from_arrays([[[1.0]], [[1.0]]], [[-2.0], [0.0]])  # relu(x - 2)
+NETWORK = random_network(3, (2, 5, 4, 2))
+
+
+def best(model):
+    outcome = solve_model(model, "highs")
+    assert outcome.status.proven, outcome.message
+    outcome.load()
+    return outcome.incumbent
+
+
+def model_of(network, bounds, **options):
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(network.input_dim), bounds=bounds)
+    m.net = ReluNetworkBlock()
+    m.net.build_formulation(network, inputs=m.x, **options)
+    return m
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [Box(-1, 1, 2), ball([0.1, -0.2], 0.7), ball([0.1, -0.2], 0.7, "l1"), None],
+    ids=["box", "linf ball", "l1 ball", "polytope"],
+)
+def test_a_domain_binds_given_inputs(domain):
+    domain = domain or Polytope([[1.0, 1.0]], [0.5], -1.0, 1.0)
+    m = model_of(NETWORK, (-5, 5), domain=domain)
+    m.goal = pyo.Objective(expr=m.net.outputs[0], sense=pyo.maximize)
+    value = best(m)
+    x = np.array([pyo.value(m.x[j]) for j in range(2)])
+    assert domain.contains(x, 1e-6)
+    assert value == pytest.approx(NETWORK.forward(x)[0], abs=1e-5)
+    points = domain.sample(np.random.default_rng(0), 2000)
+    assert NETWORK.forward(points)[:, 0].max() <= value + 1e-5
+    for push in (1.0, -1.0):
+        m.goal.deactivate()
+        m.del_component("reach")
+        m.reach = pyo.Objective(expr=push * m.x[0], sense=pyo.maximize)
+        best(m)
+        assert domain.contains([pyo.value(m.x[j]) for j in range(2)], 1e-6)
+
+
+def test_a_domain_binds_a_lipschitz_block():
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var([0], bounds=(-5, 5))
+    m.steep = LipschitzBlock()
+    m.steep.build_formulation(SHIFTED, inputs=m.x, domain=Box(-1, 1, 1))
+    m.goal = pyo.Objective(expr=m.steep.value, sense=pyo.maximize)
+    assert best(m) == pytest.approx(0.0, abs=1e-7)
+    assert -1 - 1e-9 <= pyo.value(m.x[0]) <= 1 + 1e-9
+
+
+def test_wider_bounds_are_an_error_until_rebuilt(tmp_path):
+    m = model_of(SHIFTED, (-1, 1))
+    m.keep = pyo.Constraint(expr=m.net.outputs[0] <= 100)
+    m.goal = pyo.Objective(expr=m.net.outputs[0], sense=pyo.maximize)
+    assert best(m) == pytest.approx(0.0)
+    m.x[0].setub(5)
+    with pytest.raises(ProblemError, match=r"x\[0\].*rebuild"):
+        best(m)
+    with pytest.raises(ProblemError, match="rebuild"):
+        pyo.SolverFactory("appsi_highs").solve(m)
+    for suffix in ("lp", "mps", "nl"):
+        with pytest.raises(ProblemError, match="rebuild"):
+            m.write(str(tmp_path / f"m.{suffix}"))
+    for twin in (m.clone(), pickle.loads(pickle.dumps(m))):
+        with pytest.raises(ProblemError, match="rebuild"):
+            best(twin)
+        twin.net.rebuild()
+        assert best(twin) == pytest.approx(3.0)
+    output = m.net.outputs[0]
+    m.net.rebuild()
+    assert m.net.outputs[0] is output  # so `keep` and `goal` still hold
+    assert best(m) == pytest.approx(3.0)
+
+
+def test_narrower_bounds_and_fixing_inside_are_fine():
+    m = model_of(SHIFTED, (-1, 4))
+    m.goal = pyo.Objective(expr=m.net.outputs[0], sense=pyo.maximize)
+    m.x[0].setub(3)
+    assert best(m) == pytest.approx(1.0)
+    m.net.inputs[0].fix(2.5)
+    assert m.x[0].fixed
+    assert m.net.inputs[0].fixed
+    assert best(m) == pytest.approx(0.5)
+    m.net.inputs[0].unfix()
+    m.x[0].fix(17)
+    with pytest.raises(ProblemError, match="fixed at 17"):
+        best(m)
+
+
+def test_what_cannot_be_rebuilt_stays_as_it_was():
+    m = model_of(SHIFTED, (-1, 4))
+    m.goal = pyo.Objective(expr=m.net.outputs[0], sense=pyo.maximize)
+    m.x[0].setub(None)
+    with pytest.raises(BoundsMissing):
+        m.net.rebuild()
+    with pytest.raises(ProblemError, match="rebuild"):
+        best(m)
+    m.x[0].setub(4)
+    assert best(m) == pytest.approx(2.0)
+
+
+def test_rebuilding_a_whole_model():
+    m = model_of(NETWORK, (-0.2, 0.2))
+    m.slope, m.size, m.along, m.steep = (
+        GradientBlock(),
+        NormBlock(),
+        TangentBlock(),
+        LipschitzBlock(),
+    )
+    m.slope.build_formulation(m.net, 0)
+    m.size.build_formulation(m.slope.gradient, "l1", "max")
+    m.along.build_formulation(m.net)
+    m.steep.build_formulation(m.net)
+    m.goal = pyo.Objective(expr=m.size.value, sense=pyo.maximize)
+    small = best(m)
+    m.x.setub(1)
+    m.x.setlb(-1)
+    m.net.rebuild()
+    with pytest.raises(ProblemError, match="was rebuilt"):
+        best(m)
+    assert rebuild(m) == 4
+    assert rebuild(m) == 0
+    fresh = model_of(NETWORK, (-1, 1))
+    fresh.slope, fresh.size = GradientBlock(), NormBlock()
+    fresh.slope.build_formulation(fresh.net, 0)
+    fresh.size.build_formulation(fresh.slope.gradient, "l1", "max")
+    fresh.goal = pyo.Objective(expr=fresh.size.value, sense=pyo.maximize)
+    assert small <= best(fresh) + 1e-6
+    assert best(m) == pytest.approx(best(fresh), rel=1e-6)
+    m.goal.deactivate()
+    m.next = pyo.Objective(expr=m.steep.value, sense=pyo.maximize)
+    assert best(m) > 0
+
+
+def test_a_lipschitz_block_with_its_own_network_is_rebuilt_in_place():
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var([0], bounds=(-1, 1))
+    m.steep = LipschitzBlock()
+    m.steep.build_formulation(SHIFTED, inputs=m.x)
+    m.goal = pyo.Objective(expr=m.steep.value, sense=pyo.maximize)
+    assert best(m) == pytest.approx(0.0)
+    m.x.setub(5)
+    with pytest.raises(ProblemError, match="rebuild"):
+        best(m)
+    assert rebuild(m) == 1
+    assert best(m) == pytest.approx(1.0)
+
+
+def test_domains_that_do_not_fit():
+    for domain in (Box(2, 3, 2), Box(-1, 1, 3), ball([0, 0], 1, "l2"), [(-1, 1), (-1, 1)]):
+        m = pyo.ConcreteModel()
+        m.x = pyo.Var([0, 1], bounds=(-1, 1))
+        m.net = ReluNetworkBlock()
+        with pytest.raises((DomainError, ProblemError)):
+            m.net.build_formulation(NETWORK, inputs=m.x, domain=domain)
+        assert not list(m.net.component_objects())
+        assert not m.net.is_built
+        m.net.build_formulation(NETWORK, inputs=m.x)
+
+
+# -- one-sided values ------------------------------------------------------------------------------
+
+
+def steep_model():
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var([0, 1], bounds=(-1, 1))
+    m.steep = LipschitzBlock()
+    m.steep.build_formulation(NETWORK, inputs=m.x)
+    return m
+
+
+def test_minimising_a_lower_bound_is_refused():
+    m = steep_model()
+    m.goal = pyo.Objective(expr=m.steep.value)
+    with pytest.raises(ProblemError, match="minimised"):
+        solve_model(m, "highs")
+    with pytest.raises(ProblemError, match="minimised"):
+        pyo.SolverFactory("appsi_highs").solve(m)
+    m.goal.deactivate()
+    m.size = NormBlock()
+    m.size.build_formulation(m.x, "l1", "min")
+    m.other = pyo.Objective(expr=m.size.value, sense=pyo.maximize)
+    with pytest.raises(ProblemError, match="maximised"):
+        solve_model(m, "highs")
+
+
+def test_bounding_a_lower_bound_from_above_is_warned_of():
+    m = steep_model()
+    m.calm = pyo.Constraint(expr=m.steep.value <= 0.5)
+    m.goal = pyo.Objective(expr=m.x[0])
+    with pytest.warns(OneSidedWarning, match="calm"):
+        best(m)
+
+
+@pytest.mark.filterwarnings("error")
+def test_right_uses_pass_in_silence():
+    m = steep_model()
+    m.asked = pyo.Constraint(expr=m.steep.value >= 0.1)
+    m.goal = pyo.Objective(expr=m.x[0])
+    best(m)
+    m.goal.deactivate()
+    m.cap = pyo.Constraint(expr=m.steep.value <= 1e3)
+    m.more = pyo.Objective(expr=-m.steep.value)
+    best(m)
+
+
+@pytest.mark.parametrize("encoding", ["adjoint", "tangent"])
+@pytest.mark.parametrize("output_norm", ["linf", "l1", "cross", "cross(1)"])
+def test_values_are_bounded(encoding, output_norm):
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var([0, 1], bounds=(-1, 1))
+    m.steep = LipschitzBlock()
+    m.steep.build_formulation(NETWORK, inputs=m.x, formulation=encoding, output_norm=output_norm)
+    assert m.steep.value.lb == 0.0
+    m.goal = pyo.Objective(expr=m.steep.value, sense=pyo.maximize)
+    top = m.steep.value.ub
+    value = best(m)
+    assert 0 < value <= top * (1 + 1e-9)
+    m.steep.value.setub(None)
+    assert best(m) == pytest.approx(value)
+
+
+def test_errors_are_lipyomos():
+    m = steep_model()
+    with pytest.raises(LipyomoError, match="built already"):
+        m.steep.build_formulation(NETWORK, inputs=m.x)
+    m.fresh = LipschitzBlock()
+    with pytest.raises(LipyomoError, match="not built yet"):
+        m.fresh.rebuild()
