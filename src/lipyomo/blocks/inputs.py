@@ -276,7 +276,7 @@ class Region:
             return Box(lower, upper)  # flat, or the ball's centre is outside: the rows hold anyway
 
 
-def parse_input_bounds(given: InputBounds, keys: list[Any], size: int) -> Box:
+def parse_input_bounds(given: Any, keys: list[Any], size: int) -> Box:
     """Bounds of the inputs as a box; infinite where nothing was said.
 
     Raises
@@ -296,7 +296,7 @@ def parse_input_bounds(given: InputBounds, keys: list[Any], size: int) -> Box:
             pairs.append((places.get(key, key), pair))
     else:
         try:
-            rows: list[Any] = list(given)  # type: ignore[arg-type]
+            rows: list[Any] = list(given)
         except TypeError:
             raise ProblemError(
                 f"input_bounds: {given!r} is neither a dict nor a list of pairs"
