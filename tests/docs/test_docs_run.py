@@ -25,7 +25,15 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 DATA = ("text", "toml", "json")
 DIRECTIVE = re.compile(r"\{[\w-]+\}")
-NOT_HERE = ("pip install", "python -m pytest", ".ci/run", "sphinx-build", "ruff", "mypy", "git ")
+NOT_HERE = (
+    "pip install",
+    "python -m pytest",
+    ".ci/run",
+    "python -m sphinx",
+    "ruff",
+    "mypy",
+    "git ",
+)
 """Commands that install, or that run these very tests or the linters: `.ci/run` does so."""
 
 

@@ -1,12 +1,10 @@
-"""The repository itself: no machine paths, no loose ends, no file that outgrew its reader."""
+"""The repository itself: no machine paths, no loose ends."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = sorted((ROOT / "src").rglob("*.py"))
@@ -29,8 +27,6 @@ LOOSE = re.compile(
         )
     )
 )
-LONGEST = 400
-"""Lines of a source file that can still be read in one sitting."""
 
 
 def tracked() -> list[Path]:
@@ -63,11 +59,6 @@ def test_no_loose_ends_in_the_source() -> None:
         if LOOSE.search(line)
     ]
     assert not found, "\n".join(found)
-
-
-@pytest.mark.parametrize("path", SOURCE, ids=lambda path: str(path.relative_to(ROOT / "src")))
-def test_files_stay_readable(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
 
 
 def test_test_files_have_names_of_their_own() -> None:
