@@ -13,7 +13,6 @@ from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.bnb.propagate import Stack, gradient_bounds, propagate, support_of
 from lipyomo.bnb.prove import Exclusion, Prover
 from lipyomo.bnb.region import RegionProgram
-from lipyomo.bnb.targets import targets_of
 from lipyomo.domains import AllSpace, Box, ball
 from lipyomo.network import FloatArray
 from lipyomo.norms import vector_norm
@@ -23,6 +22,7 @@ from lipyomo.regions.emptiness import is_proved_empty
 from lipyomo.semidefinite.barrier import BarrierProblem
 from lipyomo.semidefinite.spectral import SpectralProblem
 from lipyomo.semidefinite.wide import WideProblem, rotated
+from lipyomo.targets import targets_of
 from networks import mixed_network, random_network
 
 DUAL = {"linf": "l1", "l2": "l2", "l1": "linf"}

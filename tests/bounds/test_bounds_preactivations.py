@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lipyomo.bounds import LayerBounds, batched_preactivation_bounds, preactivation_bounds
+from lipyomo.bounds import LayerBounds, preactivation_bounds
 from lipyomo.domains import AllSpace, Box, Domain
 from lipyomo.network import Layer, Network, Pattern
 from lipyomo.phases import LEFT, OPEN, RIGHT, from_pattern, open_phases
@@ -140,30 +140,6 @@ def test_contradictions_are_empty(rung: str) -> None:
     assert preactivation_bounds(network, Box(-1, 1, 1), off, rung=rung).empty
     assert preactivation_bounds(network, Box(-1, 1, 1), on_second, rung=rung).empty
     assert not preactivation_bounds(network, Box(-1, 1, 1), rung=rung).empty
-
-
-@pytest.mark.parametrize("linear", [True, False])
-def test_batches_agree_with_single_boxes(linear: bool) -> None:
-    network = mixed_network(7, (3, 6, 5, 4, 2))
-    rng = np.random.default_rng(0)
-    lower = rng.uniform(-1, 0.5, (8, 3))
-    upper = lower + rng.uniform(0.05, 1.0, (8, 3))
-    phases = [
-        rng.choice([LEFT, RIGHT, OPEN], (8, layer.units), p=[0.1, 0.1, 0.8]).astype(np.int8)
-        for layer in network.hidden
-    ]
-    low, high, empty = batched_preactivation_bounds(network, lower, upper, phases, linear)
-    for k in range(8):
-        rung = "linear" if linear else "interval"
-        single = preactivation_bounds(
-            network, Box(lower[k], upper[k]), tuple(p[k] for p in phases), rung
-        )
-        assert single.empty == empty[k]
-        if not single.empty:
-            for i in range(len(low)):
-                # A batch refines the union of the open units, hence at least as much.
-                assert (low[i][k] >= single.lower[i] - 1e-12).all()
-                assert (high[i][k] <= single.upper[i] + 1e-12).all()
 
 
 def test_sparse_layers_give_the_bounds_of_dense_ones() -> None:

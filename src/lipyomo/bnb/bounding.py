@@ -11,11 +11,11 @@ import numpy.typing as npt
 from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.bnb.node import Node
 from lipyomo.bnb.prove import Exclusion, Prover
-from lipyomo.bnb.targets import ALL, Targets
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.barrier import BarrierProblem, BarrierState
 from lipyomo.semidefinite.spectral import SpectralProblem
 from lipyomo.semidefinite.wide import WIDE, WideProblem, rotated
+from lipyomo.targets import ALL, Targets
 
 MOST_UNITS = 1500
 """With more open units a semidefinite bound takes minutes, and intervals have to do."""

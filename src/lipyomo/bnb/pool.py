@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
-from lipyomo.bnb.targets import ALL, Targets
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.norms import vector_norm
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
 from lipyomo.regions.witness import strict_pattern
+from lipyomo.targets import ALL, Targets
 
 GENERIC = 1e-9
 """A point counts as interior if no pre-activation is smaller than this times its scale."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lipyomo.affine.system import NodeForm, UnitSystem
-from lipyomo.bnb.targets import ALL, Targets
 from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.semidefinite.reduce import ReducedForm
 from lipyomo.semidefinite.verify import VerifiedMatrix, verified_bound
+from lipyomo.targets import ALL, Targets
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ from lipyomo.bnb.node import Node, child_of, stack_of
 from lipyomo.bnb.pool import Pool
 from lipyomo.bnb.propagate import gradient_bounds, propagate, support_of
 from lipyomo.bnb.region import RegionProgram
-from lipyomo.bnb.targets import Targets, targets_of
 from lipyomo.phases import LEFT, OPEN, RIGHT, to_pattern
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs.replay import replay_pattern
 from lipyomo.regions.emptiness import examined
 from lipyomo.regions.margin import interior_point
+from lipyomo.targets import Targets, targets_of
 
 PRUNE = 2e-7
 """Relative slack at which a bound counts as met by the incumbent."""

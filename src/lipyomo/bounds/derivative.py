@@ -12,21 +12,21 @@ stay linear, so that the linear rung multiplies the exact matrices through them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
+from lipyomo.bounds.balls import Ball, InputBall, functional_set
+from lipyomo.bounds.chain import Chain, Index
 from lipyomo.bounds.interval import PhaseBatch
-from lipyomo.bounds.linear import Link, back_substitute
 from lipyomo.bounds.parts import SplitMatrix, parts_of
 from lipyomo.bounds.preactivation import LayerBounds
 from lipyomo.bounds.relax import switch_lines
-from lipyomo.errors import NetworkError
 from lipyomo.network import FloatArray, Layer, Network
-from lipyomo.norms import DUAL, InputNorm, OutputNorm, vector_norm
-from lipyomo.numerics.rounding import UNIT, gamma
+from lipyomo.norms import InputNorm, OutputNorm
+from lipyomo.numerics.rounding import UNIT
 from lipyomo.phases import LEFT, RIGHT, Phases, decide
 
 Rung = Literal["interval", "linear", "lp"]
@@ -58,74 +58,6 @@ class DerivativeBounds:
     rung: Rung
 
 
-class Ball(Protocol):
-    """A set of vectors known by its support function."""
-
-    def support(self, rows: FloatArray) -> FloatArray:
-        """Safe upper bounds of functionals (..., n) over the set, shape (...)."""
-
-    def reach(self, rows: FloatArray) -> FloatArray:
-        """Upper bounds of the sum of the absolute terms of these products, shape (...)."""
-
-
-@dataclass(frozen=True)
-class InputBall:
-    """Directions v with ``|v|_alpha <= 1``."""
-
-    norm: InputNorm
-
-    def support(self, rows: FloatArray) -> FloatArray:
-        """Dual norms of the rows."""
-        return np.asarray(vector_norm(rows, DUAL[self.norm]) * (1.0 + gamma(rows.shape[-1])))
-
-    def reach(self, rows: FloatArray) -> FloatArray:
-        """The same: the ball does not care for signs."""
-        return self.support(rows)
-
-
-@dataclass(frozen=True)
-class DualBall:
-    """Functionals y in the dual ball of an output norm."""
-
-    norm: OutputNorm
-
-    def support(self, rows: FloatArray) -> FloatArray:
-        """Output norms of the rows."""
-        return np.asarray(self.norm.value(rows) + gamma(rows.shape[-1]) * self.reach(rows))
-
-    def reach(self, rows: FloatArray) -> FloatArray:
-        """Products with the largest value of each entry of y, which is the norm of e_j."""
-        return np.asarray(np.abs(rows) @ self.norm.value(np.eye(rows.shape[-1])))
-
-
-@dataclass(frozen=True, eq=False)
-class Hull:
-    """The convex hull of functionals, rows of shape (k, m)."""
-
-    points: FloatArray
-
-    def support(self, rows: FloatArray) -> FloatArray:
-        """Largest product with one of the points."""
-        error = gamma(rows.shape[-1]) * (np.abs(rows) @ np.abs(self.points).T)
-        return np.asarray((rows @ self.points.T + error).max(axis=-1))
-
-    def reach(self, rows: FloatArray) -> FloatArray:
-        """Largest sum of absolute terms."""
-        return np.asarray((np.abs(rows) @ np.abs(self.points).T).max(axis=-1))
-
-
-def functional_set(functionals: FloatArray | OutputNorm, m: int) -> Ball:
-    """The set of functionals y that is meant: the hull of rows (k, m), or a dual ball."""
-    if isinstance(functionals, OutputNorm):
-        return DualBall(functionals)
-    points = np.atleast_2d(np.asarray(functionals, dtype=np.float64))
-    if points.shape[1] != m:
-        raise NetworkError(
-            f"the functional has {points.shape[1]} entries, the network has {m} outputs"
-        )
-    return Hull(points)
-
-
 @dataclass(frozen=True, eq=False)
 class Switches:
     """Slopes of one layer's units; equal where the unit is decided, shapes (B, n)."""
@@ -139,19 +71,34 @@ class Switches:
         left = np.where(phases == RIGHT, layer.right, layer.left)
         return cls(left, np.where(phases == LEFT, layer.left, layer.right))
 
+    @property
+    def members(self) -> Index:
+        """Units that do not have one and the same slope in the whole batch."""
+        same = (self.left == self.right) & (self.left == self.left[:1])
+        return np.flatnonzero(~same.all(axis=0))
+
 
 @dataclass(frozen=True)
 class ChainBounds:
-    """Bounds along a chain of matrices with switches in between, shapes (B, n_i)."""
+    """Bounds along a chain of matrices with switches in between, shapes (B, n_i).
+
+    `chain` has the last product as its signal.
+    """
 
     lower: list[FloatArray]
     upper: list[FloatArray]
     switched_lower: list[FloatArray]
     switched_upper: list[FloatArray]
+    chain: Chain
 
 
 def chain_bounds(
-    matrices: Sequence[SplitMatrix], switches: Sequence[Switches], ball: Ball, rung: Rung
+    matrices: Sequence[SplitMatrix],
+    switches: Sequence[Switches],
+    ball: Ball,
+    rung: Rung,
+    sparing: bool = False,
+    stop: Callable[[], bool] | None = None,
 ) -> ChainBounds:
     """Bound ``M_0 a``, ``M_1 S_1 M_0 a``, ... for a in a ball and any switch positions.
 
@@ -165,59 +112,62 @@ def chain_bounds(
         Where a lives.
     rung : {'interval', 'linear', 'lp'}
         ``lp`` counts as ``linear`` here.
+    sparing : bool, optional
+        Whether to substitute only for units with two slopes; the others, which need no lines, and
+        the end keep their interval bounds.
+    stop : callable, optional
+        Polled between steps; once True, the remaining bounds are those of intervals.
     """
-    found = ChainBounds([], [], [], [])
-    links: list[Link] = []
-    batch = len(switches[0].left) if switches else 1
+    chain = Chain(ball, stop)
+    found = ChainBounds([], [], [], [], chain)
+    linear = rung != "interval"
     for position, matrix in enumerate(matrices):
+        pair = switches[position] if position < len(switches) else None
+        if linear or position == 0:
+            chain.affine(matrix.full)
         if position == 0:
-            low, high, reach = _first(matrix, ball, batch)
+            low, high = chain.range(np.arange(matrix.full.shape[0]))
         else:
             stage = matrix.range(found.switched_lower[-1], found.switched_upper[-1])
-            low, high, reach = stage.lower, stage.upper, stage.reach
-            if rung != "interval":
-                low, high = _substituted(matrix, links, ball, low, high)
+            low, high = stage.lower, stage.upper
+            if linear:
+                pick = np.arange(low.shape[1])
+                if sparing:
+                    still = np.zeros(0) if pair is None else (pair.left != pair.right).any(axis=0)
+                    pick = np.flatnonzero(still)
+                low, high = refined(chain, pick, low, high)
         found.lower.append(low)
         found.upper.append(high)
-        if position == len(switches):
+        if pair is None:
             break
-        pair = switches[position]
         products = (pair.left * low, pair.left * high, pair.right * low, pair.right * high)
         down, up = np.minimum.reduce(products), np.maximum.reduce(products)
-        found.switched_lower.append(down - UNIT * np.abs(down))
-        found.switched_upper.append(up + UNIT * np.abs(up))
-        if rung != "interval":
-            lines = switch_lines(low, high, pair.left, pair.right)
-            links.append(Link(matrix, None, lines, reach))
+        down, up = down - UNIT * np.abs(down), up + UNIT * np.abs(up)
+        found.switched_lower.append(down)
+        found.switched_upper.append(up)
+        if linear:
+            shared = (pair.left == pair.right).all(axis=0) & (pair.left == pair.left[:1]).all(
+                axis=0
+            )
+            pick = np.flatnonzero(~shared)
+            sides = (array[:, pick] for array in (low, high, pair.left, pair.right))
+            size = np.maximum(np.abs(down), np.abs(up))[:, pick]
+            chain.activate(pair.left[0], pick, switch_lines(*sides), size)
     return found
 
 
-def _dense(matrix: SplitMatrix) -> FloatArray:
-    full = matrix.full
-    return full if isinstance(full, np.ndarray) else np.asarray(full.toarray())
-
-
-def _first(
-    matrix: SplitMatrix, ball: Ball, batch: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Range of the first matrix over the ball, and the reach of its terms."""
-    rows = _dense(matrix)
-    high, low = ball.support(np.vstack([rows, -rows])).reshape(2, -1)
-    shape = (batch, len(rows))
-    reach = np.broadcast_to(ball.reach(rows), shape)
-    return np.broadcast_to(-low, shape), np.broadcast_to(high, shape), reach
-
-
-def _substituted(
-    matrix: SplitMatrix, links: Sequence[Link], ball: Ball, low: FloatArray, high: FloatArray
+def refined(
+    chain: Chain, pick: Index, low: FloatArray, high: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Intersect interval bounds with those of back-substitution."""
-    rows = _dense(matrix)
-    both = np.broadcast_to(np.vstack([rows, -rows]), (len(low), 2 * len(rows), rows.shape[1]))
-    left_over, offset = back_substitute(both, links)
-    ends = ball.support(left_over) + offset
-    ends = ends + gamma(2) * np.abs(ends)
-    return np.maximum(low, -ends[:, len(rows) :]), np.minimum(high, ends[:, : len(rows)])
+    """Bounds (B, n) of a chain's signal, intersected with those of back-substitution."""
+    if pick.size == 0:
+        return low, high
+    down, up = chain.range(pick)
+    shape = (max(len(low), len(down)), low.shape[1])
+    low, high = np.broadcast_to(low, shape).copy(), np.broadcast_to(high, shape).copy()
+    low[:, pick] = np.maximum(low[:, pick], down)
+    high[:, pick] = np.minimum(high[:, pick], up)
+    return low, high
 
 
 def adjoint_bounds(

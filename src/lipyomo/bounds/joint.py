@@ -22,11 +22,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.bounds.derivative import Ball, DerivativeBounds, DualBall, Hull, InputBall
+from lipyomo.bounds.balls import Ball, DualBall, Hull, InputBall
+from lipyomo.bounds.derivative import DerivativeBounds
 from lipyomo.bounds.interval import Slab, activated
 from lipyomo.bounds.lp import Relaxation
 from lipyomo.bounds.preactivation import LayerBounds
-from lipyomo.bounds.probing import GivenSwitch
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Layer, Matrix, Network
 from lipyomo.norms import InputNorm, OutputNorm
@@ -38,6 +38,35 @@ Index: TypeAlias = npt.NDArray[np.intp]
 
 MAX_ENDS = 64
 """Most final derivatives that get linear programs of their own."""
+
+
+@dataclass(frozen=True)
+class GivenSwitch:
+    """Bounds of what arrives at the units, given their switches.
+
+    Attributes
+    ----------
+    on_lower, on_upper : list of ndarray, shapes (n_i,)
+        If the unit is on its right-hand slope.
+    off_lower, off_upper : list of ndarray, shapes (n_i,)
+        If it is on its left-hand slope.
+    """
+
+    on_lower: list[FloatArray]
+    on_upper: list[FloatArray]
+    off_lower: list[FloatArray]
+    off_upper: list[FloatArray]
+
+    @classmethod
+    def of(cls, bounds: DerivativeBounds) -> GivenSwitch:
+        """The same bounds for both positions."""
+        low, high = bounds.lower, bounds.upper
+        return cls(
+            [a.copy() for a in low],
+            [a.copy() for a in high],
+            [a.copy() for a in low],
+            [a.copy() for a in high],
+        )
 
 
 @dataclass

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lipyomo.bounds.chain import Chain, Index
 from lipyomo.bounds.interval import (
     PhaseBatch,
     Slab,
@@ -22,11 +23,10 @@ from lipyomo.bounds.interval import (
     interval_range,
     slope_pair,
 )
-from lipyomo.bounds.linear import Link, back_substitute
-from lipyomo.bounds.parts import Range, parts_of
+from lipyomo.bounds.parts import Range
 from lipyomo.bounds.relax import unit_lines
 from lipyomo.domains import Domain
-from lipyomo.network import BoolArray, FloatArray, Layer, Network
+from lipyomo.network import FloatArray, Matrix, Network
 from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import Phases, count_open, decide, open_phases
 from lipyomo.settings import BoundRung
@@ -73,6 +73,7 @@ def preactivation_bounds(
     phases: Phases | None = None,
     rung: BoundRung = "linear",
     time_limit: float | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> LayerBounds:
     """Bounds of every hidden pre-activation over a domain, for a partial pattern.
 
@@ -88,6 +89,8 @@ def preactivation_bounds(
         on small networks.
     time_limit : float, optional
         Seconds for the LP rung; what is not tightened by then keeps its linear bounds.
+    stop : callable, optional
+        Polled between steps; once True, the remaining bounds are those of intervals.
 
     Returns
     -------
@@ -96,7 +99,7 @@ def preactivation_bounds(
     start = open_phases(network) if phases is None else phases
     box = (domain.lower[None, :], domain.upper[None, :])
     linear = rung != "interval"
-    slabs = _climb(network, *box, [layer[None, :] for layer in start], linear, domain)
+    slabs = _climb(network, *box, [layer[None, :] for layer in start], linear, domain, stop)
     lower = [slab.lower[0] for slab in slabs]
     upper = [slab.upper[0] for slab in slabs]
     used = "linear" if linear and domain.is_bounded and len(slabs) > 1 else "interval"
@@ -114,39 +117,43 @@ def preactivation_bounds(
     return replace(tighten(network, domain, found, time.monotonic() + limit), rung="lp")
 
 
-def batched_preactivation_bounds(
-    network: Network,
-    lower: FloatArray,
-    upper: FloatArray,
-    phases: Sequence[PhaseBatch] | None = None,
-    linear: bool = True,
-) -> tuple[list[FloatArray], list[FloatArray], BoolArray]:
-    """Pre-activation bounds over many boxes at once.
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """Boxes (B, d) as arguments of a chain."""
 
-    Parameters
-    ----------
-    network : Network
-    lower, upper : ndarray, shape (B, d)
-        The boxes.
-    phases : sequence of int8 arrays, shapes (B, n_i), optional
-        Partial pattern of each box; all units are open by default.
-    linear : bool, optional
-        Whether to go beyond interval arithmetic.
+    lower: FloatArray
+    upper: FloatArray
 
-    Returns
-    -------
-    lower, upper : list of ndarray, shapes (B, n_i)
-    empty : ndarray of bool, shape (B,)
-        Boxes whose phases contradict their bounds.
-    """
-    batch = len(lower)
-    if phases is None:
-        phases = [np.broadcast_to(p, (batch, p.size)) for p in open_phases(network)]
-    slabs = _climb(network, lower, upper, phases, linear, None)
-    empty = np.zeros(batch, dtype=bool)
-    for slab in slabs:
-        empty |= slab.empty
-    return [slab.lower for slab in slabs], [slab.upper for slab in slabs], empty
+    @property
+    def batch(self) -> int:
+        """Number of boxes."""
+        return len(self.lower)
+
+    def support(self, rows: FloatArray) -> FloatArray:
+        """Largest values of functionals (B, r, d), shape (B, r)."""
+        return box_support(rows, self.lower, self.upper)
+
+    def reach(self, rows: Matrix) -> FloatArray:
+        """Largest sums of absolute terms of rows (r, d), over the bounded inputs, shape (B, r)."""
+        size = np.maximum(np.abs(self.lower), np.abs(self.upper))
+        size = np.where(np.isfinite(size), size, 0.0)
+        return np.asarray((abs(rows) @ size.T).T)
+
+
+@dataclass(frozen=True, eq=False)
+class Inside(Boxes):
+    """A domain within its bounding box."""
+
+    domain: Domain
+
+    def support(self, rows: FloatArray) -> FloatArray:
+        """Largest values over the domain."""
+        flat = rows.reshape(-1, rows.shape[-1])
+        bound = self.domain.support(flat)
+        size = np.maximum(np.abs(self.lower[0]), np.abs(self.upper[0]))
+        size = np.where(np.isfinite(size), size, 0.0)
+        bound = bound + gamma(flat.shape[1]) * (np.abs(flat) @ size + np.abs(bound))
+        return bound.reshape(rows.shape[:-1])
 
 
 def _climb(
@@ -156,67 +163,49 @@ def _climb(
     phases: Sequence[PhaseBatch],
     linear: bool,
     domain: Domain | None,
+    stop: Callable[[], bool] | None = None,
 ) -> list[Slab]:
     """Interval and linear bounds, layer by layer; the linear ones only for units still open."""
-    curved = domain is not None and not (domain.is_polyhedral and domain.rows.count == 0)
-    inner = domain if curved else None
+    box = Boxes(lower, upper)
+    inner = None
+    if domain is not None and not (domain.is_polyhedral and domain.rows.count == 0):
+        inner = Inside(lower, upper, domain)
     linear = linear and bool(np.isfinite(lower).all() and np.isfinite(upper).all())
-    links: list[Link] = []
+    chain = Chain(box, stop)
     slabs: list[Slab] = []
     low, high = lower, upper
     for position, (layer, given) in enumerate(zip(network.hidden, phases, strict=True)):
         found = interval_range(layer, low, high)
-        if (linear and position > 0) or (inner is not None and position == 0):
-            found = _refined(layer, links, found, lower, upper, inner)
+        still = np.flatnonzero(((found.lower < 0) & (found.upper > 0)).any(axis=0))
+        if linear or position == 0:
+            chain.affine(layer.weight, layer.bias)
+            if still.size and (chain.members or chain.composed):
+                found = _intersected(found, still, chain.range(still))
+                still = np.flatnonzero(((found.lower < 0) & (found.upper > 0)).any(axis=0))
+            if inner is not None and still.size:
+                found = _intersected(found, still, chain.range(still, inner))
         sides = forced(layer, given)
         slab = cut(found, sides)
         slabs.append(slab)
         low, high = activated(layer, sides, slab)
         if linear:
-            pair = slope_pair(layer, sides, slab.lower, slab.upper)
-            links.append(
-                Link(
-                    parts_of(layer).split,
-                    layer.bias,
-                    unit_lines(slab.lower, slab.upper, *pair),
-                    slab.reach,
-                )
+            left, right = slope_pair(layer, sides, slab.lower, slab.upper)
+            shared = (left == right).all(axis=0) & (left == left[:1]).all(axis=0)
+            pick = np.flatnonzero(~shared)
+            lines = unit_lines(
+                slab.lower[:, pick], slab.upper[:, pick], left[:, pick], right[:, pick]
             )
+            size = np.maximum(np.abs(low), np.abs(high))[:, pick]
+            chain.activate(left[0], pick, lines, size)
     return slabs
 
 
-def _refined(
-    layer: Layer,
-    links: Sequence[Link],
-    found: Range,
-    lower: FloatArray,
-    upper: FloatArray,
-    inner: Domain | None,
-) -> Range:
-    """`found`, improved by back-substitution where a unit's sign is open in some batch entry."""
-    rows = np.flatnonzero(((found.lower < 0) & (found.upper > 0)).any(axis=0))
-    if rows.size == 0:
-        return found
-    weight = layer.weight[rows]
-    dense = weight if isinstance(weight, np.ndarray) else weight.toarray()
-    functionals = np.broadcast_to(
-        np.vstack([dense, -dense]), (len(lower), 2 * rows.size, layer.inputs)
-    )
-    left_over, offset = back_substitute(functionals, links)
-    if links:
-        bound = box_support(left_over, lower, upper) + offset
-    else:
-        bound = np.full(offset.shape, np.inf)  # interval arithmetic was exact here
-    bias = np.concatenate([layer.bias[rows], -layer.bias[rows]])
-    if inner is not None:
-        bound[0] = _over_domain(inner, left_over[0], offset[0], bound[0], bias)
-    # The sum with the bias is rounded, and so is the functional's own last sum.
-    bound = bound + bias
-    bound += gamma(3) * (np.abs(bound) + np.abs(bias))
-    new_low, new_high = found.lower.copy(), found.upper.copy()
-    new_high[:, rows] = np.minimum(new_high[:, rows], bound[:, : rows.size])
-    new_low[:, rows] = np.maximum(new_low[:, rows], -bound[:, rows.size :])
-    return Range(new_low, new_high, found.reach)
+def _intersected(found: Range, rows: Index, ends: tuple[FloatArray, FloatArray]) -> Range:
+    """`found` with the ranges of some rows intersected with others."""
+    low, high = found.lower.copy(), found.upper.copy()
+    low[:, rows] = np.maximum(low[:, rows], ends[0])
+    high[:, rows] = np.minimum(high[:, rows], ends[1])
+    return Range(low, high, found.reach)
 
 
 def box_support(rows: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
@@ -224,25 +213,3 @@ def box_support(rows: FloatArray, lower: FloatArray, upper: FloatArray) -> Float
     middle, radius = 0.5 * (lower + upper), 0.5 * (upper - lower)
     widened = radius + gamma(rows.shape[-1]) * np.maximum(np.abs(lower), np.abs(upper))
     return np.asarray((rows @ middle[:, :, None] + np.abs(rows) @ widened[:, :, None])[:, :, 0])
-
-
-def _over_domain(
-    inner: Domain, rows: FloatArray, offset: FloatArray, bound: FloatArray, bias: FloatArray
-) -> FloatArray:
-    """Bounds over a domain that is smaller than its bounding box, where they are still needed.
-
-    Functionals come in pairs, z and -z: a unit with one of them at most zero is decided.
-    """
-    half = len(bound) // 2
-    open_ = (bound + bias > 0).reshape(2, half).all(axis=0)
-    chosen = np.flatnonzero(np.concatenate([open_, open_]))
-    if chosen.size == 0:
-        return bound
-    picked = rows[chosen]
-    support = inner.support(picked)
-    reach = np.maximum(np.abs(inner.lower), np.abs(inner.upper))
-    reach = np.where(np.isfinite(reach), reach, 0.0)
-    support = support + gamma(picked.shape[1]) * (np.abs(picked) @ reach + np.abs(support))
-    result = bound.copy()
-    result[chosen] = np.minimum(bound[chosen], support + offset[chosen])
-    return result

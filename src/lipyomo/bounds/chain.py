@@ -1,0 +1,323 @@
+"""Chains of affine maps with units in between, bounded by back-substitution: the second rung.
+
+One kernel serves pre-activations (forwards from the inputs), tangents (forwards from directions)
+and adjoints (backwards from functionals).  All of them are maps
+
+    t_1 = M_1 a,    t_{i+1} = M_{i+1} s_i + b_{i+1},    s_i = slope t_i where a unit is decided,
+
+with s_i between two lines of t_i where it is not.  Decided units are multiplied through, so that
+what is left is a strictly triangular system in the open ones ("members"), whose size does not
+depend on the widths of the layers; matrices that are sparse stay so while that pays.  Replacing
+members by their lines from the last to the first is CROWN (Zhang et al., 2018).
+
+Rounding: a value that is computed here is a sum of products along paths.  It is off by at most
+``gamma(terms)`` times the sum of the absolute products, which `reach` bounds for every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from lipyomo.bounds.parts import pull_back
+from lipyomo.bounds.relax import Lines
+from lipyomo.network import FloatArray, Matrix
+from lipyomo.numerics.rounding import gamma
+
+Index = npt.NDArray[np.intp]
+
+DENSE = 0.1
+"""Share of entries from which a sparse product is kept as a dense array."""
+
+CHUNK = 1 << 22
+"""Most entries of an array of functionals that are substituted at once."""
+
+
+class Argument(Protocol):
+    """Where the argument a of a chain lives, for a batch of B chains."""
+
+    @property
+    def batch(self) -> int:
+        """B; 1 if all chains share the set."""
+
+    def support(self, rows: FloatArray) -> FloatArray:
+        """Safe upper bounds of functionals (B, r, p) over the set, shape (B, r)."""
+
+    def reach(self, rows: Matrix) -> FloatArray:
+        """Upper bounds of the sum of absolute terms of products with rows (r, p), shape (B, r)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The members of one layer, as functions of the argument and of earlier members.
+
+    Attributes
+    ----------
+    start : ndarray or sparse array, shape (F, p)
+    links : list of ndarray, sparse array or None, shapes (F, F_j)
+        One an earlier block; None for zero.
+    bias : ndarray, shape (F,)
+    lines : Lines, shapes (B, F)
+        Around what the members pass on.
+    reach : ndarray, shape (B, F)
+        Sums of absolute terms.
+    """
+
+    start: Matrix
+    links: list[Matrix | None]
+    bias: FloatArray
+    lines: Lines
+    reach: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Functionals:
+    """Rows on the current signal of a chain: on the argument, on each block, and a constant.
+
+    Attributes
+    ----------
+    start : ndarray or sparse array, shape (B, r, p), or (r, p) if all chains share it
+    links : list of ndarray, sparse array or None, shapes (B, r, F_j) or (r, F_j)
+    constant : ndarray, shape (B, r) or (r,)
+    reach : ndarray, shape (B, r)
+    """
+
+    start: Matrix
+    links: list[Matrix | None]
+    constant: FloatArray
+    reach: FloatArray
+
+
+def _product(left: Matrix, right: Matrix) -> Matrix:
+    """A product that is sparse while that pays."""
+    found = left @ right
+    if isinstance(found, np.ndarray):
+        return found
+    return _settled(sp.csr_array(found))
+
+
+def _settled(matrix: Matrix) -> Matrix:
+    if isinstance(matrix, np.ndarray):
+        return matrix
+    rows, columns = matrix.shape
+    if matrix.nnz > DENSE * rows * columns:
+        return np.asarray(matrix.toarray())
+    return sp.csr_array(matrix)
+
+
+def _columns(matrix: Matrix, pick: Index) -> Matrix:
+    if isinstance(matrix, np.ndarray):
+        return matrix[:, pick]
+    return sp.csr_array(matrix.tocsc()[:, pick])
+
+
+def _scaled(matrix: Matrix, factors: FloatArray) -> Matrix:
+    """`matrix` with its columns multiplied."""
+    if isinstance(matrix, np.ndarray):
+        return matrix * factors
+    return sp.csr_array(matrix @ sp.diags_array(factors))
+
+
+def _dense(matrix: Matrix) -> FloatArray:
+    return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
+
+
+class Chain:
+    """A chain that grows by one affine map and one row of units at a time.
+
+    Parameters
+    ----------
+    argument : Argument
+    stop : callable, optional
+        Polled now and then; once True, ranges that are not known yet are infinite.
+    """
+
+    def __init__(self, argument: Argument, stop: Callable[[], bool] | None = None) -> None:
+        self._argument = argument
+        self._stop = stop
+        self._blocks: list[Block] = []
+        self._start: Matrix | None = None
+        self._links: list[Matrix | None] = []
+        self._bias: FloatArray = np.zeros(0)
+        self._terms = 64
+        self._maps = 0
+        self._members: Index = np.zeros(0, dtype=np.intp)
+        self._slope: FloatArray = np.zeros(0)
+        self._size: FloatArray = np.zeros((1, 0))
+        self.reach: FloatArray = np.zeros((1, 0))
+
+    @property
+    def members(self) -> int:
+        """Number of open units so far."""
+        return sum(block.bias.size for block in self._blocks)
+
+    @property
+    def composed(self) -> bool:
+        """Whether the signal is more than one matrix away from the argument."""
+        return bool(self._maps > 1)
+
+    def affine(self, matrix: Matrix, bias: FloatArray | None = None) -> None:
+        """Multiply the signal with a matrix (n, n_before), and add a bias (n,)."""
+        rows = matrix.shape[0]
+        given = np.zeros(rows) if bias is None else bias
+        self._maps += 1
+        if self._start is None:
+            self._start, self._bias = _settled(matrix), given
+            self.reach = self._argument.reach(self._start) + np.abs(given)
+            self._terms += matrix.shape[1]
+            return
+        on = np.flatnonzero(self._slope != 0.0)
+        through = _scaled(_columns(matrix, on), self._slope[on])
+        pieces = [None if piece is None else _product(through, piece[on]) for piece in self._links]
+        if self._members.size:
+            pieces[-1] = _columns(matrix, self._members)
+        self._start = _product(through, self._start[on])
+        self._bias = np.asarray(through @ self._bias[on]) + given
+        self._links = pieces
+        size = abs(matrix)
+        self.reach = np.asarray((size @ self._size.T).T) + np.abs(given)
+        self._terms += matrix.shape[1] + 4
+
+    def activate(self, slope: FloatArray, members: Index, lines: Lines, size: FloatArray) -> None:
+        """Let the signal pass a row of units.
+
+        Parameters
+        ----------
+        slope : ndarray, shape (n,)
+            Of the decided units; what stands at members is ignored.
+        members : ndarray of int, shape (F,)
+            Units that get lines.
+        lines : Lines, shapes (B, F)
+        size : ndarray, shape (B, F)
+            At least the absolute values that members pass on.
+        """
+        assert self._start is not None
+        self._slope = slope.copy()
+        self._slope[members] = 0.0
+        self._size = np.abs(self._slope) * self.reach
+        self._size = np.broadcast_to(self._size, (max(len(size), len(self._size)), slope.size))
+        self._size = self._size.copy()
+        self._size[:, members] = size
+        self._members = members
+        if members.size:
+            picked = [None if piece is None else piece[members] for piece in self._links]
+            self._blocks.append(
+                Block(
+                    self._start[members],
+                    picked,
+                    self._bias[members],
+                    lines,
+                    self.reach[:, members],
+                )
+            )
+            self._links = [*self._links, None]
+
+    def rows(self, pick: Index) -> Functionals:
+        """The chosen entries of the signal as functionals."""
+        assert self._start is not None
+        return Functionals(
+            self._start[pick],
+            [None if piece is None else piece[pick] for piece in self._links],
+            self._bias[pick],
+            self.reach[:, pick],
+        )
+
+    def combined(self, weights: FloatArray) -> Functionals:
+        """Sums of the entries of the signal with weights (B, n), one row a chain."""
+        assert self._start is not None
+        return Functionals(
+            pull_back(weights, self._start)[:, None, :],
+            [
+                None if piece is None else pull_back(weights, piece)[:, None, :]
+                for piece in self._links
+            ],
+            np.asarray(weights @ self._bias)[:, None],
+            (np.abs(weights) * self.reach).sum(axis=1)[:, None] * (1.0 + gamma(weights.shape[1])),
+        )
+
+    def upper(self, rows: Functionals) -> FloatArray:
+        """Safe upper bounds of functionals, shape (B, r)."""
+        return self._bounded(rows, (1.0,), self._argument)[0]
+
+    def range(self, pick: Index, argument: Argument | None = None) -> tuple[FloatArray, FloatArray]:
+        """Safe lower and upper bounds of entries of the signal, shapes (B, r).
+
+        Parameters
+        ----------
+        pick : ndarray of int, shape (r,)
+        argument : Argument, optional
+            A part of the chain's own set of arguments.
+        """
+        over = self._argument if argument is None else argument
+        width = max([block.bias.size for block in self._blocks], default=1)
+        batch = max([len(block.lines.upper_slope) for block in self._blocks], default=1)
+        batch = max(batch, self._argument.batch)
+        assert self._start is not None
+        width = max(width, self.members, self._start.shape[1])
+        step = max(CHUNK // (2 * width * batch), 16)
+        lows, highs = [], []
+        for begin in range(0, pick.size, step):
+            if begin and self._stop is not None and self._stop():
+                unknown = np.full((batch, pick.size - begin), np.inf)
+                lows.append(-unknown)
+                highs.append(unknown)
+                break
+            high, low = self._bounded(self.rows(pick[begin : begin + step]), (1.0, -1.0), over)
+            lows.append(-low)
+            highs.append(high)
+        if not lows:
+            return np.zeros((batch, 0)), np.zeros((batch, 0))
+        return np.concatenate(lows, axis=1), np.concatenate(highs, axis=1)
+
+    def _bounded(
+        self, rows: Functionals, signs: Sequence[float], over: Argument
+    ) -> list[FloatArray]:
+        """Upper bounds of the rows multiplied with each sign."""
+
+        def both(matrix: Matrix) -> FloatArray:
+            dense = _dense(matrix)
+            return np.concatenate([s * dense for s in signs], axis=-2)
+
+        start = both(rows.start)
+        links = [None if piece is None else both(piece) for piece in rows.links]
+        constant = np.concatenate([s * rows.constant for s in signs], axis=-1)
+        error = np.concatenate([rows.reach for _ in signs], axis=-1)
+        width = 0
+        for j in range(len(self._blocks) - 1, -1, -1):
+            here, block = links[j], self._blocks[j]
+            if here is None:
+                continue
+            width += block.bias.size
+            lines = block.lines
+            up = np.maximum(here, 0.0)
+            down = here - up
+            shift = _weighted(up, lines.upper_offset) + _weighted(down, lines.lower_offset)
+            passed = up * lines.upper_slope[:, None, :] + down * lines.lower_slope[:, None, :]
+            constant = constant + shift + passed @ block.bias
+            sizes = np.abs(passed)
+            error = error + _weighted(sizes, block.reach)
+            error = error + _weighted(up, np.abs(lines.upper_offset))
+            error = error - _weighted(down, np.abs(lines.lower_offset))
+            for i, link in enumerate(block.links):
+                if link is not None:
+                    more, old = pull_back(passed, link), links[i]
+                    links[i] = more if old is None else old + more
+            start = start + pull_back(passed, block.start)
+        if start.ndim == 2:
+            start = start[None]
+        reached = over.support(start)
+        error = gamma(self._terms + width) * (error + np.abs(constant) + np.abs(reached))
+        found = constant + reached + error
+        return np.split(found, len(signs), axis=-1)
+
+
+def _weighted(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    """``rows @ weights`` over the last axis, chain by chain: (B, r, n) and (B, n) to (B, r)."""
+    if rows.ndim == 2:
+        return np.asarray(weights @ rows.T)
+    return np.asarray((rows @ weights[:, :, None])[:, :, 0])

@@ -1,0 +1,160 @@
+"""Upper bounds of the norm of a gradient, over all switches that a domain leaves open.
+
+Three views of the same relaxation; each can be the best one:
+
+- by entry: every ``g_j`` between its bounds, then the norm (FastLip with intervals, Weng et al.,
+  2018; with linear bounds it is never looser);
+- jointly: the norm is one more layer of units behind the gradient, ``|g_j|`` or ``g_j^2`` below
+  its chord, and the *sum* is substituted back, so that the entries share their relaxation errors
+  (Shi et al., Efficiently computing local Lipschitz constants, NeurIPS 2022, for linf);
+- by tangents: the derivative of ``y . f`` in all directions of the unit ball, forwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.bounds.balls import Ball, InputBall
+from lipyomo.bounds.chain import Chain
+from lipyomo.bounds.derivative import Rung, Switches, chain_bounds, refined
+from lipyomo.bounds.parts import SplitMatrix, parts_of
+from lipyomo.bounds.relax import switch_lines
+from lipyomo.network import FloatArray, Network
+from lipyomo.norms import DUAL, InputNorm, vector_norm
+from lipyomo.numerics.rounding import UNIT, gamma
+from lipyomo.phases import Phases
+
+
+@dataclass(frozen=True)
+class GradientEnds:
+    """What is known of the gradients of B functionals (or sets of them).
+
+    Attributes
+    ----------
+    entries : ndarray, shape (B, d)
+        Largest absolute values.
+    norm : ndarray, shape (B,)
+        Upper bounds of the dual norm of the input norm.
+    """
+
+    entries: FloatArray
+    norm: FloatArray
+
+
+def entry_norms(lower: FloatArray, upper: FloatArray, input_norm: InputNorm) -> FloatArray:
+    """Upper bounds of the gradients' norms, shape (...), from bounds (..., d) of their entries."""
+    size = np.maximum(np.abs(lower), np.abs(upper))
+    norms = vector_norm(size, DUAL[input_norm])
+    return np.asarray(norms * (1.0 + gamma(2 * size.shape[-1])))
+
+
+def gradient_ends(
+    network: Network,
+    phases: Phases,
+    functionals: Ball,
+    input_norm: InputNorm,
+    rung: Rung = "linear",
+    stop: Callable[[], bool] | None = None,
+) -> GradientEnds:
+    """Bounds by entry and, unless the rung is ``interval``, jointly.
+
+    Parameters
+    ----------
+    network : Network
+    phases : Phases
+        Partial pattern; open units may be on either slope.
+    functionals : Ball
+        Of functionals of the outputs; `Points` for one a chain.
+    input_norm : {'l1', 'l2', 'linf'}
+    rung : {'linear', 'interval'}, optional
+    stop : callable, optional
+        Polled between steps; once True, what is not known yet is left to intervals.
+
+    Returns
+    -------
+    GradientEnds
+    """
+    matrices = [parts_of(layer).split.transposed for layer in reversed(network.layers)]
+    switches = [
+        Switches.of(layer, phase[None, :])
+        for layer, phase in zip(reversed(network.hidden), reversed(phases), strict=True)
+    ]
+    found = chain_bounds(matrices, switches, functionals, rung, sparing=True, stop=stop)
+    low, high = found.lower[-1], found.upper[-1]
+    if rung == "interval" or not switches:
+        return GradientEnds(
+            np.maximum(np.abs(low), np.abs(high)), entry_norms(low, high, input_norm)
+        )
+    # A sum of absolute values does not need the ranges of entries that keep their sign.
+    pick = np.arange(low.shape[1])
+    if input_norm == "linf":
+        pick = np.flatnonzero(((low < 0) & (high > 0)).any(axis=0))
+    low, high = refined(found.chain, pick, low, high)
+    norms = entry_norms(low, high, input_norm)
+    if input_norm == "linf":
+        norms = np.minimum(norms, _sum_of_sizes(found.chain, low, high))
+    elif input_norm == "l2":
+        norms = np.minimum(norms, _sum_of_squares(found.chain, low, high))
+    return GradientEnds(np.maximum(np.abs(low), np.abs(high)), norms)
+
+
+def _sum_of_sizes(chain: Chain, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Upper bounds of ``sum_j |g_j|`` for a chain that ends in g, shape (B,)."""
+    lines = switch_lines(low, high, np.full(1, -1.0), np.ones(1))
+    offset = lines.upper_offset.sum(axis=1) * (1.0 + gamma(low.shape[1]))
+    found = chain.upper(chain.combined(lines.upper_slope))[:, 0] + offset
+    return np.asarray(found + gamma(2) * np.abs(found))
+
+
+def _sum_of_squares(chain: Chain, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Upper bounds of ``|g|_2`` for a chain that ends in g, by ``g^2 <= (l + u) g - l u``."""
+    slope = low + high
+    size = np.maximum(np.abs(low), np.abs(high))
+    offset = (-low * high + 4.0 * UNIT * np.square(size)).sum(axis=1)
+    offset += gamma(low.shape[1]) * np.square(size).sum(axis=1)
+    found = chain.upper(chain.combined(slope))[:, 0] + offset
+    found = np.maximum(found + gamma(2) * (np.abs(found) + np.abs(offset)), 0.0)
+    return np.asarray(np.sqrt(found) * (1.0 + gamma(2)))
+
+
+def tangent_ends(
+    network: Network,
+    phases: Phases,
+    functionals: FloatArray,
+    input_norm: InputNorm,
+    rung: Rung = "linear",
+    stop: Callable[[], bool] | None = None,
+) -> FloatArray:
+    """Largest absolute derivatives of functionals in all directions of the unit ball.
+
+    Parameters
+    ----------
+    network : Network
+    phases : Phases
+    functionals : ndarray, shape (k, m)
+    input_norm : {'l1', 'l2', 'linf'}
+    rung : {'linear', 'interval'}, optional
+    stop : callable, optional
+        Polled between steps; once True, what is not known yet is left to intervals.
+
+    Returns
+    -------
+    ndarray, shape (k,)
+        Upper bounds of the gradients' dual norms.
+    """
+    # The functionals are one more affine map, behind units that are identities.
+    matrices = [*(parts_of(layer).split for layer in network.layers), SplitMatrix.of(functionals)]
+    switches = [
+        Switches.of(layer, phase[None, :])
+        for layer, phase in zip(network.hidden, phases, strict=True)
+    ]
+    ones = np.ones((1, network.output_dim))
+    switches.append(Switches(ones, ones))
+    found = chain_bounds(matrices, switches, InputBall(input_norm), rung, sparing=True, stop=stop)
+    low, high = found.lower[-1], found.upper[-1]
+    if rung != "interval":
+        low, high = refined(found.chain, np.arange(low.shape[1]), low, high)
+    return np.asarray(np.maximum(np.abs(low[0]), np.abs(high[0])))

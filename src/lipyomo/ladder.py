@@ -1,0 +1,223 @@
+"""The ladder of upper bounds: every method climbs it, the cheapest rung first.
+
+The constant is the largest of a few scalars, its targets (`lipyomo.targets`).  Each rung bounds
+targets from above; the least bound of each is kept, so that whatever is asked for at any moment is
+valid, and never looser than it was.  A rung treats the target with the largest bound first, and
+stops once that one cannot be improved: the rest cannot move the maximum.
+
+Rungs, cheapest first:
+
+- ``entries``: intervals of the gradient's entries (FastLip);
+- ``tangents``: derivatives in all directions of the unit ball, all functionals in one pass;
+- ``joint``: back-substitution of the gradient's norm as a whole;
+- ``ellipsoids``: closed-form semidefinite bounds layer by layer (ECLipsE).
+
+The next rung, the semidefinite bound over all open units, is the root of branch and bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from lipyomo.bounds import LayerBounds
+from lipyomo.bounds.balls import Ball, DualBall, Points
+from lipyomo.bounds.gradient import gradient_ends, tangent_ends
+from lipyomo.errors import MethodError
+from lipyomo.network import FloatArray
+from lipyomo.problem import LipschitzProblem
+from lipyomo.targets import ALL, Targets, targets_of
+
+UpperRung = Literal["entries", "tangents", "joint", "ellipsoids"]
+
+RUNGS: tuple[UpperRung, ...] = get_args(UpperRung)
+
+MAX_FUNCTIONALS = 512
+"""Most vertices of the dual ball that are bounded one by one."""
+
+FLOPS = 1e9
+"""Floating-point operations a second that predictions of a rung's cost assume."""
+
+SLACK = 1e-9
+"""Relative improvement that is none."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Bounds of some functionals: of their gradients' norms (b,), and by entry (b, d)."""
+
+    rows: list[int]
+    norms: FloatArray
+    entries: FloatArray | None = None
+
+
+class Ladder:
+    """Upper bounds of the targets of a problem.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs.
+    bounds : LayerBounds
+        Of the pre-activations over its domain.
+    targets : Targets, optional
+        By default one a vertex of the dual ball, or one for the whole ball if these are many.
+    stop : callable, optional
+        Polled between steps; once True, `climb` returns.
+    report : callable, optional
+        Called with the upper end and the rung's name whenever it has dropped.
+
+    Attributes
+    ----------
+    targets : Targets
+    upper : ndarray, shape (T,)
+        Safe against rounding; infinite before the first rung.
+    """
+
+    def __init__(
+        self,
+        problem: LipschitzProblem,
+        bounds: LayerBounds,
+        targets: Targets | None = None,
+        stop: Callable[[], bool] | None = None,
+        report: Callable[[float, str], None] | None = None,
+    ) -> None:
+        self.problem, self.bounds = problem, bounds
+        self.targets = ladder_targets(problem) if targets is None else targets
+        self.upper = np.full(self.targets.count, np.inf)
+        self._stop = stop or (lambda: False)
+        self._report = report
+        self._whole = self.targets.rows[0] == ALL
+        self._count = 1 if self._whole else len(self.targets.functionals)
+
+    @property
+    def value(self) -> float:
+        """Upper bound of the constant."""
+        return float(self.upper.max(initial=0.0))
+
+    def climb(
+        self, rungs: Sequence[UpperRung] = RUNGS, left: Callable[[], float] | None = None
+    ) -> None:
+        """Take rungs in turn, those that the time left allows.
+
+        Parameters
+        ----------
+        rungs : sequence of str, optional
+        left : callable, optional
+            Seconds that may still be used; unlimited by default.
+        """
+        for rung in rungs:
+            if self._stop():
+                return
+            seconds = math.inf if left is None else left()
+            if math.isfinite(self.value) and self.predicted(rung) > seconds:
+                continue
+            for found in self._steps(rung):
+                self._take(found, rung)
+                if self._stop():
+                    return
+
+    def predicted(self, rung: UpperRung) -> float:
+        """About how many seconds a rung takes for its first target."""
+        widths = [int(np.count_nonzero(phase == 2)) for phase in self.bounds.phases]
+        sizes = self.problem.network.sizes
+        weights = sum(layer.weight.size for layer in self.problem.network.layers)
+        if rung == "entries":
+            return 8.0 * weights / FLOPS
+        if rung == "ellipsoids":
+            return 40.0 * sum(float(n) ** 3 for n in sizes[1:-1]) / FLOPS
+        members = float(sum(widths))
+        ends = sizes[0] if rung == "joint" else self._count
+        return (weights + 2.0 * members**3 + 2.0 * ends * members**2) / FLOPS
+
+    # -- the rungs ---------------------------------------------------------------------------------
+
+    def _steps(self, rung: UpperRung) -> Iterator[Found]:
+        if rung == "entries":
+            yield self._gradients(list(range(self._count)), "interval")
+        elif rung == "tangents":
+            yield from self._tangents()
+        elif rung == "joint":
+            for row in self._worst_first():
+                yield self._gradients([row], "linear")
+        else:
+            yield from self._ellipsoids()
+
+    def _worst_first(self) -> Iterator[int]:
+        """Functionals by their current bounds, until the largest bound is one already treated."""
+        done: set[int] = set()
+        while len(done) < self._count:
+            worst = np.full(self._count, -np.inf)
+            np.maximum.at(worst, np.maximum(self.targets.rows, 0), self.upper)
+            row = int(np.argmax(worst))
+            if row in done:
+                return
+            done.add(row)
+            yield row
+
+    def _ball(self, rows: list[int]) -> Ball:
+        if self._whole:
+            return DualBall(self.problem.output_norm)
+        return Points(self.targets.functionals[rows])
+
+    def _gradients(self, rows: list[int], rung: Literal["interval", "linear"]) -> Found:
+        problem = self.problem
+        ends = gradient_ends(
+            problem.network,
+            self.bounds.phases,
+            self._ball(rows),
+            problem.input_norm,
+            rung,
+            self._stop,
+        )
+        return Found(rows, ends.norm, ends.entries)
+
+    def _tangents(self) -> Iterator[Found]:
+        problem, targets = self.problem, self.targets
+        functionals = np.eye(problem.network.output_dim) if self._whole else targets.functionals
+        sizes = tangent_ends(
+            problem.network, self.bounds.phases, functionals, problem.input_norm, stop=self._stop
+        )
+        if self._whole:
+            size = float(problem.output_norm.value(sizes))
+            sizes = np.array([size * (1.0 + 2.0**-51 * (2 * functionals.shape[1] + 8))])
+        yield Found(list(range(self._count)), sizes)
+
+    def _ellipsoids(self) -> Iterator[Found]:
+        return iter(())
+
+    def _take(self, found: Found, rung: str) -> None:
+        """Keep what is less than before."""
+        before = self.value
+        targets = self.targets
+        place = np.full(self._count, -1)
+        place[found.rows] = np.arange(len(found.rows))
+        at = place[np.maximum(targets.rows, 0)]
+        hit = np.flatnonzero(at >= 0)
+        values = found.norms[at[hit]]
+        if targets.columns[0] != ALL and found.entries is not None:
+            values = np.minimum(values, found.entries[at[hit], targets.columns[hit]])
+        self.upper[hit] = np.fmin(self.upper[hit], values)
+        after = self.value
+        if self._report is not None and after < before * (1.0 - SLACK):
+            self._report(after, rung)
+
+
+def ladder_targets(problem: LipschitzProblem) -> Targets:
+    """The targets of a problem, coarser than those of the search where these are too many."""
+    vertices = problem.dual_vertices
+    if vertices is not None and len(vertices) <= MAX_FUNCTIONALS:
+        try:
+            return targets_of(problem)
+        except MethodError:
+            rows = np.arange(len(vertices))
+            return Targets(vertices, rows, np.full(rows.size, ALL), problem.input_norm)
+    whole = np.array([ALL])
+    eye = np.eye(problem.network.output_dim)
+    if vertices is None and problem.input_norm == "l1" and not problem.output_norm.is_linear:
+        return targets_of(problem)
+    return Targets(eye, whole, whole, problem.input_norm)
