@@ -9,6 +9,7 @@ from lipyomo.blocks.norm import NormBlock
 from lipyomo.blocks.relu import ReluNetworkBlock
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.tangent import TangentBlock
+from lipyomo.blocks.upper import UpperLipschitzBlock
 from lipyomo.blocks.use import OneSidedWarning
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "ReluNetworkBlock",
     "Scaling",
     "TangentBlock",
+    "UpperLipschitzBlock",
     "add_ideal_cuts",
     "rebuild",
 ]

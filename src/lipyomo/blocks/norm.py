@@ -20,8 +20,9 @@ from pyomo.core.base.block import declare_custom_block
 from lipyomo.blocks.arguments import check_choice
 from lipyomo.blocks.assemble import Affine, Rows, add_value, add_variables
 from lipyomo.blocks.base import FormulationBlockData
-from lipyomo.blocks.inputs import refer, variables_of
+from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.ranges import box_of
+from lipyomo.blocks.stand_ins import refer
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray
 from lipyomo.norms import L1Output, OutputNorm, parse_output_norm

@@ -19,8 +19,9 @@ from pyomo.core.base.block import declare_custom_block
 from lipyomo.blocks.assemble import Affine, Rows, add_equalities, add_variables, index_of
 from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.derivative import ChainLimits, derivative_rung, network_of
-from lipyomo.blocks.inputs import refer, variables_of
+from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.ranges import box_of
+from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.switch import add_switched
 from lipyomo.bounds import tangent_bounds
 from lipyomo.errors import NormError, ProblemError

@@ -1,0 +1,382 @@
+r"""An upper bound of a Lipschitz constant around a point that the model chooses, as a Pyomo block.
+
+`LipschitzBlock` stays below a norm, so it cannot keep one small.  Here ``value`` stays above the
+Lipschitz constant of the network on the box ``|y_j - x_j| <= r_j``, whose centre x and radius r
+may be variables, so that ``value <= s`` is a constraint on the design.  Interval arithmetic is
+linear in the ends of its intervals, and so are bounds of derivatives in those of theirs:
+
+- pre-activations on the box lie in [p, q]: ``p = W+ l + W- u + b``, ``q = W+ u + W- l + b``, where
+  [l, u] holds what enters the layer (x - r and x + r at first), W = W+ + W-;
+- a binary ``on`` may be 1 only where p >= 0, and ``off`` only where q <= 0: the unit has one slope
+  on all of the box.  Its output has ``u >= left q, right q`` and ``l <= left p``, or
+  ``l <= right p`` if it is on;
+- backwards, from a vertex c of the output norm's dual ball: what arrives lies in [t, T], and leaves
+  in [s, S] with ``S >= left T`` unless the unit is on, ``S >= right T`` unless it is off (FastLip:
+  Weng et al., "Towards fast computation of certified robustness for ReLU networks", 2018).
+
+All is sound at kinks: there neither side is certain, and both slopes count.  The larger the box,
+the looser the bound; at radius 0 it is the norm of the gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from pyomo.core.base.block import declare_custom_block
+
+from lipyomo.blocks.arguments import check_network, check_number
+from lipyomo.blocks.assemble import (
+    Affine,
+    Rows,
+    add_equalities,
+    add_value,
+    add_variables,
+    index_of,
+)
+from lipyomo.blocks.base import FormulationBlockData
+from lipyomo.blocks.inputs import InputBounds, attach_inputs, check_domain, items_of, variables_of
+from lipyomo.blocks.norm import output_norm_of
+from lipyomo.blocks.ranges import box_of, need_finite
+from lipyomo.blocks.scaling import Scaling, scaling_of
+from lipyomo.blocks.spans import Ends, Span, image
+from lipyomo.bounds import preactivation_bounds
+from lipyomo.domains import Box, Domain
+from lipyomo.errors import NormError, ProblemError
+from lipyomo.network import FloatArray, Layer, Network
+from lipyomo.norms import InputNorm
+from lipyomo.phases import LEFT, OPEN, RIGHT
+
+UpperLipschitzBlock: Any = None  # declared by the decorator below
+
+MARGIN = 1e-6
+"""Distance from a kink at which a unit counts as decided: above the tolerances of solvers."""
+
+MANY_CHAINS = 256
+"""Most vertices of a dual ball; each has a pass of its own."""
+
+
+@dataclass(frozen=True)
+class Certain:
+    """What is known of a layer's units on the box.
+
+    Attributes
+    ----------
+    phases : int8 array, shape (n,)
+        Decided for every position of the box.
+    tracked : list of int
+        Units with binaries.
+    on, off : dict
+        Their binaries: on the right-hand, on the left-hand slope all over the box.
+    """
+
+    phases: np.ndarray
+    tracked: list[int]
+    on: dict[int, Any]
+    off: dict[int, Any]
+
+
+@declare_custom_block(name="UpperLipschitzBlock")
+class UpperLipschitzBlockData(FormulationBlockData):
+    """``value`` stays above the Lipschitz constant on a box around the inputs, to be kept small.
+
+    After `build_formulation` the block holds ``value``, ``inputs[j]`` (the centre),
+    ``radius[j]`` and, in ``layer[i]``, ``low[k]`` and ``high[k]`` (ends of the pre-activations),
+    ``on[k]`` and ``off[k]`` (1 where a unit is certain to have its right-hand or left-hand slope).
+
+    Notes
+    -----
+    The bound holds for every feasible point of the model, not for the optimum alone.  What may be a
+    variable is the box: its centre and its radius.  The weights are numbers.  For a box that is
+    fixed, ``lipyomo.solve`` gives a better bound, as a number.
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> from lipyomo import Network
+    >>> from lipyomo.blocks import UpperLipschitzBlock
+    >>> m = pyo.ConcreteModel()
+    >>> m.x = pyo.Var([0], bounds=(-5, 5))
+    >>> m.calm = UpperLipschitzBlock()
+    >>> net = Network.from_arrays([[[1.0], [1.0]], [[3.0, 1.0]]], [[-2.0, 1.0], [0.0]])
+    >>> m.calm.build_formulation(net, inputs=m.x, radius=0.5)
+    >>> m.limit = pyo.Constraint(expr=m.calm.value <= 1.0)
+    >>> m.far = pyo.Objective(expr=m.x[0], sense=pyo.maximize)
+    >>> _ = pyo.SolverFactory("appsi_highs").solve(m)
+    >>> round(pyo.value(m.x[0]), 4)
+    1.5
+    """
+
+    _KEPT = ("value", "inputs")
+    _STATE = ("network",)
+
+    def __init__(self, component: Any) -> None:
+        super().__init__(component)
+        self.network: Network | None = None
+
+    def build_formulation(
+        self,
+        network: Network,
+        inputs: Any = None,
+        radius: Any = 0.0,
+        domain: Domain | None = None,
+        input_norm: InputNorm = "linf",
+        output_norm: Any = "linf",
+        scaling: Scaling | Any = None,
+        input_bounds: InputBounds = None,
+        margin: float = MARGIN,
+    ) -> None:
+        """Write the constraints.
+
+        Parameters
+        ----------
+        network : Network
+        inputs : Var, slice, array, sequence or mapping, optional
+            The centre of the box, as in `ReluNetworkBlock`; new variables if left out.
+        radius : float, Var, or one of them an input, optional
+            Half the widths of the box; variables need bounds, and are at least 0.
+        domain, input_bounds, scaling
+            Of the centre, as in `ReluNetworkBlock`.
+        input_norm : {'linf', 'l1'}, optional
+        output_norm : str or OutputNorm, optional
+            Any linear norm with few vertices.
+        margin : float, optional
+            Distance from its kink at which a unit counts as decided.  More than the solver's
+            tolerance, so that no unit is taken for decided that is not.
+
+        Raises
+        ------
+        BoundsMissing
+            If the centre or the radius is not bounded.
+        NormError
+            If a norm is not linear, or has too many vertices.
+        ProblemError, DomainError
+            If an argument does not fit.  The block is then as it was before the call.
+        """
+        self._build(
+            {
+                "network": network,
+                "inputs": inputs,
+                "radius": radius,
+                "domain": domain,
+                "input_norm": input_norm,
+                "output_norm": output_norm,
+                "scaling": scaling,
+                "input_bounds": input_bounds,
+                "margin": margin,
+            }
+        )
+
+    def _write_again(self, recipe: dict[str, Any]) -> None:
+        self._build(recipe, again=True)
+
+    def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
+        network, input_norm = recipe["network"], recipe["input_norm"]
+        check_network(network)
+        margin = check_number("margin", recipe["margin"], 0.0)
+        if input_norm not in ("linf", "l1"):
+            raise NormError(f"the input norm {input_norm!r} is not linear.  Remedy: linf or l1")
+        norm = output_norm_of(recipe["output_norm"])
+        norm.check(network.output_dim)
+        vertices = norm.vertices(network.output_dim)
+        if vertices is None or len(vertices) > MANY_CHAINS:
+            raise NormError(
+                f"the dual ball of {norm.name} over {network.output_dim} outputs has more than "
+                f"{MANY_CHAINS} vertices, and each takes a pass.  Remedy: another norm"
+            )
+        scaling = scaling_of(recipe["scaling"])
+        if scaling is not None:
+            network = scaling.apply(network)
+        check_domain(recipe["domain"], network.input_dim)
+        with self._building(**recipe, again=again):
+            self.network = network
+            box = self._box(recipe, network.input_dim)
+            known = preactivation_bounds(network, Box(box.least, box.most))
+            self.layer = pyo.Block(index_of(range(len(network.hidden))))
+            certain = []
+            for i, layer in enumerate(network.hidden):
+                box, found = self._forward(i, layer, box, known.phases[i], margin)
+                certain.append(found)
+            self._promise(add_value(self, 0.0), "min")
+            self.chain = pyo.Block(index_of(range(len(vertices))))
+            for k, vertex in enumerate(vertices):
+                self._backward(self.chain[k], network, vertex, certain, input_norm)
+
+    def _box(self, recipe: dict[str, Any], d: int) -> Span:
+        """The box around the inputs, with numbers that hold wherever it is."""
+        centre, region = attach_inputs(
+            self, recipe["inputs"], recipe["domain"], recipe["input_bounds"], d
+        )
+        lower, upper = region.box
+        need_finite(centre, lower, upper)
+        _, given = items_of(recipe["radius"], "radius")
+        if len(given) not in (1, d):
+            raise ProblemError(f"{len(given)} radii for {d} inputs")
+        _, radii = variables_of(self, "radius", given, "radius")
+        self.radius = pyo.Expression(range(d))
+        for j in range(d):
+            self.radius[j] = radii[j % len(radii)]
+        sizes = box_of(radii)
+        if (sizes.lower < 0).any():
+            raise ProblemError(f"radius={recipe['radius']!r} may be negative.  Remedy: bounds >= 0")
+        self._rely_on_bounds(radii)
+        columns = [*centre, *radii]
+        share = np.zeros((d, len(radii)))
+        share[np.arange(d), np.arange(d) % len(radii)] = 1.0
+        reach = share @ sizes.upper
+        zero = np.zeros(d)
+        return Span(
+            Affine(np.hstack([np.eye(d), -share]), zero, columns),
+            Affine(np.hstack([np.eye(d), share]), zero, columns),
+            np.nextafter(lower - reach, -np.inf),
+            np.nextafter(upper + reach, np.inf),
+        )
+
+    def _forward(
+        self, i: int, layer: Layer, before: Span, known: np.ndarray, margin: float
+    ) -> tuple[Span, Certain]:
+        """One hidden layer: the intervals of its outputs, and what is certain of its units."""
+        block = self.layer[i]
+        z = before.map(layer.dense_weight, layer.bias)
+        phases = known.copy()
+        phases[(phases == OPEN) & (z.least >= 0.0)] = RIGHT
+        phases[(phases == OPEN) & (z.most <= 0.0)] = LEFT
+        slope = np.where(phases == LEFT, layer.left, layer.right)
+        live = np.flatnonzero((phases == OPEN) | (slope != 0.0)).tolist()
+        low = add_variables(block, "low", live, z.least[live], z.most[live])
+        high = add_variables(block, "high", live, z.least[live], z.most[live])
+        add_equalities(block, "low_affine", live, low, z.low, live)
+        add_equalities(block, "high_affine", live, high, z.high, live)
+        p, q = dict(zip(live, low, strict=True)), dict(zip(live, high, strict=True))
+        tracked = [k for k in np.flatnonzero(phases == OPEN).tolist() if _plain(layer, k)]
+        found = Certain(phases, tracked, *_binaries(block, tracked, p, q, z, margin))
+        after = Ends(layer.units)
+        for k in live:
+            left, right = float(layer.left[k]), float(layer.right[k])
+            least, most = image(left, right, float(z.least[k]), float(z.most[k]))
+            if phases[k] != OPEN:
+                factor = float(slope[k])
+                ends = (p[k], q[k]) if factor > 0 else (q[k], p[k])
+                least, most = sorted((factor * float(z.least[k]), factor * float(z.most[k])))
+                after.add(k, factor, *ends, least, most)
+            elif k not in found.on:
+                after.constant(k, least, most)
+            else:
+                after.add(k, 1.0, None, None, least, most)
+        keys = tracked
+        least_out, most_out = after.least[keys], after.most[keys]
+        out_low = add_variables(block, "output_low", keys, least_out, most_out)
+        out_high = add_variables(block, "output_high", keys, least_out, most_out)
+        lows = Rows(block, "output_below", [(k, s) for k in keys for s in (0, 1)], dimen=2)
+        highs = Rows(block, "output_above", [(k, s) for k in keys for s in (0, 1)], dimen=2)
+        for k, h, g in zip(keys, out_low, out_high, strict=True):
+            left, right = float(layer.left[k]), float(layer.right[k])
+            delta, on = right - left, found.on[k]
+            down, up = -delta * float(z.least[k]), delta * float(z.most[k])
+            lows.at_most((k, 0), [1.0, -left, -up], [h, p[k], on], 0.0)
+            lows.at_most((k, 1), [1.0, -right, down], [h, p[k], on], down)
+            highs.at_least((k, 0), [1.0, -left], [g, q[k]], 0.0)
+            highs.at_least((k, 1), [1.0, -right], [g, q[k]], 0.0)
+            after.place(k, h, g)
+        return after.span(), found
+
+    def _backward(
+        self,
+        block: Any,
+        network: Network,
+        vertex: FloatArray,
+        certain: list[Certain],
+        input_norm: InputNorm,
+    ) -> None:
+        """The bound of the gradient of one functional."""
+        block.layer = pyo.Block(index_of(range(len(certain))))
+        numbers = Affine(np.zeros((vertex.size, 0)), np.asarray(vertex, dtype=np.float64), [])
+        now = Span(numbers, numbers, numbers.constant, numbers.constant)
+        now = now.map(np.ascontiguousarray(network.head.dense_weight.T))
+        for i in reversed(range(len(certain))):
+            layer = network.hidden[i]
+            now = _through(block.layer[i], layer, now, certain[i])
+            now = now.map(np.ascontiguousarray(layer.dense_weight.T))
+        d = network.input_dim
+        reach = np.maximum(np.maximum(-now.least, now.most), 0.0)
+        size = add_variables(block, "size", range(d), np.zeros(d), reach)
+        above, below = (Rows(block, name, range(d)) for name in ("size_above", "size_below"))
+        ups, downs = list(now.high.rows()), list(now.low.rows())
+        for j, item in enumerate(size):
+            (high, columns), (low, others) = ups[j], downs[j]
+            above.at_least(
+                j, [1.0, *(-c for c in high)], [item, *columns], float(now.high.constant[j])
+            )
+            below.at_least(j, [1.0, *low], [item, *others], -float(now.low.constant[j]))
+        if input_norm == "linf":
+            terms = [-1.0] * d
+            Rows(block, "norm", [0]).at_least(0, [1.0, *terms], [self.value, *size], 0.0)
+            return
+        each = Rows(block, "norm", range(d))
+        for j, item in enumerate(size):
+            each.at_least(j, [1.0, -1.0], [self.value, item], 0.0)
+
+
+def _plain(layer: Layer, k: int) -> bool:
+    """Whether a unit is convex and does not fall: ReLU, LeakyReLU."""
+    return bool(0.0 <= layer.left[k] < layer.right[k])
+
+
+def _binaries(
+    block: Any, keys: list[int], p: dict[int, Any], q: dict[int, Any], z: Span, margin: float
+) -> tuple[dict[int, Any], dict[int, Any]]:
+    """Declare ``on`` and ``off``: certificates that a unit has one slope all over the box."""
+    on = dict(zip(keys, add_variables(block, "on", keys, binary=True), strict=True))
+    off = dict(zip(keys, add_variables(block, "off", keys, binary=True), strict=True))
+    names = ("surely_on", "surely_off", "one_side")
+    surely_on, surely_off, one_side = (Rows(block, name, keys) for name in names)
+    for k in keys:
+        low, high = float(z.least[k]), float(z.most[k])
+        surely_on.at_least(k, [1.0, low - margin], [p[k], on[k]], low)
+        surely_off.at_most(k, [1.0, high + margin], [q[k], off[k]], high)
+        one_side.at_most(k, [1.0, 1.0], [on[k], off[k]], 1.0)
+    return on, off
+
+
+def _through(block: Any, layer: Layer, arriving: Span, certain: Certain) -> Span:
+    """Multiply what arrives at a layer's units by the slopes that they may have on the box."""
+    phases, after = certain.phases, Ends(layer.units)
+    slope = np.where(phases == LEFT, layer.left, layer.right)
+    live = np.flatnonzero((phases == OPEN) | (slope != 0.0)).tolist()
+    least, most = arriving.least, arriving.most
+    low = add_variables(block, "low", live, least[live], most[live])
+    high = add_variables(block, "high", live, least[live], most[live])
+    add_equalities(block, "low_affine", live, low, arriving.low, live)
+    add_equalities(block, "high_affine", live, high, arriving.high, live)
+    t, top = dict(zip(live, low, strict=True)), dict(zip(live, high, strict=True))
+    keys = certain.tracked
+    for k in live:
+        pair = (float(layer.left[k]), float(layer.right[k]))
+        if phases[k] != OPEN:
+            pair = (float(slope[k]),) * 2
+        corners = [factor * end for factor in pair for end in (float(least[k]), float(most[k]))]
+        if phases[k] != OPEN:
+            ends = (t[k], top[k]) if pair[0] > 0 else (top[k], t[k])
+            after.add(k, pair[0], *ends, min(corners), max(corners))
+        elif k in certain.on:
+            after.add(k, 1.0, None, None, min(corners), max(corners))
+        else:
+            after.constant(k, min(corners), max(corners))
+    lows, highs = after.least[keys], after.most[keys]
+    out_low = add_variables(block, "passed_low", keys, lows, highs)
+    out_high = add_variables(block, "passed_high", keys, lows, highs)
+    sides = [(k, side) for k in keys for side in (0, 1)]
+    below, above = (Rows(block, name, sides, dimen=2) for name in ("passed_below", "passed_above"))
+    for k, s, big in zip(keys, out_low, out_high, strict=True):
+        left, right = float(layer.left[k]), float(layer.right[k])
+        delta = right - left
+        under, over = delta * max(-float(least[k]), 0.0), delta * max(float(most[k]), 0.0)
+        # The right-hand slope counts unless the unit is off, the left-hand one unless it is on.
+        above.at_least((k, 1), [1.0, -right, over], [big, top[k], certain.off[k]], 0.0)
+        above.at_least((k, 0), [1.0, -left, under], [big, top[k], certain.on[k]], 0.0)
+        below.at_most((k, 1), [1.0, -right, -under], [s, t[k], certain.off[k]], 0.0)
+        below.at_most((k, 0), [1.0, -left, -over], [s, t[k], certain.on[k]], 0.0)
+        after.place(k, s, big)
+    return after.span()
