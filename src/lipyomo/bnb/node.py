@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases
 from lipyomo.bnb.propagate import Stack
+from lipyomo.bnb.tighten import Multipliers
 from lipyomo.network import FloatArray
 
 Warm = dict[int, FloatArray]
@@ -41,6 +42,8 @@ class Node:
         Largest bound of the targets that it or its ancestors have dropped.
     branch : int
         Unit to branch on, or -1.
+    ascent : Multipliers, optional
+        Of its pre-activation bounds, or of those of the last ancestor that had some.
     """
 
     phases: FlatPhases
@@ -56,6 +59,7 @@ class Node:
     pool: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     dropped: float = 0.0
     branch: int = -1
+    ascent: Multipliers | None = None
 
     @property
     def bound(self) -> float:

@@ -117,13 +117,20 @@ def propagate(system: UnitSystem, support: Support, stack: Stack, first: int = 0
             found = constant + support(rows) + np.concatenate([errors, errors])
             np.minimum(stack.upper[:, span], found[:, :units], out=stack.upper[:, span])
             np.maximum(stack.lower[:, span], -found[:, units:], out=stack.lower[:, span])
-            _settle(stack, span)
+            _decide(stack, span)
         lines.append(_lines(system, i, stack))
     _clip_decided(system, stack)
 
 
-def _settle(stack: Stack, span: slice) -> None:
-    """Decide units whose bounds leave one side, clip the bounds of decided ones, spot emptiness."""
+def settle(system: UnitSystem, stack: Stack) -> None:
+    """Let the bounds of `stack` decide units and close nodes, without tightening them further."""
+    stack.alive &= ~(stack.lower > stack.upper).any(axis=1)
+    _decide(stack, slice(None))
+    _clip_decided(system, stack)
+
+
+def _decide(stack: Stack, span: slice) -> None:
+    """Decide the units whose bounds leave one side."""
     phases, low, high = stack.phases[:, span], stack.lower[:, span], stack.upper[:, span]
     still = phases == OPEN
     phases[still & (low >= 0)] = RIGHT

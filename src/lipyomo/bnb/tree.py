@@ -12,8 +12,9 @@ from lipyomo.bnb.branching import Brancher
 from lipyomo.bnb.counters import Counters, RootBound
 from lipyomo.bnb.node import Node, child_of, stack_of
 from lipyomo.bnb.pool import Pool
-from lipyomo.bnb.propagate import gradient_bounds, propagate, support_of
+from lipyomo.bnb.propagate import Stack, gradient_bounds, propagate, support_of
 from lipyomo.bnb.region import RegionProgram
+from lipyomo.bnb.tighten import Tightener
 from lipyomo.phases import LEFT, OPEN, RIGHT, to_pattern
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs.replay import replay_pattern
@@ -23,6 +24,15 @@ from lipyomo.targets import Targets, targets_of
 
 PRUNE = 2e-7
 """Relative slack at which a bound counts as met by the incumbent."""
+
+PROGRAM_TRIALS = 32
+"""Linear programs of nodes after which their yield of empty nodes is judged."""
+
+PROGRAM_PAYS = 0.2
+"""Share of empty nodes above which the programs pay for themselves."""
+
+PROGRAM_TURN = 8
+"""Otherwise one in so many nodes without a known point gets one, for the point."""
 
 _CANCELLED = 1e-10
 """Rounding errors of a value above this share of it call for exact arithmetic."""
@@ -59,12 +69,17 @@ class Tree:
         self.region = RegionProgram(self.system, problem.domain)
         self.bounder = Bounder(self.system, self.targets)
         self.brancher = Brancher(self.system, problem.domain)
+        self.tightener: Tightener | None = None
+        if problem.domain.is_bounded:
+            self.tightener = Tightener(self.system, problem.domain)
         self.closed = 0.0
         self.open_at_root = 0
         self.leaves: list[tuple[Node, float]] | None = None
         self._gap = max(gap, PRUNE)
         self._counters = Counters()
         self._closed_by_bound = 0
+        self._empty_by_program = 0
+        self._pointless = 0
         self._value_errors = self.bounder.value_errors
         self._bounded = problem.domain.is_bounded
 
@@ -165,19 +180,50 @@ class Tree:
         if self._bounded:
             support = support_of(self.problem.domain, stack.low, stack.high)
             propagate(self.system, support, stack)
+        self._locate(parent, children, stack)
+        if self.tightener is not None and self._tighten(children, stack):
+            propagate(self.system, support, stack)
         sizes = self.targets.interval(gradient_bounds(self.system, stack.phases))
         kept = []
         for b, child in enumerate(children):
             if not stack.alive[b]:
                 self._close_empty(child)
                 continue
-            before = parent.phases if child is not parent else child.phases.copy()
             child.phases, child.lower, child.upper = stack.phases[b], stack.lower[b], stack.upper[b]
             child.proved = np.minimum(child.proved, sizes[b, child.targets])
             child.target_bounds = np.minimum(child.target_bounds, child.proved)
-            changed = np.flatnonzero(child.phases != before)
-            kept += self._examine(parent, child, changed.tolist())
+            kept += self._examine(child)
         return kept
+
+    def _locate(self, parent: Node, children: list[Node], stack: Stack) -> None:
+        """Tell the children which known points lie in them."""
+        for b, child in enumerate(children):
+            if not stack.alive[b]:
+                continue
+            changed = (
+                np.flatnonzero(stack.phases[b] != parent.phases)
+                if child is not parent
+                else np.flatnonzero(stack.phases[b] != OPEN)
+            )
+            inside = self.pool.within(child.pool, stack.phases[b], changed)
+            if inside.size and (child.low is not parent.low or child.high is not parent.high):
+                points = self.pool.points[inside]
+                inside = inside[((points >= child.low) & (points <= child.high)).all(axis=1)]
+            child.pool = inside
+
+    def _tighten(self, children: list[Node], stack: Stack) -> bool:
+        """Improve the bounds of a stack by dual ascent; whether that decided units."""
+        assert self.tightener is not None
+        before, seen = self.tightener.decided, []
+        for child in children:
+            on = self.pool.on[child.pool]
+            seen.append(
+                (np.asarray(~on.all(axis=0)), np.asarray(on.any(axis=0))) if len(on) else None
+            )
+        kept = self.tightener.tighten(stack, [child.ascent for child in children], seen)
+        for child, multipliers in zip(children, kept, strict=True):
+            child.ascent = multipliers
+        return self.tightener.decided > before
 
     def _close(self, node: Node, bound: float) -> None:
         """Remember what a closed node was worth."""
@@ -209,16 +255,12 @@ class Tree:
         stale = (node.target_bounds <= self.cutoff) & (node.proved > self.cutoff)
         node.target_bounds = np.where(stale, node.proved, node.target_bounds)
 
-    def _examine(self, parent: Node, node: Node, changed: list[int]) -> list[Node]:
+    def _examine(self, node: Node) -> list[Node]:
         """Bound `node`, look for points in it, choose its branch; nothing if it is closed."""
         self._forget_unproved(node)
         if self._drop_targets(node):
             return []
-        inside = self.pool.within(node.pool, node.phases, np.array(changed, dtype=np.int64))
-        if inside.size and (node.low is not parent.low or node.high is not parent.high):
-            points = self.pool.points[inside]
-            inside = inside[((points >= node.low) & (points <= node.high)).all(axis=1)]
-        node.pool = inside
+        inside = node.pool
         form = self.system.reduce(node.phases)
         if not form.units.size:
             if inside.size or self._has_interior(node, form):
@@ -229,14 +271,15 @@ class Tree:
         bounds_close = self._closed_by_bound * self.region.solved
         empties = self._counters.empty * self.bounder.solved
         bound_first = bounds_close > empties or not self._bounded
-        if not (inside.size or bound_first or self._has_interior(node, form)):
+        ask = not inside.size and self._asks_program()
+        if not (not ask or bound_first or self._has_interior(node, form)):
             return []
         self._forget_unproved(node)
         worst = self.bounder.bound(node, form, self.aim, self.cutoff)
         if self._drop_targets(node):
             self._closed_by_bound += 1
             return []
-        if bound_first and not inside.size and not self._has_interior(node, form):
+        if bound_first and ask and not self._has_interior(node, form):
             return []
         if worst is not None and node.targets.size == 1:
             remaining = self._without_excluded(node, form, worst)
@@ -245,10 +288,23 @@ class Tree:
         node.branch = self.brancher.unit(form, worst)
         return [node]
 
+    def _asks_program(self) -> bool:
+        """Whether the linear program is worth its time on a node in which no point is known.
+
+        Where dual ascent runs it finds most empty nodes first.  The programs also give points,
+        so that some are solved in any case.
+        """
+        self._pointless += 1
+        if self.tightener is None or self.region.solved < PROGRAM_TRIALS:
+            return True
+        pays = self._empty_by_program > PROGRAM_PAYS * self.region.solved
+        return pays or self._pointless % PROGRAM_TURN == 0
+
     def _has_interior(self, node: Node, form: NodeForm) -> bool:
         """Whether the node's region may have interior; closes it otherwise."""
         answer = self.region.examine(form, node.phases, node.lower, node.upper, node.low, node.high)
         if answer.empty:
+            self._empty_by_program += 1
             self._close_empty(node)
             return False
         if answer.point is not None:

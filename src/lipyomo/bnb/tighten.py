@@ -1,0 +1,148 @@
+"""Dual ascent on the nodes of a tree: which bounds, from where, how many steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.bnb.form import FlatPhases, UnitSystem
+from lipyomo.bnb.propagate import Stack, settle
+from lipyomo.bounds.dual_ascent import DualAscent, Rows, SingleArray
+from lipyomo.domains import Domain
+from lipyomo.network import BoolArray
+from lipyomo.phases import OPEN
+
+HalfArray = npt.NDArray[np.float16]
+
+STEPS = 12
+"""Steps on every node; its children go on from where it got to."""
+
+
+@dataclass(frozen=True)
+class Multipliers:
+    """Multipliers of a node's bounds, for its children to start from.
+
+    Attributes
+    ----------
+    phases : ndarray of int8, shape (N,)
+        That they were found under.
+    keys : ndarray of int, shape (R,)
+        ``2 unit + (sign < 0)``, rising.
+    values : ndarray of float16, shape (R, columns)
+    """
+
+    phases: FlatPhases
+    keys: npt.NDArray[np.int64]
+    values: HalfArray
+
+
+class Tightener:
+    """Tightens stacks of nodes by dual ascent.
+
+    Parameters
+    ----------
+    system : UnitSystem
+    domain : Domain
+        Bounded.
+
+    Attributes
+    ----------
+    decided : int
+        Units that it decided so far.
+    """
+
+    def __init__(self, system: UnitSystem, domain: Domain) -> None:
+        self._system = system
+        self._ascent = DualAscent(system.weights, system.biases, system.left, system.right, domain)
+        self._last = system.starts[-2] if system.depth else 0
+        self.decided = 0
+
+    def tighten(
+        self,
+        stack: Stack,
+        inherited: list[Multipliers | None],
+        seen: list[tuple[BoolArray, BoolArray] | None],
+    ) -> list[Multipliers | None]:
+        """Tighten the nodes of `stack` in place.
+
+        Parameters
+        ----------
+        stack : Stack
+            As `propagate` left it.
+        inherited : list of Multipliers or None
+            Of each node's parent.
+        seen : list of (ndarray of bool, ndarray of bool) or None
+            Units that known points of the node have on their left and on their right side.
+
+        Returns
+        -------
+        list of Multipliers or None
+            For the nodes' children.
+        """
+        ascent = self._ascent
+        parts = [
+            self._wanted(stack, b, seen[b]) if stack.alive[b] else np.zeros(0, dtype=np.int64)
+            for b in range(len(stack.phases))
+        ]
+        node = np.repeat(np.arange(len(parts)), [part.size for part in parts])
+        keys = np.concatenate(parts)
+        if not keys.size:
+            return list(inherited)
+        rows = Rows(node, keys // 2, np.where(keys % 2 == 0, 1.0, -1.0))
+        relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
+        start = ascent.start(relaxation, rows)
+        stop = 0
+        for b, part in enumerate(parts):
+            begin, stop = stop, stop + part.size
+            _inherit(start[begin:stop], part, stack.phases[b], inherited[b])
+        found = ascent.ascend(relaxation, rows, start, STEPS)
+        self._apply(stack, rows, ascent.bounds(relaxation, rows, found))
+        half = np.minimum(found, 6e4).astype(np.float16)
+        kept: list[Multipliers | None] = []
+        stop = 0
+        for b, part in enumerate(parts):
+            begin, stop = stop, stop + part.size
+            if not part.size:
+                kept.append(inherited[b])
+                continue
+            kept.append(Multipliers(stack.phases[b].copy(), part, half[begin:stop]))
+        return kept
+
+    def _apply(self, stack: Stack, rows: Rows, bounds: npt.NDArray[np.float64]) -> None:
+        """Write the bounds into the stack, and what follows from them."""
+        up = rows.sign > 0
+        np.minimum.at(stack.upper, (rows.node[up], rows.unit[up]), bounds[up])
+        np.maximum.at(stack.lower, (rows.node[~up], rows.unit[~up]), -bounds[~up])
+        before = int(np.count_nonzero(stack.phases == OPEN))
+        settle(self._system, stack)
+        self.decided += before - int(np.count_nonzero(stack.phases == OPEN))
+
+    def _wanted(
+        self, stack: Stack, b: int, seen: tuple[BoolArray, BoolArray] | None
+    ) -> npt.NDArray[np.int64]:
+        """Keys of the bounds worth having on a node."""
+        still = stack.phases[b] == OPEN
+        wanted = np.stack([still, still], axis=1)
+        if seen is not None:
+            left, right = seen
+            wanted[self._last :, 0] &= ~right[self._last :]
+            wanted[self._last :, 1] &= ~left[self._last :]
+        return np.flatnonzero(wanted.reshape(-1))
+
+
+def _inherit(
+    start: SingleArray,
+    keys: npt.NDArray[np.int64],
+    phases: FlatPhases,
+    inherited: Multipliers | None,
+) -> None:
+    """Replace `start` by a parent's multipliers where it has some."""
+    if inherited is None:
+        return
+    place = np.minimum(np.searchsorted(inherited.keys, keys), inherited.keys.size - 1)
+    known = inherited.keys[place] == keys
+    values = inherited.values[place[known]].astype(np.float32)
+    values[:, : phases.size][:, (inherited.phases == OPEN) & (phases != OPEN)] = 0.0
+    start[known] = values

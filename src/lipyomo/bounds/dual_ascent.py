@@ -1,0 +1,450 @@
+r"""Bounds of pre-activations under partial patterns, by dual ascent over everything that is known.
+
+Back-substitution (CROWN; Zhang et al., 2018) bounds ``+-z_r`` of a unit r by replacing each unit
+before it with a line, down to the inputs.  Here every *decided* unit of any layer, later ones too,
+and every row of the domain takes part with a multiplier, as in beta-CROWN (Wang et al., 2021), and
+the free slopes are optimised as in alpha-CROWN (Xu et al., 2021): the optimum is that of the linear
+program over the whole node, in which open units are triangles.
+
+The bound.  Let ``z_i = W_i h_{i-1} + b_i``, ``h_i = sigma(z_i)``, ``h_0 = x``, and let unit k have
+slopes a_k (left) and b_k (right).  On a node, with ``l_k <= z_k <= u_k``,
+
+- an open unit with ``b_k >= a_k`` obeys ``alpha z_k <= h_k <= c_k z_k + o_k`` for any alpha between
+  its slopes; c_k is the slope of its chord and ``o_k = max((a_k - c_k) l_k, (b_k - c_k) u_k)``;
+  with ``b_k < a_k`` both inequalities turn round, and o_k is the minimum;
+- a decided unit has ``h_k = c_k z_k``, c_k its slope, and ``s_k z_k >= 0``, s_k = 1 right, -1 left;
+- the domain has rows ``A x <= b``, a box, perhaps a ball.
+
+For functionals going down from the last layer, ``lambda_L = 0`` and ``kappa = 0``, let
+
+    mu_k     =  e_k + lambda_k c_k                    decided, or open where the chord is above
+             =  e_k + lambda_k alpha_k                open where the line through zero is above
+    mu_k    +=  beta_k s_k                            decided, beta_k >= 0
+    kappa   +=  mu . b_i + sum of lambda_k o_k over the chords,      lambda_{i-1} = mu W_i
+
+with ``e = +-1`` at unit r.  At the inputs, with gamma >= 0, ``kappa += gamma . b`` and
+``lambda_0 -= gamma A``.  Then ``+-z_r <= lambda_0 . x + kappa <= support(lambda_0) + kappa`` on the
+node, *whatever* alpha, beta, gamma are within their ranges.  The derivative of the bound in
+``alpha_k`` is ``lambda_k z_k``, in beta_k ``s_k z_k``, in gamma ``b - A x``, at the point x that
+attains the support and the pre-activations that follow from it along the lines in use; so a step
+costs two products with each weight matrix for all bounds of all nodes of a batch.
+
+Steps run in single precision; the bounds that are given out are evaluated in double precision and
+widened by their rounding errors (see `DualAscent.bounds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.bounds.parts import UNIT
+from lipyomo.domains import Domain, NormBall
+from lipyomo.network import BoolArray, FloatArray
+from lipyomo.phases import LEFT, OPEN, RIGHT
+
+SingleArray = npt.NDArray[np.float32]
+IntArray = npt.NDArray[np.int64]
+
+RATE = 0.12
+"""First step, as a share of a multiplier's natural size."""
+
+_LARGE = 1e18
+"""Largest natural size that is told apart in single precision."""
+
+_MOMENTUM, _SQUARES, _DECAY = 0.6, 0.9, 0.93
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which bounds to compute: the largest value of ``sign * z_unit`` on a node.
+
+    Attributes
+    ----------
+    node, unit : ndarray of int, shape (R,)
+    sign : ndarray, shape (R,)
+        +1 or -1.
+    """
+
+    node: IntArray
+    unit: IntArray
+    sign: FloatArray
+
+    @property
+    def count(self) -> int:
+        """Number of bounds R."""
+        return int(self.node.size)
+
+    def __getitem__(self, pick: IntArray | BoolArray) -> Rows:
+        return Rows(self.node[pick], self.unit[pick], self.sign[pick])
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """What a batch of B nodes gives the ascent.
+
+    Attributes
+    ----------
+    chord, offset : ndarray, shape (B, N)
+        c and o; the slope and zero for decided units.
+    bend : ndarray, shape (B, N)
+        +1 for open convex units, -1 for open concave ones, 0 for decided ones.
+    sign : ndarray, shape (B, N)
+        s of decided units that may help to bound others, else 0.
+    size : ndarray, shape (B, N)
+        Width of the pre-activations' ranges.
+    low, high : ndarray, shape (B, d)
+        Input boxes.
+    """
+
+    chord: FloatArray
+    offset: FloatArray
+    bend: FloatArray
+    sign: FloatArray
+    size: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+class DualAscent:
+    """Dual-ascent bounds of one network on parts of one bounded domain.
+
+    Parameters
+    ----------
+    weights, biases : sequences of ndarray
+        Of the hidden layers, dense.
+    left, right : ndarray, shape (N,)
+        Slopes of all hidden units.
+    domain : Domain
+    """
+
+    def __init__(
+        self,
+        weights: Sequence[FloatArray],
+        biases: Sequence[FloatArray],
+        left: FloatArray,
+        right: FloatArray,
+        domain: Domain,
+    ) -> None:
+        self._weights, self._biases = list(weights), list(biases)
+        self._single = [weight.astype(np.float32) for weight in weights]
+        self._single_biases = [bias.astype(np.float32) for bias in biases]
+        self._left, self._right = left, right
+        self._small, self._large = np.minimum(left, right), np.maximum(left, right)
+        starts = np.cumsum([0, *(len(weight) for weight in weights)]).tolist()
+        self._spans = [slice(a, b) for a, b in pairwise(starts)]
+        self._count = int(starts[-1])
+        self._domain = domain
+        self._ball = domain if isinstance(domain, NormBall) else None
+        self._facets = np.asarray(domain.rows.A.toarray())
+        self._limits = domain.rows.b
+        self._single_rows = self._facets.astype(np.float32), self._limits.astype(np.float32)
+        reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
+        self._sizes = np.zeros(self._count)
+        self._facet_sizes = np.abs(self._facets) @ reach + np.abs(self._limits)
+        steep = np.maximum(np.abs(left), np.abs(right))
+        signal = reach
+        for weight, bias, span in zip(self._weights, self._biases, self._spans, strict=True):
+            self._sizes[span] = np.abs(weight) @ signal + np.abs(bias)
+            signal = steep[span] * self._sizes[span]
+        self._terms = max([reach.size, *(len(weight) for weight in weights)])
+        self._terms += self._limits.size + 4 * len(self._spans) + 32
+
+    @property
+    def columns(self) -> int:
+        """Multipliers of one bound: one a unit, then one a row of the domain."""
+        return self._count + self._limits.size
+
+    def relax(
+        self,
+        phases: npt.NDArray[np.int8],
+        lower: FloatArray,
+        upper: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+    ) -> Relaxation:
+        """Lines and signs of a batch of nodes, from phases and bounds (B, N) and boxes (B, d)."""
+        left, right = self._left, self._right
+        still = phases == OPEN
+        width = np.where(still, upper - lower, 1.0)
+        slope = (right * upper - left * lower) / np.maximum(width, 1e-300)
+        slope = np.clip(slope, self._small, self._large)
+        chord = np.where(still, slope, np.where(phases == RIGHT, right, left))
+        ends = (left - chord) * lower, (right - chord) * upper
+        convex = right >= left
+        offset = np.where(convex, np.maximum(*ends), np.minimum(*ends))
+        kinked = left != right
+        useful_right = kinked & (phases == RIGHT) & (lower <= 0)
+        useful_left = kinked & (phases == LEFT) & (upper >= 0)
+        return Relaxation(
+            chord,
+            np.where(still, offset, 0.0),
+            np.where(still, np.where(convex, 1.0, -1.0), 0.0),
+            np.where(useful_right, 1.0, np.where(useful_left, -1.0, 0.0)),
+            np.maximum(upper - lower, 1e-12 * self._sizes + 1e-300),
+            low,
+            high,
+        )
+
+    def start(self, relaxation: Relaxation, rows: Rows) -> SingleArray:
+        """CROWN's slopes, and no weight on what is decided; shape (R, columns)."""
+        line = np.where(
+            (relaxation.chord - self._small) > 0.5 * (self._large - self._small),
+            self._large,
+            self._small,
+        )
+        line = np.where(relaxation.bend != 0, line, 0.0).astype(np.float32)
+        multipliers = np.zeros((rows.count, self.columns), dtype=np.float32)
+        multipliers[:, : self._count] = line[rows.node]
+        return multipliers
+
+    def clip(self, relaxation: Relaxation, rows: Rows, multipliers: SingleArray) -> SingleArray:
+        """The nearest multipliers that are allowed; shape (R, columns)."""
+        least, most = self._ranges(relaxation)
+        known = np.nan_to_num(multipliers, nan=0.0, posinf=_LARGE, neginf=0.0)
+        return np.clip(known, least[rows.node], most[rows.node])
+
+    def ascend(
+        self,
+        relaxation: Relaxation,
+        rows: Rows,
+        multipliers: SingleArray,
+        steps: int,
+        rate: float = RATE,
+    ) -> SingleArray:
+        """Improve `multipliers` by `steps` steps; the best of each row are returned."""
+        least, most = (part[rows.node] for part in self._ranges(relaxation))
+        scale = self._scales(relaxation)[rows.node]
+        decided = np.ones(scale.shape, dtype=bool)
+        decided[:, : self._count] = relaxation.bend[rows.node] == 0
+        own = relaxation.size[rows.node, rows.unit].astype(np.float32)
+        scale *= np.where(decided, own[:, None], np.float32(1))
+        current = np.clip(multipliers, least, most)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._climb(relaxation, rows, current, (least, most, scale), steps, rate)
+
+    def _climb(
+        self,
+        relaxation: Relaxation,
+        rows: Rows,
+        current: SingleArray,
+        limits: tuple[SingleArray, SingleArray, SingleArray],
+        steps: int,
+        rate: float,
+    ) -> SingleArray:
+        """The steps of `ascend`, between limits and with steps of natural sizes."""
+        least, most, scale = limits
+        best, kept = np.full(rows.count, np.inf, dtype=np.float32), current.copy()
+        first, second = np.zeros_like(current), np.zeros_like(current)
+        data = _Gathered.of(relaxation, rows, self._spans, np.float32)
+        for turn in range(steps + 1):  # numbers beyond single precision never become the best
+            values, slopes = self._sweep(data, current, turn < steps)
+            better = values < best
+            best = np.minimum(best, values)
+            kept[better] = current[better]
+            if turn == steps:
+                break
+            first *= np.float32(_MOMENTUM)
+            first += np.float32(1 - _MOMENTUM) * slopes
+            second *= np.float32(_SQUARES)
+            second += np.float32(1 - _SQUARES) * np.square(slopes)
+            size = np.sqrt(second) + np.float32(1e-12)
+            correction = np.sqrt(1 - _SQUARES ** (turn + 1)) / (1 - _MOMENTUM ** (turn + 1))
+            size /= scale
+            current = current - np.float32(rate * _DECAY**turn * correction) * (first / size)
+            np.clip(current, least, most, out=current)
+        return kept
+
+    def _ranges(self, relaxation: Relaxation) -> tuple[SingleArray, SingleArray]:
+        """Allowed multipliers of the bounds of each node, shapes (B, columns)."""
+        still = relaxation.bend != 0
+        least = np.zeros((len(still), self.columns), dtype=np.float32)
+        most = np.full((len(still), self.columns), np.inf, dtype=np.float32)
+        least[:, : self._count] = np.where(still, self._small, 0.0)
+        limit = np.where(relaxation.sign != 0, np.inf, 0.0)
+        most[:, : self._count] = np.where(still, self._large, limit)
+        return least, most
+
+    def _scales(self, relaxation: Relaxation) -> SingleArray:
+        """Natural sizes of slopes, and of weights per width of the bounded unit, (B, columns)."""
+        still = relaxation.bend != 0
+        scale = np.ones((len(still), self.columns), dtype=np.float32)
+        scale[:, : self._count] = np.where(
+            still, self._large - self._small, np.minimum(1.0 / relaxation.size, _LARGE)
+        )
+        scale[:, self._count :] = np.minimum(1.0 / np.maximum(self._facet_sizes, 1e-300), _LARGE)
+        return scale
+
+    def _sweep(
+        self, data: _Gathered, multipliers: SingleArray, slopes: bool
+    ) -> tuple[SingleArray, SingleArray]:
+        """Bounds (R,) and their derivatives (R, columns) in single precision."""
+        count, depth = len(multipliers), len(self._spans)
+        factors = np.empty_like(multipliers)
+        masks: list[BoolArray] = []
+        constant = np.zeros(count, dtype=np.float32)
+        coefficients: SingleArray | None = None
+        for i in range(depth - 1, -1, -1):
+            span = self._spans[i]
+            here = multipliers[:, span]
+            factor = data.sign[:, span]
+            if coefficients is None:
+                mask = np.zeros(factor.shape, dtype=bool)
+                total = here * factor
+            else:
+                mask = coefficients * data.bend[:, span] < 0
+                factor = np.where(mask, coefficients, factor)
+                total = here * factor
+                chords = np.where(mask, np.float32(0), coefficients)
+                total += chords * data.chord[:, span]
+                constant += np.einsum("rn,rn->r", chords, data.offset[:, span])
+            total[data.aims[i][:2]] += data.aims[i][2]
+            factors[:, span] = factor
+            masks.append(mask)
+            constant += total @ self._single_biases[i]
+            coefficients = total @ self._single[i]
+        assert coefficients is not None
+        if self._limits.size:
+            gamma = multipliers[:, self._count :]
+            constant += gamma @ self._single_rows[1]
+            coefficients = coefficients - gamma @ self._single_rows[0]
+        support, point = self._support(coefficients, data)
+        values = constant + support
+        if not slopes:
+            return values, multipliers
+        result = np.empty_like(multipliers)
+        signal = point
+        for i, mask in enumerate(reversed(masks)):
+            span = self._spans[i]
+            z = signal @ self._single[i].T
+            z += self._single_biases[i]
+            np.multiply(factors[:, span], z, out=result[:, span])
+            if i + 1 < depth:
+                signal = np.where(
+                    mask, multipliers[:, span] * z, data.chord[:, span] * z + data.offset[:, span]
+                )
+        if self._limits.size:
+            result[:, self._count :] = self._single_rows[1] - point @ self._single_rows[0].T
+        return values, result
+
+    def _support(
+        self, coefficients: SingleArray, data: _Gathered
+    ) -> tuple[SingleArray, SingleArray]:
+        point = data.middle + np.copysign(data.radius, coefficients)
+        values = np.einsum("rd,rd->r", coefficients, point)
+        if self._ball is not None:
+            at = self._ball.point.astype(np.float32)
+            if self._ball.norm == "l2":
+                size = np.sqrt(np.square(coefficients).sum(axis=1))
+                out = coefficients / np.maximum(size, 1e-30)[:, None]
+            else:
+                largest = np.abs(coefficients).argmax(axis=1)
+                index = np.arange(len(largest))
+                out = np.zeros_like(coefficients)
+                out[index, largest] = np.sign(coefficients[index, largest])
+                size = np.abs(coefficients[index, largest])
+            curved = coefficients @ at + np.float32(self._ball.radius) * size
+            inner = curved < values
+            values = np.where(inner, curved, values)
+            point = np.where(inner[:, None], at + np.float32(self._ball.radius) * out, point)
+        return values, point
+
+    def bounds(self, relaxation: Relaxation, rows: Rows, multipliers: SingleArray) -> FloatArray:
+        """Upper bounds of ``sign * z_unit`` that hold whatever was rounded, shape (R,).
+
+        Notes
+        -----
+        Every number that the evaluation forms is used as it came out, so that rounding errors do
+        not build up from layer to layer: each only adds its own share.  With Z_k at least
+        ``|W_k| |h| + |b_k|``, over the whole domain and with every unit at its steeper slope, a
+        layer adds at most ``gamma (|e| + |lambda c| + |lambda alpha| + |beta|)_k Z_k`` and the
+        same share of its offsets; gamma stands for a sum over a layer's units and a few more
+        operations.  The domain's rows and the support add theirs.  Chords may have any slope, as
+        their offsets are computed for the slope that is used.
+        """
+        data = _Gathered.of(relaxation, rows, self._spans, np.float64)
+        exact = self.clip(relaxation, rows, multipliers).astype(np.float64)
+        # a slope in single precision may lie a little outside of its range
+        held = np.clip(exact[:, : self._count], self._small, self._large)
+        exact[:, : self._count] = np.where(data.bend != 0, held, exact[:, : self._count])
+        constant, amount = np.zeros(rows.count), np.zeros(rows.count)
+        coefficients: FloatArray | None = None
+        for i in range(len(self._spans) - 1, -1, -1):
+            span = self._spans[i]
+            total = exact[:, span] * data.sign[:, span]
+            size = np.abs(total)
+            if coefficients is not None:
+                mask = coefficients * data.bend[:, span] < 0
+                lines = np.where(mask, exact[:, span], data.chord[:, span]) * coefficients
+                shift = np.where(mask, 0.0, coefficients) * data.offset[:, span]
+                total += lines
+                size += np.abs(lines)
+                constant += shift.sum(axis=1)
+                amount += np.abs(shift).sum(axis=1)
+            total[data.aims[i][:2]] += data.aims[i][2]
+            size[data.aims[i][:2]] += 1.0
+            amount += size @ self._sizes[span]
+            constant += total @ self._biases[i]
+            coefficients = total @ self._weights[i]
+        assert coefficients is not None
+        if self._limits.size:
+            gamma = exact[:, self._count :]
+            constant += gamma @ self._limits
+            amount += gamma @ self._facet_sizes
+            coefficients = coefficients - gamma @ self._facets
+        value = np.einsum("rd,rd->r", coefficients, data.middle)
+        value += np.einsum("rd,rd->r", np.abs(coefficients), data.radius)
+        reach = np.maximum(np.abs(relaxation.low), np.abs(relaxation.high))[rows.node]
+        amount += np.einsum("rd,rd->r", np.abs(coefficients), reach)
+        if self._ball is not None:
+            if self._ball.norm == "l2":
+                sizes = np.sqrt(np.square(coefficients).sum(axis=1))
+            else:
+                sizes = np.abs(coefficients).max(axis=1, initial=0.0)
+            curved = coefficients @ self._ball.point + self._ball.radius * sizes
+            amount += self._ball.radius * sizes + np.abs(coefficients) @ np.abs(self._ball.point)
+            value = np.minimum(value, curved)
+        result = value + constant + 3.0 * self._terms * UNIT * amount
+        return np.where(np.isfinite(result), result, np.inf)
+
+
+@dataclass(frozen=True)
+class _Gathered:
+    """A relaxation's arrays, one row a bound, and where in each layer the bounded units are."""
+
+    chord: npt.NDArray[np.floating]
+    offset: npt.NDArray[np.floating]
+    bend: npt.NDArray[np.floating]
+    sign: npt.NDArray[np.floating]
+    middle: npt.NDArray[np.floating]
+    radius: npt.NDArray[np.floating]
+    aims: list[tuple[IntArray, IntArray, npt.NDArray[np.floating]]]
+
+    @classmethod
+    def of(
+        cls, relaxation: Relaxation, rows: Rows, spans: Sequence[slice], dtype: type
+    ) -> _Gathered:
+        """Gather the rows' nodes."""
+        r, node = relaxation, rows.node
+        middle, radius = 0.5 * (r.low + r.high), 0.5 * (r.high - r.low)
+
+        def gathered(part: FloatArray) -> npt.NDArray[np.floating]:
+            return np.asarray(part.astype(dtype)[node])
+
+        aims: list[tuple[IntArray, IntArray, npt.NDArray[np.floating]]] = []
+        for span in spans:
+            pick = np.flatnonzero((rows.unit >= span.start) & (rows.unit < span.stop))
+            aims.append((pick, rows.unit[pick] - span.start, rows.sign[pick].astype(dtype)))
+        return cls(
+            gathered(r.chord),
+            gathered(r.offset),
+            gathered(r.bend),
+            gathered(r.sign),
+            gathered(middle),
+            gathered(radius),
+            aims,
+        )
