@@ -6,14 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import linprog
 
-from lipyomo.bnb.form import UnitSystem
+from lipyomo.affine.system import UnitSystem
 from lipyomo.bnb.propagate import Stack, propagate, support_of
-from lipyomo.bnb.rounding import preactivation_errors
 from lipyomo.bounds.dual_ascent import DualAscent, Relaxation, Rows
 from lipyomo.domains import Box, Domain, NormBall, Polytope, ball
-from lipyomo.network import FloatArray, Network
+from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.phases import LEFT, OPEN, RIGHT
 from networks import mixed_network, random_network
 
@@ -23,8 +23,7 @@ class Setting:
 
     def __init__(self, network: Network, domain: Domain, nodes: int, share: float) -> None:
         self.network, self.domain = network, domain
-        self.system = UnitSystem(network, np.eye(network.output_dim))
-        self.system.errors = preactivation_errors(self.system, domain)
+        self.system = UnitSystem(network, np.eye(network.output_dim), domain)
         system, rng = self.system, np.random.default_rng(0)
         self.points = domain.sample(rng, 4000)
         self.values = np.hstack(network.preactivations(self.points))
@@ -37,7 +36,7 @@ class Setting:
         self.stack = Stack(given, -full, full, low, high, np.ones(nodes, dtype=bool))
         propagate(system, support_of(domain, low, high), self.stack)
         assert self.stack.alive.all()
-        self.ascent = DualAscent(system.weights, system.biases, system.left, system.right, domain)
+        self.ascent = DualAscent(network.hidden, domain)
 
     def relax(self) -> Relaxation:
         s = self.stack
@@ -251,6 +250,22 @@ def test_contradicting_decisions_cross_the_bounds() -> None:
         relaxation, rows, setting.ascent.ascend(relaxation, rows, start, 60)
     )
     assert bounds[0] < -bounds[1]
+
+
+def test_sparse_weights_give_the_same_bounds() -> None:
+    dense = mixed_network(4, (4, 7, 6, 2))
+    layers = [
+        Layer(sp.csr_array(layer.weight), layer.bias, layer.left, layer.right)
+        for layer in dense.layers
+    ]
+    found = []
+    for network in (dense, Network(layers)):
+        setting = Setting(network, DOMAINS["polytope"], 2, 0.3)
+        relaxation, rows = setting.relax(), setting.rows()
+        start = setting.ascent.start(relaxation, rows)
+        steered = setting.ascent.ascend(relaxation, rows, start, 5)
+        found.append(setting.ascent.bounds(relaxation, rows, steered))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-4, atol=1e-6)
 
 
 def test_a_ball_is_tighter_than_its_box() -> None:

@@ -98,6 +98,8 @@ class Search:
             self._root = max([node.bound for node in roots], default=tree.closed)
             for node in roots:
                 node_bytes = 4096 + node.phases.nbytes * 40 + 8 * (node.low.size * 4)
+                if node.ascent is not None:
+                    node_bytes += node.ascent.values.nbytes
                 self._capacity = max(LEAST_QUEUE, QUEUE_BYTES // node_bytes)
                 self._push(node)
             self._note()

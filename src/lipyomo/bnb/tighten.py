@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.bnb.form import FlatPhases, UnitSystem
+from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.bnb.propagate import Stack, settle
 from lipyomo.bounds.dual_ascent import DualAscent, Rows, SingleArray
 from lipyomo.domains import Domain
@@ -18,6 +19,15 @@ HalfArray = npt.NDArray[np.float16]
 
 STEPS = 12
 """Steps on every node; its children go on from where it got to."""
+
+MOST_WORK = 5_000_000_000
+"""Multiplications that the bounds of a batch may take; fewer bounds or steps stay within."""
+
+MOST_ENTRIES = 4_000_000
+"""Multipliers that are iterated at once; the bounds nearest to deciding a unit come first."""
+
+KEPT_BYTES = 1 << 16
+"""Larger sets of multipliers are not kept for the children, who start from an ancestor's."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +65,13 @@ class Tightener:
 
     def __init__(self, system: UnitSystem, domain: Domain) -> None:
         self._system = system
-        self._ascent = DualAscent(system.weights, system.biases, system.left, system.right, domain)
+        self._domain = domain
         self._last = system.starts[-2] if system.depth else 0
         self.decided = 0
+
+    @cached_property
+    def _ascent(self) -> DualAscent:
+        return DualAscent(self._system.network.hidden, self._domain)
 
     def tighten(
         self,
@@ -83,12 +97,15 @@ class Tightener:
         """
         ascent = self._ascent
         parts = [
-            self._wanted(stack, b, seen[b]) if stack.alive[b] else np.zeros(0, dtype=np.int64)
+            self._wanted(stack, b, seen[b], MOST_ENTRIES // (ascent.columns * len(stack.phases)))
             for b in range(len(stack.phases))
         ]
         node = np.repeat(np.arange(len(parts)), [part.size for part in parts])
         keys = np.concatenate(parts)
         if not keys.size:
+            return list(inherited)
+        steps = int(min(STEPS, MOST_WORK // (ascent.work * keys.size)))
+        if not steps:
             return list(inherited)
         rows = Rows(node, keys // 2, np.where(keys % 2 == 0, 1.0, -1.0))
         relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
@@ -97,14 +114,14 @@ class Tightener:
         for b, part in enumerate(parts):
             begin, stop = stop, stop + part.size
             _inherit(start[begin:stop], part, stack.phases[b], inherited[b])
-        found = ascent.ascend(relaxation, rows, start, STEPS)
+        found = ascent.ascend(relaxation, rows, start, steps)
         self._apply(stack, rows, ascent.bounds(relaxation, rows, found))
         half = np.minimum(found, 6e4).astype(np.float16)
         kept: list[Multipliers | None] = []
         stop = 0
         for b, part in enumerate(parts):
             begin, stop = stop, stop + part.size
-            if not part.size:
+            if not part.size or half[begin:stop].nbytes > KEPT_BYTES:
                 kept.append(inherited[b])
                 continue
             kept.append(Multipliers(stack.phases[b].copy(), part, half[begin:stop]))
@@ -120,16 +137,22 @@ class Tightener:
         self.decided += before - int(np.count_nonzero(stack.phases == OPEN))
 
     def _wanted(
-        self, stack: Stack, b: int, seen: tuple[BoolArray, BoolArray] | None
+        self, stack: Stack, b: int, seen: tuple[BoolArray, BoolArray] | None, most: int
     ) -> npt.NDArray[np.int64]:
-        """Keys of the bounds worth having on a node."""
+        """Keys of at most so many bounds worth having on a node."""
+        if not stack.alive[b]:
+            return np.zeros(0, dtype=np.int64)
         still = stack.phases[b] == OPEN
         wanted = np.stack([still, still], axis=1)
         if seen is not None:
             left, right = seen
             wanted[self._last :, 0] &= ~right[self._last :]
             wanted[self._last :, 1] &= ~left[self._last :]
-        return np.flatnonzero(wanted.reshape(-1))
+        keys = np.flatnonzero(wanted.reshape(-1))
+        if keys.size <= most:
+            return keys
+        far = np.stack([stack.upper[b], -stack.lower[b]], axis=1).reshape(-1)[keys]
+        return np.sort(keys[np.argsort(far, kind="stable")[:most]])
 
 
 def _inherit(

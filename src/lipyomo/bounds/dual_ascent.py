@@ -42,9 +42,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.bounds.parts import UNIT
 from lipyomo.domains import Domain, NormBall
-from lipyomo.network import BoolArray, FloatArray
+from lipyomo.network import BoolArray, FloatArray, Layer
+from lipyomo.numerics.rounding import UNIT
 from lipyomo.phases import LEFT, OPEN, RIGHT
 
 SingleArray = npt.NDArray[np.float32]
@@ -115,30 +115,30 @@ class DualAscent:
 
     Parameters
     ----------
-    weights, biases : sequences of ndarray
-        Of the hidden layers, dense.
-    left, right : ndarray, shape (N,)
-        Slopes of all hidden units.
+    layers : sequence of Layer
+        The hidden layers; sparse weights stay sparse.
     domain : Domain
+
+    Attributes
+    ----------
+    columns : int
+        Multipliers of one bound: one a unit, then one a row of the domain.
+    work : int
+        Multiplications of one step of one bound.
     """
 
-    def __init__(
-        self,
-        weights: Sequence[FloatArray],
-        biases: Sequence[FloatArray],
-        left: FloatArray,
-        right: FloatArray,
-        domain: Domain,
-    ) -> None:
-        self._weights, self._biases = list(weights), list(biases)
+    def __init__(self, layers: Sequence[Layer], domain: Domain) -> None:
+        weights = self._weights = [layer.weight for layer in layers]
+        biases = self._biases = [layer.bias for layer in layers]
         self._single = [weight.astype(np.float32) for weight in weights]
         self._single_biases = [bias.astype(np.float32) for bias in biases]
-        self._left, self._right = left, right
+        empty: FloatArray = np.zeros(0)
+        left = self._left = np.concatenate([empty, *(layer.left for layer in layers)])
+        right = self._right = np.concatenate([empty, *(layer.right for layer in layers)])
         self._small, self._large = np.minimum(left, right), np.maximum(left, right)
-        starts = np.cumsum([0, *(len(weight) for weight in weights)]).tolist()
+        starts = np.cumsum([0, *(layer.units for layer in layers)]).tolist()
         self._spans = [slice(a, b) for a, b in pairwise(starts)]
         self._count = int(starts[-1])
-        self._domain = domain
         self._ball = domain if isinstance(domain, NormBall) else None
         self._facets = np.asarray(domain.rows.A.toarray())
         self._limits = domain.rows.b
@@ -148,16 +148,14 @@ class DualAscent:
         self._facet_sizes = np.abs(self._facets) @ reach + np.abs(self._limits)
         steep = np.maximum(np.abs(left), np.abs(right))
         signal = reach
-        for weight, bias, span in zip(self._weights, self._biases, self._spans, strict=True):
-            self._sizes[span] = np.abs(weight) @ signal + np.abs(bias)
+        for weight, bias, span in zip(weights, biases, self._spans, strict=True):
+            self._sizes[span] = abs(weight) @ signal + np.abs(bias)
             signal = steep[span] * self._sizes[span]
-        self._terms = max([reach.size, *(len(weight) for weight in weights)])
+        self._terms = max([reach.size, *(layer.units for layer in layers)])
+        self.columns = self._count + int(self._limits.size)
+        entries = [w.size if isinstance(w, np.ndarray) else w.nnz for w in weights]
+        self.work = 2 * sum(entries) + 16 * self.columns
         self._terms += self._limits.size + 4 * len(self._spans) + 32
-
-    @property
-    def columns(self) -> int:
-        """Multipliers of one bound: one a unit, then one a row of the domain."""
-        return self._count + self._limits.size
 
     def relax(
         self,
