@@ -201,8 +201,11 @@ class UpperLipschitzBlockData(FormulationBlockData):
                 certain.append(found)
             self._promise(add_value(self, 0.0), "min")
             self.chain = pyo.Block(index_of(range(len(vertices))))
-            for k, vertex in enumerate(vertices):
+            tops = [
                 self._backward(self.chain[k], network, vertex, certain, input_norm)
+                for k, vertex in enumerate(vertices)
+            ]
+            self.value.setub(max(tops))
 
     def _box(self, recipe: dict[str, Any], d: int) -> Span:
         """The box around the inputs, with numbers that hold wherever it is."""
@@ -289,8 +292,8 @@ class UpperLipschitzBlockData(FormulationBlockData):
         vertex: FloatArray,
         certain: list[Certain],
         input_norm: InputNorm,
-    ) -> None:
-        """The bound of the gradient of one functional."""
+    ) -> float:
+        """The bound of the gradient of one functional; returns the most that it can be."""
         block.layer = pyo.Block(index_of(range(len(certain))))
         numbers = Affine(np.zeros((vertex.size, 0)), np.asarray(vertex, dtype=np.float64), [])
         now = Span(numbers, numbers, numbers.constant, numbers.constant)
@@ -313,10 +316,11 @@ class UpperLipschitzBlockData(FormulationBlockData):
         if input_norm == "linf":
             terms = [-1.0] * d
             Rows(block, "norm", [0]).at_least(0, [1.0, *terms], [self.value, *size], 0.0)
-            return
+            return float(reach.sum()) * (1.0 + MARGIN)
         each = Rows(block, "norm", range(d))
         for j, item in enumerate(size):
             each.at_least(j, [1.0, -1.0], [self.value, item], 0.0)
+        return float(reach.max(initial=0.0))
 
 
 def _plain(layer: Layer, k: int) -> bool:

@@ -5,8 +5,9 @@
 >>> outcome.status, outcome.incumbent, outcome.bound  # doctest: +SKIP
 
 The adapters are `SolverBase` subclasses of ``pyomo.contrib.solver``; `solve_model` adds the choice
-of the solver (``solvers.toml``) and a normalised view on the results.  Names are imported on first
-use, so that this package costs nothing until a model is solved.
+of the solver (``solvers.toml``) and a normalised view on the results.  They are known to Pyomo's
+``SolverFactory`` as ``lipyomo_highs``, ``lipyomo_gurobi`` and so on.  The solvers' own packages are
+imported when they are used.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from lipyomo.solvers.factory import register
 from lipyomo.solvers.options import SolverOptions
 from lipyomo.solvers.status import Progress, SolveStatus
 
@@ -59,6 +61,9 @@ _HOMES = {
     "load_settings": "settings",
     "solve_model": "solve",
 }
+
+
+register()
 
 
 def __getattr__(name: str) -> Any:

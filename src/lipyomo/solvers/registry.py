@@ -105,15 +105,26 @@ def get_solver(name: str, settings: SettingsLike = None) -> Any:
     entry = settings.entry(name)
     solver = make_solver(entry, settings.source)
     _require_available(entry, solver)
+    configure(solver, entry, settings)
+    return solver
+
+
+def configure(solver: Any, entry: SolverEntry, settings: SolverSettings) -> None:
+    """Set a solver's configuration to what the settings say.
+
+    Raises
+    ------
+    SolverError
+        If a native option of the entry is not one of the solver's.
+    """
     for option, value in entry.options.items():
         _check_option(settings, entry, solver, option, value)
         solver.config.solver_options[option] = value
-    for knob, value in settings.knobs(name).items():
+    for knob, value in settings.knobs(entry.name).items():
         if knob == "log":
             solver.config.tee = value
         elif knob in KNOBS and knob in solver.config:
             solver.config[knob] = value
-    return solver
 
 
 def available_solvers(settings: SettingsLike = None) -> list[str]:
