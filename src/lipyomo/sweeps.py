@@ -1,4 +1,4 @@
-"""Many problems on many cores, or on a dask cluster: the same answers, in the order they finish.
+"""Many problems on many cores, or on a cluster: the same answers, in the order they finish.
 
 A sweep runs one method on a family of problems (all balls around a test set, all snapshots of a
 training run).  One problem that fails spoils nothing: its error comes back in its place.
@@ -6,20 +6,20 @@ training run).  One problem that fails spoils nothing: its error comes back in i
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from lipyomo.errors import LipyomoError, MissingExtra
+from lipyomo.errors import LipyomoError
+from lipyomo.executors import Workers
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Result
 from lipyomo.settings import Settings
 
 if TYPE_CHECKING:
-    from distributed import Client
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,49 @@ class SweepRow:
     result: Result | None
     error: str | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """The row's numbers for a table; None where there is none."""
+        found = None if self.result is None else self.result.to_dict()
+        names = ("lower", "upper", "status", "method", "gap", "nodes", "seconds")
+        values = {name: None if found is None else found[name] for name in names}
+        return {"index": self.index, **values, "error": self.error}
+
+
+class Sweep(Iterator[SweepRow]):
+    """The rows of a sweep, as they finish; see `sweep`."""
+
+    def __init__(self, rows: Iterator[SweepRow]) -> None:
+        self._rows = rows
+
+    def __next__(self) -> SweepRow:
+        return next(self._rows)
+
+    def to_frame(self) -> DataFrame:
+        """All rows that are left as a pandas frame, in the order of the problems.
+
+        Raises
+        ------
+        LipyomoError
+            If pandas is not installed.
+        """
+        return frame_of(row.to_dict() for row in sorted(self, key=lambda row: row.index))
+
 
 def sweep(
     problems: Iterable[LipschitzProblem],
     method: str = "auto",
     settings: Settings | None = None,
     workers: int | None = None,
-    client: Client | None = None,
-) -> Iterator[SweepRow]:
+    executor: Executor | None = None,
+    dask: str | None = None,
+    **changes: Any,
+) -> Sweep:
     """Solve many problems in processes of their own; rows come as they finish.
 
     Parameters
     ----------
     problems : iterable of LipschitzProblem
+        Taken as workers get free: a generator of a million is fine.
     method : str, optional
         As for `lipyomo.solve`.
     settings : Settings, optional
@@ -60,18 +90,24 @@ def sweep(
         dropped.
     workers : int, optional
         Number of processes; one a core by default, 1 runs everything in this process.
-    client : distributed.Client, optional
-        Run on a dask cluster instead (extra ``[dask]``); lipyomo must be installed on its workers.
+    executor : concurrent.futures.Executor, optional
+        Run there instead, such as ``distributed.Client(...).get_executor()`` or
+        ``mpi4py.futures.MPIPoolExecutor()``.
+    dask : str, optional
+        Address of a dask scheduler to run on (extra ``[dask]``).
+    **changes
+        Fields of `Settings` to set, such as ``time_limit=60``.
 
-    Yields
-    ------
-    SweepRow
-        In the order of completion; with one worker, in the order of the problems.
+    Returns
+    -------
+    Sweep
+        An iterator of `SweepRow` in the order of completion (with one worker, of the problems);
+        ``to_frame()`` collects them.
 
     Raises
     ------
     LipyomoError
-        If the number of workers is not positive.
+        If the number of workers is not positive or a setting is wrong.
 
     Examples
     --------
@@ -79,62 +115,46 @@ def sweep(
     >>> network = lipyomo.Network.from_arrays([[[1.0], [-1.0]], [[1.0, 2.0]]])
     >>> boxes = [lipyomo.Box(-1.0, 0.0, 1), lipyomo.Box(0.0, 1.0, 1)]
     >>> problems = [lipyomo.LipschitzProblem(network, box) for box in boxes]
-    >>> [row.result.lower for row in lipyomo.sweep(problems, workers=1)]
+    >>> [row.result.lower for row in lipyomo.sweep(problems, workers=1, time_limit=10)]
     [2.0, 1.0]
     """
-    if workers is not None and workers < 1:
-        raise LipyomoError(f"a sweep needs at least one worker, not {workers}")
-    chosen = replace(settings or Settings(), progress=None, should_stop=None)
-    if chosen.threads is None:
-        chosen = replace(chosen, threads=1)
-    jobs = list(problems)
-    if client is not None:
-        yield from _on_cluster(jobs, method, chosen, client)
-        return
-    count = min(workers or os.cpu_count() or 1, max(len(jobs), 1))
-    if count == 1:
-        for index, problem in enumerate(jobs):
-            yield _solve(index, problem, method, chosen)
-        return
-    # spawned, not forked: solver libraries keep threads that do not survive a fork
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(count, mp_context=context) as pool:
-        futures: list[Future[SweepRow]] = [
-            pool.submit(_solve, index, problem, method, chosen)
-            for index, problem in enumerate(jobs)
-        ]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        finally:
-            for future in futures:
-                future.cancel()
+    chosen = replace(settings or Settings(), **changes)
+    chosen = replace(chosen, progress=None, should_stop=None, threads=chosen.threads or 1)
+    known = len(problems) if isinstance(problems, list | tuple) else None
+    context: Workers[LipschitzProblem, Result] = Workers(workers, executor, dask, known)
+    return Sweep(_rows(context, problems, method, chosen))
 
 
-def _solve(index: int, problem: LipschitzProblem, method: str, settings: Settings) -> SweepRow:
-    """Solve one problem; a user's error becomes a row."""
+def _rows(
+    context: Workers[LipschitzProblem, Result],
+    problems: Iterable[LipschitzProblem],
+    method: str,
+    settings: Settings,
+) -> Iterator[SweepRow]:
     from lipyomo.api import solve
 
-    try:
-        return SweepRow(index, solve(problem, method, settings))
-    except LipyomoError as error:
-        return SweepRow(index, None, str(error))
+    with context as pool:
+        for index, found in pool.run(partial(solve, method=method, settings=settings), problems):
+            if isinstance(found, Result):
+                yield SweepRow(index, found)
+            elif isinstance(found, LipyomoError):
+                yield SweepRow(index, None, str(found))
+            else:
+                raise found
 
 
-def _on_cluster(
-    jobs: list[LipschitzProblem], method: str, settings: Settings, client: Client
-) -> Iterator[SweepRow]:
-    """Send every problem to the cluster; rows come as they finish."""
+def frame_of(rows: Iterable[dict[str, Any]]) -> DataFrame:
+    """Rows as a pandas frame.
+
+    Raises
+    ------
+    LipyomoError
+        If pandas is not installed.
+    """
     try:
-        from distributed import as_completed as completed
+        import pandas
     except ImportError:
-        raise MissingExtra("distributed", "dask", "A sweep on a cluster") from None
-    futures = [
-        client.submit(_solve, index, problem, method, settings, pure=False)
-        for index, problem in enumerate(jobs)
-    ]
-    try:
-        for future in completed(futures):
-            yield future.result()
-    finally:
-        client.cancel([future for future in futures if not future.done()])
+        raise LipyomoError(
+            "a frame needs pandas.  Remedy: pip install pandas, or iterate over the rows"
+        ) from None
+    return pandas.DataFrame(list(rows))

@@ -1,0 +1,191 @@
+"""Where parallel work runs: this process, a pool of processes, dask, or any executor.
+
+Everything that runs in parallel goes through `concurrent.futures.Executor`, so that a cluster is
+one argument away: ``dask.distributed.Client.get_executor()`` and ``mpi4py.futures`` are executors.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from lipyomo.errors import LipyomoError, MissingExtra
+
+Job = TypeVar("Job")
+Value = TypeVar("Value")
+
+AHEAD = 2
+"""Jobs a worker that are handed over before any is finished."""
+
+UNKNOWN = 16
+"""Workers that an executor of somebody else's is taken to have."""
+
+
+class InlineExecutor(Executor):
+    """Runs every call at once, in this process."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Call, and return a future that is done."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class WorkerDied(LipyomoError):
+    """A worker process ended without an answer, twice on the same job."""
+
+
+class Workers(Generic[Job, Value]):
+    """A context in which jobs run on workers.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Processes; one a core by default.  One worker runs everything in this process.
+    executor : concurrent.futures.Executor, optional
+        Used instead, and left open.
+    dask : str, optional
+        Address of a dask scheduler (``tcp://host:8786``), used instead; needs the extra ``[dask]``,
+        and lipyomo on its workers.
+    jobs : int, optional
+        How many jobs there are, if known: no more processes than that are started.
+
+    Raises
+    ------
+    LipyomoError
+        If the number of workers is not positive, or the scheduler cannot be reached.
+    """
+
+    def __init__(
+        self,
+        workers: int | None = None,
+        executor: Executor | None = None,
+        dask: str | None = None,
+        jobs: int | None = None,
+    ) -> None:
+        if workers is not None and workers < 1:
+            raise LipyomoError(f"at least one worker is needed, not {workers}")
+        if executor is not None and dask is not None:
+            raise LipyomoError("give an executor or the address of a dask scheduler, not both")
+        self._executor, self._given, self._address = executor, executor is not None, dask
+        self._client: Any = None
+        self._own = executor is None and dask is None
+        most = os.cpu_count() or 1 if jobs is None else max(1, jobs)
+        self.count = min(workers or os.cpu_count() or 1, most) if self._own else workers or 0
+
+    def __enter__(self) -> Workers[Job, Value]:
+        if self._address is not None:
+            self._connect(self._address)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._own and self._executor is not None:
+            self._executor.shutdown(wait=kind is None, cancel_futures=True)
+        if self._client is not None:
+            self._client.close()
+
+    @property
+    def executor(self) -> Executor:
+        """The executor, started when it is first needed."""
+        if self._executor is None:
+            if self.count == 1:
+                self._executor = InlineExecutor()
+            else:
+                # spawned, not forked: solver libraries keep threads that do not survive a fork
+                context = multiprocessing.get_context("spawn")
+                self._executor = ProcessPoolExecutor(self.count, mp_context=context)
+        return self._executor
+
+    def _connect(self, address: str) -> None:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise MissingExtra("distributed", "dask", "A sweep on a cluster") from None
+        try:
+            self._client = Client(address, timeout="10s")
+        except (OSError, ValueError, TimeoutError) as error:
+            raise LipyomoError(
+                f"no dask scheduler answers at '{address}' ({error}).  Remedy: start one with "
+                "'dask scheduler', and workers with 'dask worker ADDRESS'"
+            ) from None
+        self._executor = self._client.get_executor(pure=False)
+        threads = sum(self._client.nthreads().values())
+        self.count = self.count or max(1, threads)
+
+    def run(
+        self, function: Callable[[Job], Value], jobs: Iterable[Job]
+    ) -> Iterator[tuple[int, Value | BaseException]]:
+        """Call `function` on every job; results come as they finish.
+
+        A job whose worker died is tried once more, in a pool of its own.
+
+        Parameters
+        ----------
+        function : callable
+            Of one job; both travel to other processes.
+        jobs : iterable
+            Taken as workers get free, so that it may be long.
+
+        Yields
+        ------
+        (int, value or exception)
+            Position of the job, and what came of it.
+        """
+        waiting = iter(enumerate(jobs))
+        running: dict[Future[Value], tuple[int, Job]] = {}
+        inline = isinstance(self.executor, InlineExecutor)
+        room = 1 if inline else AHEAD * (self.count or UNKNOWN)
+        try:
+            while True:
+                while len(running) < room:
+                    entry = next(waiting, None)
+                    if entry is None:
+                        break
+                    running[self.executor.submit(function, entry[1])] = entry
+                if not running:
+                    return
+                finished, _ = wait(running, return_when=FIRST_COMPLETED)
+                lost = []
+                for future in sorted(finished, key=lambda done: running[done][0]):
+                    index, job = running.pop(future)
+                    error = future.exception()
+                    if isinstance(error, BrokenProcessPool) and self._own:
+                        lost.append((index, job))
+                    else:
+                        yield index, future.result() if error is None else error
+                if lost:
+                    lost += running.values()
+                    running.clear()
+                    self._executor = None
+                    for index, job in sorted(lost, key=lambda entry: entry[0]):
+                        yield index, self._alone(function, job)
+        finally:
+            for future in running:
+                future.cancel()
+
+    def _alone(self, function: Callable[[Job], Value], job: Job) -> Value | BaseException:
+        """Run a job whose worker died, where its death harms no other."""
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(1, mp_context=context) as pool:
+            try:
+                return pool.submit(function, job).result()
+            except BrokenProcessPool:
+                return WorkerDied(
+                    "its worker process ended without an answer, twice.  Remedy: if memory ran "
+                    "out, use fewer workers or a smaller domain"
+                )
+            except Exception as error:
+                return error
