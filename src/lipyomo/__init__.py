@@ -12,6 +12,7 @@ from lipyomo.version import __version__
 
 if TYPE_CHECKING:
     from lipyomo.api import solve
+    from lipyomo.certification import RobustnessReport, certify_robustness
     from lipyomo.domains import AllSpace, Box, Domain, NormBall, Polytope, ball
     from lipyomo.errors import LipyomoError
     from lipyomo.importers import from_sklearn, from_torch
@@ -51,6 +52,8 @@ _HOMES = {
     "LipyomoError": "errors",
     "SweepRow": "sweeps",
     "sweep": "sweeps",
+    "certify_robustness": "certification",
+    "RobustnessReport": "certification",
 }
 
 __all__ = [
@@ -68,12 +71,14 @@ __all__ = [
     "Polytope",
     "Progress",
     "Result",
+    "RobustnessReport",
     "Settings",
     "Status",
     "SweepRow",
     "Witness",
     "__version__",
     "ball",
+    "certify_robustness",
     "from_sklearn",
     "from_torch",
     "functional",

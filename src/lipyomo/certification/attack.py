@@ -1,0 +1,151 @@
+"""Adversarial examples: the nearest point of another class that a search finds.
+
+Gradient steps on the margins from several starts (projected onto the ball), then the nearest point
+of the kinked margin along the way, by linearising at the best points; what is found is pulled back
+to the centre as far as it stays in the other class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.certification.classifier import Classifier
+from lipyomo.network import FloatArray
+
+STARTS, STEPS, PULLS, DOUBLINGS = 4, 24, 40, 8
+
+
+@dataclass(frozen=True)
+class Example:
+    """A point of another class.
+
+    Attributes
+    ----------
+    point : ndarray, shape (d,)
+    distance : float
+        From the centre, rounded up.
+    label : int
+        Its class.
+    """
+
+    point: FloatArray
+    distance: float
+    label: int
+
+
+def find_example(
+    classifier: Classifier, x: FloatArray, label: int, radius: float, rng: np.random.Generator
+) -> Example | None:
+    """The nearest adversarial example found, within `radius` or some multiple of it.
+
+    Parameters
+    ----------
+    classifier : Classifier
+    x : ndarray, shape (d,)
+    label : int
+        The class of x.
+    radius : float
+        First radius that is searched; it doubles until an example turns up.
+    rng : numpy Generator
+
+    Returns
+    -------
+    Example or None
+    """
+    for _ in range(DOUBLINGS):
+        found = _search(classifier, x, label, radius, rng)
+        if found is not None:
+            return _nearer(classifier, x, label, found, rng)
+        radius *= 2.0
+    return None
+
+
+def _nearer(
+    classifier: Classifier, x: FloatArray, label: int, example: Example, rng: np.random.Generator
+) -> Example:
+    """Search smaller balls as long as they hold an example."""
+    for _ in range(6):
+        again = _search(classifier, x, label, 0.97 * example.distance, rng)
+        if again is None or again.distance >= example.distance:
+            break
+        example = again
+    return example
+
+
+def _search(
+    classifier: Classifier, x: FloatArray, label: int, radius: float, rng: np.random.Generator
+) -> Example | None:
+    """Look for an example in one ball."""
+    rows = classifier.functionals(label)
+    count = len(rows)
+    aims = np.repeat(np.arange(count), STARTS)
+    points = np.repeat(x[None], aims.size, axis=0)
+    noise = rng.uniform(-1.0, 1.0, points.shape)
+    noise[::STARTS] = 0.0
+    points = project(classifier, x, points + 0.5 * radius * noise, radius)
+    for step in range(STEPS):
+        gradients = classifier.network.gradients(points, rows[aims])
+        size = radius * (0.6 if step < STEPS // 2 else 0.15)
+        points = project(classifier, x, points - _ascent(classifier, gradients, size), radius)
+        wrong = np.flatnonzero(classifier.predict(points) != label)
+        if wrong.size:
+            return min(
+                (_pulled(classifier, x, label, points[k]) for k in wrong),
+                key=lambda example: example.distance,
+            )
+    return None
+
+
+def _ascent(classifier: Classifier, gradients: FloatArray, size: float) -> FloatArray:
+    """Steps of the given size along gradients (n, d), in the classifier's norm."""
+    if classifier.norm == "linf":
+        return np.asarray(size * np.sign(gradients))
+    if classifier.norm == "l2":
+        length = np.sqrt(np.square(gradients).sum(axis=1, keepdims=True))
+        return np.asarray(size * gradients / np.where(length > 0, length, 1.0))
+    # l1: spread over the steepest tenth of the inputs
+    count = max(1, gradients.shape[1] // 10)
+    bar = -np.partition(-np.abs(gradients), count - 1, axis=1)[:, [count - 1]]
+    steepest = np.where(np.abs(gradients) >= bar, np.sign(gradients), 0.0)
+    return np.asarray(size * steepest / np.maximum(np.abs(steepest).sum(1, keepdims=True), 1.0))
+
+
+def project(classifier: Classifier, x: FloatArray, points: FloatArray, radius: float) -> FloatArray:
+    """Points pulled into the ball around x, then into the box of valid inputs."""
+    steps = points - x
+    if classifier.norm == "linf":
+        steps = np.clip(steps, -radius, radius)
+    elif classifier.norm == "l2":
+        length = np.sqrt(np.square(steps).sum(axis=1, keepdims=True))
+        steps = steps * np.minimum(1.0, radius / np.where(length > 0, length, 1.0))
+    else:
+        steps = _onto_cross_polytope(steps, radius)
+    return np.clip(x + steps, classifier.clip.lower, classifier.clip.upper)
+
+
+def _onto_cross_polytope(steps: FloatArray, radius: float) -> FloatArray:
+    """Nearest points of the l1 ball around zero (soft thresholding)."""
+    sizes = -np.sort(-np.abs(steps), axis=1)
+    counts = np.arange(1, steps.shape[1] + 1)
+    cut = (np.cumsum(sizes, axis=1) - radius) / counts
+    last = np.maximum((sizes > cut).sum(axis=1) - 1, 0)
+    bar = np.maximum(np.take_along_axis(cut, last[:, None], axis=1), 0.0)
+    return np.asarray(np.sign(steps) * np.maximum(np.abs(steps) - bar, 0.0))
+
+
+def _pulled(classifier: Classifier, x: FloatArray, label: int, point: FloatArray) -> Example:
+    """The example nearest to x on the segment from x to `point`, by bisection."""
+    low, high = 0.0, 1.0
+    for _ in range(PULLS):
+        middle = 0.5 * (low + high)
+        if classifier.predict((x + middle * (point - x))[None])[0] != label:
+            high = middle
+        else:
+            low = middle
+    nearest = x + high * (point - x)
+    found = int(classifier.predict(nearest[None])[0])
+    if found == label:  # a hair too near, by rounding
+        nearest, found = point, int(classifier.predict(point[None])[0])
+    return Example(nearest, float(classifier.distance(x, nearest[None])[0]), found)

@@ -1,0 +1,151 @@
+"""A network as a classifier: classes, margins, and balls around points.
+
+The class of x is the largest output; with a single output f the classes are 0 (f <= 0) and 1.  The
+margins of class i at x are ``f_i(x) - f_j(x)`` for j != i.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lipyomo.bounds import preactivation_bounds
+from lipyomo.domains import Box, Domain, NormBall
+from lipyomo.errors import LipyomoError
+from lipyomo.network import FloatArray, Layer, Network
+from lipyomo.norms import InputNorm, LinearOutput, check_input_norm
+from lipyomo.problem import LipschitzProblem
+
+Clip = tuple[float | FloatArray, float | FloatArray]
+
+
+class DataError(LipyomoError):
+    """A row of a data set cannot be used."""
+
+
+class Classifier:
+    """A network, the norm in which perturbations are measured, and the box of valid inputs.
+
+    Parameters
+    ----------
+    network : Network
+        With one output a class, or a single output whose sign is the class.
+    norm : {'linf', 'l2', 'l1'}, optional
+    clip : (lower, upper), optional
+        Box of valid inputs: no perturbation leaves it.
+
+    Attributes
+    ----------
+    network : Network
+        With at least two outputs.
+    classes : int
+    """
+
+    def __init__(self, network: Network, norm: str = "linf", clip: Clip | None = None) -> None:
+        self.norm: InputNorm = check_input_norm(norm)
+        self.network = _two_class(network) if network.output_dim == 1 else network
+        self.classes = self.network.output_dim
+        d = network.input_dim
+        self.clip = Box(-np.inf, np.inf, d) if clip is None else Box(clip[0], clip[1], d)
+        self._with_margins: dict[int, Network] = {}
+        self._global: dict[int, FloatArray] = {}
+
+    def check(self, x: FloatArray, label: int | None) -> FloatArray:
+        """The row as a point; `DataError` if it is none."""
+        d = self.network.input_dim
+        point = np.asarray(x, dtype=np.float64).reshape(-1)
+        if point.size != d:
+            raise DataError(f"the row has {point.size} entries, the network takes {d} inputs")
+        if not np.isfinite(point).all():
+            raise DataError("the row holds NaN or infinite entries")
+        if (point < self.clip.lower).any() or (point > self.clip.upper).any():
+            raise DataError("the row lies outside the box of valid inputs (--clip)")
+        if label is not None and not 0 <= label < self.classes:
+            raise DataError(f"the label {label} is none of the {self.classes} classes")
+        return point
+
+    def predict(self, points: FloatArray) -> np.ndarray:
+        """Classes of points (n, d), shape (n,)."""
+        return np.asarray(np.argmax(self.network.forward(points), axis=-1))
+
+    def ball(self, x: FloatArray, radius: float) -> Domain:
+        """All inputs within `radius` of x, as a domain that holds every one of them."""
+        low, high = self.clip.lower, self.clip.upper
+        if self.norm != "linf":
+            return NormBall(x, radius, self.norm, (low, high))
+        outer = np.nextafter(x - radius, -np.inf), np.nextafter(x + radius, np.inf)
+        return Box(np.maximum(outer[0], low), np.minimum(outer[1], high))
+
+    def distance(self, x: FloatArray, points: FloatArray) -> FloatArray:
+        """Distances of points (n, d) from x, rounded up, shape (n,)."""
+        gap = np.abs(points - x)
+        if self.norm == "linf":
+            size = gap.max(axis=-1, initial=0.0)
+        elif self.norm == "l1":
+            size = gap.sum(axis=-1)
+        else:
+            size = np.sqrt(np.square(gap).sum(axis=-1))
+        return np.asarray(size * (1.0 + (x.size + 8) * 2.0**-52))
+
+    def rivals(self, label: int) -> np.ndarray:
+        """The other classes."""
+        return np.delete(np.arange(self.classes), label)
+
+    def functionals(self, label: int) -> FloatArray:
+        """Rows ``e_i - e_j`` for the rivals j of class i, shape (classes - 1, classes)."""
+        eye = np.eye(self.classes)
+        return np.asarray(eye[label] - eye[self.rivals(label)])
+
+    def margins(self, points: FloatArray, label: int) -> FloatArray:
+        """Margins at points (n, d), shape (n, classes - 1)."""
+        values = self.network.forward(np.atleast_2d(points))
+        return np.asarray(values[:, [label]] - values[:, self.rivals(label)])
+
+    def least_margins(self, domain: Domain, label: int) -> FloatArray:
+        """Lower bounds of the margins over a domain (which may be one point), with rounding.
+
+        The margins are the pre-activations of one more layer, and bounded with the others.
+        """
+        if label not in self._with_margins:
+            rows = self.functionals(label)
+            last = Layer(rows, np.zeros(len(rows)), 0.0, 1.0)
+            self._with_margins[label] = Network([*self.network.layers, last])
+        bounds = preactivation_bounds(self._with_margins[label], domain)
+        return np.asarray(bounds.lower[-1])
+
+    def global_constants(self, label: int, seconds: float = 2.0) -> FloatArray:
+        """Upper bounds of ``L(f_i - f_j)`` over all valid inputs, shape (classes - 1,)."""
+        if label not in self._global:
+            from lipyomo.api import solve
+
+            problems = (
+                LipschitzProblem(self.network, self.clip, self.norm, functional=c)
+                for c in self.functionals(label)
+            )
+            bounds = [solve(problem, "naive", time_limit=seconds).upper for problem in problems]
+            self._global[label] = np.array(bounds)
+        return self._global[label]
+
+    def problem(self, domain: Domain, label: int, least: FloatArray) -> LipschitzProblem:
+        """The problem whose constant is the largest ``L(f_i - f_j) / least_j``.
+
+        One constant so decides all rivals: if it is below 1 / r, no margin that is at least
+        `least` at the centre of a ball of radius r vanishes in it.
+
+        Parameters
+        ----------
+        domain : Domain
+        label : int
+        least : ndarray, shape (classes - 1,)
+            Positive lower bounds of the margins at the centre.
+        """
+        scale = np.nextafter(1.0 / least, np.inf)
+        rows = scale[:, None] * self.functionals(label)
+        return LipschitzProblem(
+            self.network, domain, self.norm, LinearOutput(vertices=rows, name="margins")
+        )
+
+
+def _two_class(network: Network) -> Network:
+    """Outputs (0, f) for a network with the one output f."""
+    rows = Layer(np.array([[0.0], [1.0]]), np.zeros(2))
+    return Network([*network.layers, rows], network.name)

@@ -1,0 +1,364 @@
+"""One decision: robust, not robust, misclassified or open; and within which radius.
+
+x with class i is robust in the ball of radius r if every margin ``f_i - f_j`` stays positive there.
+Cheapest first:
+
+``global``
+    ``r < 1 / L`` with L the scaled constant of all margins (`Classifier.problem`) over all valid
+    inputs.
+``margins``
+    lower bounds of the margins over the ball by linear relaxation.
+any method with an upper end, such as ``crown`` or ``bnb``
+    ``r < 1 / L`` with L over the ball.  ``bnb`` stops as soon as it decides.  A constant of a ball
+    serves every smaller one.
+``mip``
+    the least margin over the ball by the forward blocks and a MIP solver; an example that it finds
+    refutes, its dual bound certifies to the solver's tolerance.
+
+An adversarial example found by search refutes; between the two is open.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from lipyomo.certification.attack import Example, find_example
+from lipyomo.certification.classifier import Classifier, DataError
+from lipyomo.domains import Box
+from lipyomo.errors import LipyomoError
+from lipyomo.network import FloatArray
+from lipyomo.result import Progress
+from lipyomo.settings import Settings
+
+PRECISION = 1e-3
+"""Relative width at which the bisection of a radius ends."""
+
+LADDER = ("global", "margins", "crown", "bnb")
+
+Check = Callable[[FloatArray], int]
+"""Class of a point, by a second evaluation (onnxruntime)."""
+
+
+class Verdict(StrEnum):
+    """What is known of a point at the radius that was asked for."""
+
+    ROBUST = "robust"
+    NOT_ROBUST = "not robust"
+    MISCLASSIFIED = "misclassified"
+    OPEN = "open"
+
+
+@dataclass(frozen=True)
+class PointSettings:
+    """How a point is decided.
+
+    Attributes
+    ----------
+    radius : float
+        The radius R of the verdict.
+    time_limit : float
+        Seconds a point.
+    ladder : tuple of str
+        What certifies, cheapest first; see the module.
+    radii : bool
+        Bisect for the certified radius (else it is R or 0).
+    seed : int
+    solver : str
+        Of ``mip``.
+    """
+
+    radius: float
+    time_limit: float = 10.0
+    ladder: tuple[str, ...] = LADDER
+    radii: bool = True
+    seed: int = 0
+    solver: str = "auto"
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.radius) and self.radius > 0):
+            raise LipyomoError(f"the radius must be positive, not {self.radius}")
+        if not self.time_limit > 0:
+            raise LipyomoError(f"the time limit must be positive, not {self.time_limit}")
+        from lipyomo.methods import methods
+        from lipyomo.result import Guarantee
+
+        promises = (Guarantee.EXACT, Guarantee.UPPER)
+        upper = [name for name, method in methods().items() if method.guarantee in promises]
+        known = ("global", "margins", *upper)
+        for name in self.ladder:
+            if name not in known:
+                raise LipyomoError(f"'{name}' certifies nothing.  Remedy: {', '.join(known)}")
+
+
+@dataclass(frozen=True)
+class RobustnessRow:
+    """What is known of one point.
+
+    Attributes
+    ----------
+    index : int
+    predicted : int or None
+        None if the row could not be used.
+    label : int or None
+        The given one, or the predicted.
+    margin : float or None
+        Least margin of the predicted class at the point.
+    certified_radius : float
+        No input within it has another class (up to the box of valid inputs).
+    adversarial_radius : float
+        Distance of the nearest input of another class that was found; infinite if none.
+    example : list of float or None
+        That input.
+    verdict : Verdict or None
+    method : str
+        What decided.
+    seconds : float
+    error : str or None
+        Why the row could not be used.
+    """
+
+    index: int
+    predicted: int | None = None
+    label: int | None = None
+    margin: float | None = None
+    certified_radius: float = 0.0
+    adversarial_radius: float = math.inf
+    example: list[float] | None = None
+    verdict: Verdict | None = None
+    method: str = ""
+    seconds: float = 0.0
+    error: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; infinities become None."""
+        row = asdict(self)
+        row["verdict"] = None if self.verdict is None else str(self.verdict)
+        if math.isinf(self.adversarial_radius):
+            row["adversarial_radius"] = None
+        return row
+
+
+def certify_point(
+    classifier: Classifier,
+    x: FloatArray,
+    label: int | None,
+    settings: PointSettings,
+    index: int = 0,
+    check: Check | None = None,
+) -> RobustnessRow:
+    """Decide one point.
+
+    Parameters
+    ----------
+    classifier : Classifier
+    x : array_like, shape (d,)
+    label : int or None
+        Its class; the predicted one if None.
+    settings : PointSettings
+    index : int, optional
+        Of the row.
+    check : callable, optional
+        Another evaluation of the network, which has to agree that an example is of another class.
+
+    Returns
+    -------
+    RobustnessRow
+        With `error` if the row cannot be used.
+    """
+    start = time.monotonic()
+    try:
+        point = classifier.check(x, label)
+    except DataError as error:
+        return RobustnessRow(index, error=str(error), seconds=time.monotonic() - start)
+    predicted = int(classifier.predict(point[None])[0])
+    row = RobustnessRow(index, predicted, predicted if label is None else int(label))
+    row = replace(row, margin=float(classifier.margins(point, predicted).min()))
+    if row.label != predicted:
+        row = replace(row, verdict=Verdict.MISCLASSIFIED, adversarial_radius=0.0, method="forward")
+        return replace(row, seconds=time.monotonic() - start)
+    job = _Job(classifier, point, predicted, settings, start + settings.time_limit, check)
+    return replace(job.decide(row), seconds=time.monotonic() - start)
+
+
+class _Job:
+    """The state of one point's decision."""
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        x: FloatArray,
+        label: int,
+        settings: PointSettings,
+        deadline: float,
+        check: Check | None,
+    ) -> None:
+        self.classifier, self.x, self.label, self.settings = classifier, x, label, settings
+        self.deadline, self.check = deadline, check
+        self.least = classifier.least_margins(Box(x, x), label)
+        self.constants: list[tuple[float, float, str]] = []  # (radius, constant, method)
+        self.example: Example | None = None
+
+    @property
+    def left(self) -> float:
+        return self.deadline - time.monotonic()
+
+    def decide(self, row: RobustnessRow) -> RobustnessRow:
+        """All that can be said in time."""
+        settings, radius = self.settings, self.settings.radius
+        if (self.least <= 0).any():
+            return replace(row, verdict=Verdict.OPEN, method="rounding")
+        rng = np.random.default_rng([settings.seed, row.index])
+        self._take(find_example(self.classifier, self.x, self.label, radius, rng))
+        certified, method = self._certify(radius)
+        if not certified and "mip" in settings.ladder and not self._refuted(radius):
+            certified, method = self._by_mip(radius)
+        verdict = Verdict.ROBUST if certified else Verdict.OPEN
+        if not certified and self._refuted(radius):
+            verdict, method = Verdict.NOT_ROBUST, method if method == "mip" else "attack"
+        inner = radius if certified else 0.0
+        if settings.radii:
+            inner = self._radius(inner)
+        outer = math.inf if self.example is None else self.example.distance
+        return replace(
+            row,
+            certified_radius=inner,
+            adversarial_radius=outer,
+            example=None if self.example is None else self.example.point.tolist(),
+            verdict=verdict,
+            method=method if verdict is not Verdict.OPEN else "",
+        )
+
+    def _refuted(self, radius: float) -> bool:
+        return self.example is not None and self.example.distance <= radius
+
+    def _take(self, example: Example | None) -> None:
+        """Keep an example if it is the nearest and the other evaluation agrees."""
+        if example is None or not (
+            self.example is None or example.distance < self.example.distance
+        ):
+            return
+        agreed = self._agreed(example)
+        if agreed is not None:
+            self.example = agreed
+
+    def _agreed(self, example: Example) -> Example | None:
+        """The example, pushed on until `check` sees another class too; None if it never does."""
+        if self.check is None:
+            return example
+        step = example.point - self.x
+        for push in (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
+            point = np.clip(
+                example.point + push * step, self.classifier.clip.lower, self.classifier.clip.upper
+            )
+            mine = int(self.classifier.predict(point[None])[0])
+            if mine != self.label and self.check(point) != self.label:
+                distance = float(self.classifier.distance(self.x, point[None])[0])
+                return Example(point, distance, mine)
+        return None
+
+    # -- certificates --------------------------------------------------------------------------
+
+    def _certify(self, radius: float) -> tuple[bool, str]:
+        """Climb the ladder at one radius."""
+        for name in self.settings.ladder:
+            if name == "mip" or self._refuted(radius):
+                continue
+            if name == "global":
+                ratios = self.classifier.global_constants(self.label) / self.least
+                self.constants.append((math.inf, float(ratios.max()) * (1.0 + 2.0**-50), name))
+            elif name == "margins":
+                if self._by_margins(radius):
+                    return True, name
+            elif self.left > 0:
+                self._bound(name, radius)
+            found = self._known(radius)
+            if found is not None:
+                return True, found
+        return False, ""
+
+    def _known(self, radius: float) -> str | None:
+        """The method whose constant certifies `radius`, if one does."""
+        for ball, constant, name in self.constants:
+            if radius <= ball and radius * constant * (1.0 + 2.0**-50) < 1.0:
+                return name
+        return None
+
+    def _by_margins(self, radius: float) -> bool:
+        domain = self.classifier.ball(self.x, radius)
+        return bool((self.classifier.least_margins(domain, self.label) > 0).all())
+
+    def _bound(self, method: str, radius: float) -> None:
+        """Bound the scaled constant over the ball; stop as soon as it is decided."""
+        from lipyomo.api import solve
+
+        goal = 1.0 / radius
+        latest = [math.inf, 0.0]
+
+        def watch(progress: Progress) -> None:
+            latest[:] = progress.upper, progress.lower
+
+        def decided() -> bool:
+            return latest[0] * (1.0 + 2.0**-50) < goal or latest[1] > goal
+
+        domain = self.classifier.ball(self.x, radius)
+        problem = self.classifier.problem(domain, self.label, self.least)
+        settings = Settings(
+            time_limit=max(self.left, 1e-3), progress=watch, should_stop=decided, threads=1
+        )
+        result = solve(problem, method, settings)
+        self.constants.append((radius, result.upper, method))
+
+    def _by_mip(self, radius: float) -> tuple[bool, str]:
+        from lipyomo.certification.exact import least_margin
+
+        for rival in range(self.classifier.classes - 1):
+            if self.left <= 0:
+                return False, ""
+            domain = self.classifier.ball(self.x, radius)
+            bound, point = least_margin(
+                self.classifier, domain, self.label, rival, self.settings.solver, self.left
+            )
+            if point is not None and self.classifier.predict(point[None])[0] != self.label:
+                distance = float(self.classifier.distance(self.x, point[None])[0])
+                self._take(Example(point, distance, int(self.classifier.predict(point[None])[0])))
+                if self._refuted(radius):
+                    return False, "mip"
+            if not bound > 0:
+                return False, ""
+        return True, "mip"
+
+    # -- the radius ----------------------------------------------------------------------------
+
+    def _radius(self, inner: float) -> float:
+        """The largest certified radius that the cheap rungs find, at least `inner`."""
+        for ball, constant, _ in self.constants:
+            safe = math.inf if constant == 0 else (1.0 - 2.0**-50) / constant
+            inner = max(inner, min(ball, np.nextafter(safe, 0.0)))
+        if "margins" not in self.settings.ladder:
+            return inner
+        high = self.settings.radius
+        while self._within(high) and high <= 2.0**10 * self.settings.radius:
+            if high > inner and not self._by_margins(high):
+                break
+            inner = max(inner, high)
+            high *= 2.0
+        if self.example is not None:
+            high = min(high, self.example.distance)
+        while high - inner > PRECISION * high and self.left > 0:
+            middle = 0.5 * (inner + high)
+            if self._by_margins(middle):
+                inner = middle
+            else:
+                high = middle
+        return inner
+
+    def _within(self, radius: float) -> bool:
+        """Whether a larger radius may still be certified, and there is time to try."""
+        return self.left > 0 and (self.example is None or radius < self.example.distance)
