@@ -79,7 +79,7 @@ class RowFile:
 
     def _write_head(self) -> None:
         if self._is_csv:
-            text = f"# {json.dumps(self._head)}\r\n" + _csv_line(self._columns)
+            text = f"# {json.dumps(self._head)}\n" + _csv_line(self._columns)
         else:
             text = json.dumps({"run": self._head}) + "\n"
         self._stream.write(text)
@@ -121,5 +121,6 @@ class RowFile:
 
 def _csv_line(entries: Sequence[object]) -> str:
     stream = io.StringIO()
-    csv.writer(stream).writerow(entries)
+    one_line = [" ".join(e.split("\n")) if isinstance(e, str) else e for e in entries]
+    csv.writer(stream, lineterminator="\n").writerow(one_line)
     return stream.getvalue()

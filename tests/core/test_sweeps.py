@@ -61,5 +61,5 @@ def test_on_a_cluster() -> None:
     with distributed.Client(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
     ) as client:
-        found = answers(list(lipyomo.sweep(problems(), client=client)))
+        found = answers(list(lipyomo.sweep(problems(), executor=client.get_executor(pure=False))))
     assert found == pytest.approx(answers(list(lipyomo.sweep(problems(), workers=1))), rel=1e-12)

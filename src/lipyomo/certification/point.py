@@ -8,10 +8,10 @@ Cheapest first:
     inputs.
 ``margins``
     lower bounds of the margins over the ball by linear relaxation.
-any method with an upper end, such as ``crown`` or ``bnb``
+any method with an upper end, such as ``fastlip`` or ``bnb``
     ``r < 1 / L`` with L over the ball.  ``bnb`` stops as soon as it decides.  A constant of a ball
     serves every smaller one.
-``mip``
+``exact``
     the least margin over the ball by the forward blocks and a MIP solver; an example that it finds
     refutes, its dual bound certifies to the solver's tolerance.
 
@@ -40,7 +40,7 @@ from lipyomo.settings import Settings
 PRECISION = 1e-3
 """Relative width at which the bisection of a radius ends."""
 
-LADDER = ("global", "margins", "crown", "bnb")
+LADDER = ("global", "margins", "fastlip", "bnb")
 
 Check = Callable[[FloatArray], int]
 """Class of a point, by a second evaluation (onnxruntime)."""
@@ -71,7 +71,7 @@ class PointSettings:
         Bisect for the certified radius (else it is R or 0).
     seed : int
     solver : str
-        Of ``mip``.
+        Of ``exact``.
     """
 
     radius: float
@@ -91,7 +91,7 @@ class PointSettings:
 
         promises = (Guarantee.EXACT, Guarantee.UPPER)
         upper = [name for name, method in methods().items() if method.guarantee in promises]
-        known = ("global", "margins", *upper)
+        known = ("global", "margins", "exact", *upper)
         for name in self.ladder:
             if name not in known:
                 raise LipyomoError(f"'{name}' certifies nothing.  Remedy: {', '.join(known)}")
@@ -217,11 +217,11 @@ class _Job:
         rng = np.random.default_rng([settings.seed, row.index])
         self._take(find_example(self.classifier, self.x, self.label, radius, rng))
         certified, method = self._certify(radius)
-        if not certified and "mip" in settings.ladder and not self._refuted(radius):
+        if not certified and "exact" in settings.ladder and not self._refuted(radius):
             certified, method = self._by_mip(radius)
         verdict = Verdict.ROBUST if certified else Verdict.OPEN
         if not certified and self._refuted(radius):
-            verdict, method = Verdict.NOT_ROBUST, method if method == "mip" else "attack"
+            verdict, method = Verdict.NOT_ROBUST, method if method == "exact" else "attack"
         inner = radius if certified else 0.0
         if settings.radii:
             inner = self._radius(inner)
@@ -268,7 +268,7 @@ class _Job:
     def _certify(self, radius: float) -> tuple[bool, str]:
         """Climb the ladder at one radius."""
         for name in self.settings.ladder:
-            if name == "mip" or self._refuted(radius):
+            if name == "exact" or self._refuted(radius):
                 continue
             if name == "global":
                 ratios = self.classifier.global_constants(self.label) / self.least
@@ -329,10 +329,10 @@ class _Job:
                 distance = float(self.classifier.distance(self.x, point[None])[0])
                 self._take(Example(point, distance, int(self.classifier.predict(point[None])[0])))
                 if self._refuted(radius):
-                    return False, "mip"
+                    return False, "exact"
             if not bound > 0:
                 return False, ""
-        return True, "mip"
+        return True, "exact"
 
     # -- the radius ----------------------------------------------------------------------------
 

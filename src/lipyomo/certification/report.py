@@ -181,7 +181,7 @@ def certify_robustness(
     points = np.asarray(inputs, dtype=np.float64)
     if points.ndim < 2:
         raise LipyomoError(f"inputs have shape {points.shape}, expected one row a point")
-    names = [*ladder, "mip"] if exact else list(ladder)
+    names = [*ladder, "exact"] if exact else list(ladder)
     settings = PointSettings(radius, time_limit, tuple(names), radii, seed, solver)
     classifier = Classifier(network, norm, clip)
     rows = certify_rows(
@@ -209,9 +209,14 @@ def data_rows(points: FloatArray, labels: npt.ArrayLike | None) -> list[_Job]:
     given = np.asarray(labels).reshape(-1)
     if given.size != len(points):
         raise LipyomoError(f"{len(points)} inputs, but {given.size} labels")
-    if given.dtype.kind not in "iufb" or not np.all(given == np.floor(given)):
+    if given.dtype.kind not in "iufb":
         raise LipyomoError("labels are the numbers of classes: whole numbers from 0 on")
-    return [(k, x, int(y)) for k, (x, y) in enumerate(zip(flat, given, strict=True))]
+    return [(k, x, _label(y)) for k, (x, y) in enumerate(zip(flat, given, strict=True))]
+
+
+def _label(value: float) -> int:
+    """A label as a number of a class; -1, which is none, for what is no whole number."""
+    return int(value) if np.isfinite(value) and value == np.floor(value) else -1
 
 
 class _Task:

@@ -54,6 +54,21 @@ def read_archive(path: Path, option: str) -> dict[str, FloatArray]:
     return {name: _numbers(array, path, option) for name, array in loaded.items()}
 
 
+def read_any(path: Path, option: str) -> FloatArray | dict[str, FloatArray]:
+    """Read the numbers of a ``.npy`` or ``.npz`` file.
+
+    Raises
+    ------
+    UsageError
+        If there is no such file, or it holds something else.
+    """
+    loaded = _load(path, option)
+    if isinstance(loaded, np.ndarray):
+        return _numbers(loaded, path, option)
+    kept = {name: array for name, array in loaded.items() if array.dtype.kind in "fiub"}
+    return {name: array.astype(np.float64) for name, array in kept.items()}
+
+
 def _load(path: Path, option: str) -> np.ndarray | dict[str, np.ndarray]:
     """Read a numpy file, never unpickling anything."""
     try:

@@ -16,6 +16,8 @@ SUBCOMMANDS = {
     "solvers": "lipyomo.cli.tables:solvers",
     "methods": "lipyomo.cli.tables:methods",
     "compare": "lipyomo.cli.compare:run",
+    "certify": "lipyomo.cli.certify:run",
+    "sweep": "lipyomo.cli.sweep:run",
     "verify": "lipyomo.cli.verify:run",
 }
 """Name of each subcommand and where its function ``(arguments) -> exit code`` lives."""

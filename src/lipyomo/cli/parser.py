@@ -20,6 +20,8 @@ The main job is "lipyomo NET ...".  Beside it:
   lipyomo solvers      which MIP solvers can be used here, and how to install the others
   lipyomo methods      every method, with what it promises
   lipyomo compare      several methods on several networks, side by side
+  lipyomo certify      which points of a data set are robust, within which radius
+  lipyomo sweep        constants of balls around every row of a data set
   lipyomo verify       check a proof file that --proof wrote, without solving anything
 """
 

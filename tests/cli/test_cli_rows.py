@@ -1,0 +1,196 @@
+"""``lipyomo certify`` and ``lipyomo sweep``: data files, row files, resuming, bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lipyomo
+from lipyomo.cli.main import main
+from networks import random_network
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    lipyomo.to_onnx(random_network(0, (3, 6, 3)), tmp_path / "net.onnx")
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "data.npz", inputs=rng.uniform(-1, 1, (8, 3)))
+    return tmp_path
+
+
+CERTIFY = ["certify", "net.onnx", "data.npz", "--radius", "0.05", "--workers", "1", "--quiet"]
+SWEEP = ["sweep", "net.onnx", "data.npz", "--radius", "0.05,0.1", "--workers", "1", "--quiet"]
+
+
+def test_certify_counts_add_up(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main([*CERTIFY, "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert code in (0, 2)
+    assert found["summary"]["rows"] == len(found["rows"]) == 8
+    assert [row["index"] for row in found["rows"]] == list(range(8))
+    for row in found["rows"]:
+        if row["verdict"] == "robust":
+            assert row["certified_radius"] >= 0.05
+        if row["verdict"] == "not robust":
+            assert row["adversarial_radius"] <= 0.05
+            assert len(row["example"]) == 3
+
+
+@pytest.mark.parametrize("words", [CERTIFY, SWEEP])
+@pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
+def test_a_second_run_goes_on(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], name: str
+) -> None:
+    main([*words, "--out", name])
+    whole = capsys.readouterr().out
+    lines = (folder / name).read_text().splitlines(keepends=True)
+    (folder / name).write_text("".join(lines[:5]) + lines[5][:9])
+    started = time.time_ns()
+    main([*words, "--out", name])
+    again = capsys.readouterr().out
+    settled = [line for line in whole.splitlines() if not line.startswith("median  ")]
+    assert all(line in again for line in settled)
+    assert (folder / name).read_text().startswith("".join(lines[:5]))
+    assert len((folder / name).read_text().splitlines()) == len(lines)
+    assert (folder / name).stat().st_mtime_ns > started - 10**9
+
+
+def test_another_run_is_not_mixed_in(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main([*CERTIFY, "--out", "rows.csv"])
+    other = [word if word != "0.05" else "0.06" for word in CERTIFY]
+    assert main([*other, "--out", "rows.csv"]) == 1
+    assert "another run (other radius)" in capsys.readouterr().err
+
+
+def test_a_killed_sweep_loses_only_rows_in_flight(folder: Path) -> None:
+    np.savez(folder / "data.npz", inputs=np.random.default_rng(1).uniform(-1, 1, (400, 3)))
+    words = [sys.executable, "-m", "lipyomo", *SWEEP, "--out", "rows.jsonl"]
+    child = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL)
+    for _ in range(600):
+        time.sleep(0.1)
+        if (folder / "rows.jsonl").exists() and len(_lines(folder)) > 10:
+            break
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    kept = [json.loads(line) for line in _lines(folder)[1:] if line.endswith("}")]
+    assert len(kept) >= 9
+    assert all(row["status"] for row in kept)
+
+
+def _lines(folder: Path) -> list[str]:
+    return (folder / "rows.jsonl").read_text().splitlines()
+
+
+def test_sweep_agrees_with_solve(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*SWEEP, "--json", "--output-norm", "l1"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    network = lipyomo.load(folder / "net.onnx")
+    data = np.load(folder / "data.npz")["inputs"]
+    for row in rows[:4]:
+        body = lipyomo.ball(data[row["row"]], row["radius"])
+        direct = lipyomo.solve(lipyomo.LipschitzProblem(network, body, output_norm="l1"))
+        assert row["upper"] == pytest.approx(direct.upper, rel=1e-6)
+
+
+@pytest.mark.parametrize("head", [True, False])
+def test_csv_with_and_without_a_head(
+    folder: Path, capsys: pytest.CaptureFixture[str], head: bool
+) -> None:
+    network = lipyomo.load(folder / "net.onnx")
+    points = np.load(folder / "data.npz")["inputs"]
+    labels = network.forward(points).argmax(axis=1)
+    lines = [f"{x[0]!s},{x[1]!s},{x[2]!s},{y}" for x, y in zip(points, labels, strict=True)]
+    text = "\n".join(["a,b,c,label", *lines] if head else lines)
+    (folder / "data.csv").write_text(text + "\n")
+    words = [word if word != "data.npz" else "data.csv" for word in CERTIFY]
+    main([*words, "--json"])
+    found = json.loads(capsys.readouterr().out)["summary"]
+    assert found["rows"] == 8
+    assert found["misclassified"] == 0
+
+
+def test_bad_rows_are_named_and_the_good_ones_done(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = np.array([[0.1, 0.2, 0.3], [np.nan, 0, 0], [0.2, 0.1, 0.0], [0.0, 0.5, 0.5]])
+    np.savez(folder / "data.npz", inputs=inputs, labels=[0, 0, 9, 1])
+    main([*CERTIFY, "--json"])
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["error"] is None for row in rows] == [True, False, False, True]
+    main([*SWEEP, "--json"])
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["error"] is None for row in rows] == [True] * 2 + [False] * 2 + [True] * 4
+
+
+@pytest.mark.parametrize("command", [CERTIFY, SWEEP])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("missing.npz", None),
+        ("empty.csv", b""),
+        ("head.csv", b"a,b,c\n"),
+        ("torn.npz", b"PK\x03\x04xxxx"),
+        ("text.npy", b"hello"),
+        ("pickled.npy", "pickle"),
+        ("nothing.npz", "nothing"),
+        ("short.npz", "short"),
+        ("none.npy", "none"),
+    ],
+)
+def test_bad_data_is_one_sentence(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    command: list[str],
+    name: str,
+    content: bytes | str | None,
+) -> None:
+    path = folder / name
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content == "pickle":
+        np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    elif content == "nothing":
+        np.savez(path, weights=np.ones(3))
+    elif content == "short":
+        np.savez(path, inputs=np.ones((4, 3)), labels=np.ones(2))
+    elif content == "none":
+        np.save(path, np.zeros((0, 3)))
+    assert main([word if word != "data.npz" else name for word in command]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("lipyomo: error: ")
+    assert "Traceback" not in said
+    assert "defect" not in said
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [*CERTIFY, "--radius", "-1"],
+        [*CERTIFY, "--radius", "nan"],
+        [*CERTIFY, "--ladder", "clever"],
+        [*CERTIFY, "--workers", "0"],
+        [*CERTIFY, "--first", "0"],
+        [*CERTIFY, "--clip", "1,0"],
+        [*CERTIFY, "--seed", "-1"],
+        [*CERTIFY, "--out", "rows.xlsx"],
+        [*CERTIFY, "--out", "no/such/rows.csv"],
+        [*CERTIFY, "--plot", "no/such/p.png"],
+        [*SWEEP, "--radius", "0.1,x"],
+        [*SWEEP, "--method", "nope"],
+        [*SWEEP, "--time-limit", "0"],
+    ],
+)
+def test_bad_options_are_one_sentence(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    assert main(words) == 1
+    assert capsys.readouterr().err.startswith("lipyomo: error: ")
