@@ -34,7 +34,7 @@ class InlineExecutor(Executor):
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
-        except Exception as error:
+        except LipyomoError as error:
             future.set_exception(error)
         return future
 
@@ -187,5 +187,5 @@ class Workers(Generic[Job, Value]):
                     "its worker process ended without an answer, twice.  Remedy: if memory ran "
                     "out, use fewer workers or a smaller domain"
                 )
-            except Exception as error:
+            except LipyomoError as error:
                 return error
