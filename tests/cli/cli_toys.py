@@ -3,57 +3,52 @@
 from __future__ import annotations
 
 import itertools
-import math
 import time
 
 from lipyomo.cli import entry_point
 from lipyomo.methods.registry import Method, register
-from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Progress, Result, Status
-from lipyomo.settings import Settings
+from lipyomo.run import Run
 
 
-def patient(problem: LipschitzProblem, settings: Settings) -> Result:
+def patient(run: Run) -> Result:
     """Report ever better intervals until told to stop."""
-    started = time.perf_counter()
-    lower, upper = 1.0, 3.0
+    settings = run.settings
     for step in itertools.count():
-        seconds = time.perf_counter() - started
         lower, upper = 2 - 1 / (step + 1), 2 + 1 / (step + 1)
         if settings.progress is not None:
-            settings.progress(Progress(seconds, lower, upper, step))
-        if settings.should_stop is not None and settings.should_stop():
+            settings.progress(Progress(run.seconds, lower, upper, step))
+        if run.interrupted:
             status = Status.INTERRUPTED
             break
-        if seconds > settings.time_limit:
+        if run.expired:
             status = Status.TIME_LIMIT
             break
         if (upper - lower) / upper <= settings.gap:
             status = Status.GAP
             break
         time.sleep(0.01)
-    return Result(lower, upper, status, "patient", seconds=time.perf_counter() - started)
+    return Result(lower, upper, status, "patient", seconds=run.seconds)
 
 
-def deaf(problem: LipschitzProblem, settings: Settings) -> Result:
-    """Report once, then hear nothing."""
-    if settings.progress is not None:
-        settings.progress(Progress(0.0, 1.5, 2.5))
+def deaf(run: Run) -> Result:
+    """Find something once, then hear nothing."""
+    run.drop_upper(2.5)
     time.sleep(60)
-    return Result(0.0, math.inf, Status.BOUNDS, "deaf")
+    return run.result()
 
 
-def broken(problem: LipschitzProblem, settings: Settings) -> Result:
+def broken(run: Run) -> Result:
     """Fail in a way that nobody foresaw, or for want of memory."""
-    if settings.options.get("memory"):
+    if run.settings.options.get("memory"):
         raise MemoryError
     raise ZeroDivisionError("one by zero")
 
 
-def above(problem: LipschitzProblem, settings: Settings) -> Result:
+def above(run: Run) -> Result:
     """Give an upper bound, after its own options."""
-    upper = float(settings.options.get("value", 7.0))
-    return Result(0.0, upper, Status.BOUNDS, "above", Guarantee.UPPER)
+    run.drop_upper(float(run.settings.options.get("value", 7.0)))
+    return run.result()
 
 
 def enrol() -> None:

@@ -16,11 +16,17 @@ class Interruption:
     """A context in which the first Ctrl-C sets a flag and the second raises KeyboardInterrupt.
 
     Use `requested` as ``Settings.should_stop``.
+
+    Attributes
+    ----------
+    insisted : bool
+        Whether there was a second one, which leaves the method where it was.
     """
 
     def __init__(self) -> None:
         self._flag = threading.Event()
         self._before: Any = None
+        self.insisted = False
 
     def requested(self) -> bool:
         """Whether Ctrl-C was pressed."""
@@ -43,6 +49,7 @@ class Interruption:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._flag.is_set():
+            self.insisted = True
             raise KeyboardInterrupt
         self._flag.set()
         # Not print: the signal may have come in the middle of one.

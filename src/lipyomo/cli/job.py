@@ -27,13 +27,15 @@ from lipyomo.settings import Settings
 DONE, BOUNDS_ONLY = 0, 2
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     """Run ``lipyomo NET ...``.
 
     Parameters
     ----------
     arguments : Namespace
         Of `lipyomo.cli.parser.main_parser`.
+    started : float, optional
+        Value of ``time.monotonic()`` at which the command began: its time limit includes imports.
 
     Returns
     -------
@@ -48,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     from lipyomo.onnx import check_against_runtime, load
 
     _check_report(arguments)
-    settings = _read_settings(arguments)
+    settings = replace(_read_settings(arguments), started=started)
     network = load(arguments.network, output=arguments.output, check=False)
     problem = read_problem(arguments, network)
     name = _method_name(arguments, choose_method(problem))
@@ -92,7 +94,8 @@ def _solve(
         try:
             result = solve(problem, name, settings)
             if arguments.cross_check is not None:
-                cross_check(problem, name, settings, result, arguments.cross_check)
+                others = replace(settings, started=None)
+                cross_check(problem, name, others, result, arguments.cross_check)
         except KeyboardInterrupt:
             result = Result(
                 lower=tracker.lower,
@@ -106,7 +109,9 @@ def _solve(
                 ],
             )
             return result, True
-    return result, False
+    if interruption.insisted:
+        result.warnings.append("left at once: the interval is the last one that was proved")
+    return result, interruption.insisted
 
 
 def _method_name(arguments: argparse.Namespace, automatic: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -89,6 +90,7 @@ def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
+    started = time.monotonic()
     name = words[0] if words else ""
     if name in SUBCOMMANDS:
         module, _, function = SUBCOMMANDS[name].partition(":")
@@ -99,7 +101,7 @@ def _dispatch(words: list[str]) -> int:
     # Only now, so that --help and wrong options answer at once.
     from lipyomo.cli.job import run
 
-    return run(arguments)
+    return run(arguments, started)
 
 
 def _tell(message: str, words: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from lipyomo.errors import MethodError
+from lipyomo.methods.mip import refuses
 from lipyomo.methods.mip import run as run_mip
 from lipyomo.methods.registry import Method, register, run_method
 from lipyomo.methods.support import few_vertices
@@ -99,6 +100,7 @@ register(
         reference=_REFERENCE,
         run=run_hull,
         output_norms=("cross", "cross(i)", "linear"),
+        refuses=refuses,
     )
 )
 register(
@@ -109,6 +111,7 @@ register(
         reference=_REFERENCE,
         run=run_choice,
         output_norms=("cross", "cross(i)", "linear"),
+        refuses=refuses,
     )
 )
 register(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lipyomo.methods.mip import check_domain
+from lipyomo.methods.mip import refuses
 from lipyomo.methods.registry import Method, register
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
@@ -21,15 +21,9 @@ def run(run: Run) -> Result:
     Result
         `upper` is the bound, recomputed from row duals for HiGHS; `lower` is the value at the best
         of a few random points.
-
-    Raises
-    ------
-    DomainError
-        If the domain is unbounded or curved.
     """
     from lipyomo.mip.relaxation import relaxed_bound, sampled_witness
 
-    check_domain(run.problem)
     found = relaxed_bound(run)
     run.raise_lower(sampled_witness(run.problem, run.settings.seed))
     return run.result(found.done, **found.facts)
@@ -42,5 +36,6 @@ METHOD = register(
         Guarantee.UPPER,
         "Jordan and Dimakis 2020 (LipLP); adjoint and tangent encodings",
         run,
+        refuses=refuses,
     )
 )

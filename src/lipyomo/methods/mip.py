@@ -7,18 +7,11 @@ point of its region, and cut off if there is none.
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
-from lipyomo.errors import DomainError
 from lipyomo.methods.registry import Method, register
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
-
-PARTITION_SHARE = 0.25
-"""Largest share of the time limit that the partition of the domain may take."""
 
 
 def run(run: Run) -> Result:
@@ -33,72 +26,30 @@ def run(run: Run) -> Result:
     Returns
     -------
     Result
-
-    Raises
-    ------
-    DomainError
-        If the domain is unbounded or curved.
     """
-    check_domain(run.problem)
-    return run.result(**_narrow(run))
-
-
-def check_domain(problem: LipschitzProblem) -> None:
-    """Raise `DomainError` unless the domain is a bounded polyhedron."""
-    domain = problem.domain
-    if not domain.is_bounded:
-        raise DomainError(
-            f"the domain ({domain.describe()}) is unbounded, and a mixed-integer model needs a "
-            "finite bound for each switch.  Remedy: give a bounded domain, or use method bnb, "
-            "which works on unbounded domains"
-        )
-    if not domain.is_polyhedral:
-        raise DomainError(
-            f"the domain ({domain.describe()}) is not a polyhedron, which a mixed-integer model "
-            "cannot express.  Remedy: give a box or a polytope, or use method bnb"
-        )
-
-
-def _narrow(run: Run) -> dict[str, Any]:
-    """Bounds, incumbent, partition, models: everything that moves the interval.
-
-    Returns
-    -------
-    dict
-        Fields of the `Result`.
-    """
-    from lipyomo.mip.cells import partition, whole
-    from lipyomo.mip.loop import CellSearch, first_incumbent
+    from lipyomo.mip.loop import CellLoop
     from lipyomo.mip.model import encoding_of
+    from lipyomo.mip.presolve import presolve
 
-    problem, settings = run.problem, run.settings
-    small = problem.reduced.problem
+    small, settings = run.problem.reduced.problem, run.settings
+    # Also where bounds alone close the interval and no model is needed.
+    asked = None if settings.solver == "auto" else settings.solver
     if not small.network.kinked_units:
         _affine(run)
-        return {"unstable": 0, "solver": None if settings.solver == "auto" else settings.solver}
-    root = whole(small, settings.bounds, 0.5 * run.left if math.isfinite(run.left) else None)
-    run.record(interval_bound=root.upper)
-    run.drop_upper(root.upper)
-    first_incumbent(run, root.bounds.unstable)
-    cells = [root]
-    if settings.options.get("partition", True) and not run.closed:
-        watch = run.clock.within(PARTITION_SHARE * settings.time_limit)
-        cells = partition(small, root, run.lower, settings.bounds, lambda: watch.expired)
-        run.drop_upper(max([run.lower, *(cell.upper for cell in cells)]))
-    search = CellSearch(run)
-    search.solve(cells)
-    run.record(cells=len(cells), models=search.models, no_good_cuts=search.no_good_cuts)
-    if search.models:
-        run.record(probed_unstable=search.probed_unstable)
-    planned = encoding_of(small.network, root, small.input_norm, settings.formulation)
-    # Also where bounds alone closed the interval and no model was needed.
-    asked = None if settings.solver == "auto" else settings.solver
-    return {
-        "unstable": root.bounds.unstable,
-        "bounds": root.bounds.rung,
-        "formulation": search.formulation or planned,
-        "solver": search.solver or asked,
-    }
+        return run.result(unstable=0, solver=asked)
+    presolved = presolve(run)
+    loop = CellLoop(run, presolved)
+    loop.solve(presolved.cells)
+    run.record(models=loop.models, no_good_cuts=loop.no_good_cuts)
+    run.record(probed_unstable=loop.probed_unstable)
+    root = presolved.root
+    return run.result(
+        unstable=root.bounds.unstable,
+        bounds=root.bounds.rung,
+        formulation=loop.formulation
+        or encoding_of(small.network, root, small.input_norm, settings.formulation),
+        solver=loop.solver or asked,
+    )
 
 
 def _affine(run: Run) -> None:
@@ -112,6 +63,17 @@ def _affine(run: Run) -> None:
         run.drop_upper(found.upper * rounding)
 
 
+def refuses(problem: LipschitzProblem) -> str | None:
+    """Why a model of the problem cannot be written, or None if it can."""
+    domain = problem.domain
+    if domain.is_bounded and not domain.is_polyhedral:
+        return (
+            f"the domain ({domain.describe()}) is not a polyhedron, which a mixed-integer model "
+            "cannot express.  Remedy: give a box or a polytope, or use method bnb"
+        )
+    return None
+
+
 METHOD = register(
     Method(
         "mip",
@@ -120,5 +82,6 @@ METHOD = register(
         "Jordan and Dimakis 2020 (LipMIP); adjoint and tangent encodings",
         run,
         options={"partition": True},
+        refuses=refuses,
     )
 )

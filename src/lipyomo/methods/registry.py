@@ -48,6 +48,9 @@ class Method:
         Whether it takes no units other than ReLUs.
     options : dict
         Names of its own options with their default values.
+    refuses : callable, optional
+        From a problem to the reason why the method cannot treat it, or None; asked after all that
+        the fields above exclude.
     run : callable
         From a `Run` to its `Result`.
     """
@@ -62,6 +65,7 @@ class Method:
     unbounded: bool = False
     relu_only: bool = False
     options: dict[str, object] = field(default_factory=dict)
+    refuses: Callable[[LipschitzProblem], str | None] | None = None
 
     def refusal(self, problem: LipschitzProblem) -> str | None:
         """Why the method cannot treat `problem`, or None if it can."""
@@ -77,7 +81,7 @@ class Method:
                 kinked = layer.kinked
                 if (layer.left[kinked] != 0).any() or (layer.right[kinked] != 1).any():
                     return "it takes ReLU units only.  Remedy: use method bnb"
-        return None
+        return None if self.refuses is None else self.refuses(problem)
 
 
 def norm_kind(problem: LipschitzProblem) -> str:

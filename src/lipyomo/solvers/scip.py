@@ -100,7 +100,17 @@ class Scip(MatrixSolver):
                 _add_start(target, columns, request)
             target.includeEventhdlr(_listener(scip, request), "lipyomo", "reports progress")
             target.setParam("misc/catchctrlc", False)
-            request.supervisor.run(target.optimizeNogil, target.interruptSolve)
+            failures: list[str] = []
+
+            def work() -> None:
+                try:
+                    target.optimizeNogil()
+                except Exception as error:  # pyscipopt raises bare ones, for numerical trouble too
+                    failures.append(str(error))
+
+            request.supervisor.run(work, target.interruptSolve)
+            if failures:
+                return RunReport(SolveStatus.ERROR, message=failures[0])
             target.setLogfile(None)
             request.supervisor.write(log.read_text("utf-8", errors="replace"))
             return _read(target, columns, model)

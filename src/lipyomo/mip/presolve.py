@@ -1,0 +1,87 @@
+"""Presolve: what is found before the first model, from bounds, a search and a partition.
+
+Bounds of the pre-activations give a first upper end, a local search a first lower one.  Then the
+problem is scaled, and the domain cut into cells while that decides enough units.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.mip.cells import Cell, partition, whole
+from lipyomo.mip.scaling import Scaled, scaled
+from lipyomo.run import Run
+from lipyomo.sampling.local_search import search_incumbent
+
+BOUNDS_SHARE = 0.5
+"""Largest share of the time that is left which bounds of the whole domain may take."""
+
+PARTITION_SHARE = 0.25
+"""Largest share of the time limit that the partition of the domain may take."""
+
+FEW_UNITS = 16
+FEW_EVALUATIONS = 2000
+"""Points evaluated for the first incumbent when no more than `FEW_UNITS` are undecided."""
+
+INCUMBENT_SECONDS, INCUMBENT_SHARE = 5.0, 0.2
+"""Most seconds of the first search, also as a share of the time that is left."""
+
+
+@dataclass(frozen=True)
+class Presolved:
+    """What the models are made from.
+
+    Attributes
+    ----------
+    scaled : Scaled
+        The reduced problem in convenient units.
+    root : Cell
+        All of it, in these units.
+    cells : list of Cell
+        Its parts, the largest bound first; together with what is below `run.lower` they hold every
+        value.
+    """
+
+    scaled: Scaled
+    root: Cell
+    cells: list[Cell]
+
+
+def presolve(run: Run) -> Presolved:
+    """Bound, search, scale and cut; the interval of `run` narrows on the way.
+
+    Parameters
+    ----------
+    run : Run
+
+    Returns
+    -------
+    Presolved
+    """
+    small, settings = run.problem.reduced.problem, run.settings
+    limit = BOUNDS_SHARE * run.left if math.isfinite(run.left) else None
+    root = whole(small, settings.bounds, limit)
+    run.record(interval_bound=root.upper)
+    run.drop_upper(root.upper)
+    first_incumbent(run, root.bounds.unstable)
+    units, root = scaled(small, root, run.lower or root.upper)
+    cells = [root]
+    if settings.options.get("partition", True) and not run.closed:
+        clock = run.clock.within(PARTITION_SHARE * settings.time_limit)
+        lower = units.inward(run.lower)
+        cells = partition(units.problem, root, lower, settings.bounds, lambda: clock.expired)
+        # What the partition has dropped is not above `lower`.
+        run.drop_upper(units.outward(max([lower, *(cell.upper for cell in cells)])))
+    run.record(cells=len(cells))
+    return Presolved(units, root, cells)
+
+
+def first_incumbent(run: Run, unstable: int) -> None:
+    """Attain a first value by search, as long as suits the number of undecided units."""
+    evaluations = FEW_EVALUATIONS if unstable <= FEW_UNITS else None
+    seconds = min(INCUMBENT_SHARE * run.left, INCUMBENT_SECONDS)
+    rng = np.random.default_rng(run.settings.seed)
+    run.raise_lower(search_incumbent(run.problem, rng, evaluations, seconds)[0])

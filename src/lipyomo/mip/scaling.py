@@ -1,0 +1,167 @@
+"""Scaling: a problem in units in which a solver's absolute tolerances mean what they say.
+
+Solvers accept rows that are violated by some 1e-9 to 1e-6, whatever the rows' size.  Units are
+positively homogeneous, so that each may be measured in a unit of its own: its weights and bias are
+multiplied by s > 0, its outgoing weights divided by s.  Here s is a power of two that brings the
+range of the pre-activation near 1, and the outputs are measured such that the constant is near 1.
+All factors are powers of two, so that the scaled network is the same one without rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from lipyomo.bounds import LayerBounds
+from lipyomo.mip.cells import Cell
+from lipyomo.network import FloatArray, Layer, Matrix, Network
+from lipyomo.norms import LinearOutput, OutputNorm
+from lipyomo.problem import LipschitzProblem
+
+MOST_BITS = 200
+"""Largest exponent of a factor: products of three stay far from overflow and underflow."""
+
+LARGEST = 1e6
+"""Largest coefficient, relative to ranges near 1, that tolerances of 1e-9 are trusted with."""
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A reduced problem in convenient units.
+
+    Attributes
+    ----------
+    problem : LipschitzProblem
+        Has the inputs and the patterns of the one it was made from.
+    unit : float
+        What the value 1 means in the units that were given; a power of two.
+    """
+
+    problem: LipschitzProblem
+    unit: float
+
+    def inward(self, value: float) -> float:
+        """A value in these units."""
+        return value / self.unit
+
+    def outward(self, value: float) -> float:
+        """A value in the units that were given."""
+        return value * self.unit
+
+
+def scaled(problem: LipschitzProblem, root: Cell, size: float) -> tuple[Scaled, Cell]:
+    """Measure units and outputs such that ranges are near 1.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Reduced.
+    root : Cell
+        All of it.
+    size : float
+        About the value of the constant; zero or infinite if nothing is known.
+
+    Returns
+    -------
+    scaled : Scaled
+    root : Cell
+        In the new units.
+    """
+    bounds = root.bounds
+    factors = [
+        _power(np.maximum(np.abs(low), np.abs(high)))
+        for low, high in zip(bounds.lower, bounds.upper, strict=True)
+    ]
+    norm, norm_unit = _scaled_norm(problem)
+    whole = float(_power(np.array([size / norm_unit]))[0])
+    network = _with_units(problem.network, factors, whole)
+    if network is None:
+        return Scaled(problem, 1.0), root
+    small = _with_network(problem, network, norm)
+    unit = norm_unit / whole
+    moved = LayerBounds(
+        [low * s for low, s in zip(bounds.lower, factors, strict=True)],
+        [high * s for high, s in zip(bounds.upper, factors, strict=True)],
+        bounds.rung,
+        bounds.phases,
+        bounds.empty,
+    )
+    cell = replace(root, bounds=moved, upper=root.upper / unit)
+    if norm is not problem.output_norm:
+        cell = replace(cell, norm=norm, vertices=small.dual_vertices)
+    return Scaled(small, unit), cell
+
+
+def largest_number(problem: LipschitzProblem, cell: Cell, lower: float) -> float:
+    """Largest number that a model of a cell holds, relative to ranges near 1.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Scaled.
+    cell : Cell
+    lower : float
+        An attained value, in the same units: how much the gradients' terms exceed it tells how
+        much they cancel.
+    """
+    numbers = [1.0]
+    for layer in problem.network.layers:
+        numbers += [float(abs(layer.weight).max()), float(np.abs(layer.bias).max())]
+    for low, high in zip(cell.bounds.lower, cell.bounds.upper, strict=True):
+        numbers += [float(np.abs(low).max(initial=0.0)), float(np.abs(high).max(initial=0.0))]
+    if lower > 0 and math.isfinite(cell.upper):
+        numbers.append(cell.upper / lower)
+    return max(numbers)
+
+
+def _power(sizes: FloatArray) -> FloatArray:
+    """Powers of two that bring sizes near 1; 1 where a size says nothing."""
+    usable = np.isfinite(sizes) & (sizes > 0)
+    bits = np.round(np.log2(np.where(usable, sizes, 1.0)))
+    return np.asarray(np.exp2(-np.clip(bits, -MOST_BITS, MOST_BITS)))
+
+
+def _with_units(network: Network, factors: list[FloatArray], outputs: float) -> Network | None:
+    """The network with units (and outputs) in other measures; None if that were to round."""
+    before = np.ones(network.input_dim)
+    layers = []
+    for layer, own in zip(
+        network.layers, [*factors, np.full(network.output_dim, outputs)], strict=True
+    ):
+        weight = _times(layer.weight, own, 1.0 / before)
+        bias = layer.bias * own
+        same = abs(_times(weight, 1.0 / own, before) - layer.weight).max() == 0
+        if not (same and np.array_equal(bias / own, layer.bias)):
+            return None
+        layers.append(Layer(weight, bias, layer.left, layer.right))
+        before = own
+    return Network(layers, network.name)
+
+
+def _times(matrix: Matrix, rows: FloatArray, columns: FloatArray) -> Matrix:
+    """``diag(rows) @ matrix @ diag(columns)``."""
+    if isinstance(matrix, np.ndarray):
+        return np.asarray(matrix * rows[:, None] * columns)
+    return (sparse.diags_array(rows) @ matrix @ sparse.diags_array(columns)).tocsr()
+
+
+def _scaled_norm(problem: LipschitzProblem) -> tuple[OutputNorm, float]:
+    """The output norm with a sole functional brought near 1, and what that divided it by."""
+    vertices = problem.dual_vertices
+    if vertices is None or len(vertices) != 1:
+        return problem.output_norm, 1.0
+    factor = float(_power(np.abs(vertices).max(axis=1))[0])
+    if factor == 1.0 or not np.array_equal(vertices * factor / factor, vertices):
+        return problem.output_norm, 1.0
+    return LinearOutput(vertices=vertices * factor), 1.0 / factor
+
+
+def _with_network(
+    problem: LipschitzProblem, network: Network, norm: OutputNorm
+) -> LipschitzProblem:
+    found = LipschitzProblem(network, problem.domain, problem.input_norm, norm)
+    found.notes.clear()
+    return found
