@@ -15,8 +15,14 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.network import FloatArray
+from lipyomo.onnx.budget import NUMBER, budget
 
 IntArray = npt.NDArray[np.intp]
+
+
+def _afford(numbers: float) -> None:
+    """Ask the budget for a sparse matrix of so many numbers."""
+    budget().charge(2 * NUMBER * float(numbers), f"a map of {numbers:,.0f} coefficients")
 
 
 def widen(matrix: sp.csr_array, columns: int) -> sp.csr_array:
@@ -34,6 +40,7 @@ def product(operator: FloatArray | sp.csr_array, matrix: sp.csr_array) -> sp.csr
         used = np.unique(matrix.indices)
         if matrix.nnz > 0.3 * matrix.shape[0] * used.size:
             rows = operator.shape[0]
+            _afford((rows + matrix.shape[0]) * used.size)
             dense = operator @ matrix[:, used].toarray()
             indptr = np.arange(rows + 1) * used.size
             full = sp.csr_array(
@@ -41,7 +48,10 @@ def product(operator: FloatArray | sp.csr_array, matrix: sp.csr_array) -> sp.csr
             )
             full.eliminate_zeros()
             return full
-    result = sp.csr_array(sp.csr_array(operator) @ matrix)
+    factor = sp.csr_array(operator)
+    each = np.diff(matrix.indptr)
+    _afford(min(each[factor.indices].sum(dtype=np.float64), factor.shape[0] * matrix.shape[1]))
+    result = sp.csr_array(factor @ matrix)
     result.eliminate_zeros()
     result.sort_indices()
     return result
@@ -69,6 +79,14 @@ class Affine:
         return int(self.offset.size)
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        matrix = self.matrix
+        return int(
+            matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes + self.offset.nbytes
+        )
+
+    @property
     def index(self) -> IntArray:
         """The positions 0, 1, ... of the entries, in the shape of the tensor."""
         return np.arange(self.size).reshape(self.shape)
@@ -78,6 +96,7 @@ class Affine:
         flat = index.reshape(-1)
         if flat.size == self.size and np.array_equal(flat, np.arange(self.size)):
             return Affine(self.matrix, self.offset, index.shape)
+        _afford(np.diff(self.matrix.indptr)[flat].sum(dtype=np.float64))
         return Affine(self.matrix[flat], self.offset[flat], index.shape)
 
     def broadcast(self, shape: tuple[int, ...]) -> Affine:

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.network import FloatArray, Layer, Matrix, Network
+from lipyomo.onnx.budget import budget
 from lipyomo.onnx.cover import distinct_rows, smallest_cover
 from lipyomo.onnx.system import System
 
@@ -103,6 +104,7 @@ def to_network(system: System, name: str) -> Network:
     right: FloatArray = np.ones(rows.shape[0])
     layers: list[Layer] = []
     for level in range(int(unit_depth.max(initial=0)), 0, -1):
+        budget().poll()
         members = np.flatnonzero(unit_depth == level)
         lower = rows.copy()
         lower.data = np.where(

@@ -18,8 +18,9 @@ import onnx
 
 from lipyomo.errors import ImportRefused
 from lipyomo.network import FloatArray, Network
+from lipyomo.onnx.budget import budget
 from lipyomo.onnx.read import PathLike, read_model
-from lipyomo.onnx.runtime import Runtime
+from lipyomo.onnx.runtime import open_runtime
 
 SAFETY = 64.0
 """Factor on the first-order estimate (sums of many terms, other orders of summation)."""
@@ -158,7 +159,7 @@ def check_against_runtime(
         If onnxruntime cannot run the model, or takes another number of inputs or outputs.
     """
     proto = model if isinstance(model, onnx.ModelProto) else read_model(model)
-    runtime = Runtime(proto, output)
+    runtime = open_runtime(proto, output)
     if points is not None:
         chosen = np.atleast_2d(np.asarray(points, dtype=np.float64))
     else:
@@ -173,20 +174,39 @@ def check_against_runtime(
             f"points have {chosen.shape[1]} coordinates",
             remedy="give points of the network's dimension",
         )
-    chosen = chosen.astype(runtime.dtype).astype(np.float64)
-    answers = [runtime(point) for point in chosen]
+    chosen = _representable(chosen, runtime.dtype)
+    answers = []
+    for point in chosen[: runtime.points]:
+        budget().poll()
+        answers.append(runtime(point))
     expected = np.array([value for value, _ in answers])
     largest = np.array([size for _, size in answers])
+    comparable = np.isfinite(largest) & np.isfinite(expected).all(axis=1)
+    if not comparable.any():
+        raise ImportRefused(
+            f"the numbers overflow in {runtime.name} ({np.dtype(runtime.dtype).name}), so the "
+            "import cannot be checked",
+            remedy="scale the weights down; check=False imports the model unchecked, at your own "
+            "risk",
+        )
+    chosen, expected, largest = (a[: len(answers)][comparable] for a in (chosen, expected, largest))
     found = network.forward(chosen)
     if expected.shape != found.shape:
         raise ImportRefused(
-            f"onnxruntime returns {expected.shape[1]} numbers, the network {found.shape[1]}",
+            f"{runtime.name} returns {expected.shape[1]} numbers, the network {found.shape[1]}",
             remedy="please report this model",
         )
     tolerance = rounding_tolerance(network, chosen, runtime.eps)
     tolerance += CANCELLED * runtime.eps * largest[:, None]
     _compare(found, expected, tolerance)
     return float(np.abs(expected - found).max(initial=0.0))
+
+
+def _representable(points: FloatArray, dtype: type[np.floating]) -> FloatArray:
+    """The points rounded to a type, and scaled down where they would overflow in it."""
+    most = float(np.sqrt(np.finfo(dtype).max))
+    size = np.abs(points).max(axis=1, keepdims=True, initial=1.0)
+    return np.asarray((points * np.minimum(1.0, most / size)).astype(dtype), dtype=np.float64)
 
 
 def _compare(found: FloatArray, expected: FloatArray, tolerance: FloatArray) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from lipyomo.onnx.budget import NUMBER, budget, entries, forecast, inner_operations
 from lipyomo.onnx.graph import Array, Node, real_array
 
 _RANDOM = {
@@ -16,6 +17,12 @@ _RANDOM = {
     "RandomUniform",
     "RandomUniformLike",
 }
+
+_REPEAT = {"Loop", "Scan", "SequenceMap"}
+
+UNKNOWN = 8.0
+"""Outputs of nodes whose shapes depend on values (NonZero, Unique, ...) are no larger than this
+many times their inputs."""
 
 _SIMPLE: dict[str, Callable[..., Array]] = {
     "Add": np.add,
@@ -58,6 +65,12 @@ def fold(node: Node, arguments: list[Array | None]) -> list[Array]:
     """
     if node.op_type in _RANDOM:
         raise node.refuse("the node is random", "export the model in inference mode")
+    if node.domain == "" and node.op_type in _REPEAT:
+        raise node.refuse(
+            "the node repeats a part of the graph, which is not supported",
+            "export the model without loops, or simplify it first (for example with onnxsim)",
+        )
+    _afford(node, arguments)
     if node.domain == "":
         if node.op_type == "Constant":
             return [_constant(node)]
@@ -67,6 +80,28 @@ def fold(node: Node, arguments: list[Array | None]) -> list[Array]:
             with np.errstate(all="ignore"):
                 return [np.asarray(simple(*present))]
     return _by_reference(node, arguments)
+
+
+def _afford(node: Node, arguments: list[Array | None]) -> None:
+    """Ask the budget for the memory and the time that the node takes.
+
+    Raises
+    ------
+    ImportRefused
+        If it asks for too much.
+    """
+    given = {
+        name: value
+        for name, value in zip(node.inputs, arguments, strict=True)
+        if value is not None and name
+    }
+    shapes = {name: value.shape for name, value in given.items()}
+    found = forecast(node, shapes, given)
+    read = sum(float(value.size) for value in given.values())
+    made = UNKNOWN * read if found is None else sum(entries(shape) for shape in found)
+    limits = budget()
+    limits.charge(NUMBER * made, f"a constant of {made:,.0f} entries")
+    limits.work(inner_operations(node, list(shapes.values()), made))
 
 
 def _by_reference(node: Node, arguments: list[Array | None]) -> list[Array]:

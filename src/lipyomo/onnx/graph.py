@@ -172,6 +172,8 @@ class Graph:
     input_shape : tuple of int
         Free batch dimension set to 1.
     output_name : str
+    versions : dict of str to int
+        Operator-set version of each domain.
     """
 
     nodes: list[Node]
@@ -179,11 +181,60 @@ class Graph:
     input_name: str
     input_shape: tuple[int, ...]
     output_name: str
+    versions: dict[str, int]
 
 
 def producers(graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:
-    """Which node makes each tensor."""
-    return {name: node for node in graph.node for name in node.output if name}
+    """Which node makes each tensor.
+
+    Raises
+    ------
+    ImportRefused
+        If two nodes make the same one, or a node makes an input of the graph.
+    """
+    made_by: dict[str, onnx.NodeProto] = {}
+    given = {value.name for value in graph.input}
+    for node in graph.node:
+        for name in node.output:
+            if name and (name in made_by or name in given):
+                other = f"node '{made_by[name].name}'" if name in made_by else "the model's input"
+                raise ImportRefused(
+                    f"the tensor '{name}' is already made by {other}",
+                    node=node.name,
+                    op_type=node.op_type,
+                    remedy="the file breaks the ONNX standard: give every tensor a name of its own",
+                )
+            if name:
+                made_by[name] = node
+    return made_by
+
+
+def branches(node: onnx.NodeProto) -> dict[str, onnx.GraphProto]:
+    """The graphs inside a node (If, Loop, Scan), by attribute."""
+    return {a.name: a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH}
+
+
+DEEPEST = 50
+"""Graphs inside graphs inside graphs."""
+
+
+def reads(node: onnx.NodeProto, depth: int = 0) -> list[str]:
+    """The tensors that a node reads, those that its inner graphs take from outside included."""
+    names = [name for name in node.input if name]
+    for inner in branches(node).values():
+        if depth >= DEEPEST:
+            raise ImportRefused(
+                f"graphs are nested more than {DEEPEST} deep",
+                node=node.name,
+                op_type=node.op_type,
+                remedy="simplify the model first (for example with onnxsim)",
+            )
+        own = {value.name for value in inner.input} | {t.name for t in inner.initializer}
+        own |= {name for child in inner.node for name in child.output}
+        taken = [name for child in inner.node for name in reads(child, depth + 1)]
+        taken += [value.name for value in inner.output]
+        names += [name for name in taken if name not in own]
+    return names
 
 
 def ordered(graph: onnx.GraphProto, output: str) -> tuple[list[onnx.NodeProto], set[str]]:
@@ -216,7 +267,7 @@ def ordered(graph: onnx.GraphProto, output: str) -> tuple[list[onnx.NodeProto], 
             )
         active.add(id(node))
         todo.append((tensor, True))
-        names = [name for name in node.input if name]
+        names = reads(node)
         wanted.update(names)
         todo.extend((name, False) for name in reversed(names))
     return order, wanted

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
 
 from lipyomo.network import Network
+from lipyomo.onnx.budget import Budget, spending
 from lipyomo.onnx.check import Samples, check_against_runtime
 from lipyomo.onnx.lower import lower_graph
-from lipyomo.onnx.read import PathLike, check_model, read_model
+from lipyomo.onnx.read import PathLike, check_model, inlined, read_model
 from lipyomo.onnx.select import select_graph
 
 
@@ -18,6 +22,8 @@ def load(
     output: str | None = None,
     check: bool = True,
     domain: Samples | None = None,
+    time_limit: float = math.inf,
+    memory_limit: int | None = None,
 ) -> Network:
     """Import an ONNX file.
 
@@ -30,6 +36,10 @@ def load(
         Compare the network with onnxruntime on random points.
     domain : object with ``sample(rng, count)``, optional
         Where to take the points of the comparison.
+    time_limit : float, optional
+        Seconds.
+    memory_limit : int, optional
+        Bytes; half of the machine's memory if left out.
 
     Returns
     -------
@@ -41,10 +51,17 @@ def load(
     ------
     ImportRefused
         If the file cannot be read, an operator is not piecewise linear or not supported, there is
-        no single input and output, or onnxruntime computes something else.
+        no single input and output, onnxruntime computes something else, or the model asks for
+        more memory or time than it may have.
     """
-    model = read_model(path)
-    return from_model(model, output, check, domain, Path(path).stem)
+    with spending(_limits(time_limit, memory_limit)):
+        model = read_model(path)
+        return _network(model, output, check, domain, Path(path).stem)
+
+
+def _limits(time_limit: float, memory_limit: int | None) -> Budget:
+    limits = Budget(deadline=time.monotonic() + time_limit, seconds=time_limit)
+    return limits if memory_limit is None else replace(limits, memory=memory_limit)
 
 
 def from_model(
@@ -73,11 +90,19 @@ def from_model(
     ImportRefused
         As for `load`.
     """
-    check_model(model, name or model.graph.name or "model")
-    if model.functions:
-        from onnx.inliner import inline_local_functions
+    with spending(_limits(math.inf, None)):
+        return _network(model, output, check, domain, name)
 
-        model = inline_local_functions(model)
+
+def _network(
+    model: onnx.ModelProto,
+    output: str | None,
+    check: bool,
+    domain: Samples | None,
+    name: str | None,
+) -> Network:
+    check_model(model, name or model.graph.name or "model")
+    model = inlined(model)
     network = lower_graph(select_graph(model, output), name or model.graph.name or "network")
     if check:
         check_against_runtime(network, model, domain=domain, output=output)

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from lipyomo.network import FloatArray
 from lipyomo.onnx.affine import IntArray
+from lipyomo.onnx.budget import budget
 from lipyomo.onnx.system import System
 
 ROUNDING = 1e-14
@@ -165,6 +166,7 @@ def merge_parallel(system: System) -> System:
     depth = system.depths()[system.inputs : -1]
     last = system.rows.shape[1] - 1
     for level in range(1, int(depth.max()) + 1):
+        budget().poll()
         members = np.flatnonzero(depth == level)
         rows = sp.csr_array(system.rows[members])
         rows.sort_indices()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
@@ -11,7 +11,8 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from lipyomo.errors import ImportRefused
-from lipyomo.onnx.graph import first_line
+from lipyomo.onnx.budget import budget
+from lipyomo.onnx.graph import branches, first_line
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
@@ -38,6 +39,7 @@ def read_model(path: PathLike) -> onnx.ModelProto:
         raise ImportRefused(f"there is no file '{file}'", remedy="check the path")
     if not file.is_file():
         raise ImportRefused(f"'{file}' is not a file", remedy="give the path of an .onnx file")
+    budget().charge(2.0 * file.stat().st_size, f"reading '{file}'")
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -113,6 +115,68 @@ def _is_text(model: onnx.ModelProto) -> bool:
         return False
 
 
+def _external_bytes(model: onnx.ModelProto, folder: Path) -> float:
+    """Bytes that the tensors in other files say they have."""
+    from onnx.external_data_helper import ExternalDataInfo, uses_external_data
+
+    total = 0.0
+    for tensor in model.graph.initializer:
+        if not uses_external_data(tensor):
+            continue
+        try:
+            length = ExternalDataInfo(tensor).length
+            total += length or (folder / ExternalDataInfo(tensor).location).stat().st_size
+        except (OSError, ValueError):
+            continue  # reading it says what is wrong
+    return total
+
+
+def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with its local functions written out.
+
+    Raises
+    ------
+    ImportRefused
+        If a function calls itself, or they are too many nodes when written out.
+    """
+    if not model.functions:
+        return model
+    functions = {(function.domain, function.name): function for function in model.functions}
+    sizes: dict[tuple[str, str], float] = {}
+
+    def size(nodes: Iterable[onnx.NodeProto], above: tuple[tuple[str, str], ...]) -> float:
+        total = 0.0
+        for node in nodes:
+            key = (node.domain, node.op_type)
+            total += 1.0 + sum(size(inner.node, above) for inner in branches(node).values())
+            if key not in functions:
+                continue
+            if key in above or len(above) > DEEPEST_CALL:
+                raise ImportRefused(
+                    f"the local function '{node.op_type}' calls itself, or calls are nested more "
+                    f"than {DEEPEST_CALL} deep",
+                    node=node.name,
+                    op_type=node.op_type,
+                    remedy="export the model without local functions (onnx.inliner)",
+                )
+            if key not in sizes:
+                sizes[key] = size(functions[key].node, (*above, key))
+            total += sizes[key]
+        return total
+
+    count = size(model.graph.node, ())
+    budget().charge(NODE * count, f"a graph of {count:.3g} nodes")
+    from onnx.inliner import inline_local_functions
+
+    return inline_local_functions(model)
+
+
+NODE = 20_000
+"""Bytes of a node while it is imported."""
+DEEPEST_CALL = 200
+"""Local functions that call local functions."""
+
+
 def _load_external(model: onnx.ModelProto, file: Path) -> None:
     """Read tensors that are stored in other files beside the model."""
     from onnx.external_data_helper import load_external_data_for_model, uses_external_data
@@ -124,6 +188,7 @@ def _load_external(model: onnx.ModelProto, file: Path) -> None:
         for attribute in node.attribute
     ):
         return
+    budget().charge(_external_bytes(model, file.parent), f"the weights beside '{file}'")
     try:
         load_external_data_for_model(model, str(file.parent))
     except (OSError, ValueError, onnx.checker.ValidationError) as error:

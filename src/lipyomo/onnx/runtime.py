@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx
 
@@ -55,6 +57,87 @@ def _expose(cut: onnx.ModelProto, source: str) -> None:
         cut.graph.output.extend(onnx.ValueInfoProto(name=name) for name in fresh)
 
 
+class NotImplementedThere(ImportRefused):
+    """onnxruntime has no kernel for a node of the model."""
+
+
+def open_runtime(model: onnx.ModelProto, output: str | None = None) -> Runtime | Evaluator:
+    """The model in onnxruntime; in ONNX's own evaluator where onnxruntime lacks a kernel.
+
+    onnxruntime has, for example, no convolution in float64.
+
+    Raises
+    ------
+    ImportRefused
+        If neither can run the model.
+    """
+    try:
+        return Runtime(model, output)
+    except NotImplementedThere as refusal:
+        try:
+            return Evaluator(model, output)
+        except EVALUATOR_ERRORS:
+            raise refusal from None
+
+
+EVALUATOR_ERRORS = (RuntimeError, NotImplementedError, ValueError, TypeError, AttributeError)
+
+
+class Evaluator:
+    """A model in the reference evaluator of the ONNX package; slow, so at few points.
+
+    Parameters
+    ----------
+    model : onnx.ModelProto
+    output : str, optional
+        Tensor or node to cut at.
+
+    Attributes
+    ----------
+    dtype, eps, size
+        As of `Runtime`.
+    points : int
+        At how many points it may be asked.
+    """
+
+    name = "the ONNX reference evaluator"
+    points = 4
+
+    def __init__(self, model: onnx.ModelProto, output: str | None = None) -> None:
+        from onnx.reference import ReferenceEvaluator
+
+        cut = cut_model(model, output)
+        value = choose_input(cut.graph, ordered(cut.graph, cut.graph.output[0].name)[1])
+        self._name = value.name
+        self._shape = input_shape(value)
+        self.size = int(np.prod(self._shape))
+        self.dtype = _DTYPES.get(value.type.tensor_type.elem_type, np.float32)
+        self.eps = _precision(cut.graph)
+        _expose(cut, self._name)
+        self._evaluator = ReferenceEvaluator(cut)
+
+    def __call__(self, x: FloatArray) -> tuple[FloatArray, float]:
+        """The flattened output at one point, and the largest number that was met on the way."""
+        feed = {self._name: x.astype(self.dtype).reshape(self._shape)}
+        try:
+            with np.errstate(all="ignore"):
+                values = self._evaluator.run(None, feed)
+        except EVALUATOR_ERRORS as error:
+            raise ImportRefused(
+                f"neither onnxruntime nor {self.name} can run the model, so the import cannot be "
+                f"checked: {first_line(error)}",
+                remedy="load it with check=False, at your own risk",
+            ) from None
+        return np.asarray(values[0], dtype=np.float64).reshape(-1), _largest(values)
+
+
+def _largest(values: Sequence[object]) -> float:
+    """The largest absolute value among real arrays; infinite if one is not finite."""
+    met = [v for v in values if isinstance(v, np.ndarray) and v.dtype.kind == "f" and v.size]
+    sizes = [float(np.abs(v).max()) for v in met]
+    return max((size if np.isfinite(size) else np.inf for size in sizes), default=0.0)
+
+
 class Runtime:
     """A model in onnxruntime.
 
@@ -72,12 +155,17 @@ class Runtime:
         Unit roundoff of the evaluation.
     size : int
         Number of inputs.
+    points : int
+        At how many points it may be asked.
 
     Raises
     ------
     ImportRefused
         If onnxruntime cannot run the model.
     """
+
+    name = "onnxruntime"
+    points = 1_000_000
 
     def __init__(self, model: onnx.ModelProto, output: str | None = None) -> None:
         import onnxruntime
@@ -104,6 +192,8 @@ class Runtime:
                 enable_fallback=0,
             )
         except self._errors as error:
+            if "NOT_IMPLEMENTED" in str(error) or "Could not find an implementation" in str(error):
+                raise NotImplementedThere(*self._words(error)) from None
             raise self._refusal(error) from None
 
     def __call__(self, x: FloatArray) -> tuple[FloatArray, float]:
@@ -113,15 +203,18 @@ class Runtime:
             values = self._session.run(None, feed)
         except self._errors as error:
             raise self._refusal(error) from None
-        met = [v for v in values if isinstance(v, np.ndarray) and v.dtype.kind == "f"]
-        largest = max((float(np.abs(v).max(initial=0.0)) for v in met), default=0.0)
-        return np.asarray(values[0], dtype=np.float64).reshape(-1), largest
+        return np.asarray(values[0], dtype=np.float64).reshape(-1), _largest(values)
 
     @staticmethod
-    def _refusal(error: Exception) -> ImportRefused:
-        return ImportRefused(
+    def _words(error: Exception) -> tuple[str, None, None, str]:
+        return (
             f"onnxruntime cannot run the model, so the import cannot be checked: "
             f"{first_line(error)}",
-            remedy="export the model for an operator set that onnxruntime supports, or load it "
+            None,
+            None,
+            "export the model for an operator set that onnxruntime supports, or load it "
             "with check=False at your own risk",
         )
+
+    def _refusal(self, error: Exception) -> ImportRefused:
+        return ImportRefused(*self._words(error))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import shlex
+import warnings
 
 import onnx
 
@@ -14,6 +16,7 @@ from lipyomo.onnx.graph import (
     ordered,
     plain_node,
     producers,
+    reads,
     tensor_array,
 )
 
@@ -25,8 +28,9 @@ def choose_output(graph: onnx.GraphProto, output: str | None) -> str:
     ----------
     graph : onnx.GraphProto
     output : str, optional
-        A tensor, or a node (its first output is meant).  Left out: the one output of the graph
-        that is real and that no other output is computed from.
+        A tensor, or a node (its first output is meant).  Left out: the one output of the graph,
+        or the one real output
+        that no other output is computed from.
 
     Raises
     ------
@@ -34,6 +38,11 @@ def choose_output(graph: onnx.GraphProto, output: str | None) -> str:
         If there is no such tensor or node, or the graph has several outputs.
     """
     if output is not None:
+        if not output:
+            raise ImportRefused(
+                "the name of the tensor or node to cut at is empty",
+                remedy="give a name, or leave it out",
+            )
         tensors = set(known_tensors(graph))
         if output in tensors:
             return output
@@ -46,24 +55,43 @@ def choose_output(graph: onnx.GraphProto, output: str | None) -> str:
             f"there is no tensor or node '{output}' to cut at",
             remedy="did you mean " + " or ".join(f"'{name}'" for name in close) + "?",
         )
-    names = [value.name for value in graph.output]
-    if len(names) > 1:
-        real = [
-            value.name
-            for value in graph.output
-            if not value.type.HasField("tensor_type")
-            or value.type.tensor_type.elem_type in REAL_TYPES | {0}
-        ]
-        names = real or names
+    outputs = list({value.name: value for value in graph.output}.values())
+    if len(outputs) > 1:  # scikit-learn's converter puts whole labels beside the numbers
+        outputs = [value for value in outputs if _is_real(value)] or outputs
+    names = [str(value.name) for value in outputs]
+    if len(names) > 1:  # others may be on the way to the last one
         read = {name: ordered(graph, name)[1] - {name} for name in names}
         final = [name for name in names if not any(name in read[other] for other in names)]
-        names = final or names
-    if len(names) > 1:
-        raise ImportRefused(
-            f"the model has {len(names)} outputs: " + ", ".join(f"'{name}'" for name in names),
-            remedy=f"choose one, for example --output {names[0]}",
+        if len(final) != 1:
+            raise ImportRefused(
+                f"the model has {len(names)} outputs: " + ", ".join(f"'{name}'" for name in names),
+                remedy=f"choose one, for example --output {shlex.quote(names[0])}",
+            )
+        names = final
+    return names[0]
+
+
+class SeveralOutputs(UserWarning):
+    """A model has several outputs, of which one was taken."""
+
+
+def _tell_choice(graph: onnx.GraphProto, chosen: str) -> None:
+    """Warn that a model has other outputs."""
+    others = [value.name for value in graph.output if value.name != chosen and _is_real(value)]
+    if others:
+        listed = ", ".join(f"'{name}'" for name in others)
+        warnings.warn(
+            f"the model also has the output{'s' * (len(others) > 1)} {listed}; '{chosen}' was "
+            "taken, choose another with --output",
+            SeveralOutputs,
+            stacklevel=2,
         )
-    return str(names[0])
+
+
+def _is_real(value: onnx.ValueInfoProto) -> bool:
+    """Whether an output holds real numbers, or does not say what it holds."""
+    kind = value.type.tensor_type.elem_type
+    return not value.type.HasField("tensor_type") or kind in REAL_TYPES | {0}
 
 
 def input_shape(value: onnx.ValueInfoProto) -> tuple[int, ...]:
@@ -140,6 +168,8 @@ def select_graph(model: onnx.ModelProto, output: str | None = None) -> Graph:
     """
     graph = model.graph
     output_name = choose_output(graph, output)
+    if output is None:
+        _tell_choice(graph, output_name)
     protos, wanted = ordered(graph, output_name)
     value = choose_input(graph, wanted)
     stored = {tensor.name: tensor for tensor in graph.initializer}
@@ -151,7 +181,7 @@ def select_graph(model: onnx.ModelProto, output: str | None = None) -> Graph:
     made_by = producers(graph)
     for name in sorted(wanted):
         if name not in stored and name not in made_by and name != value.name:
-            reader = next((node for node in nodes if name in node.inputs), None)
+            reader = next((node for node in nodes if name in reads(node.proto)), None)
             raise ImportRefused(
                 f"the tensor '{name}' is read, but nothing makes it",
                 node=reader.name if reader else None,
@@ -161,7 +191,7 @@ def select_graph(model: onnx.ModelProto, output: str | None = None) -> Graph:
     constants = {
         name: tensor_array(stored[name], name) for name in wanted & stored.keys() - made_by.keys()
     }
-    return Graph(nodes, constants, value.name, input_shape(value), output_name)
+    return Graph(nodes, constants, value.name, input_shape(value), output_name, versions)
 
 
 def cut_model(model: onnx.ModelProto, output: str | None = None) -> onnx.ModelProto:

@@ -14,7 +14,11 @@ import scipy.sparse as sp
 
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.onnx.affine import Affine, stack, widen
+from lipyomo.onnx.budget import budget
 from lipyomo.onnx.trace import Trace
+
+POLL = 10_000
+"""Units between two looks at the clock."""
 
 
 def _homogeneous(tensor: Affine, variables: int) -> sp.csr_array:
@@ -68,6 +72,8 @@ class System:
         depth = np.zeros(self.rows.shape[1], dtype=np.intp)
         indptr, indices = self.rows.indptr, self.rows.indices
         for unit in range(self.units):
+            if unit % POLL == 0:
+                budget().poll()
             read = indices[indptr[unit] : indptr[unit + 1]]
             depth[self.inputs + unit] = 1 + (depth[read].max() if read.size else 0)
         return depth
@@ -78,6 +84,8 @@ class System:
         used[self.output.indices] = True
         indptr, indices = self.rows.indptr, self.rows.indices
         for unit in range(self.units - 1, -1, -1):
+            if unit % POLL == 0:
+                budget().poll()
             if used[self.inputs + unit]:
                 used[indices[indptr[unit] : indptr[unit + 1]]] = True
         return used[self.inputs : self.inputs + self.units]

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from lipyomo.network import FloatArray
 from lipyomo.onnx.affine import Affine, stack, widen
+from lipyomo.onnx.budget import ENTRY, UNIT, budget
 
 
 class Trace:
@@ -33,6 +34,7 @@ class Trace:
 
     def input(self, shape: tuple[int, ...]) -> Affine:
         """The network's input as a tensor of the given shape."""
+        budget().charge(ENTRY * self.inputs, f"an input of {self.inputs:,} entries")
         return Affine(
             sp.csr_array(sp.eye_array(self.inputs, format="csr")), np.zeros(self.inputs), shape
         )
@@ -51,7 +53,9 @@ class Trace:
         low, high = (np.array(slope).reshape(-1) for slope in slopes[:2])
         constant = np.diff(z.matrix.indptr) == 0
         kinked = np.flatnonzero((low != high) & ~constant)
-        keep = np.where(np.isin(np.arange(z.size), kinked), 0.0, low)
+        budget().charge(UNIT * (self.variables - self.inputs + kinked.size), "the units so far")
+        keep = low.copy()
+        keep[kinked] = 0.0
         offset = keep * z.offset
         offset[constant] = (np.where(z.offset < 0, low, high) * z.offset)[constant]
 

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from lipyomo.errors import ImportRefused
 from lipyomo.network import Network
 from lipyomo.onnx.affine import Affine
+from lipyomo.onnx.budget import ENTRY, NUMBER, budget, entries, forecast
 from lipyomo.onnx.chain import to_network
 from lipyomo.onnx.fold import fold
-from lipyomo.onnx.graph import Graph, Node, first_line
+from lipyomo.onnx.graph import (
+    Graph,
+    Node,
+    branches,
+    first_line,
+    plain_node,
+    reads,
+    tensor_array,
+)
 from lipyomo.onnx.lower import (
     arithmetic,
     conv,
@@ -45,16 +56,94 @@ def _check_finite(node: Node, arguments: list[Value | None]) -> None:
             )
 
 
-def _lower_node(graph: Graph, position: int, known: dict[str, Value], trace: Trace) -> Lowered:
+def _expect(node: Node, arguments: list[Value | None]) -> None:
+    """Ask the budget for the outputs of a node, before they are made.
+
+    Raises
+    ------
+    ImportRefused
+        If they are too large.
+    """
+    given = {
+        name: value
+        for name, value in zip(node.inputs, arguments, strict=True)
+        if value is not None and name
+    }
+    shapes = {name: value.shape for name, value in given.items()}
+    constants = {name: v for name, v in given.items() if not isinstance(v, Affine)}
+    found = forecast(node, shapes, constants)
+    if found is None:
+        return
+    made = sum(entries(shape) for shape in found)
+    each = NUMBER if len(constants) == len(given) else ENTRY
+    budget().charge(each * made, f"a tensor of {made:,.0f} entries")
+
+
+class _Scope:
+    """The tensors of a graph while its nodes are lowered; none is kept longer than it is read.
+
+    Parameters
+    ----------
+    nodes : list of Node
+    known : dict of str to Value
+        Tensors that are there from the start.
+    kept : set of str
+        Tensors that stay: the outputs.
+    outer : _Scope, optional
+        Of the graph around this one.
+    """
+
+    def __init__(
+        self,
+        nodes: list[Node],
+        known: dict[str, Value],
+        kept: set[str],
+        outer: _Scope | None = None,
+    ) -> None:
+        self.known = known
+        self.outer = outer
+        self._kept = kept
+        self._readers: dict[str, int] = {}
+        for node in nodes:
+            for name in reads(node.proto):
+                self._readers[name] = self._readers.get(name, 0) + 1
+        budget().held += sum(_size(value) for value in known.values())
+
+    def get(self, name: str) -> Value | None:
+        """A tensor of this graph or of one around it."""
+        if name in self.known or self.outer is None:
+            return self.known.get(name)
+        return self.outer.get(name)
+
+    def add(self, node: Node, lowered: Lowered) -> None:
+        """Keep the outputs of a node, and forget what it was the last one to read."""
+        outputs = [lowered] if isinstance(lowered, Affine | np.ndarray) else lowered
+        for name, value in zip(node.outputs, outputs, strict=False):
+            if name and (name in self._readers or name in self._kept):
+                self.known[name] = value
+                budget().held += _size(value)
+        for name in reads(node.proto):
+            self._readers[name] -= 1
+            if not self._readers[name] and name not in self._kept and name in self.known:
+                budget().held -= _size(self.known.pop(name))
+
+
+def _size(value: Value) -> int:
+    return int(value.nbytes)
+
+
+def _lower_node(graph: Graph, position: int, scope: _Scope, trace: Trace) -> Lowered:
     """The outputs of the node at `position`."""
     node = graph.nodes[position]
-    for name in node.inputs:
-        if name and name not in known:
+    arguments = [scope.get(name) if name else None for name in node.inputs]
+    for name, value in zip(node.inputs, arguments, strict=True):
+        if name and value is None:
             raise node.refuse(
                 f"'{name}' is an output that is not supported (a mask, indices, or a statistic)",
                 "export the model in inference mode, without that output",
             )
-    arguments = [known[name] if name else None for name in node.inputs]
+    if node.domain == "" and node.op_type == "If":
+        return _lower_branch(graph, node, arguments, scope, trace)
     function = lowering_of(node)
     variable = any(isinstance(argument, Affine) for argument in arguments)
     if not variable and (function is None or not takes_constants(node)):
@@ -64,7 +153,49 @@ def _lower_node(graph: Graph, position: int, known: dict[str, Value], trace: Tra
         raise refusal(node, read, graph.nodes[position + 1 :], graph.input_name)
     if variable:
         _check_finite(node, arguments)
+    _expect(node, arguments)
     return function(Call(node, arguments, trace))
+
+
+def _lower_branch(
+    graph: Graph, node: Node, arguments: list[Value | None], scope: _Scope, trace: Trace
+) -> list[Value]:
+    """The outputs of an If whose condition is constant: those of the branch that it takes."""
+    condition = Call(node, arguments, trace).constant(0, "the condition")
+    inner = branches(node.proto).get("then_branch" if np.all(condition) else "else_branch")
+    if inner is None:
+        raise node.refuse("the branch is missing", "export the model again")
+    nodes = [plain_node(proto, graph.versions) for proto in inner.node]
+    stored: dict[str, Value] = {
+        tensor.name: tensor_array(tensor, tensor.name) for tensor in inner.initializer
+    }
+    names = [value.name for value in inner.output]
+    inside = _Scope(nodes, stored, set(names), scope)
+    part = Graph(nodes, {}, graph.input_name, graph.input_shape, "", graph.versions)
+    _lower_nodes(part, inside, trace)
+    budget().held -= sum(_size(value) for value in inside.known.values())
+    outputs = [inside.get(name) for name in names]
+    if any(value is None for value in outputs):
+        raise node.refuse("an output of the branch is not made", "export the model again")
+    return [value for value in outputs if value is not None]
+
+
+def _lower_nodes(graph: Graph, scope: _Scope, trace: Trace) -> None:
+    """Lower all nodes of a graph into its scope."""
+    for position, node in enumerate(graph.nodes):
+        budget().node = node
+        budget().poll()
+        try:
+            lowered = _lower_node(graph, position, scope, trace)
+        except (ValueError, IndexError, TypeError, OverflowError) as error:
+            raise ImportRefused(
+                f"the shapes do not fit ({first_line(error)})",
+                node=node.name,
+                op_type=node.op_type,
+                remedy="export the model for a batch of one, with a fixed input shape",
+            ) from None
+        scope.add(node, lowered)
+    budget().node = None
 
 
 def lower_graph(graph: Graph, name: str = "network") -> Network:
@@ -73,6 +204,7 @@ def lower_graph(graph: Graph, name: str = "network") -> Network:
     Parameters
     ----------
     graph : Graph
+        Its constants are used up: they are forgotten once they have been read.
     name : str, optional
         Name of the network.
 
@@ -84,24 +216,16 @@ def lower_graph(graph: Graph, name: str = "network") -> Network:
     Raises
     ------
     ImportRefused
-        If an operator is not piecewise linear or not supported, or shapes do not fit.
+        If an operator is not piecewise linear or not supported, shapes do not fit, or the model
+        asks for more memory or time than its budget allows.
     """
-    trace = Trace(int(np.prod(graph.input_shape)))
+    trace = Trace(math.prod(graph.input_shape))
     known: dict[str, Value] = dict(graph.constants)
+    graph.constants.clear()
     known[graph.input_name] = trace.input(graph.input_shape)
-    for position, node in enumerate(graph.nodes):
-        try:
-            lowered = _lower_node(graph, position, known, trace)
-        except (ValueError, IndexError, TypeError, OverflowError) as error:
-            raise ImportRefused(
-                f"the shapes do not fit ({first_line(error)})",
-                node=node.name,
-                op_type=node.op_type,
-                remedy="export the model for a batch of one, with a fixed input shape",
-            ) from None
-        outputs = [lowered] if isinstance(lowered, Affine | np.ndarray) else lowered
-        known.update(zip(node.outputs, outputs, strict=False))
-    output = _output(known.get(graph.output_name), graph.output_name)
+    scope = _Scope(graph.nodes, known, {graph.output_name})
+    _lower_nodes(graph, scope, trace)
+    output = _output(scope.get(graph.output_name), graph.output_name)
     return to_network(merge_parallel(System.of(trace, output)), name)
 
 

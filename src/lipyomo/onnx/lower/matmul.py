@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 from lipyomo.network import FloatArray
 from lipyomo.onnx.affine import Affine
+from lipyomo.onnx.budget import NUMBER, budget, entries
 from lipyomo.onnx.lower.arithmetic import plus
 from lipyomo.onnx.lower.registry import Call, Value, lowers
 
@@ -30,6 +31,7 @@ def times_constant(x: Affine, weight: FloatArray) -> Affine:
     if index.size == inner and w.ndim == 2:
         return x.apply(np.ascontiguousarray(w.T), result)
     full = (*shape, inner)
+    budget().charge(4 * NUMBER * entries(full), f"a product of {entries(full):,.0f} terms")
     reads = np.broadcast_to(index[..., :, None, :], full).reshape(-1)
     factors = np.broadcast_to(np.swapaxes(w, -1, -2)[..., None, :, :], full).reshape(-1)
     rows = int(np.prod(shape))

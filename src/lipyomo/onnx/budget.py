@@ -1,0 +1,240 @@
+"""What an import may take: bytes, operations and seconds, counted before anything is allocated.
+
+A file of a few bytes can ask for any amount of memory (a constant of 3e9 entries, a tensor joined
+with itself forty times) or time (a loop of 1e12 rounds).  So the sizes of a node's outputs are
+inferred from its inputs first (`forecast`), and what is about to be allocated is charged.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from lipyomo.errors import ImportRefused
+from lipyomo.onnx.graph import Array, Node
+
+NUMBER = 8
+"""Bytes of a number."""
+ENTRY = 24
+"""Bytes of an entry of a tensor that depends on the input: its offset, its place, one number."""
+UNIT = 1500
+"""Bytes of a two-slope unit until it is a row of a layer, measured on wide layers."""
+SHARE = 0.5
+"""Share of the machine's memory that an import may take where no limit was given."""
+OPERATIONS = 2e10
+"""Multiplications in a node that is folded: some ten seconds."""
+SMALL = 4096
+"""Entries of a constant that shape inference may look at."""
+
+
+def machine_memory() -> int:
+    """Bytes of memory of this machine, or of the control group that this process runs in."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not on this system
+        return 4 * 2**30
+    for place in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            total = min(total, int(Path(place).read_text(encoding="ascii")))
+        except (OSError, ValueError):  # no such group, or "max"
+            continue
+    return total
+
+
+def readable(size: float) -> str:
+    """Bytes in words, such as ``24.0 GB``."""
+    for unit, name in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
+        if size >= unit:
+            return f"{size / unit:,.1f} {name}"
+    return f"{size / 1e3:,.1f} kB"
+
+
+@dataclass
+class Budget:
+    """What is left of the memory and the time of an import.
+
+    Attributes
+    ----------
+    memory : int
+        Most bytes at a time.
+    deadline : float
+        On `time.monotonic`'s clock.
+    seconds : float
+        The time limit, for messages.
+    held : int
+        Bytes of the tensors that are kept.
+    node : Node or None
+        What is being imported, for messages.
+    """
+
+    memory: int = field(default_factory=lambda: int(SHARE * machine_memory()))
+    deadline: float = math.inf
+    seconds: float = math.inf
+    held: int = 0
+    node: Node | None = None
+
+    def charge(self, size: float, what: str) -> None:
+        """Ask for `size` bytes.
+
+        Raises
+        ------
+        ImportRefused
+            If they do not fit into the budget; it names the node, the size and the limit.
+        """
+        self.poll()
+        if self.held + size <= self.memory:
+            return
+        raise self._refusal(
+            f"{what} would take {readable(size)}"
+            + (f" beside {readable(self.held)}" if self.held > size / 10 else "")
+            + f"; the memory limit is {readable(self.memory)}",
+            "export a smaller model, or raise --memory-limit",
+        )
+
+    def work(self, operations: float) -> None:
+        """Ask for some operations.
+
+        Raises
+        ------
+        ImportRefused
+            If there are too many of them.
+        """
+        self.poll()
+        if operations > OPERATIONS:
+            raise self._refusal(
+                f"computing the node takes {operations:.2g} operations; the limit is "
+                f"{OPERATIONS:.2g}",
+                "simplify the model first (for example with onnxsim)",
+            )
+
+    def poll(self) -> None:
+        """Look at the clock.
+
+        Raises
+        ------
+        ImportRefused
+            If the time limit is over.
+        """
+        if time.monotonic() > self.deadline:
+            raise self._refusal(
+                f"the time limit of {self.seconds:g} s ended while the model was imported",
+                "raise --time-limit, or export a smaller model",
+            )
+
+    def _refusal(self, message: str, remedy: str) -> ImportRefused:
+        if self.node is None:
+            return ImportRefused(message, remedy=remedy)
+        return self.node.refuse(message, remedy)
+
+
+_current: ContextVar[Budget] = ContextVar("budget")
+
+
+def budget() -> Budget:
+    """The budget of the import that is going on; outside one, that of the machine."""
+    try:
+        return _current.get()
+    except LookupError:
+        return Budget()
+
+
+@contextmanager
+def spending(limits: Budget) -> Iterator[Budget]:
+    """Let everything in the block be charged to `limits`."""
+    token = _current.set(limits)
+    try:
+        yield limits
+    finally:
+        _current.reset(token)
+
+
+def _type_of(shape: tuple[int, ...], kind: int) -> onnx.TypeProto:
+    return onnx.helper.make_tensor_type_proto(kind, shape)
+
+
+def forecast(
+    node: Node, shapes: Mapping[str, tuple[int, ...]], constants: Mapping[str, Array]
+) -> list[tuple[int, ...]] | None:
+    """Shapes of a node's outputs, inferred from those of its inputs; None if they are not known.
+
+    Parameters
+    ----------
+    node : Node
+    shapes : mapping of str to tuple of int
+        Of all inputs.
+    constants : mapping of str to ndarray
+        The inputs that are constant.
+    """
+    from onnx import numpy_helper
+    from onnx.checker import ValidationError
+    from onnx.defs import SchemaError, get_schema
+    from onnx.shape_inference import InferenceError, infer_node_outputs
+
+    kinds: dict[str, onnx.TypeProto] = {}
+    data: dict[str, onnx.TensorProto] = {}
+    for name, shape in shapes.items():
+        array = constants.get(name)
+        kind = onnx.TensorProto.DOUBLE
+        if array is not None and array.dtype.kind != "f":
+            try:
+                kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+            except (KeyError, ValueError):
+                return None
+        if array is not None and array.size <= SMALL and array.dtype.kind in "iufb":
+            scales = array.dtype.kind == "f" and node.op_type in ("Resize", "Upsample")
+            if scales:  # these are float32 by definition
+                kind = onnx.TensorProto.FLOAT
+            stored = array.astype(np.float32) if scales else np.asarray(array)
+            data[name] = numpy_helper.from_array(np.ascontiguousarray(stored), name)
+            if stored.ndim == 0:
+                data[name].ClearField("dims")
+        kinds[name] = _type_of(shape, kind)
+    try:
+        schema = get_schema(node.op_type, node.version, node.domain)
+        found = infer_node_outputs(
+            schema,
+            node.proto,
+            kinds,
+            data,
+            opset_imports=[onnx.helper.make_operatorsetid(node.domain, node.version)],
+            ir_version=8,
+        )
+    except (SchemaError, InferenceError, ValidationError, ValueError, RuntimeError, TypeError):
+        return None
+    result = []
+    for name in node.outputs:
+        if not name:
+            continue
+        if name not in found or not found[name].tensor_type.HasField("shape"):
+            return None
+        dims = found[name].tensor_type.shape.dim
+        if not all(dim.HasField("dim_value") for dim in dims):
+            return None
+        result.append(tuple(int(dim.dim_value) for dim in dims))
+    return result
+
+
+def entries(shape: tuple[int, ...]) -> float:
+    """Number of entries, as a float that cannot overflow."""
+    return math.prod(map(float, shape))
+
+
+def inner_operations(node: Node, shapes: list[tuple[int, ...]], output: float) -> float:
+    """About how many multiplications a node takes whose outputs have `output` entries together."""
+    if node.op_type in ("MatMul", "Gemm") and shapes and shapes[0]:
+        return output * shapes[0][-1 if not node.attributes.get("transA") else 0]
+    if node.op_type.startswith("Conv") and len(shapes) > 1:
+        # the reference implementation is a loop in Python
+        return 30.0 * max(output, entries(shapes[0])) * entries(shapes[1][1:])
+    if node.op_type == "Einsum":
+        return math.prod(entries(shape) for shape in shapes)
+    return output + sum(entries(shape) for shape in shapes)
