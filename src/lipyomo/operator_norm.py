@@ -7,9 +7,11 @@ interval otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from flint import fmpq
 
 from lipyomo.network import FloatArray
 from lipyomo.norms import (
@@ -76,6 +78,15 @@ def operator_norm(
         left, sizes, right = np.linalg.svd(jacobian, full_matrices=False)
         return OperatorNorm(float(sizes[0]), float(sizes[0]), right[0], left[:, 0])
     return _over_signs(jacobian, input_norm, output_norm)
+
+
+def exact_square(gradient: Sequence[fmpq], input_norm: InputNorm) -> fmpq:
+    """The square of a gradient's norm in the dual of `input_norm`, without rounding."""
+    if input_norm == "l2":
+        return sum((entry * entry for entry in gradient), fmpq(0))
+    sizes = [abs(entry) for entry in gradient]
+    size = max(sizes, default=fmpq(0)) if input_norm == "l1" else sum(sizes, fmpq(0))
+    return size * size
 
 
 def _finish(

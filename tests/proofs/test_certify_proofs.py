@@ -177,6 +177,7 @@ def test_dual_balls_are_exact() -> None:
     assert in_dual_ball(CrossOutput(), np.array([1.0, 0.5, 0.0])) is False
     assert in_dual_ball(CrossOutput(0), np.array([1.0, -1.0, 0.0])) is True
     assert in_dual_ball(CrossOutput(0), np.array([0.0, -1.0, 1.0])) is None
-    assert in_dual_ball(L2Output(), np.array([5.0, 5.0])) is True
+    assert in_dual_ball(L2Output(), np.array([0.6, 0.8])) is True
+    assert in_dual_ball(L2Output(), np.array([5.0, 5.0])) is False
     norm = LinearOutput(vertices=[[0.5, 0.25]])
     assert in_dual_ball(read_norm(norm_data(norm, 2)), np.array([-0.5, -0.25])) is True

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from lipyomo.domains import Box
 from lipyomo.network import Network
-from lipyomo.numerics.dyadic import Dyadic
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs import replay
 from lipyomo.regions import deepen, make_witness, witness_of_pattern
@@ -22,22 +21,6 @@ from oracle import exact_constant, matrix_norm, regions
 
 NORMS = ["linf", "l1", "l2"]
 OUTPUTS = ["linf", "l1", "l2", "cross", "cross(0)"]
-
-floats = st.floats(-1e6, 1e6, allow_nan=False, allow_subnormal=False)
-
-
-@given(st.lists(floats, min_size=1, max_size=5), st.lists(floats, min_size=5, max_size=5))
-def test_dyadic_arithmetic_is_exact(a: list[float], b: list[float]) -> None:
-    b = b[: len(a)]
-    x, y = Dyadic.of(np.array(a)), Dyadic.of(np.array(b))
-    fa, fb = list(map(Fraction, a)), list(map(Fraction, b))
-    assert x.fractions() == fa
-    assert (x + y).fractions() == [p + q for p, q in zip(fa, fb, strict=True)]
-    assert (x - y).fractions() == [p - q for p, q in zip(fa, fb, strict=True)]
-    assert (x * y).fractions() == [p * q for p, q in zip(fa, fb, strict=True)]
-    dot = sum((p * q for p, q in zip(fa, fb, strict=True)), Fraction(0))
-    assert (x @ y).fractions() == [dot]
-    assert x.sign().tolist() == [(p > 0) - (p < 0) for p in fa]
 
 
 @settings(max_examples=40, deadline=None)

@@ -1,11 +1,8 @@
-"""Affine signals without rounding: integer matrices times a power of two.
-
-Every finite float64 is an integer times a power of two, and so are sums and products of them.
-FLINT multiplies the integer matrices (`flint.fmpz_mat`).
-"""
+"""Affine signals without rounding, and the affine maps of chosen rows, pulled back."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -13,22 +10,17 @@ import numpy as np
 from flint import fmpz, fmpz_mat
 
 from lipyomo.affine.signal import Passing
-from lipyomo.network import FloatArray, Layer
-from lipyomo.numerics.exact import Exact, whole
+from lipyomo.network import BoolArray, FloatArray, Layer
+from lipyomo.numerics.exact import Exact, ExactWeights, whole
 
-_LAYERS: WeakKeyDictionary[Layer, Exact] = WeakKeyDictionary()
+_LAYERS: WeakKeyDictionary[Layer, ExactWeights] = WeakKeyDictionary()
 
 
-def exact_layer(layer: Layer) -> Exact:
-    """The (remembered) matrix ``[[W, b], [0, 1]]`` of a layer."""
+def exact_weights(layer: Layer) -> ExactWeights:
+    """The (remembered) weights of a layer."""
     found = _LAYERS.get(layer)
     if found is None:
-        whole_map = np.zeros((layer.units + 1, layer.inputs + 1))
-        whole_map[:-1, :-1] = layer.dense_weight
-        whole_map[:-1, -1] = layer.bias
-        whole_map[-1, -1] = 1.0
-        found = Exact.of(whole_map)
-        _LAYERS[layer] = found
+        found = _LAYERS[layer] = ExactWeights(layer.weight, layer.bias)
     return found
 
 
@@ -51,35 +43,59 @@ class ExactSignal:
         constant[0, -1] = 1.0
         return cls(Exact.of(np.concatenate([start, constant])))
 
+    @classmethod
+    def at(cls, x: FloatArray) -> ExactSignal:
+        """The constant signal of a point, shape (d,)."""
+        return cls.inputs(np.asarray(x, dtype=np.float64)[:, None])
+
     def through(self, layer: Layer) -> ExactSignal:
         """The pre-activations of a layer."""
-        return ExactSignal(exact_layer(layer) @ self.values)
+        return ExactSignal(exact_weights(layer).after(self.values))
 
     def past(self, passing: Passing) -> ExactSignal:
         """What leaves the units."""
-        slopes, shift = whole(np.append(passing.slope, 1.0))
-        jumps, jump_shift = whole(passing.jump)
-        rows = self.values.matrix.tolist()
-        width = len(rows[0])
-        low = min(self.values.exponent + shift, jump_shift) if jumps else None
-        exponent = self.values.exponent + shift if low is None else low
-        lift = self.values.exponent + shift - exponent
-        left = []
-        for row, slope in zip(rows, slopes, strict=True):
-            factor = slope << lift
-            if factor == 0:
-                left.append([fmpz(0)] * width)
-            else:
-                left.append(row if factor == 1 else [factor * entry for entry in row])
+        scaled = self.values.rows_scaled(np.append(passing.slope, 1.0))
+        if not passing.units.size:
+            return ExactSignal(scaled)
+        jumps, exponent = whole(passing.jump)
+        low = min(scaled.exponent, exponent)
+        rows = scaled.aligned(low).tolist()
         for unit, column, jump in zip(
             passing.units.tolist(), passing.columns.tolist(), jumps, strict=True
         ):
-            row = list(left[unit])
-            row[column] += jump << (jump_shift - exponent)
-            left[unit] = row
-        return ExactSignal(Exact(fmpz_mat(left), exponent))
+            rows[unit][column] += jump << (exponent - low)
+        return ExactSignal(Exact(fmpz_mat(rows), low))
 
-    def row(self, unit: int) -> tuple[list[fmpz], int]:
-        """The map of one unit: integers, and the exponent of two that they are multiplied by."""
+    def row(self, unit: int) -> list[fmpz]:
+        """The map of one unit, as integers that are multiplied by ``2**exponent``."""
         matrix = self.values.matrix
-        return [matrix[unit, j] for j in range(matrix.ncols())], self.values.exponent
+        return [matrix[unit, j] for j in range(matrix.ncols())]
+
+    @property
+    def exponent(self) -> int:
+        """Of the power of two that all integers are multiplied by."""
+        return self.values.exponent
+
+
+def pulled_back(rows: FloatArray, layers: Sequence[Layer], pattern: Sequence[BoolArray]) -> Exact:
+    """Affine functions of the inputs, from rows of the last layer's pre-activations.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (k, n)
+        ``rows @ z`` with z the pre-activations of the last of the layers.
+    layers : sequence of Layer
+    pattern : sequence of ndarray of bool
+        Of all layers but the last.
+
+    Returns
+    -------
+    Exact, shape (k, d + 1)
+        Gradients, and the constants in the last column.
+    """
+    found = Exact.of(np.hstack([rows, np.zeros((len(rows), 1))]))
+    found = exact_weights(layers[-1]).before(found)
+    for layer, on in zip(reversed(layers[:-1]), reversed(pattern), strict=True):
+        found = found.columns_scaled(np.append(layer.slopes(on), 1.0))
+        found = exact_weights(layer).before(found)
+    return found

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -155,8 +155,12 @@ class FloatSignal:
 
     @classmethod
     def inputs(
-        cls, dimension: int, own: int = 0, moving: BoolArray | None = None, fixed: object = None
-    ) -> FloatSignal:
+        cls,
+        dimension: int,
+        own: int = 0,
+        moving: BoolArray | None = None,
+        fixed: FloatArray | None = None,
+    ) -> Self:
         """Signal of the inputs, with `own` columns for open units and one for the constant.
 
         Parameters
@@ -167,12 +171,12 @@ class FloatSignal:
             Inputs that are variables; the others are `fixed` numbers (d,) and their columns zero.
         """
         width = dimension + own + 1
-        if moving is None or moving.all():
+        if moving is None or fixed is None or moving.all():
             return cls(None, width)
         start = np.zeros((dimension, width))
         index = np.flatnonzero(moving)
         start[index, index] = 1.0
-        start[:, -1] = np.where(moving, 0.0, np.asarray(fixed, dtype=np.float64))
+        start[:, -1] = np.where(moving, 0.0, fixed)
         return cls(start, width)
 
     @property

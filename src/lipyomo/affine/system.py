@@ -19,10 +19,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.affine.magnitudes import preactivation_errors
-from lipyomo.affine.signal import FloatSignal, Passing, carry, passings
+from lipyomo.affine.magnitudes import preactivation_errors, steepest
+from lipyomo.affine.signal import FloatSignal, Passing, SizeSignal, carry, passings
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Network
+from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import OPEN, RIGHT, Phases
 
 FlatPhases = npt.NDArray[np.int8]
@@ -76,6 +77,21 @@ class UnitSystem:
     def weights(self) -> list[FloatArray]:
         """Dense weights, one a hidden layer."""
         return [np.ascontiguousarray(layer.dense_weight) for layer in self.network.hidden]
+
+    @cached_property
+    def map_errors(self) -> FloatArray:
+        """How far entries of `NodeForm.maps` can be off under any phases, shape (N, d + N + 1).
+
+        The columns are those of all inputs, of all units, and of the constant.
+        """
+        layers = self.network.hidden
+        start = SizeSignal.inputs(self.inputs, self.count)
+        sizes = np.zeros((self.count, start.width))
+        terms = 0
+        for i, z in enumerate(carry(start, layers, steepest(layers, self.inputs))):
+            terms += layers[i].inputs + 6
+            sizes[self.span(i)] = gamma(terms) * np.asarray(z.matrix)
+        return sizes
 
     @property
     def depth(self) -> int:

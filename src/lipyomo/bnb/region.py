@@ -19,20 +19,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from flint import fmpq
 
 from lipyomo.affine.magnitudes import coefficient_sizes
 from lipyomo.affine.rows import ExactForm
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.domains import Domain, NormBall
 from lipyomo.network import FloatArray
+from lipyomo.numerics.exact import exact
 from lipyomo.numerics.rounding import UNIT
 from lipyomo.phases import LEFT, RIGHT
-from lipyomo.regions.combination import SUPPORT, contradicts
+from lipyomo.regions.combination import (
+    SUPPORT,
+    RoundedRows,
+    contradicts,
+    contradicts_beyond_rounding,
+)
 from lipyomo.regions.combination import Body as Set
 
 THIN = 1e-9
@@ -257,44 +263,61 @@ class RegionProgram:
         rows = rows[:, :width]  # a strict point of the node has t = e = 0
         top = np.maximum(upper[form.units], 0.0)
         least, most = np.concatenate([low, np.zeros(top.size)]), np.concatenate([high, top])
-        reach = np.maximum(np.abs(least), np.abs(most))
-        if np.isfinite(reach).all():
-            total = weights @ rows
-            value = weights @ right - total @ np.where(total > 0, least, most)
-            size = weights @ np.abs(right) + (weights @ np.abs(rows)) @ reach
-            scale = np.ones(len(body.owners))
-            scale[: body.counts[0]] = 1.0 / body.size
-            noise = weights[: len(scale)] @ (scale * self._errors[body.owners])
-            if value + noise + (len(right) + width + 8) * UNIT * size < 0:
-                return True
-        exact = self._exact_rows(form, phases, body)
+        bounded = bool(np.isfinite(least).all() and np.isfinite(most).all())
+        rounded = self._rounded(form, body, rows, right, bounded)
+        if contradicts_beyond_rounding(rounded, least, most, weights):
+            return True
+        written = self._exact_rows(form, phases, body)
         kept = weights
         if isinstance(self._domain, NormBall):  # tangents give way to the ball itself
             kept = weights[: len(body.owners)]
         ball = self._domain if isinstance(self._domain, NormBall) else None
         support = np.flatnonzero(kept > SUPPORT * kept.max(initial=0.0))
-        return contradicts([exact(int(k)) for k in support], Set(least, most, ball), kept[support])
+        return contradicts(
+            [written(int(k)) for k in support], Set(least, most, ball), kept[support]
+        )
+
+    def _rounded(
+        self, form: NodeForm, body: _Body, rows: FloatArray, right: FloatArray, bounded: bool
+    ) -> RoundedRows:
+        """The program's rows with the errors of those of units.
+
+        Over a bounded node the error of a pre-activation's value says more than those of its
+        coefficients.
+        """
+        owners, signs = body.owners, body.counts[0]
+        scale = np.ones(len(owners))
+        scale[:signs] = 1.0 / body.size
+        error, limit = np.zeros(rows.shape), np.zeros(right.size)
+        if bounded:
+            limit[: len(owners)] = scale * self._errors[owners]
+            return RoundedRows(rows, right, error, limit)
+        columns = np.concatenate([np.arange(form.inputs), form.inputs + form.units, [-1]])
+        found = self._system.map_errors[np.ix_(owners, columns)] * scale[:, None]
+        error[: len(owners)] = found[:, :-1] + 8.0 * UNIT * np.abs(rows[: len(owners)])
+        limit[: len(owners)] = found[:, -1] + 8.0 * UNIT * np.abs(right[: len(owners)])
+        return RoundedRows(rows, right, error, limit)
 
     def _exact_rows(
         self, form: NodeForm, phases: FlatPhases, body: _Body
-    ) -> Callable[[int], list[Fraction]]:
+    ) -> Callable[[int], list[fmpq]]:
         """Row number k of a program without rounding, in (x, y), as ``(a, b)``."""
         maps = ExactForm(self._system, phases)
         signs, inner, _ = body.counts
 
-        def row(k: int) -> list[Fraction]:
+        def row(k: int) -> list[fmpq]:
             if k >= len(body.owners):
                 face = k - len(body.owners)
                 return list(maps.face_row(self._facets[face], float(self._right[face])))
             unit = int(body.owners[k])
             if k < signs:
-                size = Fraction(float(body.size[k]))
+                size = exact(float(body.size[k]))
                 return [a / size for a in maps.sign_row(unit, bool(phases[unit] == RIGHT))]
             if k < signs + inner:
                 return list(maps.above_row(unit))
             k -= signs + inner
             low, high = float(body.low[k]), float(body.high[k])
-            width = Fraction(high) - Fraction(low)
+            width = exact(high) - exact(low)
             return [a / width for a in maps.chord_row(unit, low, high)] if width else []
 
         return row

@@ -15,11 +15,12 @@ from lipyomo.bnb.pool import Pool
 from lipyomo.bnb.propagate import Stack, gradient_bounds, propagate, support_of
 from lipyomo.bnb.region import RegionProgram
 from lipyomo.bnb.tighten import Tightener
+from lipyomo.numerics.exact import approximate
 from lipyomo.phases import LEFT, OPEN, RIGHT, to_pattern
 from lipyomo.problem import LipschitzProblem
-from lipyomo.proofs.replay import replay_pattern
 from lipyomo.regions.emptiness import examined
 from lipyomo.regions.margin import interior_point
+from lipyomo.regions.replay import exact_gradients
 from lipyomo.targets import Targets, targets_of
 
 PRUNE = 2e-7
@@ -335,11 +336,8 @@ class Tree:
         if (errors > _CANCELLED * values).any():
             network, domain = self.problem.network, self.problem.domain
             pattern = to_pattern(self.system.split(node.phases))
-            rows = [
-                replay_pattern(network, domain.center, pattern, y, ~domain.frozen)[0]
-                for y in self.targets.functionals
-            ]
-            gradients = np.array([[float(entry) for entry in row] for row in rows])
+            rows = exact_gradients(network, pattern, self.targets.functionals, ~domain.frozen)
+            gradients = np.array([[approximate(entry) for entry in row] for row in rows])
             values, errors = self.targets.exact(gradients)[node.targets], 0.0 * errors
         return float((values + errors).max()) * (1.0 + 1e-12)
 

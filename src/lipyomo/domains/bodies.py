@@ -14,9 +14,11 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from flint import fmpq
 
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix
+from lipyomo.numerics.exact import Exact, ExactWeights, exact
 
 FLAT = 1e-9
 """A polytope whose inscribed ball has at most this radius (times its scale) counts as flat."""
@@ -110,6 +112,29 @@ class Domain(ABC):
         if rows.count:
             inside &= (x @ rows.A.T <= rows.b + tolerance).all(axis=-1)
         return np.asarray(inside)
+
+    def holds_inside(self, x: FloatArray) -> bool:
+        """Whether `x` (d,) lies strictly inside, without rounding; frozen inputs at their values.
+
+        Rows in frozen inputs only need to hold.
+        """
+        moving = ~self.frozen
+        if not ((x > self.lower) & (x < self.upper))[moving].all():
+            return False
+        if not (x == self.upper)[~moving].all():
+            return False
+        rows = self.rows
+        if not rows.count:
+            return True
+        values = ExactWeights(rows.A, -rows.b).after(Exact.of(np.append(x, 1.0))).matrix.entries()
+        matters = np.zeros(rows.count, dtype=bool)
+        entries = rows.A.tocoo()
+        used = moving[entries.coords[1]] & (entries.data != 0)
+        matters[entries.coords[0][used]] = True
+        return all(
+            value < 0 or (value == 0 and not strict)
+            for value, strict in zip(values, matters.tolist(), strict=False)
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.describe()})"
@@ -293,6 +318,16 @@ class NormBall(Domain):
         gap = points - self.point
         sizes = np.abs(gap).sum(-1) if self.norm == "l1" else np.sqrt(np.square(gap).sum(-1))
         return np.asarray(self.radius - sizes)
+
+    def holds_inside(self, x: FloatArray) -> bool:
+        """Whether `x` lies strictly inside ball and clip box, without rounding."""
+        if not super().holds_inside(x):
+            return False
+        away = [exact(a) - exact(b) for a, b in zip(x.tolist(), self.point.tolist(), strict=True)]
+        radius = exact(self.radius)
+        if self.norm == "l1":
+            return bool(sum((abs(a) for a in away), fmpq(0)) < radius)
+        return bool(sum((a * a for a in away), fmpq(0)) < radius * radius)
 
     def contains(self, points: npt.ArrayLike, tolerance: float = 0.0) -> BoolArray:
         """Whether `points` lie in ball and clip box."""

@@ -1,13 +1,20 @@
-"""Exact arithmetic on float64 numbers: integers times a power of two, multiplied by FLINT."""
+"""Exact arithmetic on float64 numbers: integers times a power of two, multiplied by FLINT.
+
+Every finite float64 is an integer times a power of two, and so are sums and products of them.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
+import scipy.sparse as sp
 from flint import fmpq, fmpz, fmpz_mat
 
-from lipyomo.network import FloatArray
+from lipyomo.network import FloatArray, Matrix
 
 
 def whole(values: FloatArray) -> tuple[list[int], int]:
@@ -21,10 +28,9 @@ def whole(values: FloatArray) -> tuple[list[int], int]:
     low = digits[used] & -digits[used]  # the lowest bit: short integers stay short
     zeros = np.frexp(low.astype(np.float64))[1] - 1
     base = int((exponent[used] + zeros).min())
-    shift = exponent.astype(np.int64) - base
-    short = shift - np.where(digits == 0, shift, 0)
+    shift = np.where(digits == 0, 0, exponent.astype(np.int64) - base)
     found = [
-        d << s if s >= 0 else d >> -s for d, s in zip(digits.tolist(), short.tolist(), strict=True)
+        d << s if s >= 0 else d >> -s for d, s in zip(digits.tolist(), shift.tolist(), strict=True)
     ]
     return found, base - 53
 
@@ -44,9 +50,10 @@ class Exact:
 
     @classmethod
     def of(cls, values: FloatArray) -> Exact:
-        """The exact values of a finite float64 matrix."""
+        """The exact values of a finite float64 matrix; a vector becomes a column."""
         digits, exponent = whole(values)
-        return cls(fmpz_mat(values.shape[0], values.shape[1], digits), exponent)
+        columns = values.shape[1] if values.ndim == 2 else 1
+        return cls(fmpz_mat(values.shape[0], columns, digits), exponent)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -58,7 +65,8 @@ class Exact:
 
     def aligned(self, exponent: int) -> fmpz_mat:
         """The integers with respect to a smaller exponent."""
-        return self.matrix * fmpz(1 << (self.exponent - exponent))
+        shift = self.exponent - exponent
+        return self.matrix if shift == 0 else self.matrix * fmpz(1 << shift)
 
     def __add__(self, other: Exact) -> Exact:
         low = min(self.exponent, other.exponent)
@@ -68,10 +76,132 @@ class Exact:
         low = min(self.exponent, other.exponent)
         return Exact(self.aligned(low) - other.aligned(low), low)
 
-    def rationals(self) -> list[fmpq]:
-        """All entries, row by row."""
-        if self.exponent >= 0:
-            scale = fmpz(1 << self.exponent)
-            return [fmpq(entry * scale) for entry in self.matrix.entries()]
-        below = fmpz(1 << -self.exponent)
-        return [fmpq(entry, below) for entry in self.matrix.entries()]
+    def columns_scaled(self, factors: FloatArray) -> Exact:
+        """Times ``diag(factors)`` from the right."""
+        return self.transposed().rows_scaled(factors).transposed()
+
+    def rows_scaled(self, factors: FloatArray) -> Exact:
+        """Times ``diag(factors)`` from the left."""
+        digits, exponent = whole(factors)
+        width = self.matrix.ncols()
+        rows = [
+            row if factor == 1 else [factor * entry for entry in row] if factor else [0] * width
+            for row, factor in zip(self.matrix.tolist(), digits, strict=True)
+        ]
+        return Exact(_matrix(rows, width), self.exponent + exponent)
+
+    def transposed(self) -> Exact:
+        """The transpose."""
+        return Exact(self.matrix.transpose(), self.exponent)
+
+    def chosen_rows(self, pick: list[int]) -> Exact:
+        """Some of the rows."""
+        rows = self.matrix.tolist()
+        return Exact(_matrix([rows[k] for k in pick], self.matrix.ncols()), self.exponent)
+
+    def rationals(self) -> list[list[fmpq]]:
+        """The entries of each row."""
+        return [[rational(entry, self.exponent) for entry in row] for row in self.matrix.tolist()]
+
+
+def _matrix(rows: list[list[fmpz]] | list[list[int]], width: int) -> fmpz_mat:
+    """A matrix of rows, of which there may be none."""
+    return fmpz_mat(len(rows), width, [entry for row in rows for entry in row])
+
+
+def rational(whole_part: fmpz, exponent: int) -> fmpq:
+    """``whole_part * 2**exponent``."""
+    if exponent >= 0:
+        return fmpq(whole_part * fmpz(1 << exponent))
+    return fmpq(whole_part, fmpz(1 << -exponent))
+
+
+def exact(value: float) -> fmpq:
+    """A finite float64 number as a rational."""
+    top, bottom = float(value).as_integer_ratio()
+    return fmpq(top, bottom)
+
+
+def fraction(value: fmpq) -> Fraction:
+    """A rational as one of Python's."""
+    return Fraction(int(value.p), int(value.q))
+
+
+class ExactWeights:
+    """The weights and biases of a layer, ``[[W, b], [0, 1]]``, without rounding.
+
+    Sparse weights stay sparse: their products are sums over the entries that are there.
+
+    Parameters
+    ----------
+    weight : ndarray or sparse array, shape (n, n_in)
+    bias : ndarray, shape (n,)
+    """
+
+    def __init__(self, weight: Matrix, bias: FloatArray) -> None:
+        n, inputs = weight.shape
+        self._dense: Exact | None = None
+        if isinstance(weight, np.ndarray):
+            full = np.zeros((n + 1, inputs + 1))
+            full[:n, :inputs], full[:n, inputs], full[n, inputs] = weight, bias, 1.0
+            self._dense = Exact.of(full)
+            return
+        one = sp.csr_array([[1.0]])
+        column = sp.csr_array(bias[:, None])
+        self._matrix = sp.csr_array(sp.block_array([[weight, column], [None, one]]))
+        self._matrix.sum_duplicates()
+
+    def after(self, signal: Exact) -> Exact:
+        """``[[W, b], [0, 1]] @ signal`` for a signal of shape (n_in + 1, w)."""
+        if self._dense is not None:
+            return self._dense @ signal
+        return _sparse_product(self._matrix, signal)
+
+    def before(self, rows: Exact) -> Exact:
+        """``rows @ [[W, b], [0, 1]]`` for rows of shape (k, n + 1)."""
+        if self._dense is not None:
+            return rows @ self._dense
+        transposed = sp.csr_array(self._matrix.T)
+        return _sparse_product(transposed, rows.transposed()).transposed()
+
+
+def _sparse_product(matrix: sp.csr_array, signal: Exact) -> Exact:
+    digits, exponent = whole(matrix.data)
+    rows, width = signal.matrix.tolist(), signal.matrix.ncols()
+    indices, starts = matrix.indices.tolist(), matrix.indptr.tolist()
+    zero = fmpz(0)
+    found = []
+    for start, stop in pairwise(starts):
+        terms = [(digits[p], rows[indices[p]]) for p in range(start, stop)]
+        found.append([sum((a * row[j] for a, row in terms), zero) for j in range(width)])
+    return Exact(_matrix(found, width), signal.exponent + exponent)
+
+
+def approximate(value: fmpq) -> float:
+    """A rational as a float64 number."""
+    return int(value.p) / int(value.q)
+
+
+def root_below(square: Fraction) -> float:
+    """The largest float64 number whose square is at most `square` (not negative)."""
+    if square == 0:
+        return 0.0
+    top, bottom = square.numerator, square.denominator
+    shift = max(0, 120 - (top.bit_length() - bottom.bit_length()))
+    shift += shift % 2
+    root = Fraction(math.isqrt((top << shift) // bottom), 1 << (shift // 2))
+    try:
+        value = float(root)
+    except OverflowError:
+        return math.nextafter(math.inf, 0.0)
+    while Fraction(value) ** 2 > square:
+        value = math.nextafter(value, 0.0)
+    return value
+
+
+def root_above(square: Fraction) -> float:
+    """The smallest float64 number whose square is at least `square` (not negative)."""
+    value = root_below(square)
+    while value < math.inf and Fraction(value) ** 2 < square:
+        value = math.nextafter(value, math.inf)
+    return value

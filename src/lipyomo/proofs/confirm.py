@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lipyomo.problem import LipschitzProblem
-from lipyomo.proofs.file import rounded_down
 from lipyomo.proofs.replay import replay
 from lipyomo.result import Result
 
@@ -28,7 +27,7 @@ def confirm(problem: LipschitzProblem, result: Result) -> None:
         result.warnings.append("there is no witness to recompute in rational arithmetic")
         return
     found = replay(problem, result.witness)
-    value = rounded_down(found)
+    value = found.below
     fraction = None
     if found.value is not None and found.value.numerator.bit_length() <= MOST_BITS:
         fraction = str(found.value)

@@ -26,12 +26,12 @@ def in_dual_ball(norm: OutputNorm, functional: FloatArray) -> bool | None:
     Notes
     -----
     The dual ball of the cross norm, conv{+-e_i, e_i - e_j}, is where the positive entries sum to
-    at most one and the negative ones to at least minus one.  A Euclidean functional always passes:
-    its gradient is divided by its exact length.
+    at most one and the negative ones to at least minus one.  A Euclidean functional may be longer
+    than one by rounding: its gradient is divided by its exact length.
     """
     y = [Fraction(float(entry)) for entry in functional]
     if isinstance(norm, L2Output):
-        return True
+        return sum((entry * entry for entry in y), Fraction(0)) <= 1 + Fraction(1, 1 << 40)
     if isinstance(norm, L1Output):
         return all(abs(entry) <= 1 for entry in y)
     if isinstance(norm, LinfOutput):

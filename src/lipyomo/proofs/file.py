@@ -35,7 +35,7 @@ from lipyomo.proofs.plain import (
     read_number,
     read_vector,
 )
-from lipyomo.proofs.replay import ExactReplay, replay
+from lipyomo.proofs.replay import replay
 from lipyomo.result import Result, Witness
 
 FORMAT = "lipyomo proof 1"
@@ -120,7 +120,7 @@ def proof_of(problem: LipschitzProblem, result: Result) -> dict[str, Any]:
     exact = replay(problem, witness)
     if not exact.holds:
         raise ProofError("exact arithmetic does not confirm the witness")
-    lower = min(result.lower, rounded_down(exact))
+    lower = min(result.lower, exact.below)
     data = witness.to_dict()
     return {
         "format": FORMAT,
@@ -224,14 +224,6 @@ def verify_proof(proof: dict[str, Any], network: Network) -> Verdict:
         Check(f"the constant is at most {upper!r}", _upper_holds(problem, lower, upper)),
     )
     return Verdict(checks, lower, upper)
-
-
-def rounded_down(exact: ExactReplay) -> float:
-    """Largest float64 number found that does not exceed the exact value."""
-    value = float(exact)
-    while Fraction(value) ** 2 > exact.square:
-        value = math.nextafter(value, 0.0)
-    return value
 
 
 def _witness(data: object, network: Network) -> Witness:

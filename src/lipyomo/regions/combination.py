@@ -1,30 +1,35 @@
-"""Exact proofs that strict linear inequalities contradict each other on a convex body.
+"""Proofs that strict linear inequalities contradict each other on a convex body.
 
 If weights ``y >= 0``, not all zero, satisfy
 
     sum_i y_i (b_i - a_i . w) <= 0    for all w of the body,
 
 then no w of the body satisfies ``a_i . w < b_i`` for all i.  The weights come from a floating-point
-linear program; they are made to cancel by elimination in rational numbers, and the inequality is
-evaluated without rounding.
+linear program.  Where the body is unbounded in a variable, its coefficients have to cancel exactly.
+
+`contradicts_beyond_rounding` shows in float64 that weights near the given ones cancel, and that the
+inequality holds with room for all rounding.  `contradicts` makes them cancel by elimination in
+rational numbers and evaluates the inequality without rounding; it also decides rows that only
+touch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
+from flint import fmpq, fmpq_mat
 
 from lipyomo.domains import NormBall
 from lipyomo.network import FloatArray
-from lipyomo.numerics.dyadic import ObjectArray
+from lipyomo.numerics.exact import approximate, exact
+from lipyomo.numerics.rounding import gamma
 
 SUPPORT = 1e-9
 """Smallest weight, relative to the largest, that takes part in a proof."""
 
-CANCELS = Fraction(1, 10**9)
+CANCELS = 1e-9
 """Share of its terms below which a coefficient of the combination is meant to cancel."""
 
 MOST_ENTRIES = 20_000
@@ -33,7 +38,7 @@ MOST_ENTRIES = 20_000
 MOST_LEFT_OUT = 6
 """Rows of a proof up to which it is tried without each of them."""
 
-Row = Sequence[Fraction]
+Row = Sequence[fmpq]
 
 
 @dataclass(frozen=True)
@@ -52,23 +57,23 @@ class Body:
     upper: FloatArray
     ball: NormBall | None = None
 
-    def side(self, j: int, downwards: bool) -> Fraction | None:
+    def side(self, j: int, downwards: bool) -> fmpq | None:
         """Lower or upper bound of a variable; None if infinite."""
         value = float(self.lower[j] if downwards else self.upper[j])
-        return Fraction(value) if np.isfinite(value) else None
+        return exact(value) if np.isfinite(value) else None
 
-    def least(self, row: Row) -> Fraction | None:
+    def least(self, row: Row) -> fmpq | None:
         """A lower bound of ``row . w`` over the body; None where only the ball bounds it."""
-        total = Fraction(0)
+        total = fmpq(0)
         for j, value in enumerate(row):
-            side = self.side(j, value > 0)
             if value != 0:
+                side = self.side(j, value > 0)
                 if side is None:
                     return None
                 total += value * side
         return total
 
-    def exceeds(self, row: Row, right: Fraction) -> bool:
+    def exceeds(self, row: Row, right: fmpq) -> bool:
         """Whether ``row . w >= right`` on the whole body is certain."""
         box = self.least(row)
         if box is not None and box >= right:
@@ -76,24 +81,16 @@ class Body:
         if self.ball is None:
             return False
         d = self.ball.dimension
-        rest = self.least([Fraction(0)] * d + list(row[d:]))
+        rest = self.least([fmpq(0)] * d + list(row[d:]))
         if rest is None:
             return False
-        at = sum((r * Fraction(float(p)) for r, p in zip(row, self.ball.point, strict=False)), rest)
-        room, radius = at - right, Fraction(self.ball.radius)
+        point = [exact(value) for value in self.ball.point.tolist()]
+        at = sum((r * p for r, p in zip(row[:d], point, strict=True)), rest)
+        room, radius = at - right, exact(self.ball.radius)
         if self.ball.norm == "l1":
-            return radius * max(abs(value) for value in row[:d]) <= room
-        square = sum((value * value for value in row[:d]), Fraction(0))
-        return room >= 0 and radius * radius * square <= room * room
-
-
-def scaled_rows(digits: ObjectArray) -> list[list[Fraction]]:
-    """Integer rows ``(a, b)``, shape (r, n + 1), divided by powers of two: |a| is about one."""
-    rows = []
-    for row in digits:
-        bits = max((abs(int(value)).bit_length() for value in row[:-1]), default=0)
-        rows.append([Fraction(int(value), 1 << bits) for value in row])
-    return rows
+            return bool(radius * max(abs(value) for value in row[:d]) <= room)
+        square = sum((value * value for value in row[:d]), fmpq(0))
+        return bool(room >= 0 and radius * radius * square <= room * room)
 
 
 def contradicts(rows: Sequence[Row], body: Body, guess: FloatArray) -> bool:
@@ -101,7 +98,7 @@ def contradicts(rows: Sequence[Row], body: Body, guess: FloatArray) -> bool:
 
     Parameters
     ----------
-    rows : sequence of sequences of Fraction
+    rows : sequence of sequences of fmpq
         ``(a_i, b_i)`` of ``a_i . w < b_i``.
     body : Body
     guess : ndarray, shape (r,)
@@ -111,8 +108,8 @@ def contradicts(rows: Sequence[Row], body: Body, guess: FloatArray) -> bool:
     if not np.isfinite(guess).all() or top <= 0:
         return False
     pick = np.flatnonzero(guess > SUPPORT * top).tolist()
-    chosen = [rows[k] for k in pick]
-    y = [Fraction(float(guess[k])) for k in pick]
+    chosen = [list(rows[k]) for k in pick]
+    y = [exact(float(guess[k])) for k in pick]
     if _repaired(chosen, y, body):
         return True
     # Where several rows touch the body in one point, a solver may weigh one that is not needed.
@@ -122,45 +119,47 @@ def contradicts(rows: Sequence[Row], body: Body, guess: FloatArray) -> bool:
     )
 
 
-def _repaired(chosen: Sequence[Row], y: Row, body: Body) -> bool:
+def _repaired(chosen: list[list[fmpq]], y: list[fmpq], body: Body) -> bool:
     """Whether the weights y, or weights near them that cancel exactly, are a proof."""
-    if _proves(chosen, y, body):
+    total = _combined(chosen, y)
+    if _proves(y, total, body):
         return True
-    cancel, slack = _split(chosen, y, body)
+    cancel, slack = _split(chosen, y, total, body)
     if len(y) * (len(cancel) + 1) > MOST_ENTRIES:
         return False
     equations = [[row[j] for row in chosen] for j in cancel]
     for system in (equations, [*equations, slack]):
         solved = _annihilated(system, y)
-        if solved is not None and _proves(chosen, solved, body):
+        if solved is not None and _proves(solved, _combined(chosen, solved), body):
             return True
     return False
 
 
-def _combined(rows: Sequence[Row], y: Row) -> list[Fraction]:
+def _combined(rows: list[list[fmpq]], y: list[fmpq]) -> list[fmpq]:
     """``sum_i y_i (a_i, b_i)``."""
-    return [
-        sum((v * row[j] for v, row in zip(y, rows, strict=True) if row[j]), Fraction(0))
-        for j in range(len(rows[0]))
-    ]
+    total: list[fmpq] = (fmpq_mat(1, len(y), y) * fmpq_mat(rows)).entries()
+    return total
 
 
-def _proves(rows: Sequence[Row], y: Row, body: Body) -> bool:
+def _proves(y: list[fmpq], total: list[fmpq], body: Body) -> bool:
     """Whether ``y >= 0``, y is not zero, and the combination is nowhere positive on the body."""
     if min(y) < 0 or max(y) <= 0:
         return False
-    total = _combined(rows, y)
     return body.exceeds(total[:-1], total[-1])
 
 
-def _split(rows: Sequence[Row], y: Row, body: Body) -> tuple[list[int], list[Fraction]]:
+def _split(
+    rows: list[list[fmpq]], y: list[fmpq], total: list[fmpq], body: Body
+) -> tuple[list[int], list[fmpq]]:
     """Variables that have to cancel, and each row's slack at the faces the others are pushed to."""
     cancel = []
     slack = [row[-1] for row in rows]
-    for j, value in enumerate(_combined(rows, y)[:-1]):
-        size = sum((v * abs(row[j]) for v, row in zip(y, rows, strict=True)), Fraction(0))
+    for j, value in enumerate(total[:-1]):
         side = body.side(j, value > 0)
-        if side is None or abs(value) <= CANCELS * size:
+        size = sum(
+            approximate(v) * abs(approximate(row[j])) for v, row in zip(y, rows, strict=True)
+        )
+        if side is None or abs(approximate(value)) <= CANCELS * size:
             if size:
                 cancel.append(j)
         else:
@@ -168,27 +167,131 @@ def _split(rows: Sequence[Row], y: Row, body: Body) -> tuple[list[int], list[Fra
     return cancel, slack
 
 
-def _annihilated(equations: Sequence[Row], y: Row) -> list[Fraction] | None:
+def _annihilated(equations: list[list[fmpq]], y: list[fmpq]) -> list[fmpq] | None:
     """Weights with ``equations . y = 0``: small entries are kept, large ones are solved for."""
-    left = [list(row) for row in equations if any(row)]
-    pivots: dict[int, list[Fraction]] = {}
-    for column in sorted(range(len(y)), key=lambda k: -y[k]):
-        found = next((row for row in left if row[column] != 0), None)
-        if found is None:
-            continue
-        if len(pivots) + 1 == len(y):
-            return None
-        left.remove(found)
-        lead = found[column]
-        pivot = [value / lead for value in found]
-        for row in [*left, *pivots.values()]:
-            factor = row[column]
-            if factor != 0:
-                row[:] = [a - factor * c for a, c in zip(row, pivot, strict=True)]
-        left = [row for row in left if any(row)]
-        pivots[column] = pivot
+    order = sorted(range(len(y)), key=lambda k: -y[k])
+    if not equations:
+        return y
+    reduced, rank = fmpq_mat([[row[k] for k in order] for row in equations]).rref()
+    if rank >= len(y):
+        return None
+    table = reduced.tolist()[:rank]
+    pivots = [next(j for j, value in enumerate(row) if value != 0) for row in table]
     solved = list(y)
-    for column, row in pivots.items():
-        kept = (row[k] * y[k] for k in range(len(y)) if k not in pivots)
-        solved[column] = -sum(kept, Fraction(0))
+    for row, pivot in zip(table, pivots, strict=True):
+        kept = (row[j] * y[order[j]] for j in range(len(y)) if j not in pivots)
+        solved[order[pivot]] = -sum(kept, fmpq(0))
     return solved
+
+
+@dataclass(frozen=True)
+class RoundedRows:
+    """Rows ``a . w < b`` in float64, and how far the true ones can be from them.
+
+    Attributes
+    ----------
+    A, A_error : ndarray, shape (r, n)
+    b, b_error : ndarray, shape (r,)
+    """
+
+    A: FloatArray
+    b: FloatArray
+    A_error: FloatArray
+    b_error: FloatArray
+
+
+def contradicts_beyond_rounding(
+    rows: RoundedRows, lower: FloatArray, upper: FloatArray, guess: FloatArray
+) -> bool:
+    """Whether float64 shows that weights near `guess` contradict the rows on a box.
+
+    Parameters
+    ----------
+    rows : RoundedRows
+    lower, upper : ndarray, shape (n,)
+        May be infinite.
+    guess : ndarray, shape (r,)
+
+    Notes
+    -----
+    Let B y = 0 be the equations of the variables that must cancel, P as many weights as equations,
+    R an approximate inverse of B_P, and ``alpha >= |I - R B_P|_inf``.  If alpha < 1, the weights
+    ``y_P - B_P^{-1} B y`` cancel exactly, and ``|B_P^{-1} r| <= |R r| + alpha / (1 - alpha)
+    |R r|_inf``.  What is left to show is that they are not negative, and the inequality.
+    """
+    top = float(guess.max(initial=0.0))
+    if not np.isfinite(guess).all() or top <= 0:
+        return False
+    pick = np.flatnonzero(guess > SUPPORT * top)
+    y = guess[pick] / top
+    A, b = rows.A[pick], rows.b[pick]
+    A_error, b_error = rows.A_error[pick], rows.b_error[pick]
+    if not (np.isfinite(A_error).all() and np.isfinite(b_error).all()):
+        return False
+    k, n = A.shape
+    total, size = y @ A, y @ np.abs(A)
+    noise = gamma(k) * size + y @ A_error
+    bounded = np.isfinite(lower) & np.isfinite(upper)
+    side = np.where(total > 0, lower, upper)
+    settled = bounded | (np.isfinite(side) & (np.abs(total) > 2.0 * noise)) | (size == 0)
+    settled &= ~((size == 0) & (noise > 0) & ~bounded)
+    cancel = np.flatnonzero(~settled)
+    change = np.zeros(k)
+    if cancel.size:
+        found = _cancelling(A[:, cancel].T, A_error[:, cancel].T, y)
+        if found is None:
+            return False
+        y, change = found
+    if (y - change < 0).any():
+        return False
+    settled_columns = np.flatnonzero(settled)
+    A, A_error = A[:, settled_columns], A_error[:, settled_columns]
+    low, high = lower[settled_columns], upper[settled_columns]
+    total = y @ A
+    error = gamma(k) * (y @ np.abs(A)) + y @ A_error + change @ (np.abs(A) + A_error)
+    side = np.where(total > 0, low, high)
+    idle = (total == 0) & (error == 0)
+    side = np.where(idle, 0.0, side)
+    if not np.isfinite(side).all():
+        return False
+    both = np.isfinite(low) & np.isfinite(high)
+    if (~both & ~idle & (np.abs(total) <= error)).any():
+        return False
+    reach = np.where(both, np.maximum(np.abs(low), np.abs(high)), np.abs(side))
+    reach = np.where(idle, 0.0, reach)
+    value = float(y @ b - total @ side)
+    value_size = float(y @ np.abs(b) + np.abs(total) @ reach)
+    slack = float(y @ b_error + change @ (np.abs(b) + b_error) + error @ reach)
+    return bool(value + (1.0 + 1e-6) * slack + gamma(k + n) * value_size < 0)
+
+
+def _cancelling(
+    B: FloatArray, B_error: FloatArray, y: FloatArray
+) -> tuple[FloatArray, FloatArray] | None:
+    """Weights near y, and how far from them others cancel exactly; None if that is not certain."""
+    from scipy.linalg import qr
+
+    count, k = B.shape
+    if count >= k:
+        return None
+    _, order = qr(B * y, mode="r", pivoting=True)
+    chosen, rest = order[:count], order[count:]
+    square = B[:, chosen]
+    try:
+        inverse = np.linalg.inv(square)
+    except np.linalg.LinAlgError:
+        return None
+    off = np.abs(np.eye(count) - inverse @ square)
+    off += np.abs(inverse) @ (gamma(count) * np.abs(square) + B_error[:, chosen])
+    alpha = float(off.sum(axis=1).max()) * (1.0 + gamma(count))
+    if not alpha < 0.5:
+        return None
+    y = y.copy()
+    y[chosen] = -inverse @ (B[:, rest] @ y[rest])
+    y[chosen] -= inverse @ (B @ y)
+    sizes = np.abs(y)
+    residual = np.abs(B @ y) + gamma(k) * (np.abs(B) @ sizes) + B_error @ sizes
+    moved = np.abs(inverse) @ residual
+    change = np.zeros(k)
+    change[chosen] = (moved + alpha / (1.0 - alpha) * moved.max()) * (1.0 + gamma(count))
+    return y, change

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
+from flint import fmpq, fmpz
 
+from lipyomo.affine.exact import ExactSignal
+from lipyomo.affine.signal import Passing, carry
 from lipyomo.domains import Domain, NormBall
-from lipyomo.network import BoolArray, FloatArray, Matrix, Network, Pattern
-from lipyomo.numerics.dyadic import Dyadic, ObjectArray
-from lipyomo.regions.combination import Body, Row, contradicts, scaled_rows
+from lipyomo.network import BoolArray, FloatArray, Network, Pattern
+from lipyomo.numerics.exact import approximate, exact
+from lipyomo.regions.combination import Body, Row, contradicts
 from lipyomo.regions.euclidean import nearest_point
 
 MOST_FACES = 64
@@ -54,10 +56,10 @@ def examined(
     Verdict
     """
     moving = ~domain.frozen
-    digits = _unit_rows(network, pattern, domain, units)
-    if digits is None:
+    own = _unit_rows(network, pattern, domain, units)
+    if own is None:
         return Verdict(True)
-    rows = scaled_rows(digits) + scaled_rows(_face_rows(domain, moving))
+    rows = own + _face_rows(domain, moving)
     if not rows:
         return Verdict(False)
     ball = domain.restrict(moving) if isinstance(domain, NormBall) else None
@@ -82,69 +84,68 @@ def is_proved_empty(
     return examined(network, domain, pattern, units).empty
 
 
-def dense(matrix: Matrix) -> FloatArray:
-    """`matrix` as a dense array."""
-    return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
-
-
 def _unit_rows(
     network: Network, pattern: Pattern, domain: Domain, units: list[BoolArray] | None
-) -> ObjectArray | None:
-    """Integer rows (a, b) of ``a . x < b`` in the inputs that move; None for a contradiction.
+) -> list[list[fmpq]] | None:
+    """Rows (a, b) of ``a . x < b`` in the inputs that move; None for a contradiction.
 
     Units whose pre-activation is constant are left out; a constant of zero forbids nothing.
     """
     moving = ~domain.frozen
-    d = network.input_dim
-    start: FloatArray = np.zeros((d, d + 1))
-    start[:, :d] = np.diag(np.where(moving, 1.0, 0.0))
-    start[:, d] = np.where(moving, 0.0, domain.upper)
-    signal = Dyadic.of(start[:, np.append(moving, True)])
-    rows: list[npt.NDArray[np.object_]] = []
-    for i, (layer, on) in enumerate(zip(network.hidden, pattern, strict=True)):
-        bias: FloatArray = np.zeros((layer.units, signal.digits.shape[1]))
-        bias[:, -1] = layer.bias
-        z = Dyadic.of(dense(layer.weight)) @ signal + Dyadic.of(bias)
-        asked = layer.kinked if units is None else layer.kinked & units[i]
-        flat = np.asarray((z.digits[:, :-1] == 0).all(axis=1))
-        if (asked & flat & (z.sign()[:, -1] == np.where(on, -1, 1))).any():
-            return None
-        keep = asked & ~flat
-        block = z.digits[keep] * np.where(on, 1, -1)[keep].astype(object)[:, None]
-        block[:, :-1] *= -1
-        rows.append(block)
-        signal = z * Dyadic.of(np.asarray(layer.slopes(on))[:, None])
-    width = int(moving.sum()) + 1
-    return np.vstack([np.zeros((0, width), dtype=object), *rows])
+    d, own = network.input_dim, int(moving.sum())
+    start: FloatArray = np.zeros((d, own + 1))
+    start[moving, :own] = np.eye(own)
+    start[:, own] = np.where(moving, 0.0, domain.upper)
+    layers = network.hidden
+    passing = [Passing.decided(layer, on) for layer, on in zip(layers, pattern, strict=True)]
+    rows: list[list[fmpq]] = []
+    for i, z in enumerate(carry(ExactSignal.inputs(start), layers, passing)):
+        asked = layers[i].kinked if units is None else layers[i].kinked & units[i]
+        table = z.values.matrix.tolist()
+        for unit in np.flatnonzero(asked).tolist():
+            row, on = table[unit], bool(pattern[i][unit])
+            if any(entry != 0 for entry in row[:-1]):
+                rows.append(_scaled(row, on))
+            elif row[-1] != 0 and (row[-1] > 0) != on:
+                return None
+    return rows
 
 
-def _face_rows(domain: Domain, moving: BoolArray) -> ObjectArray:
-    """Integer rows (a, b) of the domain's faces beyond its bounding box."""
+def _scaled(row: Sequence[fmpz], on: bool) -> list[fmpq]:
+    """``(a, b)`` of a unit's side, divided by a power of two: |a| is about one."""
+    unit = fmpz(1 << max(abs(entry).bit_length() for entry in row[:-1]))
+    sign = -1 if on else 1
+    return [*(fmpq(sign * entry, unit) for entry in row[:-1]), fmpq(-sign * row[-1], unit)]
+
+
+def _face_rows(domain: Domain, moving: BoolArray) -> list[list[fmpq]]:
+    """Rows (a, b) of the domain's faces beyond its bounding box."""
     d = int(moving.sum())
-    faces = domain.rows
-    A, b = dense(faces.A), faces.b
     if isinstance(domain, NormBall) and domain.norm == "l1" and 2**d <= MOST_FACES:
-        signs = np.array(list(product((-1.0, 1.0), repeat=d)))
-        A = np.zeros((len(signs), moving.size))
-        A[:, moving] = signs
-        b = np.full(len(signs), domain.radius)
-        right = Dyadic.of(b[:, None]) + Dyadic.of(signs) @ Dyadic.of(domain.point[moving][:, None])
-    else:
-        matter = (A[:, moving] != 0).any(axis=1)
-        A, b = A[matter], b[matter]
-        right = Dyadic.of(b[:, None])
-        if not moving.all():
-            right = right - Dyadic.of(A[:, ~moving]) @ Dyadic.of(domain.upper[~moving][:, None])
-    left = Dyadic.of(A[:, moving])
-    low = min(left.exponent, right.exponent)
-    return np.hstack([left.aligned(low), right.aligned(low)])
+        center = [exact(value) for value in domain.point[moving].tolist()]
+        radius = exact(domain.radius)
+        return [
+            [*map(fmpq, signs), sum((s * c for s, c in zip(signs, center, strict=True)), radius)]
+            for signs in product((-1, 1), repeat=d)
+        ]
+    faces = domain.rows
+    A = faces.A.toarray()
+    rows = []
+    for normal, limit in zip(A, faces.b.tolist(), strict=True):
+        if (normal[moving] != 0).any():
+            held = zip(normal[~moving].tolist(), domain.upper[~moving].tolist(), strict=True)
+            right = exact(limit) - sum((exact(a) * exact(x) for a, x in held), fmpq(0))
+            row = [exact(value) for value in normal[moving].tolist()] + [right]
+            size = max(abs(value) for value in row[:-1])
+            rows.append([value / size for value in row])
+    return rows
 
 
 def _pushed_out(rows: Sequence[Row], body: Body, ball: NormBall) -> FloatArray:
     """Weights of the rows that hold the region's nearest point away from the ball's centre."""
     d = ball.dimension
-    A = np.array([[float(a) for a in row[:d]] for row in rows])
-    b = np.array([float(row[d]) for row in rows])
+    A = np.array([[approximate(a) for a in row[:d]] for row in rows])
+    b = np.array([approximate(row[d]) for row in rows])
     return nearest_point(A, b, body.lower, body.upper, ball.point).dual
 
 
@@ -159,10 +160,12 @@ def _suggested(
     from scipy.optimize import linprog
 
     d = center.size
-    exact = Dyadic.of(center).fractions()
-    A = np.array([[float(a) for a in row[:d]] for row in rows]).reshape(-1, d)
-    gaps = [row[d] - sum(a * x for a, x in zip(row[:d], exact, strict=True)) for row in rows]
-    right = np.array([float(gap) for gap in gaps])
+    at = [exact(value) for value in center.tolist()]
+    A = np.array([[approximate(a) for a in row[:d]] for row in rows]).reshape(-1, d)
+    gaps = [
+        row[d] - sum((a * x for a, x in zip(row[:d], at, strict=True)), fmpq(0)) for row in rows
+    ]
+    right = np.array([approximate(gap) for gap in gaps])
     up, down = body.upper - center, center - body.lower
     bounded = np.isfinite(up) & np.isfinite(down)
     width = np.where(bounded, np.maximum(up, down), np.inf).min(initial=np.inf)

@@ -11,8 +11,8 @@ import numpy as np
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
 from lipyomo.numerics.rounding import UNIT, gamma
 from lipyomo.problem import LipschitzProblem
-from lipyomo.proofs.replay import exact_signs, flat_units, is_interior
 from lipyomo.regions.margin import interior_point, margin_of
+from lipyomo.regions.replay import exact_signs, flat_units
 from lipyomo.regions.rows import region_rows
 from lipyomo.result import Witness
 
@@ -33,7 +33,7 @@ def make_witness(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
     """
     domain = problem.domain
     point = np.where(domain.frozen, domain.upper, np.asarray(x, dtype=np.float64))
-    if not np.isfinite(point).all() or not is_interior(domain, point):
+    if not np.isfinite(point).all() or not domain.holds_inside(point):
         return None
     pattern = strict_pattern(problem.network, point, ~domain.frozen)
     if pattern is None:

@@ -1,0 +1,67 @@
+"""A point and its pattern without rounding: signs, flat units, gradients, membership."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from flint import fmpq
+
+from lipyomo.affine.exact import ExactSignal, pulled_back
+from lipyomo.affine.signal import Passing, carry
+from lipyomo.network import BoolArray, FloatArray, Network, Pattern
+
+
+def exact_gradients(
+    network: Network, pattern: Pattern, functionals: FloatArray, moving: BoolArray
+) -> list[list[fmpq]]:
+    """Gradients of ``functionals @ f`` on the piece of `pattern`, in the inputs that can move."""
+    rows = np.atleast_2d(functionals)
+    found = pulled_back(rows, network.layers, pattern).rationals()
+    keep = np.flatnonzero(moving).tolist()
+    return [[row[j] for j in keep] for row in found]
+
+
+def exact_signs(
+    network: Network, x: FloatArray, pattern: Pattern
+) -> tuple[list[npt.NDArray[np.int8]], list[BoolArray]]:
+    """Signs of the pre-activations at x, and which of them vanish.
+
+    The slopes of `pattern` are used: where it disagrees with a sign, that layer is wrong anyway.
+    """
+    layers = network.hidden
+    passing = [Passing.decided(layer, on) for layer, on in zip(layers, pattern, strict=True)]
+    signs, vanish = [], []
+    for layer, z in zip(layers, carry(ExactSignal.at(x), layers, passing), strict=True):
+        entries = z.values.matrix.entries()[:-1]
+        sign = np.array([(entry > 0) - (entry < 0) for entry in entries], dtype=np.int8)
+        signs.append(sign)
+        vanish.append(np.asarray((sign == 0) & layer.kinked))
+    return signs, vanish
+
+
+def flat_units(
+    network: Network, pattern: Pattern, moving: BoolArray, asked: list[BoolArray]
+) -> list[BoolArray]:
+    """Which of the units in question have an exactly zero gradient on the piece of `pattern`."""
+    found = []
+    keep = np.flatnonzero(moving).tolist()
+    for position, rows in enumerate(asked):
+        flat = np.zeros(rows.shape, dtype=bool)
+        pick = np.flatnonzero(rows)
+        if pick.size:
+            chosen = np.zeros((pick.size, rows.size))
+            chosen[np.arange(pick.size), pick] = 1.0
+            maps = pulled_back(chosen, network.hidden[: position + 1], pattern[:position])
+            flat[pick] = [all(row[j] == 0 for j in keep) for row in maps.matrix.tolist()]
+        found.append(flat)
+    return found
+
+
+def in_region(network: Network, x: FloatArray, pattern: Pattern, moving: BoolArray) -> bool:
+    """Whether every kinked unit has the sign of the pattern at x, or is flat and zero there."""
+    signs, vanish = exact_signs(network, x, pattern)
+    flat = flat_units(network, pattern, moving, vanish)
+    return all(
+        bool((~layer.kinked | (sign == np.where(on, 1, -1)) | ((sign == 0) & level)).all())
+        for layer, on, sign, level in zip(network.hidden, pattern, signs, flat, strict=True)
+    )

@@ -1,0 +1,78 @@
+"""Exact arithmetic agrees with fractions, and roots are rounded the way they say."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lipyomo.numerics.exact import (
+    Exact,
+    ExactWeights,
+    exact,
+    fraction,
+    root_above,
+    root_below,
+    whole,
+)
+
+floats = st.floats(-1e12, 1e12, allow_nan=False)
+lists = st.lists(floats, min_size=6, max_size=6)
+
+
+def fractions(matrix: Exact) -> list[list[Fraction]]:
+    return [[fraction(entry) for entry in row] for row in matrix.rationals()]
+
+
+def table(values: np.ndarray) -> list[list[Fraction]]:
+    return [[Fraction(float(entry)) for entry in row] for row in values]
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=8))
+def test_every_float_is_an_integer_times_a_power_of_two(values: list[float]) -> None:
+    digits, exponent = whole(np.array(values))
+    assert [Fraction(d) * Fraction(2) ** exponent for d in digits] == list(map(Fraction, values))
+
+
+@given(lists, lists)
+def test_matrices_are_exact(a: list[float], b: list[float]) -> None:
+    first, second = np.array(a).reshape(2, 3), np.array(b).reshape(2, 3)
+    x, y, fx, fy = Exact.of(first), Exact.of(second), table(first), table(second)
+    assert fractions(x) == fx
+    pairs = [list(zip(p, q, strict=True)) for p, q in zip(fx, fy, strict=True)]
+    assert fractions(x + y) == [[p + q for p, q in row] for row in pairs]
+    assert fractions(x - y) == [[p - q for p, q in row] for row in pairs]
+    dots = [[sum((p * q for p, q in zip(r, s, strict=True)), Fraction(0)) for s in fy] for r in fx]
+    assert fractions(x @ y.transposed()) == dots
+    scaled = [[p * Fraction(float(f)) for p in row] for row, f in zip(fx, b, strict=False)]
+    assert fractions(x.rows_scaled(np.array(b[:2]))) == scaled
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_weights_act_from_both_sides(as_sparse: bool) -> None:
+    rng = np.random.default_rng(0)
+    weight = np.where(rng.random((4, 3)) < 0.5, rng.standard_normal((4, 3)), 0.0)
+    bias, x, y = rng.standard_normal(4), rng.standard_normal(3), rng.standard_normal((2, 4))
+    own = ExactWeights(sp.csr_array(weight) if as_sparse else weight, bias)
+    after = fractions(own.after(Exact.of(np.append(x, 1.0))))
+    exact_rows = table(weight)
+    for k in range(4):
+        terms = [w * Fraction(float(v)) for w, v in zip(exact_rows[k], x, strict=True)]
+        assert after[k][0] == sum(terms, Fraction(float(bias[k])))
+    before = fractions(own.before(Exact.of(np.hstack([y, np.zeros((2, 1))]))))
+    for i in range(2):
+        for j in range(3):
+            column = [Fraction(float(v)) * row[j] for v, row in zip(y[i], exact_rows, strict=True)]
+            assert before[i][j] == sum(column, Fraction(0))
+
+
+@given(st.fractions(min_value=0, max_value=10**30))
+def test_roots_are_rounded_to_either_side(square: Fraction) -> None:
+    low, high = root_below(square), root_above(square)
+    assert Fraction(low) ** 2 <= square <= Fraction(high) ** 2
+    assert high <= np.nextafter(low, np.inf)
+    assert fraction(exact(low)) == Fraction(low)
