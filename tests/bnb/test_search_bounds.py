@@ -19,9 +19,11 @@ from lipyomo.norms import vector_norm
 from lipyomo.phases import LEFT, OPEN, RIGHT, to_pattern
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.emptiness import is_proved_empty
-from lipyomo.semidefinite.barrier import BarrierProblem
-from lipyomo.semidefinite.spectral import SpectralProblem
-from lipyomo.semidefinite.wide import WideProblem, rotated
+from lipyomo.semidefinite.choice import rotated
+from lipyomo.semidefinite.dense import DenseKernel
+from lipyomo.semidefinite.descent import minimise
+from lipyomo.semidefinite.spectral import SpectralKernel
+from lipyomo.semidefinite.wide import WideKernel
 from lipyomo.targets import targets_of
 from networks import mixed_network, random_network
 
@@ -79,7 +81,7 @@ def test_proved_bounds_cover_all_patterns(seed: int, norm: str) -> None:
         if column >= 0:
             keep = [column, *range(3, rows.shape[1])]
             rows, objective, d = rows[:, keep], objective[keep], 1
-        state = BarrierProblem(rows, objective, d, norm == "l2" or d == 1).minimise()
+        state = minimise(DenseKernel(rows, objective, d, norm == "l2" or d == 1))
         assert state is not None
         proved = Prover(system, targets).bound(form, target, state.multipliers)
         assert proved == pytest.approx(state.value, rel=1e-6, abs=1e-9)
@@ -97,15 +99,15 @@ def wide_form(seed: int) -> NodeForm:
 @pytest.mark.parametrize("seed", range(3))
 def test_kernels_agree_on_the_optimum(seed: int) -> None:
     form = wide_form(seed)
-    dense = BarrierProblem(form.rows, form.objective[0], 40, False).minimise(tolerance=1e-6)
-    wide = WideProblem(form.rows, form.objective[0], 40).minimise(tolerance=1e-6)
+    dense = minimise(DenseKernel(form.rows, form.objective[0], 40, False), tolerance=1e-6)
+    wide = minimise(WideKernel(form.rows, form.objective[0], 40), tolerance=1e-6)
     assert dense is not None
     assert wide is not None
     assert wide.value == pytest.approx(dense.value, rel=1e-4)
-    direct = BarrierProblem(form.rows, form.objective[0], 40, True).minimise(tolerance=1e-6)
+    direct = minimise(DenseKernel(form.rows, form.objective[0], 40, True), tolerance=1e-6)
     rows, objectives, inputs = rotated(form.rows, form.objective, 40)
     assert inputs < 40
-    turned = BarrierProblem(rows, objectives[0], inputs, True).minimise(tolerance=1e-6)
+    turned = minimise(DenseKernel(rows, objectives[0], inputs, True), tolerance=1e-6)
     assert direct is not None
     assert turned is not None
     assert turned.value == pytest.approx(direct.value, rel=1e-4)
@@ -117,13 +119,13 @@ def test_euclidean_output_ball_lies_above_every_pattern(seed: int, norm: str) ->
     problem, system = setting(seed, norm, "l2")
     phases = system.root_phases()
     form = system.reduce(phases)
-    state = SpectralProblem(form.rows, form.objective, 3, norm == "l2").minimise()
+    state = minimise(SpectralKernel(form.rows, form.objective, 3, norm == "l2"))
     assert state is not None
     proved = Prover(system, targets_of(problem)).bound(form, 0, state.multipliers)
     best = max(problem.norm_of(system.reduce(full).jacobian).value for full in completions(phases))
     assert proved >= best * (1 - 1e-12)
     single = max(
-        BarrierProblem(form.rows, row, 3, norm == "l2").minimise().value for row in form.objective
+        minimise(DenseKernel(form.rows, row, 3, norm == "l2")).value for row in form.objective
     )
     assert proved >= single * (1 - 2e-3)
 
@@ -136,7 +138,7 @@ def test_exclusions_bound_the_excluded_patterns(seed: int) -> None:
     form = system.reduce(phases)
     if not form.units.size:
         return
-    state = BarrierProblem(form.rows, form.objective[0], 3, False).minimise()
+    state = minimise(DenseKernel(form.rows, form.objective[0], 3, False))
     assert state is not None
     tries = [
         Exclusion(k, on, step)

@@ -11,11 +11,12 @@ from lipyomo.network import FloatArray, Network
 from lipyomo.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.operator_norm import operator_norm
 from lipyomo.phases import OPEN, Phases, open_phases, to_pattern
-from lipyomo.semidefinite.barrier import BarrierProblem
+from lipyomo.semidefinite.dense import DenseKernel
+from lipyomo.semidefinite.descent import minimise
 from lipyomo.semidefinite.multipliers import Ball, NodeBound, Stop, node_bound
 from lipyomo.semidefinite.reduce import ReducedForm, reduce_form
 from lipyomo.semidefinite.verify import VerifiedMatrix, verified_bound
-from lipyomo.semidefinite.wide import WideProblem
+from lipyomo.semidefinite.wide import WideKernel
 from networks import integer_network, mixed_network, random_network
 
 INPUTS = ("l1", "l2", "linf")
@@ -144,8 +145,8 @@ def test_wide_inputs_agree_with_the_dense_kernel() -> None:
     for seed in range(3):
         form = wide_form(seed)
         d, c = form.inputs, form.objective[0]
-        wide = WideProblem(form.rows, c, d).minimise(tolerance=1e-6, max_iterations=100)
-        dense = BarrierProblem(form.rows, c, d, False).minimise(tolerance=1e-6, max_iterations=100)
+        wide = minimise(WideKernel(form.rows, c, d), tolerance=1e-6, max_iterations=100)
+        dense = minimise(DenseKernel(form.rows, c, d, False), tolerance=1e-6, max_iterations=100)
         assert wide is not None
         assert dense is not None
         assert wide.value == pytest.approx(dense.value, rel=1e-4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +13,9 @@ from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.bnb.node import Node
 from lipyomo.bnb.prove import Exclusion, Prover
 from lipyomo.network import FloatArray
-from lipyomo.semidefinite.barrier import BarrierProblem, BarrierState
-from lipyomo.semidefinite.spectral import SpectralProblem
-from lipyomo.semidefinite.wide import WIDE, WideProblem, rotated
+from lipyomo.semidefinite.choice import kernel_for
+from lipyomo.semidefinite.descent import minimise
+from lipyomo.semidefinite.kernel import Kernel, State
 from lipyomo.targets import ALL, Targets
 
 MOST_UNITS = 1500
@@ -28,15 +29,15 @@ class Worst:
     Attributes
     ----------
     target : int
-    problem : BarrierProblem
-    state : BarrierState
+    problem : Kernel
+    state : State
     off, on : ndarray, shape (F,)
         Relative drop of the bound if a unit is decided and the multipliers stay.
     """
 
     target: int
-    problem: BarrierProblem
-    state: BarrierState
+    problem: Kernel
+    state: State
     off: FloatArray
     on: FloatArray
 
@@ -89,7 +90,7 @@ class Bounder:
             None if no target was bounded above the cutoff.
         """
         warm: dict[int, FloatArray] = {}
-        worst: tuple[int, BarrierProblem, BarrierState] | None = None
+        worst: tuple[int, Kernel, State] | None = None
         reached = -np.inf
         for index in np.argsort(-node.target_bounds, kind="stable"):
             if node.target_bounds[index] <= max(reached, cutoff):
@@ -99,7 +100,7 @@ class Bounder:
             if form.units.size <= MOST_UNITS:
                 problem = self._problem(form, target)
                 warm_start = _inherited(problem, node, form, target)
-                state = problem.minimise(warm_start, aim, deadline=self.deadline)
+                state = minimise(problem, warm_start, aim, stop=self._late)
                 self.solved += 1
             if state is None:
                 reached = max(reached, float(node.target_bounds[index]))
@@ -142,7 +143,7 @@ class Bounder:
         list of (position, on, bound)
             Deciding open unit number `position` that way cannot exceed the proved `bound`.
         """
-        if isinstance(worst.problem, SpectralProblem):
+        if not worst.problem.rank_one:
             return []
         value, d = worst.state.value, worst.problem.inputs
         primal = worst.state.primal
@@ -160,7 +161,7 @@ class Bounder:
         proved = self._prover.exclude(form, worst.target, worst.state.multipliers, candidates)
         return [(c.position, c.on, float(b)) for c, b in zip(candidates, proved, strict=True)]
 
-    def _problem(self, form: NodeForm, target: int) -> BarrierProblem:
+    def _problem(self, form: NodeForm, target: int) -> Kernel:
         """The kernel for a target on a node."""
         row, column = int(self._targets.rows[target]), int(self._targets.columns[target])
         rows, objectives, inputs = form.rows, form.objective, form.inputs
@@ -168,17 +169,16 @@ class Bounder:
         if column != ALL:
             keep = np.concatenate([[column], np.arange(inputs, rows.shape[1])])
             rows, objectives, inputs, euclidean = rows[:, keep], objectives[:, keep], 1, True
-        if euclidean and inputs > len(rows) + len(objectives):
-            rows, objectives, inputs = rotated(rows, objectives, inputs)
         if row == ALL:
-            return SpectralProblem(rows, objectives, inputs, euclidean)
-        if not euclidean and inputs > WIDE * (len(rows) + 10):
-            return WideProblem(rows, objectives[row], inputs)
-        return BarrierProblem(rows, objectives[row], inputs, euclidean)
+            return kernel_for(rows, objectives, inputs, euclidean, "l2")
+        return kernel_for(rows, objectives[row][None], inputs, euclidean)
+
+    def _late(self) -> bool:
+        return time.perf_counter() >= self.deadline
 
 
 def _inherited(
-    problem: BarrierProblem, node: Node, form: NodeForm, target: int
+    problem: Kernel, node: Node, form: NodeForm, target: int
 ) -> npt.NDArray[np.float64] | None:
     """The parent's multipliers for the units that are still open."""
     old = node.warm.get(target)

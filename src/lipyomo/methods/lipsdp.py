@@ -17,14 +17,17 @@ from lipyomo.norms import InputNorm, L1Output, L2Output, OutputNorm
 from lipyomo.phases import Phases, count_open, open_phases
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Clock, Run
+from lipyomo.semidefinite.choice import Ball
 from lipyomo.semidefinite.columns import column_bounds
 from lipyomo.semidefinite.lipsdp_model import Sharing, along_norms, solve_conic
-from lipyomo.semidefinite.multipliers import Ball, Stop, node_bound
+from lipyomo.semidefinite.multipliers import Stop, node_bound
 from lipyomo.semidefinite.reduce import ReducedForm, reduce_form
-from lipyomo.semidefinite.wide import WIDE
 
 NEWTON = Stop(tolerance=1e-7, iterations=1000)
 """A bound for its own sake is worth more steps than one of thousands of nodes."""
+
+_MANY_INPUTS = 3
+"""Conic solvers get one fixed metric of the inputs when these outnumber the units so often."""
 
 _SOLVERS = ("auto", "newton", "clarabel", "scs", "mosek")
 
@@ -58,7 +61,7 @@ def _conic(form: ReducedForm, ball: Ball, plan: _Plan, clock: Clock) -> float:
     """One functional or ball by a conic solver; l1 inputs through shared multipliers."""
     grouped = plan.input_norm != "linf"
     model = form
-    if not grouped and form.inputs > WIDE * (form.count + 10):
+    if not grouped and form.inputs > _MANY_INPUTS * (form.count + 10):
         model, grouped = along_norms(form), True
     limit = clock.left if math.isfinite(clock.left) else None
     name = "CLARABEL" if plan.solver == "auto" else plan.solver.upper()

@@ -53,24 +53,3 @@ def _factors(matrix: FloatArray, shift: float) -> bool:
     except np.linalg.LinAlgError:
         return False
     return True
-
-
-def proved_definite(matrix: FloatArray, error: FloatArray) -> bool:
-    """Whether the exact matrix is proved positive definite.
-
-    Parameters
-    ----------
-    matrix : ndarray, shape (n, n)
-        Symmetric, the computed matrix.
-    error : ndarray, shape (n, n)
-        Bounds of the absolute errors of its entries.
-    """
-    diagonal = np.diagonal(matrix)
-    if not (np.isfinite(matrix).all() and (diagonal > 0).all()):
-        return False
-    scale = 1.0 / np.sqrt(diagonal)
-    unit = matrix * scale[:, None] * scale
-    spread = error * scale[:, None] * scale + 8 * UNIT_ROUNDOFF * np.abs(unit)
-    n = len(matrix)
-    needed = float(np.sqrt(np.sum(np.square(spread)))) + cholesky_slack(2.0 * n, n)
-    return _factors(unit, -needed)

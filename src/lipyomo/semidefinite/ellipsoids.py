@@ -1,115 +1,133 @@
-"""Ellipsoids that hold the tangents of one layer after the other: LipSDP in closed form.
+"""Multipliers in closed form: ellipsoids that hold the tangents of one block after the other.
 
-If the tangents u of a layer lie in ``{u : u^T Sigma^{-1} u <= 1}`` and its units pass on
-``s = M u + R e`` with ``|e_k| <= |u_k|`` (M the middle and R half the spread of the slopes; R is
-zero on decided units), then for any T >= 0 on the open units with ``T^{1/2} Sigma T^{1/2} < I``
+Let N be the Gram matrix of all rows (units and objectives) in the inverse of the part of C that is
+already built, so that a unit's row u has ``|u.w|^2 <= tau N_uu``.  A block of units that do not see
+each other may be joined with any multipliers below ``4 N_block^{-1}``, because
 
-    u^T (Sigma^{-1} - T) u + e^T T e <= u^T Sigma^{-1} u <= 1,
+    [[C, -U^T L / 2], [-L U / 2, L]]  is positive definite  if and only if  4 L^{-1} - N_block  is.
 
-so that s lies in the ellipsoid of ``M (Sigma^{-1} - T)^{-1} M + R T^{-1} R``.  This is the
-layer-wise decomposition of LipSDP by Xu and Sivaranjani (ECLipsE, NeurIPS 2024), for two
-slopes and for decided units.  A multiple of T is tried in a few sizes and shapes, and the one
-that looks best from the next layer is kept.
+Diagonal L = 4 s T with ``T^{1/2} N_block T^{1/2} <= I`` and a share s < 1 will do.  This is the
+layer-wise decomposition of LipSDP by Xu and Sivaranjani (ECLipsE, NeurIPS 2024), for two slopes
+and decided units, and with the inputs' metric of a cube.  A few shapes and sizes of T are tried,
+and the one that looks best from the next block is kept: one eigenvalue decomposition a shape.
 """
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from lipyomo.network import FloatArray, Layer, Network
-from lipyomo.phases import OPEN, RIGHT, Phases
-from lipyomo.semidefinite.reduce import IntArray
+import numpy as np
+
+from lipyomo.network import FloatArray
 
 _SHARES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-_UNIT = 2.0**-52
+_TINY = 1e-9
+_TRIES = 60
 
 
-def _inflated(matrix: FloatArray, steps: float) -> FloatArray:
-    """A symmetric matrix above the exact one, given `steps` rounding errors of its trace."""
-    matrix = 0.5 * (matrix + matrix.T)
-    matrix[np.diag_indices(len(matrix))] += steps * _UNIT * float(np.trace(matrix))
-    return matrix
+@dataclass(frozen=True)
+class ClosedForm:
+    """Multipliers in closed form.
+
+    Attributes
+    ----------
+    zeta : ndarray, shape (d,)
+        Equal entries for a Euclidean ball; tau is one.
+    lam : ndarray, shape (F,)
+    gram : ndarray, shape (k, k)
+        About ``N C^{-1} N^T`` of the objective rows.
+    """
+
+    zeta: FloatArray
+    lam: FloatArray
+    gram: FloatArray
+
+    def definite(self, factor: Callable[[FloatArray], object | None]) -> FloatArray | None:
+        """(zeta, lambda), zeta enlarged until `factor` accepts them; None if it never does."""
+        y = np.concatenate([self.zeta, self.lam])
+        for _ in range(_TRIES):
+            if factor(y) is not None:
+                return y
+            y[: len(self.zeta)] *= 2.0
+        return None
 
 
-def _passed(
-    sigma: FloatArray, middle: FloatArray, half: FloatArray, t: FloatArray, share: float
-) -> FloatArray:
-    """The ellipsoid of s for one T; `t` is zero on decided units."""
-    root = np.sqrt(t)
-    inner = np.eye(len(t)) - root[:, None] * sigma * root
-    bent = sigma * root
-    wider = sigma + bent @ np.linalg.solve(inner, bent.T)
-    wider = middle[:, None] * wider * middle
-    is_open = t > 0
-    spread = np.zeros(len(t))
-    spread[is_open] = np.square(half[is_open]) / t[is_open]
-    wider[np.diag_indices(len(t))] += spread
-    return _inflated(wider, 64.0 * len(t) / (1.0 - share) ** 2)
+def blocks(rows: FloatArray, inputs: int) -> list[slice]:
+    """Consecutive units that do not see each other: layers, or parts of several."""
+    found, start = [], 0
+    states = rows[:, inputs:]
+    for k in range(1, len(rows)):
+        if states[k, start:k].any():
+            found.append(slice(start, k))
+            start = k
+    return [*found, slice(start, len(rows))] if len(rows) else []
 
 
-def _shapes(sigma: FloatArray, is_open: IntArray) -> list[FloatArray]:
-    """T with ``T^{1/2} Sigma T^{1/2} <= I``: one multiplier a layer, and one a unit."""
-    inner = np.abs(sigma[np.ix_(is_open, is_open)])
-    sums = inner.sum(axis=1) * (1.0 + 1e-9) + 1e-300
-    shapes = []
-    for sizes in (np.full(len(sums), sums.max(initial=0.0)), sums):
-        t = np.zeros(len(sigma))
-        t[is_open] = 1.0 / sizes
-        shapes.append(t)
-    largest = float(np.linalg.eigvalsh(sigma[np.ix_(is_open, is_open)])[-1]) if len(sums) else 0.0
-    if largest > 0:
-        t = np.zeros(len(sigma))
-        t[is_open] = 1.0 / (largest * (1.0 + 1e-9))
-        shapes.append(t)
-    return shapes
-
-
-def _through(
-    layer: Layer, phase: npt.NDArray[np.int8], sigma: FloatArray, ahead: FloatArray
-) -> FloatArray:
-    """The ellipsoid after the units of a layer, as tight as it looks from the matrix `ahead`."""
-    decided = np.where(phase == RIGHT, layer.right, layer.left)
-    is_open = np.flatnonzero(phase == OPEN)
-    middle, half = decided.copy(), np.zeros(layer.units)
-    middle[is_open] = 0.5 * (layer.left + layer.right)[is_open]
-    half[is_open] = 0.5 * np.abs(layer.right - layer.left)[is_open]
-    if is_open.size == 0:
-        return _inflated(middle[:, None] * sigma * middle, 8.0)
-    best, best_size = None, np.inf
-    for shape in _shapes(sigma, is_open):
-        for share in _SHARES:
-            found = _passed(sigma, middle, half, share * shape, share)
-            size = float(np.linalg.eigvalsh(ahead @ found @ ahead.T)[-1])
-            if size < best_size:
-                best, best_size = found, size
-    assert best is not None
-    return best
-
-
-def forward_ellipsoids(
-    network: Network, phases: Phases, start: FloatArray, functionals: FloatArray
-) -> FloatArray:
-    """Carry an ellipsoid of directions to functionals of the outputs.
+def closed_form(
+    rows: FloatArray, objectives: FloatArray, inputs: int, euclidean: bool
+) -> ClosedForm:
+    """Carry an ellipsoid of directions through the open units.
 
     Parameters
     ----------
-    network : Network
-    phases : Phases
-    start : ndarray, shape (d,)
-        The directions lie in ``{v : sum_j v_j^2 / start_j <= 1}``.
-    functionals : ndarray, shape (k, m)
+    rows : ndarray, shape (F, d + F)
+        Tangents of the open units.
+    objectives : ndarray, shape (k, d + F)
+    inputs : int
+        d.
+    euclidean : bool
+        The inputs' ball: Euclidean, or the cube.
 
     Returns
     -------
-    ndarray, shape (k, k)
-        G such that ``|y^T C J v|^2 <= y^T G y`` for all y, with C the functionals.
+    ClosedForm
     """
-    last = functionals @ network.head.dense_weight
-    matrices = [layer.dense_weight for layer in network.hidden] + [last]
-    first = matrices[0] * np.sqrt(start)
-    sigma = _inflated(first @ first.T, 4.0 * first.shape[1])
-    for layer, phase, ahead in zip(network.hidden, phases, matrices[1:], strict=True):
-        passed = _through(layer, phase, sigma, ahead)
-        sigma = _inflated(ahead @ passed @ ahead.T, 8.0 * sum(ahead.shape))
-    return sigma
+    count = len(rows)
+    seen = np.vstack([rows, objectives])
+    zeta = np.ones(inputs)
+    if not euclidean:  # sum_j zeta_j v_j^2 <= 1 on the cube, zeta along the lengths of the columns
+        lengths = np.sqrt(np.square(seen[:, :inputs]).sum(axis=0))
+        zeta = np.maximum(lengths, _TINY * lengths.max(initial=0.0)) if lengths.any() else zeta
+        zeta = zeta / zeta.sum()
+    gram = (seen[:, :inputs] / zeta) @ seen[:, :inputs].T
+    lam = np.zeros(count)
+    parts = blocks(rows, inputs)
+    for part, ahead in zip(parts, [*parts[1:], slice(count, len(seen))], strict=True):
+        passed = seen[:, inputs + part.start : inputs + part.stop]
+        lam[part], grown = _joined(gram, passed, part, ahead)
+        gram = gram + grown @ grown.T
+    return ClosedForm(zeta, lam, gram[count:, count:])
+
+
+def _joined(
+    gram: FloatArray, passed: FloatArray, part: slice, ahead: slice
+) -> tuple[FloatArray, FloatArray]:
+    """Multipliers of a block, and a square root of what it adds to the Gram matrix."""
+    block = gram[part, part]
+    best: tuple[float, FloatArray, FloatArray, FloatArray, FloatArray, float] | None = None
+    for shape in _shapes(block):
+        root = np.sqrt(shape)
+        values, vectors = np.linalg.eigh(root[:, None] * block * root)
+        values = np.minimum(values, 1.0)
+        own = 0.5 * (passed / root) @ vectors
+        bent = (gram[:, part] * root) @ vectors
+        for share in _SHARES:
+            grown = own[ahead] / np.sqrt(share) + np.sqrt(share) * bent[ahead]
+            size = float((np.square(grown) / (1.0 - share * values)).sum())
+            if best is None or size < best[0]:
+                best = (size, shape, values, own, bent, share)
+    assert best is not None
+    _, shape, values, own, bent, share = best
+    grown = own / np.sqrt(share) + np.sqrt(share) * bent
+    return 4.0 * share * shape, grown / np.sqrt(1.0 - share * values)
+
+
+def _shapes(block: FloatArray) -> list[FloatArray]:
+    """T with ``T^{1/2} N T^{1/2} <= I``: one multiplier a unit, and one for all."""
+    sums = np.abs(block).sum(axis=1)
+    most = float(sums.max())
+    if not most > 0:
+        return [np.ones(len(block))]
+    largest = max(float(np.linalg.eigvalsh(block)[-1]), _TINY * most)
+    return [1.0 / np.maximum(sums, _TINY * most), np.full(len(block), 1.0 / largest)]

@@ -19,7 +19,7 @@ import numpy as np
 
 from lipyomo.errors import SolverError
 from lipyomo.network import FloatArray
-from lipyomo.semidefinite.multipliers import Ball
+from lipyomo.semidefinite.choice import Ball
 from lipyomo.semidefinite.reduce import ReducedForm
 from lipyomo.semidefinite.verify import verified_bound
 

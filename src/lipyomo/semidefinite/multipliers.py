@@ -13,21 +13,18 @@ what they found.  This file puts norms together from these pieces:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
 from lipyomo.network import FloatArray
 from lipyomo.norms import DUAL, InputNorm, vector_norm
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
-from lipyomo.semidefinite.barrier import BarrierProblem
+from lipyomo.semidefinite.choice import Ball, kernel_for
 from lipyomo.semidefinite.columns import column_bounds, one_input
+from lipyomo.semidefinite.descent import minimise
+from lipyomo.semidefinite.kernel import Kernel
 from lipyomo.semidefinite.reduce import IntArray, ReducedForm
-from lipyomo.semidefinite.spectral import SpectralProblem
 from lipyomo.semidefinite.verify import VerifiedMatrix, verified_bound
-from lipyomo.semidefinite.wide import WIDE, WideProblem, rotated
-
-Ball = Literal["vertices", "l2", "l1"]
 
 
 @dataclass(frozen=True)
@@ -169,11 +166,11 @@ def _single(
         upper = form.rounding * _reach(form, form.objective_size.sum(axis=0))
         return NodeBound(upper, np.array([upper]), warm, np.zeros(form.rows.shape[1]), 0)
     form = form.relevant()
-    kernel, wide = _kernel(form, grouped, ball), form.inputs
+    kernel, wide = kernel_for(form.rows, form.objective, form.inputs, grouped, ball), form.inputs
     inherited = None if warm is None else warm.restricted(form)
     start = None if inherited is None else _flat(inherited, kernel)
     target = stop.target if np.isfinite(stop.target) else None
-    state = kernel.minimise(start, target, stop.iterations, stop.tolerance)
+    state = minimise(kernel, start, target, stop.iterations, stop.tolerance)
     if state is None:
         return NodeBound(np.inf, np.array([np.inf]), None, np.zeros(form.rows.shape[1]), 0)
     p, narrow = kernel.outputs, kernel.inputs
@@ -192,19 +189,7 @@ def _single(
     return NodeBound(upper, np.array([upper]), found, primal, state.iterations)
 
 
-def _kernel(form: ReducedForm, grouped: bool, ball: Ball) -> BarrierProblem:
-    """The kernel that suits the form; the inputs of a Euclidean ball may be rotated together."""
-    rows, objectives, d = form.rows, form.objective, form.inputs
-    if grouped and d > form.count + len(objectives):
-        rows, objectives, d = rotated(rows, objectives, d)
-    if ball != "vertices":
-        return SpectralProblem(rows, objectives, d, grouped, separate=ball == "l1")
-    if not grouped and d > WIDE * (form.count + 10):
-        return WideProblem(rows, objectives[0], d)
-    return BarrierProblem(rows, objectives[0], d, grouped)
-
-
-def _flat(warm: Multipliers, kernel: BarrierProblem) -> FloatArray | None:
+def _flat(warm: Multipliers, kernel: Kernel) -> FloatArray | None:
     """Warm multipliers as the kernel's vector; None if they lack the outputs' part."""
     d = kernel.inputs
     zeta = warm.zeta if len(warm.zeta) == d else np.full(d, warm.zeta[0])

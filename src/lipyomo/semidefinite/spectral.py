@@ -1,4 +1,4 @@
-"""The semidefinite node bound for a whole ball of functionals: l2 outputs, and l1.
+"""The semidefinite bound for a whole ball of functionals: l2 outputs, and l1.
 
 For all y in the Euclidean ball at once,
 
@@ -12,16 +12,25 @@ outputs) has a gamma for each output, and their sum for the bound.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf
 
 from lipyomo.network import FloatArray
-from lipyomo.semidefinite.barrier import BarrierProblem, BarrierState, Factor, inverse_of
+from lipyomo.semidefinite.dense import (
+    DenseKernel,
+    Pencil,
+    inverse_of,
+    solved_system,
+    tangent_basis,
+)
+from lipyomo.semidefinite.ellipsoids import closed_form
+from lipyomo.semidefinite.kernel import Factor, NewtonSystem, State, balance, bound_of
 
 _OFF_BOUNDARY = 1.5
 """Starts have gamma this many times what is needed: on the boundary there is no Newton step."""
 
+_LEAST = 1e-300
 
-class SpectralProblem(BarrierProblem):
+
+class SpectralKernel:
     """All functionals of a ball over one node form.
 
     The multipliers are ``(gamma, zeta, lambda)``, with m entries of gamma (equal ones for a
@@ -39,7 +48,7 @@ class SpectralProblem(BarrierProblem):
         The ball of functionals is the cube instead of the Euclidean ball.
     """
 
-    centred = 0.5
+    rank_one = False
 
     def __init__(
         self,
@@ -49,108 +58,92 @@ class SpectralProblem(BarrierProblem):
         euclidean: bool,
         separate: bool = False,
     ) -> None:
-        super().__init__(rows, objectives[0], inputs, euclidean)
-        m = len(objectives)
-        self.outputs, self.objectives, self.separate = m, objectives, separate
-        n = m + self.size
-        self.barrier_size = n
-        basis = np.eye(n)
-        basis[m:, m:] = self.basis
-        self._joint_basis = basis
-        self._constant = np.zeros((n, n))
-        self._constant[m:, :m] = -0.5 * objectives.T
-        self._constant[:m, m:] = -0.5 * objectives
+        m, size = len(objectives), rows.shape[1]
+        self.rows, self.inputs, self.euclidean, self.outputs = rows, inputs, euclidean, m
+        self.order = m + size
+        self._objectives, self._separate = objectives, separate
+        basis, constant = np.eye(self.order), np.zeros((self.order, self.order))
+        basis[m:, m:] = tangent_basis(rows, inputs)
+        constant[m:, :m] = -0.5 * objectives.T
+        constant[:m, m:] = -0.5 * objectives
+        self._pencil = Pencil(basis, constant)
         costly = ([1] * m if separate else [m]) + ([inputs] if euclidean else [1] * inputs)
         self._groups = np.array([*costly, *([1] * len(rows))])
         self._costs = np.zeros(self._groups.size)
         self._costs[: len(costly)] = 1.0
         self._starts = np.concatenate([[0], np.cumsum(self._groups)[:-1]])
 
-    def joint_factor(self, multipliers: FloatArray) -> Factor | None:
+    def factor(self, y: FloatArray) -> Factor | None:
         """Cholesky factor of the joint matrix, or None."""
-        half = self._joint_basis * (0.5 * multipliers)
-        half += half.T
-        half += self._constant
-        factor, info = dpotrf(half, lower=1, clean=0, overwrite_a=1)
-        return factor if info == 0 else None
+        return self._pencil.factor(y)
 
-    def start(self, warm: FloatArray | None) -> BarrierState | None:
-        """As for one objective; gamma from the largest eigenvalue."""
-        base = super().start(None if warm is None else warm[self.outputs :])
-        if base is None:
+    def terms(self, factor: Factor, y: FloatArray) -> tuple[FloatArray, float, float]:
+        """No primal, tau, and the cost of gamma."""
+        gamma = y[: self.outputs]
+        cost = float(gamma.sum() if self._separate else gamma[0])
+        first = self.outputs
+        zeta = y[first : first + self.inputs]
+        return np.zeros(self.order - first), float(zeta[0] if self.euclidean else zeta.sum()), cost
+
+    def logdet(self, factor: Factor, y: FloatArray) -> float:
+        """Log-determinant of the joint matrix."""
+        return 2.0 * float(np.log(factor.diagonal()).sum())
+
+    def start(self) -> FloatArray | None:
+        """Multipliers in closed form, gamma from the largest eigenvalue."""
+        found = closed_form(self.rows, self._objectives, self.inputs, self.euclidean)
+        top = 0.25 * float(np.linalg.eigvalsh(found.gram)[-1])
+        if not top > 0:
             return None
-        multipliers = base.multipliers
-        top = max(0.25 * float(np.linalg.eigvalsh(self._gram(base))[-1]), 1e-300)
-        tau = self._tau(multipliers)
-        quarter = top * (self.outputs if self.separate else 1)
-        scale = float(np.sqrt(quarter / tau))
+        tau = 1.0
+        scale = balance(tau, top * (self.outputs if self._separate else 1))
         gamma = np.full(self.outputs, _OFF_BOUNDARY * top / scale)
-        joint = np.concatenate([gamma, multipliers * scale])
-        factor = self.joint_factor(joint)
-        if factor is None:
-            return None
-        return BarrierState(joint, 2.0 * float(np.sqrt(tau * quarter)), base.primal, factor)
+        y = np.concatenate([gamma, found.zeta * scale, found.lam * scale])
+        for _ in range(60):
+            if self.factor(y) is not None:
+                return y
+            y[: self.outputs + self.inputs] *= 2.0
+        return None
 
-    def _gram(self, base: BarrierState) -> FloatArray:
-        return np.asarray(self.objectives @ inverse_of(base.factor) @ self.objectives.T)
-
-    def _tau(self, multipliers: FloatArray) -> float:
-        return float(multipliers[0] if self.euclidean else multipliers[: self.inputs].sum())
-
-    def factor(self, multipliers: FloatArray) -> Factor | None:
-        """Factor of C or of the joint matrix, by the length of `multipliers`."""
-        if multipliers.size == self.size:
-            return super().factor(multipliers)
-        return self.joint_factor(multipliers)
-
-    def terms(self, factor: Factor, multipliers: FloatArray) -> tuple[FloatArray, float, float]:
-        """A dummy primal, tau, and the cost of gamma (for a factor of C: as for one objective)."""
-        if multipliers.size == self.size:
-            return super().terms(factor, multipliers)
-        m = self.outputs
-        gamma = multipliers[:m]
-        cost = float(gamma.sum() if self.separate else gamma[0])
-        return gamma, self._tau(multipliers[m:]), cost
-
-    def derivatives(
-        self, factor: Factor, x: FloatArray, mu: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """Gradient and Hessian in (gamma, zeta, lambda)."""
-        basis, starts = self._joint_basis, self._starts
+    def system(
+        self, factor: Factor, y: FloatArray, x: FloatArray, mu: float
+    ) -> NewtonSystem | None:
+        """Newton's equations in (gamma, zeta, lambda)."""
+        basis, starts = self._pencil.basis, self._starts
         inverse = inverse_of(factor)
         ab = inverse @ basis
         hessian = inverse * (basis.T @ ab)
         hessian += ab * ab.T
         hessian *= 0.5 * mu
-        gradient = np.add.reduceat(-mu * ab.diagonal(), starts) + self._costs
+        barrier = np.add.reduceat(-ab.diagonal(), starts)
         hessian = np.add.reduceat(np.add.reduceat(hessian, starts, axis=0), starts, axis=1)
-        return gradient, hessian
+        return solved_system(self._costs, barrier, hessian)
 
     def expand(self, step: FloatArray) -> FloatArray:
         """Repeat the shared entries of gamma and zeta."""
         return np.repeat(step, self._groups)
 
-    def state(
-        self, factor: Factor, multipliers: FloatArray, tau: float, quarter: float, x: FloatArray
-    ) -> BarrierState:
-        """Balance tau and gamma: C times a scale, gamma divided by it."""
-        if multipliers.size == self.size:
-            return super().state(factor, multipliers, tau, quarter, x)
-        m = self.outputs
-        scale = float(np.sqrt(quarter / tau))
-        factors = np.concatenate([np.full(m, 1.0 / scale), np.full(self.size, scale)])
-        balanced = multipliers * factors
-        return BarrierState(
-            balanced, 2.0 * float(np.sqrt(tau * quarter)), x, np.sqrt(factors)[:, None] * factor
-        )
+    def reach(self, factor: Factor, y: FloatArray, step: FloatArray) -> float:
+        """About the largest step at which the joint matrix is still semidefinite."""
+        return self._pencil.reach(factor, y, step)
 
-    def lookahead(self, state: BarrierState) -> tuple[FloatArray, FloatArray]:
-        """As for one objective: the worst functional's."""
-        multipliers = state.multipliers[self.outputs :]
-        factor = super().factor(multipliers)
+    def state(
+        self, factor: Factor, y: FloatArray, tau: float, quarter: float, x: FloatArray
+    ) -> State:
+        """Balance tau and gamma: C times a scale, gamma divided by it."""
+        scale = balance(tau, quarter)
+        factors = np.full(self.order, scale)
+        factors[: self.outputs] = 1.0 / scale
+        return State(y * factors, bound_of(tau, quarter), x, np.sqrt(factors)[:, None] * factor)
+
+    def lookahead(self, state: State) -> tuple[FloatArray, FloatArray]:
+        """That of the worst functional."""
+        y = state.multipliers[self.outputs :]
+        plain = DenseKernel(self.rows, self._objectives[0], self.inputs, self.euclidean)
+        factor = plain.factor(y)
         assert factor is not None
-        gram = self.objectives @ inverse_of(factor) @ self.objectives.T
-        y = np.linalg.eigh(gram)[1][:, -1]
-        scalar = BarrierProblem(self.rows, y @ self.objectives, self.inputs, self.euclidean)
-        x, tau, quarter = scalar.terms(factor, multipliers)
-        return scalar.lookahead(scalar.state(factor, multipliers, tau, quarter, x))
+        gram = self._objectives @ inverse_of(factor) @ self._objectives.T
+        worst = np.linalg.eigh(gram)[1][:, -1] @ self._objectives
+        scalar = DenseKernel(self.rows, worst, self.inputs, self.euclidean)
+        x, tau, quarter = scalar.terms(factor, y)
+        return scalar.lookahead(scalar.state(factor, y, tau, quarter, x))

@@ -184,6 +184,34 @@ def _largest_eigenvalue(gram: FloatArray) -> float:
     return top + 8 * UNIT_ROUNDOFF * len(gram) ** 2 * _norm(symmetric)
 
 
+def bound_from(
+    matrix: VerifiedMatrix,
+    rows: IntArray,
+    zeta: FloatArray,
+    grouped: bool,
+    weights: FloatArray | None = None,
+) -> float:
+    """Proved upper bound of ``max_y |y^T N w|``; infinite if `matrix` is not accepted.
+
+    Parameters
+    ----------
+    matrix : VerifiedMatrix
+    rows : ndarray of int
+        Objective rows: one for a functional, several for a ball of them.
+    zeta : ndarray, shape (d,)
+        Those of `matrix`.
+    grouped : bool
+        Euclidean ball of directions (tau = zeta) instead of the cube (tau = sum zeta).
+    weights : ndarray, optional
+        See `VerifiedMatrix.quadratic`.
+    """
+    if not matrix.accepted:
+        return float("inf")
+    tau = float(zeta.max(initial=0.0)) if grouped else float(zeta.sum())
+    rounding = 1.0 + UNIT_ROUNDOFF * (len(zeta) + 8)
+    return matrix.quadratic(rows, weights) * float(np.sqrt(tau)) * rounding
+
+
 def verified_bound(
     form: ReducedForm,
     rows: IntArray,
@@ -206,9 +234,4 @@ def verified_bound(
     weights : ndarray, optional
         See `VerifiedMatrix.quadratic`.
     """
-    matrix = VerifiedMatrix(form, zeta, lam)
-    if not matrix.accepted:
-        return float("inf")
-    tau = float(zeta.max()) if grouped else float(zeta.sum())
-    rounding = 1.0 + UNIT_ROUNDOFF * (len(zeta) + 8)
-    return matrix.quadratic(rows, weights) * float(np.sqrt(tau)) * rounding
+    return bound_from(VerifiedMatrix(form, zeta, lam), rows, zeta, grouped, weights)

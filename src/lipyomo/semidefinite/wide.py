@@ -1,14 +1,19 @@
-"""Newton's method on the multipliers when inputs are many and open units are few.
+"""One functional over the cube of directions, with the inputs eliminated.
 
 With zeta diagonal, ``C = [[Z, -E/2], [-E^T/2, M]]``, ``E = U_v^T diag(lambda)``, and the inputs are
 eliminated: ``K = M - E^T Z^{-1} E / 4`` is as small as the number F of open units, and
 
     C^{-1} = [[Z^{-1} + W W^T, V], [V^T, K^{-1}]],      W = Z^{-1} E L^{-T} / 2,  K = L L^T.
 
-The Newton system in (zeta, lambda) has d + F unknowns, but its block in zeta is a diagonal plus
-``2 X W W^T X`` (X = diag of the primal v) plus the elementwise square of ``mu^{1/2} W W^T``.  The
-first two are inverted exactly by Woodbury's formula and precondition conjugate gradients, to which
-the third is applied as ``diag(W (W^T diag(p) W) W^T)``: O(d F^2) a step, no d x d matrix anywhere.
+The Newton system in (zeta, lambda) has d + F unknowns.  Its block in zeta is the elementwise
+product of ``C_vv^{-1}`` with ``mu C_vv^{-1} + 2 x x^T``; all its blocks come from O(d F^2 + d^2 F)
+work.  It is solved in one of two ways, whichever is predicted to be cheaper:
+
+- `direct`: written out and factorised, (d + F)^3 / 3;
+- `conjugate`: its block in zeta is a diagonal plus ``2 X W W^T X`` (X = diag of the primal v) plus
+  the elementwise square of ``mu^{1/2} W W^T``.  The first two are inverted exactly by Woodbury's
+  formula and precondition conjugate gradients, to which the third is applied as
+  ``diag(W (W^T diag(p) W) W^T)``: O(d F^2) an iteration, no d x d matrix anywhere.
 """
 
 from __future__ import annotations
@@ -18,23 +23,29 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg.lapack import dpotrf
 
 from lipyomo.network import FloatArray
-from lipyomo.semidefinite.barrier import BarrierProblem, BarrierState, Factor, relative_drop
-
-WIDE = 3
-"""Inputs are eliminated when there are this many times more of them than open units (and ten)."""
+from lipyomo.semidefinite.dense import inverse_of, solved_system
+from lipyomo.semidefinite.ellipsoids import closed_form
+from lipyomo.semidefinite.kernel import (
+    Factor,
+    NewtonSystem,
+    State,
+    balance,
+    bound_of,
+    longest_step,
+    relative_drop,
+)
 
 _CG_STEPS = 25
 _CG_ACCURACY = 1e-2
 
 
-@dataclass
-class _Point:
-    """Multipliers with everything that one factorisation gives."""
+@dataclass(frozen=True)
+class _Factor:
+    """What one factorisation gives."""
 
-    zeta: FloatArray
-    lam: FloatArray
     E: FloatArray
     lower: FloatArray
     right: FloatArray
@@ -42,163 +53,237 @@ class _Point:
     quarter: float
     logdet: float
 
-    def scaled(self, scale: float) -> _Point:
-        """The point with both multipliers, hence C, times `scale`."""
-        size = self.zeta.size + self.lam.size
-        return _Point(
-            scale * self.zeta,
-            scale * self.lam,
+    def scaled(self, scale: float, order: int) -> _Factor:
+        """The factor of C times `scale`."""
+        return _Factor(
             scale * self.E,
             float(np.sqrt(scale)) * self.lower,
             self.right,
             scale * self.tau,
             self.quarter / scale,
-            self.logdet + size * float(np.log(scale)),
+            self.logdet + order * float(np.log(scale)),
         )
 
 
-def rotated(
-    rows: FloatArray, objectives: FloatArray, inputs: int
-) -> tuple[FloatArray, FloatArray, int]:
-    """Rotate the inputs of a Euclidean ball into the span of what is seen of them."""
-    seen = np.vstack([rows[:, :inputs], objectives[:, :inputs]])
-    triangle = np.asarray(np.linalg.qr(seen.T, mode="r")).T
-    count = len(rows)
-    return (
-        np.hstack([triangle[:count], rows[:, inputs:]]),
-        np.hstack([triangle[count:], objectives[:, inputs:]]),
-        triangle.shape[1],
-    )
+@dataclass(frozen=True)
+class _Blocks:
+    """Parts of the gradient and the Hessian that both ways of solving need.
+
+    Attributes
+    ----------
+    half : ndarray, shape (d, F)
+        ``Z^{-1} E / 2``.
+    K_inverse : ndarray, shape (F, F)
+    A, B_inputs : ndarray, shape (d, F)
+        Inputs' rows of ``C^{-1} e_k`` and ``C^{-1} b_k``, with ``b_k = e_k - U_k``.
+    B_units, BB : ndarray, shape (F, F)
+        Units' rows of ``C^{-1} b_k``, and ``b_j^T C^{-1} b_k``.
+    slack : ndarray, shape (F,)
+        ``b_k . x``.
+    """
+
+    half: FloatArray
+    K_inverse: FloatArray
+    A: FloatArray
+    B_inputs: FloatArray
+    B_units: FloatArray
+    BB: FloatArray
+    slack: FloatArray
 
 
-class _Eliminated:
-    """One functional over the cube of directions; shapes d inputs, F open units."""
+class WideKernel:
+    """One functional over the cube of directions, with the inputs eliminated.
 
-    def __init__(self, rows: FloatArray, objective: FloatArray, inputs: int) -> None:
-        self.inputs, self.count = inputs, len(rows)
-        self.rows_inputs = np.ascontiguousarray(rows[:, :inputs])
-        self.columns = np.ascontiguousarray(rows[:, :inputs].T)
-        self.triangle = np.eye(self.count) - rows[:, inputs:]
-        self.c_inputs, self.c_units = objective[:inputs], objective[inputs:]
+    Parameters
+    ----------
+    rows : ndarray, shape (F, d + F)
+        Tangents U of the open units.
+    objective : ndarray, shape (d + F,)
+    inputs : int
+        d.
+    direct : bool, optional
+        How to solve Newton's equations.
+    """
 
-    def at(self, zeta: FloatArray, lam: FloatArray) -> _Point | None:
-        """Factor at the multipliers; None if C is not positive definite there."""
+    outputs = 0
+    euclidean = False
+    rank_one = True
+
+    def __init__(
+        self, rows: FloatArray, objective: FloatArray, inputs: int, direct: bool = False
+    ) -> None:
+        self.rows, self.inputs, self.order = rows, inputs, rows.shape[1]
+        self._objective, self._direct = objective, direct
+        self._rows_inputs = np.ascontiguousarray(rows[:, :inputs])
+        self._columns = np.ascontiguousarray(rows[:, :inputs].T)
+        self._triangle = np.eye(len(rows)) - rows[:, inputs:]
+        self._c_inputs, self._c_units = objective[:inputs], objective[inputs:]
+
+    def factor(self, y: FloatArray) -> Factor | None:
+        """Factorise K; None if C is not positive definite."""
+        zeta, lam = y[: self.inputs], y[self.inputs :]
         if not (zeta.min(initial=1.0) > 0 and lam.min(initial=1.0) > 0):
             return None
-        E = self.columns * lam
-        scaled = lam[:, None] * self.triangle
-        K = 0.5 * (scaled + scaled.T) - 0.25 * (E.T @ (E / zeta[:, None]))
-        try:
-            lower = np.asarray(np.linalg.cholesky(K), dtype=np.float64)
-        except np.linalg.LinAlgError:
+        E = self._columns * lam
+        scaled = lam[:, None] * self._triangle
+        spread = E / np.sqrt(zeta)[:, None]
+        K = 0.5 * (scaled + scaled.T) - 0.25 * (spread.T @ spread)
+        lower, info = dpotrf(K, lower=1, clean=1, overwrite_a=1)
+        if info:
             return None
-        ratio = self.c_inputs / zeta
-        right = 0.5 * self.c_units + 0.25 * (E.T @ ratio)
+        ratio = self._c_inputs / zeta
+        right = 0.5 * self._c_units + 0.25 * (E.T @ ratio)
         half = solve_triangular(lower, right, lower=True, check_finite=False)
-        quarter = float(half @ half) + 0.25 * float(ratio @ self.c_inputs)
+        quarter = float(half @ half) + 0.25 * float(ratio @ self._c_inputs)
         logdet = 2.0 * float(np.log(np.diagonal(lower)).sum()) + float(np.log(zeta).sum())
-        return _Point(zeta, lam, E, lower, right, float(zeta.sum()), quarter, logdet)
+        return _Factor(E, lower, right, float(zeta.sum()), quarter, logdet)
 
-    def cold(self) -> _Point | None:
-        """Start with C positive definite by diagonal dominance, zeta as small as that allows."""
-        sizes_inputs, sizes_units = (
-            np.abs(self.rows_inputs),
-            np.abs(np.eye(self.count) - self.triangle),
-        )
-        sums = sizes_inputs.sum(axis=1) + sizes_units.sum(axis=1)
-        reach = np.abs(self.c_units)
-        lam = reach + 1e-9 * reach.max(initial=0.0) + 1e-12
-        for k in range(self.count - 2, -1, -1):
-            inner = sizes_units[k + 1 :].sum(axis=1)
-            lam[k] = max(lam[k], 2.0 * float((lam[k + 1 :] * inner) @ sizes_units[k + 1 :, k]))
-        root = np.sqrt(np.square(self.columns * np.sqrt(lam)).sum(axis=1))
-        root = root + 1e-6 * root.max(initial=0.0) + 1e-12
-        zeta = root * root.sum()
-        for _ in range(60):
-            point = self.at(zeta, lam)
-            if point is not None:
-                return point
-            zeta = 2.0 * zeta
-        return self.at(2.0 * ((lam * sums) @ sizes_inputs) + 1e-12, lam)
+    def terms(self, factor: Factor, y: FloatArray) -> tuple[FloatArray, float, float]:
+        """Primal ``C^{-1} c / 2``, tau, and ``c^T C^{-1} c / 4``."""
+        units = cho_solve((factor.lower, True), factor.right, check_finite=False)
+        inputs = 0.5 * (self._c_inputs + factor.E @ units) / y[: self.inputs]
+        return np.concatenate([inputs, units]), factor.tau, factor.quarter
 
-    def primal(self, point: _Point) -> FloatArray:
-        """``C^{-1} c / 2``, shape (d + F,)."""
-        units = cho_solve((point.lower, True), point.right, check_finite=False)
-        inputs = 0.5 * (self.c_inputs + point.E @ units) / point.zeta
-        return np.concatenate([inputs, units])
+    def logdet(self, factor: Factor, y: FloatArray) -> float:
+        """Log-determinant of C."""
+        return float(factor.logdet)
 
+    def start(self) -> FloatArray | None:
+        """Multipliers in closed form, zeta enlarged until C is definite."""
+        found = closed_form(self.rows, self._objective[None], self.inputs, False)
+        return found.definite(self.factor)
 
-class _NewtonSystem:
-    """Gradient and Hessian of the barrier function at a point, and their Newton direction."""
+    def expand(self, step: FloatArray) -> FloatArray:
+        """The step itself: all multipliers are free."""
+        return step
 
-    def __init__(self, problem: _Eliminated, point: _Point, mu: float) -> None:
-        count, d = problem.count, problem.inputs
-        triangle, E = problem.triangle, point.E
-        inverse_lower = solve_triangular(point.lower, np.eye(count), lower=True, check_finite=False)
-        K_inverse = inverse_lower.T @ inverse_lower
-        one_over = 1.0 / point.zeta
-        half_EZ = 0.5 * E * one_over[:, None]
-        self.W = half_EZ @ inverse_lower.T
-        self.primal = problem.primal(point)
-        x_inputs, x_units = self.primal[:d], self.primal[d:]
-        A_inputs = half_EZ @ K_inverse
-        B_units = K_inverse @ (triangle.T - half_EZ.T @ problem.columns)
-        B_inputs = half_EZ @ B_units - one_over[:, None] * problem.columns
-        BB = triangle @ B_units - problem.rows_inputs @ B_inputs
-        b = triangle @ x_units - problem.rows_inputs @ x_inputs
-        self.slack, self.slack_variance = b, np.diagonal(BB)
-        self.unit_variance = np.diagonal(K_inverse)
-        self.x, self.mu, self.d = x_inputs, mu, d
-        lengths = np.square(self.W).sum(axis=1)
-        diagonal = one_over + lengths
-        self.gradient = np.concatenate(
-            [
-                1.0 - x_inputs**2 - mu * diagonal,
-                -x_units * b - mu * np.diagonal(B_units),
-            ]
-        )
-        skew = np.outer(b, x_units) * B_units
-        self.H_units = 0.5 * (
-            K_inverse * (mu * BB + np.outer(b, b))
-            + np.outer(x_units, x_units) * BB
-            + mu * B_units * B_units.T
+    def reach(self, factor: Factor, y: FloatArray, step: FloatArray) -> float:
+        """About the largest step at which C is still semidefinite."""
+        d, triangle, E, lower = self.inputs, self._triangle, factor.E, factor.lower
+        root = np.sqrt(y[:d])
+        d_zeta, d_lam = step[:d], step[d:]
+
+        def product(v: FloatArray) -> FloatArray:
+            units = solve_triangular(lower, v[d:], lower=True, trans="T", check_finite=False)
+            inputs = (v[:d] + 0.5 * (E @ units) / root) / root
+            switched = d_lam * units
+            first = (d_zeta * inputs - 0.5 * (self._columns @ switched)) / root
+            second = d_lam * (triangle @ units - self._rows_inputs @ inputs)
+            second = 0.5 * (second + triangle.T @ switched) + 0.5 * (E.T @ (first / root))
+            rest = solve_triangular(lower, second, lower=True, check_finite=False)
+            return np.concatenate([first, rest])
+
+        shrinking = step < 0
+        simple = float((-y[shrinking] / step[shrinking]).min(initial=np.inf))
+        return min(simple, longest_step(product, self.order))
+
+    def _blocks(self, factor: _Factor, y: FloatArray, x: FloatArray) -> _Blocks:
+        one_over = 1.0 / y[: self.inputs]
+        half = 0.5 * factor.E * one_over[:, None]
+        K_inverse = inverse_of(np.asfortranarray(factor.lower))
+        B_units = K_inverse @ (self._triangle.T - half.T @ self._columns)
+        B_inputs = half @ B_units - one_over[:, None] * self._columns
+        BB = self._triangle @ B_units - self._rows_inputs @ B_inputs
+        slack = self._triangle @ x[self.inputs :] - self._rows_inputs @ x[: self.inputs]
+        return _Blocks(half, K_inverse, half @ K_inverse, B_inputs, B_units, BB, slack)
+
+    def system(
+        self, factor: Factor, y: FloatArray, x: FloatArray, mu: float
+    ) -> NewtonSystem | None:
+        """Newton's equations in all multipliers."""
+        parts, d = self._blocks(factor, y, x), self.inputs
+        x_inputs, x_units, b = x[:d], x[d:], parts.slack
+        plain = np.concatenate([1.0 - np.square(x_inputs), -x_units * b])
+        skew = np.outer(b, x_units) * parts.B_units
+        H_units = 0.5 * (
+            parts.K_inverse * (mu * parts.BB + np.outer(b, b))
+            + np.outer(x_units, x_units) * parts.BB
+            + mu * parts.B_units * parts.B_units.T
             + skew
             + skew.T
         )
-        self.H_mixed = mu * A_inputs * B_inputs + x_inputs[:, None] * (
-            A_inputs * b + B_inputs * x_units
-        )
-        self.plain = 2.0 * x_inputs**2 * one_over + mu * one_over * (one_over + 2.0 * lengths)
-        self.squares = lengths**2
-        self.Q = np.sqrt(2.0) * x_inputs[:, None] * self.W
+        H_mixed = mu * parts.A * parts.B_inputs
+        H_mixed += x_inputs[:, None] * (parts.A * b + parts.B_inputs * x_units)
+        units = -np.diagonal(parts.B_units)
+        if not self._direct:
+            found = _Conjugate(factor, parts, y[:d], x_inputs, mu, H_units, H_mixed)
+            barrier = np.concatenate([-found.variance, units])
+            return found.system(plain, barrier)
+        inner = parts.A @ parts.half.T
+        inner.flat[:: d + 1] += 1.0 / y[:d]
+        barrier = np.concatenate([-inner.diagonal(), units])
+        hessian = np.empty((self.order, self.order))
+        hessian[:d, :d] = inner * (mu * inner + 2.0 * np.outer(x_inputs, x_inputs))
+        hessian[:d, d:], hessian[d:, :d], hessian[d:, d:] = H_mixed, H_mixed.T, H_units
+        return solved_system(plain, barrier, hessian)
 
-    def apply(self, p: FloatArray) -> FloatArray:
+    def state(
+        self, factor: Factor, y: FloatArray, tau: float, quarter: float, x: FloatArray
+    ) -> State:
+        """The state at these multipliers, both halves of its bound made equal."""
+        scale = balance(tau, quarter)
+        balanced = factor.scaled(scale, self.order)
+        return State(y * scale, bound_of(tau, quarter), x / scale, balanced)
+
+    def lookahead(self, state: State) -> tuple[FloatArray, FloatArray]:
+        """As for a dense kernel."""
+        parts = self._blocks(state.factor, state.multipliers, state.primal)
+        off = np.square(state.primal[self.inputs :]) / np.diagonal(parts.K_inverse)
+        on = np.square(parts.slack) / np.diagonal(parts.BB)
+        return relative_drop(off, state.value), relative_drop(on, state.value)
+
+
+class _Conjugate:
+    """Newton's equations by preconditioned conjugate gradients."""
+
+    def __init__(
+        self,
+        factor: _Factor,
+        parts: _Blocks,
+        zeta: FloatArray,
+        x: FloatArray,
+        mu: float,
+        H_units: FloatArray,
+        H_mixed: FloatArray,
+    ) -> None:
+        self._d, self._mu, self._H_units, self._H_mixed = len(zeta), mu, H_units, H_mixed
+        self._W = solve_triangular(factor.lower, parts.half.T, lower=True, check_finite=False).T
+        one_over = 1.0 / zeta
+        lengths = np.square(self._W).sum(axis=1)
+        self.variance = one_over + lengths
+        self._plain = 2.0 * x**2 * one_over + mu * one_over * (one_over + 2.0 * lengths)
+        self._squares = lengths**2
+        self._Q = np.sqrt(2.0) * x[:, None] * self._W
+
+    def _apply(self, p: FloatArray) -> FloatArray:
         """Hessian times `p`."""
-        p_inputs, p_units = p[: self.d], p[self.d :]
-        inner = (self.W.T * p_inputs) @ self.W
+        W, Q = self._W, self._Q
+        p_inputs, p_units = p[: self._d], p[self._d :]
+        inner = (W.T * p_inputs) @ W
         inputs = (
-            self.plain * p_inputs
-            + self.Q @ (self.Q.T @ p_inputs)
-            + self.mu * ((self.W @ inner) * self.W).sum(axis=1)
-            + self.H_mixed @ p_units
+            self._plain * p_inputs
+            + Q @ (Q.T @ p_inputs)
+            + self._mu * ((W @ inner) * W).sum(axis=1)
+            + self._H_mixed @ p_units
         )
-        return np.concatenate([inputs, self.H_mixed.T @ p_inputs + self.H_units @ p_units])
+        return np.concatenate([inputs, self._H_mixed.T @ p_inputs + self._H_units @ p_units])
 
-    def preconditioner(self) -> Callable[[FloatArray], FloatArray] | None:
+    def _preconditioner(self) -> Callable[[FloatArray], FloatArray] | None:
         """Inverse of the Hessian with the squared part replaced by a diagonal.
 
         Its own diagonal comes closest; its row sums are larger but always positive definite.
         """
-        row_sums = ((self.W @ (self.W.T @ self.W)) * self.W).sum(axis=1)
-        for squared in (self.squares, row_sums):
-            D = self.plain + self.mu * squared
-            scaled = self.Q / D[:, None]
+        row_sums = ((self._W @ (self._W.T @ self._W)) * self._W).sum(axis=1)
+        identity = np.eye(self._Q.shape[1])
+        for squared in (self._squares, row_sums):
+            D = self._plain + self._mu * squared
+            scaled = self._Q / D[:, None]
             try:
-                inner = np.linalg.cholesky(np.eye(self.Q.shape[1]) + self.Q.T @ scaled)
-                mixed = self._woodbury(self.H_mixed, D, scaled, inner)
-                schur = self.H_units - self.H_mixed.T @ mixed
-                schur[np.diag_indices_from(schur)] += 1e-12 * np.diagonal(self.H_units)
-                lower = np.linalg.cholesky(schur)
+                inner = np.asarray(np.linalg.cholesky(identity + self._Q.T @ scaled))
+                mixed = self._woodbury(self._H_mixed, D, scaled, inner)
+                schur = self._H_units - self._H_mixed.T @ mixed
+                schur[np.diag_indices_from(schur)] += 1e-12 * np.diagonal(self._H_units)
+                lower = np.asarray(np.linalg.cholesky(schur))
             except np.linalg.LinAlgError:
                 continue
 
@@ -210,8 +295,8 @@ class _NewtonSystem:
                 mixed: FloatArray = mixed,
                 lower: FloatArray = lower,
             ) -> FloatArray:
-                first = self._woodbury(r[: self.d], D, scaled, inner)
-                rest = r[self.d :] - self.H_mixed.T @ first
+                first = self._woodbury(r[: self._d], D, scaled, inner)
+                rest = r[self._d :] - self._H_mixed.T @ first
                 units = cho_solve((lower, True), rest, check_finite=False)
                 return np.concatenate([first - mixed @ units, units])
 
@@ -223,91 +308,33 @@ class _NewtonSystem:
     ) -> FloatArray:
         """``(diag(D) + Q Q^T)^{-1} right``."""
         plain = right / (D[:, None] if right.ndim == 2 else D)
-        small = cho_solve((inner, True), self.Q.T @ plain, check_finite=False)
+        small = cho_solve((inner, True), self._Q.T @ plain, check_finite=False)
         return np.asarray(plain - scaled @ small)
 
-    def direction(self) -> FloatArray | None:
-        """Newton direction by preconditioned conjugate gradients."""
-        solve = self.preconditioner()
-        if solve is None:
+    def system(self, plain: FloatArray, barrier: FloatArray) -> NewtonSystem | None:
+        """Newton's equations; None if there is no preconditioner."""
+        precondition = self._preconditioner()
+        if precondition is None:
             return None
-        residual = -self.gradient
-        z = solve(residual)
-        p, size = z, float(residual @ z)
-        first, x = size, np.zeros_like(residual)
-        for _ in range(_CG_STEPS):
-            product = self.apply(p)
-            curvature = float(p @ product)
-            if not curvature > 0:
-                break
-            step = size / curvature
-            x = x + step * p
-            residual = residual - step * product
-            z = solve(residual)
-            new = float(residual @ z)
-            if not new > _CG_ACCURACY**2 * first:
-                break
-            p, size = z + new / size * p, new
-        return x if np.any(x) else None
 
+        def solve(right: FloatArray) -> FloatArray:
+            residual, x = right, np.zeros_like(right)
+            z = precondition(residual)
+            p, size = z, float(residual @ z)
+            first = size
+            for _ in range(_CG_STEPS):
+                product = self._apply(p)
+                curvature = float(p @ product)
+                if not curvature > 0:
+                    break
+                step = size / curvature
+                x = x + step * p
+                residual = residual - step * product
+                z = precondition(residual)
+                new = float(residual @ z)
+                if not new > _CG_ACCURACY**2 * first:
+                    break
+                p, size = z + new / size * p, new
+            return x
 
-class WideProblem(BarrierProblem):
-    """One functional over the cube of directions, with the inputs eliminated.
-
-    Parameters
-    ----------
-    rows : ndarray, shape (F, d + F)
-        Tangents U of the open units.
-    objective : ndarray, shape (d + F,)
-    inputs : int
-        d.
-    """
-
-    def __init__(self, rows: FloatArray, objective: FloatArray, inputs: int) -> None:
-        # the dense basis of the base class is what this class is there to avoid
-        self.rows, self.objective, self.inputs = rows, objective, inputs
-        self.euclidean = False
-        self.size = self.barrier_size = rows.shape[1]
-        self._problem = _Eliminated(rows, objective, inputs)
-
-    def factor(self, multipliers: FloatArray) -> Factor | None:
-        """The factorised point, or None if C is not positive definite."""
-        return self._problem.at(multipliers[: self.inputs], multipliers[self.inputs :])
-
-    def terms(self, factor: Factor, multipliers: FloatArray) -> tuple[FloatArray, float, float]:
-        """Primal ``C^{-1} c / 2``, tau, and ``c^T C^{-1} c / 4``."""
-        return self._problem.primal(factor), factor.tau, factor.quarter
-
-    def logdet(self, factor: Factor, multipliers: FloatArray) -> float:
-        """Log-determinant of C."""
-        return float(factor.logdet)
-
-    def newton_step(
-        self, factor: Factor, multipliers: FloatArray, x: FloatArray, mu: float
-    ) -> tuple[FloatArray, float] | None:
-        """Newton step by conjugate gradients, and its squared decrement."""
-        system = _NewtonSystem(self._problem, factor, mu)
-        direction = system.direction()
-        return None if direction is None else (direction, -float(system.gradient @ direction))
-
-    def state(
-        self, factor: Factor, multipliers: FloatArray, tau: float, quarter: float, x: FloatArray
-    ) -> BarrierState:
-        """The state at these multipliers, both halves of its bound made equal."""
-        scale = float(np.sqrt(max(quarter, 1e-300) / max(tau, 1e-300)))
-        value = 2.0 * float(np.sqrt(max(tau * quarter, 0.0)))
-        return BarrierState(multipliers * scale, value, x / scale, factor.scaled(scale))
-
-    def lookahead(self, state: BarrierState) -> tuple[FloatArray, FloatArray]:
-        """As in the base class."""
-        d = self.inputs
-        system = _NewtonSystem(self._problem, state.factor, 0.0)
-        off = np.square(system.primal[d:]) / system.unit_variance
-        on = np.square(system.slack) / system.slack_variance
-        return relative_drop(off, state.value), relative_drop(on, state.value)
-
-    def _cold(self) -> BarrierState | None:
-        point = self._problem.cold()
-        if point is None:
-            return None
-        return self._balanced(np.concatenate([point.zeta, point.lam]), point)
+        return NewtonSystem(plain, barrier, solve)

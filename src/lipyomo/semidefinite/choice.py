@@ -1,0 +1,143 @@
+"""Which kernel suits a form: the one with the least predicted cost.
+
+Costs are floating-point operations of one Newton step, to leading order, plus what a step's calls
+cost whatever their size.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from lipyomo.network import FloatArray
+from lipyomo.semidefinite.dense import DenseKernel
+from lipyomo.semidefinite.kernel import Kernel
+from lipyomo.semidefinite.spectral import SpectralKernel
+from lipyomo.semidefinite.wide import WideKernel
+
+Ball = Literal["vertices", "l2", "l1"]
+
+_CALLS = {"dense": 1e6, "direct": 6e6, "conjugate": 2e7}
+"""Operations that would take the time of a step's calls on matrices of no size."""
+
+_CONJUGATE_STEPS = 10
+"""Iterations of conjugate gradients that a Newton step usually takes."""
+
+_SPEED = 5e9
+"""Operations a second of one slow core, on matrices of some size."""
+
+_COLD_STEPS = 20
+"""Newton steps of a descent from a closed-form start, usually."""
+
+_MANY = 1e9
+"""Operations of a step from which on threads of the linear algebra pay."""
+
+
+def step_costs(
+    inputs: int, units: int, outputs: int = 0, euclidean: bool = False
+) -> dict[str, float]:
+    """Operations of one Newton step, by kernel.
+
+    Parameters
+    ----------
+    inputs, units : int
+        d and F.
+    outputs : int, optional
+        Functionals of a ball; 0 for a single functional.
+    euclidean : bool, optional
+        The inputs' ball.
+    """
+    d, F = float(inputs), float(units)
+    n = d + F + outputs
+    costs = {"dense": 6.0 * n**3 + _CALLS["dense"]}
+    if not outputs and not euclidean:
+        shared = 10.0 * d * F**2 + 6.0 * F**3
+        costs["direct"] = shared + 2.0 * d**2 * F + n**3 / 3.0 + _CALLS["direct"]
+        each = 4.0 * d * F**2 + 10.0 * d * F
+        costs["conjugate"] = shared + (_CONJUGATE_STEPS + 2) * each + _CALLS["conjugate"]
+    return costs
+
+
+def seen_inputs(inputs: int, units: int, functionals: int, euclidean: bool) -> int:
+    """Inputs that are left after a Euclidean ball is rotated into the span of what is seen."""
+    return min(inputs, units + functionals) if euclidean else inputs
+
+
+def predicted_seconds(
+    inputs: int, units: int, functionals: int = 1, euclidean: bool = False, ball: Ball = "vertices"
+) -> float:
+    """About how long the bound of one functional, or of a ball of them, takes from its start.
+
+    Parameters
+    ----------
+    inputs, units : int
+        d and F.
+    functionals : int, optional
+        Rows of the objective that are bounded together.
+    euclidean : bool, optional
+    ball : {'vertices', 'l2', 'l1'}, optional
+    """
+    d = seen_inputs(inputs, units, functionals, euclidean)
+    outputs = 0 if ball == "vertices" else functionals
+    return _COLD_STEPS * min(step_costs(d, units, outputs, euclidean).values()) / _SPEED
+
+
+def kernel_for(
+    rows: FloatArray,
+    objectives: FloatArray,
+    inputs: int,
+    euclidean: bool,
+    ball: Ball = "vertices",
+) -> Kernel:
+    """The cheapest kernel for a form.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (F, d + F)
+    objectives : ndarray, shape (k, d + F)
+        One row for ``ball='vertices'``.
+    inputs : int
+    euclidean : bool
+    ball : {'vertices', 'l2', 'l1'}, optional
+        The ball of functionals.
+    """
+    if euclidean and inputs > len(rows) + len(objectives):
+        rows, objectives, inputs = rotated(rows, objectives, inputs)
+    if ball != "vertices":
+        return SpectralKernel(rows, objectives, inputs, euclidean, separate=ball == "l1")
+    costs = step_costs(inputs, len(rows), 0, euclidean)
+    name = min(costs, key=lambda kind: costs[kind])
+    if name == "dense":
+        return DenseKernel(rows, objectives[0], inputs, euclidean)
+    return WideKernel(rows, objectives[0], inputs, direct=name == "direct")
+
+
+def rotated(
+    rows: FloatArray, objectives: FloatArray, inputs: int
+) -> tuple[FloatArray, FloatArray, int]:
+    """Rotate the inputs of a Euclidean ball into the span of what is seen of them."""
+    seen = np.vstack([rows[:, :inputs], objectives[:, :inputs]])
+    triangle = np.asarray(np.linalg.qr(seen.T, mode="r")).T
+    count = len(rows)
+    return (
+        np.hstack([triangle[:count], rows[:, inputs:]]),
+        np.hstack([triangle[count:], objectives[:, inputs:]]),
+        triangle.shape[1],
+    )
+
+
+@contextmanager
+def threads_for(operations: float) -> Iterator[None]:
+    """Threads of the linear algebra for steps of so many operations; one where they are small."""
+    if operations < _MANY:
+        yield
+        return
+    given = [os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")]
+    asked = [int(number) for number in given if number is not None and number.isdigit()]
+    with threadpool_limits(limits=min([len(os.sched_getaffinity(0)), *asked]), user_api="blas"):
+        yield

@@ -1,0 +1,329 @@
+"""Lowering a semidefinite bound over its multipliers, whatever the kernel.
+
+Any multipliers with C positive definite bound the gradient, so that every iterate is an answer and
+the method may be stopped at any moment.
+
+- `refine` starts from multipliers that a parent node inherited: next to the central path, a few
+  Newton steps.
+- `follow` starts in closed form and follows the central path.  At a central point the step to a
+  smaller mu is predicted with the Hessian that is at hand (the path is nearly straight in mu),
+  90 % of the way to the boundary at most.  Between central points Newton steps are cut short of
+  the boundary; because one direction would then be cut again and again until C is as good as
+  singular, the inputs' multipliers are stretched after a cut, as far as that helps.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lipyomo.network import FloatArray
+from lipyomo.semidefinite.kernel import Factor, Kernel, State, bound_of
+
+_ARMIJO = 0.1
+_REACH = 1.1
+_MAX_HALVINGS = 25
+
+WARM_CENTRED = 0.3
+"""Squared Newton decrement (over n mu) up to which mu is lowered after a warm start: few steps are
+wanted then, and the parent was central."""
+
+ROOT_ACCURACY = 0.01
+"""A cold start goes on to this accuracy though its target is out of reach: its multipliers are
+inherited by a whole tree."""
+
+STRETCH = 1.05
+"""Inherited zeta are multiplied by this before the first step."""
+
+SHORTEN = 0.35
+"""Factor of the line search; one half would often end next to the boundary."""
+
+FALL = 0.2
+"""Factor by which mu falls."""
+
+_FIRST_MU = 0.3
+_CENTRAL = 3.0
+"""Squared decrement (over mu) of points that count as central, for bounds of usual accuracy."""
+
+_FINE = 1e-4
+"""A tolerance below it asks for points that are more central."""
+
+_TO_BOUNDARY, _PREDICTED = 0.9, 0.85
+_LEAST_FALL = 0.02
+_STRETCHES = (0.003, 0.01, 0.03, 0.1, 0.3)
+
+
+@dataclass
+class _Point:
+    """Multipliers with all that one factorisation gives."""
+
+    y: FloatArray
+    factor: Factor
+    x: FloatArray
+    tau: float
+    quarter: float
+
+    @property
+    def value(self) -> float:
+        return bound_of(self.tau, self.quarter)
+
+    def merit(self, kernel: Kernel, mu: float) -> float:
+        """The barrier function."""
+        return self.tau + self.quarter - mu * kernel.logdet(self.factor, self.y)
+
+
+def _at(kernel: Kernel, y: FloatArray) -> _Point | None:
+    if not y.min() > 0:
+        return None
+    factor = kernel.factor(y)
+    return None if factor is None else _Point(y, factor, *kernel.terms(factor, y))
+
+
+def _state(kernel: Kernel, point: _Point, iterations: int) -> State:
+    state = kernel.state(point.factor, point.y, point.tau, point.quarter, point.x)
+    state.iterations = iterations
+    return state
+
+
+def _search(
+    kernel: Kernel,
+    point: _Point,
+    step: FloatArray,
+    decrement: float,
+    mu: float,
+    length: float,
+    shorten: float,
+) -> tuple[_Point, float] | None:
+    """Shorten a step until the barrier function falls enough."""
+    before = point.merit(kernel, mu)
+    slack = 1e-12 * abs(before)
+    for _ in range(_MAX_HALVINGS):
+        found = _at(kernel, point.y + length * step)
+        enough = before - _ARMIJO * length * decrement + slack
+        if found is not None and found.merit(kernel, mu) <= enough:
+            return found, length
+        length *= shorten
+    return None
+
+
+def _stretched(kernel: Kernel, y: FloatArray, factor: float) -> FloatArray:
+    """Multipliers with the inputs' part enlarged, which only makes C larger."""
+    longer = y.copy()
+    longer[kernel.outputs : kernel.outputs + kernel.inputs] *= factor
+    return longer
+
+
+def minimise(
+    kernel: Kernel,
+    warm: FloatArray | None = None,
+    target: float | None = None,
+    max_iterations: int = 60,
+    tolerance: float = 1e-3,
+    stop: Callable[[], bool] | None = None,
+) -> State | None:
+    """Lower the bound until it meets `target`, cannot meet it, or is optimal.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    warm : ndarray, optional
+        Multipliers of the parent.
+    target : float, optional
+        A bound at or below it prunes the node: nothing lower is needed.  The search also ends
+        when the centred barrier shows that the target is out of reach.
+    max_iterations : int, optional
+        Most Newton steps from inherited multipliers.
+    tolerance : float, optional
+        Relative distance to the optimum at which to stop.
+    stop : callable, optional
+        Polled before each step.
+
+    Returns
+    -------
+    State or None
+        None if no definite C was found.
+    """
+    stop = stop or (lambda: False)
+    if warm is not None:
+        for stretch in (1.0, 1.1):
+            point = _at(kernel, _stretched(kernel, warm, stretch))
+            if point is not None:
+                return refine(kernel, point, target, max_iterations, tolerance, stop)
+    descent = Descent(kernel, tolerance)
+    descent.run(target, stop)
+    return descent.best
+
+
+def refine(
+    kernel: Kernel,
+    point: _Point,
+    target: float | None,
+    max_iterations: int,
+    tolerance: float,
+    stop: Callable[[], bool],
+) -> State:
+    """Newton's method from a point that is nearly central."""
+    best = _state(kernel, point, 0)
+    if point.quarter <= 0 or (target is not None and best.value <= target):
+        return best
+    # next to the boundary Newton steps crawl
+    inside = _at(kernel, _stretched(kernel, best.multipliers, STRETCH))
+    point = inside or _at(kernel, best.multipliers) or point
+    n = kernel.order
+    mu = 0.05 * (point.tau + point.quarter) / n
+    near = WARM_CENTRED * n
+    for iteration in range(1, max_iterations + 1):
+        best.iterations = iteration
+        if stop():
+            break
+        system = kernel.system(point.factor, point.y, point.x, mu)
+        if system is None:
+            break
+        step, decrement = system.step(mu)
+        found = _search(kernel, point, kernel.expand(step), decrement, mu, 1.0, SHORTEN)
+        if found is None:
+            break
+        point, length = found
+        if point.value < best.value:
+            best = _state(kernel, point, iteration)
+        if target is not None:
+            if best.value <= target:
+                break
+            if decrement < 0.5 * mu * n and best.value - _REACH * mu * n > target:
+                break
+        centred = decrement < near * mu
+        if mu * n < tolerance * best.value:
+            if centred:
+                break
+        elif centred:
+            mu *= FALL
+        elif length > 0.9:
+            mu *= 0.5
+    return best
+
+
+class Descent:
+    """The way from a closed-form start along the central path; it can be taken up again.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    tolerance : float, optional
+        The descent is done when a prediction lowers the bound by less than this share.
+    most : int, optional
+        Most Newton steps.
+
+    Attributes
+    ----------
+    best : State or None
+        The least bound so far; None if no definite C was found.
+    done : bool
+        Whether nothing more is to be gained.
+    """
+
+    def __init__(self, kernel: Kernel, tolerance: float = 1e-3, most: int = 400) -> None:
+        self.kernel, self._tolerance, self._most = kernel, tolerance, most
+        self._central = _CENTRAL if tolerance >= _FINE else 1.0
+        self._last = math.inf
+        self._seconds = 0.0
+        self.best: State | None = None
+        self.done = True
+        y = kernel.start()
+        point = None if y is None else _at(kernel, y)
+        if point is None:
+            return
+        self.best = _state(kernel, point, 0)
+        balanced = _at(kernel, self.best.multipliers)
+        if point.quarter <= 0 or balanced is None:
+            return
+        self._point = balanced
+        self._mu = _FIRST_MU * (balanced.tau + balanced.quarter) / kernel.order
+        self.done = False
+
+    @property
+    def seconds(self) -> float:
+        """What the last step took."""
+        return self._seconds
+
+    @property
+    def value(self) -> float:
+        """The least bound so far."""
+        return math.inf if self.best is None else self.best.value
+
+    def run(self, target: float | None = None, stop: Callable[[], bool] | None = None) -> None:
+        """Go on until the bound meets `target`, or cannot, or is optimal, or `stop` says so."""
+        while not self.done:
+            if target is not None and (self.value <= target or self._hopeless(target)):
+                return
+            if stop is not None and stop():
+                return
+            began = time.perf_counter()
+            self._step()
+            self._seconds = time.perf_counter() - began
+
+    def _hopeless(self, target: float) -> bool:
+        """Whether a central point has shown that the target is out of reach."""
+        rest = self._mu * self.kernel.order
+        return (
+            self._last < math.inf
+            and self.value - _REACH * rest > target
+            and rest < ROOT_ACCURACY * self.value
+        )
+
+    def _step(self) -> None:
+        assert self.best is not None
+        kernel, point, mu = self.kernel, self._point, self._mu
+        iteration = self.best.iterations + 1
+        system = kernel.system(point.factor, point.y, point.x, mu)
+        if system is None or iteration > self._most:
+            self.done = True
+            return
+        step, decrement = system.step(mu)
+        found: _Point | None = None
+        if decrement < self._central * mu:
+            if self._last - point.value < self._tolerance * point.value:
+                self.done = True
+                return
+            self._last = point.value
+            found = self._predicted(system.solve(system.barrier), step)
+        if found is None:
+            full = kernel.expand(step)
+            length = min(1.0, _TO_BOUNDARY * kernel.reach(point.factor, point.y, full))
+            searched = _search(kernel, point, full, decrement, mu, length, 0.6)
+            if searched is None:
+                self.done = True
+                return
+            found, length = searched
+            if length < 0.9:
+                found = self._off_boundary(found)
+        self._point = found
+        if found.value < self.best.value:
+            self.best = _state(kernel, found, iteration)
+        self.best.iterations = iteration
+
+    def _predicted(self, tangent: FloatArray, step: FloatArray) -> _Point | None:
+        """The point on the path's tangent at a smaller mu, which becomes the current one."""
+        kernel, mu = self.kernel, self._mu
+        centre = _at(kernel, self._point.y + kernel.expand(step))
+        if centre is None:
+            return None
+        along = kernel.expand(mu * tangent)
+        reach = _PREDICTED * kernel.reach(centre.factor, centre.y, along)
+        share = min(reach, 1.0 - _LEAST_FALL)
+        found = _at(kernel, centre.y + share * along)
+        if found is None:
+            return None
+        self._mu = (1.0 - share) * mu
+        return found
+
+    def _off_boundary(self, point: _Point) -> _Point:
+        """Stretch the inputs' multipliers as long as the barrier function falls."""
+        merit, best = point.merit(self.kernel, self._mu), point
+        for stretch in _STRETCHES:
+            longer = _at(self.kernel, _stretched(self.kernel, point.y, 1.0 + stretch))
+            if longer is None or longer.merit(self.kernel, self._mu) >= merit:
+                break
+            merit, best = longer.merit(self.kernel, self._mu), longer
+        return best
