@@ -19,6 +19,7 @@ from pyomo.contrib.solver.common.config import BranchAndBoundConfig
 from pyomo.contrib.solver.common.results import Results
 from pyomo.contrib.solver.common.util import NoFeasibleSolutionError, NoOptimalSolutionError
 
+from lipyomo.errors import SolverError
 from lipyomo.solvers.loading import MatrixSolutionLoader
 from lipyomo.solvers.matrices import FloatArray, LinearModel, compile_model
 from lipyomo.solvers.normalise import normalise, pyomo_condition, pyomo_solution_status
@@ -133,6 +134,8 @@ class MatrixSolver(SolverBase):
     CONFIG = MatrixConfig()
     title = "solver"
     """The solver's name for people."""
+    takes: frozenset[str] = frozenset()
+    """What the solver takes beyond linear rows; names of `LinearModel.features`."""
 
     def run(self, model: LinearModel, request: RunRequest) -> RunReport:
         """Solve matrices; to be written by every adapter.
@@ -148,6 +151,13 @@ class MatrixSolver(SolverBase):
         RunReport
         """
         raise TypeError(f"{type(self).__name__} does not say how to run the solver")
+
+    def refusal(self, model: LinearModel) -> str | None:
+        """Say what of a model this solver does not take, by name; None if it takes all."""
+        for feature, where in model.features.items():
+            if feature not in self.takes:
+                return f"{self.title} takes no {feature} ({where})"
+        return None
 
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless the solver itself takes this option and value."""
@@ -194,6 +204,9 @@ class MatrixSolver(SolverBase):
             self.check_option(name, value)
         if config.relax:
             model = model.relaxed()
+        refused = self.refusal(model)
+        if refused is not None:
+            raise SolverError(f"{refused}.  Remedy: choose another solver, or 'auto'")
         started = datetime.now(UTC)
         supervisor = Supervisor(config.progress, config.stop, _tee(config.tee))
         request = RunRequest(
@@ -232,8 +245,9 @@ class MatrixSolver(SolverBase):
 
     def _run_and_decide(self, model: LinearModel, request: RunRequest) -> RunReport:
         """Run the solver where there is anything to run; tell infeasible from unbounded."""
-        if model.infeasible is not None:
-            return RunReport(SolveStatus.INFEASIBLE, message=model.infeasible)
+        impossible = model.infeasible or model.fractional
+        if impossible is not None:
+            return RunReport(SolveStatus.INFEASIBLE, message=impossible)
         if not model.columns:
             return RunReport(SolveStatus.OPTIMAL, np.zeros(0), model.offset)
         report = self.run(model, request)

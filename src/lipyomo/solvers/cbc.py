@@ -31,7 +31,7 @@ from lipyomo.errors import SolverError
 from lipyomo.solvers import cbc_log
 from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.extras import installed, require
-from lipyomo.solvers.matrices import FloatArray, LinearModel
+from lipyomo.solvers.matrices import ORDERED_SETS, FloatArray, LinearModel
 from lipyomo.solvers.mps import write_mps, write_start
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import SolveStatus
@@ -42,6 +42,8 @@ DEFAULT_GAP = 1e-10
 """CBC's own absolute gap, if none is asked for."""
 SMALLEST_COST, LARGEST_COST = 1e-4, 1e7
 """Objectives whose largest coefficient lies outside are scaled."""
+CBC_INFINITE = 1e17
+"""Bounds of columns from here on are infinite."""
 INFINITE = 1e19
 """Solution values from here on are infinite."""
 ROUNDING = 1e-5
@@ -61,6 +63,7 @@ class Cbc(MatrixSolver):
 
     name = "cbc"
     title = "CBC"
+    takes = frozenset({ORDERED_SETS})
     executable: str | None = None
     """The program to call."""
 
@@ -104,7 +107,7 @@ class Cbc(MatrixSolver):
         minimisation, factor = _for_the_program(model)
         with tempfile.TemporaryDirectory(prefix="lipyomo-") as name:
             folder = Path(name)
-            write_mps(minimisation, folder / "model.mps")
+            write_mps(minimisation, folder / "model.mps", with_sets=True)
             arguments = _arguments(request, factor)
             if request.start is not None and model.is_mip:
                 write_start(minimisation, request.start, folder / "start.sol")
@@ -201,8 +204,11 @@ def _for_the_program(model: LinearModel) -> tuple[LinearModel, float]:
     factor = 1.0
     if largest > 0.0 and not SMALLEST_COST <= largest <= LARGEST_COST:
         factor = 2.0 ** -round(math.log2(largest))
+    # CBC takes bounds from here on for infinite, some of the way: so they are, all the way.
     scaled = replace(
         model.as_minimisation(),
+        lower=np.where(model.lower <= -CBC_INFINITE, -np.inf, model.lower),
+        upper=np.where(model.upper >= CBC_INFINITE, np.inf, model.upper),
         cost=(-factor if model.maximise else factor) * model.cost,
         offset=(-factor if model.maximise else factor) * model.offset,
     )

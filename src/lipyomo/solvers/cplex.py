@@ -11,7 +11,7 @@ import numpy as np
 from lipyomo.errors import SolverError
 from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.extras import installed, require
-from lipyomo.solvers.matrices import LinearModel
+from lipyomo.solvers.matrices import ALL_FEATURES, NONCONVEX_CONSTRAINTS, LinearModel
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import SolveStatus
 
@@ -53,6 +53,7 @@ class Cplex(MatrixSolver):
 
     name = "cplex"
     title = "CPLEX"
+    takes = ALL_FEATURES - {NONCONVEX_CONSTRAINTS}
 
     def available(self) -> Availability:
         """Whether ``cplex`` is installed, and with which licence."""
@@ -152,6 +153,29 @@ def pass_model(target: Any, model: LinearModel) -> None:
     target.objective.set_offset(model.offset)
     sense = target.objective.sense
     target.objective.set_sense(sense.maximize if model.maximise else sense.minimize)
+    _pass_curved(target, model)
+
+
+def _pass_curved(target: Any, model: LinearModel) -> None:
+    """Pass quadratic terms and special ordered sets."""
+    if model.quadratic is not None:
+        # CPLEX means x^T Q x / 2, and an entry off the diagonal stands for both of its kind.
+        form = model.quadratic
+        for i, j, v in zip(form.first, form.second, form.values, strict=True):
+            target.objective.set_quadratic_coefficients(i, j, 2.0 * v if i == j else v)
+        if not model.costs_are_convex():
+            target.parameters.optimalitytarget.set(3)  # a global optimum
+    for row in model.curved:
+        for sense, side in (("L", row.upper), ("G", row.lower)):
+            if np.isfinite(side):
+                target.quadratic_constraints.add(
+                    lin_expr=[row.columns, row.coefs],
+                    quad_expr=[row.form.first, row.form.second, row.form.values],
+                    sense=sense,
+                    rhs=side,
+                )
+    for entry in model.sets:
+        target.SOS.add(type=str(entry.kind), SOS=[entry.columns, entry.weights])
 
 
 def _set_parameter(cplex: Any, target: Any, name: str, value: Native) -> None:
@@ -230,6 +254,11 @@ def _read(cplex: Any, target: Any, model: LinearModel) -> RunReport:
         return RunReport(status, x, _mip_bound(cplex, solution), nodes, message)
     if status is not SolveStatus.OPTIMAL or x is None:
         return RunReport(status, x, None, 0, message)
+    if model.quadratic is not None or model.curved:
+        # What is not convex is solved by a tree, and has a bound of it.
+        tree = name.startswith("MIP") or name == "optimal_tolerance"
+        bound = _mip_bound(cplex, solution) if tree else solution.get_objective_value()
+        return RunReport(status, x, bound)
     return RunReport(
         status,
         x,

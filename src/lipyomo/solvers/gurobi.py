@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from lipyomo.errors import SolverError
 from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.extras import installed, require
-from lipyomo.solvers.matrices import LinearModel
+from lipyomo.solvers.matrices import ALL_FEATURES, LinearModel
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import SolveStatus
 
@@ -52,6 +52,7 @@ class Gurobi(MatrixSolver):
 
     name = "gurobi"
     title = "Gurobi"
+    takes = ALL_FEATURES
 
     def available(self) -> Availability:
         """Whether ``gurobipy`` is installed, and with which licence."""
@@ -129,10 +130,36 @@ def pass_model(gurobi: Any, target: Any, model: LinearModel) -> Any:
     sense = np.where(equal, "=", np.where(np.isfinite(model.row_upper), "<", ">"))
     rhs = np.where(np.isfinite(model.row_upper), model.row_upper, model.row_lower)
     rows = target.addMConstr(sp.csr_array(model.matrix), x, sense, rhs) if rhs.size else None
-    target.ObjCon = model.offset
-    target.ModelSense = -1 if model.maximise else 1
+    direction = -1 if model.maximise else 1
+    if model.quadratic is not None:
+        form = model.quadratic.matrix(model.size[1])
+        target.setMObjective(sp.csr_array(form), model.cost, model.offset, x, x, x, direction)
+    else:
+        target.ObjCon = model.offset
+        target.ModelSense = direction
+    _pass_curved(gurobi, target, model, x)
     target.update()
     return rows
+
+
+def _pass_curved(gurobi: Any, target: Any, model: LinearModel, x: Any) -> None:
+    """Pass quadratic rows and special ordered sets."""
+    columns = model.size[1]
+    for row in model.curved:
+        linear = np.zeros(columns)
+        np.add.at(linear, row.columns, row.coefs)
+        form = sp.csr_array(row.form.matrix(columns))
+        if row.lower == row.upper:
+            target.addMQConstr(form, linear, "=", row.lower, x, x, x)
+            continue
+        if row.upper < np.inf:
+            target.addMQConstr(form, linear, "<", row.upper, x, x, x)
+        if row.lower > -np.inf:
+            target.addMQConstr(form, linear, ">", row.lower, x, x, x)
+    variables = x.tolist()
+    for entry in model.sets:
+        kind = gurobi.GRB.SOS_TYPE1 if entry.kind == 1 else gurobi.GRB.SOS_TYPE2
+        target.addSOS(kind, [variables[j] for j in entry.columns], entry.weights)
 
 
 def _set_parameters(target: Any, request: RunRequest) -> None:
@@ -186,6 +213,12 @@ def _read(gurobi: Any, target: Any, model: LinearModel, rows: Any) -> RunReport:
     x = np.array(target.X) if target.SolCount > 0 else None
     if model.is_mip:
         return RunReport(status, x, target.ObjBound, int(target.NodeCount), message)
+    if model.quadratic is not None or model.curved:
+        # Where it is not convex there is a tree, and a bound of it.
+        bound = getattr(target, "ObjBound", None)
+        if bound is None and status is SolveStatus.OPTIMAL:
+            bound = target.ObjVal
+        return RunReport(status, x, bound, 0, message)
     if status is not SolveStatus.OPTIMAL:
         return RunReport(status, x, None, 0, message)
     return RunReport(

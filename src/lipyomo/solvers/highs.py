@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from lipyomo.errors import SolverError
 from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.extras import installed, require
-from lipyomo.solvers.matrices import FloatArray, LinearModel
+from lipyomo.solvers.matrices import QUADRATIC_OBJECTIVE, FloatArray, LinearModel
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import SolveStatus
 
@@ -52,6 +53,7 @@ class Highs(MatrixSolver):
 
     name = "highs"
     title = "HiGHS"
+    takes = frozenset({QUADRATIC_OBJECTIVE})
 
     def available(self) -> Availability:
         """Whether ``highspy`` is installed."""
@@ -122,7 +124,7 @@ def pass_model(highs: Any, model: LinearModel) -> Any:
     """Hand the matrices to HiGHS in one call and return HiGHS's status."""
     rows, columns = model.size
     matrix = model.matrix
-    return highs.passModel(
+    status = highs.passModel(
         columns,
         rows,
         matrix.nnz,
@@ -138,6 +140,19 @@ def pass_model(highs: Any, model: LinearModel) -> Any:
         matrix.indices.astype(np.int32, copy=False),
         matrix.data,
         model.integer.astype(np.int32),
+    )
+    if model.quadratic is None:
+        return status
+    # HiGHS means x^T Q x / 2 and takes the lower triangle, by columns.
+    lower = sp.csc_array(sp.tril(2.0 * model.quadratic.matrix(columns), format="csc"))
+    lower.sort_indices()
+    return highs.passHessian(
+        columns,
+        lower.nnz,
+        1,  # triangular
+        lower.indptr.astype(np.int32),
+        lower.indices.astype(np.int32),
+        lower.data,
     )
 
 

@@ -15,15 +15,49 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from pyomo.common.errors import InfeasibleConstraintException, PyomoException
-from pyomo.core.base import Constraint, Objective, maximize, value
+from pyomo.common.errors import (
+    InfeasibleConstraintException,
+    InvalidConstraintError,
+    InvalidExpressionError,
+    PyomoException,
+)
+from pyomo.core.base import Constraint, Objective, Var, maximize, value
 from pyomo.repn import generate_standard_repn
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from lipyomo.errors import SolverError
+from lipyomo.solvers.curved import (
+    Curved,
+    OrderedSet,
+    QuadraticForm,
+    QuadraticRow,
+    form_of,
+    set_aside,
+)
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
+
+INFINITE = 1e20
+"""Bounds and sides from here on are infinite, as for most solvers."""
+FRACTION_TOLERANCE = 1e-5
+"""A discrete variable fixed further than this from an integer has no feasible value."""
+QUADRATIC_OBJECTIVE = "quadratic objectives"
+NONCONVEX_OBJECTIVE = "quadratic objectives that are not convex"
+DISCRETE_QUADRATIC = "quadratic objectives with discrete variables"
+QUADRATIC_CONSTRAINTS = "quadratic constraints"
+NONCONVEX_CONSTRAINTS = "quadratic constraints that are not convex"
+ORDERED_SETS = "special ordered sets"
+ALL_FEATURES = frozenset(
+    {
+        QUADRATIC_OBJECTIVE,
+        NONCONVEX_OBJECTIVE,
+        DISCRETE_QUADRATIC,
+        QUADRATIC_CONSTRAINTS,
+        NONCONVEX_CONSTRAINTS,
+        ORDERED_SETS,
+    }
+)
 
 CONSTANT_TOLERANCE = 1e-9
 """A row without variables counts as satisfied within this tolerance (scaled by its bound)."""
@@ -31,7 +65,9 @@ CONSTANT_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """A linear model: the optimum of ``c x + offset`` over rows and bounds.
+    """A linear model, perhaps with quadratic terms: an optimum over rows and bounds.
+
+    The objective is ``c x + offset`` plus a quadratic form, if there is one.
 
     The constraints are ``row_lower <= A x <= row_upper`` and ``lower <= x <= upper``.
 
@@ -51,6 +87,12 @@ class LinearModel:
         The Pyomo constraint of each row; a range constraint has two rows.
     infeasible : str, optional
         Set if the model was seen to be infeasible while it was compiled.
+    fractional : str, optional
+        Set if a discrete variable is fixed between integers, which no integer point is.
+    quadratic : QuadraticForm, optional
+        What the objective has beside ``c x + offset``.
+    curved : tuple of QuadraticRow
+    sets : tuple of OrderedSet
     """
 
     matrix: sp.csc_array
@@ -65,6 +107,10 @@ class LinearModel:
     columns: list[Any]
     constraints: list[Any]
     infeasible: str | None = None
+    fractional: str | None = None
+    quadratic: QuadraticForm | None = None
+    curved: tuple[QuadraticRow, ...] = ()
+    sets: tuple[OrderedSet, ...] = ()
 
     @property
     def size(self) -> tuple[int, int]:
@@ -73,26 +119,53 @@ class LinearModel:
 
     @property
     def is_mip(self) -> bool:
-        """Whether any variable is discrete."""
-        return bool(self.integer.any())
+        """Whether any variable is discrete, or in a special ordered set."""
+        return bool(self.integer.any()) or bool(self.sets)
+
+    @property
+    def features(self) -> dict[str, str]:
+        """What the model asks for beyond linear rows, with the name of a component that does."""
+        found: dict[str, str] = {}
+        if self.quadratic is not None:
+            found[QUADRATIC_OBJECTIVE] = "the objective"
+            if not self.costs_are_convex():
+                found[NONCONVEX_OBJECTIVE] = "the objective"
+            if self.is_mip:
+                found[DISCRETE_QUADRATIC] = "the objective, beside discrete variables"
+        for row in self.curved:
+            found[QUADRATIC_CONSTRAINTS] = f"'{row.constraint.name}'"
+            if not row.is_convex():
+                found[NONCONVEX_CONSTRAINTS] = f"'{row.constraint.name}'"
+        for entry in self.sets:
+            found[ORDERED_SETS] = f"'{entry.constraint.name}'"
+        return found
+
+    def costs_are_convex(self) -> bool:
+        """Whether a minimum of the objective is one of a convex function."""
+        if self.quadratic is None:
+            return True
+        form = self.quadratic.negated() if self.maximise else self.quadratic
+        return form.is_convex()
 
     def relaxed(self) -> LinearModel:
         """Return the continuous relaxation."""
-        return replace(self, integer=np.zeros_like(self.integer))
+        return replace(self, integer=np.zeros_like(self.integer), fractional=None, sets=())
 
     def without_objective(self) -> LinearModel:
         """Return the feasibility problem: the same constraints, nothing to optimise."""
-        return replace(self, cost=np.zeros_like(self.cost), offset=0.0)
+        return replace(self, cost=np.zeros_like(self.cost), offset=0.0, quadratic=None)
 
     def as_minimisation(self) -> LinearModel:
         """Return the model with its objective negated if it is a maximisation."""
         if not self.maximise:
             return self
-        return replace(self, cost=-self.cost, offset=-self.offset, maximise=False)
+        form = None if self.quadratic is None else self.quadratic.negated()
+        return replace(self, cost=-self.cost, offset=-self.offset, maximise=False, quadratic=form)
 
     def objective(self, x: FloatArray) -> float:
         """Objective at `x`, recomputed with exact summation."""
-        return math.fsum((self.cost * x).tolist()) + self.offset
+        curved = 0.0 if self.quadratic is None else self.quadratic.at(x)
+        return math.fsum((self.cost * x).tolist()) + self.offset + curved
 
     def violation(self, x: FloatArray) -> float:
         """Largest violation of a row, a bound or an integrality at `x`.
@@ -110,7 +183,9 @@ class LinearModel:
             x - self.upper,
             np.abs(x - np.round(x))[self.integer],
         )
-        return max((float(part.max()) for part in parts if part.size), default=0.0)
+        flat = max((float(part.max()) for part in parts if part.size), default=0.0)
+        rows = [row.violation(x) for row in self.curved]
+        return max([flat, *rows, *(entry.violation(x) for entry in self.sets)])
 
     def vector(self, values: Mapping[Any, float]) -> FloatArray:
         """Arrange values by variable as a vector; NaN where there is none."""
@@ -124,7 +199,8 @@ def compile_model(model: Any) -> LinearModel:
     Parameters
     ----------
     model : BlockData
-        A linear model with at most one active objective.
+        With at most one active objective; linear but for quadratic terms in objective and
+        constraints, and for special ordered sets.
 
     Returns
     -------
@@ -133,34 +209,132 @@ def compile_model(model: Any) -> LinearModel:
     Raises
     ------
     SolverError
-        If the model is not linear, has several objectives, components that a linear solver cannot
-        take, or NaN among its numbers.
+        If the model has terms beyond quadratic ones, several objectives, components that no
+        such solver takes, or NaN among its numbers.
     """
+    objectives = list(model.component_data_objects(Objective, active=True, descend_into=True))
+    if len(objectives) > 1:
+        names = ", ".join(objective.name for objective in objectives)
+        raise SolverError(
+            f"the model has {len(objectives)} active objectives ({names}); deactivate all but one"
+        )
     try:
-        form = _write(model)
+        found = _compiled(model)
+    except (InvalidConstraintError, InvalidExpressionError, ValueError):
+        # Something is not linear: it is set aside, and joined to the matrices afterwards.
+        try:
+            with set_aside(model) as curved:
+                found = _compiled(model)
+        except (PyomoException, ValueError) as error:
+            raise SolverError(
+                f"the model cannot be passed to a linear or quadratic solver: {error}"
+            ) from error
+        found = _joined(found, curved)
+    wrong = _between_integers(model)
+    return found if wrong is None else replace(found, fractional=wrong)
+
+
+def _compiled(model: Any) -> LinearModel:
+    """Compile a linear model."""
+    try:
+        return _assemble(_write(model))
     except InfeasibleConstraintException:
         broken = next((con for con, gap, scale in _constant_rows(model) if gap > scale), None)
         if broken is not None:
             return _infeasible(f"the constraint '{broken.name}' cannot be satisfied", model)
         with _deactivated(model):
-            form = _write(model)
-    if len(form.objectives) > 1:
-        names = ", ".join(objective.name for objective in form.objectives)
-        raise SolverError(
-            f"the model has {len(form.objectives)} active objectives ({names}); "
-            "deactivate all but one"
-        )
-    return _assemble(form)
+            return _assemble(_write(model))
 
 
 def _write(model: Any) -> Any:
-    """Compile to mixed form, every failure turned into a `SolverError`."""
-    try:
-        return LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
-    except InfeasibleConstraintException:
-        raise
-    except (PyomoException, ValueError) as error:
-        raise SolverError(f"the model cannot be passed to a linear solver: {error}") from error
+    """Compile to mixed form; what is not linear is an exception of Pyomo's."""
+    return LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
+
+
+def _between_integers(model: Any) -> str | None:
+    """Say which discrete variable is fixed between integers; a solver would not see it."""
+    for var in model.component_data_objects(Var, active=True, descend_into=True):
+        if var.fixed and var.value is not None and not var.is_continuous():
+            value_ = float(var.value)
+            if abs(value_ - round(value_)) > FRACTION_TOLERANCE:
+                return f"the discrete variable '{var.name}' is fixed at {value_:g}"
+    return None
+
+
+def _joined(model: LinearModel, curved: Curved) -> LinearModel:
+    """Add what was set aside, with columns for variables that are nowhere else."""
+    columns = list(model.columns)
+    place = {id(var): k for k, var in enumerate(columns)}
+
+    def enter(var: Any) -> None:
+        if id(var) not in place:
+            place[id(var)] = len(columns)
+            columns.append(var)
+
+    forms = [form for _, form, _, _ in curved.rows]
+    if curved.objective is not None:
+        forms.append(curved.objective[1])
+    for form in forms:
+        for var in form.linear_vars:
+            enter(var)
+        for pair in form.quadratic_vars:
+            for var in pair:
+                enter(var)
+    for _, _, members in curved.sets:
+        for var, _ in members:
+            enter(var)
+    fresh = columns[len(model.columns) :]
+    lower, upper, integer = _column_data(fresh)
+    for k, var in enumerate(fresh):
+        if var.fixed:
+            lower[k] = upper[k] = float(var.value)
+    more = len(fresh)
+    cost = np.concatenate([model.cost, np.zeros(more)])
+    offset, quadratic, maximise = model.offset, None, model.maximise
+    if curved.objective is not None:
+        objective, form = curved.objective
+        maximise = objective.sense == maximize
+        offset = float(form.constant)
+        for var, coefficient in zip(form.linear_vars, form.linear_coefs, strict=True):
+            cost[place[id(var)]] += float(coefficient)
+        quadratic = form_of(form, place)
+        if not (np.isfinite(cost).all() and np.isfinite([offset, *quadratic.values]).all()):
+            raise SolverError("the objective holds NaN or infinite numbers")
+    rows = []
+    for constraint, form, low, high in curved.rows:
+        terms = form_of(form, place)
+        coefs = [float(c) for c in form.linear_coefs]
+        if not np.isfinite([*terms.values, *coefs, float(form.constant)]).all():
+            raise SolverError(f"the constraint '{constraint.name}' holds NaN or infinite numbers")
+        at = [place[id(var)] for var in form.linear_vars]
+        ends = low - float(form.constant), high - float(form.constant)
+        rows.append(QuadraticRow(terms, at, coefs, *ends, constraint))
+    sets = [
+        OrderedSet(kind, [place[id(var)] for var, _ in members], [w for _, w in members], con)
+        for con, kind, members in curved.sets
+    ]
+    matrix = sp.csc_array(
+        (
+            model.matrix.data,
+            model.matrix.indices,
+            np.append(model.matrix.indptr, np.full(more, model.matrix.nnz, dtype=np.int32)),
+        ),
+        shape=(model.matrix.shape[0], len(columns)),
+    )
+    return replace(
+        model,
+        matrix=matrix,
+        cost=cost,
+        offset=offset,
+        lower=np.concatenate([model.lower, lower]),
+        upper=np.concatenate([model.upper, upper]),
+        integer=np.concatenate([model.integer, integer]),
+        maximise=maximise,
+        columns=columns,
+        quadratic=quadratic,
+        curved=tuple(rows),
+        sets=tuple(sets),
+    )
 
 
 def _assemble(form: Any) -> LinearModel:
@@ -169,6 +343,9 @@ def _assemble(form: Any) -> LinearModel:
     rhs = np.asarray(form.rhs, dtype=np.float64)
     row_lower = np.where(kinds <= 0, rhs, -np.inf)
     row_upper = np.where(kinds >= 0, rhs, np.inf)
+    # From `INFINITE` on, solvers mean infinity, but not all alike: here it is settled for all.
+    row_lower[row_lower <= -INFINITE] = -np.inf
+    row_upper[row_upper >= INFINITE] = np.inf
     constraints = [row[0] for row in form.rows]
     matrix = sp.csc_array(form.A)
     columns = list(form.columns)
@@ -196,6 +373,16 @@ def _assemble(form: Any) -> LinearModel:
         row_lower, row_upper = row_lower[keep], row_upper[keep]
         constraints = [constraints[i] for i in keep]
 
+    never = np.flatnonzero((row_lower >= INFINITE) | (row_upper <= -INFINITE))
+    if never.size:
+        infeasible = f"the constraint '{constraints[never[0]].name}' asks for an infinite value"
+    free = np.isneginf(row_lower) & np.isposinf(row_upper)
+    if free.any():
+        keep = np.flatnonzero(~free)
+        matrix = sp.csc_array(sp.csr_array(matrix)[keep])
+        row_lower, row_upper = row_lower[keep], row_upper[keep]
+        constraints = [constraints[i] for i in keep]
+
     matrix.sort_indices()
     return LinearModel(
         matrix=matrix,
@@ -218,6 +405,8 @@ def _column_data(columns: list[Any]) -> tuple[FloatArray, FloatArray, npt.NDArra
     bounds = [var.bounds for var in columns]
     lower = np.array([-math.inf if low is None else low for low, _ in bounds], dtype=np.float64)
     upper = np.array([math.inf if high is None else high for _, high in bounds], dtype=np.float64)
+    lower[lower <= -INFINITE] = -np.inf
+    upper[upper >= INFINITE] = np.inf
     integer = np.array([not var.is_continuous() for var in columns], dtype=np.bool_)
     for var, discrete in zip(columns, integer.tolist(), strict=True):
         if discrete and not var.is_integer():

@@ -18,17 +18,20 @@ CONSTANT = "CONSTANT"
 """Name of the column, fixed at one, whose cost is the objective's constant."""
 
 
-def write_mps(model: LinearModel, path: Path) -> None:
+def write_mps(model: LinearModel, path: Path, with_sets: bool = False) -> None:
     """Write a model.
 
     Parameters
     ----------
     model : LinearModel
         A maximisation is written as such (section OBJSENSE), which not every reader knows.
+        Quadratic terms are left out.
     path : Path
+    with_sets : bool, optional
+        Whether to write special ordered sets, which not every reader knows.
     """
     with path.open("w", encoding="ascii") as file:
-        file.writelines(_lines(model))
+        file.writelines(_lines(model, with_sets))
 
 
 def write_start(model: LinearModel, values: FloatArray, path: Path) -> None:
@@ -40,7 +43,7 @@ def write_start(model: LinearModel, values: FloatArray, path: Path) -> None:
             file.write(f"{column} C{column} {round(values[column])} 0\n")
 
 
-def _lines(model: LinearModel) -> Iterator[str]:
+def _lines(model: LinearModel, with_sets: bool) -> Iterator[str]:
     yield "NAME lipyomo\n"
     if model.maximise:
         yield "OBJSENSE\n    MAX\n"
@@ -56,6 +59,12 @@ def _lines(model: LinearModel) -> Iterator[str]:
     yield from (f" RHS R{row} {side!r}\n" for row, side in enumerate(rhs) if side != 0.0)
     yield "BOUNDS\n"
     yield from _bounds(model)
+    if model.sets and with_sets:
+        yield "SOS\n"
+        for position, entry in enumerate(model.sets):
+            yield f" S{entry.kind} SET{position} 0\n"
+            pairs = zip(entry.columns, entry.weights, strict=True)
+            yield from (f"    C{column} {weight!r}\n" for column, weight in pairs)
     yield "ENDATA\n"
 
 

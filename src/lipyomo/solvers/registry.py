@@ -167,7 +167,11 @@ def choose_solver(
         if name != solver and not _usable(entry, settings.source):
             continue
         found = get_solver(name, settings)
-        note = too_large(entry, found, linear)
+        refused = found.refusal(linear) if isinstance(found, MatrixSolver) else None
+        if refused is not None and name == solver:
+            # Whoever names a solver wants that one, not an answer of another.
+            raise SolverError(f"{refused}.  Remedy: choose another solver, or 'auto'")
+        note = refused or too_large(entry, found, linear)
         if note is None or (name == solver and not fallback):
             return Choice(name, found, tuple(notes))
         notes.append(note)

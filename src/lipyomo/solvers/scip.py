@@ -11,13 +11,16 @@ import numpy as np
 
 from lipyomo.errors import SolverError
 from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
+from lipyomo.solvers.curved import QuadraticForm
 from lipyomo.solvers.extras import installed, require
-from lipyomo.solvers.matrices import LinearModel
+from lipyomo.solvers.matrices import ALL_FEATURES, LinearModel
 from lipyomo.solvers.mps import write_mps
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import SolveStatus
 
 INFINITY = 1e20
+CURVE = "CURVE"
+"""Name of the column that stands for the quadratic part of an objective."""
 EPSILON = 1e-9
 """SCIP's default for "is zero"."""
 SMALLEST_EPSILON = 1e-18
@@ -61,6 +64,7 @@ class Scip(MatrixSolver):
 
     name = "scip"
     title = "SCIP"
+    takes = ALL_FEATURES
 
     def available(self) -> Availability:
         """Whether ``pyscipopt`` is installed."""
@@ -96,24 +100,58 @@ class Scip(MatrixSolver):
             target.setLogfile(str(log))
             variables = {var.name: var for var in target.getVars()}
             columns = [variables[f"C{column}"] for column in range(model.size[1])]
+            _pass_curved(scip, target, model, columns)
             if request.start is not None and model.is_mip:
-                _add_start(target, columns, request)
+                _add_start(target, model, columns, request)
             target.includeEventhdlr(_listener(scip, request), "lipyomo", "reports progress")
             target.setParam("misc/catchctrlc", False)
-            failures: list[str] = []
-
-            def work() -> None:
-                try:
-                    target.optimizeNogil()
-                except Exception as error:  # pyscipopt raises bare ones, for numerical trouble too
-                    failures.append(str(error))
-
-            request.supervisor.run(work, target.interruptSolve)
-            if failures:
-                return RunReport(SolveStatus.ERROR, message=failures[0])
+            failure = _solved(target, request)
             target.setLogfile(None)
             request.supervisor.write(log.read_text("utf-8", errors="replace"))
+            if failure is not None:
+                return RunReport(SolveStatus.ERROR, message=failure)
             return _read(target, columns, model)
+
+
+def _solved(target: Any, request: RunRequest) -> str | None:
+    """Run SCIP; return what it has to say if it gives up, "error in LP solver" for instance.
+
+    Such errors come as a plain `Exception` from SCIP's thread; the caller's own exceptions, of its
+    progress function for instance, are no concern of this function.
+    """
+
+    def work() -> str | None:
+        try:
+            target.optimizeNogil()
+        except Exception as error:
+            return f"SCIP gave up: {error}"
+        return None
+
+    return request.supervisor.run(work, target.interruptSolve)
+
+
+def _pass_curved(scip: Any, target: Any, model: LinearModel, columns: list[Any]) -> None:
+    """Add quadratic terms and special ordered sets to the problem that was read."""
+
+    def quadratic(form: QuadraticForm) -> Any:
+        triples = zip(form.first, form.second, form.values, strict=True)
+        return scip.quicksum(v * columns[i] * columns[j] for i, j, v in triples)
+
+    for row in model.curved:
+        pairs = zip(row.columns, row.coefs, strict=True)
+        body = quadratic(row.form) + scip.quicksum(c * columns[j] for j, c in pairs)
+        if math.isfinite(row.upper):
+            target.addCons(body <= row.upper)
+        if math.isfinite(row.lower):
+            target.addCons(body >= row.lower)
+    if model.quadratic is not None:
+        # SCIP's objectives are linear: the quadratic part is a variable of its own.
+        curve = target.addVar(CURVE, lb=None, ub=None, obj=1.0)
+        sign = -1.0 if model.maximise else 1.0
+        target.addCons(sign * curve - sign * quadratic(model.quadratic) >= 0.0)
+    for entry in model.sets:
+        add = target.addConsSOS1 if entry.kind == 1 else target.addConsSOS2
+        add([columns[j] for j in entry.columns], weights=entry.weights)
 
 
 def _keep_small_numbers(target: Any, model: LinearModel) -> None:
@@ -150,10 +188,10 @@ def _set_parameter(target: Any, name: str, value: Native) -> None:
         raise SolverError(f"SCIP does not take {value!r} for '{name}': {error}") from None
 
 
-def _add_start(target: Any, columns: list[Any], request: RunRequest) -> None:
+def _add_start(target: Any, model: LinearModel, columns: list[Any], request: RunRequest) -> None:
     """Give SCIP the start; a partial one is completed by its heuristics."""
     values = np.asarray(request.start)
-    partial = bool(np.isnan(values).any())
+    partial = bool(np.isnan(values).any()) or model.quadratic is not None
     solution = target.createPartialSol() if partial else target.createSol()
     for var, value in zip(columns, values.tolist(), strict=True):
         if not math.isnan(value):

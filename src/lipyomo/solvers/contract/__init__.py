@@ -17,10 +17,18 @@ from __future__ import annotations
 from lipyomo.solvers.contract.base import ContractBase
 from lipyomo.solvers.contract.control import ControlContract
 from lipyomo.solvers.contract.endings import StatusContract
+from lipyomo.solvers.contract.features import FeatureContract
 from lipyomo.solvers.contract.models import ModelContract
 
-__all__ = ["ContractBase", "ControlContract", "ModelContract", "SolverContract", "StatusContract"]
+__all__ = [
+    "ContractBase",
+    "ControlContract",
+    "FeatureContract",
+    "ModelContract",
+    "SolverContract",
+    "StatusContract",
+]
 
 
-class SolverContract(StatusContract, ModelContract, ControlContract):
+class SolverContract(StatusContract, ModelContract, FeatureContract, ControlContract):
     """All checks; see the module's docstring for how to run them on an adapter of your own."""
