@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -116,16 +117,14 @@ class Scip(MatrixSolver):
 def _solved(target: Any, request: RunRequest) -> str | None:
     """Run SCIP; return what it has to say if it gives up, "error in LP solver" for instance.
 
-    Such errors come as a plain `Exception` from SCIP's thread; the caller's own exceptions, of its
-    progress function for instance, are no concern of this function.
+    Such errors come as plain exceptions of no particular class.  They are those of SCIP's thread
+    alone: what the caller's progress function raises passes by.
     """
 
     def work() -> str | None:
-        try:
-            target.optimizeNogil()
-        except Exception as error:
-            return f"SCIP gave up: {error}"
-        return None
+        with ThreadPoolExecutor(max_workers=1, thread_name_prefix="scip") as pool:
+            error = pool.submit(target.optimizeNogil).exception()
+        return None if error is None else f"SCIP gave up: {error}"
 
     return request.supervisor.run(work, target.interruptSolve)
 
