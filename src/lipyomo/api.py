@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from difflib import get_close_matches
 from typing import Any
 
-from lipyomo.methods.registry import get_method, run_method
+from lipyomo.arguments import instance
+from lipyomo.decimals import down, up
+from lipyomo.errors import MethodError, ProblemError
+from lipyomo.methods.registry import run_method
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Result, Status, close_enough
+from lipyomo.result import Progress, Result, Status, close_enough
 from lipyomo.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 
 def solve(
@@ -45,17 +54,85 @@ def solve(
     >>> lipyomo.solve(problem).lower
     2.0
     """
-    chosen = replace(settings or Settings(), **changes)
+    remedy = "give a LipschitzProblem, made of a network and a domain"
+    instance(problem, LipschitzProblem, "the problem", ProblemError, remedy)
+    instance(method, str, "method", MethodError, "a name of lipyomo.methods.methods(), or auto")
+    chosen = _chosen(settings, changes)
     name = choose_method(problem) if method == "auto" else method
-    result = run_method(name, problem, chosen)
+    with telling(chosen) as heard:
+        result = run_method(name, problem, heard)
     if chosen.rational:
         from lipyomo.proofs.confirm import confirm
 
         confirm(problem, result)
         if result.is_exact and not close_enough(result.lower, result.upper):
             result.status = Status.GAP
+    result.warnings += _unused(chosen, result)
     result.warnings[:0] = [note for note in problem.notes if note not in result.warnings]
+    if chosen.verbose:
+        print(result.summary(), flush=True)
     return result
+
+
+def _chosen(settings: Settings | None, changes: dict[str, Any]) -> Settings:
+    """The settings with some fields changed, and with a solver that exists."""
+    if settings is not None:
+        remedy = "give a Settings, or its fields as keywords"
+        instance(settings, Settings, "settings", MethodError, remedy)
+    known = [entry.name for entry in fields(Settings)]
+    unknown = sorted(set(changes) - set(known))
+    if unknown:
+        close = get_close_matches(unknown[0], known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"use one of {', '.join(known)}"
+        raise MethodError(f"there is no setting {', '.join(unknown)}.  Remedy: {hint}")
+    chosen = replace(settings or Settings(), **changes)
+    if chosen.solver != "auto" or chosen.solvers_file is not None:
+        from lipyomo.solvers.registry import resolve_settings
+
+        table = resolve_settings(chosen.solvers_file)
+        if chosen.solver != "auto":
+            table.entry(chosen.solver)
+    return chosen
+
+
+def _unused(settings: Settings, result: Result) -> list[str]:
+    """Remarks on settings that the method had no use for."""
+    idle = {
+        "solver": settings.solver != "auto" and result.solver is None,
+        "formulation": settings.formulation != "auto" and result.formulation is None,
+    }
+    return [
+        f"{name} was not used: method {result.method} has no need of it"
+        for name, unused in idle.items()
+        if unused
+    ]
+
+
+@contextmanager
+def telling(settings: Settings) -> Iterator[Settings]:
+    """Settings under which a run is heard: by the log, and on standard output if it is verbose."""
+
+    def tell(progress: Progress) -> None:
+        if settings.verbose:
+            print(line(progress), flush=True)
+        logger.info(line(progress))
+        if settings.progress is not None:
+            settings.progress(progress)
+
+    if settings.verbose or logger.isEnabledFor(logging.INFO):
+        yield replace(settings, progress=tell)
+    else:
+        yield settings
+
+
+def line(progress: Progress) -> str:
+    """Such as ``3.1 s  [1.25, 1.5]  12 nodes``."""
+    parts = [f"{progress.seconds:8.1f} s", f"[{down(progress.lower)}, {up(progress.upper)}]"]
+    if progress.nodes:
+        parts.append(f"{progress.nodes} nodes")
+    if progress.message:
+        parts.append(progress.message)
+    return "  ".join(parts)
 
 
 def choose_method(problem: LipschitzProblem) -> str:
@@ -64,4 +141,5 @@ def choose_method(problem: LipschitzProblem) -> str:
     Branch and bound takes every norm and domain, and was the faster one on all reference networks
     and models (``python -m experiments exact``), so it is always chosen; a MIP has to be asked for.
     """
-    return "bnb" if get_method("bnb").refusal(problem) is None else "mip"
+    instance(problem, LipschitzProblem, "the problem", ProblemError, "give a LipschitzProblem")
+    return "bnb"

@@ -94,5 +94,9 @@ class MissingExtra(LipyomoError):
         )
 
 
+class ResultError(LipyomoError):
+    """Data that should be a saved result are not."""
+
+
 class ProofError(LipyomoError):
     """A proof file is missing, malformed, or about another network."""

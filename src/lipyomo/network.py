@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from lipyomo.arguments import instance, real_numbers
 from lipyomo.errors import NetworkError
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -31,15 +32,12 @@ Pattern: TypeAlias = "tuple[BoolArray, ...]"
 def _as_matrix(weight: object, where: str) -> Matrix:
     """Return `weight` as a finite float64 array, or as a CSR array if it is sparse."""
     if sp.issparse(weight):
+        if weight.dtype.kind == "c":  # type: ignore[attr-defined]
+            raise NetworkError(f"{where}: the weight must be real numbers, not complex ones")
         matrix = sp.csr_array(weight, dtype=np.float64)
         values = matrix.data
     else:
-        try:
-            matrix = np.array(weight, dtype=np.float64, ndmin=2)
-        except (TypeError, ValueError) as error:
-            raise NetworkError(
-                f"{where}: the weight is not a matrix of numbers ({error})"
-            ) from None
+        matrix = np.array(real_numbers(weight, f"{where}: the weight", NetworkError), ndmin=2)
         values = matrix
     if matrix.ndim != 2:
         raise NetworkError(
@@ -52,7 +50,7 @@ def _as_matrix(weight: object, where: str) -> Matrix:
 
 def _as_vector(values: object, size: int, where: str, what: str) -> FloatArray:
     """Return `values` as a finite float64 vector of length `size` (scalars are repeated)."""
-    vector = np.array(values, dtype=np.float64).reshape(-1)
+    vector = real_numbers(values, f"{where}: the {what}", NetworkError).reshape(-1)
     if vector.size == 1 and size != 1:
         vector = np.full(size, vector[0])
     if vector.size != size:
@@ -170,7 +168,11 @@ class Network:
     """
 
     def __init__(self, layers: Iterable[Layer], name: str = "network") -> None:
+        remedy = "give a sequence of Layer, or use Network.from_arrays"
+        instance(layers, Iterable, "the layers", NetworkError, remedy)
         chain = list(layers)
+        for position, layer in enumerate(chain):
+            instance(layer, Layer, f"layer {position}", NetworkError, remedy)
         if not chain:
             raise NetworkError("a network needs at least one layer")
         for position, (first, second) in enumerate(pairwise(chain)):
@@ -274,6 +276,12 @@ class Network:
 
     def jacobian(self, pattern: Pattern) -> FloatArray:
         """Jacobian (m, d) of the affine piece that `pattern` (arrays of shape (n_i,)) selects."""
+        shapes = [np.shape(on) for on in pattern]
+        if shapes != [(layer.units,) for layer in self.hidden]:
+            raise NetworkError(
+                f"the pattern has shapes {shapes}, expected one boolean array a hidden layer, of "
+                f"lengths {[layer.units for layer in self.hidden]}"
+            )
         jacobian = self.head.dense_weight
         for layer, on in zip(reversed(self.hidden), reversed(pattern), strict=True):
             jacobian = (jacobian * layer.slopes(on)) @ layer.weight
@@ -295,7 +303,12 @@ class Network:
         slopes = [
             layer.slopes(on) for layer, on in zip(self.hidden, self.pattern(points), strict=True)
         ]
-        rows = np.atleast_2d(np.asarray(functionals, dtype=np.float64))
+        rows = np.atleast_2d(real_numbers(functionals, "the functionals", NetworkError, copy=False))
+        if rows.shape not in ((1, self.output_dim), (len(points), self.output_dim)):
+            raise NetworkError(
+                f"the functionals have shape {np.shape(functionals)}, expected "
+                f"({self.output_dim},) or ({len(points)}, {self.output_dim})"
+            )
         g = np.broadcast_to(rows, (len(points), self.output_dim)) @ self.head.weight
         for layer, slope in zip(reversed(self.hidden), reversed(slopes), strict=True):
             g = (g * slope) @ layer.weight
@@ -362,7 +375,7 @@ class Network:
         return Network(chain, self.name)
 
     def _points(self, x: npt.ArrayLike) -> FloatArray:
-        points = np.asarray(x, dtype=np.float64)
+        points = real_numbers(x, "the points", NetworkError, copy=False)
         if points.ndim == 0 or points.shape[-1] != self.input_dim:
             raise NetworkError(
                 f"points have shape {points.shape}, the network takes {self.input_dim} inputs"

@@ -19,6 +19,7 @@ from typing import Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.arguments import brief, real_numbers
 from lipyomo.errors import NormError
 from lipyomo.network import FloatArray
 
@@ -246,9 +247,12 @@ class LinearOutput(OutputNorm):
         if (vertices is None) == (A is None or b is None):
             raise NormError("a linear norm takes either the vertices or A and b of its dual ball")
         if vertices is not None:
-            points = np.atleast_2d(np.array(vertices, dtype=np.float64))
+            points = np.atleast_2d(real_numbers(vertices, "the vertices", NormError))
         else:
-            self._rows = (np.array(A, dtype=np.float64, ndmin=2), np.array(b, dtype=np.float64))
+            self._rows = (
+                np.atleast_2d(real_numbers(A, "the dual ball's A", NormError)),
+                real_numbers(b, "the dual ball's b", NormError),
+            )
             points = _vertices_of(*self._rows)
         if points.ndim != 2 or not points.size or not np.isfinite(points).all():
             raise NormError("the vertices of a dual ball must be a non-empty finite (k, m) array")
@@ -309,7 +313,10 @@ def _vertices_of(rows: FloatArray, right: FloatArray) -> FloatArray:
 
 def functional(c: npt.ArrayLike) -> LinearOutput:
     """The scalar functional ``|c . f|``; `c` of shape (m,)."""
-    return LinearOutput(vertices=np.atleast_2d(np.asarray(c, dtype=np.float64)), name="functional")
+    vector = real_numbers(c, "the functional", NormError)
+    if vector.ndim != 1:
+        raise NormError(f"the functional has shape {vector.shape}, expected one number an output")
+    return LinearOutput(vertices=vector[None, :], name="functional")
 
 
 def parse_output_norm(text: str) -> OutputNorm:
@@ -329,6 +336,11 @@ def parse_output_norm(text: str) -> OutputNorm:
     NormError
         If the name is none of these.
     """
+    if not isinstance(text, str):
+        raise NormError(
+            f"the output norm is {brief(text)}.  Remedy: use l1, l2, linf, cross, cross(LABEL) or "
+            "an OutputNorm"
+        )
     name = text.strip().lower()
     simple: dict[str, OutputNorm] = {
         "l1": L1Output(),

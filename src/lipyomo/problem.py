@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.arguments import instance, real_numbers, whole_number
 from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
@@ -62,6 +63,10 @@ class LipschitzProblem:
         functional: npt.ArrayLike | None = None,
         margin: int | None = None,
     ) -> None:
+        remedy = "give a Network; lipyomo.load reads one from an ONNX file"
+        instance(network, Network, "the network", ProblemError, remedy)
+        remedy = "give a Box, a ball, a Polytope or AllSpace"
+        instance(domain, Domain, "the domain", ProblemError, remedy)
         if domain.dimension != network.input_dim:
             raise ProblemError(
                 f"the domain has {domain.dimension} inputs, the network takes {network.input_dim}"
@@ -75,7 +80,7 @@ class LipschitzProblem:
         self.functional: FloatArray | None = None
         m = network.output_dim
         if functional is not None:
-            c = np.array(functional, dtype=np.float64).reshape(-1)
+            c = real_numbers(functional, "the functional", ProblemError).reshape(-1)
             if c.size != m:
                 raise ProblemError(
                     f"the functional has {c.size} entries, the network has {m} outputs"
@@ -85,15 +90,15 @@ class LipschitzProblem:
             self.functional = c
             self.output_norm: OutputNorm = functional_norm(c)
         elif margin is not None:
-            self.output_norm = CrossOutput(margin)
+            self.output_norm = CrossOutput(whole_number(margin, "the margin", ProblemError, None))
         elif output_norm is None:
             self.output_norm = LinfOutput()
             if m > 1:
                 self.notes.append(f"no output norm given: linf over the {m} outputs was used")
-        elif isinstance(output_norm, str):
-            self.output_norm = parse_output_norm(output_norm)
-        else:
+        elif isinstance(output_norm, OutputNorm):
             self.output_norm = output_norm
+        else:
+            self.output_norm = parse_output_norm(output_norm)
         self.output_norm.check(m)
         frozen = int(domain.frozen.sum())
         if frozen == network.input_dim:

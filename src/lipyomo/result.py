@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
+from html import escape
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from lipyomo.decimals import down, up
+from lipyomo.errors import ResultError
 from lipyomo.network import FloatArray, Pattern
 
 EXACT_TOLERANCE = 1e-6
@@ -97,6 +100,19 @@ class Witness:
     margin: float
     value: float
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Witness:
+        """The witness that `to_dict` has written."""
+        margin = data["margin"]
+        return cls(
+            np.array(data["x"], dtype=np.float64),
+            np.array(data["direction"], dtype=np.float64),
+            np.array(data["functional"], dtype=np.float64),
+            tuple(np.array([on == "1" for on in layer], dtype=bool) for layer in data["pattern"]),
+            math.inf if margin is None else float(margin),
+            float(data["value"]),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers; the pattern as one string of 0 and 1 a layer."""
         return {
@@ -109,7 +125,7 @@ class Witness:
         }
 
 
-@dataclass
+@dataclass(repr=False)
 class Result:
     """An interval [lower, upper] that holds the Lipschitz constant, and how it was found.
 
@@ -204,6 +220,102 @@ class Result:
             "details": _plain(self.details),
         }
 
+    def summary(self) -> str:
+        """A few lines for people: interval, status, method, what the ends rest on."""
+        rows = {
+            "constant": f"[{down(self.lower)}, {up(self.upper)}]",
+            "status": self._ending(),
+            "method": self._how(),
+            "upper end": self.basis or "none",
+            "lower end": "nothing attained"
+            if self.witness is None
+            else f"attained, {self.witness.margin:.2g} from the nearest kink or face",
+        }
+        if self.estimate is not None:
+            rows = {"estimate": f"{self.estimate:.9g} ({self.guarantee})", **rows}
+        lines = [f"{name:<10}  {text}" for name, text in rows.items()]
+        return "\n".join(lines + [f"{'warning':<10}  {note}" for note in self.warnings])
+
+    def __repr__(self) -> str:
+        """Three lines at most: the interval, how it ended, by what."""
+        shown = f"Result [{down(self.lower)}, {up(self.upper)}]"
+        if self.estimate is not None:
+            shown += f", estimate {self.estimate:.9g}"
+        more = f", {len(self.warnings)} warnings" if self.warnings else ""
+        return f"{shown}\n  {self._ending()}{more}\n  {self._how()}"
+
+    def _repr_html_(self) -> str:
+        """A small table for notebooks."""
+        pairs = [(line[:10].strip(), line[12:]) for line in self.summary().splitlines()]
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(name)}</th>"
+            f"<td style='text-align:left'>{escape(text)}</td></tr>"
+            for name, text in pairs
+        )
+        return f"<table>{rows}</table>"
+
+    def _ending(self) -> str:
+        gap = "" if self.is_exact or not math.isfinite(self.gap) else f", gap {self.gap:.2%}"
+        return f"{self.status}{gap}, {self.seconds:.2f} s"
+
+    def _how(self) -> str:
+        parts = [self.method, self.formulation, self.solver]
+        if self.nodes is not None:
+            parts.append(f"{self.nodes} nodes")
+        return ", ".join(part for part in parts if part)
+
+    def to_frame(self) -> Any:
+        """The history as a pandas frame with columns ``seconds``, ``lower`` and ``upper``.
+
+        Raises
+        ------
+        ResultError
+            If pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ResultError(
+                "a frame needs pandas.  Remedy: pip install pandas, or use the history"
+            ) from None
+        return pandas.DataFrame(self.history, columns=["seconds", "lower", "upper"])
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Result:
+        """The result that `to_dict` has written, for instance as JSON.
+
+        Parameters
+        ----------
+        data : mapping
+
+        Raises
+        ------
+        ResultError
+            If it is not such a result.
+        """
+        try:
+            found = None if data["witness"] is None else Witness.from_dict(data["witness"])
+            return cls(
+                lower=float(data["lower"]),
+                upper=_unless_missing(data["upper"]),
+                status=Status(data["status"]),
+                method=str(data["method"]),
+                guarantee=Guarantee(data["guarantee"]),
+                witness=found,
+                warnings=[str(note) for note in data["warnings"]],
+                history=[
+                    (float(at), float(low), _unless_missing(high))
+                    for at, low, high in data["history"]
+                ],
+                details=dict(data["details"]),
+                **_kept(data),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as trouble:
+            raise ResultError(
+                f"this is not a result that lipyomo has written ({type(trouble).__name__}: "
+                f"{trouble}).  Remedy: give what Result.to_dict or --json gives"
+            ) from None
+
     def to_json(self, indent: int | None = None) -> str:
         """One JSON object."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
@@ -227,6 +339,19 @@ def finite(value: float | None) -> float | None:
     if value is None or not math.isfinite(value):
         return None
     return float(value)
+
+
+_PLAIN = ("estimate", "formulation", "solver", "seconds", "nodes", "unstable", "bounds", "basis")
+"""Fields that are written as they are."""
+
+
+def _kept(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: data.get(name) for name in _PLAIN}
+
+
+def _unless_missing(value: float | None) -> float:
+    """A number that was written as None if it was infinite."""
+    return math.inf if value is None else float(value)
 
 
 def _plain(data: object) -> Any:

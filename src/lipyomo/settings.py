@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from lipyomo.arguments import brief, instance, real_number, whole_number
 from lipyomo.errors import MethodError
 from lipyomo.result import ProgressCallback
 
@@ -46,6 +48,8 @@ class Settings:
     started : float, optional
         Value of ``time.monotonic()`` from which `time_limit` and all seconds count; by default the
         moment at which the run begins.
+    verbose : bool
+        Print what happens: one line whenever the interval narrows, and the result.
     options : dict
         Options of single methods, by name (``{'samples': 5000}``); unknown ones are errors.
     """
@@ -62,20 +66,34 @@ class Settings:
     progress: ProgressCallback | None = None
     should_stop: Callable[[], bool] | None = None
     started: float | None = None
+    verbose: bool = False
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.time_limit > 0:
-            raise MethodError(f"the time limit must be positive, not {self.time_limit}")
-        if not 0 <= self.gap < 1:
-            raise MethodError(f"the relative gap must be in [0, 1), not {self.gap}")
-        if self.threads is not None and self.threads < 1:
-            raise MethodError(f"at least one thread is needed, not {self.threads}")
-        if self.formulation not in get_args(Formulation):
+        if not real_number(self.time_limit, "the time limit (time_limit)", MethodError) > 0:
+            raise MethodError(
+                f"the time limit (time_limit) must be positive, not {self.time_limit}"
+            )
+        if not 0 <= real_number(self.gap, "gap", MethodError) < 1:
+            raise MethodError(f"gap must be in [0, 1), not {self.gap}")
+        if self.threads is not None:
+            whole_number(self.threads, "threads", MethodError, least=1)
+        whole_number(self.seed, "seed", MethodError)
+        instance(self.solver, str, "solver", MethodError, "a name of solvers.toml, or auto")
+        instance(self.options, Mapping, "options", MethodError, "a dict such as {'samples': 5000}")
+        if self.solvers_file is not None:
+            remedy = "the path of a solvers.toml"
+            instance(self.solvers_file, (str, PathLike), "solvers_file", MethodError, remedy)
+        for name in ("rational", "verbose"):
+            instance(getattr(self, name), bool, name, MethodError, "True or False")
+        for name in ("progress", "should_stop"):
+            if not (getattr(self, name) is None or callable(getattr(self, name))):
+                raise MethodError(f"{name} is {brief(getattr(self, name))}.  Remedy: a function")
+        if not isinstance(self.formulation, str) or self.formulation not in get_args(Formulation):
             raise MethodError(
                 f"unknown formulation '{self.formulation}'.  Remedy: auto, adjoint or tangent"
             )
-        if self.bounds not in get_args(BoundRung):
+        if not isinstance(self.bounds, str) or self.bounds not in get_args(BoundRung):
             raise MethodError(
                 f"unknown bounds '{self.bounds}'.  Remedy: auto, interval, linear or lp"
             )

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lipyomo.cli.job import exit_code
-from lipyomo.cli.numbers import down, up
 from lipyomo.cli.parser import join_negatives, main_parser
+from lipyomo.decimals import down, up
 from lipyomo.result import Guarantee, Result, Status
 
 Cli = Callable[..., Ran]

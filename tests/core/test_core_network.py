@@ -118,7 +118,7 @@ def test_units_on_the_output_get_an_identity_behind_them() -> None:
         (lambda: Network.from_arrays([[[np.nan]]]), "NaN"),
         (lambda: Network.from_arrays([[[1.0]]], [[np.inf]]), "infinite"),
         (lambda: Network.from_arrays([[[1.0]]], [[1.0, 2.0]]), "2 entries for 1 units"),
-        (lambda: Network.from_arrays([["a"]]), "not a matrix"),
+        (lambda: Network.from_arrays([["a"]]), "must be real numbers"),
         (lambda: Network.from_arrays([[[1.0]]], []), "0 biases"),
         (lambda: Network.from_arrays([np.zeros((2, 2, 2))]), "3 axes"),
         (lambda: random_network(0, (2, 2)).forward([1.0]), "takes 2 inputs"),

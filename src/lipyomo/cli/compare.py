@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from lipyomo.cli.inputs import read_options, read_problem
-from lipyomo.cli.numbers import down, seconds, up
 from lipyomo.cli.parser import Parser, UsageError, add_problem
 from lipyomo.cli.tables import print_table
 from lipyomo.compare import (
@@ -22,6 +21,7 @@ from lipyomo.compare import (
     to_json,
     with_errors,
 )
+from lipyomo.decimals import down, seconds, up
 from lipyomo.methods.registry import get_method
 from lipyomo.problem import LipschitzProblem
 from lipyomo.settings import Settings

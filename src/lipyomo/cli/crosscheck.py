@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lipyomo.api import solve
-from lipyomo.cli.numbers import down, up
+from lipyomo.decimals import down, up
 from lipyomo.errors import SolverError
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import EXACT_TOLERANCE, Result

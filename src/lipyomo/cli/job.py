@@ -60,7 +60,6 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     )
     result, aborted = _solve(problem, name, settings, arguments)
     result.details["runtime_difference"] = difference
-    result.warnings.extend(_unused(arguments, result))
     show(problem, result, arguments)
     if arguments.proof is not None:
         write_proof(arguments.proof, problem, result)
@@ -124,19 +123,6 @@ def _method_name(arguments: argparse.Namespace, automatic: str) -> str:
         or arguments.cross_check is not None
     )
     return "mip" if of_mip else automatic
-
-
-def _unused(arguments: argparse.Namespace, result: Result) -> list[str]:
-    """Name the options that the method had no use for."""
-    unused = {
-        "--solver": arguments.solver != "auto" and result.solver is None,
-        "--formulation": arguments.formulation != "auto" and result.formulation is None,
-    }
-    return [
-        f"{option} was not used: method {result.method} has no need of it"
-        for option, idle in unused.items()
-        if idle
-    ]
 
 
 def _check_report(arguments: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from lipyomo.cli.numbers import down, percent, up
+from lipyomo.decimals import down, percent, up
 from lipyomo.result import Progress
 
 FIRST, PERIOD = 1.0, 5.0

@@ -7,7 +7,7 @@ import json
 import math
 from typing import Any
 
-from lipyomo.cli.numbers import down, percent, seconds, up, vector
+from lipyomo.decimals import down, percent, seconds, up, vector
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result, Status
 from lipyomo.version import __version__

@@ -11,9 +11,9 @@ from typing import Any
 
 from lipyomo.cli.data import read_data
 from lipyomo.cli.inputs import read_dual_ball, read_functional, read_options, read_pair
-from lipyomo.cli.numbers import down, up
 from lipyomo.cli.parser import Parser, UsageError, ratio
 from lipyomo.cli.rows import add_rows_options, open_rows, row_progress
+from lipyomo.decimals import down, up
 from lipyomo.domains import ball
 from lipyomo.errors import LipyomoError
 from lipyomo.methods.registry import get_method

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from lipyomo.cli.numbers import down, up
 from lipyomo.cli.parser import Parser
+from lipyomo.decimals import down, up
 from lipyomo.onnx import load
 from lipyomo.proofs import read_proof, verify_proof
 

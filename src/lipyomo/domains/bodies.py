@@ -16,6 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from flint import fmpq
 
+from lipyomo.arguments import real_number, real_numbers, whole_number
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix
 from lipyomo.numerics.exact import Exact, ExactWeights, exact
@@ -142,7 +143,7 @@ class Domain(ABC):
 
 def _vector(values: npt.ArrayLike, d: int | None, what: str) -> FloatArray:
     """Read a vector of length `d` (scalars are repeated); infinities allowed, NaN not."""
-    vector = np.array(values, dtype=np.float64)
+    vector = real_numbers(values, what, DomainError)
     if vector.ndim == 0 and d is not None:
         vector = np.full(d, float(vector))
     vector = vector.reshape(-1)
@@ -183,6 +184,8 @@ class Box(Domain):
         self, lower: npt.ArrayLike, upper: npt.ArrayLike, dimension: int | None = None
     ) -> None:
         size = dimension
+        if size is not None:
+            size = whole_number(size, "the dimension of the box", DomainError, least=1)
         for bound in (lower, upper):
             if size is None and np.ndim(bound) > 0:
                 size = int(np.size(bound))
@@ -234,7 +237,7 @@ class AllSpace(Box):
     """
 
     def __init__(self, dimension: int) -> None:
-        super().__init__(np.full(dimension, -np.inf), np.full(dimension, np.inf))
+        super().__init__(-np.inf, np.inf, dimension)
 
     def restrict(self, keep: BoolArray) -> AllSpace:
         """All of R^k."""
@@ -268,6 +271,7 @@ class NormBall(Domain):
         clip: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     ) -> None:
         self.point = _vector(center, None, "the center of the ball")
+        radius = real_number(radius, "the radius of the ball", DomainError)
         if not np.isfinite(self.point).all() or not (np.isfinite(radius) and radius > 0):
             raise DomainError(f"a ball needs a finite center and a positive radius, not {radius}")
         if norm not in ("l1", "l2"):
@@ -382,6 +386,7 @@ def ball(
     if norm != "linf":
         return NormBall(center, radius, norm, clip)
     point = _vector(center, None, "the center of the ball")
+    radius = real_number(radius, "the radius of the ball", DomainError)
     if not np.isfinite(point).all() or not (np.isfinite(radius) and radius > 0):
         raise DomainError(f"a ball needs a finite center and a positive radius, not {radius}")
     lower, upper = point - radius, point + radius

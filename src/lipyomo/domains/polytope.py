@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from lipyomo.arguments import real_numbers
 from lipyomo.domains.bodies import FLAT, Box, Domain, Rows
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix
@@ -37,8 +38,11 @@ class Polytope(Domain):
         lower: npt.ArrayLike = -np.inf,
         upper: npt.ArrayLike = np.inf,
     ) -> None:
-        matrix = sp.csr_array(A, dtype=np.float64)
-        right = np.array(b, dtype=np.float64).reshape(-1)
+        dense = None if sp.issparse(A) else real_numbers(A, "the polytope's A", DomainError)
+        if dense is not None and dense.ndim != 2:
+            raise DomainError(f"the polytope's A has {dense.ndim} axes, expected 2 (rows, inputs)")
+        matrix = sp.csr_array(A if dense is None else dense, dtype=np.float64)
+        right = real_numbers(b, "the polytope's b", DomainError).reshape(-1)
         if matrix.shape[0] != right.size:
             raise DomainError(f"A has {matrix.shape[0]} rows, but b has {right.size} entries")
         if not np.isfinite(matrix.data).all() or np.isnan(right).any():

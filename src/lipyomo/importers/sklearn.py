@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lipyomo.arguments import instance
 from lipyomo.errors import ImportRefused, MissingExtra
 from lipyomo.network import FloatArray, Network
 from lipyomo.onnx.affine import Affine
@@ -52,10 +53,13 @@ def from_sklearn(estimator: BaseEstimator, name: str | None = None) -> Network:
     """
     if importlib.util.find_spec("sklearn") is None:
         raise MissingExtra("scikit-learn", "sklearn", "importing scikit-learn estimators")
+    from sklearn.base import BaseEstimator
     from sklearn.exceptions import NotFittedError
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import check_is_fitted
 
+    remedy = "give an MLPRegressor, an MLPClassifier or a Pipeline that ends in one"
+    instance(estimator, BaseEstimator, "the estimator", ImportRefused, remedy)
     steps = estimator.steps if isinstance(estimator, Pipeline) else [("estimator", estimator)]
     try:
         check_is_fitted(estimator)

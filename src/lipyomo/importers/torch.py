@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx
 
+from lipyomo.arguments import instance
 from lipyomo.errors import ImportRefused, MissingExtra
 from lipyomo.network import Network
 from lipyomo.onnx.graph import first_line
@@ -69,6 +70,7 @@ def from_torch(
         raise MissingExtra("torch", "torch", "importing PyTorch modules")
     import torch
 
+    instance(module, torch.nn.Module, "the module", ImportRefused, "give a torch.nn.Module")
     shape = tuple(input_shape) if input_shape is not None else _first_shape(module)
     label = name or getattr(module, "original_name", type(module).__name__)
     try:

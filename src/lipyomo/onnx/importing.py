@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import onnx
 
+from lipyomo.arguments import instance
+from lipyomo.errors import ImportRefused
 from lipyomo.network import Network
 from lipyomo.onnx.budget import Budget, spending
 from lipyomo.onnx.check import Samples, check_against_runtime
@@ -54,6 +57,7 @@ def load(
         no single input and output, onnxruntime computes something else, or the model asks for
         more memory or time than it may have.
     """
+    instance(path, (str, os.PathLike), "the path", ImportRefused, "give the path of an ONNX file")
     with spending(_limits(time_limit, memory_limit)):
         model = read_model(path)
         return _network(model, output, check, domain, Path(path).stem)

@@ -9,6 +9,8 @@ import onnx
 import onnx.helper
 from onnx import numpy_helper
 
+from lipyomo.arguments import instance
+from lipyomo.errors import NetworkError
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.onnx.read import PathLike
 from lipyomo.version import __version__
@@ -105,7 +107,14 @@ def to_onnx(network: Network, path: PathLike | None = None) -> onnx.ModelProto:
         Input ``x`` of shape (batch, d), output ``y`` of shape (batch, m).  Numbers are float32
         if every one of them is a float32 number, and float64 otherwise, so that nothing is rounded.
         Units become Relu, Abs, LeakyRelu or PRelu; other slopes a pair of Relu.
+
+    Raises
+    ------
+    NetworkError
+        If this is no network, or the file cannot be written.
     """
+    remedy = "give a Network; from_torch and from_sklearn make one"
+    instance(network, Network, "the network", NetworkError, remedy)
     dtype = np.float32 if _fits_float32(network) else np.float64
     kind = onnx.TensorProto.FLOAT if dtype is np.float32 else onnx.TensorProto.DOUBLE
     writer = _Writer(dtype)
@@ -131,7 +140,13 @@ def to_onnx(network: Network, path: PathLike | None = None) -> onnx.ModelProto:
     )
     onnx.checker.check_model(model)
     if path is not None:
-        onnx.save(model, path)
+        try:
+            onnx.save(model, path)
+        except (OSError, TypeError) as error:
+            raise NetworkError(
+                f"the network cannot be written to {path!r} ({error}).  Remedy: give the path of a "
+                "file in a folder that exists"
+            ) from None
     return model
 
 

@@ -1,0 +1,102 @@
+"""Reading what callers pass: numbers that are real, counts that are whole, one sentence else."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.errors import LipyomoError
+
+
+def real_numbers(
+    values: object, what: str, error: type[LipyomoError], copy: bool = True
+) -> npt.NDArray[np.float64]:
+    """Read real numbers, as an array of any shape.
+
+    Parameters
+    ----------
+    values : array_like
+    what : str
+        Names the argument in messages, such as ``the center of the ball``.
+    error : type
+        What to raise.
+    copy : bool, optional
+        Whether the caller keeps the array.
+
+    Raises
+    ------
+    LipyomoError
+        Of type `error`, if these are not real numbers: text, complex or ragged ones.
+    """
+    if isinstance(values, np.ndarray) and values.dtype == np.float64:
+        return values.copy() if copy else values
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "c":
+            raise ValueError("they are complex")
+        if array.dtype.kind not in "biufO" or _is_truth(values):
+            raise ValueError(f"they are {array.dtype}")
+        return np.array(array, dtype=np.float64)
+    except (TypeError, ValueError) as trouble:
+        raise error(f"{what} must be real numbers, not {brief(values)} ({trouble})") from None
+
+
+def real_number(value: object, what: str, error: type[LipyomoError]) -> float:
+    """Read one real number (infinities allowed, NaN not).
+
+    Raises
+    ------
+    LipyomoError
+        Of type `error`.
+    """
+    number = isinstance(value, int | float | np.integer | np.floating) or (
+        isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "iuf"
+    )
+    if not number or isinstance(value, bool) or math.isnan(float(value)):  # type: ignore[arg-type]
+        raise error(f"{what} must be a number, not {brief(value)}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def whole_number(value: object, what: str, error: type[LipyomoError], least: int | None = 0) -> int:
+    """Read a count.
+
+    Raises
+    ------
+    LipyomoError
+        Of type `error`, if it is not a whole number of at least `least`.
+    """
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or (least is not None and value < least):  # type: ignore[operator]
+        least_of = "" if least is None else f" of at least {least}"
+        raise error(f"{what} must be a whole number{least_of}, not {brief(value)}")
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def instance(
+    value: Any, kind: type | tuple[type, ...], what: str, error: type[LipyomoError], remedy: str
+) -> None:
+    """Check the type of an argument.
+
+    Raises
+    ------
+    LipyomoError
+        Of type `error`, with the remedy.
+    """
+    if not isinstance(value, kind):
+        raise error(f"{what} is {brief(value)}.  Remedy: {remedy}")
+
+
+def brief(value: object) -> str:
+    """A value in a few words, for messages."""
+    text = repr(value).replace("\n", " ")
+    if len(text) > 60:
+        text = text[:57] + "..."
+    simple = value is None or isinstance(value, bool | int | float | str)
+    return text if simple else f"{text} (of type {type(value).__name__})"
+
+
+def _is_truth(values: object) -> bool:
+    return isinstance(values, bool | np.bool_)

@@ -1,0 +1,118 @@
+"""Bad arguments at the API: one sentence that names them, and an error of the library."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lipyomo
+from lipyomo import (
+    AllSpace,
+    Box,
+    Layer,
+    LinearOutput,
+    LipschitzProblem,
+    LipyomoError,
+    Network,
+    Polytope,
+    Result,
+    Settings,
+    ball,
+    functional,
+    load,
+    parse_output_norm,
+    solve,
+    to_onnx,
+)
+
+NETWORK = Network.from_arrays([[[2.0, 1.0], [-1.0, 0.5]], [[1.0, 1.0], [0.0, 1.0]]])
+DOMAIN = Box(-1, 1, 2)
+PROBLEM = LipschitzProblem(NETWORK, DOMAIN, functional=[1, 0])
+
+BAD = {
+    "path for a network": (lambda: LipschitzProblem("good.onnx", DOMAIN), "network"),
+    "list for a domain": (lambda: LipschitzProblem(NETWORK, [0, 1]), "domain"),
+    "truth for a margin": (lambda: LipschitzProblem(NETWORK, DOMAIN, margin=True), "margin"),
+    "text for a margin": (lambda: LipschitzProblem(NETWORK, DOMAIN, margin="1"), "margin"),
+    "truth for a functional": (
+        lambda: LipschitzProblem(NETWORK, DOMAIN, functional=True),
+        "functional",
+    ),
+    "complex functional": (
+        lambda: LipschitzProblem(NETWORK, DOMAIN, functional=[1j, 1]),
+        "functional",
+    ),
+    "number for a norm": (lambda: LipschitzProblem(NETWORK, DOMAIN, output_norm=2), "norm"),
+    "two radii": (lambda: ball([0, 0], [1, 2]), "radius"),
+    "text for a radius": (lambda: ball([0, 0], "1", "l2"), "radius"),
+    "text for a center": (lambda: ball("ab", 1.0), "center"),
+    "complex box": (lambda: Box([0j], [1j]), "box"),
+    "negative dimension": (lambda: Box(0, 1, -2), "dimension"),
+    "no dimension": (lambda: Box(0, 1, 0), "dimension"),
+    "half a dimension": (lambda: AllSpace(2.5), "dimension"),
+    "text for a polytope": (lambda: Polytope("A", "b"), "A"),
+    "complex weights": (lambda: Network.from_arrays([[[1j, 2]]]), "weight"),
+    "complex array of weights": (lambda: Layer(np.array([[1j]]), [0]), "weight"),
+    "complex bias": (lambda: Layer([[1.0]], [1j]), "bias"),
+    "numbers for layers": (lambda: Network([1, 2]), "layer"),
+    "nothing for layers": (lambda: Network(None), "layers"),
+    "short functional": (lambda: NETWORK.gradients(np.zeros((3, 2)), [1]), "functionals"),
+    "text for a point": (lambda: NETWORK.forward("abc"), "points"),
+    "ragged points": (lambda: NETWORK.forward([[1, 2], [3]]), "points"),
+    "pattern of nothing": (lambda: NETWORK.jacobian([]), "pattern"),
+    "short pattern": (lambda: NETWORK.jacobian([np.array([True])]), "pattern"),
+    "no problem": (lambda: solve(None), "problem"),
+    "a network for a problem": (lambda: solve(NETWORK), "problem"),
+    "unknown method": (lambda: solve(PROBLEM, "nope"), "nope"),
+    "negative seed": (lambda: solve(PROBLEM, seed=-1), "seed"),
+    "truth for a seed": (lambda: solve(PROBLEM, seed=True), "seed"),
+    "unknown solver": (lambda: solve(PROBLEM, solver="nope"), "nope"),
+    "text for a limit": (lambda: solve(PROBLEM, time_limit="3"), "time_limit"),
+    "no number for a limit": (lambda: solve(PROBLEM, time_limit=np.nan), "time_limit"),
+    "text for a gap": (lambda: solve(PROBLEM, gap="0.1"), "gap"),
+    "half a thread": (lambda: solve(PROBLEM, threads=1.5), "threads"),
+    "no formulation": (lambda: solve(PROBLEM, formulation=None), "formulation"),
+    "unknown bounds": (lambda: solve(PROBLEM, bounds="milp"), "bounds"),
+    "misspelt setting": (lambda: solve(PROBLEM, timelimit=3), "time_limit"),
+    "list of options": (lambda: solve(PROBLEM, options=[1]), "options"),
+    "number for a callback": (lambda: solve(PROBLEM, progress=3), "progress"),
+    "truth for a callback": (lambda: solve(PROBLEM, should_stop=True), "should_stop"),
+    "text for a truth": (lambda: solve(PROBLEM, rational="yes"), "rational"),
+    "no solvers file": (lambda: solve(PROBLEM, "mip", solvers_file="/none/s.toml"), "s.toml"),
+    "dict for settings": (lambda: solve(PROBLEM, "auto", {"time_limit": 3}), "settings"),
+    "matrix for a functional": (lambda: functional([[1, 2]]), "functional"),
+    "text for a dual ball": (lambda: LinearOutput(vertices="a"), "vertices"),
+    "number for the name of a norm": (lambda: parse_output_norm(3), "norm"),
+    "nothing for a path": (lambda: load(None), "path"),
+    "nothing to write": (lambda: to_onnx(None), "network"),
+    "no folder to write to": (lambda: to_onnx(NETWORK, "/none/x.onnx"), "none"),
+    "no result": (lambda: Result.from_dict({}), "witness"),
+    "a number for a result": (lambda: Result.from_dict(3), "result"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_arguments_are_named(name):
+    call, word = BAD[name]
+    with pytest.raises(LipyomoError) as caught:
+        call()
+    assert word in str(caught.value)
+
+
+def test_a_setting_without_effect_is_said():
+    found = solve(PROBLEM, "bnb", solver="highs", formulation="tangent")
+    assert [note for note in found.warnings if note.startswith("solver was not used")]
+    assert [note for note in found.warnings if note.startswith("formulation was not used")]
+
+
+def test_settings_and_keywords_mean_the_same():
+    settings = Settings(seed=3, gap=0.1)
+    first, second = solve(PROBLEM, "bnb", settings), solve(PROBLEM, "bnb", seed=3, gap=0.1)
+    assert (first.lower, first.upper) == (second.lower, second.upper)
+
+
+def test_verbose_prints_the_result(capsys):
+    found = solve(PROBLEM, "bnb", verbose=True)
+    shown = capsys.readouterr().out
+    assert found.summary() in shown
+    assert lipyomo.solve(PROBLEM, "bnb").lower == found.lower

@@ -1,0 +1,68 @@
+"""A result as people see it, and back from what was saved."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from lipyomo import Box, LipschitzProblem, Network, Result, Status, solve
+from lipyomo.result import Guarantee
+
+
+@pytest.fixture(scope="module")
+def found() -> Result:
+    network = Network.from_arrays([[[2.0, 1.0], [-1.0, 0.5]], [[1.0, 1.0]]])
+    return solve(LipschitzProblem(network, Box(-1, 1, 2)))
+
+
+def test_repr_has_three_lines(found):
+    text = repr(found)
+    assert len(text.splitlines()) == 3
+    assert "exact" in text
+    assert "bnb" in text
+    assert f"{found.lower:g}" in text
+
+
+def test_repr_of_nothing_known():
+    text = repr(Result(0.0, math.inf, Status.TIME_LIMIT, "mip"))
+    assert "unknown" in text
+    assert "time_limit" in text
+
+
+def test_shown_ends_hold_the_interval():
+    third = Result(1 / 3, 2 / 3, Status.GAP, "mip")
+    low, high = repr(third).splitlines()[0].split("[")[1].rstrip("]").split(", ")
+    assert float(low) <= 1 / 3
+    assert float(high) >= 2 / 3
+
+
+def test_html_escapes(found):
+    odd = Result(0.0, 1.0, Status.BOUNDS, "above", Guarantee.UPPER, warnings=["a < b & c"])
+    assert "a &lt; b &amp; c" in odd._repr_html_()
+    assert found._repr_html_().startswith("<table>")
+
+
+def test_what_was_saved_comes_back(found):
+    back = Result.from_dict(json.loads(found.to_json()))
+    assert back.to_dict() == found.to_dict()
+    assert np.array_equal(back.witness.x, found.witness.x)
+    both = zip(back.witness.pattern, found.witness.pattern, strict=True)
+    assert all(np.array_equal(a, b) for a, b in both)
+    assert back.is_exact
+
+
+def test_unknown_ends_come_back():
+    open_ = Result(0.0, math.inf, Status.BOUNDS, "clever", Guarantee.HEURISTIC, estimate=2.0)
+    back = Result.from_dict(json.loads(open_.to_json()))
+    assert back.upper == math.inf
+    assert back.value == 2.0
+
+
+def test_history_as_a_frame(found):
+    pytest.importorskip("pandas")
+    frame = found.to_frame()
+    assert list(frame.columns) == ["seconds", "lower", "upper"]
+    assert len(frame) == len(found.history)
