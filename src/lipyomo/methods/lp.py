@@ -19,13 +19,14 @@ def run(run: Run) -> Result:
     Returns
     -------
     Result
-        `upper` is the bound, recomputed from row duals for HiGHS; `lower` is the value at the best
-        of a few random points.
+        `upper` is the bound, recomputed from row duals for HiGHS; `lower` is attained by
+        the local search.
     """
-    from lipyomo.mip.relaxation import relaxed_bound, sampled_witness
+    from lipyomo.mip.presolve import first_incumbent
+    from lipyomo.mip.relaxation import relaxed_bound
 
+    first_incumbent(run)
     found = relaxed_bound(run)
-    run.raise_lower(sampled_witness(run.problem, run.settings.seed))
     return run.result(found.done, **found.facts)
 
 

@@ -79,9 +79,10 @@ def presolve(run: Run) -> Presolved:
     return Presolved(units, root, cells)
 
 
-def first_incumbent(run: Run, unstable: int) -> None:
+def first_incumbent(run: Run, unstable: int | None = None) -> None:
     """Attain a first value by search, as long as suits the number of undecided units."""
-    evaluations = FEW_EVALUATIONS if unstable <= FEW_UNITS else None
+    few = unstable is not None and unstable <= FEW_UNITS
+    evaluations = FEW_EVALUATIONS if few else None
     seconds = min(INCUMBENT_SHARE * run.left, INCUMBENT_SECONDS)
     rng = np.random.default_rng(run.settings.seed)
     run.raise_lower(search_incumbent(run.problem, rng, evaluations, seconds)[0])

@@ -1,4 +1,4 @@
-"""The linear relaxation of a cell's model, and a sampled value beside it.
+"""The linear relaxation of a cell's model.
 
 The bound is recomputed from the duals y of the rows: over ``rl <= A x <= ru`` and ``l <= x <= u``,
 
@@ -16,19 +16,14 @@ from typing import Any
 import numpy as np
 from pyomo.contrib.solver.common.util import NoDualsError
 
-from lipyomo.methods.support import best_witness
 from lipyomo.mip.cells import whole
 from lipyomo.mip.model import CellModel
-from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Witness
 from lipyomo.run import Run
 from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus, solve_model
 from lipyomo.solvers.matrices import LinearModel, compile_model
 
 SAFETY = 1e-6
 """Relative widening of a linear optimum whose solver gives no duals."""
-
-SAMPLES = 512
 
 
 @dataclass(frozen=True)
@@ -128,11 +123,3 @@ def dual_bound(linear: LinearModel, outcome: SolveOutcome) -> float | None:
         )
         best = min(best, float(product.sum() + terms.sum() + unit * size) + linear.offset)
     return best if math.isfinite(best) else None
-
-
-def sampled_witness(problem: LipschitzProblem, seed: int) -> Witness | None:
-    """The best of a few random points."""
-    rng = np.random.default_rng(seed)
-    count = max(16, min(SAMPLES, 500_000 // problem.domain.dimension))
-    points = problem.domain.sample(rng, count)
-    return best_witness(problem, points, problem.values(points))

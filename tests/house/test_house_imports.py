@@ -1,0 +1,133 @@
+"""Imports point one way: no circle between modules, and rooms import only those listed above."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import lipyomo
+
+ROOT = Path(lipyomo.__file__).resolve().parent
+
+ORDER = [
+    "version",
+    "errors",
+    "arguments",
+    "network",
+    "phases",
+    "decimals",
+    "rowfile",
+    "executors",
+    "numerics",
+    "norms",
+    "operator_norm",
+    "domains",
+    "problem",
+    "result",
+    "settings",
+    "run",
+    "onnx",
+    "importers",
+    "affine",
+    "regions",
+    "sampling",
+    "targets",
+    "bounds",
+    "ladder",
+    "semidefinite",
+    "bnb",
+    "solvers",
+    "blocks",
+    "mip",
+    "methods",
+    "proofs",
+    "api",
+    "compare",
+    "sweeps",
+    "certification",
+    "cli",
+    "__main__",
+]
+"""The rooms; each may import from those before it.  The package's own `__init__` imports lazily."""
+
+KNOWN_CIRCLES: set[tuple[str, str]] = {
+    ("lipyomo.bounds.lp", "lipyomo.bounds.preactivation"),
+    ("lipyomo.bounds.preactivation", "lipyomo.bounds.lp"),
+}
+"""Imports that are still to be turned round: this may only shrink."""
+
+
+def name_of(path: Path) -> str:
+    parts = ("lipyomo", *path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in sorted(ROOT.rglob("*.py"))}
+
+
+def imports(path: Path) -> set[str]:
+    """Modules of the package that a file imports, also inside functions, but not for types only."""
+    tree = ast.parse(path.read_text("utf-8"))
+    for_types = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if node in for_types:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
+            inner_modules = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= inner_modules & set(MODULES)
+            if not inner_modules <= set(MODULES):
+                found.add(node.module)
+    return found & set(MODULES)
+
+
+GRAPH = {name: imports(path) - {name} for name, path in MODULES.items()}
+
+
+def room_of(name: str) -> str:
+    return name.split(".")[1] if "." in name else ""
+
+
+def test_no_circles_between_modules():
+    graph = {
+        name: {other for other in others if (name, other) not in KNOWN_CIRCLES}
+        for name, others in GRAPH.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as circle:
+        pytest.fail(f"modules import each other: {' <- '.join(circle.args[1])}")
+
+
+def test_known_circles_are_still_there():
+    gone = [(name, other) for name, other in KNOWN_CIRCLES if other not in GRAPH.get(name, set())]
+    assert not gone, f"no longer a circle, take it off the list: {gone}"
+
+
+def test_every_room_has_its_place():
+    rooms = {room_of(name) for name in MODULES} - {""}
+    assert rooms == set(ORDER)
+
+
+@pytest.mark.parametrize("room", ORDER)
+def test_a_room_imports_only_from_rooms_before_it(room):
+    place = ORDER.index(room)
+    wrong = [
+        f"{name} imports {other}"
+        for name, others in GRAPH.items()
+        if room_of(name) == room
+        for other in sorted(others)
+        if room_of(other) and ORDER.index(room_of(other)) > place
+    ]
+    assert not wrong
