@@ -28,6 +28,9 @@ from lipyomo.norms import (
 )
 from lipyomo.operator_norm import OperatorNorm, operator_norm
 
+LARGEST = 1e100
+"""Numbers above this are refused: their products overflow."""
+
 
 class LipschitzProblem:
     """``L(f, X) = sup |f(x) - f(y)|_beta / |x - y|_alpha`` over x != y in X.
@@ -100,6 +103,7 @@ class LipschitzProblem:
         else:
             self.output_norm = parse_output_norm(output_norm)
         self.output_norm.check(m)
+        self._check_range()
         frozen = int(domain.frozen.sum())
         if frozen == network.input_dim:
             raise ProblemError(
@@ -111,6 +115,33 @@ class LipschitzProblem:
                 f"{frozen} of {network.input_dim} inputs cannot move in the domain and were "
                 "eliminated: the constant is over the other directions"
             )
+
+    def _check_range(self) -> None:
+        """Refuse numbers whose squares or products leave the range of float64.
+
+        Raises
+        ------
+        ProblemError
+        """
+        remedy = "scale the network, or the units of its inputs and outputs"
+        if self.functional is not None and np.abs(self.functional).max(initial=0.0) > LARGEST:
+            raise ProblemError(
+                f"the functional has entries above {LARGEST:g}.  Remedy: scale it down; the "
+                "constant is proportional to it"
+            )
+        ends = np.abs([self.domain.lower, self.domain.upper])
+        if ends[np.isfinite(ends)].max(initial=0.0) > LARGEST:
+            raise ProblemError(
+                f"the domain reaches beyond {LARGEST:g}.  Remedy: {remedy}, or take all of R^d"
+            )
+        for position, layer in enumerate(self.network.layers):
+            weights = layer.weight if isinstance(layer.weight, np.ndarray) else layer.weight.data
+            numbers = (weights, layer.bias, layer.left, layer.right)
+            if max(np.abs(part).max(initial=0.0) for part in numbers) > LARGEST:
+                raise ProblemError(
+                    f"layer {position} of the network has numbers above {LARGEST:g}.  "
+                    f"Remedy: {remedy}"
+                )
 
     # -- shape -----------------------------------------------------------------------------------
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from lipyomo.cli.inputs import read_options, read_problem
+from lipyomo.cli.inputs import read_memory, read_options, read_problem, read_solvers
+from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.parser import Parser, UsageError, add_problem
+from lipyomo.cli.plot import check_picture
 from lipyomo.cli.tables import print_table
 from lipyomo.compare import (
     Row,
@@ -21,16 +24,22 @@ from lipyomo.compare import (
     to_json,
     with_errors,
 )
+from lipyomo.compare.errors import error_text, width_text
 from lipyomo.decimals import down, seconds, up
 from lipyomo.methods.registry import get_method
 from lipyomo.problem import LipschitzProblem
 from lipyomo.settings import Settings
 
-DONE, BOUNDS_ONLY = 0, 2
+DONE, FAILED, BOUNDS_ONLY = 0, 1, 2
+STOPPING = b"lipyomo: stopping the methods; Ctrl-C again leaves at once\n"
 HEAD = ("method", "promise", "value", "error", "time", "status")
 EPILOG = """\
-The error is relative to the exact value if a method found it, else to the nearer end of the best
-interval of all methods.  Ctrl-C shows what there is (exit code 2).
+The error is relative to the exact value if a method found it; else it is the distance to the nearer
+end of the best interval of all methods, and marked *: the true error is at least that.  An exact
+method that was stopped shows how far its upper end may be above the truth.
+
+exit codes: 0 every method came to an end; 1 none gave an answer, or the input was wrong; 2 stopped
+by Ctrl-C, which shows what there is.
 
 example:
   lipyomo compare net.onnx --box 0,1 --methods naive,fastlip,lp,bnb --time-limit 20
@@ -81,51 +90,46 @@ def run(words: Sequence[str]) -> int:
     arguments = _parser().parse_args(words)
     if arguments.jobs < 1:
         raise UsageError(f"--jobs: at least one method must run, not {arguments.jobs}")
-    if arguments.memory_limit is not None and not arguments.memory_limit > 0:
-        raise UsageError("--memory-limit must be positive")
-    if arguments.plot is not None and not arguments.plot.absolute().parent.is_dir():
-        raise UsageError(f"--plot: there is no folder '{arguments.plot.parent}'")
+    memory = read_memory(arguments.memory_limit)
+    if arguments.plot is not None:
+        check_picture(arguments.plot)
     settings = Settings(
         time_limit=arguments.time_limit,
         threads=arguments.threads,
         solver=arguments.solver,
-        solvers_file=arguments.solvers_file,
+        solvers_file=read_solvers(arguments.solvers_file),
         seed=arguments.seed,
     )
     names = None if arguments.methods is None else _names(arguments.methods)
     options = _options(arguments.option)
-    problems = [_problem(path, arguments) for path in arguments.networks]
+    problems = [_problem(path, arguments, memory) for path in arguments.networks]
     panels: list[list[Row]] = []
-    code = DONE
-    try:
+    with Interruption(STOPPING) as interruption:
+        settings = replace(settings, should_stop=interruption.requested)
+        told = _teller(arguments.quiet)
         for problem in problems:
+            if interruption.requested():
+                break
             panels.append([])
-            memory = arguments.memory_limit
             rows = compare(
-                problem,
-                names,
-                arguments.time_limit,
-                settings,
-                options,
-                None if memory is None else int(memory * 2**20),
-                arguments.jobs,
+                problem, names, arguments.time_limit, settings, options, memory, arguments.jobs
             )
             # Closing the generator kills the methods that still run.
             running = cast(Generator[Row, None, None], rows)
-            with contextlib.closing(running), _live(arguments) as told:
+            with contextlib.closing(running), contextlib.suppress(KeyboardInterrupt):
                 for row in running:
                     panels[-1].append(row)
-                    told(panels[-1])
-    except KeyboardInterrupt:
-        code = BOUNDS_ONLY
+                    told(row)
     _show([with_errors(panel) for panel in panels if panel], arguments)
-    return code
+    if interruption.requested():
+        return BOUNDS_ONLY
+    return DONE if any(row.has_answer for panel in panels for row in panel) else FAILED
 
 
-def _problem(path: Path, arguments: argparse.Namespace) -> LipschitzProblem:
+def _problem(path: Path, arguments: argparse.Namespace, memory: int | None) -> LipschitzProblem:
     from lipyomo.onnx import check_against_runtime, load
 
-    network = load(path, output=arguments.output, check=False)
+    network = load(path, output=arguments.output, check=False, memory_limit=memory)
     problem = read_problem(arguments, network)
     check_against_runtime(network, path, domain=problem.domain, output=arguments.output)
     return problem
@@ -154,44 +158,34 @@ def _options(words: Sequence[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
-@contextlib.contextmanager
-def _live(arguments: argparse.Namespace) -> Iterator[Any]:
-    """A function to call with the rows so far: a live table on terminals, else lines on stderr."""
-    if arguments.quiet:
-        yield lambda rows: None
-    elif sys.stderr.isatty():
-        from rich.console import Console
-        from rich.live import Live
+def _teller(quiet: bool) -> Callable[[Row], None]:
+    """A function to call with each row as it comes: a line on stderr, under one header.
 
-        with Live(console=Console(stderr=True), transient=True) as live:
-            yield lambda rows: live.update(_rich_table(with_errors(rows)))
-    else:
-        yield lambda rows: print(
-            "  ".join(_cells(with_errors(rows)[-1])), file=sys.stderr, flush=True
-        )
+    Errors are not among them: they are relative to what all methods found.
+    """
+    first = [True]
 
+    def tell(row: Row) -> None:
+        cells = [cell for name, cell in zip(HEAD, _cells(row), strict=True) if name != "error"]
+        names = [name for name in HEAD if name != "error"]
+        for line in ([names] if first[0] else []) + [cells]:
+            print(f"{line[0]:<14}{line[1]:<11}{line[2]:<26}{line[3]:<9}{line[4]}", file=sys.stderr)
+        first[0] = False
 
-def _rich_table(rows: Sequence[Row]) -> Any:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(*HEAD, show_edge=False, pad_edge=False)
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in _cells(row)))
-    return table
+    return (lambda row: None) if quiet else tell
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Row, open_: bool = False) -> tuple[str, ...]:
     """A row as text; the value is rounded in the direction in which it is a bound."""
     value = "-"
     if row.value is not None:
         value = up(row.value, 7) if row.guarantee == "upper" else down(row.value, 7)
         if row.guarantee == "exact" and row.status != "exact":
             value = f"[{down(row.lower, 7)}, {up(row.upper, 7)}]"
-    error = "-" if row.error is None else f"{100 * row.error:+.2f}%"
-    failed = row.status in ("refused", "failed", "killed")
+    error = width_text(row.lower, row.upper) if row.is_open else error_text(row.error, open_) or "-"
+    failed = row.status in ("refused", "failed", "killed", "interrupted")
     status = f"{row.status}: {row.message}" if failed and row.message else row.status
-    return (row.title, row.guarantee, value, error, seconds(row.seconds), status)
+    return (row.method, row.guarantee, value, error, seconds(row.seconds), status)
 
 
 def _show(panels: Sequence[Sequence[Row]], arguments: argparse.Namespace) -> None:
@@ -204,7 +198,9 @@ def _show(panels: Sequence[Sequence[Row]], arguments: argparse.Namespace) -> Non
         for panel in panels:
             lower, upper = reference_interval(panel)
             print(f"{panel[0].network}, {panel[0].norms}: [{down(lower)}, {up(upper)}]")
-            print_table(HEAD, [_cells(row) for row in panel])
+            print_table(HEAD, [_cells(row, lower < upper) for row in panel])
+            if lower < upper and any(row.error is not None for row in panel):
+                print("* at least: no method was exact")
             print()
-    if arguments.plot is not None:
+    if arguments.plot is not None and any(row.value for row in rows):
         plot_rows(rows, arguments.plot)

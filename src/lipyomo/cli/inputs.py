@@ -13,6 +13,7 @@ import numpy as np
 
 from lipyomo.cli.parser import UsageError
 from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
+from lipyomo.memory import MEGABYTE
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import LinearOutput
 from lipyomo.problem import LipschitzProblem
@@ -240,3 +241,33 @@ def _typed(name: str, text: str, default: object) -> Any:
     wanted = {"bool": "true or false", "int": "a whole number", "float": "a number"}
     kind = wanted.get(type(default).__name__, f"like {default!r}")
     raise UsageError(f"--option: {name} must be {kind}, not '{text}'")
+
+
+def read_memory(megabytes: float | None) -> int | None:
+    """Read ``--memory-limit`` in bytes.
+
+    Raises
+    ------
+    UsageError
+        If it is not positive.
+    """
+    if megabytes is None or megabytes == np.inf:
+        return None
+    if not megabytes > 0:
+        raise UsageError("--memory-limit must be positive: megabytes, such as 4000")
+    return int(megabytes * MEGABYTE)
+
+
+def read_solvers(path: Path | None) -> Path | None:
+    """Read ``--solvers``, so that a wrong file is found whether or not a solver is asked for.
+
+    Raises
+    ------
+    LipyomoError
+        If the file is missing or wrong.
+    """
+    if path is not None:
+        from lipyomo.solvers.registry import resolve_settings
+
+        resolve_settings(path)
+    return path

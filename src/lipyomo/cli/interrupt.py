@@ -4,38 +4,37 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from types import FrameType, TracebackType
 from typing import Any
 
 STDERR = 2
+CLEAR = b"\r\x1b[2K"
+"""Erases the live line, so that the message does not stand behind it."""
 MESSAGE = b"lipyomo: finishing with the interval found so far; Ctrl-C again leaves at once\n"
+NOTHING = b"lipyomo: interrupted before anything was known\n"
+BOUNDS_ONLY = 2
 
 
-class Interruption:
-    """A context in which the first Ctrl-C sets a flag and the second raises KeyboardInterrupt.
+def _say(message: bytes) -> None:
+    """Write to stderr; not by print, for the signal may have come in the middle of one."""
+    os.write(STDERR, (CLEAR if os.isatty(STDERR) else b"") + message)
 
-    Use `requested` as ``Settings.should_stop``.
 
-    Attributes
-    ----------
-    insisted : bool
-        Whether there was a second one, which leaves the method where it was.
-    """
+class Handled:
+    """A context in which Ctrl-C calls `handle` (in the main thread; elsewhere nothing changes)."""
 
     def __init__(self) -> None:
-        self._flag = threading.Event()
         self._before: Any = None
-        self.insisted = False
 
-    def requested(self) -> bool:
-        """Whether Ctrl-C was pressed."""
-        return self._flag.is_set()
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Answer the signal."""
+        raise KeyboardInterrupt
 
-    def __enter__(self) -> Interruption:
-        # Handlers can only be set in the main thread; elsewhere the caller keeps its own.
+    def __enter__(self) -> Any:
         if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._handle)
+            self._before = signal.signal(signal.SIGINT, self.handle)
         return self
 
     def __exit__(
@@ -47,10 +46,46 @@ class Interruption:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
+
+class Leaving(Handled):
+    """Before anything is known, Ctrl-C leaves at once, always with the same words and exit code.
+
+    An exception would not do: it can come in the middle of an import or of another's clean-up, and
+    end as a traceback.
+    """
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Leave."""
+        _say(NOTHING)
+        sys.stdout.flush()
+        os._exit(BOUNDS_ONLY)
+
+
+class Interruption(Handled):
+    """The first Ctrl-C sets a flag and the second raises KeyboardInterrupt.
+
+    Use `requested` as ``Settings.should_stop``.
+
+    Attributes
+    ----------
+    insisted : bool
+        Whether there was a second one, which leaves the method where it was.
+    """
+
+    def __init__(self, message: bytes = MESSAGE) -> None:
+        super().__init__()
+        self._flag = threading.Event()
+        self.insisted = False
+        self._message = message
+
+    def requested(self) -> bool:
+        """Whether Ctrl-C was pressed."""
+        return self._flag.is_set()
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Set the flag, or leave."""
         if self._flag.is_set():
             self.insisted = True
             raise KeyboardInterrupt
         self._flag.set()
-        # Not print: the signal may have come in the middle of one.
-        os.write(STDERR, MESSAGE)
+        _say(self._message)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import math
 import os
 import sys
+import time
+import warnings
 from dataclasses import replace
 
 from lipyomo.api import choose_method, solve
 from lipyomo.cli.crosscheck import cross_check
-from lipyomo.cli.inputs import read_options, read_problem
+from lipyomo.cli.inputs import read_memory, read_options, read_problem, read_solvers
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.parser import UsageError
+from lipyomo.cli.plot import check_picture
 from lipyomo.cli.show import show
 from lipyomo.cli.streams import answer_only
-from lipyomo.errors import MissingExtra
+from lipyomo.memory import limit_memory
 from lipyomo.methods.registry import get_method
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs import write_proof
@@ -48,18 +50,34 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
         If anything about the input is wrong.
     """
     from lipyomo.onnx import check_against_runtime, load
+    from lipyomo.onnx.budget import limits, spending
+    from lipyomo.onnx.select import SeveralOutputs
 
     _check_report(arguments)
     settings = replace(_read_settings(arguments), started=started)
-    network = load(arguments.network, output=arguments.output, check=False)
+    memory = read_memory(arguments.memory_limit)
+    if memory is not None:
+        limit_memory(memory)
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always", SeveralOutputs)
+        network = load(
+            arguments.network,
+            output=arguments.output,
+            check=False,
+            time_limit=left(settings),
+            memory_limit=memory,
+        )
     problem = read_problem(arguments, network)
     name = _method_name(arguments, choose_method(problem))
     settings = replace(settings, options=read_options(arguments.option, get_method(name).options))
-    difference = check_against_runtime(
-        network, arguments.network, domain=problem.domain, output=arguments.output
-    )
+    with spending(limits(left(settings), memory)):
+        difference = check_against_runtime(
+            network, arguments.network, domain=problem.domain, output=arguments.output
+        )
     result, aborted = _solve(problem, name, settings, arguments)
     result.details["runtime_difference"] = difference
+    told = [str(note.message) for note in notes if issubclass(note.category, SeveralOutputs)]
+    result.warnings.extend(told)
     show(problem, result, arguments)
     if arguments.proof is not None:
         write_proof(arguments.proof, problem, result)
@@ -77,11 +95,17 @@ def _read_settings(arguments: argparse.Namespace) -> Settings:
         threads=arguments.threads,
         seed=arguments.seed,
         solver=arguments.solver,
-        solvers_file=arguments.solvers_file,
+        solvers_file=read_solvers(arguments.solvers_file),
         formulation=arguments.formulation,
         bounds=arguments.bounds,
         rational=arguments.rational,
     )
+
+
+def left(settings: Settings) -> float:
+    """Seconds until the time limit, which counts from the start of the command."""
+    started = time.monotonic() if settings.started is None else settings.started
+    return settings.time_limit - (time.monotonic() - started)
 
 
 def _solve(
@@ -127,12 +151,13 @@ def _method_name(arguments: argparse.Namespace, automatic: str) -> str:
 
 def _check_report(arguments: argparse.Namespace) -> None:
     """Find out before a long run whether its picture and proof can be written."""
-    for option in ("plot", "proof"):
-        path = getattr(arguments, option)
-        if path is not None and not path.absolute().parent.is_dir():
-            raise UsageError(f"--{option}: there is no folder '{path.parent}'")
-    if arguments.plot is not None and importlib.util.find_spec("matplotlib") is None:
-        raise MissingExtra("matplotlib", "plot", "--plot")
+    path = arguments.proof
+    if path is not None and (not path.name or path.is_dir()):
+        raise UsageError(f"--proof: '{path}' is not the name of a file")
+    if path is not None and not path.absolute().parent.is_dir():
+        raise UsageError(f"--proof: there is no folder '{path.parent}'")
+    if arguments.plot is not None:
+        check_picture(arguments.plot)
 
 
 def exit_code(result: Result, gap: float) -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
+from lipyomo.cli.complete import asked_words
+from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.parser import UsageError, join_negatives, main_parser
 from lipyomo.cli.streams import StreamClosed, answer_is_written, open_streams
 from lipyomo.errors import LipyomoError
@@ -46,7 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         Exit code: 0 reached, 1 failed, 2 only bounds are known.
     """
-    return guarded(_dispatch, join_negatives(sys.argv[1:] if arguments is None else arguments))
+    began = time.monotonic()
+    asked = asked_words()
+    words = join_negatives(sys.argv[1:] if arguments is None else arguments)
+    return guarded(lambda given: _dispatch(given, began), words if asked is None else asked[:1])
 
 
 def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:
@@ -82,26 +88,45 @@ def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:
         return BOUNDS_ONLY
     except MemoryError:
         _tell(
-            "the memory of this machine does not suffice.  Remedy: a method with smaller models "
-            "(see 'lipyomo methods'), a smaller domain, or --bounds interval",
+            "the memory does not suffice.  Remedy: raise --memory-limit if it is set, or take a "
+            "method with smaller models (see 'lipyomo methods'), a smaller domain, or "
+            "--bounds interval",
             words,
         )
         return FAILED
 
 
-def _dispatch(words: list[str]) -> int:
-    started = time.monotonic()
+def _dispatch(words: list[str], began: float) -> int:
     name = words[0] if words else ""
     if name in SUBCOMMANDS:
         module, _, function = SUBCOMMANDS[name].partition(":")
         return int(getattr(import_module(module), function)(words[1:]))
     if name in GONE and not Path(name).exists():
         raise UsageError(f"there is no subcommand '{name}': {GONE[name]}")
-    arguments = main_parser().parse_args(words)
-    # Only now, so that --help and wrong options answer at once.
-    from lipyomo.cli.job import run
+    with Leaving():
+        parser = main_parser()
+        parser.first_words = tuple(SUBCOMMANDS)
+        _check_first(name)
+        arguments = parser.parse_args(words)
+        # Only now, so that --help and wrong options answer at once.
+        from lipyomo.cli.job import run
 
-    return run(arguments, started)
+        return run(arguments, began)
+
+
+def _check_first(name: str) -> None:
+    """Suggest the subcommand that a mistyped first word may have meant.
+
+    Raises
+    ------
+    UsageError
+        If the word is close to one, and no file.
+    """
+    close = difflib.get_close_matches(name, SUBCOMMANDS, n=1, cutoff=0.7)
+    if close and "." not in name and not Path(name).exists():
+        raise UsageError(
+            f"there is no file or subcommand '{name}'.  Remedy: did you mean 'lipyomo {close[0]}'?"
+        )
 
 
 def _tell(message: str, words: Sequence[str]) -> None:
@@ -119,6 +144,9 @@ def _say(message: str) -> None:
 
 def _report_defect(kind: type[BaseException], error: BaseException, trace: object) -> None:
     """Say that an unexpected exception is a defect of lipyomo, as ``sys.excepthook``."""
+    if issubclass(kind, KeyboardInterrupt):
+        _say("interrupted")
+        return
     if "--debug" in sys.argv:
         sys.__excepthook__(kind, error, error.__traceback__)
     _say(
@@ -131,5 +159,9 @@ def _report_defect(kind: type[BaseException], error: BaseException, trace: objec
 def entry_point() -> None:
     """Run the command line of this process and leave with its exit code."""
     sys.excepthook = _report_defect
-    code = main()
+    try:
+        code = main()
+    except KeyboardInterrupt:  # between two handlers
+        _say("interrupted")
+        code = BOUNDS_ONLY
     sys.exit(code)

@@ -6,8 +6,9 @@ import argparse
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from lipyomo.cli.complete import complete
 from lipyomo.errors import LipyomoError
 from lipyomo.version import __version__
 
@@ -54,6 +55,13 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
+
+        self.first_words: tuple[str, ...] = ()
+
+    def parse_args(self, *words: Any, **options: Any) -> Any:
+        """Parse the words, or answer a shell that wants them completed."""
+        complete(self, self.first_words)
+        return super().parse_args(*words, **options)
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving with 2."""
@@ -168,7 +176,15 @@ def _add_method(parser: Parser) -> None:
         metavar="NAME",
         help="solve again with this solver; disagreement is an error",
     )
-    method.add_argument("--time-limit", type=float, metavar="S", help="seconds of wall-clock time")
+    method.add_argument(
+        "--time-limit", type=float, metavar="S", help="seconds since the start of the command"
+    )
+    method.add_argument(
+        "--memory-limit",
+        type=float,
+        metavar="MB",
+        help="megabytes (for the import: half of the machine's memory)",
+    )
     method.add_argument(
         "--gap", type=ratio, default=0.0, metavar="G", help="stop at this relative gap: 0.05 or 5%%"
     )

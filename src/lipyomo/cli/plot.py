@@ -4,10 +4,90 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
+from lipyomo.cli.numbers import down, up
 from lipyomo.cli.parser import UsageError
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Result
+
+LOWER, UPPER = "#1f6fb2", "#c0392b"
+DPI = 150
+
+
+def check_picture(path: Path, option: str = "--plot") -> None:
+    """Find out before a long run whether a picture can be written.
+
+    Raises
+    ------
+    UsageError
+        If the name is empty or a folder, its folder is missing, or its format is unknown.
+    MissingExtra
+        If matplotlib is not installed.
+    """
+    from lipyomo.compare.plot import new_figure
+
+    if not path.name or path.is_dir():
+        raise UsageError(f"{option}: '{path}' is not the name of a file.  Remedy: such as run.png")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{option}: there is no folder '{path.parent}'")
+    known = new_figure(1.0, 1.0).canvas.get_supported_filetypes()
+    if path.suffix[1:].lower() not in known:
+        raise UsageError(
+            f"{option}: '{path}' has no known format.  Remedy: end it in .png, .pdf or .svg"
+        )
+
+
+def history_of(result: Result) -> list[tuple[float, float, float]]:
+    """Rows of seconds, lower and upper end, the last one final; ends never widen."""
+    rows = sorted((max(s, 0.0), low, high) for s, low, high in result.history)
+    rows.append((max(result.seconds, *(row[0] for row in rows), 0.0), result.lower, result.upper))
+    lower, upper, found = 0.0, math.inf, []
+    for seconds, low, high in rows:
+        lower, upper = max(lower, low), min(upper, high)
+        found.append((seconds, min(lower, result.lower), max(upper, result.upper)))
+    return found
+
+
+def draw_interval(axes: Any, result: Result) -> None:
+    """Draw both ends over seconds, and shade what lies between them.
+
+    An end that nobody claimed (a lower end of 0, an infinite upper end) is not drawn.
+    """
+    rows = history_of(result)
+    for column, name, colour in ((1, "lower", LOWER), (2, "upper", UPPER)):
+        points = [(row[0], row[column]) for row in rows if 0 < row[column] < math.inf]
+        if not points:
+            continue
+        times, values = zip(*points, strict=True)
+        axes.step(times, values, where="post", color=colour, linewidth=1.6, label=name)
+        axes.plot(times[-1], values[-1], marker="o", markersize=4, color=colour)
+    shaded = [row for row in rows if row[1] > 0 and row[2] < math.inf]
+    if len(shaded) > 1:
+        times, lows, highs = zip(*shaded, strict=True)
+        axes.fill_between(times, lows, highs, step="post", color="#7f8c8d", alpha=0.18, linewidth=0)
+
+
+def _label_ends(axes: Any, result: Result) -> None:
+    """Write the final values at the right."""
+    last = history_of(result)[-1][0]
+    if result.is_exact:
+        ends = [(result.upper, f"{result.lower:.7g} (exact)", 0, "#1b1b1b")]
+    else:
+        ends = [(result.lower, down(result.lower, 5), -1, LOWER)] if result.lower > 0 else []
+        if math.isfinite(result.upper):
+            ends.append((result.upper, up(result.upper, 5), 1, UPPER))
+    for value, text, side, colour in ends:
+        axes.annotate(
+            text,
+            (last, value),
+            xytext=(6, 5 * side),
+            textcoords="offset points",
+            va={-1: "top", 0: "center", 1: "bottom"}[side],
+            color=colour,
+            fontsize=9,
+            annotation_clip=False,
+        )
 
 
 def plot_history(result: Result, problem: LipschitzProblem, path: Path) -> None:
@@ -18,22 +98,22 @@ def plot_history(result: Result, problem: LipschitzProblem, path: Path) -> None:
     UsageError
         If the format is unknown or the file cannot be written.
     """
-    from matplotlib.figure import Figure
+    from lipyomo.compare.plot import new_figure, tidy
 
-    ends = [*result.history, (result.seconds, result.lower, result.upper)]
-    figure = Figure(figsize=(6, 4), layout="constrained")
+    figure = new_figure(6.4, 4.0)
     axes = figure.subplots()
-    for column, name in ((1, "lower"), (2, "upper")):
-        points = [(row[0], row[column]) for row in ends if math.isfinite(row[column])]
-        if points:
-            times, values = zip(*points, strict=True)
-            axes.step(times, values, where="post", marker=".", label=name)
+    draw_interval(axes, result)
+    _label_ends(axes, result)
+    tidy(axes)
     axes.set_xlabel("seconds")
     axes.set_ylabel(f"Lipschitz constant, {problem.describe_norms()}")
-    axes.set_title(f"{problem.network.name}: {result.method}")
+    axes.set_title(f"{problem.network.name}: {result.method}", loc="left", fontsize=10)
     if axes.lines:
-        axes.legend()
+        axes.legend(frameon=False)
+    tops = [value for row in history_of(result) for value in row[1:] if 0 < value < math.inf]
+    axes.set_ylim(0.0, 1.08 * max(tops, default=1.0))
+    axes.set_xlim(0.0, 1.22 * max(history_of(result)[-1][0], 1e-3))
     try:
-        figure.savefig(path)
+        figure.savefig(path, dpi=DPI)
     except (OSError, ValueError) as error:
         raise UsageError(f"--plot: cannot write '{path}': {error}") from None

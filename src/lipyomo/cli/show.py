@@ -5,6 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 from lipyomo.decimals import down, percent, seconds, up, vector
@@ -29,8 +34,40 @@ def show(problem: LipschitzProblem, result: Result, arguments: argparse.Namespac
     if arguments.json:
         print(json.dumps(as_json(problem, result, str(arguments.network)), allow_nan=False))
         return
-    for name, text in summary(problem, result):
-        print(f"{name:<12}{text}")
+    for line in laid_out(summary(problem, result), terminal_width(), uses_colour()):
+        print(line)
+
+
+INDENT = 12
+_COLOURS = {"constant": "1", "warning": "33"}
+"""Codes of the terminal: bold, yellow."""
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal that stdout is; None if it is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def uses_colour() -> bool:
+    """Whether stdout is a terminal that wants colour (https://no-color.org)."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return sys.stdout.isatty() and not plain
+
+
+def laid_out(lines: Sequence[tuple[str, str]], width: int | None, colour: bool) -> list[str]:
+    """Names and texts in two columns; on a terminal, texts are wrapped between words."""
+    shown = []
+    for name, text in lines:
+        parts = [text]
+        if width is not None and width > 2 * INDENT:
+            parts = textwrap.wrap(
+                text, width - INDENT, break_long_words=False, break_on_hyphens=False
+            ) or [""]
+        for number, part in enumerate(parts):
+            code = _COLOURS.get(name) if colour else None
+            painted = part if code is None else f"\x1b[{code}m{part}\x1b[0m"
+            shown.append(f"{name if number == 0 else '':<{INDENT}}{painted}".rstrip())
+    return shown
 
 
 def as_json(problem: LipschitzProblem, result: Result, path: str) -> dict[str, Any]:

@@ -96,8 +96,8 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.text import Text
 
     table = Table(show_edge=False, pad_edge=False)
-    for name in head:
-        table.add_column(name)
+    for name in head:  # names stay whole; long texts are folded, never cut
+        table.add_column(name, no_wrap=name == head[0], overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     Console().print(table)

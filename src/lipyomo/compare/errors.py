@@ -52,3 +52,10 @@ def relative_error(value: float, lower: float, upper: float) -> float | None:
 def error_text(error: float | None, open_: bool) -> str:
     """An error in percent; a star marks a least error, to an interval that is still open."""
     return "" if error is None else f"{100.0 * error:+.2f}%{'*' if open_ else ''}"
+
+
+def width_text(lower: float, upper: float) -> str:
+    """How far the upper end of an open interval may be from the truth, in percent."""
+    if not 0.0 < lower <= upper < math.inf:
+        return "open"
+    return f"at most {100.0 * (upper / lower - 1.0):.2f}%"

@@ -33,6 +33,25 @@ def new_figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def plain_decades(axis: Any) -> None:
+    """Ticks at 1, 2 and 5 times powers of ten, as plain numbers, on a logarithmic axis."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    low, high = axis.get_view_interval()
+    steps = (1.0, 2.0, 5.0) if high / low < 300 else (1.0,)
+    axis.set_major_locator(LogLocator(base=10.0, subs=steps))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+
+
+def tidy(axes: Any) -> None:
+    """A light grid behind the lines, no frame above and to the right."""
+    axes.grid(color="#e3e3e3", linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
 def save_figure(figure: Any, path: Path) -> None:
     """Write a figure; the suffix names the format.
 
@@ -42,7 +61,7 @@ def save_figure(figure: Any, path: Path) -> None:
         If the format is unknown or the file cannot be written.
     """
     try:
-        figure.savefig(path, dpi=160)
+        figure.savefig(path, dpi=150)
     except (OSError, ValueError) as error:
         raise ProblemError(f"cannot write the figure '{path}': {error}") from None
 
@@ -53,29 +72,34 @@ def _draw_rows(axes: Any, rows: Sequence[Row]) -> None:
     shown.sort(key=lambda row: (-(row.value or 0.0), row.method))
     for place, row in enumerate(shown):
         marker, colour, _ = _STYLES[row.guarantee]
-        ends = [end for end in (row.lower, row.upper) if end > 0 and math.isfinite(end)]
-        if row.guarantee == "exact" and len(ends) == 2 and ends[1] > ends[0] * 1.000_01:
-            axes.plot(ends, [place, place], color=colour, linewidth=2, zorder=2)
-        axes.plot(row.value, place, marker=marker, color=colour, markersize=7, zorder=3)
-        text = f"{row.value:.4g}"
-        if row.error:
-            text += f"  ({row.error:+.1%})"
+        value = row.value or 0.0
+        text = f"{value:.4g}"
+        if row.is_open:
+            ends = [end for end in (row.lower, row.upper) if 0 < end < math.inf]
+            axes.plot(ends, [place] * len(ends), color=colour, linewidth=2, marker="|", zorder=2)
+            text = f"[{row.lower:.4g}, {row.upper:.4g}], open"
+        else:
+            axes.plot(value, place, marker=marker, color=colour, markersize=7, zorder=3)
+            if row.error:
+                text += f"  ({row.error:+.1%})"
         axes.annotate(
             text,
-            (row.value, place),
+            (value, place),
             xytext=(9, 0),
             textcoords="offset points",
             va="center",
             fontsize=8,
             color="#444444",
         )
-    axes.set_yticks(range(len(shown)), [row.title for row in shown])
+    axes.set_yticks(range(len(shown)), [row.method for row in shown])
     axes.set_xscale("log")
     values = [row.value for row in shown if row.value]
     if values:
         # room for the numbers on the right
         low, high = min(values), max(values)
+        low = min([low, *(row.lower for row in shown if row.is_open and row.lower > 0)])
         axes.set_xlim(low / 1.15, high * max((high / low) ** 0.35, 1.6))
+    plain_decades(axes.xaxis)
     axes.set_ylim(len(shown) - 0.3, -0.7)
     axes.grid(axis="x", which="both", color="#e3e3e3", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -87,8 +111,8 @@ def _draw_rows(axes: Any, rows: Sequence[Row]) -> None:
 def plot_rows(rows: Sequence[Row], path: Path) -> None:
     """Draw the values of all methods on a log axis, one panel a network.
 
-    Lower bounds point right, upper bounds left, at the truth; exact methods are diamonds (with the
-    interval as a line where they ran out of time), heuristics circles.  The shaded band, or the
+    Lower bounds point right, upper bounds left, at the truth; exact methods are diamonds, or their
+    open interval where they were stopped; heuristics are circles.  The shaded band, or the
     line, is the best interval of all methods.
 
     Parameters

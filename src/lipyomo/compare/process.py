@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from lipyomo.compare.worker import Task
@@ -17,6 +18,9 @@ from lipyomo.result import Result
 
 START = 120.0
 """Seconds that the interpreter may take to start and import."""
+
+POLL = 0.1
+"""Seconds between two looks at whether to stop."""
 
 GRACE = 3.0
 """Seconds beyond its time limit in which a method may still hand over its result."""
@@ -31,7 +35,7 @@ class Outcome:
     result : Result or None
         None if it failed, refused or was killed.
     kind : str
-        ``done``, ``refused``, ``failed`` or ``killed``.
+        ``done``, ``refused``, ``failed``, ``killed`` or ``interrupted``.
     message : str
     seconds : float
         Since the method began.
@@ -92,17 +96,28 @@ class MethodProcess:
                     break
         self._messages.put(("end",))
 
-    def wait(self) -> Outcome:
-        """Wait for the result, at most until the time limit is over."""
+    def wait(self, stop: Callable[[], bool] = lambda: False) -> Outcome:
+        """Wait for the result, at most until the time limit is over.
+
+        Parameters
+        ----------
+        stop : callable, optional
+            Polled; True ends the method, and what it has reported is its answer.
+        """
         began, lower, upper = time.monotonic(), 0.0, float("inf")
         deadline = began + START
         try:
             while True:
                 left = deadline - time.monotonic()
                 try:
-                    message = self._messages.get(timeout=max(left, 0.0))
+                    message = self._messages.get(timeout=min(max(left, 0.0), POLL))
                 except queue.Empty:
                     spent = time.monotonic() - began
+                    if stop():
+                        text = "stopped; the interval is the last one that it reported"
+                        return Outcome(None, "interrupted", text, spent, lower, upper)
+                    if left > POLL:
+                        continue
                     text = f"killed after {self._limit:g} s, its time limit"
                     return Outcome(None, "killed", text, spent, lower, upper)
                 if message[0] == "started":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 
@@ -27,7 +28,7 @@ class Row:
     guarantee : str
         exact, upper, lower or heuristic.
     status : str
-        How it ended: a `Status`, or ``refused``, ``failed``, ``killed``.
+        How it ended: a `Status`, or ``refused``, ``failed``, ``killed``, ``interrupted``.
     value : float or None
         The method's one number; None without one.
     lower, upper : float
@@ -35,7 +36,8 @@ class Row:
     seconds : float
         Wall-clock seconds of the method, without the start of its process.
     error : float or None
-        Relative error to the exact value or to the best interval (see `with_errors`).
+        Relative error to the exact value or to the best interval (see `with_errors`).  Of an exact
+        method that was stopped: what its upper end may be above the truth, at most.
     message : str
         Why there is no value, or the method's first warning.
     """
@@ -52,6 +54,16 @@ class Row:
     seconds: float
     error: float | None = None
     message: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an exact method stopped before its interval closed."""
+        return self.guarantee == "exact" and self.status != "exact" and self.value is not None
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether there is a value, or an end of an interval."""
+        return self.value is not None or self.lower > 0 or math.isfinite(self.upper)
 
     def to_dict(self) -> dict[str, object]:
         """Plain data for JSON; infinities become None."""
@@ -92,10 +104,16 @@ def reference_interval(rows: Iterable[Row]) -> tuple[float, float]:
 def with_errors(rows: Sequence[Row]) -> list[Row]:
     """The rows with their relative errors; see `relative_error`."""
     ends = reference_interval(rows)
-    return [
-        replace(row, error=None if row.value is None else relative_error(row.value, *ends))
-        for row in rows
-    ]
+    return [replace(row, error=_error(row, *ends)) for row in rows]
+
+
+def _error(row: Row, lower: float, upper: float) -> float | None:
+    if row.value is None:
+        return None
+    if row.is_open and lower < upper:
+        # Its value is the end of the best interval, perhaps, and no error of zero for that.
+        return row.value / lower - 1.0 if lower > 0 else None
+    return relative_error(row.value, lower, upper)
 
 
 def to_json(rows: Sequence[Row], indent: int | None = 2) -> str:

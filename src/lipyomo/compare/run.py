@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -14,6 +15,7 @@ from lipyomo.compare.worker import Task
 from lipyomo.errors import MethodError
 from lipyomo.methods.registry import Method, get_method, methods
 from lipyomo.problem import LipschitzProblem
+from lipyomo.result import Guarantee
 from lipyomo.settings import Settings
 
 LEFT_OUT = ("crosslip", "mipcrosslip", "pairwise", "interval", "shor")
@@ -33,7 +35,9 @@ def _row(problem: LipschitzProblem, method: Method, outcome: Outcome) -> Row:
     name, norms = problem.network.name, problem.describe_norms()
     if outcome.result is not None:
         return replace(row_of_result(name, norms, method.title, outcome.result), method=method.name)
-    known = outcome.upper if outcome.upper < float("inf") else None
+    known = outcome.upper if outcome.upper < math.inf else None
+    if method.guarantee is Guarantee.LOWER:
+        known = outcome.lower if outcome.lower > 0 else None
     return Row(
         name,
         norms,
@@ -71,7 +75,9 @@ def compare(
     time_limit : float, optional
         Seconds of each method; it is killed a little later if it does not stop by itself.
     settings : Settings, optional
-        Seed, solver and so on for all methods; its time limit and options are not used.
+        Seed, solver and so on for all methods; its time limit and options are not used.  Once its
+        `should_stop` says so, running methods end with the interval that they reported last, and
+        no others begin.
     options : mapping of str to mapping, optional
         Options of single methods, by method name.
     memory_limit : int, optional
@@ -108,16 +114,17 @@ def _stream(
     jobs: int,
 ) -> Iterator[Row]:
     running: set[MethodProcess] = set()
+    stop = settings.should_stop or (lambda: False)
     lock, closed = threading.Lock(), threading.Event()
 
     def one(name: str) -> Row | None:
         chosen = replace(settings, options=options.get(name, {}))
         with lock:
-            if closed.is_set():
+            if closed.is_set() or stop():
                 return None
             process = MethodProcess(Task(name, problem, chosen, memory))
             running.add(process)
-        outcome = process.wait()
+        outcome = process.wait(stop)
         with lock:
             running.discard(process)
         return _row(problem, table[name], outcome)

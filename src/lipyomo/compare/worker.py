@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from lipyomo.errors import LipyomoError, MethodError
+from lipyomo.memory import limit_memory
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress
 from lipyomo.settings import Settings
@@ -32,21 +33,13 @@ class Task:
     settings : Settings
         Without callbacks.
     memory : int, optional
-        Most bytes of address space, where the system can limit it.
+        Most bytes of memory, where the system can limit it.
     """
 
     method: str
     problem: LipschitzProblem
     settings: Settings
     memory: int | None = None
-
-
-def _limit_memory(size: int) -> None:
-    try:
-        import resource
-    except ImportError:  # not on this system: the time limit is all there is
-        return
-    resource.setrlimit(resource.RLIMIT_AS, (size, size))
 
 
 def _channel() -> BinaryIO:
@@ -70,10 +63,10 @@ def run_task(task: Task, channel: BinaryIO) -> None:
         send("interval", moment.lower, moment.upper)
 
     methods()
-    if task.memory is not None:
-        _limit_memory(task.memory)
     send("started")
     try:
+        if task.memory is not None:
+            limit_memory(task.memory)
         result = run_method(task.method, task.problem, replace(task.settings, progress=progress))
     except MethodError as error:
         send("error", "refused", str(error))

@@ -8,18 +8,17 @@ inferred from its inputs first (`forecast`), and what is about to be allocated i
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx
 
 from lipyomo.errors import ImportRefused
+from lipyomo.memory import machine_memory
 from lipyomo.onnx.graph import Array, Node
 
 NUMBER = 8
@@ -34,20 +33,6 @@ OPERATIONS = 2e10
 """Multiplications in a node that is folded: some ten seconds."""
 SMALL = 4096
 """Entries of a constant that shape inference may look at."""
-
-
-def machine_memory() -> int:
-    """Bytes of memory of this machine, or of the control group that this process runs in."""
-    try:
-        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not on this system
-        return 4 * 2**30
-    for place in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            total = min(total, int(Path(place).read_text(encoding="ascii")))
-        except (OSError, ValueError):  # no such group, or "max"
-            continue
-    return total
 
 
 def readable(size: float) -> str:
@@ -136,6 +121,20 @@ class Budget:
         return self.node.refuse(message, remedy)
 
 
+def limits(time_limit: float = math.inf, memory_limit: int | None = None) -> Budget:
+    """A fresh budget.
+
+    Parameters
+    ----------
+    time_limit : float, optional
+        Seconds from now.
+    memory_limit : int, optional
+        Bytes; a share of the machine's memory if left out.
+    """
+    clock = Budget(deadline=time.monotonic() + time_limit, seconds=time_limit)
+    return clock if memory_limit is None else replace(clock, memory=memory_limit)
+
+
 _current: ContextVar[Budget] = ContextVar("budget")
 
 
@@ -148,11 +147,11 @@ def budget() -> Budget:
 
 
 @contextmanager
-def spending(limits: Budget) -> Iterator[Budget]:
-    """Let everything in the block be charged to `limits`."""
-    token = _current.set(limits)
+def spending(chosen: Budget) -> Iterator[Budget]:
+    """Let everything in the block be charged to `chosen`."""
+    token = _current.set(chosen)
     try:
-        yield limits
+        yield chosen
     finally:
         _current.reset(token)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
-from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -13,7 +11,7 @@ import onnx
 from lipyomo.arguments import instance
 from lipyomo.errors import ImportRefused
 from lipyomo.network import Network
-from lipyomo.onnx.budget import Budget, spending
+from lipyomo.onnx.budget import limits, spending
 from lipyomo.onnx.check import Samples, check_against_runtime
 from lipyomo.onnx.lower import lower_graph
 from lipyomo.onnx.read import PathLike, check_model, inlined, read_model
@@ -58,14 +56,9 @@ def load(
         more memory or time than it may have.
     """
     instance(path, (str, os.PathLike), "the path", ImportRefused, "give the path of an ONNX file")
-    with spending(_limits(time_limit, memory_limit)):
+    with spending(limits(time_limit, memory_limit)):
         model = read_model(path)
         return _network(model, output, check, domain, Path(path).stem)
-
-
-def _limits(time_limit: float, memory_limit: int | None) -> Budget:
-    limits = Budget(deadline=time.monotonic() + time_limit, seconds=time_limit)
-    return limits if memory_limit is None else replace(limits, memory=memory_limit)
 
 
 def from_model(
@@ -94,7 +87,7 @@ def from_model(
     ImportRefused
         As for `load`.
     """
-    with spending(_limits(math.inf, None)):
+    with spending(limits(math.inf, None)):
         return _network(model, output, check, domain, name)
 
 

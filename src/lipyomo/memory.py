@@ -1,0 +1,65 @@
+"""The memory of this machine, and limits on what this process may take of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from lipyomo.errors import ProblemError
+
+MEGABYTE = 2**20
+
+
+def machine_memory() -> int:
+    """Bytes of memory of this machine, or of the control group that this process runs in."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not on this system
+        return 4 * 2**30
+    for place in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            total = min(total, int(Path(place).read_text(encoding="ascii")))
+        except (OSError, ValueError):  # no such group, or "max"
+            continue
+    return total
+
+
+def used_memory() -> int:
+    """Most bytes that this process has had so far; 0 where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else 1024 * most
+
+
+def limit_memory(size: int) -> None:
+    """Let this process take at most `size` bytes, where the system can see to it.
+
+    What exceeds the limit is refused by the system, and Python raises `MemoryError`.
+
+    Raises
+    ------
+    ProblemError
+        If the process has taken more already.
+    """
+    used = used_memory()
+    if used > size:
+        raise ProblemError(
+            f"the memory limit of {size / MEGABYTE:,.0f} MB is less than what the program itself "
+            f"takes ({used / MEGABYTE:,.0f} MB).  Remedy: raise --memory-limit"
+        )
+    try:
+        import resource
+    except ImportError:
+        return
+    # Data rather than address space: libraries reserve far more addresses than they use.
+    kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
+    _, most = resource.getrlimit(kind)
+    soft = size if most == resource.RLIM_INFINITY else min(size, most)
+    try:
+        resource.setrlimit(kind, (soft, most))
+    except (ValueError, OSError):  # the system has no such limit
+        return
