@@ -97,7 +97,9 @@ class Tightener:
         """
         ascent = self._ascent
         parts = [
-            self._wanted(stack, b, seen[b], MOST_ENTRIES // (ascent.columns * len(stack.phases)))
+            self._wanted(
+                stack, b, seen[b], MOST_ENTRIES // max(ascent.columns * len(stack.phases), 1)
+            )
             for b in range(len(stack.phases))
         ]
         node = np.repeat(np.arange(len(parts)), [part.size for part in parts])
