@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from lipyomo.cli.inputs import read_memory, read_options, read_problem, read_solvers
 from lipyomo.cli.interrupt import Interruption
-from lipyomo.cli.parser import Parser, UsageError, add_problem
+from lipyomo.cli.parser import Parser, UsageError, add_config, add_problem
 from lipyomo.cli.plot import check_picture
 from lipyomo.cli.tables import print_table
 from lipyomo.compare import (
@@ -54,6 +54,7 @@ def _parser() -> Parser:
     )
     parser.add_argument("networks", metavar="NET", nargs="+", type=Path, help="ONNX files")
     parser.add_argument("--output", metavar="NODE", help="cut the graphs at this node or tensor")
+    add_config(parser)
     add_problem(parser)
     methods = parser.add_argument_group("methods")
     methods.add_argument("--methods", metavar="A,B,...", help="all that apply, if not given")

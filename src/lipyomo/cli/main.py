@@ -22,6 +22,8 @@ SUBCOMMANDS = {
     "compare": "lipyomo.cli.compare:run",
     "certify": "lipyomo.cli.certify:run",
     "sweep": "lipyomo.cli.sweep:run",
+    "info": "lipyomo.cli.info:run",
+    "demo": "lipyomo.cli.demo:run",
     "verify": "lipyomo.cli.verify:run",
 }
 """Name of each subcommand and where its function ``(arguments) -> exit code`` lives."""

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from lipyomo.cli.complete import complete
+from lipyomo.cli.config import OPTION as CONFIG
+from lipyomo.cli.config import expand
 from lipyomo.errors import LipyomoError
 from lipyomo.version import __version__
 
@@ -23,6 +25,8 @@ The main job is "lipyomo NET ...".  Beside it:
   lipyomo compare      several methods on several networks, side by side
   lipyomo certify      which points of a data set are robust, within which radius
   lipyomo sweep        constants of balls around every row of a data set
+  lipyomo info         what an ONNX file holds, and what becomes of it
+  lipyomo demo         the main job on a network that comes along
   lipyomo verify       check a proof file that --proof wrote, without solving anything
 """
 
@@ -61,6 +65,8 @@ class Parser(argparse.ArgumentParser):
     def parse_args(self, *words: Any, **options: Any) -> Any:
         """Parse the words, or answer a shell that wants them completed."""
         complete(self, self.first_words)
+        if words and CONFIG in self._option_string_actions:
+            words = (expand(self, words[0]), *words[1:])
         return super().parse_args(*words, **options)
 
     def error(self, message: str) -> NoReturn:
@@ -92,6 +98,7 @@ def main_parser() -> Parser:
     """Return the parser of the main job."""
     parser = Parser("lipyomo", DESCRIPTION, EPILOG)
     parser.add_argument("network", metavar="NET", type=Path, help="an ONNX file")
+    add_config(parser)
     parser.add_argument("--version", action="version", version=f"lipyomo {__version__}")
     parser.add_argument(
         "--output", metavar="NODE", help="cut the graph at this node or tensor (the logits)"
@@ -100,6 +107,13 @@ def main_parser() -> Parser:
     _add_method(parser)
     _add_report(parser)
     return parser
+
+
+def add_config(parser: Parser) -> None:
+    """Add ``--config``; `Parser.parse_args` puts the file's options in its place."""
+    parser.add_argument(
+        CONFIG, metavar="FILE", help="a TOML file of options, by the same names; others win"
+    )
 
 
 def add_problem(parser: Parser) -> None:

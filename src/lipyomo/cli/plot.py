@@ -6,8 +6,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from lipyomo.cli.numbers import down, up
 from lipyomo.cli.parser import UsageError
+from lipyomo.decimals import down, up
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Result
 

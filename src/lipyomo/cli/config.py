@@ -1,0 +1,101 @@
+"""Options from a TOML file: ``--config FILE``, with the same names as on the command line."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lipyomo.errors import LipyomoError
+
+OPTION = "--config"
+
+
+class ConfigError(LipyomoError):
+    """A file of options cannot be read, or holds something else."""
+
+
+def expand(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
+    """Put the options of a file in front of the words, so that the command line wins.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+        Knows which options there are.
+    words : sequence of str
+
+    Raises
+    ------
+    ConfigError
+        If there is no such file, or a key is no option.
+    """
+    path, rest = _take(words)
+    if path is None:
+        return list(words)
+    try:
+        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{OPTION}: cannot read '{path}': {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{OPTION}: '{path}' is not TOML: {error}") from None
+    options = {
+        name.removeprefix("--"): action
+        for action in parser._actions
+        for name in action.option_strings
+        if name.startswith("--")
+    }
+    places = [action for action in parser._actions if not action.option_strings]
+    before: list[str] = []
+    for key, value in table.items():
+        name = key.replace("_", "-")
+        if name in options and name not in ("help", "version", OPTION[2:]):
+            before += _words(path, key, name, options[name], value)
+        elif any(action.dest == key for action in places):
+            rest = [*_texts(path, key, value), *rest]
+        else:
+            known = [*options, *(action.dest for action in places)]
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else "see --help for the options"
+            raise ConfigError(f"{OPTION}: '{path}': there is no option '{key}'.  Remedy: {hint}")
+    return [*before, *rest]
+
+
+def _take(words: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The file that ``--config`` names, and the other words."""
+    path, rest = None, list(words)
+    for position, word in enumerate(words):
+        if word == OPTION:
+            if position + 1 == len(words):
+                raise ConfigError(f"{OPTION} needs the name of a TOML file")
+            path, rest = words[position + 1], [*words[:position], *words[position + 2 :]]
+        elif word.startswith(f"{OPTION}="):
+            path, rest = word.partition("=")[2], [*words[:position], *words[position + 1 :]]
+    return path, rest
+
+
+def _words(path: str, key: str, name: str, action: argparse.Action, value: Any) -> list[str]:
+    if action.nargs == 0:  # a flag
+        if not isinstance(value, bool):
+            raise ConfigError(f"{OPTION}: '{path}': '{key}' must be true or false")
+        return [f"--{name}"] if value else []
+    if isinstance(value, dict):
+        return [f"--{name}={inner}={_text(path, key, item)}" for inner, item in value.items()]
+    texts = _texts(path, key, value)
+    if isinstance(action, argparse._AppendAction):
+        return [f"--{name}={text}" for text in texts]
+    return [f"--{name}={','.join(texts)}"]
+
+
+def _texts(path: str, key: str, value: Any) -> list[str]:
+    return [_text(path, key, item) for item in (value if isinstance(value, list) else [value])]
+
+
+def _text(path: str, key: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float | str):
+        return str(value)
+    raise ConfigError(f"{OPTION}: '{path}': '{key}' must be a number, a text or a list of them")

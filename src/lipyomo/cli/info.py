@@ -1,0 +1,135 @@
+"""``lipyomo info``: what an ONNX file holds, what becomes of it, and where it can be cut."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lipyomo.cli.inputs import read_memory
+from lipyomo.cli.parser import Parser
+from lipyomo.cli.show import laid_out, terminal_width, uses_colour
+from lipyomo.errors import ImportRefused
+
+DONE, REFUSED = 0, 1
+EPILOG = """\
+exit codes: 0 the network can be imported; 1 it cannot, or only after a cut that is named.
+"""
+
+
+def run(words: Sequence[str]) -> int:
+    """Run ``lipyomo info`` with the words after it; returns the exit code."""
+    parser = Parser("lipyomo info", "What an ONNX file holds, and what becomes of it.", EPILOG)
+    parser.add_argument("network", metavar="NET", type=Path, help="an ONNX file")
+    parser.add_argument("--output", metavar="NODE", help="cut the graph at this node or tensor")
+    parser.add_argument("--nodes", action="store_true", help="list the nodes in order")
+    parser.add_argument("--time-limit", type=float, metavar="S", help="seconds of the import")
+    parser.add_argument("--memory-limit", type=float, metavar="MB", help="megabytes of the import")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    arguments = parser.parse_args(words)
+    record = describe(
+        arguments.network,
+        arguments.output,
+        float("inf") if arguments.time_limit is None else arguments.time_limit,
+        read_memory(arguments.memory_limit),
+    )
+    if arguments.json:
+        print(json.dumps(record, allow_nan=False))
+    else:
+        for line in laid_out(_lines(record, arguments.nodes), terminal_width(), uses_colour()):
+            print(line)
+    return DONE if record["network"] is not None else REFUSED
+
+
+def describe(
+    path: Path, output: str | None, time_limit: float, memory: int | None
+) -> dict[str, Any]:
+    """What is to be said of a file, as plain data.
+
+    Raises
+    ------
+    ImportRefused
+        If it is no ONNX file.
+    """
+    from lipyomo.onnx import from_model
+    from lipyomo.onnx.budget import limits, spending
+    from lipyomo.onnx.read import read_model
+
+    record: dict[str, Any] = {"path": str(path), "network": None, "refused": None, "notes": []}
+    with spending(limits(time_limit, memory)):
+        model = read_model(path)
+        graph = model.graph
+        stored = {tensor.name for tensor in graph.initializer}
+        record["producer"] = f"{model.producer_name} {model.producer_version}".strip()
+        record["opset"] = {o.domain or "ai.onnx": o.version for o in model.opset_import}
+        record["inputs"] = [_tensor(v) for v in graph.input if v.name not in stored]
+        record["outputs"] = [_tensor(v) for v in graph.output]
+        record["operators"] = dict(Counter(node.op_type for node in graph.node).most_common())
+        record["nodes"] = [
+            {"name": node.name, "op": node.op_type, "outputs": list(node.output)}
+            for node in graph.node
+        ]
+        with warnings.catch_warnings(record=True) as notes:
+            warnings.simplefilter("always")
+            try:
+                network = from_model(model, output, check=False, name=path.stem)
+            except ImportRefused as error:
+                record["refused"] = str(error)
+                return record
+        record["notes"] = [str(note.message) for note in notes]
+    weights = sum(
+        layer.weight.size if hasattr(layer.weight, "shape") else 0 for layer in network.layers
+    )
+    record["network"] = {
+        "sizes": list(network.sizes),
+        "inputs": network.input_dim,
+        "outputs": network.output_dim,
+        "units": network.kinked_units,
+        "layers": len(network.layers),
+        "coefficients": int(weights),
+    }
+    return record
+
+
+def _tensor(value: Any) -> dict[str, Any]:
+    shape = [
+        axis.dim_value if axis.HasField("dim_value") else axis.dim_param or "?"
+        for axis in value.type.tensor_type.shape.dim
+    ]
+    return {"name": value.name, "shape": shape}
+
+
+def _tensors(found: Sequence[dict[str, Any]]) -> str:
+    return ", ".join(f"{t['name']} [{' x '.join(map(str, t['shape']))}]" for t in found) or "none"
+
+
+def _lines(record: dict[str, Any], nodes: bool) -> list[tuple[str, str]]:
+    opset = ", ".join(f"{domain} {version}" for domain, version in record["opset"].items())
+    counts = ", ".join(f"{count} {op}" for op, count in record["operators"].items())
+    lines = [
+        ("file", record["path"]),
+        ("written by", f"{record['producer'] or 'unknown'}; operator sets {opset}"),
+        ("inputs", _tensors(record["inputs"])),
+        ("outputs", _tensors(record["outputs"])),
+        ("nodes", counts or "none"),
+    ]
+    network = record["network"]
+    if network is None:
+        lines += [("refused", text.strip()) for text in record["refused"].splitlines()]
+    else:
+        sizes = "-".join(map(str, network["sizes"]))
+        lines += [
+            ("network", f"{sizes}: {network['units']} units in {network['layers']} layers"),
+            ("weights", f"{network['coefficients']:,} coefficients that are kept"),
+        ]
+    lines += [("note", text) for text in record["notes"]]
+    if nodes:
+        lines += [
+            ("", f"{node['name'] or '-'}  {node['op']}  -> {', '.join(node['outputs'])}")
+            for node in record["nodes"]
+        ]
+    return lines

@@ -1,0 +1,1 @@
+"""The network of ``lipyomo demo``, a copy of ``models/iris.onnx``."""
