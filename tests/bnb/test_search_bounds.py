@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.bnb.propagate import Stack, gradient_bounds, propagate, support_of
-from lipyomo.bnb.prove import Exclusion, Prover
 from lipyomo.bnb.region import RegionProgram
 from lipyomo.domains import AllSpace, Box, ball
 from lipyomo.network import FloatArray
@@ -22,6 +21,7 @@ from lipyomo.regions.emptiness import is_proved_empty
 from lipyomo.semidefinite.choice import rotated
 from lipyomo.semidefinite.dense import DenseKernel
 from lipyomo.semidefinite.descent import minimise
+from lipyomo.semidefinite.prove import Exclusion, Prover
 from lipyomo.semidefinite.spectral import SpectralKernel
 from lipyomo.semidefinite.wide import WideKernel
 from lipyomo.targets import targets_of

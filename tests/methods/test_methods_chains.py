@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lipyomo import AllSpace, Box, LipschitzProblem, solve
+from lipyomo.affine.system import UnitSystem
 from lipyomo.bounds import preactivation_bounds
 from lipyomo.methods.lipopt import gradient_polynomial, polynomial_bound
 from lipyomo.phases import open_phases
@@ -17,7 +18,6 @@ from lipyomo.semidefinite.definite import proved_shift
 from lipyomo.semidefinite.ellipsoids import closed_form
 from lipyomo.semidefinite.interior import minimise
 from lipyomo.semidefinite.quadratic import QuadraticProgram, proved_bound
-from lipyomo.semidefinite.reduce import reduce_form
 from lipyomo.semidefinite.shor_model import ShorModel
 from networks import mixed_network, random_network
 
@@ -145,7 +145,8 @@ def test_definiteness_is_never_claimed_wrongly(seed: int) -> None:
 @settings(max_examples=25, deadline=None)
 def test_tangents_stay_in_the_ellipsoid(seed: int) -> None:
     network = mixed_network(seed % 20, (3, 6, 5, 2))
-    form = reduce_form(network, open_phases(network), np.eye(2))
+    system = UnitSystem(network, np.eye(2), AllSpace(3))
+    form = system.reduce(np.concatenate(open_phases(network)))
     gram = closed_form(form.rows, form.objective, 3, True).gram
     rng = np.random.default_rng(seed)
     pattern = tuple(rng.random(layer.units) < 0.5 for layer in network.hidden)

@@ -32,21 +32,3 @@ class Counters:
     empty: int = 0
     fixed: int = 0
     unresolved: int = 0
-
-
-@dataclass(frozen=True)
-class RootBound:
-    """The bound of the whole problem before any split.
-
-    Attributes
-    ----------
-    upper : float
-        Proved.
-    open_units : int
-    steps : int
-        Newton steps.
-    """
-
-    upper: float
-    open_units: int
-    steps: int

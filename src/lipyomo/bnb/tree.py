@@ -7,9 +7,9 @@ from dataclasses import fields, replace
 import numpy as np
 
 from lipyomo.affine.system import NodeForm, UnitSystem
-from lipyomo.bnb.bounding import Bounder, Worst
+from lipyomo.bnb.bounding import NodeBounder, Worst
 from lipyomo.bnb.branching import Brancher
-from lipyomo.bnb.counters import Counters, RootBound
+from lipyomo.bnb.counters import Counters
 from lipyomo.bnb.node import Node, child_of, stack_of
 from lipyomo.bnb.pool import Pool
 from lipyomo.bnb.propagate import Stack, gradient_bounds, propagate, support_of
@@ -68,7 +68,7 @@ class Tree:
         self.system = UnitSystem(problem.network, self.targets.functionals, problem.domain)
         self.pool = Pool(problem, self.system, self.targets, rng)
         self.region = RegionProgram(self.system, problem.domain)
-        self.bounder = Bounder(self.system, self.targets)
+        self.bounder = NodeBounder(self.system, self.targets)
         self.brancher = Brancher(self.system, problem.domain)
         self.tightener: Tightener | None = None
         if problem.domain.is_bounded:
@@ -118,25 +118,6 @@ class Tree:
         kept = self._process(node, [node])
         self.open_at_root = int(np.count_nonzero(node.phases == OPEN))
         return kept
-
-    def root_bound(self) -> RootBound:
-        """The semidefinite bound of the whole problem, minimised without any incumbent."""
-        node = self._whole()
-        stack = stack_of([node])
-        if self._bounded:
-            support = support_of(self.problem.domain, stack.low, stack.high)
-            propagate(self.system, support, stack)
-        phases = stack.phases[0]
-        node.proved = self.targets.interval(gradient_bounds(self.system, stack.phases))[0]
-        node.target_bounds = node.proved
-        form = self.system.reduce(phases)
-        if form.units.size:
-            self.bounder.bound(node, form, None, 0.0)
-            self.bounder.prove(node, form)
-        else:
-            exact = self.targets.exact(form.jacobian) * (1.0 + 1e-12)
-            node.target_bounds = np.minimum(node.proved, exact)
-        return RootBound(node.bound, form.units.size, self.bounder.steps)
 
     def _whole(self) -> Node:
         n, domain = self.system.count, self.problem.domain

@@ -9,25 +9,32 @@ from typing import cast
 
 import numpy as np
 
-from lipyomo.errors import MethodError
+from lipyomo.affine.system import UnitSystem
+from lipyomo.domains import AllSpace
+from lipyomo.errors import MethodError, SolverError
 from lipyomo.methods.registry import Method, register
-from lipyomo.methods.support import MAX_VERTICES, choice, domain_bounds, upper_result
+from lipyomo.methods.support import MAX_VERTICES, choice, domain_bounds, fall_back
 from lipyomo.network import Layer, Network
 from lipyomo.norms import InputNorm, L1Output, L2Output, OutputNorm
 from lipyomo.phases import Phases, count_open, open_phases
 from lipyomo.result import Guarantee, Result
-from lipyomo.run import Clock, Run
+from lipyomo.run import Run
 from lipyomo.semidefinite.choice import Ball
 from lipyomo.semidefinite.columns import column_bounds
 from lipyomo.semidefinite.lipsdp_model import Sharing, along_norms, solve_conic
-from lipyomo.semidefinite.multipliers import Stop, node_bound
-from lipyomo.semidefinite.reduce import ReducedForm, reduce_form
+from lipyomo.semidefinite.prove import Prover
+from lipyomo.semidefinite.root import RootBounds
+from lipyomo.semidefinite.verify import IntArray, SizedForm
+from lipyomo.targets import ALL, Targets
 
-NEWTON = Stop(tolerance=1e-7, iterations=1000)
+TOLERANCE = 1e-7
 """A bound for its own sake is worth more steps than one of thousands of nodes."""
 
 _MANY_INPUTS = 3
 """Conic solvers get one fixed metric of the inputs when these outnumber the units so often."""
+
+_CONIC_ORDER = 160
+"""Largest matrix that conic solvers get when time is limited; they need hours for larger ones."""
 
 _SOLVERS = ("auto", "newton", "clarabel", "scs", "mosek")
 
@@ -41,10 +48,12 @@ class _Plan:
     solver: str
 
 
-def _form(network: Network, phases: Phases, norm: OutputNorm) -> tuple[Ball, ReducedForm]:
+def _targets(network: Network, norm: OutputNorm, input_norm: InputNorm) -> tuple[Ball, Targets]:
     """The objective rows of an output norm: vertices one by one, or a ball."""
     m = network.output_dim
+    ball: Ball = "l2" if isinstance(norm, L2Output) else "l1"
     vertices = norm.vertices(m)
+    functionals, rows = np.eye(m), np.array([ALL])
     if vertices is not None and (len(vertices) == 1 or not isinstance(norm, L1Output)):
         if len(vertices) > MAX_VERTICES:
             raise MethodError(
@@ -52,39 +61,54 @@ def _form(network: Network, phases: Phases, norm: OutputNorm) -> tuple[Ball, Red
                 f"{norm.name} one by one, at most {MAX_VERTICES}.  Remedy: give a functional, or "
                 "use the output norm l2"
             )
-        return "vertices", reduce_form(network, phases, vertices)
-    ball: Ball = "l2" if isinstance(norm, L2Output) else "l1"
-    return ball, reduce_form(network, phases, np.eye(m))
+        ball, functionals, rows = "vertices", vertices, np.arange(len(vertices))
+    columns = np.arange(network.input_dim) if input_norm == "l1" else np.array([ALL])
+    rows, columns = np.repeat(rows, columns.size), np.tile(columns, rows.size)
+    return ball, Targets(functionals, rows, columns, input_norm)
 
 
-def _conic(form: ReducedForm, ball: Ball, plan: _Plan, clock: Clock) -> float:
+def _conic(form: SizedForm, layers: IntArray, ball: Ball, plan: _Plan, run: Run) -> float:
     """One functional or ball by a conic solver; l1 inputs through shared multipliers."""
     grouped = plan.input_norm != "linf"
     model = form
     if not grouped and form.inputs > _MANY_INPUTS * (form.count + 10):
         model, grouped = along_norms(form), True
-    limit = clock.left if math.isfinite(clock.left) else None
+    limit = run.left if math.isfinite(run.left) else None
+    order = form.count + min(form.inputs, form.count + len(form.objective) if grouped else math.inf)
+    if limit is not None and (order > _CONIC_ORDER or limit < 1.0):
+        raise SolverError("the program is too large for the time limit")
     name = "CLARABEL" if plan.solver == "auto" else plan.solver.upper()
-    answer = solve_conic(model, grouped, ball, plan.sharing, name, limit)
+    answer = solve_conic(model, layers, grouped, ball, plan.sharing, name, limit)
     upper = answer.upper
     if plan.input_norm == "l1" and ball == "vertices":
         upper = min(upper, float(column_bounds(form, answer.lam).max()))
     return upper
 
 
-def bound_piece(
-    network: Network, phases: Phases, norm: OutputNorm, plan: _Plan, clock: Clock
-) -> float:
+def bound_piece(network: Network, phases: Phases, norm: OutputNorm, plan: _Plan, run: Run) -> float:
     """Proved LipSDP bound of one piece."""
-    ball, form = _form(network, phases, norm)
-    if form.count == 0 or (plan.sharing == "neuron" and plan.solver in ("auto", "newton")):
-        found = node_bound(form, plan.input_norm, ball, stop=NEWTON).upper
-        if plan.solver == "newton" or math.isfinite(found):
-            return found
-    if ball != "vertices":
-        return _conic(form, ball, plan, clock)
-    singles = (form.select(np.array([row])) for row in range(len(form.objective)))
-    return max(_conic(single, ball, plan, clock) for single in singles)
+    ball, targets = _targets(network, norm, plan.input_norm)
+    system = UnitSystem(network, targets.functionals, AllSpace(network.input_dim))
+    flat = np.concatenate([np.zeros(0, dtype=np.int8), *phases])
+    root = RootBounds(system, targets, flat, norm=norm, tolerance=TOLERANCE)
+    conic = root.form.units.size and (plan.sharing == "layer" or plan.solver in _SOLVERS[2:])
+    if conic:
+        sized = Prover(system, targets, flat, ball).sized(root.form)
+        layers = system.layer_of[root.form.units]
+        every = [sized]
+        if ball == "vertices":
+            every = [sized.select(np.array([row])) for row in range(len(sized.objective))]
+        try:
+            found = max(_conic(form, layers, ball, plan, run) for form in every)
+            if math.isfinite(found):
+                return found
+            run.warn(
+                "the conic solver's multipliers prove no bound: Newton's method bounds instead"
+            )
+        except SolverError as error:
+            run.warn(f"{error}: Newton's method bounds instead, with one multiplier a unit")
+    root.run(left=lambda: run.left * (not run.interrupted))
+    return root.value
 
 
 def pieces(network: Network, phases: Phases, length: int) -> Iterator[tuple[Network, Phases]]:
@@ -106,7 +130,7 @@ def run(run: Run) -> Result:
     form : {'neuron', 'layer'}
         One multiplier a unit, or one a layer.
     solver : {'auto', 'newton', 'clarabel', 'scs', 'mosek'}
-        Conic solvers get the CVXPY model; ``newton`` is the own method of `multipliers` (neuron
+        Conic solvers get the CVXPY model; ``newton`` is the own method (neuron
         form only).  ``auto`` is Newton for the neuron form and Clarabel for the layer form.
     split : int
         Bound pieces of that many hidden layers by themselves and multiply; 0 does not split.
@@ -137,12 +161,13 @@ def run(run: Run) -> Result:
     for position, (part, part_phases) in enumerate(parts):
         norm: OutputNorm = small.output_norm if position == len(parts) - 1 else L2Output()
         plan = _Plan(small.input_norm if position == 0 else "l2", sharing, solver)
-        factors.append(bound_piece(part, part_phases, norm, plan, run.clock))
+        factors.append(bound_piece(part, part_phases, norm, plan, run))
     upper = float(np.prod(factors)) * (1.0 + 2.0**-52 * len(factors))
     run.record(form=sharing, pieces=factors)
-    if not math.isfinite(upper):
-        run.warn("the solver's multipliers prove no bound; try another solver")
-    return upper_result(run, upper, solver=solver, bounds=rung, unstable=count_open(phases))
+    run.drop_upper(upper)
+    if run.expired or not math.isfinite(upper):
+        fall_back(run)
+    return run.result(solver=solver, bounds=rung, unstable=count_open(phases))
 
 
 register(

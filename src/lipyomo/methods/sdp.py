@@ -1,11 +1,9 @@
-"""The semidefinite bound at the root of branch and bound: an upper bound in milliseconds."""
+"""The semidefinite bound over the open switches: an upper bound in milliseconds."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from lipyomo.methods.registry import Method, register
-from lipyomo.methods.support import upper_result
+from lipyomo.methods.support import domain_bounds, root_bounds
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
@@ -13,20 +11,15 @@ from lipyomo.run import Run
 def run(run: Run) -> Result:
     """Bound the constant over all switches that the domain's pre-activation bounds leave open.
 
-    Parameters
-    ----------
-    run : Run
-
-    Returns
-    -------
-    Result
+    Bounds of intervals and in closed form come first; the semidefinite one goes on as long as there
+    is time, and every step of it is an answer.
     """
-    from lipyomo.bnb.tree import Tree
-
-    tree = Tree(run.problem.reduced.problem, np.random.default_rng(run.settings.seed))
-    found = tree.root_bound()
-    run.record(newton_steps=found.steps)
-    return upper_result(run, found.upper, unstable=found.open_units, bounds="linear")
+    bounds = domain_bounds(run)
+    root = root_bounds(run, bounds, cheap=True)
+    root.run(left=lambda: run.left * (not run.interrupted), report=run.drop_upper)
+    run.drop_upper(root.value)
+    run.record(newton_steps=root.steps)
+    return run.result(unstable=bounds.unstable, bounds=bounds.rung)
 
 
 METHOD = register(

@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from lipyomo.affine.system import UnitSystem
 from lipyomo.bounds import LayerBounds, preactivation_bounds
 from lipyomo.errors import MethodError
+from lipyomo.ladder import Ladder
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
 from lipyomo.result import Result, Witness
 from lipyomo.run import Run
+from lipyomo.semidefinite.root import RootBounds, semidefinite_targets
 from lipyomo.settings import Settings
 
 MAX_VERTICES = 256
@@ -87,6 +90,44 @@ def domain_bounds(run: Run) -> LayerBounds:
         rung="linear" if rung == "auto" else rung,
         time_limit=run.left if math.isfinite(run.left) else None,
     )
+
+
+def fall_back(run: Run) -> None:
+    """Give a run that had to end early the interval bound, if that is better than what it has."""
+    small = run.problem.reduced.problem
+    bounds = preactivation_bounds(small.network, small.domain, rung="interval")
+    ladder = Ladder(small, bounds)
+    ladder.climb(("entries",))
+    run.drop_upper(ladder.value)
+
+
+def root_bounds(run: Run, bounds: LayerBounds, cheap: bool = False) -> RootBounds:
+    """Semidefinite bounds of the reduced problem, not begun yet.
+
+    Parameters
+    ----------
+    run : Run
+    bounds : LayerBounds
+        Of its pre-activations.
+    cheap : bool, optional
+        Whether to begin with the cheap bounds of the ladder.
+
+    Raises
+    ------
+    MethodError
+        If the dual ball has too many vertices.
+    """
+    small = run.problem.reduced.problem
+    targets = semidefinite_targets(small)
+    system = UnitSystem(small.network, targets.functionals, small.domain)
+    known = None
+    if cheap:
+        ladder = Ladder(small, bounds, targets, stop=lambda: run.expired)
+        ladder.climb(("entries", "tangents"), lambda: run.left)
+        known = ladder.upper
+        run.drop_upper(ladder.value)
+    phases = np.concatenate([np.zeros(0, dtype=np.int8), *bounds.phases])
+    return RootBounds(system, targets, phases, known, small.output_norm)
 
 
 def few_vertices(problem: LipschitzProblem, method: str) -> FloatArray:

@@ -34,8 +34,8 @@ _SPEED = 5e9
 _COLD_STEPS = 20
 """Newton steps of a descent from a closed-form start, usually."""
 
-_MANY = 1e9
-"""Operations of a step from which on threads of the linear algebra pay."""
+_LONG = 0.1
+"""Seconds of a step from which on threads of the linear algebra pay."""
 
 
 def step_costs(
@@ -63,13 +63,23 @@ def step_costs(
     return costs
 
 
+def seconds_of(operations: float) -> float:
+    """About how long so many operations take."""
+    return operations / _SPEED
+
+
 def seen_inputs(inputs: int, units: int, functionals: int, euclidean: bool) -> int:
     """Inputs that are left after a Euclidean ball is rotated into the span of what is seen."""
     return min(inputs, units + functionals) if euclidean else inputs
 
 
 def predicted_seconds(
-    inputs: int, units: int, functionals: int = 1, euclidean: bool = False, ball: Ball = "vertices"
+    inputs: int,
+    units: int,
+    functionals: int = 1,
+    euclidean: bool = False,
+    ball: Ball = "vertices",
+    steps: int = _COLD_STEPS,
 ) -> float:
     """About how long the bound of one functional, or of a ball of them, takes from its start.
 
@@ -81,10 +91,12 @@ def predicted_seconds(
         Rows of the objective that are bounded together.
     euclidean : bool, optional
     ball : {'vertices', 'l2', 'l1'}, optional
+    steps : int, optional
+        Newton steps; those of a descent from a closed-form start by default.
     """
     d = seen_inputs(inputs, units, functionals, euclidean)
     outputs = 0 if ball == "vertices" else functionals
-    return _COLD_STEPS * min(step_costs(d, units, outputs, euclidean).values()) / _SPEED
+    return steps * seconds_of(min(step_costs(d, units, outputs, euclidean).values()))
 
 
 def kernel_for(
@@ -132,9 +144,9 @@ def rotated(
 
 
 @contextmanager
-def threads_for(operations: float) -> Iterator[None]:
-    """Threads of the linear algebra for steps of so many operations; one where they are small."""
-    if operations < _MANY:
+def threads_for(seconds: float) -> Iterator[None]:
+    """Threads of the linear algebra for steps that take so long; none where they are short."""
+    if seconds < _LONG:
         yield
         return
     given = [os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")]

@@ -9,49 +9,19 @@ block of C and norms in ``M^{-1}``,
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
-from lipyomo.semidefinite.reduce import ReducedForm
-from lipyomo.semidefinite.verify import VerifiedMatrix
+from lipyomo.semidefinite.verify import SizedForm, VerifiedMatrix
 
 
-def without_inputs(form: ReducedForm) -> ReducedForm:
-    """The form seen by its units only (d = 0)."""
-    d = form.inputs
-    return replace(
-        form,
-        rows=form.rows[:, d:],
-        objective=form.objective[:, d:],
-        row_size=form.row_size[:, d:],
-        objective_size=form.objective_size[:, d:],
-        inputs=0,
-    )
-
-
-def one_input(form: ReducedForm, column: int) -> ReducedForm:
-    """The form with the single input `column`."""
-    d = form.inputs
-    keep = np.concatenate([[column], np.arange(d, d + form.count)])
-    return replace(
-        form,
-        rows=form.rows[:, keep],
-        objective=form.objective[:, keep],
-        row_size=form.row_size[:, keep],
-        objective_size=form.objective_size[:, keep],
-        inputs=1,
-    )
-
-
-def column_bounds(form: ReducedForm, lam: FloatArray) -> FloatArray:
+def column_bounds(form: SizedForm, lam: FloatArray) -> FloatArray:
     """Proved bounds of ``|g_j|`` for every objective row and input; infinite if the proof fails.
 
     Parameters
     ----------
-    form : ReducedForm
+    form : SizedForm
     lam : ndarray, shape (F,)
         Positive.
 
@@ -63,7 +33,7 @@ def column_bounds(form: ReducedForm, lam: FloatArray) -> FloatArray:
     direct = np.abs(form.objective[:, :d]) + form.rounding * form.objective_size[:, :d]
     if form.count == 0:
         return direct * (1.0 + 4 * UNIT_ROUNDOFF)
-    matrix = VerifiedMatrix(without_inputs(form), np.ones(0), lam)
+    matrix = VerifiedMatrix(form.seeing(np.zeros(0, dtype=np.int64)), np.ones(0), lam)
     if not matrix.accepted:
         return np.full((k, d), np.inf)
     root = np.sqrt(lam)[:, None]

@@ -252,10 +252,26 @@ class Descent:
         """The least bound so far."""
         return math.inf if self.best is None else self.best.value
 
-    def run(self, target: float | None = None, stop: Callable[[], bool] | None = None) -> None:
-        """Go on until the bound meets `target`, or cannot, or is optimal, or `stop` says so."""
+    def run(
+        self,
+        target: float | None = None,
+        stop: Callable[[], bool] | None = None,
+        patient: bool = False,
+    ) -> None:
+        """Go on until the bound meets `target` or is optimal, or `stop` says so.
+
+        Parameters
+        ----------
+        target : float, optional
+        stop : callable, optional
+            Polled before each step.
+        patient : bool, optional
+            Whether to go on when the target is out of reach.
+        """
         while not self.done:
-            if target is not None and (self.value <= target or self._hopeless(target)):
+            if target is not None and self.value <= target:
+                return
+            if target is not None and not patient and self._hopeless(target):
                 return
             if stop is not None and stop():
                 return

@@ -9,7 +9,8 @@ each other may be joined with any multipliers below ``4 N_block^{-1}``, because
 Diagonal L = 4 s T with ``T^{1/2} N_block T^{1/2} <= I`` and a share s < 1 will do.  This is the
 layer-wise decomposition of LipSDP by Xu and Sivaranjani (ECLipsE, NeurIPS 2024), for two slopes
 and decided units, and with the inputs' metric of a cube.  A few shapes and sizes of T are tried,
-and the one that looks best from the next block is kept: one eigenvalue decomposition a shape.
+and the one that looks best from the next block is kept: one eigenvalue decomposition a shape.  What
+looks best depends on how a block's Gram matrix is measured; of a few ways the best is kept.
 """
 
 from __future__ import annotations
@@ -90,18 +91,40 @@ def closed_form(
         lengths = np.sqrt(np.square(seen[:, :inputs]).sum(axis=0))
         zeta = np.maximum(lengths, _TINY * lengths.max(initial=0.0)) if lengths.any() else zeta
         zeta = zeta / zeta.sum()
-    gram = (seen[:, :inputs] / zeta) @ seen[:, :inputs].T
-    lam = np.zeros(count)
+    first = (seen[:, :inputs] / zeta) @ seen[:, :inputs].T
     parts = blocks(rows, inputs)
-    for part, ahead in zip(parts, [*parts[1:], slice(count, len(seen))], strict=True):
-        passed = seen[:, inputs + part.start : inputs + part.stop]
-        lam[part], grown = _joined(gram, passed, part, ahead)
-        gram = gram + grown @ grown.T
-    return ClosedForm(zeta, lam, gram[count:, count:])
+    found: ClosedForm | None = None
+    for measure in (_trace, _roots, _sums)[: len(parts) or 1]:
+        gram, lam = first, np.zeros(count)
+        for part, ahead in zip(parts, [*parts[1:], slice(count, len(seen))], strict=True):
+            passed = seen[:, inputs + part.start : inputs + part.stop]
+            lam[part], grown = _joined(gram, passed, part, ahead, measure)
+            gram = gram + grown @ grown.T
+        end = gram[count:, count:]
+        if found is None or float(np.trace(end)) < float(np.trace(found.gram)):
+            found = ClosedForm(zeta, lam, end)
+    assert found is not None
+    return found
+
+
+def _trace(old: FloatArray, grown: FloatArray) -> float:
+    return float(np.square(grown).sum())
+
+
+def _roots(old: FloatArray, grown: FloatArray) -> float:
+    return float(np.sqrt(np.diagonal(old) + np.square(grown).sum(axis=1)).sum())
+
+
+def _sums(old: FloatArray, grown: FloatArray) -> float:
+    return float(np.abs(old + grown @ grown.T).sum(axis=1).max())
 
 
 def _joined(
-    gram: FloatArray, passed: FloatArray, part: slice, ahead: slice
+    gram: FloatArray,
+    passed: FloatArray,
+    part: slice,
+    ahead: slice,
+    measure: Callable[[FloatArray, FloatArray], float],
 ) -> tuple[FloatArray, FloatArray]:
     """Multipliers of a block, and a square root of what it adds to the Gram matrix."""
     block = gram[part, part]
@@ -114,7 +137,7 @@ def _joined(
         bent = (gram[:, part] * root) @ vectors
         for share in _SHARES:
             grown = own[ahead] / np.sqrt(share) + np.sqrt(share) * bent[ahead]
-            size = float((np.square(grown) / (1.0 - share * values)).sum())
+            size = measure(gram[ahead, ahead], grown / np.sqrt(1.0 - share * values))
             if best is None or size < best[0]:
                 best = (size, shape, values, own, bent, share)
     assert best is not None

@@ -1,6 +1,7 @@
 """LipSDP as a CVXPY model: multipliers by a conic solver, the bound proved afterwards.
 
-In the tangents ``w = (v, s)`` of `reduce`, LipSDP (Fazlyab et al., NeurIPS 2019, Theorem 2) reads
+In the tangents ``w = (v, s)`` of a reduced form, LipSDP (Fazlyab et al., NeurIPS 2019, Theorem 2)
+reads
 
     minimise  tau(zeta) + tau'(gamma)   subject to   [[C, -N^T / 2], [-N / 2, G]] >= 0,
     C = D(zeta) - sum_k lambda_k sym(e_k (U_k - e_k)^T),
@@ -20,8 +21,7 @@ import numpy as np
 from lipyomo.errors import SolverError
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.choice import Ball
-from lipyomo.semidefinite.reduce import ReducedForm
-from lipyomo.semidefinite.verify import verified_bound
+from lipyomo.semidefinite.verify import IntArray, SizedForm, VerifiedMatrix, bound_from
 
 Sharing = Literal["neuron", "layer"]
 
@@ -52,7 +52,7 @@ class ConicAnswer:
     status: str
 
 
-def _seen_inputs(form: ReducedForm, grouped: bool) -> tuple[FloatArray, FloatArray]:
+def _seen_inputs(form: SizedForm, grouped: bool) -> tuple[FloatArray, FloatArray]:
     """Input columns of rows and objective, rotated into their span for a Euclidean ball."""
     d = form.inputs
     both = np.vstack([form.rows[:, :d], form.objective[:, :d]])
@@ -62,7 +62,8 @@ def _seen_inputs(form: ReducedForm, grouped: bool) -> tuple[FloatArray, FloatArr
 
 
 def solve_conic(
-    form: ReducedForm,
+    form: SizedForm,
+    layers: IntArray,
     grouped: bool,
     ball: Ball,
     sharing: Sharing,
@@ -73,8 +74,10 @@ def solve_conic(
 
     Parameters
     ----------
-    form : ReducedForm
+    form : SizedForm
         One objective row for ``ball='vertices'``.
+    layers : ndarray of int, shape (F,)
+        The layer of each unit.
     grouped : bool
         Euclidean ball of directions instead of the cube.
     ball : {'vertices', 'l2', 'l1'}
@@ -110,7 +113,7 @@ def solve_conic(
     coupling = np.hstack([seen, form.objective[:, form.inputs :] * reach]) / size
     zeta = cp.Variable(1 if grouped else inputs, nonneg=True)
     gamma = cp.Variable(outputs if ball == "l1" else 1, nonneg=True)
-    spread = np.eye(count) if sharing == "neuron" else _layers(form, reach)
+    spread = np.eye(count) if sharing == "neuron" else _layers(layers, reach)
     free = cp.Variable(spread.shape[1], nonneg=True)
     lam = spread @ free
     weight = cp.diag(lam)
@@ -142,7 +145,7 @@ def solve_conic(
     return ConicAnswer(upper, float(problem.value) * size, found, str(problem.status))
 
 
-def _reach(form: ReducedForm) -> FloatArray:
+def _reach(form: SizedForm) -> FloatArray:
     """Sizes of the units' tangents: lengths of their rows, with earlier units at their size."""
     reach = np.ones(form.count)
     d = form.inputs
@@ -152,16 +155,15 @@ def _reach(form: ReducedForm) -> FloatArray:
     return reach
 
 
-def _layers(form: ReducedForm, reach: FloatArray) -> FloatArray:
+def _layers(layers: IntArray, reach: FloatArray) -> FloatArray:
     """One column a layer: equal multipliers in the network's own units."""
-    layers = np.unique(form.units[:, 0])
-    member = form.units[:, :1] == layers[None, :]
+    member = layers[:, None] == np.unique(layers)[None, :]
     squares = np.square(reach)[:, None] * member
     return np.asarray(squares / squares.max(axis=0))
 
 
 def _prove(
-    form: ReducedForm,
+    form: SizedForm,
     zeta: FloatArray,
     lam: FloatArray,
     grouped: bool,
@@ -179,11 +181,13 @@ def _prove(
         moved = full * (1.0 + step) + step * float(full.max(initial=0.0)) / max(form.inputs, 1)
         raised = np.maximum(lam, 1e-12 * top)
         outer = None if weights is None else np.maximum(weights, 1e-12 * weights.max())
-        best = min(best, verified_bound(form, rows, moved, raised, grouped, outer))
+        best = min(
+            best, bound_from(VerifiedMatrix(form, moved, raised), rows, moved, grouped, outer)
+        )
     return float(best)
 
 
-def along_norms(form: ReducedForm) -> ReducedForm:
+def along_norms(form: SizedForm) -> SizedForm:
     """The form of a cube seen as a Euclidean ball, by one fixed diagonal metric.
 
     ``sum_j p_j v_j^2 <= 1`` on the cube for any p >= 0 with sum one; here p_j follows the lengths

@@ -24,7 +24,7 @@ from scipy.linalg import cho_factor, cho_solve
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.semidefinite.definite import proved_shift
-from lipyomo.semidefinite.reduce import IntArray
+from lipyomo.semidefinite.verify import IntArray
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.semidefinite.quadratic import QuadraticProgram
-from lipyomo.semidefinite.reduce import IntArray
+from lipyomo.semidefinite.verify import IntArray
 
 
 @dataclass

@@ -8,7 +8,7 @@ Proved here, for the exact C of the exact weights:
 1. Variables are scaled so that C has a unit diagonal, and the inputs' block is eliminated
    (``K = M - E^T E / 4`` is positive definite if and only if C is).
 2. The distance between the exact K and the computed one is bounded in the Frobenius norm from the
-   magnitudes of `ReducedForm`.
+   magnitudes of `SizedForm`.
 3. K is accepted if a Cholesky factorisation of ``K - shift I`` runs through, with the shift above
    that distance and above the factorisation's own rounding (Rump, "Verification of positive
    definiteness", BIT 46, 2006).  This leaves a lower bound kappa of the least eigenvalue.
@@ -18,12 +18,67 @@ Proved here, for the exact C of the exact weights:
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
 from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
-from lipyomo.semidefinite.reduce import IntArray, ReducedForm
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SizedForm:
+    """Tangents of open units and functionals as rows in ``w = (v, s)``, with their rounding.
+
+    Attributes
+    ----------
+    rows : ndarray, shape (F, d + F)
+        U; row k has no entries in s_k, s_{k+1}, ...
+    objective : ndarray, shape (k, d + F)
+        N, one row a functional.
+    row_size, objective_size : ndarray
+        Magnitudes, same shapes; ``|computed - exact| <= rounding * magnitude``.
+    inputs : int
+        d.
+    rounding : float
+    """
+
+    rows: FloatArray
+    objective: FloatArray
+    row_size: FloatArray
+    objective_size: FloatArray
+    inputs: int
+    rounding: float
+
+    @property
+    def count(self) -> int:
+        """Number of open units F."""
+        return len(self.rows)
+
+    def seeing(self, inputs: IntArray) -> SizedForm:
+        """The form with some of the inputs only."""
+        keep = np.concatenate([inputs, np.arange(self.inputs, self.rows.shape[1])])
+        return replace(
+            self,
+            rows=self.rows[:, keep],
+            objective=self.objective[:, keep],
+            row_size=self.row_size[:, keep],
+            objective_size=self.objective_size[:, keep],
+            inputs=len(inputs),
+        )
+
+    def select(self, functionals: IntArray) -> SizedForm:
+        """The form with some of the objective rows only."""
+        return replace(
+            self,
+            objective=self.objective[functionals],
+            objective_size=self.objective_size[functionals],
+        )
 
 
 def _norm(matrix: FloatArray) -> float:
@@ -43,7 +98,7 @@ class VerifiedMatrix:
 
     Parameters
     ----------
-    form : ReducedForm
+    form : SizedForm
     zeta : ndarray, shape (d,)
         Positive; equal entries for a Euclidean ball.
     lam : ndarray, shape (F,)
@@ -57,7 +112,7 @@ class VerifiedMatrix:
         Proved lower bound of the least eigenvalue of the scaled K.
     """
 
-    def __init__(self, form: ReducedForm, zeta: FloatArray, lam: FloatArray) -> None:
+    def __init__(self, form: SizedForm, zeta: FloatArray, lam: FloatArray) -> None:
         d, count = form.inputs, form.count
         self._form = form
         self.accepted = bool(
@@ -210,28 +265,3 @@ def bound_from(
     tau = float(zeta.max(initial=0.0)) if grouped else float(zeta.sum())
     rounding = 1.0 + UNIT_ROUNDOFF * (len(zeta) + 8)
     return matrix.quadratic(rows, weights) * float(np.sqrt(tau)) * rounding
-
-
-def verified_bound(
-    form: ReducedForm,
-    rows: IntArray,
-    zeta: FloatArray,
-    lam: FloatArray,
-    grouped: bool,
-    weights: FloatArray | None = None,
-) -> float:
-    """Proved upper bound of ``max_y |y^T N w|``; infinite if the proof fails.
-
-    Parameters
-    ----------
-    form : ReducedForm
-    rows : ndarray of int
-        Objective rows: one for a functional, several for a ball of them.
-    zeta : ndarray, shape (d,)
-    lam : ndarray, shape (F,)
-    grouped : bool
-        Euclidean ball of directions (tau = zeta) instead of the cube (tau = sum zeta).
-    weights : ndarray, optional
-        See `VerifiedMatrix.quadratic`.
-    """
-    return bound_from(VerifiedMatrix(form, zeta, lam), rows, zeta, grouped, weights)

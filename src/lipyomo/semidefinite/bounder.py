@@ -1,0 +1,160 @@
+"""The semidefinite bound of one target under partial phases: one bounder for nodes and roots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
+from lipyomo.network import FloatArray
+from lipyomo.semidefinite.choice import Ball, kernel_for
+from lipyomo.semidefinite.descent import minimise
+from lipyomo.semidefinite.kernel import Kernel, State
+from lipyomo.semidefinite.prove import Exclusion, Prover
+from lipyomo.targets import ALL, Targets
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """What minimising the bound of a target gave.
+
+    Attributes
+    ----------
+    target : int
+    kernel : Kernel
+    state : State
+    """
+
+    target: int
+    kernel: Kernel
+    state: State
+
+
+class Bounder:
+    """Bounds targets under phases that decide at least what `phases` decide.
+
+    Parameters
+    ----------
+    system : UnitSystem
+    targets : Targets
+    phases : ndarray of int8, shape (N,), optional
+        By default every kinked unit is open.
+    ball : {'l2', 'l1'}, optional
+        The ball of functionals of a target that stands for all of them.
+    """
+
+    def __init__(
+        self,
+        system: UnitSystem,
+        targets: Targets,
+        phases: FlatPhases | None = None,
+        ball: Ball = "l2",
+    ) -> None:
+        self.targets, self._ball = targets, ball
+        self.prover = Prover(system, targets, phases, ball)
+
+    @property
+    def value_errors(self) -> FloatArray:
+        """Rounding errors of the targets' values under full patterns, shape (T,)."""
+        return np.asarray(self.targets.interval(self.prover.gradient_errors[None])[0])
+
+    def kernel(self, form: NodeForm, target: int) -> Kernel:
+        """The kernel for a target."""
+        row, column = int(self.targets.rows[target]), int(self.targets.columns[target])
+        rows, objectives, inputs = form.rows, form.objective, form.inputs
+        euclidean = self.targets.input_norm == "l2"
+        if column != ALL:
+            keep = np.concatenate([[column], np.arange(inputs, rows.shape[1])])
+            rows, objectives, inputs, euclidean = rows[:, keep], objectives[:, keep], 1, True
+        if row == ALL and objectives.any():
+            return kernel_for(rows, objectives, inputs, euclidean, self._ball)
+        return kernel_for(rows, objectives[max(row, 0)][None], inputs, euclidean)
+
+    def minimise(
+        self,
+        form: NodeForm,
+        target: int,
+        warm: tuple[IntArray, FloatArray] | None = None,
+        aim: float | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> Minimum | None:
+        """Lower the bound of a target.
+
+        Parameters
+        ----------
+        form : NodeForm
+            With at least one open unit.
+        target : int
+        warm : (ndarray of int, ndarray), optional
+            Multipliers of a form with more open units, and those units.
+        aim : float, optional
+            What floating-point bounds should reach; without it they are minimised.
+        stop : callable, optional
+            Polled before each step.
+
+        Returns
+        -------
+        Minimum or None
+            None if no definite matrix was found.
+        """
+        kernel = self.kernel(form, target)
+        start = None if warm is None else inherited(kernel, form, *warm)
+        state = minimise(kernel, start, aim, stop=stop)
+        return None if state is None else Minimum(target, kernel, state)
+
+    def excluded(
+        self,
+        form: NodeForm,
+        found: Minimum,
+        drops: tuple[FloatArray, FloatArray],
+        aim: float,
+    ) -> list[tuple[int, bool, float]]:
+        """Unit decisions that the multipliers of a minimum rule out.
+
+        Parameters
+        ----------
+        form : NodeForm
+        found : Minimum
+        drops : (ndarray, ndarray), shapes (F,)
+            Look-ahead of the kernel: relative drops with units off, and on.
+        aim : float
+            Decisions whose bound is about this or less are tried.
+
+        Returns
+        -------
+        list of (position, on, bound)
+            Deciding open unit number `position` that way cannot exceed the proved `bound`.
+        """
+        kernel, state = found.kernel, found.state
+        if not kernel.rank_one:
+            return []
+        value, primal, d = state.value, state.primal, kernel.inputs
+        slack = kernel.rows @ primal - primal[d:]
+        candidates = []
+        for on, drop, along in ((False, drops[0], primal[d:]), (True, drops[1], slack)):
+            hits = np.flatnonzero((value * (1.0 - drop) <= aim) & (along != 0.0))
+            removed = 0.5 * value * (1.0 - np.square(1.0 - drop[hits]))
+            candidates += [
+                Exclusion(int(k), on, float(2.0 * r / a))
+                for k, r, a in zip(hits, removed, along[hits], strict=True)
+            ]
+        if not candidates:
+            return []
+        proved = self.prover.exclude(form, found.target, state.multipliers, candidates)
+        return [(c.position, c.on, float(b)) for c, b in zip(candidates, proved, strict=True)]
+
+
+def inherited(kernel: Kernel, form: NodeForm, units: IntArray, old: FloatArray) -> FloatArray:
+    """The multipliers `old` of `units` for those that are open in `form`."""
+    head = old.size - units.size
+    first = old[:head]
+    if kernel.euclidean:  # one zeta, for however many inputs are left after rotation
+        outputs = kernel.outputs
+        first = np.concatenate([old[:outputs], np.full(kernel.inputs, old[outputs])])
+    positions = np.searchsorted(units, form.units)
+    return np.concatenate([first, old[head + positions]])

@@ -1,0 +1,211 @@
+"""Proofs of semidefinite bounds: from floating-point multipliers to a bound that holds.
+
+The proof is that of `lipyomo.semidefinite.verify`.  Its rounding margins need magnitudes of all
+coefficients of a form; magnitudes with every open unit at its steeper slope bound those of all
+forms with fewer open units, and are computed once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from lipyomo.affine.magnitudes import steepest
+from lipyomo.affine.signal import Passing, SizeSignal, carry
+from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
+from lipyomo.network import FloatArray
+from lipyomo.numerics.rounding import UNIT_ROUNDOFF
+from lipyomo.phases import OPEN
+from lipyomo.semidefinite.choice import Ball
+from lipyomo.semidefinite.columns import column_bounds
+from lipyomo.semidefinite.verify import SizedForm, VerifiedMatrix, bound_from
+from lipyomo.targets import ALL, Targets
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """A unit decision to be ruled out: open unit number `position`, switched `on` or off.
+
+    `step` is the multiple of the decision's hyperplane to subtract from the objective.
+    """
+
+    position: int
+    on: bool
+    step: float
+
+
+class Prover:
+    """Proves bounds of the targets under phases that decide at least what `phases` decide.
+
+    Parameters
+    ----------
+    system : UnitSystem
+    targets : Targets
+    phases : ndarray of int8, shape (N,), optional
+        By default every kinked unit is open.
+    ball : {'l2', 'l1'}, optional
+        The ball of functionals of a target that stands for all of them.
+
+    Attributes
+    ----------
+    gradient_errors : ndarray, shape (k, d)
+        Rounding errors of the functionals' gradients under any such pattern.
+    """
+
+    def __init__(
+        self,
+        system: UnitSystem,
+        targets: Targets,
+        phases: FlatPhases | None = None,
+        ball: Ball = "l2",
+    ) -> None:
+        self._system, self._targets, self._ball = system, targets, ball
+        self._phases = system.root_phases() if phases is None else phases
+        network, d = system.network, system.inputs
+        self._place = np.cumsum(self._phases == OPEN) - 1
+        terms = 2 * system.depth + network.output_dim + 6 + network.head.inputs
+        terms += sum(layer.inputs + 3 for layer in network.hidden)
+        self._rounding = 2.0 * terms * UNIT_ROUNDOFF
+        last = self._carried(SizeSignal(None, d, None), steepest(network.hidden))[1]
+        self.gradient_errors: FloatArray = self._rounding * last
+
+    def _carried(
+        self, start: SizeSignal, passing: list[Passing]
+    ) -> tuple[list[FloatArray], FloatArray]:
+        """Magnitudes of all pre-activations, layer by layer, and of the objectives."""
+        network = self._system.network
+        head = np.abs(self._targets.functionals) @ abs(network.head.weight)
+        layers = [np.asarray(z.matrix) for z in carry(start, network.hidden, passing)]
+        if not layers:
+            none = np.zeros((len(head), start.width - self._system.inputs))
+            return layers, np.hstack([np.asarray(head), none])
+        signal = SizeSignal(layers[-1], start.width, None).past(passing[-1])
+        return layers, np.asarray(head @ signal.matrix)
+
+    @cached_property
+    def _magnitudes(self) -> tuple[FloatArray, FloatArray]:
+        """Those of the open units' rows, and of the objectives' (computed when first asked for)."""
+        system, passing = self._system, []
+        layers = system.network.hidden
+        for own, steep in zip(system.passings(self._phases), steepest(layers), strict=True):
+            slope = np.abs(own.slope)
+            slope[own.units] = steep.slope[own.units]
+            passing.append(Passing(slope, own.units, own.columns, np.abs(own.jump)))
+        count = int(self._place[-1]) + 1 if system.count else 0
+        start = SizeSignal(None, system.inputs + count, None)
+        sizes, objective = self._carried(start, passing)
+        rows = [size[own.units] for size, own in zip(sizes, passing, strict=True)]
+        return np.concatenate([np.zeros((0, start.width)), *rows]), objective
+
+    def bound(self, form: NodeForm, target: int, multipliers: FloatArray) -> float:
+        """Proved upper bound of a target; infinite if the proof fails.
+
+        Parameters
+        ----------
+        form : NodeForm
+        target : int
+        multipliers : ndarray
+            (gamma if the target is a ball of functionals, zeta, lambda).
+        """
+        sized, zeta, lam, grouped = self._sized(form, target, multipliers)
+        row = int(self._targets.rows[target])
+        rows = np.arange(len(form.objective)) if row == ALL else np.array([row])
+        weights = None
+        if row == ALL and self._ball == "l1":
+            weights = multipliers[: multipliers.size - lam.size][: len(rows)]
+        return bound_from(VerifiedMatrix(sized, zeta, lam), rows, zeta, grouped, weights)
+
+    def all_bounds(self, form: NodeForm, target: int, multipliers: FloatArray) -> FloatArray:
+        """What the multipliers of one target prove for every target, shape (T,).
+
+        Infinite where they prove nothing.
+        """
+        targets = self._targets
+        sized, zeta, lam, grouped = self._sized(form, target, multipliers)
+        if targets.columns[0] != ALL or targets.rows[0] == ALL:
+            found = np.full(targets.count, np.inf)
+            if targets.columns[0] != ALL:
+                found = self._by_column(column_bounds(self.sized(form), lam))
+            found[target] = min(found[target], self.bound(form, target, multipliers))
+            return found
+        matrix = VerifiedMatrix(sized, zeta, lam)
+        return np.array(
+            [bound_from(matrix, targets.rows[[t]], zeta, grouped) for t in range(targets.count)]
+        )
+
+    def exclude(
+        self, form: NodeForm, target: int, multipliers: FloatArray, tries: list[Exclusion]
+    ) -> FloatArray:
+        """Proved bounds of a target with one more unit decided, all from the same multipliers.
+
+        Where ``q . w = 0``, the objective c can be replaced by ``c - step q``: q is ``e_k`` for a
+        unit that is off and ``U_k - e_k`` for one that is on.
+
+        Returns
+        -------
+        ndarray, shape (len(tries),)
+            Infinite where the proof fails.
+        """
+        sized, zeta, lam, grouped = self._sized(form, target, multipliers)
+        row, d = int(self._targets.rows[target]), sized.inputs
+        objective = np.repeat(sized.objective[row][None], len(tries), axis=0)
+        sizes = np.repeat(sized.objective_size[row][None], len(tries), axis=0)
+        for i, item in enumerate(tries):
+            k, sign = item.position, 1.0
+            if item.on:
+                objective[i] -= item.step * sized.rows[k]
+                sizes[i] += abs(item.step) * sized.row_size[k]
+                sign = -1.0
+            objective[i, d + k] -= sign * item.step
+            sizes[i] += np.abs(objective[i])
+            sizes[i, d + k] += abs(item.step)
+        changed = replace(
+            sized,
+            objective=objective,
+            objective_size=sizes,
+            rounding=sized.rounding + 4 * UNIT_ROUNDOFF,
+        )
+        matrix = VerifiedMatrix(changed, zeta, lam)
+        rows = np.arange(len(tries))
+        return np.array([bound_from(matrix, rows[[i]], zeta, grouped) for i in rows])
+
+    def _by_column(self, entries: FloatArray) -> FloatArray:
+        """Bounds of targets that are one input each from bounds (k, d) of the entries."""
+        targets = self._targets
+        if targets.rows[0] != ALL:
+            return np.asarray(entries[targets.rows, targets.columns])
+        rounding = 1.0 + 2.0 * UNIT_ROUNDOFF * (len(entries) + 4)
+        if self._ball == "l1":
+            return np.asarray(entries.sum(axis=0)[targets.columns] * rounding)
+        return np.asarray(np.sqrt(np.square(entries).sum(axis=0))[targets.columns] * rounding)
+
+    def sized(self, form: NodeForm) -> SizedForm:
+        """The form with its magnitudes."""
+        d, place = form.inputs, self._place[form.units]
+        row_sizes, objective_sizes = self._magnitudes
+        columns = np.concatenate([np.arange(d), d + place])
+        return SizedForm(
+            form.rows,
+            form.objective,
+            row_sizes[np.ix_(place, columns)],
+            objective_sizes[:, columns],
+            d,
+            self._rounding,
+        )
+
+    def _sized(
+        self, form: NodeForm, target: int, multipliers: FloatArray
+    ) -> tuple[SizedForm, FloatArray, FloatArray, bool]:
+        """The form that a target sees, zeta, lambda, and whether zeta is one number."""
+        column = int(self._targets.columns[target])
+        sized = self.sized(form)
+        if column != ALL:
+            sized = sized.seeing(np.array([column]))
+        count = form.units.size
+        head, lam = multipliers[: multipliers.size - count], multipliers[multipliers.size - count :]
+        grouped = self._targets.input_norm == "l2" and column == ALL
+        d = sized.inputs
+        zeta = np.full(d, head[-1]) if grouped else head[head.size - d :]
+        return sized, zeta, lam, grouped

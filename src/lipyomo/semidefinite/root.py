@@ -1,0 +1,260 @@
+"""Semidefinite bounds of all targets over a whole domain, better and better until stopped.
+
+All targets get a bound in closed form from one factorisation.  Then the target with the largest
+bound is lowered until another one has the largest, and so on; multipliers of one target prove
+bounds of all others at the cost of a solve.  Targets that are not in question are never touched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.affine.system import FlatPhases, UnitSystem
+from lipyomo.network import FloatArray
+from lipyomo.norms import L1Output, OutputNorm
+from lipyomo.operator_norm import operator_norm
+from lipyomo.problem import LipschitzProblem
+from lipyomo.semidefinite.bounder import Bounder
+from lipyomo.semidefinite.choice import Ball, predicted_seconds, seconds_of, threads_for
+from lipyomo.semidefinite.descent import Descent
+from lipyomo.semidefinite.ellipsoids import closed_form
+from lipyomo.targets import ALL, Targets, targets_of
+
+MAX_VERTICES = 512
+"""Most vertices of a dual ball that are told apart where the ball can be bounded as a whole."""
+
+MEMORY = 1 << 32
+"""Bytes of matrices beyond which a semidefinite bound is left out."""
+
+_MATRICES = 6
+"""Square matrices that a step holds at a time, about."""
+
+_BELOW = 1e-6
+"""How far below the next target's bound the worst one is lowered, relative."""
+
+
+def semidefinite_targets(problem: LipschitzProblem) -> Targets:
+    """The targets of a problem; those of an l1 output norm of many outputs as one ball.
+
+    Raises
+    ------
+    MethodError
+        If the dual ball has too many vertices.
+    """
+    norm, d, m = problem.output_norm, problem.network.input_dim, problem.network.output_dim
+    vertices = problem.dual_vertices
+    if isinstance(norm, L1Output) and (vertices is None or len(vertices) > MAX_VERTICES):
+        columns = np.arange(d) if problem.input_norm == "l1" else np.array([ALL])
+        return Targets(np.eye(m), np.full(columns.size, ALL), columns, problem.input_norm)
+    return targets_of(problem)
+
+
+@dataclass(frozen=True)
+class RootCost:
+    """What the semidefinite bounds of a root are predicted to take.
+
+    Attributes
+    ----------
+    closed, step, full : float
+        Seconds for bounds in closed form, for one Newton step, and for one target.
+    bytes : float
+    """
+
+    closed: float
+    step: float
+    full: float
+    bytes: float
+
+    @property
+    def fits(self) -> bool:
+        """Whether the matrices fit into memory."""
+        return self.bytes <= MEMORY
+
+
+def root_cost(targets: Targets, inputs: int, units: int) -> RootCost:
+    """Predict the cost of semidefinite bounds with so many inputs and open units."""
+    euclidean = targets.input_norm == "l2" or targets.columns[0] != ALL
+    d = 1 if targets.columns[0] != ALL else inputs
+    whole = targets.rows[0] == ALL
+    functionals = len(targets.functionals) if whole else 1
+    ball: Ball = "l2" if whole else "vertices"
+    closed = seconds_of(2.0 * inputs * units**2 + 20.0 * units**3)
+    full = predicted_seconds(d, units, functionals, euclidean, ball)
+    step = predicted_seconds(d, units, functionals, euclidean, ball, steps=1)
+    return RootCost(closed, step, full, 8.0 * _MATRICES * (d + units + functionals) ** 2)
+
+
+class RootBounds:
+    """Proved bounds of all targets under some phases.
+
+    Parameters
+    ----------
+    system : UnitSystem
+    targets : Targets
+    phases : ndarray of int8, shape (N,)
+    known : ndarray, shape (T,), optional
+        Bounds that are known already.
+    norm : OutputNorm, optional
+        The output norm, for a target that stands for all functionals (l2 unless it is l1).
+    tolerance : float, optional
+        Relative accuracy of each minimum.
+
+    Attributes
+    ----------
+    upper : ndarray, shape (T,)
+        Proved, valid at any moment.
+    multipliers : dict of int to ndarray
+        (gamma, zeta, lambda) of the targets that were lowered.
+    steps : int
+        Newton steps so far.
+    """
+
+    def __init__(
+        self,
+        system: UnitSystem,
+        targets: Targets,
+        phases: FlatPhases,
+        known: FloatArray | None = None,
+        norm: OutputNorm | None = None,
+        tolerance: float = 1e-3,
+    ) -> None:
+        self._targets, self._tolerance = targets, tolerance
+        self._norm = norm
+        ball: Ball = "l1" if isinstance(norm, L1Output) else "l2"
+        self._bounder = Bounder(system, targets, phases, ball)
+        self.form = system.reduce(phases)
+        count = targets.count
+        self.upper = np.full(count, np.inf) if known is None else np.array(known, dtype=float)
+        self.multipliers: dict[int, FloatArray] = {}
+        self._descents: dict[int, Descent] = {}
+        self._finished: set[int] = set()
+
+    @property
+    def value(self) -> float:
+        """Upper bound of all targets."""
+        return float(self.upper.max(initial=0.0))
+
+    @property
+    def steps(self) -> int:
+        """Newton steps so far."""
+        return sum(d.best.iterations for d in self._descents.values() if d.best is not None)
+
+    @property
+    def cost(self) -> RootCost:
+        """What the bounds are predicted to take."""
+        return root_cost(self._targets, self.form.inputs, self.form.units.size)
+
+    def run(
+        self,
+        cutoff: float = 0.0,
+        left: Callable[[], float] | None = None,
+        report: Callable[[float], object] | None = None,
+        closed_only: bool = False,
+    ) -> float:
+        """Lower the bounds until the largest one is minimal, or below `cutoff`, or time is up.
+
+        Parameters
+        ----------
+        cutoff : float, optional
+            Bounds at or below it need not be lowered.
+        left : callable, optional
+            Seconds that may still be used; zero stops.
+        report : callable, optional
+            Called with `value` whenever it has dropped.
+        closed_only : bool, optional
+            Whether the bounds in closed form are all that is wanted.
+
+        Returns
+        -------
+        float
+            `value`.
+        """
+        left = left or (lambda: math.inf)
+        report = report or (lambda value: None)
+        if not self.form.units.size:
+            self._lower(self._decided(), report)
+            return self.value
+        cost = self.cost
+        if self.value <= cutoff or not cost.fits or left() < cost.closed:
+            return self.value
+        with threads_for(cost.step):
+            if not self._descents:
+                self._closed(report)
+            by_column = self._targets.columns[0] != ALL  # these share all that a closed form has
+            if not by_column if closed_only else left() >= cost.step:
+                self._descend(cutoff, left, report, closed_only)
+        return self.value
+
+    def _lower(self, found: FloatArray, report: Callable[[float], object]) -> None:
+        before = self.value
+        self.upper = np.fmin(self.upper, found)
+        if self.value < before:
+            report(self.value)
+
+    def _decided(self) -> FloatArray:
+        """No open unit: the targets' values, with their rounding."""
+        jacobian, targets = self.form.jacobian, self._targets
+        if targets.rows[0] == ALL and isinstance(self._norm, L1Output):
+            exact = np.array([operator_norm(jacobian, targets.input_norm, self._norm).upper])
+            errors = np.array([float(self._bounder.prover.gradient_errors.sum())])
+        else:
+            exact, errors = targets.exact(jacobian), self._bounder.value_errors
+        return np.asarray((exact + errors) * (1.0 + 2.0**-51 * (jacobian.size + 8)))
+
+    def _closed(self, report: Callable[[float], object]) -> None:
+        """Bounds of all targets in closed form."""
+        form, targets = self.form, self._targets
+        by_column = targets.columns[0] != ALL
+        euclidean = targets.input_norm != "linf"
+        found = closed_form(form.rows, form.objective, form.inputs, euclidean)
+        scale = found.zeta[:1] if by_column else found.zeta
+        outer = np.zeros(0)
+        if targets.rows[0] == ALL:
+            outer = np.sqrt(np.maximum(np.diagonal(found.gram), 1e-300))
+        y = np.concatenate([outer, scale, found.lam])
+        self._lower(self._bounder.prover.all_bounds(form, 0, y), report)
+
+    def _descend(
+        self,
+        cutoff: float,
+        left: Callable[[], float],
+        report: Callable[[float], object],
+        closed_only: bool,
+    ) -> None:
+        """Lower the largest bound, one target after the other."""
+        finished = set(self._finished)
+        while True:
+            ranked = np.argsort(-self.upper, kind="stable")
+            worst = int(ranked[0])
+            if worst in finished or self.upper[worst] <= cutoff:
+                return
+            aim = cutoff
+            if len(ranked) > 1:
+                aim = max(aim, float(self.upper[ranked[1]]) * (1.0 - _BELOW))
+            descent = self._descents.get(worst)
+            if descent is None:
+                kernel = self._bounder.kernel(self.form, worst)
+                descent = self._descents[worst] = Descent(kernel, self._tolerance)
+
+            def late(descent: Descent = descent) -> bool:
+                return left() <= 1.5 * descent.seconds
+
+            if not closed_only:
+                descent.run(aim, late, patient=True)
+            if descent.best is None:
+                finished.add(worst)
+                continue
+            y = descent.best.multipliers
+            self.multipliers[worst] = y
+            self._lower(self._bounder.prover.all_bounds(self.form, worst, y), report)
+            # a target that met its aim and is still the worst would come up for ever
+            if closed_only or descent.done or self.upper[worst] >= self.value > cutoff:
+                finished.add(worst)
+            if descent.done:
+                self._finished.add(worst)
+            if late():
+                return

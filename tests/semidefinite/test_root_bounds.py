@@ -1,0 +1,373 @@
+"""Semidefinite bounds are above every switching of the open units, and nearly tight."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from lipyomo.affine.system import NodeForm, UnitSystem
+from lipyomo.domains import AllSpace
+from lipyomo.network import FloatArray, Network
+from lipyomo.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
+from lipyomo.operator_norm import operator_norm
+from lipyomo.phases import OPEN, Phases, open_phases, to_pattern
+from lipyomo.semidefinite.bounder import Bounder, inherited
+from lipyomo.semidefinite.choice import kernel_for, step_costs
+from lipyomo.semidefinite.dense import DenseKernel
+from lipyomo.semidefinite.descent import Descent, minimise
+from lipyomo.semidefinite.ellipsoids import closed_form
+from lipyomo.semidefinite.prove import Prover
+from lipyomo.semidefinite.root import RootBounds
+from lipyomo.semidefinite.verify import SizedForm, VerifiedMatrix, bound_from
+from lipyomo.semidefinite.wide import WideKernel
+from lipyomo.targets import ALL, Targets
+from networks import integer_network, mixed_network, random_network
+
+INPUTS = ("l1", "l2", "linf")
+OUTPUTS: list[tuple[str, OutputNorm]] = [
+    ("vertices", LinfOutput()),
+    ("vertices", CrossOutput()),
+    ("vertices", CrossOutput(0)),
+    ("l2", L2Output()),
+    ("l1", L1Output()),
+]
+
+
+def flat(phases: Phases) -> np.ndarray:
+    return np.concatenate(phases)
+
+
+def root_of(
+    network: Network, phases: Phases, norm: str, ball: str, output: OutputNorm, **more: float
+) -> RootBounds:
+    d, m = network.input_dim, network.output_dim
+    functionals, rows = np.eye(m), np.array([ALL])
+    if ball == "vertices":
+        functionals = output.vertices(m)
+        rows = np.arange(len(functionals))
+    columns = np.arange(d) if norm == "l1" else np.array([ALL])
+    rows, columns = np.repeat(rows, columns.size), np.tile(columns, rows.size)
+    targets = Targets(functionals, rows, columns, norm)
+    system = UnitSystem(network, targets.functionals, AllSpace(d))
+    return RootBounds(system, targets, flat(phases), norm=output, **more)
+
+
+def partly_decided(network: Network, seed: int) -> Phases:
+    rng = np.random.default_rng(seed)
+    return tuple(
+        np.where(
+            (layer == OPEN) & (rng.random(layer.size) < 0.2), rng.integers(0, 2, layer.size), layer
+        ).astype(np.int8)
+        for layer in open_phases(network)
+    )
+
+
+def completions(phases: Phases) -> list[Phases]:
+    places = [(i, j) for i, layer in enumerate(phases) for j in np.flatnonzero(layer == OPEN)]
+    found = []
+    for choice in product((0, 1), repeat=len(places)):
+        layers = [layer.copy() for layer in phases]
+        for (i, j), value in zip(places, choice, strict=True):
+            layers[i][j] = value
+        found.append(tuple(layers))
+    return found
+
+
+def truth(network: Network, phases: Phases, norm: str, output: OutputNorm) -> float:
+    return max(
+        operator_norm(network.jacobian(to_pattern(full)), norm, output).value
+        for full in completions(phases)
+    )
+
+
+CASES = [
+    *(random_network(seed, (3, 4, 3, 2)) for seed in range(3)),
+    *(random_network(seed, (1, 5, 3), slope=0.1) for seed in range(2)),
+    *(mixed_network(seed, (4, 3, 3, 3)) for seed in range(3)),
+    *(integer_network(seed, (2, 4, 3, 2)) for seed in range(3)),
+]
+
+
+@pytest.mark.parametrize("norm", INPUTS)
+@pytest.mark.parametrize(("ball", "output"), OUTPUTS, ids=lambda item: str(item))
+def test_above_every_switching(norm: str, ball: str, output: OutputNorm) -> None:
+    ratios = []
+    for seed, network in enumerate(CASES):
+        phases = partly_decided(network, seed)
+        best = truth(network, phases, norm, output)
+        root = root_of(network, phases, norm, ball, output, tolerance=1e-5)
+        closed = root.run(closed_only=True)
+        upper = root.run()
+        assert best * (1 - 1e-12) <= upper <= closed
+        if best > 0:
+            ratios.append(upper / best)
+    assert np.median(ratios) < 1.1  # tight, up to the relaxation's own gap
+
+
+def test_bounds_hold_whenever_they_are_stopped() -> None:
+    network = random_network(4, (6, 8, 8, 3))
+    phases = open_phases(network)
+    reference = root_of(network, phases, "linf", "vertices", LinfOutput()).run()
+    for polls in (0, 1, 2, 5, 10):
+        asked = iter(range(10_000))
+        root = root_of(network, phases, "linf", "vertices", LinfOutput())
+        seen: list[float] = []
+        stopped = root.run(
+            left=lambda asked=asked, polls=polls: 1e6 if next(asked) < polls else 0.0,
+            report=seen.append,
+        )
+        assert stopped >= reference * (1 - 2e-3)
+        assert seen == sorted(seen, reverse=True)
+        again = root.run()  # taken up where it was left
+        assert again == pytest.approx(reference, rel=2e-3)
+
+
+def test_targets_out_of_question_are_left_alone() -> None:
+    network = random_network(4, (6, 8, 8, 3))
+    root = root_of(network, open_phases(network), "linf", "vertices", LinfOutput())
+    full = root.run()
+    alone = float(root.upper[0])
+    known = np.array([np.inf, 0.5 * alone, 0.5 * alone])
+    system = UnitSystem(network, np.eye(3), AllSpace(6))
+    targets = Targets(np.eye(3), np.arange(3), np.full(3, ALL), "linf")
+    few = RootBounds(system, targets, flat(open_phases(network)), known)
+    few.run()
+    assert set(few.multipliers) == {0}
+    assert (few.upper <= known).all()
+    done = RootBounds(system, targets, flat(open_phases(network)), np.full(3, full))
+    done.run(cutoff=full)
+    assert not done.multipliers
+
+
+@pytest.mark.parametrize("on", [False, True])
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_children_inherit_the_bound(norm: str, on: bool) -> None:
+    """A child's matrix is its parent's, restricted: frozen multipliers are never worse."""
+    network = random_network(7, (4, 5, 4, 1))
+    system = UnitSystem(network, np.eye(1), AllSpace(4))
+    targets = Targets(np.eye(1), np.array([0]), np.array([ALL]), norm)
+    bounder = Bounder(system, targets)
+    phases = flat(open_phases(network))
+    form = system.reduce(phases)
+    found = bounder.minimise(form, 0)
+    assert found is not None
+    y = found.state.multipliers
+    upper = bounder.prover.bound(form, 0, y)
+    for unit in form.units:
+        decided = phases.copy()
+        decided[unit] = int(on)
+        child = system.reduce(decided)
+        frozen = inherited(bounder.kernel(child, 0), child, form.units, y)
+        assert bounder.prover.bound(child, 0, frozen) <= upper * (1 + 1e-9)
+
+
+def test_decided_network_is_exact() -> None:
+    network = random_network(3, (3, 4, 2))
+    pattern = network.pattern(np.array([0.3, -0.2, 0.9]))
+    phases = tuple(on.astype(np.int8) for on in pattern)
+    for norm in INPUTS:
+        for ball, output in OUTPUTS:
+            exact = operator_norm(network.jacobian(pattern), norm, output).value
+            upper = root_of(network, phases, norm, ball, output).run()
+            assert upper == pytest.approx(exact, rel=1e-9)
+            assert upper >= exact
+
+
+@pytest.mark.parametrize("norm", INPUTS)
+@pytest.mark.parametrize(("ball", "output"), OUTPUTS, ids=lambda item: str(item))
+def test_zero_objective_is_zero(norm: str, ball: str, output: OutputNorm) -> None:
+    network = Network.from_arrays([np.eye(3), np.zeros((2, 3))])
+    upper = root_of(network, open_phases(network), norm, ball, output).run()
+    assert upper <= 1e-12
+
+
+@pytest.mark.parametrize("norm", INPUTS)
+def test_units_that_see_nothing_do_no_harm(norm: str) -> None:
+    """Rows of zeros, and units that no objective sees."""
+    first = np.array([[1.0, -2.0], [0.0, 0.0], [0.5, 0.5], [3.0, 1.0]])
+    network = Network.from_arrays([first, [[1.0, 5.0, -1.0, 0.0]]])
+    phases = open_phases(network)
+    best = truth(network, phases, norm, LinfOutput())
+    upper = root_of(network, phases, norm, "vertices", LinfOutput()).run()
+    assert best <= upper <= 1.3 * best
+
+
+def wide_form(seed: int) -> tuple[NodeForm, SizedForm]:
+    network = random_network(seed, (120, 6, 5, 1))
+    system = UnitSystem(network, np.eye(1), AllSpace(120))
+    targets = Targets(np.eye(1), np.array([0]), np.array([ALL]), "linf")
+    form = system.reduce(system.root_phases())
+    return form, Prover(system, targets).sized(form)
+
+
+@pytest.mark.parametrize("direct", [False, True])
+def test_wide_kernels_agree_with_the_dense_one(direct: bool) -> None:
+    for seed in range(3):
+        form, sized = wide_form(seed)
+        d, c = form.inputs, form.objective[0]
+        wide = minimise(WideKernel(form.rows, c, d, direct), tolerance=1e-6)
+        dense = minimise(DenseKernel(form.rows, c, d, False), tolerance=1e-6)
+        assert wide is not None
+        assert dense is not None
+        assert wide.value == pytest.approx(dense.value, rel=1e-4)
+        y = wide.multipliers
+        matrix = VerifiedMatrix(sized, y[:d], y[d:])
+        proved = bound_from(matrix, np.array([0]), y[:d], False)
+        assert proved == pytest.approx(wide.value, rel=1e-7)
+
+
+def test_newton_systems_are_those_of_the_barrier_function() -> None:
+    """Gradients and Hessians of all kernels against differences of the function itself."""
+    form, _ = wide_form(1)
+    d, objective = form.inputs, form.objective
+    few = np.concatenate([np.arange(8), np.arange(d, form.rows.shape[1])])
+    rows, c = form.rows[:, few], objective[0][few]
+    for kernel in (
+        DenseKernel(rows, c, 8, False),
+        WideKernel(rows, c, 8, direct=True),
+        WideKernel(rows, c, 8, direct=False),
+    ):
+        y, mu = kernel.start(), 0.3
+        assert y is not None
+        y = 1.3 * y
+
+        def merit(y: FloatArray, kernel=kernel, mu=mu) -> float:  # type: ignore[no-untyped-def]
+            factor = kernel.factor(y)
+            _, tau, quarter = kernel.terms(factor, y)
+            return float(tau + quarter - mu * kernel.logdet(factor, y))
+
+        factor = kernel.factor(y)
+        system = kernel.system(factor, y, kernel.terms(factor, y)[0], mu)
+        gradient = system.plain + mu * system.barrier
+        step = 1e-6 * y
+        slopes = [
+            (merit(y + h * e) - merit(y - h * e)) / (2 * h)
+            for h, e in zip(step, np.eye(y.size), strict=True)
+        ]
+        np.testing.assert_allclose(gradient, slopes, rtol=1e-4, atol=1e-5)
+        newton, decrement = system.step(mu)
+        length = 1e-3 * min(kernel.reach(factor, y, newton), 1.0)
+        fall = merit(y) - merit(y + length * newton)
+        assert fall == pytest.approx(length * (1 - 0.5 * length) * decrement, rel=2e-2)
+
+
+def test_reach_is_the_distance_to_the_boundary() -> None:
+    form, _ = wide_form(2)
+    d, c = form.inputs, form.objective[0]
+    for kernel in (DenseKernel(form.rows, c, d, False), WideKernel(form.rows, c, d)):
+        y = kernel.start()
+        assert y is not None
+        step = -y * np.linspace(0.0, 1.0, y.size)
+        reach = kernel.reach(kernel.factor(y), y, step)
+        assert kernel.factor(y + 0.9 * reach * step) is not None
+        assert kernel.factor(y + 1.1 * reach * step) is None
+
+
+def test_closed_form_starts_are_definite_and_not_far_off() -> None:
+    for seed in range(5):
+        network = random_network(seed, (20, 16, 16, 1))
+        system = UnitSystem(network, np.eye(1), AllSpace(20))
+        form = system.reduce(system.root_phases())
+        for euclidean in (False, True):
+            kernel = DenseKernel(form.rows, form.objective[0], 20, euclidean)
+            found = closed_form(form.rows, form.objective, 20, euclidean)
+            assert kernel.factor(np.concatenate([found.zeta, found.lam])) is not None
+            descent = Descent(kernel)
+            first = descent.value
+            descent.run()
+            assert descent.value <= first <= 2.0 * descent.value
+
+
+def test_kernels_are_chosen_by_cost() -> None:
+    """The prediction ranks a tree's small nodes, wide nodes and large roots as they are."""
+
+    def cheapest(inputs: int, units: int) -> str:
+        costs = step_costs(inputs, units)
+        return min(costs, key=lambda name: costs[name])
+
+    assert cheapest(16, 30) == "dense"
+    assert cheapest(784, 20) == "conjugate"
+    assert cheapest(784, 470) == "direct"
+    rows = np.zeros((3, 4003))
+    kernel = kernel_for(rows, np.ones((1, 4003)), 4000, True)
+    assert kernel.inputs <= 4  # a Euclidean ball is rotated into what is seen of it
+
+
+def test_no_proof_no_bound() -> None:
+    """Multipliers whose matrix is indefinite, zero or not finite prove nothing."""
+    _, form = wide_form(0)
+    ones, units = np.ones(form.inputs), np.ones(form.count)
+    for zeta, lam in (
+        (1e-6 * ones, units),
+        (0.0 * ones, units),
+        (ones, -units),
+        (np.inf * ones, units),
+    ):
+        matrix = VerifiedMatrix(form, zeta, lam)
+        assert not matrix.accepted
+        assert bound_from(matrix, np.array([0]), zeta, False) == np.inf
+
+
+def test_any_accepted_multipliers_are_sound() -> None:
+    """The proof does not depend on where the multipliers came from."""
+    rng = np.random.default_rng(5)
+    network = random_network(11, (3, 4, 3, 1))
+    root = root_of(network, open_phases(network), "linf", "vertices", LinfOutput())
+    system = UnitSystem(network, np.eye(1), AllSpace(3))
+    targets = Targets(np.eye(1), np.array([0]), np.array([ALL]), "linf")
+    form = Prover(system, targets).sized(root.form)
+    best = truth(network, open_phases(network), "linf", LinfOutput())
+    accepted = 0
+    for _ in range(200):
+        zeta = np.exp(rng.normal(2.0, 2.0, form.inputs))
+        lam = np.exp(rng.normal(0.0, 1.0, form.count))
+        bound = bound_from(VerifiedMatrix(form, zeta, lam), np.array([0]), zeta, False)
+        assert bound >= best
+        accepted += np.isfinite(bound)
+    assert accepted > 5
+
+
+def test_magnitudes_cover_rounding() -> None:
+    """Float64 rows differ from exact rational ones by no more than stated."""
+    from fractions import Fraction
+
+    network = random_network(2, (3, 5, 4, 2))
+    system = UnitSystem(network, np.eye(2), AllSpace(3))
+    targets = Targets(np.eye(2), np.arange(2), np.full(2, ALL), "linf")
+    form = Prover(system, targets).sized(system.reduce(system.root_phases()))
+    rows, width = [], 3 + form.count
+    signal = [[Fraction(int(i == j)) for j in range(width)] for i in range(3)]
+    column = 3
+    for layer in network.hidden:
+        weight = [[Fraction(x) for x in row] for row in layer.dense_weight.tolist()]
+        rows += [
+            [
+                sum((w * s[j] for w, s in zip(line, signal, strict=True)), Fraction(0))
+                for j in range(width)
+            ]
+            for line in weight
+        ]
+        signal = []
+        for _ in range(layer.units):
+            signal.append([Fraction(int(j == column)) for j in range(width)])
+            column += 1
+    for k, row in enumerate(rows):
+        for j, exact in enumerate(row):
+            error = abs(Fraction(float(form.rows[k, j])) - exact)
+            assert error <= Fraction(form.rounding) * Fraction(float(form.row_size[k, j]))
+
+
+@pytest.mark.reference
+def test_root_bounds_of_the_reference_networks(shared) -> None:  # type: ignore[no-untyped-def]
+    """Root bounds over all switchings, as the design page states them."""
+    data = np.load(shared / "reference" / "lipmip_A_16-16-16-2_cube_s0.npz")
+    network = Network.from_arrays(
+        [data[f"W{i}"] for i in range(3)], [data[f"b{i}"] for i in range(3)]
+    )
+    c = np.atleast_2d(data["c"])
+    system = UnitSystem(network, c, AllSpace(16))
+    targets = Targets(c, np.array([0]), np.array([ALL]), "linf")
+    root = RootBounds(system, targets, system.root_phases(), tolerance=1e-5)
+    assert root.run() == pytest.approx(26.523, abs=2e-3)
