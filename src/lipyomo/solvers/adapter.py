@@ -7,8 +7,8 @@ A solver is added by a subclass of `MatrixSolver` with four methods: `available`
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,65 +24,11 @@ from lipyomo.solvers.loading import MatrixSolutionLoader
 from lipyomo.solvers.matrices import FloatArray, LinearModel, compile_model
 from lipyomo.solvers.normalise import normalise, pyomo_condition, pyomo_solution_status
 from lipyomo.solvers.options import Native
+from lipyomo.solvers.runs import RunReport, RunRequest
 from lipyomo.solvers.status import SolveStatus
 from lipyomo.solvers.supervise import Supervisor
 
 __all__ = ["Availability", "MatrixConfig", "MatrixSolver", "RunReport", "RunRequest"]
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    """What an adapter is asked for; None leaves the solver's default in place.
-
-    Parameters
-    ----------
-    supervisor : Supervisor
-        Runs the solver, takes its log and its progress.
-    time_limit, threads, rel_gap, abs_gap, integrality_tolerance
-        As in `SolverOptions`.
-    native : mapping
-        The solver's own options.
-    start : numpy.ndarray, shape (columns,), optional
-        A point to start from; NaN where no value is known.
-    """
-
-    supervisor: Supervisor
-    time_limit: float | None = None
-    threads: int | None = None
-    rel_gap: float | None = None
-    abs_gap: float | None = None
-    integrality_tolerance: float | None = None
-    native: Mapping[str, Native] = field(default_factory=dict)
-    start: FloatArray | None = None
-
-
-@dataclass(frozen=True)
-class RunReport:
-    """What an adapter brings back.
-
-    Parameters
-    ----------
-    status : SolveStatus
-        OPTIMAL stands for "the gap that was asked for is closed"; what it comes to is settled
-        later, as are objective, infinities and contradictions.
-    x : numpy.ndarray, shape (columns,), optional
-        The incumbent.
-    bound : float, optional
-        The dual bound in the model's sense, in full precision (or rounded outward).
-    nodes : int
-    message : str
-    row_duals, reduced_costs : numpy.ndarray, optional
-        Of a continuous model that was solved; signs as in Pyomo (change of the objective with the
-        right-hand side).
-    """
-
-    status: SolveStatus
-    x: FloatArray | None = None
-    bound: float | None = None
-    nodes: int = 0
-    message: str = ""
-    row_duals: FloatArray | None = None
-    reduced_costs: FloatArray | None = None
 
 
 class MatrixConfig(BranchAndBoundConfig):
@@ -166,6 +112,15 @@ class MatrixSolver(SolverBase):
     def licence(self) -> str:
         """Return one line on the licence in use."""
         return "open source"
+
+    def commercial_licence(self, free: str) -> str:
+        """Return the line on the licence of a commercial solver, whose free licence is `free`."""
+        found = self.available()
+        if found is Availability.FullLicense:
+            return "commercial, licence found"
+        if found is Availability.LimitedLicense:
+            return f"commercial, {free}"
+        return "commercial, no usable licence"
 
     def solve(self, model: Any, **kwargs: Any) -> Results:
         """Solve a Pyomo model.

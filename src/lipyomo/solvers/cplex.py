@@ -68,12 +68,7 @@ class Cplex(MatrixSolver):
 
     def licence(self) -> str:
         """Return which licence was found."""
-        found = self.available()
-        if found is Availability.FullLicense:
-            return "commercial, licence found"
-        if found is Availability.LimitedLicense:
-            return "commercial, free Community Edition"
-        return "commercial, no usable licence"
+        return self.commercial_licence("free Community Edition")
 
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless CPLEX takes the parameter (``group.name``)."""
@@ -94,11 +89,7 @@ class Cplex(MatrixSolver):
                     when = contexts.global_progress | contexts.local_progress
                     target.set_callback(_Listener(cplex, request), when)
                 pass_model(target, model)
-                for knob, name in KNOBS.items():
-                    value = getattr(request, knob)
-                    if value is not None:
-                        _set_parameter(cplex, target, name, value)
-                for name, value in request.native.items():
+                for name, value in request.settings(KNOBS):
                     _set_parameter(cplex, target, name, value)
                 _set_start(cplex, target, model, request)
                 aborter = target.use_aborter(cplex.Aborter())

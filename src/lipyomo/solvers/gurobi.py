@@ -66,12 +66,7 @@ class Gurobi(MatrixSolver):
 
     def licence(self) -> str:
         """Return which licence was found."""
-        found = self.available()
-        if found is Availability.FullLicense:
-            return "commercial, licence found"
-        if found is Availability.LimitedLicense:
-            return "commercial, restricted free licence"
-        return "commercial, no usable licence"
+        return self.commercial_licence("restricted free licence")
 
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless Gurobi takes the parameter."""
@@ -166,13 +161,7 @@ def _set_parameters(target: Any, request: RunRequest) -> None:
     """Set the common knobs and the native parameters."""
     target.Params.LogToConsole = 0
     target.Params.OutputFlag = 1
-    for knob, name in KNOBS.items():
-        value = getattr(request, knob)
-        if knob == "integrality_tolerance" and value is not None:
-            value = max(value, MIN_TOLERANCE)
-        if value is not None:
-            target.setParam(name, value)
-    for name, value in request.native.items():
+    for name, value in request.settings(KNOBS, MIN_TOLERANCE):
         target.setParam(name, value)
 
 

@@ -82,13 +82,7 @@ class Highs(MatrixSolver):
         highspy = require("highspy", "HiGHS")
         highs = highspy.Highs()
         _listen(highs, request)
-        for knob, name in KNOBS.items():
-            value = getattr(request, knob)
-            if knob == "integrality_tolerance" and value is not None:
-                value = max(value, MIN_TOLERANCE)
-            if value is not None:
-                _set_option(highspy, highs, name, value)
-        for name, value in request.native.items():
+        for name, value in request.settings(KNOBS, MIN_TOLERANCE):
             _set_option(highspy, highs, name, value)
         if pass_model(highs, model) == highspy.HighsStatus.kError:
             return RunReport(SolveStatus.ERROR, message="HiGHS refused the model")

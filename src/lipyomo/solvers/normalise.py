@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
 
 from lipyomo.solvers.matrices import FloatArray, LinearModel
+from lipyomo.solvers.runs import RunReport
 from lipyomo.solvers.status import SolveStatus
-
-if TYPE_CHECKING:
-    from lipyomo.solvers.adapter import RunReport
 
 CLOSED = 1e-9
 """A gap below this, absolute or relative to the incumbent, is no gap in double precision."""

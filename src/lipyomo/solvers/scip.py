@@ -171,11 +171,7 @@ def _keep_small_numbers(target: Any, model: LinearModel) -> None:
 
 def _set_parameters(target: Any, request: RunRequest) -> None:
     """Set the common knobs and the native parameters."""
-    for knob, name in KNOBS.items():
-        value = getattr(request, knob)
-        if value is not None:
-            target.setParam(name, value)
-    for name, value in request.native.items():
+    for name, value in request.settings(KNOBS):
         _set_parameter(target, name, value)
 
 
