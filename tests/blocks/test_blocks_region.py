@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import pydoc
 
 import numpy as np
 import pyomo.environ as pyo
@@ -10,12 +11,14 @@ import pytest
 
 from lipyomo import Box, Network, ball
 from lipyomo.blocks import (
+    DualBallBlock,
     GradientBlock,
     LipschitzBlock,
     NormBlock,
     OneSidedWarning,
     ReluNetworkBlock,
     TangentBlock,
+    UpperLipschitzBlock,
     rebuild,
 )
 from lipyomo.domains import Polytope
@@ -254,3 +257,207 @@ def test_errors_are_lipyomos():
     m.fresh = LipschitzBlock()
     with pytest.raises(LipyomoError, match="not built yet"):
         m.fresh.rebuild()
+
+
+# -- arguments and documentation -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        ReluNetworkBlock,
+        GradientBlock,
+        TangentBlock,
+        NormBlock,
+        DualBallBlock,
+        LipschitzBlock,
+        UpperLipschitzBlock,
+    ],
+)
+def test_documentation_is_where_people_look(block):
+    text = pydoc.plain(pydoc.render_doc(block))
+    assert ">>>" in text
+    assert "Parameters" in text
+    m = pyo.ConcreteModel()
+    m.many = block([1, 2])
+    with pytest.raises(ProblemError, match="indexed"):
+        m.many.build_formulation()
+    m.one = block()
+    assert "Parameters" in m.one.build_formulation.__doc__
+
+
+BAD_CALLS = {
+    "a path": lambda m: m.net.build_formulation("net.onnx", inputs=m.x),
+    "bounds milp": lambda m: m.net.build_formulation(NETWORK, inputs=m.x, bounds="milp"),
+    "bounds None": lambda m: m.net.build_formulation(NETWORK, inputs=m.x, bounds=None),
+    "bounds 3": lambda m: m.net.build_formulation(NETWORK, inputs=m.x, bounds=3),
+    "bounds of wrong length": lambda m: m.net.build_formulation(
+        NETWORK, inputs=m.x, bounds=[([-1.0] * 3, [1.0] * 3)] * 2
+    ),
+    "bounds NaN": lambda m: m.net.build_formulation(
+        NETWORK, inputs=m.x, bounds=[(np.nan, 1.0), (-1.0, 1.0)]
+    ),
+    "groups": lambda m: m.net.build_formulation(
+        NETWORK, inputs=m.x, formulation="partition", groups=-3
+    ),
+    "formulation": lambda m: m.net.build_formulation(NETWORK, inputs=m.x, formulation="primal"),
+    "formulation None": lambda m: m.net.build_formulation(NETWORK, inputs=m.x, formulation=None),
+    "values": lambda m: m.net.build_formulation(NETWORK, inputs=m.x, values="no"),
+    "scaling": lambda m: m.net.build_formulation(NETWORK, inputs=m.x, scaling=3),
+    "scaling key": lambda m: m.net.build_formulation(NETWORK, inputs=m.x, scaling={"mean": 0}),
+    "scaling text": lambda m: m.net.build_formulation(
+        NETWORK, inputs=m.x, scaling={"input_offset": "x"}
+    ),
+    "domain list": lambda m: m.net.build_formulation(NETWORK, inputs=m.x, domain=[0, 1]),
+    "input_bounds": lambda m: m.net.build_formulation(
+        NETWORK, inputs=m.x, input_bounds={7: (0, 1)}
+    ),
+    "input_bounds pair": lambda m: m.net.build_formulation(
+        NETWORK, inputs=m.x, input_bounds=[(0, 1), 3]
+    ),
+    "input_bounds crossed": lambda m: m.net.build_formulation(
+        NETWORK, inputs=m.x, input_bounds=[(0, 1), (2, 1)]
+    ),
+    "inputs text": lambda m: m.net.build_formulation(NETWORK, inputs="x"),
+    "inputs set": lambda m: m.net.build_formulation(NETWORK, inputs={1.0, 2.0}),
+    "inputs None in list": lambda m: m.net.build_formulation(NETWORK, inputs=[m.x[0], None]),
+    "functional True": lambda m: m.slope.build_formulation(m.built, True),
+    "functional NaN": lambda m: m.slope.build_formulation(m.built, [np.nan, 1.0]),
+    "functional length": lambda m: m.slope.build_formulation(m.built, [1.0]),
+    "functional text": lambda m: m.slope.build_formulation(m.built, "first"),
+    "functional range": lambda m: m.slope.build_formulation(m.built, 5),
+    "gradient of a network": lambda m: m.slope.build_formulation(NETWORK, 0),
+    "gradient of nothing built": lambda m: m.slope.build_formulation(m.net, 0),
+    "tangent norm": lambda m: m.along.build_formulation(m.built, norm="l2"),
+    "tangent norm None": lambda m: m.along.build_formulation(m.built, norm=None),
+    "tangent limits": lambda m: m.along.build_formulation(m.built, limits=3),
+    "norm": lambda m: m.size.build_formulation(m.x, "l7"),
+    "norm number": lambda m: m.size.build_formulation(m.x, 2),
+    "norm sense": lambda m: m.size.build_formulation(m.x, "l1", "most"),
+    "norm of nothing": lambda m: m.size.build_formulation([], "l1"),
+    "ball size": lambda m: m.ball.build_formulation(0),
+    "ball size text": lambda m: m.ball.build_formulation("3"),
+    "ball label": lambda m: m.ball.build_formulation(2, "cross(5)"),
+    "lipschitz path": lambda m: m.steep.build_formulation("net.onnx", inputs=m.x),
+    "lipschitz norm": lambda m: m.steep.build_formulation(NETWORK, inputs=m.x, input_norm="l2"),
+    "lipschitz output": lambda m: m.steep.build_formulation(NETWORK, inputs=m.x, output_norm=None),
+    "lipschitz formulation": lambda m: m.steep.build_formulation(
+        NETWORK, inputs=m.x, formulation="primal"
+    ),
+    "lipschitz formulation None": lambda m: m.steep.build_formulation(
+        NETWORK, inputs=m.x, formulation=None
+    ),
+    "lipschitz sense": lambda m: m.steep.build_formulation(NETWORK, inputs=m.x, sense="min"),
+    "lipschitz twice inputs": lambda m: m.steep.build_formulation(m.built, inputs=m.x),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CALLS)
+def test_bad_calls_raise_lipyomos_errors_and_leave_nothing(name):
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var([0, 1], bounds=(-1, 1))
+    m.built, m.net = ReluNetworkBlock(), ReluNetworkBlock()
+    m.built.build_formulation(NETWORK, inputs=m.x)
+    m.slope, m.along, m.size = GradientBlock(), TangentBlock(), NormBlock()
+    m.ball, m.steep = DualBallBlock(), LipschitzBlock()
+    before = [c.name for c in m.component_objects()]
+    with pytest.raises(LipyomoError) as caught:
+        BAD_CALLS[name](m)
+    assert len(str(caught.value)) > 20
+    assert [c.name for c in m.component_objects()] == before
+
+
+# -- inputs as Pyomo writes them -------------------------------------------------------------------
+
+
+def value_at(network_inputs, model, network=NETWORK, **options):
+    """Output at a point where everything is fixed."""
+    model.net = ReluNetworkBlock()
+    model.net.build_formulation(network, inputs=network_inputs, **options)
+    model.goal = pyo.Objective(expr=model.net.outputs[0])
+    return best(model)
+
+
+def test_indices_slices_arrays_and_nesting():
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(["t0", "t1"], [0, 1], bounds=(-1, 1))
+    truth = NETWORK.forward([0.3, -0.4])[0]
+    for j, value in enumerate([0.3, -0.4]):
+        m.x["t1", j].fix(value)
+        m.x["t0", j].fix(0.9)
+    m.w = pyo.Var([0], [0, 1], bounds=(-1, 1))
+    m.w[0, 0].fix(0.3)
+    m.w[0, 1].fix(-0.4)
+    given = [
+        m.x["t1", :],
+        m.w,
+        np.array([[m.x["t1", 0], m.x["t1", 1]]], dtype=object),
+        [[m.x["t1", 0]], [m.x["t1", 1]]],
+        {"a": m.x["t1", 0], "b": m.x["t1", 1]},
+        pyo.Reference(m.x["t1", :]),
+    ]
+    for inputs in given:
+        assert value_at(inputs, m) == pytest.approx(truth, abs=1e-6)
+        m.del_component("net")
+        m.del_component("goal")
+
+
+def test_expressions_params_and_numbers():
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(bounds=(0, 1))
+    m.p = pyo.Param(initialize=0.25, mutable=True)
+    m.constant = pyo.Param(initialize=-0.4)
+    m.sum = pyo.Expression(expr=2 * m.x + m.p - 0.5)
+    m.x.fix(0.3)
+    truth = NETWORK.forward([2 * 0.3 + 0.25 - 0.5, -0.4])[0]
+    for second in (m.constant, -0.4):
+        assert value_at([m.sum, second], m) == pytest.approx(truth, abs=1e-6)
+        m.del_component("net")
+        m.del_component("goal")
+    assert value_at([0.3, m.p], m) == pytest.approx(NETWORK.forward([0.3, 0.25])[0], abs=1e-6)
+    m.p = 0.9
+    with pytest.raises(ProblemError, match="rebuild"):
+        best(m)
+    assert rebuild(m) == 1
+    assert best(m) == pytest.approx(NETWORK.forward([0.3, 0.9])[0], abs=1e-6)
+    m.del_component("net")
+    m.del_component("goal")
+    # With bounds for the parameter, one block serves all its values.
+    found = value_at([0.3, m.p], m, input_bounds=[(0.3, 0.3), (-1, 1)])
+    assert found == pytest.approx(NETWORK.forward([0.3, 0.9])[0], abs=1e-6)
+
+
+def test_input_bounds_by_key_and_by_position():
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(["a", "b"])
+    m.net = ReluNetworkBlock()
+    m.net.build_formulation(NETWORK, inputs=m.x, input_bounds={"a": (-1, 0.5), "b": (0, 1)})
+    m.goal = pyo.Objective(expr=m.x["a"] - m.x["b"], sense=pyo.maximize)
+    assert best(m) == pytest.approx(0.5)
+    m.own = ReluNetworkBlock()
+    m.own.build_formulation(NETWORK, input_bounds=[(-1, 1), (-2, 2)])
+    assert m.own.inputs[1].bounds == (-2, 2)
+
+
+def test_scalings_of_omlt():
+    omlt = pytest.importorskip("omlt.scaling")
+    scaling = omlt.OffsetScaling(
+        offset_inputs={0: 1.0, 1: -2.0},
+        factor_inputs={0: 2.0, 1: 4.0},
+        offset_outputs={0: 0.5, 1: 0.0},
+        factor_outputs={0: 10.0, 1: 1.0},
+    )
+    x = np.array([1.5, -1.0])
+    truth = 0.5 + 10.0 * NETWORK.forward((x - [1.0, -2.0]) / [2.0, 4.0])[0]
+    as_dict = {
+        "offset_inputs": [1.0, -2.0],
+        "factor_inputs": {0: 2.0, 1: 4.0},
+        "offset_outputs": [0.5, 0.0],
+        "factor_outputs": [10.0, 1.0],
+    }
+    for given in (scaling, as_dict):
+        m = pyo.ConcreteModel()
+        m.x = pyo.Var([0, 1], bounds=(-3, 3))
+        m.x[0].fix(x[0])
+        m.x[1].fix(x[1])
+        assert value_at(m.x, m, scaling=given) == pytest.approx(truth, abs=1e-5)

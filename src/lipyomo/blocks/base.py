@@ -9,7 +9,8 @@ where a bound has become wider since, instead of a model that is wrong without s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -17,7 +18,7 @@ from typing import Any, ClassVar
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
-from pyomo.core.base.block import BlockData
+from pyomo.core.base.block import BlockData, declare_custom_block
 
 from lipyomo.blocks.use import check_use
 from lipyomo.errors import ProblemError
@@ -239,6 +240,41 @@ class FormulationBlockData(BlockData):
             if self._promises and not self._owned:
                 check_use(self, self._promises)
         yield from super()._component_data_itervalues(ctype, active, sort, dedup)
+
+
+def formulation_block(name: str) -> Callable[[type], type]:
+    """Declare a block as Pyomo does, with its documentation where people look for it.
+
+    The names that Pyomo makes (``ReluNetworkBlock`` and its scalar and indexed kinds) get docstring
+    and ``build_formulation`` of the decorated data class; on an indexed block the call says that
+    its members are built one by one.
+
+    Parameters
+    ----------
+    name : str
+        Of the component.
+    """
+
+    def declare(data: type) -> type:
+        declare_custom_block(name=name)(data)
+        module = sys.modules[data.__module__]
+        build = vars(data)["build_formulation"]
+        for prefix in ("", "Scalar", "Indexed"):
+            kind = getattr(module, prefix + name)
+            kind.__doc__ = data.__doc__
+
+        def of_each(self: Any, *arguments: Any, **options: Any) -> None:
+            raise ProblemError(
+                f"'{self.name}' is indexed.  Remedy: call build_formulation of each member, "
+                f"{self.name}[key].build_formulation(...)"
+            )
+
+        of_each.__doc__ = build.__doc__
+        getattr(module, name).build_formulation = build
+        getattr(module, "Indexed" + name).build_formulation = of_each
+        return data
+
+    return declare
 
 
 def _asks_for_constraints(ctype: Any) -> bool:

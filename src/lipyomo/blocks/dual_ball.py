@@ -14,11 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from pyomo.core.base.block import declare_custom_block
 
 from lipyomo.blocks.arguments import check_choice, check_whole
 from lipyomo.blocks.assemble import Affine, Rows, add_equalities, add_variables
-from lipyomo.blocks.base import FormulationBlockData
+from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.norm import output_norm_of
 from lipyomo.errors import NormError
 from lipyomo.network import FloatArray
@@ -27,7 +26,7 @@ from lipyomo.norms import CrossOutput, L1Output, LinfOutput, OutputNorm
 DualBallBlock: Any = None  # declared by the decorator below
 
 
-@declare_custom_block(name="DualBallBlock")
+@formulation_block("DualBallBlock")
 class DualBallBlockData(FormulationBlockData):
     """A functional that runs over a dual ball.
 

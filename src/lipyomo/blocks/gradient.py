@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from pyomo.core.base.block import declare_custom_block
 
 from lipyomo.blocks.assemble import Affine, add_equalities, add_variables, index_of
-from lipyomo.blocks.base import FormulationBlockData
+from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import (
     ChainLimits,
     derivative_rung,
@@ -37,7 +36,7 @@ _MANY = 12
 """Most outputs for which the corners of a box of functionals are listed to bound adjoints."""
 
 
-@declare_custom_block(name="GradientBlock")
+@formulation_block("GradientBlock")
 class GradientBlockData(FormulationBlockData):
     """The gradient of ``y . f`` in the inputs, or the whole Jacobian.
 

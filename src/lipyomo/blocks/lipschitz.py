@@ -14,11 +14,10 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from pyomo.core.base.block import declare_custom_block
 
 from lipyomo.blocks.arguments import check_choice
 from lipyomo.blocks.assemble import Rows, add_value
-from lipyomo.blocks.base import FormulationBlockData
+from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import ChainLimits, derivative_rung, network_of
 from lipyomo.blocks.dual_ball import DualBallBlock
 from lipyomo.blocks.gradient import GradientBlock
@@ -43,7 +42,7 @@ MANY_VERTICES = 4096
 """Most vertices of a dual ball for which its hull, not its box, bounds the adjoints."""
 
 
-@declare_custom_block(name="LipschitzBlock")
+@formulation_block("LipschitzBlock")
 class LipschitzBlockData(FormulationBlockData):
     """A network's local Lipschitz constant, to be maximised.
 

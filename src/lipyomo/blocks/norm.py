@@ -15,11 +15,10 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from pyomo.core.base.block import declare_custom_block
 
 from lipyomo.blocks.arguments import check_choice
 from lipyomo.blocks.assemble import Affine, Rows, add_value, add_variables
-from lipyomo.blocks.base import FormulationBlockData
+from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.stand_ins import refer
@@ -35,7 +34,7 @@ MARGIN = 1e-9
 """Relative widening of bounds that are sums of the variables' bounds."""
 
 
-@declare_custom_block(name="NormBlock")
+@formulation_block("NormBlock")
 class NormBlockData(FormulationBlockData):
     """``value`` compared with a norm of given variables.
 

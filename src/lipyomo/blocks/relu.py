@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 import pyomo.environ as pyo
 import scipy.sparse as sp
-from pyomo.core.base.block import declare_custom_block
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
 from lipyomo.blocks.arguments import check_choice, check_network, check_whole
@@ -31,7 +30,7 @@ from lipyomo.blocks.assemble import (
     index_of,
     linear,
 )
-from lipyomo.blocks.base import FormulationBlockData
+from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.formulations import UNIT_TIES
 from lipyomo.blocks.inputs import InputBounds, Region, attach_inputs, check_domain
 from lipyomo.blocks.ranges import box_of, need_finite
@@ -53,7 +52,7 @@ BoundChoice: TypeAlias = "BoundRung | LayerBounds | Sequence[tuple[npt.ArrayLike
 ReluNetworkBlock: Any = None  # declared by the decorator below
 
 
-@declare_custom_block(name="ReluNetworkBlock")
+@formulation_block("ReluNetworkBlock")
 class ReluNetworkBlockData(FormulationBlockData):
     """A network's value: ``outputs = f(inputs)``.
 

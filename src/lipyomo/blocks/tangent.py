@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from pyomo.core.base.block import declare_custom_block
 
 from lipyomo.blocks.assemble import Affine, Rows, add_equalities, add_variables, index_of
-from lipyomo.blocks.base import FormulationBlockData
+from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import ChainLimits, derivative_rung, network_of
 from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.ranges import box_of
@@ -30,7 +29,7 @@ from lipyomo.norms import InputNorm
 TangentBlock: Any = None  # declared by the decorator below
 
 
-@declare_custom_block(name="TangentBlock")
+@formulation_block("TangentBlock")
 class TangentBlockData(FormulationBlockData):
     """The derivative of all outputs in one direction.
 

@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
-from pyomo.core.base.block import declare_custom_block
 
 from lipyomo.blocks.arguments import check_network, check_number
 from lipyomo.blocks.assemble import (
@@ -36,7 +35,7 @@ from lipyomo.blocks.assemble import (
     add_variables,
     index_of,
 )
-from lipyomo.blocks.base import FormulationBlockData
+from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.inputs import InputBounds, attach_inputs, check_domain, items_of, variables_of
 from lipyomo.blocks.norm import output_norm_of
 from lipyomo.blocks.ranges import box_of, need_finite
@@ -78,7 +77,7 @@ class Certain:
     off: dict[int, Any]
 
 
-@declare_custom_block(name="UpperLipschitzBlock")
+@formulation_block("UpperLipschitzBlock")
 class UpperLipschitzBlockData(FormulationBlockData):
     """``value`` stays above the Lipschitz constant on a box around the inputs, to be kept small.
 
