@@ -385,7 +385,7 @@ def test_indices_slices_arrays_and_nesting():
     for j, value in enumerate([0.3, -0.4]):
         m.x["t1", j].fix(value)
         m.x["t0", j].fix(0.9)
-    m.w = pyo.Var([0], [0, 1], bounds=(-1, 1))
+    m.w = pyo.Var(range(1), range(2), bounds=(-1, 1))
     m.w[0, 0].fix(0.3)
     m.w[0, 1].fix(-0.4)
     given = [

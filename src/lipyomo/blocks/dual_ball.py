@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.blocks.arguments import check_choice, check_whole
+from lipyomo.arguments import whole_number
+from lipyomo.blocks.arguments import check_choice
 from lipyomo.blocks.assemble import Affine, Rows, add_equalities, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.norm import output_norm_of
-from lipyomo.errors import NormError
+from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray
 from lipyomo.norms import CrossOutput, L1Output, LinfOutput, OutputNorm
 
@@ -75,7 +76,7 @@ class DualBallBlockData(FormulationBlockData):
 
     def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
         size, half = recipe["size"], recipe["half"]
-        check_whole("size", size, 1)
+        whole_number(size, "size", ProblemError, 1)
         check_choice("half", half, (True, False))
         chosen = output_norm_of(recipe["norm"])
         chosen.check(size)

@@ -45,7 +45,7 @@ def items_of(given: Any, what: str) -> tuple[list[Any], list[Any]]:
         found = list(given)
         keys: list[Any] = list(range(len(found)))
     elif hasattr(given, "is_indexed") and hasattr(given, "index_set"):
-        if given.is_indexed() and len(given) > 1 and not given.index_set().isordered():
+        if given.is_indexed() and len(given) > 1 and not _has_order(given.index_set()):
             raise ProblemError(
                 f"'{given.name}' was given as {what}, but its index set has no order (a Python "
                 "set or dict?), and a network's inputs have one.  Remedy: declare it over a list, "
@@ -70,6 +70,11 @@ def items_of(given: Any, what: str) -> tuple[list[Any], list[Any]]:
                 "Params or numbers"
             )
     return keys, found
+
+
+def _has_order(index: Any) -> bool:
+    """Whether an index set has an order; products of ordered sets have one, whatever Pyomo says."""
+    return bool(index.isordered()) or all(part.isordered() for part in index.subsets())
 
 
 def _flat(given: Any) -> Iterator[Any]:

@@ -21,7 +21,8 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
-from lipyomo.blocks.arguments import check_choice, check_network, check_whole
+from lipyomo.arguments import whole_number
+from lipyomo.blocks.arguments import check_choice, check_network
 from lipyomo.blocks.assemble import (
     Affine,
     Rows,
@@ -165,7 +166,7 @@ class ReluNetworkBlockData(FormulationBlockData):
         network, domain, bounds = recipe["network"], recipe["domain"], recipe["bounds"]
         check_network(network)
         check_choice("formulation", recipe["formulation"], UNIT_TIES)
-        check_whole("groups", recipe["groups"], 1)
+        whole_number(recipe["groups"], "groups", ProblemError, 1)
         check_choice("values", recipe["values"], (True, False))
         if isinstance(bounds, str) or bounds is None:
             check_choice("bounds", bounds, BOUND_RUNGS)

@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from lipyomo.blocks.arguments import check_network, check_number
+from lipyomo.arguments import real_number
+from lipyomo.blocks.arguments import check_network
 from lipyomo.blocks.assemble import (
     Affine,
     Rows,
@@ -174,7 +175,9 @@ class UpperLipschitzBlockData(FormulationBlockData):
     def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
         network, input_norm = recipe["network"], recipe["input_norm"]
         check_network(network)
-        margin = check_number("margin", recipe["margin"], 0.0)
+        margin = real_number(recipe["margin"], "margin", ProblemError)
+        if not 0.0 <= margin < np.inf:
+            raise ProblemError(f"margin must be a finite number of at least 0, not {margin}")
         if input_norm not in ("linf", "l1"):
             raise NormError(f"the input norm {input_norm!r} is not linear.  Remedy: linf or l1")
         norm = output_norm_of(recipe["output_norm"])
