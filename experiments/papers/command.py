@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.papers import NAMES, reproduce
+from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.tables import print_table
 
 DONE, BOUNDS_ONLY = 0, 2
+STOPPING = b"lipyomo: stopping; Ctrl-C again leaves at once\n"
 
 
 def run(words: Sequence[str]) -> int:
@@ -40,16 +42,18 @@ def run(words: Sequence[str]) -> int:
     told = None if arguments.quiet else _tell
     found = {}
     try:
-        for name in dict.fromkeys(arguments.names):
-            found[name] = reproduce(
-                name,
-                arguments.quick,
-                arguments.out,
-                told,
-                trials=arguments.trials,
-                mnist=arguments.mnist,
-                time_limit=arguments.time_limit,
-            )
+        with Interruption(STOPPING) as interruption:
+            for name in dict.fromkeys(arguments.names):
+                found[name] = reproduce(
+                    name,
+                    arguments.quick,
+                    arguments.out,
+                    told,
+                    trials=arguments.trials,
+                    mnist=arguments.mnist,
+                    time_limit=arguments.time_limit,
+                    should_stop=interruption.requested,
+                )
     except KeyboardInterrupt:
         print("lipyomo: stopped; the same command goes on from here", file=sys.stderr)
         return BOUNDS_ONLY
@@ -61,6 +65,8 @@ def run(words: Sequence[str]) -> int:
     for name, report in found.items():
         print(f"{name}: {report.title}")
         print_table(report.header, report.rows)
+        if any("*" in cell for row in report.rows for cell in row):
+            print("* at least: the distance to the nearer end of an interval that is still open")
         print("written: " + ", ".join(str(path) for path in report.files) + "\n")
     return DONE
 

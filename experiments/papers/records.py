@@ -222,6 +222,7 @@ def run_cases(
     path: Path,
     time_limit: float,
     tell: Tell,
+    should_stop: Callable[[], bool] | None = None,
 ) -> list[Record]:
     """Run all entries on all cases, except for what `path` holds already.
 
@@ -237,16 +238,23 @@ def run_cases(
         Seconds of each run.
     tell : callable
         Called with one line of text a run.
+    should_stop : callable, optional
+        Polled by the methods; once it is true, the run that was going on is not kept.
 
     Returns
     -------
     list of Record
         Old and new, in the order of cases and entries.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If a run was interrupted; finished ones are in the file.
     """
     known = {
         (r.case, r.label): r
         for r in read_records(path)
-        if r.status != "time_limit" or r.limit >= time_limit
+        if r.status != "interrupted" and (r.status != "time_limit" or r.limit >= time_limit)
     }
     found = []
     for number, case in enumerate(cases, 1):
@@ -263,8 +271,11 @@ def run_cases(
                     formulation=entry.formulation,
                     bounds=entry.bounds,
                     options=entry.options,
+                    should_stop=should_stop,
                 )
                 record = _run(entry, case, problem, settings)
+                if record.status == "interrupted" or (should_stop is not None and should_stop()):
+                    raise KeyboardInterrupt
                 _append(path, record)
                 tell(
                     f"[{number}/{len(cases)}] {case.name}: {entry.label} {record.value:.6g} "

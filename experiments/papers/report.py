@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from experiments.papers.cases import Scope
 from experiments.papers.experiments import EXPERIMENTS
 from experiments.papers.figures import draw
 from experiments.papers.records import Record, Tell, run_cases
+from experiments.papers.sources import models_folder
 from experiments.papers.tables import HEADER, summarise, write_table
 from lipyomo.compare.plot import new_figure
 from lipyomo.errors import ProblemError
@@ -71,6 +73,7 @@ def reproduce(
     trials: int | None = None,
     mnist: str | Path | None = None,
     time_limit: float | None = None,
+    should_stop: Callable[[], bool] | None = None,
 ) -> Report:
     """Make a table or figure of the LipMIP paper again.
 
@@ -91,6 +94,8 @@ def reproduce(
         Folder of MNIST's idx files, to train new MNIST networks.
     time_limit : float, optional
         Seconds of each run, instead of the experiment's own.
+    should_stop : callable, optional
+        As of `Settings`; what was finished stays in the file.
 
     Returns
     -------
@@ -113,6 +118,7 @@ def reproduce(
     scope = Scope(quick, trials, None if mnist is None else Path(mnist))
     if name.startswith("figure"):
         new_figure(1.0, 1.0)  # without matplotlib, say so before anything is computed
+    models_folder()  # outside a clone, say so before anything is written
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -125,6 +131,7 @@ def reproduce(
         runs,
         experiment.seconds[0 if quick else 1] if time_limit is None else time_limit,
         progress or _quiet,
+        should_stop,
     )
     rows = summarise(records, experiment.printed, experiment.times)
     write_table(table, rows)

@@ -135,6 +135,22 @@ def test_more_time_runs_cut_short_again(tmp_path: Path) -> None:
     assert len(lines) == 1
 
 
+def test_an_interrupted_run_is_not_kept(tmp_path: Path) -> None:
+    runs, asked = tmp_path / "runs.csv", []
+
+    def stop() -> bool:
+        asked.append(True)
+        return runs.exists()  # after the first record
+
+    with pytest.raises(KeyboardInterrupt):
+        run_cases(_cases(2), ENTRIES, runs, 30.0, _ignore, stop)
+    kept = read_records(runs)
+    assert [record.status for record in kept] == ["exact"]
+    lines: list[str] = []
+    assert len(run_cases(_cases(2), ENTRIES, runs, 30.0, lines.append)) == 4
+    assert len(lines) == 3
+
+
 def test_a_refusal_is_a_row(tmp_path: Path) -> None:
     network = random_network((2, 4, 1), 0)
     space = lipyomo.LipschitzProblem(network, lipyomo.AllSpace(2))

@@ -10,10 +10,17 @@ import pytest
 pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra 'sklearn')")
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import VarianceThreshold
 from sklearn.linear_model import Ridge
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 
 from lipyomo.errors import ImportRefused, MissingExtra
 from lipyomo.importers import from_sklearn
@@ -48,6 +55,13 @@ def classifier(**options) -> MLPClassifier:
         make_pipeline(StandardScaler(with_mean=False), regressor()),
         make_pipeline(MinMaxScaler((-1, 2)), "passthrough", StandardScaler(), regressor()),
         make_pipeline(MinMaxScaler(clip=True), regressor()),
+        make_pipeline(RobustScaler(), regressor()),
+        make_pipeline(RobustScaler(with_centering=False, quantile_range=(10, 80)), regressor()),
+        make_pipeline(RobustScaler(with_scaling=False), regressor()),
+        make_pipeline(MaxAbsScaler(), regressor()),
+        make_pipeline(PCA(2), regressor()),
+        make_pipeline(StandardScaler(), PCA(3, whiten=True), regressor()),
+        make_pipeline(VarianceThreshold(1.0), regressor()),
     ],
     ids=str,
 )
@@ -97,7 +111,7 @@ def test_float32() -> None:
 REFUSED = {
     "unfitted": (lambda: regressor(), "not fitted"),
     "tanh": (lambda: fitted(regressor(activation="tanh"), Y), "'tanh'"),
-    "step": (lambda: fitted(make_pipeline(PCA(2), regressor()), Y), "PCA"),
+    "step": (lambda: fitted(make_pipeline(QuantileTransformer(), regressor()), Y), "Quantile"),
     "kind": (lambda: fitted(Ridge(), Y), "Ridge"),
 }
 

@@ -32,8 +32,8 @@ def from_sklearn(estimator: BaseEstimator, name: str | None = None) -> Network:
     Parameters
     ----------
     estimator : MLPRegressor, MLPClassifier, or a Pipeline that ends in one
-        Activation ``relu`` or ``identity``.  Steps before it may be StandardScaler and
-        MinMaxScaler.
+        Activation ``relu`` or ``identity``.  Steps before it may be StandardScaler, RobustScaler,
+        MinMaxScaler, MaxAbsScaler, PCA and selections of features: all that are affine or clip.
     name : str, optional
         Name of the network; the class of the estimator if left out.
 
@@ -80,7 +80,9 @@ def from_sklearn(estimator: BaseEstimator, name: str | None = None) -> Network:
 
 def _scaled(trace: Trace, x: Affine, label: str, step: object) -> Affine:
     """One step of a pipeline before its estimator."""
-    from sklearn.preprocessing import MinMaxScaler, StandardScaler
+    from sklearn.decomposition import PCA
+    from sklearn.feature_selection import SelectorMixin
+    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
     if step is None or step == "passthrough":
         return x
@@ -88,14 +90,27 @@ def _scaled(trace: Trace, x: Affine, label: str, step: object) -> Affine:
         if step.mean_ is not None and step.with_mean:
             x = x.shift(-step.mean_)
         return x.scale(1.0 / step.scale_) if step.scale_ is not None else x
+    if isinstance(step, RobustScaler):
+        if step.center_ is not None and step.with_centering:
+            x = x.shift(-step.center_)
+        return x.scale(1.0 / step.scale_) if step.scale_ is not None and step.with_scaling else x
+    if isinstance(step, MaxAbsScaler):
+        x = x.scale(1.0 / step.scale_)
+        return clip_between(trace, x, -1.0, 1.0) if getattr(step, "clip", False) else x
     if isinstance(step, MinMaxScaler):
         x = x.scale(step.scale_).shift(step.min_)
         low, high = step.feature_range
         return clip_between(trace, x, low, high) if step.clip else x
+    if isinstance(step, PCA):
+        x = times_constant(x.shift(-step.mean_), np.asarray(step.components_.T, dtype=np.float64))
+        return x.scale(1.0 / np.sqrt(step.explained_variance_)) if step.whiten else x
+    if isinstance(step, SelectorMixin):
+        return x.take(np.asarray(step.get_support(indices=True))[None, :])
     raise ImportRefused(
         f"the step is a {type(step).__name__}, which is not supported",
         node=label,
-        remedy="use StandardScaler or MinMaxScaler, or apply the step to the data beforehand",
+        remedy="use StandardScaler, RobustScaler, MinMaxScaler, MaxAbsScaler, PCA or a selection "
+        "of features, or apply the step to the data beforehand",
     )
 
 
