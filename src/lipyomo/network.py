@@ -21,6 +21,7 @@ import scipy.sparse as sp
 
 from lipyomo.arguments import instance, real_numbers
 from lipyomo.errors import NetworkError
+from lipyomo.numerics.exactness import product_is_exact, sum_is_exact
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
@@ -136,17 +137,39 @@ class Layer:
         return np.where(on, self.right, self.left)
 
 
-def _normalised(layer: Layer) -> Layer:
-    """Return `layer` with the slope of its unkinked units moved into their weights."""
+def _scaled_rows(matrix: Matrix, scale: FloatArray) -> Matrix:
+    if isinstance(matrix, np.ndarray):
+        return np.asarray(scale[:, None] * matrix)
+    return sp.csr_array(sp.diags_array(scale) @ matrix)
+
+
+def _normalised(layer: Layer, rounding: bool) -> list[Layer]:
+    """`layer` with identities for unkinked units: their slopes move into their weights.
+
+    Where that would round, they become a layer of their own.
+    """
     scale = np.where(layer.kinked, 1.0, layer.right)
     if np.all(scale == 1.0):
-        return layer
-    if isinstance(layer.weight, np.ndarray):
-        weight: Matrix = scale[:, None] * layer.weight
-    else:
-        weight = sp.csr_array(sp.diags_array(scale) @ layer.weight)
+        return [layer]
     left, right = (np.where(layer.kinked, slope, 1.0) for slope in (layer.left, layer.right))
-    return Layer(weight, scale * layer.bias, left, right)
+    factor = sp.csr_array(sp.diags_array(scale))
+    both = sp.hstack([sp.csr_array(layer.weight), sp.csr_array(layer.bias[:, None])])
+    if rounding or product_is_exact(factor, both):
+        weight = _scaled_rows(layer.weight, scale)
+        return [Layer(weight, scale * layer.bias, left, right)]
+    return [Layer(layer.weight, layer.bias, left, right), Layer(factor, np.zeros(layer.units))]
+
+
+def _composed(layer: Layer, before: Layer, rounding: bool) -> Layer | None:
+    """`layer` after the affine layer `before` as one; None if that would round."""
+    shift = np.asarray(layer.weight @ before.bias)
+    if not rounding and not (
+        product_is_exact(layer.weight, before.weight)
+        and product_is_exact(layer.weight, before.bias[:, None])
+        and sum_is_exact(shift, layer.bias)
+    ):
+        return None
+    return Layer(layer.weight @ before.weight, shift + layer.bias, layer.left, layer.right)
 
 
 class Network:
@@ -338,13 +361,24 @@ class Network:
     # -- derived networks ----------------------------------------------------------------------
 
     def fix_inputs(self, fixed: BoolArray, values: FloatArray) -> Network:
-        """The network as a function of the inputs that are not `fixed`; the others are `values`."""
+        """The network as a function of the inputs that are not `fixed`; the others are `values`.
+
+        Without rounding: where the biases of the first layer would round, a layer of identities
+        puts the fixed values in their places.
+        """
         first = self.layers[0]
         dense = first.weight if isinstance(first.weight, np.ndarray) else first.weight.tocsc()
-        bias = first.bias + dense[:, np.flatnonzero(fixed)] @ np.asarray(values)[fixed]
-        weight = dense[:, np.flatnonzero(~fixed)]
-        replaced = Layer(weight, bias, first.left, first.right)
-        return Network([replaced, *self.layers[1:]], self.name)
+        held = dense[:, np.flatnonzero(fixed)]
+        given = np.asarray(values, dtype=np.float64)[fixed]
+        shift = np.asarray(held @ given)
+        if product_is_exact(held, given[:, None]) and sum_is_exact(shift, first.bias):
+            weight = dense[:, np.flatnonzero(~fixed)]
+            replaced = Layer(weight, first.bias + shift, first.left, first.right)
+            return Network([replaced, *self.layers[1:]], self.name)
+        move = np.flatnonzero(~fixed)
+        shape = (first.inputs, move.size)
+        places = sp.csr_array((np.ones(move.size), (move, np.arange(move.size))), shape=shape)
+        return Network([Layer(places, np.where(fixed, values, 0.0)), *self.layers], self.name)
 
     def with_functional(self, functionals: npt.ArrayLike) -> Network:
         """The network ``C f`` for `functionals` C of shape (k, m) or (m,)."""
@@ -354,24 +388,33 @@ class Network:
                 f"the functional has {rows.shape[1]} entries, the network has "
                 f"{self.output_dim} outputs"
             )
-        head = Layer(rows @ self.head.weight, rows @ self.head.bias)
-        return Network([*self.hidden, head], self.name)
+        last = Layer(rows, np.zeros(len(rows)))
+        head = _composed(last, self.head, rounding=False)
+        tail = [self.head, last] if head is None else [head]
+        return Network([*self.hidden, *tail], self.name)
 
-    def fused(self) -> Network:
+    def fused(self, rounding: bool = False) -> Network:
         """The same function with affine layers merged into the next and slopes normalised.
 
         Units with two equal slopes become identities (the slope moves into the weights), and a
         layer of identities only is multiplied into its successor.
+
+        Parameters
+        ----------
+        rounding : bool, optional
+            Merge also where that rounds.  By default the function stays the same number for number,
+            and layers whose product is no float64 matrix stay apart.
         """
         chain: list[Layer] = []
-        for layer in map(_normalised, self.layers):
-            if chain and chain[-1].is_affine:
-                before = chain.pop()
-                weight = layer.weight @ before.weight
-                bias = layer.weight @ before.bias + layer.bias
-                chain.append(Layer(weight, bias, layer.left, layer.right))
-            else:
-                chain.append(layer)
+        for layer in self.layers:
+            for part in _normalised(layer, rounding):
+                merged = None
+                if chain and chain[-1].is_affine:
+                    merged = _composed(part, chain[-1], rounding)
+                if merged is None:
+                    chain.append(part)
+                else:
+                    chain[-1] = merged
         return Network(chain, self.name)
 
     def _points(self, x: npt.ArrayLike) -> FloatArray:

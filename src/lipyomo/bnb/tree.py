@@ -331,7 +331,7 @@ class Tree:
             deepest = interior_point(network, domain, pattern)
             if deepest.margin > 0:
                 self.pool.challenge(deepest.x)
-            else:
+            if value > self.cutoff:
                 verdict = examined(network, domain, pattern)
                 if verdict.empty:
                     self._close_empty(node)

@@ -21,9 +21,6 @@ from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix
 from lipyomo.numerics.exact import Exact, ExactWeights, exact
 
-FLAT = 1e-9
-"""A polytope whose inscribed ball has at most this radius (times its scale) counts as flat."""
-
 
 @dataclass(frozen=True)
 class Rows:
@@ -152,6 +149,15 @@ def _vector(values: npt.ArrayLike, d: int | None, what: str) -> FloatArray:
     if np.isnan(vector).any():
         raise DomainError(f"{what} holds NaN")
     return vector
+
+
+def _rounded_out(point: FloatArray, step: float) -> FloatArray:
+    """``point + step``, rounded in the direction of the step."""
+    end = point + step
+    part = end - point
+    error = (point - (end - part)) + (step - part)  # Knuth's two-sum: what rounding took away
+    outwards = np.nextafter(end, np.copysign(np.inf, step))
+    return np.where(error * step > 0, outwards, end)
 
 
 def _box_support(lower: FloatArray, upper: FloatArray, directions: Matrix) -> FloatArray:
@@ -283,8 +289,8 @@ class NormBall(Domain):
         if (self.point < clip_box.lower).any() or (self.point > clip_box.upper).any():
             raise DomainError("the center of the ball lies outside the clip box")
         self._clip = clip_box
-        self.lower = np.maximum(self.point - self.radius, clip_box.lower)
-        self.upper = np.minimum(self.point + self.radius, clip_box.upper)
+        self.lower = np.maximum(_rounded_out(self.point, -self.radius), clip_box.lower)
+        self.upper = np.minimum(_rounded_out(self.point, self.radius), clip_box.upper)
 
     @property
     def clip(self) -> tuple[FloatArray, FloatArray]:

@@ -9,9 +9,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.arguments import real_numbers
-from lipyomo.domains.bodies import FLAT, Box, Domain, Rows
+from lipyomo.domains.bodies import Box, Domain, Rows
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix
+from lipyomo.numerics.exact import approximate, exact
 from lipyomo.numerics.lp import LinearProgram
 
 
@@ -59,17 +60,39 @@ class Polytope(Domain):
         d = matrix.shape[1]
         self.upper = self._tidy(self.support(sp.eye_array(d, format="csr")), outer.upper)
         self.lower = self._tidy(-self.support(-sp.eye_array(d, format="csr")), outer.lower)
-        bounded = np.isfinite(self.upper) & np.isfinite(self.lower)
-        high, low = (np.where(bounded, side, 0.0) for side in (self.upper, self.lower))
-        flat = bounded & (high - low <= FLAT * np.maximum(1.0, np.abs(high)))
-        self.lower = np.where(flat, self.upper, self.lower)
-        radius = self._inscribed[1]
-        if radius <= FLAT * (1.0 + float(np.abs(self._inscribed[0]).max(initial=0.0))):
+        self._freeze(outer)
+        if not self.holds_inside(self._middle):
             raise DomainError(
                 "the polytope has no interior (its rows imply an equation), so directions in it "
                 "are not those of R^d.  Remedy: eliminate the dependent inputs, or fix single "
                 "inputs by equal lower and upper bounds"
             )
+
+    def _freeze(self, outer: Box) -> None:
+        """Give the inputs that cannot move their values; the others keep some room.
+
+        An input is frozen where its given bounds, and the rows of it alone, leave exactly one
+        number.  Bounds that only rounding brings together are moved apart.
+        """
+        low = [exact(v) if np.isfinite(v) else None for v in outer.lower.tolist()]
+        high = [exact(v) if np.isfinite(v) else None for v in outer.upper.tolist()]
+        A, b = self._rows.A, self._rows.b
+        for k in np.flatnonzero(np.diff(A.indptr) == 1).tolist():
+            j, a = int(A.indices[A.indptr[k]]), float(A.data[A.indptr[k]])
+            if a == 0:
+                continue
+            end = exact(float(b[k])) / exact(a)
+            if a > 0:
+                high[j] = end if high[j] is None else min(high[j], end)
+            else:
+                low[j] = end if low[j] is None else max(low[j], end)
+        for j, (least, most) in enumerate(zip(low, high, strict=True)):
+            if least is not None and least == most and exact(approximate(least)) == least:
+                self.lower[j] = self.upper[j] = approximate(least)
+            elif self.upper[j] <= self.lower[j]:
+                ends = sorted((self.lower[j], self.upper[j]))
+                self.lower[j] = np.nextafter(ends[0], -np.inf)
+                self.upper[j] = np.nextafter(ends[1], np.inf)
 
     def __reduce__(self) -> tuple[type[Polytope], tuple[object, ...]]:
         """Pickle by the rows and the box: the solver's state stays behind."""
@@ -133,38 +156,48 @@ class Polytope(Domain):
         return self._rows
 
     @cached_property
-    def _inscribed(self) -> tuple[FloatArray, float]:
-        """Centre and radius of the largest Euclidean ball inside, in the inputs that can move."""
+    def _middle(self) -> FloatArray:
+        """A point deep inside: a ball's centre, with the box scaled to a cube.
+
+        Inputs that cannot move stay out; exact arithmetic has to say whether it is inside.
+        """
         move = ~self.frozen
-        d = int(move.sum())
-        if d == 0:
-            return self.upper.copy(), np.inf
-        fixed = self._rows.b - self._rows.A @ np.where(move, 0.0, self.upper)
-        matrix = sp.csr_array(self._rows.A[:, np.flatnonzero(move)])
-        sizes = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).reshape(-1))
-        eye = sp.eye_array(d, format="csr")
+        if not move.any():
+            return self.upper.copy()
         low, high = self.lower[move], self.upper[move]
         up, down = np.isfinite(high), np.isfinite(low)
+        both = up & down
+        wide = np.where(both, high, 0.0) - np.where(both, low, 0.0)
+        size = np.where(both, 0.5 * wide, 1.0)
+        shift = np.where(both, np.where(both, low, 0.0) + size, np.where(up, high, 0.0))
+        shift = np.where(down & ~up, low, shift)
+        fixed = self.upper.copy()
+        fixed[move] = shift
+        matrix = sp.csr_array(self._rows.A[:, np.flatnonzero(move)] @ sp.diags_array(size))
+        lengths = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=1)).reshape(-1))
+        used = np.flatnonzero(lengths > 0)
+        right = (self._rows.b - self._rows.A @ fixed)[used] / lengths[used]
+        matrix = sp.csr_array(sp.diags_array(1.0 / lengths[used]) @ matrix[used])
+        eye = sp.eye_array(low.size, format="csr")
         body = sp.vstack([matrix, eye[np.flatnonzero(up)], -eye[np.flatnonzero(down)]])
-        column = np.concatenate([sizes, np.ones(up.sum() + down.sum())])[:, None]
-        right = np.concatenate([fixed, high[up], -low[down]])
+        ends = (np.where(both, 1.0, 0.0)[up], np.where(both, 1.0, 0.0)[down])
+        limits = np.concatenate([right, *ends])
         program = LinearProgram(
-            np.append(np.full(d, -np.inf), 0.0),
-            np.append(np.full(d, np.inf), np.inf if self.is_bounded else 1.0),
-            sp.csr_array(sp.hstack([body, sp.csr_array(column)])),
-            right,
+            np.append(np.full(low.size, -np.inf), 0.0),
+            np.append(np.full(low.size, np.inf), 1.0),
+            sp.csr_array(sp.hstack([body, np.ones((body.shape[0], 1))])),
+            limits,
         )
-        found = program.maximise(np.append(np.zeros(d), 1.0))
+        found = program.maximise(np.append(np.zeros(low.size), 1.0))
         center = self.upper.copy()
-        if found.point is None:
-            return center, 0.0
-        center[move] = found.point[:d]
-        return center, float(found.point[d])
+        if found.point is not None:
+            center[move] = shift + size * found.point[: low.size]
+        return center
 
     @property
     def center(self) -> FloatArray:
-        """Centre of the largest inscribed Euclidean ball, shape (d,)."""
-        return self._inscribed[0].copy()
+        """A point deep inside, shape (d,)."""
+        return self._middle.copy()
 
     def support(self, directions: Matrix) -> FloatArray:
         """Maxima by LP, made safe by their dual bounds; shape (k,)."""
@@ -172,7 +205,7 @@ class Polytope(Domain):
         return np.array([self._lp.maximise(row).bound for row in dense])
 
     def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
-        """Hit-and-run from the inscribed ball's centre, shape (count, d)."""
+        """Hit-and-run from the middle, shape (count, d)."""
         rows, move = self._rows, ~self.frozen
         x = self.center
         points = np.empty((count, self.dimension))

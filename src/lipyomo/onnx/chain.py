@@ -122,4 +122,6 @@ def to_network(system: System, name: str) -> Network:
     bias = rows[:, [width - 1]].toarray().reshape(-1)
     layers.append(Layer(_settle(sp.csr_array(rows[:, :inputs])), bias, left, right))
     network = Network(reversed(layers), name)
-    return network.fused() if any(layer.is_affine for layer in network.hidden) else network
+    if not any(layer.is_affine for layer in network.hidden):
+        return network
+    return network.fused(rounding=True)

@@ -9,11 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from lipyomo.norms import L2Output
-from lipyomo.numerics.exact import exact, fraction, root_below
-from lipyomo.operator_norm import exact_square
+from lipyomo.numerics.exact import fraction, root_below
 from lipyomo.problem import LipschitzProblem
-from lipyomo.regions.replay import exact_gradients, in_region
+from lipyomo.regions.replay import attained_square, in_region
 from lipyomo.result import Witness
 
 
@@ -73,11 +71,7 @@ def replay(problem: LipschitzProblem, witness: Witness) -> ExactReplay:
     """
     moving = ~problem.domain.frozen
     network, x, pattern = problem.network, witness.x, witness.pattern
-    gradient = exact_gradients(network, pattern, witness.functional, moving)[0]
-    square = exact_square(gradient, problem.input_norm)
-    if isinstance(problem.output_norm, L2Output):
-        length = sum((exact(y) ** 2 for y in witness.functional.tolist()), exact(0.0))
-        square = square / length if length != 0 else exact(0.0)
+    square = attained_square(problem, pattern, witness.functional)
     rational = square.numerator.is_square() and square.denominator.is_square()
     return ExactReplay(
         problem.domain.holds_inside(x),

@@ -9,6 +9,10 @@ from flint import fmpq
 from lipyomo.affine.exact import ExactSignal, pulled_back
 from lipyomo.affine.signal import Passing, carry
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
+from lipyomo.norms import L2Output
+from lipyomo.numerics.exact import approximate, exact
+from lipyomo.operator_norm import exact_square
+from lipyomo.problem import LipschitzProblem
 
 
 def exact_gradients(
@@ -19,6 +23,26 @@ def exact_gradients(
     found = pulled_back(rows, network.layers, pattern).rationals()
     keep = np.flatnonzero(moving).tolist()
     return [[row[j] for j in keep] for row in found]
+
+
+def exact_jacobian(network: Network, pattern: Pattern) -> FloatArray:
+    """The Jacobian (m, d) on the piece of `pattern`, each entry rounded once."""
+    rows = pulled_back(np.eye(network.output_dim), network.layers, pattern).rationals()
+    return np.array([[approximate(entry) for entry in row[:-1]] for row in rows])
+
+
+def attained_square(problem: LipschitzProblem, pattern: Pattern, functional: FloatArray) -> fmpq:
+    """Square of the norm of ``functional . J`` on the piece of `pattern`, without rounding.
+
+    A Euclidean functional is scaled to length one.
+    """
+    moving = ~problem.domain.frozen
+    gradient = exact_gradients(problem.network, pattern, functional, moving)[0]
+    square = exact_square(gradient, problem.input_norm)
+    if not isinstance(problem.output_norm, L2Output):
+        return square
+    length = sum((exact(y) ** 2 for y in functional.tolist()), fmpq(0))
+    return square / length if length != 0 else fmpq(0)
 
 
 def exact_signs(

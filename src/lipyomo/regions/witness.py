@@ -7,14 +7,23 @@ the rounding error of the forward pass; where a unit is too close to tell, exact
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
+from lipyomo.numerics.exact import fraction, root_below
 from lipyomo.numerics.rounding import UNIT, gamma
+from lipyomo.operator_norm import OperatorNorm
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.margin import interior_point, margin_of
-from lipyomo.regions.replay import exact_signs, flat_units
+from lipyomo.regions.replay import attained_square, exact_jacobian, exact_signs, flat_units
 from lipyomo.regions.rows import region_rows
 from lipyomo.result import Witness
+
+CANCELLED = 1e-9
+"""Share of a norm that rounding may take before its Jacobian is computed exactly."""
+
+MANY_WEIGHTS = 1 << 19
+"""In networks with more weights, exact values are computed only where gradients cancel."""
 
 
 def make_witness(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
@@ -39,9 +48,40 @@ def make_witness(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
     if pattern is None:
         return None
     rows = region_rows(problem.network, pattern, ~domain.frozen, point)
-    found = problem.value_of(pattern)
+    found, value = attained(problem, pattern)
     margin = max(margin_of(rows, domain, point), 0.0)
-    return Witness(point, found.direction, found.functional, pattern, margin, found.value)
+    return Witness(point, found.direction, found.functional, pattern, margin, value)
+
+
+def attained(problem: LipschitzProblem, pattern: Pattern) -> tuple[OperatorNorm, float]:
+    """The operator norm on the piece of `pattern`, and a value that it surely reaches.
+
+    The value is exact and rounded down, but for networks of many weights whose gradients do not
+    cancel: there it is the rounded one less its error.
+    """
+    network = problem.network
+    jacobian = network.jacobian(pattern)
+    found = problem.norm_of(jacobian)
+    error = _norm_error(problem, pattern)
+    if error > CANCELLED * found.value:
+        found = problem.norm_of(exact_jacobian(network, pattern))
+    elif sum(layer.weight.size for layer in network.layers) > MANY_WEIGHTS:
+        return found, max(found.value - error, 0.0)
+    return found, root_below(fraction(attained_square(problem, pattern, found.functional)))
+
+
+def _norm_error(problem: LipschitzProblem, pattern: Pattern) -> float:
+    """How far the norm of the computed Jacobian can be from that of the exact one."""
+    network = problem.network
+    sizes = abs(network.head.weight)
+    terms = network.head.inputs
+    for layer, on in zip(reversed(network.hidden), reversed(pattern), strict=True):
+        slopes = sp.diags_array(np.abs(layer.slopes(on)))
+        sizes = (sizes @ slopes) @ abs(layer.weight)
+        terms += layer.inputs + 2
+    dense = sizes if isinstance(sizes, np.ndarray) else sizes.toarray()
+    reach = float(np.sqrt(sum(dense.shape))) * float(problem.norm_of(np.asarray(dense)).upper)
+    return gamma(terms + sum(dense.shape)) * reach
 
 
 def witness_of_pattern(problem: LipschitzProblem, pattern: Pattern) -> Witness | None:

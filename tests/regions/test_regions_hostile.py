@@ -1,0 +1,138 @@
+"""Networks on which rounding once decided: cancelling, fused, frozen, thin."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import lipyomo
+from lipyomo import Box, Layer, LipschitzProblem, Network, Polytope, Result
+from lipyomo.domains import Domain
+from lipyomo.proofs import proof_of, verify_proof
+
+
+def solved(network: Network, domain: Domain, **norms: object) -> Result:
+    problem = LipschitzProblem(network, domain, **norms)  # type: ignore[arg-type]
+    result = lipyomo.solve(problem, "bnb", time_limit=30)
+    assert result.status == "exact"
+    verdict = verify_proof(proof_of(problem, result), network)
+    assert verdict.lower_holds
+    return result
+
+
+def test_frozen_inputs_do_not_round() -> None:
+    # on (0, 3e-17) the second unit is on: a sliver that rounding 3 * 0.1 would lose
+    network = Network(
+        [
+            Layer(
+                [[3.0, 1.0], [-3.0, -1.0]], [-0.30000000000000004, 0.30000000000000004], 0.0, 1.0
+            ),
+            Layer([[1.0, 5.0]], [0.0]),
+        ]
+    )
+    result = solved(network, Box([0.1, 0.0], [0.1, 1.0]))
+    assert result.lower == 5.0
+    assert result.upper >= 5.0
+
+
+def test_affine_layers_do_not_round() -> None:
+    network = Network([Layer([[0.1], [0.7]], [0, 0]), Layer([[7e16, -1e16]], [0])])
+    truth = abs(Fraction(7e16) * Fraction(0.1) - Fraction(1e16) * Fraction(0.7))
+    result = solved(network, Box(-1, 2, 1))
+    assert Fraction(result.lower) <= truth <= Fraction(result.upper)
+    assert result.lower == pytest.approx(float(truth), rel=1e-15)
+
+
+def test_exact_products_are_fused_and_others_are_not() -> None:
+    def layers(weight: float) -> Network:
+        return Network([Layer([[weight]], [1.0]), Layer([[3.0]], [0.0], 0.0, 1.0)])
+
+    assert len(layers(0.5).fused().hidden) == 1
+    assert len(layers(0.1).fused().hidden) == 2
+    assert len(layers(0.1).fused(rounding=True).hidden) == 1
+    sloped = Network(
+        [Layer([[0.1], [1.0]], [0.0, 0.0], [0.7, 0.0], [0.7, 1.0]), Layer([[1, 1]], 0)]
+    )
+    x = np.linspace(-1, 1, 7)[:, None]
+    np.testing.assert_allclose(sloped.fused().forward(x), sloped.forward(x))
+    assert all(
+        (layer.left == 1.0).all() for layer in sloped.fused().hidden if not layer.kinked.any()
+    )
+
+
+def test_functionals_do_not_round() -> None:
+    network = Network([Layer([[0.1], [0.7]], [0, 0])])
+    scalar = network.with_functional([7e16, -1e16])
+    truth = abs(Fraction(7e16) * Fraction(0.1) - Fraction(1e16) * Fraction(0.7))
+    result = solved(scalar, Box(-1, 2, 1))
+    assert result.lower == pytest.approx(float(truth), rel=1e-15)
+    result = solved(network, Box(-1, 2, 1), functional=[7e16, -1e16])
+    assert Fraction(result.lower) <= truth <= Fraction(result.upper)
+    assert result.lower == pytest.approx(float(truth), rel=1e-15)
+
+
+def test_gradients_that_cancel_are_zero() -> None:
+    network = Network(
+        [
+            Layer([[0.1], [0.1], [0.1]], [0, 0, 0], 0.0, 1.0),
+            Layer([[3e16, -1e16, -2e16]], [0]),
+        ]
+    )
+    result = solved(network, Box(-1, 1, 1))
+    assert result.lower == result.upper == 0.0
+
+
+@pytest.mark.parametrize(("at", "width"), [(0.0, 1e-9), (1e6, 1e-3), (1e6, 5e-4), (-3.0, 1e-12)])
+def test_a_thin_polytope_is_the_box_that_it_equals(at: float, width: float) -> None:
+    end = at + width
+    network = Network(
+        [
+            Layer([[2.0, 1.0], [-4.0, 1.0]], [-at - end, 2 * (at + end)], 0.0, 1.0),
+            Layer([[1.0, 1.0]], [0]),
+        ]
+    )
+    rows = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]
+    box = solved(network, Box([at, 0.0], [end, 1.0]))
+    thin = solved(network, Polytope(rows, [end, -at, 1.0, 0.0]))
+    assert thin.lower == box.lower == 5.0
+
+
+def test_frozen_means_frozen_exactly() -> None:
+    rows = [[2.0, 0.0], [-4.0, 0.0], [0.0, 1.0], [0.0, -1.0]]
+    held = Polytope(rows, [1.0, -2.0, 1.0, 0.0])  # x1 <= 1/2 and x1 >= 1/2
+    assert held.frozen.tolist() == [True, False]
+    assert held.lower[0] == 0.5
+    free = Polytope(rows, [1.0, -2.0 + 2.0**-40, 1.0, 0.0])
+    assert not free.frozen.any()
+
+
+@pytest.mark.parametrize("weights", [[4.0, 4.0, -1.0], [1.0, 2.0, 6.0]])
+def test_duplicate_and_opposite_units_are_decided(weights: list[float]) -> None:
+    network = Network([Layer([[1.0], [1.0], [-1.0]], [0, 0, 0], 0.0, 1.0), Layer([weights], [0])])
+    result = solved(network, Box(-1, 1, 1))
+    assert result.lower == max(weights[0] + weights[1], abs(weights[2]))
+
+
+@pytest.mark.parametrize("depth", [4, 7])
+def test_deep_absolute_values_do_not_multiply(depth: int) -> None:
+    turn = Layer([[1.0, 1.0], [1.0, -1.0]], [0, 0], -1.0, 1.0)
+    zero = Network([*[turn] * depth, Layer([[0.0, 0.0]], [0.0])])
+    result = solved(zero, Box(-1, 1, 2))
+    assert result.lower == result.upper == 0.0
+    assert result.witness is not None
+    steps = Network([*[turn] * depth, Layer([[1.0, -1.0]], [0.0])])
+    assert solved(steps, Box(-1, 1, 2)).lower == {4: 8.0, 7: 16.0}[depth]
+
+
+def test_tampered_euclidean_functionals_are_exposed() -> None:
+    network = Network([Layer([[2.0], [-1.0]], [0, 0], 0.0, 1.0), Layer([[1.0, 1.0]], [0])])
+    problem = LipschitzProblem(network, Box(-1, 1, 1), output_norm="l2")
+    proof = proof_of(problem, lipyomo.solve(problem, "bnb"))
+    proof["witness"]["functional"] = [1000.0]
+    proof["interval"] = {"lower": 2000.0, "upper": "inf"}
+    verdict = verify_proof(proof, network)
+    assert not verdict.lower_holds
+    proof["interval"]["lower"] = 2.0
+    assert not verify_proof(proof, network).checks[3].holds
