@@ -71,7 +71,7 @@ class Tree:
         self.bounder = NodeBounder(self.system, self.targets)
         self.brancher = Brancher(self.system, problem.domain)
         self.tightener: Tightener | None = None
-        if problem.domain.is_bounded:
+        if problem.domain.is_bounded and self.system.kinked.any():
             self.tightener = Tightener(self.system, problem.domain)
         self.closed = 0.0
         self.open_at_root = 0

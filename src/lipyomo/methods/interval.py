@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from lipyomo.methods.support import domain_bounds
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import DUAL, OutputNorm, vector_norm
 from lipyomo.numerics.rounding import rounded_up
+from lipyomo.phases import RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
@@ -67,6 +69,15 @@ def gradient_bound(
         return min(adjoint, tangent)
     adjoint = max(_by_adjoint(problem, bounds, y, rung, deadline) for y in vertices)
     scalar = problem.network.with_functional(vertices)
+    if len(scalar.hidden) > len(problem.network.hidden):  # their product would round
+        head = problem.network.head
+        far = np.full(head.units, np.inf)
+        bounds = replace(
+            bounds,
+            lower=[*bounds.lower, -far],
+            upper=[*bounds.upper, far],
+            phases=(*bounds.phases, np.full(head.units, RIGHT, dtype=np.int8)),
+        )
     return min(adjoint, float(_tangents(problem, scalar, bounds, rung, deadline).max()))
 
 
