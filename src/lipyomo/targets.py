@@ -20,6 +20,7 @@ import numpy.typing as npt
 from lipyomo.errors import MethodError
 from lipyomo.network import FloatArray
 from lipyomo.norms import InputNorm, L2Output
+from lipyomo.numerics.rounding import gamma
 from lipyomo.operator_norm import operator_norm
 from lipyomo.problem import LipschitzProblem
 
@@ -55,11 +56,17 @@ class Targets:
         return len(self.rows)
 
     def interval(self, sizes: FloatArray) -> FloatArray:
-        """Bounds (B, T) of the targets from bounds (B, k, d) of the gradients' entries."""
-        if self.columns[0] != ALL:
-            if self.rows[0] == ALL:
-                return np.asarray(np.sqrt(np.square(sizes).sum(axis=1)))
+        """Bounds (B, T) of the targets from bounds (B, k, d) of the gradients' entries.
+
+        With room for the rounding of the norms.
+        """
+        if self.columns[0] != ALL and self.rows[0] != ALL:
             return np.asarray(sizes[:, self.rows, self.columns])
+        return self._norms(sizes) * (1.0 + gamma(sum(sizes.shape[1:])))
+
+    def _norms(self, sizes: FloatArray) -> FloatArray:
+        if self.columns[0] != ALL:
+            return np.asarray(np.sqrt(np.square(sizes).sum(axis=1)))
         if self.rows[0] != ALL:
             if self.input_norm == "linf":
                 return np.asarray(sizes.sum(axis=2))

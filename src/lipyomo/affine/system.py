@@ -23,6 +23,7 @@ from lipyomo.affine.magnitudes import preactivation_errors, steepest
 from lipyomo.affine.signal import FloatSignal, Passing, SizeSignal, carry, passings
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Network
+from lipyomo.numerics.exactness import product_is_exact
 from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import OPEN, RIGHT, Phases
 
@@ -52,6 +53,8 @@ class UnitSystem:
     kinked : ndarray of bool, shape (N,)
     head : ndarray, shape (k, n_L)
         The functionals pulled back to the last hidden layer.
+    head_errors : ndarray, shape (k, n_L)
+        What rounding may have changed in them.
     errors : ndarray, shape (N,)
         Rounding errors of pre-activations and of their bounds over the domain; infinite where it is
         unbounded.
@@ -68,6 +71,10 @@ class UnitSystem:
         self.right = np.concatenate([empty, *(layer.right for layer in network.hidden)])
         self.kinked = self.left != self.right
         self.head = np.asarray(functionals @ network.head.weight)
+        self.head_errors: FloatArray = np.zeros(self.head.shape)
+        if not product_is_exact(functionals, network.head.weight):
+            sizes = np.asarray(np.abs(functionals) @ abs(network.head.weight))
+            self.head_errors = gamma(network.output_dim) * sizes
         self.inputs = network.input_dim
         self.count = self.starts[-1]
         self.errors = preactivation_errors(network, domain)

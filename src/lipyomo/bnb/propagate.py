@@ -154,8 +154,9 @@ def gradient_bounds(system: UnitSystem, phases: FlatPhases) -> FloatArray:
 
     This is the bound of FastLip (Weng et al., 2018) for any two slopes.
     """
-    low: FloatArray = np.broadcast_to(system.head, (len(phases), *system.head.shape))
-    high = low
+    shape = (len(phases), *system.head.shape)
+    low: FloatArray = np.broadcast_to(system.head - system.head_errors, shape)
+    high: FloatArray = np.broadcast_to(system.head + system.head_errors, shape)
     small = np.minimum(system.left, system.right)
     large = np.maximum(system.left, system.right)
     for i in range(system.depth - 1, -1, -1):
