@@ -66,7 +66,9 @@ def test_derived_networks_compute_the_same() -> None:
     plain = mixed_network(3, (5, 6, 5, 3))
     middle = Layer(np.eye(6) + 0.5, np.ones(6), 2.0, 2.0)
     network = Network([plain.layers[0], middle, *plain.layers[1:]])
-    fused = network.fused()
+    exact = network.fused()
+    np.testing.assert_allclose(exact.forward(POINTS), network.forward(POINTS), rtol=1e-12)
+    fused = network.fused(rounding=True)
     assert len(fused.hidden) == 2
     np.testing.assert_allclose(fused.forward(POINTS), network.forward(POINTS), rtol=1e-12)
     C = np.array([[1.0, -1.0, 0.0], [0.5, 0.5, 2.0]])

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-import scipy.sparse as sp
 from flint import fmpq, fmpz
 
 from lipyomo.affine.exact import ExactSignal
@@ -15,19 +14,13 @@ from lipyomo.affine.signal import Passing, carry
 from lipyomo.domains import Domain, NormBall
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
 from lipyomo.numerics.exact import approximate, exact
-from lipyomo.numerics.lp import LinearProgram
 from lipyomo.regions.combination import Body, Row, contradicts
 from lipyomo.regions.euclidean import nearest_point
+from lipyomo.regions.simplex import decide_strictly
+from lipyomo.regions.slivers import float_points, slacks, with_faces
 
 MOST_FACES = 64
 """l1 balls with more faces than this are not written as rows."""
-
-
-ZOOMS = 6
-"""Linear programs at smaller and smaller scales, for slivers."""
-
-CLOSE = 1e-6
-"""Slacks below this share of a program's scale are looked at again at a smaller one."""
 
 
 @dataclass(frozen=True)
@@ -82,20 +75,20 @@ def examined(
     point = domain.upper.copy()
     if inner is not None:
         point[moving] = inner
-        if domain.holds_inside(point) and _strictly_inside(rows, inner):
+        if domain.holds_inside(point) and min(slacks(rows, [exact(x) for x in inner.tolist()])) > 0:
             return Verdict(False, point)
-    center = domain.center[moving] if inner is None else inner
-    widths = domain.upper[moving] - domain.lower[moving]
-    size = float(widths[np.isfinite(widths)].max(initial=1.0))
-    for _ in range(ZOOMS):
-        found = _zoomed(rows, body, center, size)
-        if found is None or contradicts(rows, body, found.weights):
-            return Verdict(found is not None)
-        center, size = found.x, found.size
-        point[moving] = center
-        if domain.holds_inside(point) and _strictly_inside(rows, center):
-            return Verdict(False, point)
-    return Verdict(False)
+    every = with_faces(rows, body)
+    guess = np.zeros(len(every))
+    guess[: len(rows)] = 0.0 if weights is None else weights
+    decision = decide_strictly(every, guess)
+    if decision.point is not None:
+        widths = body.upper - body.lower
+        size = float(widths[np.isfinite(widths)].max(initial=1.0))
+        for found in float_points(rows, body, decision.point, size):
+            point[moving] = found
+            if domain.holds_inside(point):
+                return Verdict(False, point)
+    return Verdict(decision.weights is not None)
 
 
 def is_proved_empty(
@@ -168,65 +161,6 @@ def _pushed_out(rows: Sequence[Row], body: Body, ball: NormBall) -> FloatArray:
     A = np.array([[approximate(a) for a in row[:d]] for row in rows])
     b = np.array([approximate(row[d]) for row in rows])
     return nearest_point(A, b, body.lower, body.upper, ball.point).dual
-
-
-def _strictly_inside(rows: Sequence[Row], x: FloatArray) -> bool:
-    """Whether x satisfies all rows strictly, without rounding."""
-    return all(slack > 0 for slack in _slacks(rows, x))
-
-
-def _slacks(rows: Sequence[Row], x: FloatArray) -> list[fmpq]:
-    """``b - a . x`` without rounding."""
-    at = [exact(value) for value in x.tolist()]
-    return [row[-1] - sum((a * v for a, v in zip(row, at, strict=False)), fmpq(0)) for row in rows]
-
-
-@dataclass(frozen=True)
-class _Zoom:
-    """What a linear program near a point found: a better one, weights, and where to look next."""
-
-    x: FloatArray
-    weights: FloatArray
-    size: float
-
-
-def _zoomed(rows: Sequence[Row], body: Body, center: FloatArray, size: float) -> _Zoom | None:
-    """The point of largest margin within `size` of `center`; None if the program fails.
-
-    Slacks at the centre are exact before they are scaled, so that slivers far thinner than the
-    tolerance of a linear program are seen once `size` is about theirs.
-    """
-    d = center.size
-    A = np.array([[approximate(a) for a in row[:d]] for row in rows]).reshape(-1, d)
-    length = np.abs(A).sum(axis=1)
-    length[length == 0] = 1.0
-    gaps = np.array([approximate(slack) for slack in _slacks(rows, center)]) / (length * size)
-    matter = np.flatnonzero(gaps < 4.0)
-    up, down = (body.upper - center) / size, (center - body.lower) / size
-    near = np.concatenate([np.flatnonzero(up < 4.0), np.flatnonzero(down < 4.0)])
-    sign = np.where(np.arange(near.size) < np.count_nonzero(up < 4.0), 1.0, -1.0)
-    faces = sign[:, None] * np.eye(d)[near]
-    room = np.where(sign > 0, up[near], down[near])
-    matrix = np.vstack([A[matter] / length[matter, None], faces])
-    columns = sp.csr_array(np.hstack([matrix, np.ones((len(matrix), 1))]))
-    program = LinearProgram(
-        np.append(np.full(d, -2.0), -4.0),
-        np.append(np.full(d, 2.0), 1.0),
-        columns,
-        np.concatenate([gaps[matter], room]),
-    )
-    found = program.maximise(np.append(np.zeros(d), 1.0))
-    if found.point is None:
-        return None
-    x = center + size * found.point[:d]
-    weights = np.zeros(len(rows))
-    weights[matter] = program.duals[: matter.size] / length[matter]
-    slacks = np.abs([approximate(slack) for slack in _slacks(rows, x)]) / length
-    box = np.abs(np.concatenate([body.upper - x, x - body.lower]))
-    close = np.concatenate([slacks, box])
-    close = close[close <= CLOSE * size]
-    smaller = 4.0 * float(close.max(initial=0.0))
-    return _Zoom(x, weights, smaller if smaller > 0 else CLOSE * size)
 
 
 def _suggested(
