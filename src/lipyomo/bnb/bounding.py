@@ -12,7 +12,7 @@ from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.bnb.node import Node
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.bounder import Bounder, Minimum, inherited
-from lipyomo.semidefinite.root import root_cost
+from lipyomo.semidefinite.root import RootBounds, root_cost
 from lipyomo.targets import Targets
 
 
@@ -49,7 +49,7 @@ class NodeBounder:
     """
 
     def __init__(self, system: UnitSystem, targets: Targets) -> None:
-        self._targets = targets
+        self._system, self._targets = system, targets
         self._bounder = Bounder(system, targets)
         self.deadline = math.inf
         self.solved = 0
@@ -79,6 +79,8 @@ class NodeBounder:
         Worst or None
             None if no target was bounded above the cutoff.
         """
+        if not (self.solved or node.warm):
+            return self._root(node, form, cutoff)
         bounder = self._bounder
         warm: dict[int, FloatArray] = {}
         worst: Minimum | None = None
@@ -114,6 +116,23 @@ class NodeBounder:
         if worst is None:
             return None
         return Worst(worst, *worst.kernel.lookahead(worst.state))
+
+    def _root(self, node: Node, form: NodeForm, cutoff: float) -> Worst | None:
+        """Bound a node that inherits nothing: in closed form first, and all targets together."""
+        known = np.zeros(self._targets.count)
+        known[node.targets] = node.proved
+        root = RootBounds(self._system, self._targets, node.phases, known)
+        root.run(cutoff, left=lambda: self.deadline - time.perf_counter())
+        self.solved += max(len(root.multipliers), 1)
+        self.steps += root.steps
+        node.proved = root.upper[node.targets]
+        node.target_bounds = np.minimum(node.target_bounds, node.proved)
+        node.warm, node.units = dict(root.multipliers), form.units
+        target = int(node.targets[np.argmax(node.target_bounds)])
+        found = root.minimum(target)
+        if found is None or node.bound <= cutoff:
+            return None
+        return Worst(found, *found.kernel.lookahead(found.state))
 
     def prove(self, node: Node, form: NodeForm) -> float:
         """The node's bound with every semidefinite part of it proved."""

@@ -18,7 +18,7 @@ from lipyomo.network import FloatArray
 from lipyomo.norms import L1Output, OutputNorm
 from lipyomo.operator_norm import operator_norm
 from lipyomo.problem import LipschitzProblem
-from lipyomo.semidefinite.bounder import Bounder
+from lipyomo.semidefinite.bounder import Bounder, Minimum
 from lipyomo.semidefinite.choice import Ball, predicted_seconds, seconds_of, threads_for
 from lipyomo.semidefinite.descent import Descent
 from lipyomo.semidefinite.ellipsoids import closed_form
@@ -148,6 +148,13 @@ class RootBounds:
         """What the bounds are predicted to take."""
         return root_cost(self._targets, self.form.inputs, self.form.units.size)
 
+    def minimum(self, target: int) -> Minimum | None:
+        """The least bound of a target in floating point; None if it was not lowered."""
+        descent = self._descents.get(target)
+        if descent is None or descent.best is None:
+            return None
+        return Minimum(target, descent.kernel, descent.best)
+
     def run(
         self,
         cutoff: float = 0.0,
@@ -232,7 +239,7 @@ class RootBounds:
             worst = int(ranked[0])
             if worst in finished or self.upper[worst] <= cutoff:
                 return
-            aim = cutoff
+            aim = cutoff * (1.0 - _BELOW)
             if len(ranked) > 1:
                 aim = max(aim, float(self.upper[ranked[1]]) * (1.0 - _BELOW))
             descent = self._descents.get(worst)
