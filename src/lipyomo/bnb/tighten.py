@@ -13,12 +13,21 @@ from lipyomo.bnb.propagate import Stack, settle
 from lipyomo.bounds.dual_ascent import DualAscent, Rows, SingleArray
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray
-from lipyomo.phases import OPEN
+from lipyomo.phases import LEFT, OPEN, RIGHT
 
 HalfArray = npt.NDArray[np.float16]
 
-STEPS = 12
-"""Steps on every node; its children go on from where it got to."""
+PACES = (0, 4, 8, 12)
+"""Steps on every node, by how much they decide; children go on from where their parent got to."""
+
+WINDOW = 24
+"""Nodes after which the pace is set anew."""
+
+SLOW, FAST = 0.3, 0.7
+"""Units decided (or nodes closed) a node, below which there are fewer steps, above which more."""
+
+TRIAL = 4
+"""At pace zero one batch in so many is tightened all the same, to see whether it pays again."""
 
 MOST_WORK = 5_000_000_000
 """Multiplications that the bounds of a batch may take; fewer bounds or steps stay within."""
@@ -60,7 +69,7 @@ class Tightener:
     Attributes
     ----------
     decided : int
-        Units that it decided so far.
+        Units that it decided so far, and nodes that it closed.
     """
 
     def __init__(self, system: UnitSystem, domain: Domain) -> None:
@@ -68,6 +77,10 @@ class Tightener:
         self._domain = domain
         self._last = system.starts[-2] if system.depth else 0
         self.decided = 0
+        self._pace = len(PACES) - 1
+        self._nodes = 0
+        self._mark = 0
+        self._idle = 0
 
     @cached_property
     def _ascent(self) -> DualAscent:
@@ -95,10 +108,17 @@ class Tightener:
         list of Multipliers or None
             For the nodes' children.
         """
+        wanted_steps = self._steps()
+        if not wanted_steps:
+            return list(inherited)
         ascent = self._ascent
         parts = [
             self._wanted(
-                stack, b, seen[b], MOST_ENTRIES // max(ascent.columns * len(stack.phases), 1)
+                stack,
+                b,
+                seen[b],
+                inherited[b],
+                MOST_ENTRIES // max(ascent.columns * len(stack.phases), 1),
             )
             for b in range(len(stack.phases))
         ]
@@ -106,7 +126,7 @@ class Tightener:
         keys = np.concatenate(parts)
         if not keys.size:
             return list(inherited)
-        steps = int(min(STEPS, MOST_WORK // (ascent.work * keys.size)))
+        steps = int(min(wanted_steps, MOST_WORK // (ascent.work * keys.size)))
         if not steps:
             return list(inherited)
         rows = Rows(node, keys // 2, np.where(keys % 2 == 0, 1.0, -1.0))
@@ -118,6 +138,7 @@ class Tightener:
             _inherit(start[begin:stop], part, stack.phases[b], inherited[b])
         found = ascent.ascend(relaxation, rows, start, steps)
         self._apply(stack, rows, ascent.bounds(relaxation, rows, found))
+        self._judge(len(parts))
         half = np.minimum(found, 6e4).astype(np.float16)
         kept: list[Multipliers | None] = []
         stop = 0
@@ -134,12 +155,38 @@ class Tightener:
         up = rows.sign > 0
         np.minimum.at(stack.upper, (rows.node[up], rows.unit[up]), bounds[up])
         np.maximum.at(stack.lower, (rows.node[~up], rows.unit[~up]), -bounds[~up])
-        before = int(np.count_nonzero(stack.phases == OPEN))
+        still = stack.phases == OPEN
+        alive = stack.alive.copy()
         settle(self._system, stack)
-        self.decided += before - int(np.count_nonzero(stack.phases == OPEN))
+        closed = alive & ~stack.alive
+        self.decided += int(np.count_nonzero(still & (stack.phases != OPEN) & ~closed[:, None]))
+        self.decided += int(np.count_nonzero(closed))
+
+    def _steps(self) -> int:
+        """Steps for the next batch, by what the last ones gave (counts, so that runs repeat)."""
+        steps = PACES[self._pace]
+        if steps:
+            return steps
+        self._idle += 1
+        return PACES[1] if self._idle % TRIAL == 0 else 0
+
+    def _judge(self, nodes: int) -> None:
+        """Set the pace after a batch."""
+        self._nodes += nodes
+        if self._nodes < WINDOW:
+            return
+        share = (self.decided - self._mark) / self._nodes
+        self._pace += int(share > FAST) - int(share < SLOW)
+        self._pace = min(max(self._pace, 0), len(PACES) - 1)
+        self._nodes, self._mark = 0, self.decided
 
     def _wanted(
-        self, stack: Stack, b: int, seen: tuple[BoolArray, BoolArray] | None, most: int
+        self,
+        stack: Stack,
+        b: int,
+        seen: tuple[BoolArray, BoolArray] | None,
+        inherited: Multipliers | None,
+        most: int,
     ) -> npt.NDArray[np.int64]:
         """Keys of at most so many bounds worth having on a node."""
         if not stack.alive[b]:
@@ -150,6 +197,11 @@ class Tightener:
             left, right = seen
             wanted[self._last :, 0] &= ~right[self._last :]
             wanted[self._last :, 1] &= ~left[self._last :]
+        elif inherited is not None:  # a unit that cannot be where it was decided closes the node
+            phases = stack.phases[b]
+            new = (inherited.phases == OPEN) & ~still
+            wanted[:, 0] |= new & (phases == RIGHT)
+            wanted[:, 1] |= new & (phases == LEFT)
         keys = np.flatnonzero(wanted.reshape(-1))
         if keys.size <= most:
             return keys
