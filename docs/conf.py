@@ -1,6 +1,11 @@
 """Sphinx settings: Markdown pages by MyST, the reference from numpydoc docstrings."""
 
+import sys
+from pathlib import Path
+
 from lipyomo import __version__
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "_ext"))
 
 project = "lipyomo"
 author = "The lipyomo developers"
@@ -8,7 +13,7 @@ version = release = __version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
+    "mathml",  # docs/_ext: formulas need no network
     "numpydoc",
 ]
 myst_enable_extensions = ["dollarmath", "deflist"]
@@ -16,5 +21,6 @@ myst_heading_anchors = 3
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
 exclude_patterns = ["_build"]
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"lipyomo {__version__}"

@@ -5,6 +5,8 @@
 - ``methods``: upper bounds beside the published figures
 - ``build``: time and memory to build Pyomo models
 - ``solvers``: model transfer, time to optimality and agreement of solvers
+- ``picture``: the picture of the README
+- ``gallery``: every method on one network, with pictures, for the documentation
 
 ``python -m experiments NAME --help`` shows the options of each.
 """
@@ -18,7 +20,7 @@ from importlib import import_module
 from lipyomo.cli.main import guarded
 from lipyomo.cli.parser import UsageError
 
-MEASUREMENTS = ("exact", "methods", "build", "solvers")
+MEASUREMENTS = ("exact", "methods", "build", "solvers", "picture", "gallery")
 
 
 def run(words: Sequence[str]) -> int:
