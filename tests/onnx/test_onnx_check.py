@@ -130,3 +130,13 @@ def test_tolerance_grows_with_magnitudes() -> None:
     near, far = (rounding_tolerance(network, s * x, 1e-7) for s in (1.0, 1e6))
     assert (far > near).all()
     assert (near < 1e-2).all()
+
+
+def test_more_outputs_than_fit_into_memory_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from lipyomo.onnx import check
+
+    network = deep()
+    points = np.random.default_rng(0).normal(size=(5, 5))
+    whole = check.rounding_tolerance(network, points, 2.0**-23)
+    monkeypatch.setattr(check, "MEMORY", 25)
+    np.testing.assert_allclose(check.rounding_tolerance(network, points, 2.0**-23), whole)

@@ -78,9 +78,9 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     result.details["runtime_difference"] = difference
     told = [str(note.message) for note in notes if issubclass(note.category, SeveralOutputs)]
     result.warnings.extend(told)
-    show(problem, result, arguments)
-    if arguments.proof is not None:
+    if arguments.proof is not None:  # first, for the reader of stdout may leave early
         write_proof(arguments.proof, problem, result)
+    show(problem, result, arguments)
     if aborted:
         # A solver may still be computing in C code, and Python would wait for its thread.
         sys.stdout.flush()

@@ -54,7 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     asked = asked_words()
     words = join_negatives(sys.argv[1:] if arguments is None else arguments)
-    return guarded(lambda given: _dispatch(given, began), words if asked is None else asked[:1])
+    if asked is not None:  # a shell, which tells the words in the environment
+        words = [word for word in asked[:1] if word in SUBCOMMANDS]
+    return guarded(lambda given: _dispatch(given, began), words)
 
 
 def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:

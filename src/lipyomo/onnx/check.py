@@ -87,10 +87,15 @@ def rounding_tolerance(network: Network, points: npt.ArrayLike, eps: float) -> F
         h = layer.activate(z)
     tolerance = sizes[-1].copy()
     if network.hidden:
-        widest = network.output_dim * max(network.sizes)
-        parts = max(1, -(-len(h) * widest // MEMORY))
-        for part in np.array_split(np.arange(len(h)), parts):
-            _add_hidden_errors(network, tolerance, sizes, slopes, part)
+        widest = max(network.sizes)
+        some = max(1, MEMORY // widest)
+        for start in range(0, network.output_dim, some):
+            outputs = slice(start, min(start + some, network.output_dim))
+            count = max(1, MEMORY // (widest * (outputs.stop - outputs.start)))
+            for first in range(0, len(h), count):
+                budget().poll()
+                part = slice(first, min(first + count, len(h)))
+                _add_hidden_errors(network, tolerance, sizes, slopes, part, outputs)
     return np.asarray(SAFETY * eps * tolerance)
 
 
@@ -99,17 +104,23 @@ def _add_hidden_errors(
     tolerance: FloatArray,
     sizes: list[FloatArray],
     slopes: list[FloatArray],
-    part: npt.NDArray[np.intp],
+    part: slice,
+    outputs: slice,
 ) -> None:
-    """Add to `tolerance` what errors of the hidden layers do to the outputs at some points."""
-    jacobians = np.broadcast_to(network.head.dense_weight, (part.size, *network.head.weight.shape))
+    """Add to `tolerance` what errors of the hidden layers do to some outputs at some points."""
+    head = network.head.weight[outputs]
+    rows = np.asarray(head if isinstance(head, np.ndarray) else head.toarray())
+    points = part.stop - part.start
+    jacobians = np.broadcast_to(rows, (points, *rows.shape))
     for position in range(len(network.hidden) - 1, -1, -1):
         jacobians = jacobians * slopes[position][part][:, None, :]
-        tolerance[part] += np.einsum("pmn,pn->pm", np.abs(jacobians), sizes[position][part])
+        tolerance[part, outputs] += np.einsum(
+            "pmn,pn->pm", np.abs(jacobians), sizes[position][part]
+        )
         if position:
             weight = network.layers[position].weight
             flat = jacobians.reshape(-1, weight.shape[0])
-            jacobians = np.asarray(flat @ weight).reshape(part.size, -1, weight.shape[1])
+            jacobians = np.asarray(flat @ weight).reshape(points, len(rows), weight.shape[1])
 
 
 def random_points(dimension: int, count: int, rng: np.random.Generator) -> FloatArray:
