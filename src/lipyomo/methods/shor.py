@@ -49,7 +49,7 @@ def _solve(
             "its dense linear algebra would not fit.  Remedy: a smaller domain decides more "
             "units; lipsdp and eclipse treat larger networks"
         )
-    return minimise(program, tolerance, stop=lambda: clock.expired)
+    return minimise(program, tolerance, lambda: clock.left * (not clock.interrupted))
 
 
 def relax(run: Run, cells: bool) -> Result:
@@ -67,17 +67,22 @@ def relax(run: Run, cells: bool) -> Result:
     vertices = few_vertices(small, run.method)
     bounds = domain_bounds(run)
     simple = [gradient_norm(small, bounds, y, "interval") for y in vertices]
+    run.drop_upper(max(simple))
     points: list[DualPoint] = []
-    if bounds.unstable:
-        points = [_solve(small, bounds, y, cells, tolerance, clock) for y in vertices]
-        simple = [min(p.bound, s) for p, s in zip(points, simple, strict=True)]
-    done = all(point.converged for point in points)
+    for position, y in enumerate(vertices if bounds.unstable else vertices[:0]):
+        if run.expired:
+            break
+        point = _solve(small, bounds, y, cells, tolerance, clock)
+        bound = point.bound
+        if cells and not point.converged and not run.expired:
+            # what HR-1 can prove is worth more than an HR-2 program that was cut short
+            rescue = clock.within(RESCUE.time_limit)
+            bound = min(bound, _solve(small, bounds, y, False, 1e-4, rescue).bound)
+        simple[position] = min(simple[position], bound)
+        points.append(point)
+    done = not bounds.unstable or len(points) == len(vertices)
+    done = done and all(point.converged for point in points)
     upper = max(simple)
-    if cells and not done:
-        # what HR-1 can prove is worth more than an HR-2 program that was cut short
-        rescue_clock = Clock(RESCUE.time_limit)
-        rescue = [_solve(small, bounds, y, False, 1e-4, rescue_clock) for y in vertices]
-        upper = max(min(p.bound, s) for p, s in zip(rescue, simple, strict=True))
     run.record(
         programs=len(points),
         multipliers=max((len(point.y) for point in points), default=0),

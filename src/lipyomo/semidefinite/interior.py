@@ -17,6 +17,7 @@ throughout, so that the method may be stopped at any moment.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -25,6 +26,7 @@ import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
 from lipyomo.network import FloatArray
+from lipyomo.semidefinite.choice import seconds_of
 from lipyomo.semidefinite.quadratic import (
     QuadraticProgram,
     least_gamma,
@@ -209,10 +211,16 @@ def _centre(system: _System, at: _Iterate) -> float:
     return products / system.order
 
 
+def predicted_seconds(program: QuadraticProgram) -> float:
+    """About how long one iteration takes."""
+    n, k = float(program.variables + len(program.extension)), float(program.constraints)
+    return seconds_of(k**3 / 3.0 + 8.0 * k**2 + 20.0 * n**3)
+
+
 def minimise(
     program: QuadraticProgram,
     tolerance: float = 1e-6,
-    stop: Callable[[], bool] | None = None,
+    left: Callable[[], float] | None = None,
     max_iterations: int = 80,
 ) -> DualPoint:
     """Minimise gamma over the multipliers.
@@ -222,8 +230,9 @@ def minimise(
     program : QuadraticProgram
     tolerance : float, optional
         Relative distance from the optimum of the relaxation at which to stop.
-    stop : callable, optional
-        Polled once an iteration; the bound of the moment is returned when it is true.
+    left : callable, optional
+        Seconds that may still be used.  Asked once an iteration; if there is no time for another
+        one, the bound of the moment is returned.
     max_iterations : int, optional
 
     Returns
@@ -242,9 +251,10 @@ def minimise(
     x = np.zeros_like(v)
     x[system.signed] = np.maximum(-system.traces(X)[system.signed], 0.1)
     at = _Iterate(v, -objective + system.combine(v), X, x)
-    iterations, gap = 0, np.inf
-    while iterations < max_iterations and not (stop is not None and stop()):
+    iterations, gap, took = 0, np.inf, predicted_seconds(program)
+    while iterations < max_iterations and (left is None or left() > 1.5 * took):
         iterations += 1
+        began = time.monotonic()
         try:
             P = cho_solve((np.linalg.cholesky(at.Z), True), np.eye(program.variables))
             step, _ = _advance(system, at, 0.5 * (P + P.T))
@@ -259,6 +269,7 @@ def minimise(
             at.X + across * step.X,
             at.x + across * step.x,
         )
+        took = time.monotonic() - began
         infeasible = np.abs(_residual(system, at)).max()
         gap = _centre(system, at) * system.order
         if gap <= tolerance * abs(at.v[0]) and infeasible <= 1e-4:

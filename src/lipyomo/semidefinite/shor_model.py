@@ -45,14 +45,31 @@ class _Products:
     left: list[sp.csr_array]
     right: list[sp.csr_array]
     equal: list[bool]
+    masses: list[FloatArray]
+    columns: FloatArray
+    """Masses of the variables (one) and of the extended forms."""
 
-    def add(self, left: FloatArray, right: FloatArray, equal: bool = False) -> range:
-        """Row by row ``left * right >= 0`` (or = 0); returns their numbers."""
+    def add(
+        self,
+        left: FloatArray,
+        right: FloatArray,
+        equal: bool = False,
+        masses: tuple[FloatArray | None, FloatArray | None] = (None, None),
+    ) -> range:
+        """Row by row ``left * right >= 0`` (or = 0); returns their numbers.
+
+        `masses` are those of the rows where something in them may have cancelled.
+        """
         left, right = np.atleast_2d(left), np.atleast_2d(right)
         first = len(self.equal)
         self.left.append(sp.csr_array(left))
         self.right.append(sp.csr_array(right))
         self.equal.extend([equal] * len(left))
+        pair = [
+            np.abs(rows) @ self.columns if mass is None else mass
+            for rows, mass in zip((left, right), masses, strict=True)
+        ]
+        self.masses.append(np.stack(np.broadcast_arrays(*pair), axis=1))
         return range(first, len(self.equal))
 
 
@@ -120,9 +137,10 @@ class ShorModel:
         self._local = domain.is_bounded
         d = network.input_dim
         self._places = _places(d, [len(k) for k in self._open], self._local)
-        self._products = _Products([], [], [])
         self._anchors = np.zeros(self._places.total - 1, dtype=np.int64)
         total, width = self._places.total, self._places.width
+        self._products = _Products([], [], [], [], np.ones(width))
+        self._objective_mass = 0.0
         self._objective = np.zeros((total, total))
         self._extension = np.zeros((width - total, total))
         self._tangents = tangent_bounds(network, None, bounds, problem.input_norm)
@@ -143,6 +161,8 @@ class ShorModel:
             np.array(self._products.equal, dtype=bool),
             self._anchors,
             ball,
+            np.concatenate(self._products.masses),
+            self._objective_mass,
             4.0 * steps * UNIT_ROUNDOFF,
         )
 
@@ -174,12 +194,16 @@ class ShorModel:
         problem, places = self._problem, self._places
         network, domain = problem.network, problem.domain
         tangent = self._unit(places.t)
+        tangent_mass = np.ones(len(tangent))
         value: FloatArray | None = None
+        value_mass = np.zeros(len(tangent))
         if self._local:
             radius = 0.5 * (domain.upper - domain.lower)
             value = radius[:, None] * self._unit(places.x)
             value[:, 0] += 0.5 * (domain.upper + domain.lower)
+            value_mass = np.abs(domain.upper) + np.abs(domain.lower)
         weights = np.asarray(functional @ network.head.weight)
+        sizes = np.asarray(np.abs(functional) @ abs(network.head.weight))
         last = len(network.hidden) - 1
         for position, layer in enumerate(network.hidden):
             u = np.asarray(layer.weight @ tangent)
@@ -187,15 +211,21 @@ class ShorModel:
             if value is not None:
                 z = np.asarray(layer.weight @ value)
                 z[:, 0] += layer.bias
-            self._units(position, layer, z)
+            u_mass = np.asarray(abs(layer.weight) @ tangent_mass)
+            z_mass = np.asarray(abs(layer.weight) @ value_mass) + np.abs(layer.bias)
+            self._units(position, layer, z, z_mass)
             if position == last:
                 self._finish(layer, u, weights)
+                self._objective_mass = float(sizes @ (steepness(layer) * u_mass))
             else:
-                tangent, value = self._pass_on(position, layer, u, z)
+                tangent, value = self._pass_on(position, layer, u, z, u_mass, z_mass)
+                tangent_mass = steepness(layer) * u_mass
+                value_mass = steepness(layer) * z_mass
         if not network.hidden:
             self._objective[0] += (weights @ tangent)[: self._places.total]
+            self._objective_mass = float(sizes.sum())
 
-    def _units(self, position: int, layer: Layer, z: FloatArray | None) -> None:
+    def _units(self, position: int, layer: Layer, z: FloatArray | None, z_mass: FloatArray) -> None:
         """Derivatives of the open units and how they hang on the pre-activations."""
         units, places = self._open[position], self._places.y[position]
         if units.size == 0:
@@ -211,6 +241,7 @@ class ShorModel:
         virtual = self._places.z[position]
         total = self._places.total
         self._extension[virtual - total] = (z[units] / size[:, None])[:, :total]
+        self._products.columns[virtual] = z_mass[units] / size
         form = self._unit(virtual)
         if not self._cells:
             self._products.add(y - 0.5 * self._one, form)
@@ -237,7 +268,13 @@ class ShorModel:
         self._objective[self._places.y[position]] += jump[:, None] * u[units]
 
     def _pass_on(
-        self, position: int, layer: Layer, u: FloatArray, z: FloatArray | None
+        self,
+        position: int,
+        layer: Layer,
+        u: FloatArray,
+        z: FloatArray | None,
+        u_mass: FloatArray,
+        z_mass: FloatArray,
     ) -> tuple[FloatArray, FloatArray | None]:
         """Outputs of a layer that is not the last: ``s = y u`` and ``h = y z`` as variables."""
         units, slope = self._open[position], self._slopes(position, layer)[:, None]
@@ -246,35 +283,53 @@ class ShorModel:
         bounds = self._tangents
         size = np.maximum(-bounds.lower[position], bounds.upper[position])[units]
         signal = slope * u
-        signal[units] += jump * self._switch(y, self._places.s[position], u[units], size)
+        signal[units] += jump * self._switch(
+            y, self._places.s[position], u[units], size, u_mass[units]
+        )
         if z is None:
             return signal, None
         high = self._bounds.upper[position][units]
         size = np.maximum(high, -self._bounds.lower[position][units])
         places = self._places.h[position]
-        relu = self._switch(y, places, z[units], size)
+        relu = self._switch(y, places, z[units], size, z_mass[units])
         self._products.add(self._unit(places), self._one[None, :].repeat(units.size, axis=0))
         self._products.add(
-            (relu - z[units]) / size[:, None], self._one[None, :].repeat(units.size, axis=0)
+            (relu - z[units]) / size[:, None],
+            self._one[None, :].repeat(units.size, axis=0),
+            masses=(1.0 + z_mass[units] / size, None),
         )
         value = slope * z
         value[units] += jump * relu
         return signal, value
 
     def _switch(
-        self, y: FloatArray, places: IntArray, form: FloatArray, size: FloatArray
+        self,
+        y: FloatArray,
+        places: IntArray,
+        form: FloatArray,
+        size: FloatArray,
+        mass: FloatArray,
     ) -> FloatArray:
         """Variables for ``y * form``, scaled by bounds of the form; returns the products' forms."""
         size = np.where(size > 0, size, 1.0)[:, None]
+        rest_mass = 1.0 + mass / size[:, 0]
         self._anchor(places)
         switched = self._unit(places)
         rest = form / size - switched
         off = self._one - y
         self._products.add(switched, off, equal=True)
-        self._products.add(y, rest, equal=True)
-        self._products.add(switched, rest, equal=True)
+        self._products.add(y, rest, equal=True, masses=(None, rest_mass))
+        self._products.add(switched, rest, equal=True, masses=(None, rest_mass))
         if self._cells:
             for sign in (1.0, -1.0):
-                self._products.add(y, self._one + sign * form / size)
-                self._products.add(off, self._one + sign * form / size)
+                one = self._one + sign * form / size
+                self._products.add(y, one, masses=(None, rest_mass))
+                self._products.add(off, one, masses=(None, rest_mass))
         return size * switched
+
+
+def steepness(layer: Layer) -> FloatArray:
+    """Largest sum of the absolute coefficients that a unit passes on."""
+    return np.asarray(
+        np.maximum(np.abs(layer.left), np.abs(layer.right)) + np.abs(layer.right - layer.left)
+    )

@@ -1,0 +1,46 @@
+"""Time limits and stops bind in every semidefinite method, and leave a valid bound."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from lipyomo import Box, LipschitzProblem, Network, solve
+from lipyomo.result import Status
+from lipyomo.settings import Settings
+
+METHODS = ("sdp", "eclipse", "lipsdp", "hr1", "hr2", "lipopt")
+
+
+def large(seed: int = 0) -> LipschitzProblem:
+    rng = np.random.default_rng(seed)
+    sizes = (60, 120, 120, 5)
+    weights = [
+        rng.normal(0, np.sqrt(2 / k), (n, k)) for n, k in zip(sizes[1:], sizes[:-1], strict=True)
+    ]
+    biases = [rng.uniform(-1, 1, n) / np.sqrt(n) for n in sizes[1:]]
+    return LipschitzProblem(Network.from_arrays(weights, biases), Box(-1, 1, 60))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_stopped_at_once_there_is_a_bound(method: str) -> None:
+    problem = large()
+    result = solve(problem, method, Settings(should_stop=lambda: True))
+    attained = solve(problem, "random_lb", time_limit=2.0).lower
+    assert np.isfinite(result.upper)
+    assert result.upper >= attained
+    assert result.status is Status.INTERRUPTED
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_limits_bind(method: str) -> None:
+    problem = large()
+    solve(problem, method, time_limit=0.01)  # imports
+    began, cpu = time.monotonic(), time.process_time()
+    result = solve(problem, method, time_limit=2.0)
+    seconds = time.monotonic() - began
+    assert np.isfinite(result.upper)
+    busy = (time.process_time() - cpu) / seconds  # others may use the machine as well
+    assert seconds * min(busy, 1.0) <= 2.0 + 1.5
