@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,17 +17,20 @@ from lipyomo.phases import LEFT, OPEN, RIGHT
 
 HalfArray = npt.NDArray[np.float16]
 
-PACES = (0, 4, 8, 12)
-"""Steps on every node, by how much they decide; children go on from where their parent got to."""
+STEPS = 12
+"""Steps on a node where they decide much; children go on from where their parent got to."""
 
-WINDOW = 24
-"""Nodes after which the pace is set anew."""
+COLD = 3
+"""Times as many steps where there is no parent to go on from."""
 
-SLOW, FAST = 0.3, 0.7
-"""Units decided (or nodes closed) a node, below which there are fewer steps, above which more."""
+FEW, LITTLE = 4, 0.5
+"""Steps where fewer units are decided a node, on the way from the root to it."""
 
-TRIAL = 4
-"""At pace zero one batch in so many is tightened all the same, to see whether it pays again."""
+REST, NOTHING = 3, 0.15
+"""Where next to nothing is decided, only one level in so many is tightened at all."""
+
+_FORGET = 0.15
+"""Weight of a node's own yield in the average along its path."""
 
 MOST_WORK = 5_000_000_000
 """Multiplications that the bounds of a batch may take; fewer bounds or steps stay within."""
@@ -36,7 +39,7 @@ MOST_ENTRIES = 4_000_000
 """Multipliers that are iterated at once; the bounds nearest to deciding a unit come first."""
 
 KEPT_BYTES = 1 << 16
-"""Larger sets of multipliers are not kept for the children, who start from an ancestor's."""
+"""Multipliers that are kept for the children, those of the bounds nearest to deciding first."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +53,17 @@ class Multipliers:
     keys : ndarray of int, shape (R,)
         ``2 unit + (sign < 0)``, rising.
     values : ndarray of float16, shape (R, columns)
+    share : float
+        Units decided a node on the path from the root, an average that forgets.
+    rest : int
+        Levels since the last ascent.
     """
 
     phases: FlatPhases
     keys: npt.NDArray[np.int64]
     values: HalfArray
+    share: float = 2.0 * LITTLE
+    rest: int = 0
 
 
 class Tightener:
@@ -77,10 +86,6 @@ class Tightener:
         self._domain = domain
         self._last = system.starts[-2] if system.depth else 0
         self.decided = 0
-        self._pace = len(PACES) - 1
-        self._nodes = 0
-        self._mark = 0
-        self._idle = 0
 
     @cached_property
     def _ascent(self) -> DualAscent:
@@ -108,9 +113,9 @@ class Tightener:
         list of Multipliers or None
             For the nodes' children.
         """
-        wanted_steps = self._steps()
-        if not wanted_steps:
-            return list(inherited)
+        wanted = max(_steps(known) for known in inherited)
+        if not wanted:
+            return [known and replace(known, rest=known.rest + 1) for known in inherited]
         ascent = self._ascent
         parts = [
             self._wanted(
@@ -126,7 +131,7 @@ class Tightener:
         keys = np.concatenate(parts)
         if not keys.size:
             return list(inherited)
-        steps = int(min(wanted_steps, MOST_WORK // (ascent.work * keys.size)))
+        steps = int(min(wanted, MOST_WORK // (ascent.work * keys.size)))
         if not steps:
             return list(inherited)
         rows = Rows(node, keys // 2, np.where(keys % 2 == 0, 1.0, -1.0))
@@ -137,21 +142,26 @@ class Tightener:
             begin, stop = stop, stop + part.size
             _inherit(start[begin:stop], part, stack.phases[b], inherited[b])
         found = ascent.ascend(relaxation, rows, start, steps)
-        self._apply(stack, rows, ascent.bounds(relaxation, rows, found))
-        self._judge(len(parts))
+        bounds = ascent.bounds(relaxation, rows, found)
+        gains = self._apply(stack, rows, bounds)
+        room = KEPT_BYTES // (2 * ascent.columns)
         half = np.minimum(found, 6e4).astype(np.float16)
         kept: list[Multipliers | None] = []
         stop = 0
         for b, part in enumerate(parts):
             begin, stop = stop, stop + part.size
-            if not part.size or half[begin:stop].nbytes > KEPT_BYTES:
-                kept.append(inherited[b])
-                continue
-            kept.append(Multipliers(stack.phases[b].copy(), part, half[begin:stop]))
+            known = inherited[b]
+            before = known.share if known is not None else 2.0 * LITTLE
+            share = (1.0 - _FORGET) * before + _FORGET * float(gains[b])
+            near = np.sort(np.argsort(bounds[begin:stop], kind="stable")[:room])
+            phases = stack.phases[b].copy()
+            kept.append(Multipliers(phases, part[near], half[begin:stop][near], share))
         return kept
 
-    def _apply(self, stack: Stack, rows: Rows, bounds: npt.NDArray[np.float64]) -> None:
-        """Write the bounds into the stack, and what follows from them."""
+    def _apply(
+        self, stack: Stack, rows: Rows, bounds: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.int64]:
+        """Write the bounds into the stack, and what follows; units decided on each node."""
         up = rows.sign > 0
         np.minimum.at(stack.upper, (rows.node[up], rows.unit[up]), bounds[up])
         np.maximum.at(stack.lower, (rows.node[~up], rows.unit[~up]), -bounds[~up])
@@ -159,26 +169,9 @@ class Tightener:
         alive = stack.alive.copy()
         settle(self._system, stack)
         closed = alive & ~stack.alive
-        self.decided += int(np.count_nonzero(still & (stack.phases != OPEN) & ~closed[:, None]))
-        self.decided += int(np.count_nonzero(closed))
-
-    def _steps(self) -> int:
-        """Steps for the next batch, by what the last ones gave (counts, so that runs repeat)."""
-        steps = PACES[self._pace]
-        if steps:
-            return steps
-        self._idle += 1
-        return PACES[1] if self._idle % TRIAL == 0 else 0
-
-    def _judge(self, nodes: int) -> None:
-        """Set the pace after a batch."""
-        self._nodes += nodes
-        if self._nodes < WINDOW:
-            return
-        share = (self.decided - self._mark) / self._nodes
-        self._pace += int(share > FAST) - int(share < SLOW)
-        self._pace = min(max(self._pace, 0), len(PACES) - 1)
-        self._nodes, self._mark = 0, self.decided
+        found = np.where(closed, 1, (still & (stack.phases != OPEN)).sum(axis=1))
+        self.decided += int(found.sum())
+        return np.asarray(found)
 
     def _wanted(
         self,
@@ -209,6 +202,15 @@ class Tightener:
         return np.sort(keys[np.argsort(far, kind="stable")[:most]])
 
 
+def _steps(known: Multipliers | None) -> int:
+    """Steps for a node, by what they gave on the path to it."""
+    if known is None:
+        return COLD * STEPS
+    if known.share >= LITTLE:
+        return STEPS
+    return FEW if known.share >= NOTHING or known.rest + 1 >= REST else 0
+
+
 def _inherit(
     start: SingleArray,
     keys: npt.NDArray[np.int64],
@@ -216,7 +218,7 @@ def _inherit(
     inherited: Multipliers | None,
 ) -> None:
     """Replace `start` by a parent's multipliers where it has some."""
-    if inherited is None:
+    if inherited is None or not inherited.keys.size:
         return
     place = np.minimum(np.searchsorted(inherited.keys, keys), inherited.keys.size - 1)
     known = inherited.keys[place] == keys

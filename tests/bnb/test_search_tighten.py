@@ -1,0 +1,88 @@
+"""Dual ascent on stacks of nodes: it only narrows, and never loses a point."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lipyomo.affine.system import UnitSystem
+from lipyomo.bnb import tighten
+from lipyomo.bnb.propagate import Stack, propagate, support_of
+from lipyomo.bnb.tighten import Multipliers, Tightener
+from lipyomo.domains import Box, Domain, ball
+from lipyomo.network import FloatArray, Network
+from lipyomo.phases import LEFT, OPEN, RIGHT
+from networks import mixed_network
+
+
+def stack_under(system: UnitSystem, domain: Domain, phases: FloatArray) -> Stack:
+    full: FloatArray = np.full(phases.shape, np.inf)
+    low, high = (np.tile(side, (len(phases), 1)) for side in (domain.lower, domain.upper))
+    stack = Stack(phases.copy(), -full, full, low, high, np.ones(len(phases), dtype=bool))
+    propagate(system, support_of(domain, low, high), stack)
+    return stack
+
+
+@pytest.mark.parametrize("domain", [Box(-1, 1, 4), ball(np.zeros(4), 1.2, "l2")], ids=str)
+@pytest.mark.parametrize("kept_bytes", [1 << 16, 600])
+def test_a_path_down_the_tree_keeps_its_point(
+    domain: Domain, kept_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Units are decided one by one as a point has them: its pre-activations stay in the bounds."""
+    monkeypatch.setattr(tighten, "KEPT_BYTES", kept_bytes)
+    rng = np.random.default_rng(4)
+    for seed in range(4):
+        network = mixed_network(seed, (4, 8, 7, 6, 2))
+        system = UnitSystem(network, np.eye(2), domain)
+        z = np.concatenate(network.preactivations(domain.sample(rng, 1)[0]))
+        phases = system.root_phases()[None]
+        known: list[Multipliers | None] = [None]
+        tightener, before = Tightener(system, domain), np.inf
+        for unit in rng.permutation(np.flatnonzero(system.kinked)):
+            stack = stack_under(system, domain, phases)
+            plain = stack.upper - stack.lower
+            known = tightener.tighten(stack, known, [None])
+            assert stack.alive.all()
+            assert (stack.upper - stack.lower <= plain).all()
+            assert ((stack.lower[0] <= z) & (z <= stack.upper[0])).all()
+            decided = (stack.phases[0] != OPEN) & system.kinked
+            assert ((stack.phases[0] == RIGHT) == (z > 0))[decided].all()
+            before = min(before, float(np.count_nonzero(stack.phases == OPEN)))
+            phases = stack.phases
+            if phases[0, unit] == OPEN:
+                phases[0, unit] = RIGHT if z[unit] > 0 else LEFT
+        assert before < np.count_nonzero(system.kinked)
+
+
+def test_children_go_on_from_their_parent() -> None:
+    """With a parent's multipliers, bounds are tighter than from scratch with as many steps."""
+    system_network = mixed_network(2, (6, 12, 12, 10, 2))
+    domain = Box(-1, 1, 6)
+    system = UnitSystem(system_network, np.eye(2), domain)
+    phases = system.root_phases()[None]
+    parent = stack_under(system, domain, phases)
+    tightener = Tightener(system, domain)
+    known = tightener.tighten(parent, [None], [None])
+    child = parent.phases.copy()
+    child[0, int(np.flatnonzero(child[0] == OPEN)[0])] = RIGHT
+    widths = []
+    for inherited in (known[0], Multipliers(child[0], known[0].keys[:0], known[0].values[:0])):
+        stack = stack_under(system, domain, child)
+        tightener.tighten(stack, [inherited], [None])
+        widths.append(float((stack.upper - stack.lower).sum()))
+    assert widths[0] < widths[1]
+
+
+def test_an_impossible_decision_closes_its_node() -> None:
+    """relu(x + 1/2) > 1 says x > 1/2; the unit of x - 1/4 cannot be left, whichever came first."""
+    network = Network.from_arrays(
+        [[[1.0], [1.0]], [[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]]],
+        [np.array([0.5, -0.25]), np.array([-1.0, -10.0]), np.zeros(1)],
+    )
+    domain = Box(-1, 1, 1)
+    system = UnitSystem(network, np.ones((1, 1)), domain)
+    before = Multipliers(system.root_phases(), np.zeros(0, np.int64), np.zeros((0, 4), np.float16))
+    phases = np.array([[OPEN, LEFT, RIGHT, LEFT], [OPEN, RIGHT, RIGHT, LEFT]], dtype=np.int8)
+    stack = stack_under(system, domain, phases)
+    Tightener(system, domain).tighten(stack, [before, before], [None, None])
+    assert stack.alive.tolist() == [False, True]
