@@ -140,6 +140,7 @@ class CellLoop:
     def _close(self, cell: Cell) -> Closed:
         """Solve one cell, with another solver if one contradicts itself."""
         cell = probed(self.small, cell, self.lower, self.run.clock)
+        self._bound(max(self._others, cell.upper, self.lower))
         if not self._beats(cell.upper):
             return Closed(max(cell.upper, self.lower))
         self.probed_unstable = max(cell.bounds.unstable, self.probed_unstable)

@@ -54,6 +54,7 @@ class CellModel:
             self.block.value.setub(cell.upper)
         model.constant = pyo.Objective(expr=self.block.value, sense=pyo.maximize)
         model.no_good = pyo.ConstraintList()
+        model.sides = pyo.ConstraintList()
         self.model = model
         self._excluded: set[bytes] = set()
         self._switches = [
@@ -61,6 +62,11 @@ class CellModel:
             for i in range(len(network.hidden))
             for k, switch in self.block.net.switches(i).items()
         ]
+        for i, k, switch in self._switches:
+            if (i, k) in cell.sides:
+                off, on = cell.sides[i, k]
+                row = linear([1.0, off - on], [self.block.value, switch])
+                model.sides.add((None, row, off))
 
     @property
     def binaries(self) -> int:

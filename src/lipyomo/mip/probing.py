@@ -3,7 +3,7 @@
 Each undecided unit is put on either side in turn.  A side that no point of the cell has, or whose
 bound does not exceed the value attained already, is excluded, and the unit is decided.  Otherwise
 the two sides give bounds of the adjoint that arrives at the unit, one for each position of its
-switch, which are what the switch's rows need (LipMIP, eq. 73).
+switch, which are what the switch's rows need (LipMIP, eq. 73), and bounds of the constant.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from lipyomo.blocks.lipschitz import functional_set
 from lipyomo.blocks.switch import ArrivingBounds
 from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, preactivation_bounds
 from lipyomo.mip.cells import Cell, gradient_size
+from lipyomo.mip.semidefinite import CellBounder, flat, open_units
 from lipyomo.network import FloatArray
 from lipyomo.phases import LEFT, OPEN, RIGHT, Phases, decide
 from lipyomo.problem import LipschitzProblem
@@ -26,7 +27,13 @@ MAX_ROUNDS = 3
 """Most passes over the undecided units."""
 
 SHARE = 0.1
-"""Largest share of the time that is left which probing may take."""
+"""Largest share of the time that is left which each half of probing may take."""
+
+FEW_UNITS = 8
+"""With no more undecided units a model is solved sooner than semidefinite bounds are found."""
+
+SEMIDEFINITE_ROUNDS = 2
+"""Most passes with semidefinite bounds, while they decide units."""
 
 MOST_SECONDS = 20.0
 
@@ -48,32 +55,61 @@ def probed(problem: LipschitzProblem, cell: Cell, lower: float, clock: Clock) ->
     Cell
         With `upper` at most `lower` if nothing better can be in it.
     """
-    clock = clock.within(min(SHARE * clock.left, MOST_SECONDS))
     probe = _Probe(problem, cell, lower)
+    _by_intervals(probe, clock.within(min(SHARE * clock.left, MOST_SECONDS)))
+    if not probe.nothing_left and probe.bounds.unstable > FEW_UNITS:
+        part = clock.within(min(SHARE * clock.left, MOST_SECONDS))
+        if _by_semidefinite_bounds(probe, part):
+            _by_intervals(probe, part)
+    return probe.cell()
+
+
+def _by_intervals(probe: _Probe, clock: Clock) -> None:
+    """Probe all undecided units by interval and linear bounds, while that decides some."""
     for _ in range(MAX_ROUNDS):
         changed = False
-        for i, phases in enumerate(probe.bounds.phases):
-            for k in np.flatnonzero(phases == OPEN).tolist():
-                if clock.expired:
-                    return probe.cell()
-                if probe.bounds.phases[i][k] == OPEN:
-                    changed |= probe.unit(i, k)
-                if probe.nothing_left:
-                    return replace(cell, upper=min(cell.upper, lower))
+        for i, k in open_units(probe.bounds.phases):
+            if clock.expired or probe.nothing_left:
+                return
+            if probe.is_open(i, k):
+                changed |= probe.unit(i, k)
+        if not changed:
+            return
+
+
+def _by_semidefinite_bounds(probe: _Probe, clock: Clock) -> bool:
+    """Probe all undecided units by semidefinite bounds; True if that decided any."""
+    bounder = CellBounder.affordable(probe.problem, probe.whole, clock)
+    if bounder is None:
+        return False
+    decided = False
+    probe.upper = bounder.upper(flat(probe.bounds.phases), probe.upper)
+    for _ in range(SEMIDEFINITE_ROUNDS):
+        changed = False
+        for i, k in open_units(probe.bounds.phases):
+            if clock.expired or probe.nothing_left:
+                return decided
+            if probe.is_open(i, k):
+                off = bounder.upper(flat(probe.held(i, k, LEFT)), probe.upper)
+                on = bounder.upper(flat(probe.held(i, k, RIGHT)), probe.upper)
+                changed |= probe.learn(i, k, off, on)
+        decided |= changed
         if not changed:
             break
-    return probe.cell()
+    return decided
 
 
 class _Probe:
     """What is known so far of a cell that is being probed."""
 
     def __init__(self, problem: LipschitzProblem, cell: Cell, lower: float) -> None:
-        self._problem, self._cell, self._lower = problem, cell, lower
+        self.problem, self.whole, self._lower = problem, cell, lower
+        self.upper = cell.upper
+        self.ends: dict[tuple[int, int], tuple[float, float]] = {}
         self._rung = derivative_rung(cell.bounds.rung)
         self._functionals = functional_set(cell.norm, problem.network.output_dim)
         self.bounds = cell.bounds
-        self.nothing_left = False
+        self._exhausted = False
         hidden = problem.network.hidden
         self._sides: dict[int, list[tuple[FloatArray, FloatArray]]] = {
             side: [(np.full(h.units, -np.inf), np.full(h.units, np.inf)) for h in hidden]
@@ -91,32 +127,55 @@ class _Probe:
             low, high = self._sides[side][i]
             low[k] = max(low[k], found.lower[i][k])
             high[k] = min(high[k], found.upper[i][k])
-            if gradient_size(found, self._problem) > self._lower:
+            if gradient_size(found, self.problem) > self._lower:
                 possible.append(bounds)
         if len(possible) == 2:
             return False
         if possible:
             self.bounds = possible[0]
-        self.nothing_left = not possible
+        self._exhausted = not possible
         return True
 
-    def _with(self, i: int, k: int, side: int) -> LayerBounds:
-        """Bounds with one unit held to one side, intersected with what is known."""
+    def is_open(self, i: int, k: int) -> bool:
+        """Whether a unit is undecided."""
+        return bool(self.bounds.phases[i][k] == OPEN)
+
+    @property
+    def nothing_left(self) -> bool:
+        """Whether no value above the attained one can be in the cell."""
+        return self._exhausted or self.upper <= self._lower
+
+    def learn(self, i: int, k: int, off: float, on: float) -> bool:
+        """Take bounds of the cell for both sides of a unit; True if they decide it."""
+        self.ends[i, k] = off, on
+        self.upper = min(self.upper, max(off, on))
+        if min(off, on) > self._lower or self.nothing_left:
+            return False
+        self.bounds = self._with(i, k, RIGHT if off <= self._lower else LEFT)
+        self._exhausted = self.bounds.empty
+        return True
+
+    def held(self, i: int, k: int, side: int) -> Phases:
+        """The phases with one unit held to one side."""
         phases = list(self.bounds.phases)
         phases[i] = phases[i].copy()
         phases[i][k] = side
-        held = tuple(phases)
-        found = preactivation_bounds(
-            self._problem.network, self._cell.domain, held, rung=self._rung
-        )
+        return tuple(phases)
+
+    def _with(self, i: int, k: int, side: int) -> LayerBounds:
+        """Bounds with one unit held to one side, intersected with what is known."""
+        held = self.held(i, k, side)
+        found = preactivation_bounds(self.problem.network, self.whole.domain, held, rung=self._rung)
         return _intersection(self.bounds, found, held)
 
     def _adjoints(self, bounds: LayerBounds) -> DerivativeBounds:
-        network = self._problem.network
+        network = self.problem.network
         return adjoint_bounds(network, None, bounds, self._functionals, self._rung)
 
     def cell(self) -> Cell:
         """The cell with all that was found."""
+        if self.nothing_left:
+            return replace(self.whole, upper=min(self.upper, self._lower))
         end = self._adjoints(self.bounds)
         plain = ChainLimits.of(end)
         layers = []
@@ -130,8 +189,9 @@ class _Probe:
             low, high = np.minimum(on_low, off_low), np.maximum(on_high, off_high)
             layers.append(ArrivingBounds(low, high, on_low, on_high, off_low, off_high))
         limits = ChainLimits(layers, plain.end_lower, plain.end_upper)
-        upper = min(self._cell.upper, gradient_size(end, self._problem))
-        return replace(self._cell, bounds=self.bounds, upper=upper, limits=limits)
+        upper = min(self.upper, gradient_size(end, self.problem))
+        ends = {unit: both for unit, both in self.ends.items() if self.is_open(*unit)}
+        return replace(self.whole, bounds=self.bounds, upper=upper, limits=limits, sides=ends)
 
 
 def _intersection(known: LayerBounds, found: LayerBounds, phases: Phases) -> LayerBounds:

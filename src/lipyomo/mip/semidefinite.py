@@ -1,0 +1,107 @@
+"""Semidefinite bounds of a cell, and of each side of its undecided units.
+
+The relaxation of a model sees each product of a switch and a tangent by itself, and its bound can
+be far above the semidefinite one over all of them.  So the latter reaches the model in three ways:
+as the bound of its value; by deciding units, one side of which cannot beat what is attained; and,
+with bounds U_0 and U_1 of the two sides of a unit with switch a, as the cut
+
+    value <= U_0 + (U_1 - U_0) a.
+
+All these bounds are proved from the weights, with rounding accounted for.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from lipyomo.affine.system import FlatPhases, UnitSystem
+from lipyomo.errors import LipyomoError
+from lipyomo.mip.cells import Cell
+from lipyomo.network import FloatArray
+from lipyomo.phases import OPEN
+from lipyomo.problem import LipschitzProblem
+from lipyomo.run import Clock
+from lipyomo.semidefinite.bounder import Bounder, IntArray
+from lipyomo.semidefinite.root import root_cost
+from lipyomo.targets import targets_of
+
+MOST_TARGETS = 8
+"""With more targets than this a cell gets no semidefinite bound: branch and bound shares work
+between targets, this room does not."""
+
+_SAFE = 1.0 + 1e-12
+
+
+class CellBounder:
+    """Proved upper bounds of a cell under any phases.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Reduced (and scaled).
+    cell : Cell
+    clock : Clock
+        Bounds that are not begun in time are infinite.
+    """
+
+    def __init__(self, problem: LipschitzProblem, cell: Cell, clock: Clock) -> None:
+        self._clock = clock
+        part = LipschitzProblem(problem.network, cell.domain, problem.input_norm, cell.norm)
+        self.targets = targets_of(part)
+        self.system = UnitSystem(part.network, self.targets.functionals, part.domain)
+        self._bounder = Bounder(self.system, self.targets)
+        self._warm: dict[int, tuple[IntArray, FloatArray]] = {}
+
+    @classmethod
+    def affordable(cls, problem: LipschitzProblem, cell: Cell, clock: Clock) -> CellBounder | None:
+        """A bounder, unless there are too many targets or a bound would take too long."""
+        try:
+            found = cls(problem, cell, clock)
+        except LipyomoError:
+            return None
+        count = found.targets.count
+        cost = root_cost(found.targets, problem.network.input_dim, cell.bounds.unstable)
+        fits = count <= MOST_TARGETS and cost.fits and count * cost.full <= clock.left
+        return found if fits and cell.bounds.unstable else None
+
+    def upper(self, phases: FlatPhases, limit: float = math.inf) -> float:
+        """Bound of all targets, at most `limit`.
+
+        Parameters
+        ----------
+        phases : ndarray of int8, shape (N,)
+        limit : float, optional
+            What is known already.
+        """
+        form = self.system.reduce(phases)
+        if not form.units.size:
+            errors = self._bounder.value_errors
+            values = self.targets.exact(form.jacobian) * _SAFE + errors
+            return min(limit, float(values.max(initial=0.0)))
+        worst = 0.0
+        for target in range(self.targets.count):
+            if self._clock.expired or worst >= limit:
+                return limit
+            found = self._bounder.minimise(
+                form, target, self._warm.get(target), stop=lambda: self._clock.expired
+            )
+            if found is None:
+                return limit
+            multipliers = found.state.multipliers
+            self._warm.setdefault(target, (form.units, multipliers))
+            worst = max(worst, self._bounder.prover.bound(form, target, multipliers))
+        return min(limit, worst)
+
+
+def flat(phases: tuple[np.ndarray, ...]) -> FlatPhases:
+    """Phases of all layers in one array."""
+    return np.concatenate([np.zeros(0, dtype=np.int8), *phases])
+
+
+def open_units(phases: tuple[np.ndarray, ...]) -> list[tuple[int, int]]:
+    """Layer and number of each undecided unit."""
+    return [
+        (i, k) for i, layer in enumerate(phases) for k in np.flatnonzero(layer == OPEN).tolist()
+    ]
