@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 import numpy as np
 
-from lipyomo.network import FloatArray
+from lipyomo.arrays import FloatArray
 
 DIGITS = 9
 

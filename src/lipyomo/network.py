@@ -13,21 +13,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.arguments import instance, real_numbers
+from lipyomo.arrays import BoolArray, FloatArray, Matrix, Pattern
 from lipyomo.errors import NetworkError
 from lipyomo.numerics.exactness import product_is_exact, sum_is_exact
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
-Matrix: TypeAlias = "FloatArray | sp.csr_array"
-Pattern: TypeAlias = "tuple[BoolArray, ...]"
-"""One boolean array a hidden layer: True where the unit is on its right-hand slope."""
+__all__ = ["BoolArray", "FloatArray", "Layer", "Matrix", "Network", "Pattern"]
 
 
 def _as_matrix(weight: object, where: str) -> Matrix:

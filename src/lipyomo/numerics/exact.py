@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from flint import fmpq, fmpz, fmpz_mat
 
-from lipyomo.network import FloatArray, Matrix
+from lipyomo.arrays import FloatArray, Matrix
 
 
 def whole(values: FloatArray) -> tuple[list[int], int]:

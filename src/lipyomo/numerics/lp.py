@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.arrays import FloatArray
 from lipyomo.errors import SolverError
-from lipyomo.network import FloatArray
 
 
 @dataclass(frozen=True)
