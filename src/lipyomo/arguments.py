@@ -44,7 +44,7 @@ def real_numbers(
         raise error(f"{what} must be real numbers, not {brief(values)} ({trouble})") from None
 
 
-def real_number(value: object, what: str, error: type[LipyomoError]) -> float:
+def real_number(value: Any, what: str, error: type[LipyomoError]) -> float:
     """Read one real number (infinities allowed, NaN not).
 
     Raises
@@ -55,12 +55,12 @@ def real_number(value: object, what: str, error: type[LipyomoError]) -> float:
     number = isinstance(value, int | float | np.integer | np.floating) or (
         isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "iuf"
     )
-    if not number or isinstance(value, bool) or math.isnan(float(value)):  # type: ignore[arg-type]
+    if not number or isinstance(value, bool) or math.isnan(float(value)):
         raise error(f"{what} must be a number, not {brief(value)}")
-    return float(value)  # type: ignore[arg-type]
+    return float(value)
 
 
-def whole_number(value: object, what: str, error: type[LipyomoError], least: int | None = 0) -> int:
+def whole_number(value: Any, what: str, error: type[LipyomoError], least: int | None = 0) -> int:
     """Read a count.
 
     Raises
@@ -69,10 +69,10 @@ def whole_number(value: object, what: str, error: type[LipyomoError], least: int
         Of type `error`, if it is not a whole number of at least `least`.
     """
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or (least is not None and value < least):  # type: ignore[operator]
+    if not whole or (least is not None and value < least):
         least_of = "" if least is None else f" of at least {least}"
         raise error(f"{what} must be a whole number{least_of}, not {brief(value)}")
-    return int(value)  # type: ignore[call-overload, no-any-return]
+    return int(value)
 
 
 def instance(

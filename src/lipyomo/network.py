@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +27,10 @@ from lipyomo.numerics.exactness import product_is_exact, sum_is_exact
 __all__ = ["BoolArray", "FloatArray", "Layer", "Matrix", "Network", "Pattern"]
 
 
-def _as_matrix(weight: object, where: str) -> Matrix:
+def _as_matrix(weight: Any, where: str) -> Matrix:
     """Return `weight` as a finite float64 array, or as a CSR array if it is sparse."""
     if sp.issparse(weight):
-        if weight.dtype.kind == "c":  # type: ignore[attr-defined]
+        if weight.dtype.kind == "c":
             raise NetworkError(f"{where}: the weight must be real numbers, not complex ones")
         matrix = sp.csr_array(weight, dtype=np.float64)
         values = matrix.data
