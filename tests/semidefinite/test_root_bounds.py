@@ -20,7 +20,7 @@ from lipyomo.semidefinite.descent import Descent, minimise
 from lipyomo.semidefinite.ellipsoids import closed_form
 from lipyomo.semidefinite.prove import Prover
 from lipyomo.semidefinite.root import RootBounds
-from lipyomo.semidefinite.verify import SizedForm, VerifiedMatrix, bound_from
+from lipyomo.semidefinite.verify import SizedForm, VerifiedMatrix, bound_from, bounds_from
 from lipyomo.semidefinite.wide import WideKernel
 from lipyomo.targets import ALL, Targets
 from networks import integer_network, mixed_network, random_network
@@ -308,6 +308,41 @@ def test_no_proof_no_bound() -> None:
         matrix = VerifiedMatrix(form, zeta, lam)
         assert not matrix.accepted
         assert bound_from(matrix, np.array([0]), zeta, False) == np.inf
+
+
+def test_bounds_of_many_rows_are_those_of_each() -> None:
+    network = random_network(12, (5, 6, 5, 4))
+    system = UnitSystem(network, np.eye(4), AllSpace(5))
+    targets = Targets(np.eye(4), np.arange(4), np.full(4, ALL), "linf")
+    form = system.reduce(system.root_phases())
+    sized = Prover(system, targets).sized(form)
+    found = closed_form(form.rows, form.objective, 5, False)
+    matrix = VerifiedMatrix(sized, found.zeta, found.lam)
+    together = bounds_from(matrix, np.arange(4), found.zeta, False)
+    single = [bound_from(matrix, np.array([k]), found.zeta, False) for k in range(4)]
+    np.testing.assert_allclose(together, single, rtol=1e-9)
+    exact = np.sqrt(np.diagonal(found.gram))
+    assert (together >= exact * (1 - 1e-12)).all()
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_no_target_is_given_up_before_its_minimum(norm: str) -> None:
+    """Pairs of outputs share most of their bound, and each still reaches its own minimum."""
+    vertices = CrossOutput().vertices(4)
+    assert vertices is not None
+    count = len(vertices)
+    targets = Targets(vertices, np.arange(count), np.full(count, ALL), norm)
+    for seed in range(3):
+        network = random_network(seed, (6, 8, 8, 4))
+        system = UnitSystem(network, vertices, AllSpace(6))
+        phases = system.root_phases()
+        upper = RootBounds(system, targets, phases, tolerance=1e-4).run()
+        alone = []
+        for k in range(count):
+            known = np.zeros(count)
+            known[k] = np.inf
+            alone.append(RootBounds(system, targets, phases, known, tolerance=1e-4).run())
+        assert upper == pytest.approx(max(alone), rel=2e-3)
 
 
 def test_any_accepted_multipliers_are_sound() -> None:

@@ -20,7 +20,7 @@ from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.phases import OPEN
 from lipyomo.semidefinite.choice import Ball
 from lipyomo.semidefinite.columns import column_bounds
-from lipyomo.semidefinite.verify import SizedForm, VerifiedMatrix, bound_from
+from lipyomo.semidefinite.verify import SizedForm, VerifiedMatrix, bound_from, bounds_from
 from lipyomo.targets import ALL, Targets
 
 
@@ -168,8 +168,7 @@ class Prover:
             rounding=sized.rounding + 4 * UNIT_ROUNDOFF,
         )
         matrix = VerifiedMatrix(changed, zeta, lam)
-        rows = np.arange(len(tries))
-        return np.array([bound_from(matrix, rows[[i]], zeta, grouped) for i in rows])
+        return bounds_from(matrix, np.arange(len(tries)), zeta, grouped)
 
     def _by_column(self, entries: FloatArray) -> FloatArray:
         """Bounds of targets that are one input each from bounds (k, d) of the entries."""

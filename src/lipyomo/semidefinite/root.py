@@ -225,6 +225,11 @@ class RootBounds:
         y = np.concatenate([outer, scale, found.lam])
         self._lower(self._bounder.prover.all_bounds(form, 0, y), report)
 
+    def _aim(self, target: int, cutoff: float) -> float:
+        """Where a target is no longer the worst, or out of question."""
+        others = float(np.delete(self.upper, target).max(initial=0.0))
+        return max(cutoff, others) * (1.0 - _BELOW)
+
     def _descend(
         self,
         cutoff: float,
@@ -235,13 +240,10 @@ class RootBounds:
         """Lower the largest bound, one target after the other."""
         finished = set(self._finished)
         while True:
-            ranked = np.argsort(-self.upper, kind="stable")
-            worst = int(ranked[0])
+            worst = int(np.argmax(self.upper))
             if worst in finished or self.upper[worst] <= cutoff:
                 return
-            aim = cutoff * (1.0 - _BELOW)
-            if len(ranked) > 1:
-                aim = max(aim, float(self.upper[ranked[1]]) * (1.0 - _BELOW))
+            aim = self._aim(worst, cutoff)
             descent = self._descents.get(worst)
             if descent is None:
                 kernel = self._bounder.kernel(self.form, worst)
@@ -258,8 +260,9 @@ class RootBounds:
             y = descent.best.multipliers
             self.multipliers[worst] = y
             self._lower(self._bounder.prover.all_bounds(self.form, worst, y), report)
-            # a target that met its aim and is still the worst would come up for ever
-            if closed_only or descent.done or self.upper[worst] >= self.value > cutoff:
+            # a target that meets its aim and is still the worst would come up for ever
+            stuck = descent.value <= self._aim(worst, cutoff) and self.upper[worst] >= self.value
+            if closed_only or descent.done or stuck:
                 finished.add(worst)
             if descent.done:
                 self._finished.add(worst)

@@ -229,6 +229,35 @@ class VerifiedMatrix:
         root = float(np.sqrt(max(square, 0.0))) + spread / float(np.sqrt(self.kappa)) + error_c
         return root * (1.0 + 8 * UNIT_ROUNDOFF)
 
+    def quadratics(self, rows: IntArray) -> FloatArray:
+        """Upper bounds of ``sqrt(c^T C^{-1} c)`` for each of some objective rows c, shape (k,)."""
+        form, d = self._form, self._form.inputs
+        c_inputs = form.objective[rows, :d] * self._input_scale
+        c_units = form.objective[rows, d:] * self._unit_scale
+        sizes = form.objective_size[rows] * np.concatenate([self._input_scale, self._unit_scale])
+        error_c = (form.rounding + 8 * UNIT_ROUNDOFF) * _lengths(sizes)
+        right = c_units + 0.5 * (c_inputs @ self._E)
+        size_inputs, size_units = _lengths(c_inputs), _lengths(c_units)
+        size_right = size_units + 0.5 * self._size_E * size_inputs
+        error_right = UNIT_ROUNDOFF * (d + 4) * size_right + 0.5 * self._error_E * size_inputs
+        square = np.square(c_inputs).sum(axis=1) + UNIT_ROUNDOFF * (d + 8) * size_inputs**2
+        if form.count:
+            solution, rests, _ = self.solve(right.T)
+            size_y = _lengths(solution.T)
+            square = square + (right * solution.T).sum(axis=1)
+            square += size_y * rests + rests**2 / self.kappa
+            square += UNIT_ROUNDOFF * (form.count + 4) * size_right * size_y
+        spread = error_right + error_c * (1.0 + 0.5 * self._size_E)
+        root = np.sqrt(np.maximum(square, 0.0)) + spread / float(np.sqrt(self.kappa)) + error_c
+        return np.asarray(root * (1.0 + 8 * UNIT_ROUNDOFF))
+
+
+def _lengths(rows: FloatArray) -> FloatArray:
+    """Euclidean lengths of the rows, rounded up."""
+    return np.asarray(
+        np.sqrt(np.square(rows).sum(axis=1)) * (1.0 + UNIT_ROUNDOFF * (rows.shape[1] + 4))
+    )
+
 
 def _largest_eigenvalue(gram: FloatArray) -> float:
     """Upper bound of the largest eigenvalue of the symmetric part of `gram`."""
@@ -262,6 +291,18 @@ def bound_from(
     """
     if not matrix.accepted:
         return float("inf")
+    return matrix.quadratic(rows, weights) * _root_of_tau(zeta, grouped)
+
+
+def bounds_from(
+    matrix: VerifiedMatrix, rows: IntArray, zeta: FloatArray, grouped: bool
+) -> FloatArray:
+    """Proved upper bounds of ``|c . w|`` for each of some objective rows c; see `bound_from`."""
+    if not matrix.accepted:
+        return np.full(len(rows), np.inf)
+    return matrix.quadratics(rows) * _root_of_tau(zeta, grouped)
+
+
+def _root_of_tau(zeta: FloatArray, grouped: bool) -> float:
     tau = float(zeta.max(initial=0.0)) if grouped else float(zeta.sum())
-    rounding = 1.0 + UNIT_ROUNDOFF * (len(zeta) + 8)
-    return matrix.quadratic(rows, weights) * float(np.sqrt(tau)) * rounding
+    return float(np.sqrt(tau)) * (1.0 + UNIT_ROUNDOFF * (len(zeta) + 8))
