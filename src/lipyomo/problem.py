@@ -13,7 +13,6 @@ from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
 from lipyomo.norms import (
-    DUAL,
     CrossOutput,
     InputNorm,
     L2Output,
@@ -21,7 +20,6 @@ from lipyomo.norms import (
     OutputNorm,
     check_input_norm,
     parse_output_norm,
-    vector_norm,
 )
 from lipyomo.norms import (
     functional as functional_norm,
@@ -182,18 +180,6 @@ class LipschitzProblem:
     def value_of(self, pattern: Pattern) -> OperatorNorm:
         """Operator norm of the Jacobian that `pattern` selects."""
         return self.norm_of(self.network.jacobian(pattern))
-
-    def values(self, points: FloatArray) -> FloatArray:
-        """Operator norms at many points (n, d), shape (n,); lower bounds for the hard pairs."""
-        vertices = self.dual_vertices
-        move = ~self.domain.frozen
-        if vertices is not None and len(vertices) <= 64:
-            best = np.zeros(len(points))
-            for y in vertices:
-                gradients = self.network.gradients(points, y)[:, move]
-                np.maximum(best, vector_norm(gradients, DUAL[self.input_norm]), out=best)
-            return best
-        return np.array([self.value_at(x).value for x in points])
 
     # -- frozen inputs ----------------------------------------------------------------------------
 

@@ -131,8 +131,8 @@ def test_a_short_queue_changes_the_order_but_not_the_answer(
 def test_a_full_pool_of_points_does_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = lipyomo.solve(HARD, "bnb")
     search = Search(HARD.reduced.problem, Settings())
-    monkeypatch.setattr(search.tree.pool, "_capacity", 600)
+    monkeypatch.setattr(search.tree.pool, "_capacity", 40)
     outcome = search.run()
-    assert search.tree.pool.count == 600
+    assert search.tree.pool.count == 40
     assert outcome.status is Status.EXACT
     assert outcome.lower == pytest.approx(exact.lower, rel=1e-9)

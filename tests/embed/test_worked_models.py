@@ -15,6 +15,7 @@ import pytest
 from scipy.linalg import block_diag
 
 import lipyomo
+from lipyomo.sampling.evaluate import point_norms
 
 ROOT = Path(__file__).resolve().parents[2]
 LOW, HIGH = np.array([0.2, 0.0]), np.array([5.0, 0.95])
@@ -127,4 +128,4 @@ def test_constant_at_the_decision_boundary(page):
     near = np.abs(scores[:, 0] - scores[:, 1]) < 0.02
     if near.any():
         # Away from kinks, points next to the boundary share the Jacobian of points on it.
-        assert np.median(problem.values(points[near])) <= page["at_boundary"] + 1e-6
+        assert np.median(point_norms(problem, points[near])[0]) <= page["at_boundary"] + 1e-6

@@ -15,6 +15,8 @@ from lipyomo.bnb.tree import Tree
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, Status, close_enough
+from lipyomo.run import Clock
+from lipyomo.sampling.local_search import default_evaluations
 from lipyomo.settings import Settings
 
 QUEUE_BYTES = 1 << 30
@@ -25,6 +27,13 @@ LEAST_QUEUE = 1000
 
 PARALLEL_AFTER = 100
 """Splits after which further processes are worth starting."""
+
+CLIMB_SHARE, FIRST_SHARE = 6, 4
+"""A local search inside the tree is this many times shorter than one by itself, and the first one,
+before any bound is known, this many times shorter again."""
+
+CLIMB_GROWTH = 1.5
+"""The local search is resumed whenever the number of nodes has grown by this factor."""
 
 _REPORT_SECONDS = 0.5
 
@@ -87,13 +96,16 @@ class Search:
         self._taken: list[Node] = []
         self._workers: Workers | None = None
         self._threads = settings.threads or 1
+        self._clock = Clock(settings.time_limit, settings.should_stop)
+        self._evaluations = default_evaluations(problem) // CLIMB_SHARE
+        self._next_climb = 1.0
 
     def run(self) -> Outcome:
         """Search until the interval is a point, or time is up, or the user has enough."""
         tree = self.tree
         status = Status.EXACT
         try:
-            tree.pool.seed()
+            tree.climb(self._evaluations // FIRST_SHARE, self._clock)
             roots = tree.root()
             self._root = max([node.bound for node in roots], default=tree.closed)
             for node in roots:
@@ -115,6 +127,7 @@ class Search:
                 for child in children:
                     self._push(child)
                 self._taken = []
+                self._climb_again()
                 self._note()
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
@@ -125,6 +138,13 @@ class Search:
             self._push(node)
         upper = self._final_upper(status)
         return self._outcome(upper, status)
+
+    def _climb_again(self) -> None:
+        """Search locally each time the number of nodes has grown by `CLIMB_GROWTH`."""
+        nodes = self.tree.counters.nodes
+        if nodes >= self._next_climb:
+            self._next_climb = 4.0 + CLIMB_GROWTH * nodes
+            self.tree.climb(self._evaluations, self._clock)
 
     # -- the queue ---------------------------------------------------------------------------------
 

@@ -7,12 +7,11 @@ import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.network import BoolArray, FloatArray
-from lipyomo.norms import vector_norm
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
 from lipyomo.regions.witness import strict_pattern
-from lipyomo.targets import ALL, Targets
+from lipyomo.sampling.evaluate import pattern_norms
 
 GENERIC = 1e-9
 """A point counts as interior if no pre-activation is smaller than this times its scale."""
@@ -20,13 +19,8 @@ GENERIC = 1e-9
 POOL_BYTES = 1 << 28
 """Memory for points; when it is full, new ones are only tried as incumbents."""
 
-_SAMPLES = 512
-_MANY = 64
 _DOUBTFUL = 8
 """Points with a unit at zero that are looked at exactly, a call (units may be flat there)."""
-_ELITE = 24
-_OFFSPRING = 6
-_ROUNDS = 12
 
 
 class Pool:
@@ -37,7 +31,6 @@ class Pool:
     problem : LipschitzProblem
         Without frozen inputs.
     system : UnitSystem
-    targets : Targets
     rng : numpy Generator
     """
 
@@ -45,10 +38,9 @@ class Pool:
         self,
         problem: LipschitzProblem,
         system: UnitSystem,
-        targets: Targets,
         rng: np.random.Generator,
     ) -> None:
-        self._problem, self._system, self._targets, self._rng = problem, system, targets, rng
+        self._problem, self._system, self._rng = problem, system, rng
         self.points: FloatArray = np.zeros((0, problem.network.input_dim))
         self.on: BoolArray = np.zeros((0, system.count), dtype=bool)
         self.count = 0
@@ -57,36 +49,10 @@ class Pool:
         self.best_point: FloatArray | None = None
         self._row_sizes = [np.abs(weight).sum(axis=1) for weight in system.weights]
 
-    def seed(self) -> None:
-        """Sample the domain and climb from the best samples."""
-        domain, rng = self._problem.domain, self._rng
-        points = np.vstack([domain.center[None], domain.sample(rng, _SAMPLES)])
-        values = self._enter(points)
-        spread = np.where(
-            np.isfinite(domain.upper - domain.lower), domain.upper - domain.lower, 1.0
-        )
-        low, high = domain.lower + 1e-6 * spread, domain.upper - 1e-6 * spread
-        order = np.argsort(-values, kind="stable")[:_ELITE]
-        elite, scores = points[order], values[order]
-        chance = max(0.2, 1.0 / points.shape[1])
-        for turn in range(_ROUNDS):
-            young = np.repeat(elite, _OFFSPRING, axis=0)
-            moved = rng.random(young.shape) < chance
-            step = 0.5 * 0.8**turn * spread * rng.standard_normal(young.shape)
-            young = np.clip(young + moved * step, low, high)
-            inside = domain.contains(young)
-            young = young[inside]
-            if not len(young):
-                continue
-            elite = np.vstack([elite, young])
-            scores = np.concatenate([scores, self._enter(young)])
-            order = np.argsort(-scores, kind="stable")[:_ELITE]
-            elite, scores = elite[order], scores[order]
-
-    def _enter(self, points: FloatArray) -> FloatArray:
+    def enter(self, points: FloatArray) -> FloatArray:
         """Store the generic ones among `points` of the domain; returns all values (-1 if not)."""
         on, generic = self._patterns(points)
-        values = np.where(generic, self._values(points, on), -1.0)
+        values = np.where(generic, self._values(on), -1.0)
         keep = np.flatnonzero(generic)
         if keep.size:
             self._append(points[keep], on[keep])
@@ -103,25 +69,13 @@ class Pool:
             self._append(points[generic], on[generic])
         return np.arange(first, self.count)
 
-    def _values(self, points: FloatArray, on: BoolArray) -> FloatArray:
-        """Operator norms at the points (for linf -> l2 a lower bound), shape (n,)."""
-        system, targets = self._system, self._targets
-        if len(system.head) > _MANY:
-            return self._problem.values(points)
-        gradients: FloatArray = np.broadcast_to(system.head, (len(points), *system.head.shape))
-        slopes = np.where(on, system.right, system.left)
-        for i in range(system.depth - 1, -1, -1):
-            gradients = (gradients * slopes[:, None, system.span(i)]) @ system.weights[i]
-        if targets.rows[0] != ALL or targets.columns[0] != ALL:
-            return np.asarray(targets.interval(np.abs(gradients)).max(axis=1))
-        if targets.input_norm == "l2":
-            return np.asarray(np.linalg.norm(gradients, 2, axis=(1, 2)))
-        sizes = vector_norm(gradients, "l1")
-        y = gradients[np.arange(len(points)), sizes.argmax(axis=1)]
-        for _ in range(3):
-            outputs = (gradients @ np.where(y >= 0, 1.0, -1.0)[:, :, None])[:, :, 0]
-            y = (outputs[:, None, :] @ gradients)[:, 0, :]
-        return vector_norm(outputs, "l2")
+    def _values(self, on: BoolArray) -> FloatArray:
+        """Operator norms of full patterns (n, N); lower bounds for the hard pairs of norms."""
+        system = self._system
+        patterns = [on[:, system.span(i)] for i in range(system.depth)]
+        if not patterns:
+            return np.full(len(on), pattern_norms(self._problem, patterns)[0])
+        return pattern_norms(self._problem, patterns)
 
     def challenge(self, point: FloatArray) -> None:
         """Make `point` the incumbent if it is strictly inside a better region."""
@@ -180,7 +134,7 @@ class Pool:
         near += inward * np.minimum(0.01, 0.1 * reach / np.maximum(length, 1e-300))
         near = np.clip(near, domain.lower, domain.upper)
         first = self.count
-        self._enter(near[domain.contains(near)])
+        self.enter(near[domain.contains(near)])
         return np.arange(first, self.count)
 
     def within(

@@ -21,6 +21,8 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.emptiness import examined
 from lipyomo.regions.margin import interior_point
 from lipyomo.regions.replay import exact_gradients
+from lipyomo.run import Clock
+from lipyomo.sampling.local_search import LocalSearch
 from lipyomo.targets import Targets, targets_of
 
 PRUNE = 2e-7
@@ -66,7 +68,7 @@ class Tree:
         self.problem = problem
         self.targets: Targets = targets_of(problem)
         self.system = UnitSystem(problem.network, self.targets.functionals, problem.domain)
-        self.pool = Pool(problem, self.system, self.targets, rng)
+        self.pool = Pool(problem, self.system, rng)
         self.region = RegionProgram(self.system, problem.domain)
         self.bounder = NodeBounder(self.system, self.targets)
         self.brancher = Brancher(self.system, problem.domain)
@@ -83,6 +85,8 @@ class Tree:
         self._pointless = 0
         self._value_errors = self.bounder.value_errors
         self._bounded = problem.domain.is_bounded
+        self._rng = rng
+        self._climber: LocalSearch | None = None
 
     @property
     def counters(self) -> Counters:
@@ -111,6 +115,22 @@ class Tree:
     def aim(self) -> float:
         """What floating-point bounds should reach, so that their proofs meet the cutoff."""
         return self.cutoff - 0.5 * PRUNE * self.pool.best
+
+    def climb(self, evaluations: int, clock: Clock) -> None:
+        """Look for a better incumbent by local search, which also knows the best point so far.
+
+        Parameters
+        ----------
+        evaluations : int
+            Work, in points to evaluate.
+        clock : Clock
+        """
+        if self._climber is None:
+            self._climber = LocalSearch(self.problem, self._rng)
+        elif self.pool.best_point is not None:
+            self._climber.offer(self.pool.best_point[None])
+        self._climber.run(evaluations, clock)
+        self.pool.enter(self._climber.points)
 
     def root(self) -> list[Node]:
         """The whole problem as a node (or nothing, if its bounds already close it)."""

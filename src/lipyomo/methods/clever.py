@@ -12,6 +12,7 @@ from lipyomo.methods.support import best_witness, whole_number
 from lipyomo.network import FloatArray
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
+from lipyomo.sampling.evaluate import point_norms
 
 _BATCHES, _BATCH_SIZE = 500, 1024
 _REACH = 10.0
@@ -141,7 +142,7 @@ def run(run: Run) -> Result:
     points: list[FloatArray] = []
     while len(maxima) < batches and (len(maxima) < 3 or not run.expired):
         batch = small.domain.sample(rng, size)
-        found = small.values(batch)
+        found = point_norms(small, batch)[0]
         k = int(np.argmax(found))
         maxima.append(float(found[k]))
         points.append(run.problem.reduced.lift_point(batch[k]))

@@ -133,7 +133,7 @@ def run(run: Run) -> Result:
     rung: Rung = "linear" if settings.bounds == "auto" else settings.bounds
     run.drop_upper(gradient_bound(problem.reduced.problem, bounds, rung, run.left))
     rng = np.random.default_rng(settings.seed)
-    run.raise_lower(search_incumbent(problem, rng, asked or None, run.left)[0])
+    run.raise_lower(search_incumbent(problem, rng, asked or None, run.clock))
     if run.witness is None:
         run.warn("no point was found that is off every kink and inside the domain")
     return run.result(unstable=bounds.unstable, bounds=bounds.rung)

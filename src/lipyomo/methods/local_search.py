@@ -21,7 +21,7 @@ def run(run: Run) -> Result:
     """
     evaluations = whole_number(run.settings, "evaluations", 0, least=0) or None
     rng = np.random.default_rng(run.settings.seed)
-    run.raise_lower(search_incumbent(run.problem, rng, evaluations, run.left)[0])
+    run.raise_lower(search_incumbent(run.problem, rng, evaluations, run.clock))
     return run.result()
 
 

@@ -8,6 +8,7 @@ from lipyomo.methods.registry import Method, register
 from lipyomo.methods.support import best_witness, whole_number
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
+from lipyomo.sampling.evaluate import point_norms
 
 _BATCH = 1024
 _SAMPLES = 1000
@@ -28,7 +29,7 @@ def run(run: Run) -> Result:
     drawn = 0
     while drawn < samples and (drawn == 0 or not run.expired):
         batch = small.domain.sample(rng, min(_BATCH, samples - drawn))
-        found = small.values(batch)
+        found = point_norms(small, batch)[0]
         keep = np.argsort(-found)[:16]
         points.append(batch[keep])
         values.append(found[keep])

@@ -85,4 +85,4 @@ def first_incumbent(run: Run, unstable: int | None = None) -> None:
     evaluations = FEW_EVALUATIONS if few else None
     seconds = min(INCUMBENT_SHARE * run.left, INCUMBENT_SECONDS)
     rng = np.random.default_rng(run.settings.seed)
-    run.raise_lower(search_incumbent(run.problem, rng, evaluations, seconds)[0])
+    run.raise_lower(search_incumbent(run.problem, rng, evaluations, run.clock.within(seconds)))

@@ -1,4 +1,4 @@
-"""Jacobian norms of many patterns at once, for sampling and local search."""
+"""Jacobian norms of many patterns at once, for sampling, local search and branch and bound."""
 
 from __future__ import annotations
 
@@ -39,8 +39,10 @@ def jacobian_rows(network: Network, patterns: Sequence[BoolArray], rows: FloatAr
     return g
 
 
-def pattern_norms(problem: LipschitzProblem, patterns: Sequence[BoolArray]) -> FloatArray:
-    """Operator norms of the pieces of many patterns, for a problem without frozen inputs.
+def pattern_norms(
+    problem: LipschitzProblem, patterns: Sequence[BoolArray], rows: FloatArray | None = None
+) -> FloatArray:
+    """Operator norms of the pieces of many patterns.
 
     Exact (up to rounding) where the dual ball has few vertices, the input norm is l1, or both norms
     are l2; a value that is attained, hence a lower bound, for the other pairs.
@@ -49,23 +51,29 @@ def pattern_norms(problem: LipschitzProblem, patterns: Sequence[BoolArray]) -> F
     ----------
     problem : LipschitzProblem
     patterns : sequence of bool arrays, shapes (n, n_i)
+    rows : ndarray, shape (k, m), optional
+        Some functionals of the dual ball: only the norms of their gradients are computed, which
+        are lower bounds.
 
     Returns
     -------
     ndarray, shape (n,)
     """
     network = problem.network
-    vertices = problem.dual_vertices
-    listed = vertices is not None and len(vertices) <= MAX_ROWS
-    rows = vertices if vertices is not None and listed else np.eye(network.output_dim)
+    if rows is None and problem.dual_vertices is not None:
+        rows = problem.dual_vertices if len(problem.dual_vertices) <= MAX_ROWS else None
+    used = np.eye(network.output_dim) if rows is None else rows
+    moving = ~problem.domain.frozen
     widest = max(network.sizes[:-1])
     count = len(patterns[0]) if patterns else 1
-    chunk = max(1, _ENTRIES // (len(rows) * widest))
+    chunk = max(1, _ENTRIES // (len(used) * widest))
     values = np.empty(count)
     for first in range(0, count, chunk):
         part = slice(first, first + chunk)
-        g = jacobian_rows(network, [on[part] for on in patterns], rows)
-        if listed:
+        g = jacobian_rows(network, [on[part] for on in patterns], used)
+        if not moving.all():
+            g = g[:, :, moving]
+        if rows is not None:
             values[part] = vector_norm(g, DUAL[problem.input_norm]).max(axis=1)
         elif problem.input_norm == "l1":
             values[part] = problem.output_norm.value(np.swapaxes(g, 1, 2)).max(axis=1)
@@ -77,13 +85,13 @@ def pattern_norms(problem: LipschitzProblem, patterns: Sequence[BoolArray]) -> F
 
 
 def point_norms(
-    problem: LipschitzProblem, points: FloatArray
+    problem: LipschitzProblem, points: FloatArray, rows: FloatArray | None = None
 ) -> tuple[FloatArray, list[BoolArray]]:
     """Like `pattern_norms` at points (n, d); also gives their patterns."""
     patterns = list(problem.network.pattern(points))
     if not patterns:
-        return np.full(len(points), pattern_norms(problem, patterns)[0]), patterns
-    return pattern_norms(problem, patterns), patterns
+        return np.full(len(points), pattern_norms(problem, patterns, rows)[0]), patterns
+    return pattern_norms(problem, patterns, rows), patterns
 
 
 def _alternating(g: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) -> FloatArray:

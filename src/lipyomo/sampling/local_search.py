@@ -1,33 +1,56 @@
-"""Lower bounds by search: random points, evolution, and walks across the facets of regions.
+"""Lower bounds by search: ascent on a smoothed norm, evolution, and walks across facets.
 
 The Jacobian's norm is constant on each activation region, so the search needs moves of all
-lengths: random points, perturbed good points (some coordinates only, step lengths over several
-decades), steps across the kink of each unit in turn, and, for the best regions, linear programs
-that tell whether the region with one unit flipped exists and give a deep point of it.
+lengths: ascents on a smoothed norm, perturbed good points (some coordinates only, or whole
+first-layer units, step lengths over several decades), steps across the kink of each unit in turn,
+and, for the best regions, linear programs that tell whether the region with one unit flipped
+exists and give a deep point of it.  Populations stay small and are given up when they stall: the
+landscape has many hills, and one population climbs one of them.
 
 Equal seeds and evaluation counts give equal answers; a time limit may cut the search short.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 
-from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray, Pattern
 from lipyomo.problem import LipschitzProblem
-from lipyomo.regions.margin import interior_point
+from lipyomo.regions.margin import WIDE, interior_point
 from lipyomo.regions.witness import make_witness, witness_of_pattern
 from lipyomo.result import Witness
-from lipyomo.sampling.evaluate import pattern_norms, point_norms
+from lipyomo.run import Clock
+from lipyomo.sampling.ascent import SmoothAscent, pulled_inside
+from lipyomo.sampling.evaluate import MAX_ROWS, pattern_norms, point_norms
 
 POPULATION = 32
+"""Points of a population, and of the archive of all of them."""
+
 CHILDREN = 256
-WORK = 5e8
+"""Most points of a generation."""
+
+GENERATION_WORK = 1e8
+"""Multiplications that a generation may cost; large networks have fewer children."""
+
+CLIMBS, CLIMB_STEPS = 8, 40
+"""Ascents that begin a population, and their steps."""
+
+PATIENCE = 2
+"""Turns without gain after which a population is given up."""
+
+PROMISING = 4
+"""Functionals that generations look at, where the dual ball has more vertices."""
+
+WORK = 3e9
 """Multiplications that the default number of evaluations amounts to."""
+
+PROGRAM_POINTS = 256
+"""Evaluations that a linear program counts as; wide inputs need several of them."""
+
+FLIP_ENTRIES = 1_000_000
+"""Units times inputs above which no linear programs are solved."""
 
 
 @dataclass
@@ -35,8 +58,7 @@ class _Population:
     """The best points so far, one for each value, best first."""
 
     points: FloatArray
-    values: FloatArray
-    seen: set[bytes] = field(default_factory=set)
+    values: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def add(self, points: FloatArray, values: FloatArray) -> None:
         """Merge new points and keep the best `POPULATION` with different values."""
@@ -47,54 +69,156 @@ class _Population:
         keep = order[np.sort(first)][:POPULATION]
         self.points, self.values = points[keep], values[keep]
 
+    def parents(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """Points drawn with replacement, better ones more often."""
+        return np.asarray(self.points[np.minimum(rng.geometric(0.15, count), len(self.values)) - 1])
 
-class _Search:
-    """State of one search on a problem without frozen inputs."""
+
+class LocalSearch:
+    """A search that can go on: every call of `run` adds to what the earlier ones found.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs.
+    rng : numpy.random.Generator
+    samples : int, optional
+        Random points to begin with.
+
+    Attributes
+    ----------
+    points : ndarray, shape (k, d)
+        The best points so far, best first, one for each value.
+    values : ndarray, shape (k,)
+        Attained at them, up to rounding and kinks.
+    """
 
     def __init__(
-        self, problem: LipschitzProblem, rng: np.random.Generator, evaluations: int, deadline: float
+        self, problem: LipschitzProblem, rng: np.random.Generator, samples: int = 256
     ) -> None:
-        self.problem, self.domain, self.rng = problem, problem.domain, rng
-        self.left, self.deadline = evaluations, deadline
-        d = problem.network.input_dim
-        width = self.domain.upper - self.domain.lower
-        self.width = np.where(np.isfinite(width), width, 0.0)
-        self.free = ~np.isfinite(width)
-        self.first = problem.network.layers[0].weight
-        count = 64 if self.domain.rows.count else min(1024, max(64, evaluations // 8))
-        self.pool = _Population(np.zeros((0, d)), np.zeros(0))
-        self.try_points(np.vstack([self.domain.center[None, :], self.domain.sample(rng, count)]))
+        self._problem, self._domain, self._rng = problem, problem.domain, rng
+        width = self._domain.upper - self._domain.lower
+        self._free = ~np.isfinite(width)
+        self._width = np.where(self._free, 0.0, width)
+        self._first = problem.network.layers[0].weight
+        self._passes, self._cost = _sizes(problem)
+        self._children = int(np.clip(GENERATION_WORK / self._cost, 16, CHILDREN))
+        vertices = problem.dual_vertices
+        self._listed = vertices is not None and len(vertices) <= MAX_ROWS
+        self._functionals = np.eye(problem.network.output_dim) if vertices is None else vertices
+        self._seen: set[bytes] = set()
+        self._left = 0.0
+        self._clock = Clock()
+        self._turn = 0
+        self._archive = _Population(np.zeros((0, problem.network.input_dim)))
+        self._here = self._archive
+        count = 64 if self._domain.rows.count else min(samples, 4 * self._children)
+        points = np.vstack([self._domain.center[None, :], self._domain.sample(rng, count)])
+        self._try(points)
+        spread = [z.std(axis=0) for z in problem.network.preactivations(points)]
+        self._ascent = SmoothAscent(problem, spread)
 
     @property
-    def over(self) -> bool:
+    def points(self) -> FloatArray:
+        """See the class."""
+        return self._archive.points
+
+    @property
+    def values(self) -> FloatArray:
+        """See the class."""
+        return self._archive.values
+
+    def offer(self, points: FloatArray) -> None:
+        """Take points of the domain found elsewhere, to start from."""
+        values, _ = point_norms(self._problem, points)
+        self._archive.add(points, values)
+
+    def run(self, evaluations: int, clock: Clock | None = None) -> None:
+        """Search on for about as much work as evaluating that many points takes.
+
+        Parameters
+        ----------
+        evaluations : int
+        clock : Clock, optional
+        """
+        self._left, self._clock = float(evaluations), clock or Clock()
+        while not self._over and self._problem.network.kinked_units:
+            self._turn += 1
+            self._here = _Population(self.points[:0])
+            self._climb()
+            self._settle()
+            self._archive.add(self._here.points, self._here.values)
+
+    # -- one population ----------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Improve the population until it stalls."""
+        idle, best = 0, -1.0
+        while idle < PATIENCE and not self._over:
+            for index in range(min(2, len(self._here.values))):
+                self._cross(index)
+            for _ in range(4):
+                self._evolve()
+            while self._flip(0, 12):
+                pass
+            if len(self._here.values) > 1:
+                self._flip(1 + int(self._rng.integers(len(self._here.values) - 1)), 2)
+            top = float(self._here.values[0])
+            idle, best = (0, top) if top > best else (idle + 1, best)
+
+    @property
+    def _over(self) -> bool:
         """Whether the budget is spent."""
-        return self.left <= 0 or time.monotonic() > self.deadline
+        return self._left <= 0 or self._clock.expired
 
-    def try_points(self, points: FloatArray) -> None:
+    def _try(self, points: FloatArray, rows: FloatArray | None = None) -> None:
         """Evaluate points and keep the good ones."""
-        values, _ = point_norms(self.problem, points)
-        self.left -= len(points)
-        self.pool.add(points, values)
+        values, _ = point_norms(self._problem, points, rows)
+        share = 1.0 if rows is None else (1.0 + len(rows)) / self._passes
+        self._left -= share * len(points)
+        self._here.add(points, values)
 
-    def evolve(self) -> None:
-        """One generation of perturbed and recombined points."""
-        rng, pool = self.rng, self.pool
-        count, d = CHILDREN, pool.points.shape[1]
-        chosen = np.minimum(rng.geometric(0.15, count) - 1, len(pool.points) - 1)
-        parents = pool.points[chosen]
+    def _promising(self) -> FloatArray | None:
+        """The functionals that the best points of the population attain; None for all."""
+        if not self._listed or len(self._functionals) <= PROMISING:
+            return None
+        patterns = self._problem.network.pattern(self._here.points[:PROMISING])
+        each = np.array(
+            [pattern_norms(self._problem, patterns, y[None]) for y in self._functionals]
+        )
+        self._left -= PROMISING
+        return np.asarray(self._functionals[np.unique(each.argmax(axis=0))])
+
+    def _climb(self) -> None:
+        """Begin the population by ascents from random points, or from the archive."""
+        rng, count = self._rng, CLIMBS
+        if self._turn % 3:
+            points = self._domain.sample(rng, count)
+        else:
+            parents = self._archive.parents(rng, count)
+            points = pulled_inside(self._domain, parents + self._moves(parents), parents)
+        found, _ = self._ascent.climb(
+            points,
+            self._functionals[rng.integers(0, len(self._functionals), count)],
+            rng.random(count) < 0.5,
+            10.0 ** rng.uniform(-0.7, 0.7, count),
+            10.0 ** rng.uniform(-1.3, -0.3, count),
+            CLIMB_STEPS,
+            self._clock,
+        )
+        self._left -= 5.0 * count * CLIMB_STEPS / self._passes
+        self._try(found)
+
+    def _moves(self, parents: FloatArray) -> FloatArray:
+        """Perturbations of all lengths, of some coordinates or of first-layer units."""
+        rng, (count, d) = self._rng, parents.shape
         step = 10.0 ** rng.uniform(-2.5, 0.0, (count, 1))
         mask = rng.random((count, d)) < 10.0 ** rng.uniform(-1.0, 0.0, (count, 1))
-        scale = np.where(self.free, np.maximum(1.0, np.abs(parents)), self.width)
+        scale = np.where(self._free, np.maximum(1.0, np.abs(parents)), self._width)
         noise = mask * rng.standard_normal((count, d))
-        if d > self.first.shape[0]:
+        if d > self._first.shape[0]:
             noise[count // 4 :] = self._steered(count - count // 4)
-        children = parents + step * scale * noise
-        mates = pool.points[rng.integers(0, len(pool.points), count // 4)]
-        weight = rng.uniform(-0.5, 1.5, (count // 4, 1))
-        children[: count // 4] += weight * (mates - parents[: count // 4])
-        if self.free.all():
-            children[-count // 8 :] *= 10.0 ** rng.uniform(-1.0, 1.0, (count // 8, 1))
-        self.try_points(pulled_inside(self.domain, children, parents))
+        return np.asarray(step * scale * noise)
 
     def _steered(self, count: int) -> FloatArray:
         """Directions that move a few first-layer pre-activations as far as the box allows.
@@ -102,19 +226,34 @@ class _Search:
         With many more inputs than units, independent noise hardly moves a pre-activation: the sign
         vector of a combination of weight rows moves it most.
         """
-        rng, units = self.rng, self.first.shape[0]
+        rng, units = self._rng, self._first.shape[0]
         chosen = rng.random((count, units)) < 10.0 ** rng.uniform(-1.5, 0.0, (count, 1))
         chosen[np.arange(count), rng.integers(0, units, count)] = True
-        moves = np.asarray((chosen * rng.standard_normal((count, units))) @ self.first)
+        moves = np.asarray((chosen * rng.standard_normal((count, units))) @ self._first)
         return np.asarray(np.sign(moves))
 
-    def cross(self, index: int) -> None:
-        """Step from a good point across the kink of each unit, straight and a bit beyond."""
-        x = self.pool.points[index]
-        network = self.problem.network
-        pattern = network.pattern(x)
+    def _evolve(self) -> None:
+        """One generation of perturbed and recombined points."""
+        if self._over:
+            return
+        rng, pool, count = self._rng, self._here, self._children
+        parents = pool.parents(rng, count)
+        children = parents + self._moves(parents)
+        mates = pool.points[rng.integers(0, len(pool.points), count // 4)]
+        weight = rng.uniform(-0.5, 1.5, (count // 4, 1))
+        children[: count // 4] += weight * (mates - parents[: count // 4])
+        if self._free.all():
+            children[-count // 8 :] *= 10.0 ** rng.uniform(-1.0, 1.0, (count // 8, 1))
+        self._try(pulled_inside(self._domain, children, parents), self._promising())
+
+    def _cross(self, index: int) -> None:
+        """Step from a good point across the kinks of units, straight and a bit beyond."""
+        network = self._problem.network
+        if self._over or _entries(self._problem) > FLIP_ENTRIES:
+            return
+        x = self._here.points[index]
         steps = []
-        pieces = network.affine_pieces(pattern)
+        pieces = network.affine_pieces(network.pattern(x))
         for layer, (gain, offset) in zip(network.hidden, pieces, strict=False):
             z = gain @ x + offset
             size = np.square(gain).sum(axis=1)
@@ -123,85 +262,82 @@ class _Search:
         if not steps:
             return
         across = np.vstack(steps)
-        beyond = 1.0 + 10.0 ** self.rng.uniform(-4.0, 0.0, (len(across), 1))
+        if len(across) > self._children:
+            near = np.argsort(np.abs(across).max(axis=1), kind="stable")
+            across = across[near[: self._children]]
+        beyond = 1.0 + 10.0 ** self._rng.uniform(-4.0, 0.0, (len(across), 1))
         parents = np.broadcast_to(x, across.shape)
-        self.try_points(pulled_inside(self.domain, x + beyond * across, parents))
+        moved = pulled_inside(self._domain, x + beyond * across, parents)
+        self._try(moved, self._promising())
 
-    def flip(self, index: int, most: int) -> bool:
-        """Look for a region with one or two units flipped that is better than the best so far.
+    def _flip(self, index: int, most: int) -> bool:
+        """Look for a region with one unit flipped that is better than the best so far.
 
         Returns
         -------
         bool
             Whether one was found.
         """
-        network = self.problem.network
-        pattern = network.pattern(self.pool.points[index])
-        best = float(self.pool.values[0])
-        for candidate in _neighbours(self.problem, pattern, best, most):
+        if self._over or _entries(self._problem) > FLIP_ENTRIES:
+            return False
+        network = self._problem.network
+        pattern = network.pattern(self._here.points[index])
+        best = float(self._here.values[0])
+        for candidate in self._neighbours(pattern, best, most):
             key = b"".join(map(bytes, candidate))
-            if key in self.pool.seen or time.monotonic() > self.deadline:
+            if key in self._seen or self._clock.expired:
                 continue
-            self.pool.seen.add(key)
-            self.left -= CHILDREN
-            found = interior_point(network, self.domain, candidate)
+            self._seen.add(key)
+            self._left -= PROGRAM_POINTS if self._domain.dimension <= WIDE else 4 * PROGRAM_POINTS
+            found = interior_point(network, self._domain, candidate)
             if found.margin > 0:
-                self.try_points(found.x[None, :])
-                if self.pool.values[0] > best:
+                self._try(found.x[None, :])
+                if self._here.values[0] > best:
                     return True
         return False
 
-
-def _neighbours(
-    problem: LipschitzProblem, pattern: Pattern, best: float, most: int
-) -> list[Pattern]:
-    """Patterns with one flipped unit whose norm exceeds `best`, best first."""
-    places = [
-        (i, j)
-        for i, layer in enumerate(problem.network.hidden)
-        for j in np.flatnonzero(layer.kinked)
-    ]
-    if not places:
-        return []
-    flipped: list[BoolArray] = [np.repeat(on[None, :], len(places), axis=0) for on in pattern]
-    for row, (i, j) in enumerate(places):
-        flipped[i][row, j] ^= True
-    values = pattern_norms(problem, flipped)
-    order = np.argsort(-values, kind="stable")[:most]
-    better = order[values[order] > best * (1.0 + 1e-12)]
-    return [tuple(on[row] for on in flipped) for row in better]
+    def _neighbours(self, pattern: Pattern, best: float, most: int) -> list[Pattern]:
+        """Patterns with one flipped unit whose norm exceeds `best`, best first."""
+        places = [
+            (i, j)
+            for i, layer in enumerate(self._problem.network.hidden)
+            for j in np.flatnonzero(layer.kinked)
+        ]
+        flipped: list[BoolArray] = [np.repeat(on[None, :], len(places), axis=0) for on in pattern]
+        for row, (i, j) in enumerate(places):
+            flipped[i][row, j] ^= True
+        rows = self._promising()
+        values = pattern_norms(self._problem, flipped, rows)
+        self._left -= len(places) * (1.0 if rows is None else (1.0 + len(rows)) / self._passes)
+        order = np.argsort(-values, kind="stable")[:most]
+        better = order[values[order] > best * (1.0 + 1e-12)]
+        return [tuple(on[row] for on in flipped) for row in better]
 
 
-def pulled_inside(domain: Domain, points: FloatArray, parents: FloatArray) -> FloatArray:
-    """`points` moved into the domain: clipped to its box, then halved towards their parents."""
-    inside = np.clip(points, domain.lower, domain.upper)
-    if domain.is_polyhedral and not domain.rows.count:
-        return np.asarray(inside)
-    for _ in range(8):
-        out = ~domain.contains(inside)
-        if not out.any():
-            return np.asarray(inside)
-        inside[out] = 0.5 * (inside[out] + parents[out])
-    out = ~domain.contains(inside)
-    inside[out] = parents[out]
-    return np.asarray(inside)
+def _entries(problem: LipschitzProblem) -> int:
+    return problem.network.kinked_units * problem.network.input_dim
+
+
+def _sizes(problem: LipschitzProblem) -> tuple[float, float]:
+    """Passes through the network that the evaluation of a point takes, and its multiplications."""
+    network, vertices = problem.network, problem.dual_vertices
+    rows = network.output_dim if vertices is None else min(len(vertices), MAX_ROWS)
+    weights = [layer.weight for layer in network.layers]
+    entries: int = sum(w.size if isinstance(w, np.ndarray) else w.nnz for w in weights)
+    return 1.0 + rows, entries * (1.0 + rows)
 
 
 def default_evaluations(problem: LipschitzProblem) -> int:
     """Number of points that cost about `WORK` multiplications."""
-    network, vertices = problem.network, problem.dual_vertices
-    rows = network.output_dim if vertices is None else min(len(vertices), 128)
-    sizes = network.sizes
-    cost = sum(a * b for a, b in pairwise(sizes)) * (1 + rows)
-    return int(np.clip(WORK / cost, 2_000, 60_000))
+    return int(np.clip(WORK / _sizes(problem)[1], 500, 60_000))
 
 
 def search_incumbent(
     problem: LipschitzProblem,
     rng: np.random.Generator,
     evaluations: int | None = None,
-    seconds: float = np.inf,
-) -> tuple[Witness | None, float]:
+    clock: Clock | None = None,
+) -> Witness | None:
     """Search for a point with a large Jacobian norm.
 
     Parameters
@@ -211,42 +347,26 @@ def search_incumbent(
     rng : numpy.random.Generator
     evaluations : int, optional
         Points to evaluate (a linear program counts as some hundreds); by default chosen by the
-        network's size, for a few tenths of a second.
-    seconds : float, optional
-        Wall-clock limit.
+        network's size, for a few tenths of a second to a few seconds.
+    clock : Clock, optional
 
     Returns
     -------
-    witness : Witness or None
+    Witness or None
         Of the original problem; None if no point could be certified.
-    value : float
-        Its value, zero without a witness.
     """
-    reduced = problem.reduced
-    small = reduced.problem
+    small = problem.reduced.problem
     budget = default_evaluations(small) if evaluations is None else evaluations
-    search = _Search(small, rng, budget, time.monotonic() + seconds)
-    generation = 0
-    while not search.over and small.network.kinked_units:
-        for index in range(min(2, len(search.pool.points))):
-            search.cross(index)
-        for _ in range(8):
-            if not search.over:
-                search.evolve()
-        climbing = True
-        while climbing and not search.over:
-            climbing = search.flip(0, 6)
-        if len(search.pool.points) > 1 and not search.over:
-            search.flip(1 + generation % (len(search.pool.points) - 1), 2)
-        generation += 1
+    search = LocalSearch(small, rng, min(1024, max(64, budget // 8)))
+    search.run(budget, clock)
     best: Witness | None = None
-    for x, value in zip(search.pool.points, search.pool.values, strict=True):
+    for x, value in zip(search.points, search.values, strict=True):
         if best is not None and best.value >= value * (1.0 - 1e-9):
             break
         witness = _certified(problem, x)
         if witness is not None and (best is None or witness.value > best.value):
             best = witness
-    return best, 0.0 if best is None else best.value
+    return best
 
 
 def _certified(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
