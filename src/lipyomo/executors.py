@@ -109,6 +109,12 @@ class Workers(Generic[Job, Value]):
                 self._executor = ProcessPoolExecutor(self.count, mp_context=context)
         return self._executor
 
+    def restart(self) -> None:
+        """Give up a broken pool of processes; another starts when it is needed."""
+        if self._own and self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor = None
+
     def _connect(self, address: str) -> None:
         try:
             from distributed import Client

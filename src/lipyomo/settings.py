@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -29,6 +30,14 @@ class Settings:
         Relative gap at which to stop (LipMIP(x %) of the paper); 0 asks for the exact constant.
     threads : int, optional
         Threads or processes to use; None leaves it to the method.
+    executor : concurrent.futures.Executor, optional
+        Where branch and bound searches subtrees, instead of in processes of its own.
+    dask : str, optional
+        Address of a dask scheduler that does so.
+    checkpoint : Path, optional
+        Where branch and bound writes its state, every few minutes and when it is stopped.
+    resume : bool
+        Go on from the checkpoint, if the file exists.
     seed : int
         Of all sampling; equal seeds and threads give equal answers.
     solver : str
@@ -57,6 +66,10 @@ class Settings:
     time_limit: float = math.inf
     gap: float = 0.0
     threads: int | None = None
+    executor: Executor | None = None
+    dask: str | None = None
+    checkpoint: Path | None = None
+    resume: bool = False
     seed: int = 0
     solver: str = "auto"
     solvers_file: Path | None = None

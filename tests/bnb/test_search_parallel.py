@@ -2,47 +2,62 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ProcessPoolExecutor
+from typing import Any
+
 import numpy as np
 import pytest
 
 import lipyomo
-from lipyomo.bnb import driver
+from lipyomo.bnb import driver, parallel
 from lipyomo.bnb.driver import Search
-from lipyomo.bnb.parallel import Workers, can_fork
+from lipyomo.bnb.parallel import Team
 from lipyomo.domains import Box
+from lipyomo.executors import InlineExecutor
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Status
+from lipyomo.run import Clock
 from lipyomo.settings import Settings
 from networks import random_network
-
-pytestmark = pytest.mark.skipif(not can_fork(), reason="this platform cannot fork")
 
 PROBLEM = LipschitzProblem(random_network(1, (8, 10, 10, 2)), Box(0, 1, 8), "linf", "cross")
 
 
 @pytest.fixture(autouse=True)
 def _early_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "PARALLEL_AFTER", 10)
+    monkeypatch.setattr(driver, "PARALLEL_AFTER", 5)
+    monkeypatch.setattr(driver, "SPLITS", 8)
 
 
-def test_two_processes_find_the_same_constant_twice_in_the_same_way() -> None:
-    alone = lipyomo.solve(PROBLEM, "bnb")
+@pytest.fixture(scope="module")
+def constant() -> float:
+    return lipyomo.solve(PROBLEM, "bnb").lower
+
+
+def test_two_processes_find_the_same_constant_twice_in_the_same_way(constant: float) -> None:
     first, second = (lipyomo.solve(PROBLEM, "bnb", threads=2) for _ in range(2))
     assert first.status is Status.EXACT
-    assert first.lower == pytest.approx(alone.lower, rel=1e-9)
-    assert first.upper >= alone.lower * (1 - 1e-9)
+    assert first.lower == pytest.approx(constant, rel=1e-9)
+    assert first.upper >= constant * (1 - 1e-9)
     assert (first.lower, first.upper, first.nodes) == (second.lower, second.upper, second.nodes)
 
 
+def test_an_answer_depends_on_the_tasks_and_not_on_who_does_them() -> None:
+    inline = lipyomo.solve(PROBLEM, "bnb", threads=2, executor=InlineExecutor())
+    with ProcessPoolExecutor(1) as pool:
+        pooled = lipyomo.solve(PROBLEM, "bnb", threads=2, executor=pool)
+    assert inline.status is Status.EXACT
+    assert (inline.lower, inline.upper, inline.nodes) == (pooled.lower, pooled.upper, pooled.nodes)
+
+
 def test_leaves_of_all_processes_cover_the_domain() -> None:
-    search = Search(PROBLEM, Settings(threads=2), record=True)
+    search = Search(PROBLEM, Settings(threads=2, executor=InlineExecutor()), record=True)
     outcome = search.run()
     assert outcome.status is Status.EXACT
-    leaves = search.tree.leaves
-    assert leaves
-    phases = np.stack([node.phases for node, _ in leaves])
-    bounds = np.array([bound for _, bound in leaves])
+    assert search.leaves
+    phases = np.stack([node.phases for node, _ in search.leaves])
+    bounds = np.array([bound for _, bound in search.leaves])
     points = PROBLEM.domain.sample(np.random.default_rng(5), 300)
     patterns = np.hstack(PROBLEM.network.pattern(points))
     for x, on in zip(points, patterns, strict=True):
@@ -51,27 +66,47 @@ def test_leaves_of_all_processes_cover_the_domain() -> None:
         assert bounds[holds].max() >= PROBLEM.value_at(x).value * (1 - 1e-9)
 
 
-def test_a_dead_worker_does_not_cost_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Workers.round
+def test_a_dead_worker_does_not_cost_the_answer(
+    monkeypatch: pytest.MonkeyPatch, constant: float
+) -> None:
+    sent = Team._submitted
+    calls = iter(range(10**9))
 
-    def deadly(self: Workers, *arguments: object) -> object:
-        self._processes[0].kill()
-        self._processes[0].join()
-        return original(self, *arguments)
+    def deadly(team: Team, task: parallel.Task) -> Future[Any] | None:
+        if next(calls) == 1:
+            for process in team._workers.executor._processes.values():  # type: ignore[attr-defined]
+                process.kill()
+        return sent(team, task)
 
-    monkeypatch.setattr(Workers, "round", deadly)
+    monkeypatch.setattr(Team, "_submitted", deadly)
     result = lipyomo.solve(PROBLEM, "bnb", threads=2)
+    assert next(calls) > 2
     assert result.status is Status.EXACT
-    assert result.lower == pytest.approx(lipyomo.solve(PROBLEM, "bnb").lower, rel=1e-9)
+    assert result.lower == pytest.approx(constant, rel=1e-9)
 
 
-def test_an_interrupt_in_a_round_keeps_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(self: Workers, *arguments: object) -> None:
+def test_an_interrupt_while_waiting_keeps_the_interval(
+    monkeypatch: pytest.MonkeyPatch, constant: float
+) -> None:
+    def interrupted(team: Team, clock: Clock) -> None:
         raise KeyboardInterrupt
 
-    exact = lipyomo.solve(PROBLEM, "bnb").lower
-    monkeypatch.setattr(Workers, "round", interrupted)
-    result = lipyomo.solve(PROBLEM, "bnb", threads=2)
+    monkeypatch.setattr(Team, "receive", interrupted)
+    result = lipyomo.solve(PROBLEM, "bnb", threads=2, executor=InlineExecutor())
     assert result.status is Status.INTERRUPTED
-    assert result.lower <= exact * (1 + 1e-9)
-    assert result.upper >= exact * (1 - 1e-9)
+    assert result.lower <= constant * (1 + 1e-9)
+    assert result.upper >= constant * (1 - 1e-9)
+
+
+def test_a_dask_cluster_searches_subtrees(constant: float) -> None:
+    distributed = pytest.importorskip("distributed", reason="the extra [dask] is not installed")
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        executor = client.get_executor(pure=False)
+        result = lipyomo.solve(PROBLEM, "bnb", threads=2, executor=executor)
+    assert result.status is Status.EXACT
+    assert result.lower == pytest.approx(constant, rel=1e-9)

@@ -25,7 +25,7 @@ def coverage(problem: LipschitzProblem, samples: int = 400) -> None:
     search = Search(problem, Settings(time_limit=60), record=True)
     outcome = search.run()
     assert outcome.status is Status.EXACT
-    leaves = search.tree.leaves
+    leaves = search.leaves
     assert leaves
     kinked = search.tree.system.kinked
     phases = np.stack([node.phases for node, _ in leaves])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.bnb.bounding import Worst
-from lipyomo.bnb.node import Node, child_of, stack_of
+from lipyomo.bnb.experience import Experience
+from lipyomo.bnb.node import Node, Split, child_of, stack_of
 from lipyomo.bnb.propagate import propagate, support_of
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray
-from lipyomo.phases import OPEN
+from lipyomo.phases import LEFT, OPEN, RIGHT
 
 BOX_INPUTS = 3
 """Most inputs for which the box is split."""
@@ -22,9 +24,22 @@ LEAST_WIDTH = 2.0**-8
 """Boxes narrower than this (relative to the domain) are split only where both halves decide units:
 kinks that meet in a point or a line stay open in one half however often it is split."""
 
-
 EARLIER = 2.5
 """Favour of units one layer earlier: their decision also tightens the bounds of later layers."""
+
+CANDIDATES = 8
+"""Units of a node among which the split is chosen when it comes to it."""
+
+RELIABLE = 4
+"""Splits on a unit after which their outcome is trusted instead of tried."""
+
+PROBE_SHARE = 0.5
+"""Splits tried for the sake of knowledge, at most, as a share of all nodes."""
+
+DECIDED = 0.5
+"""Worth of deciding all open units, where closing the gap is worth one."""
+
+_FLOOR = 0.01
 
 
 class Brancher:
@@ -39,11 +54,11 @@ class Brancher:
     def __init__(self, system: UnitSystem, domain: Domain) -> None:
         self._system, self._domain = system, domain
         self._boxes = domain.is_bounded and domain.dimension <= BOX_INPUTS
-        self._promise = np.zeros(system.count)
-        self._seen = np.zeros(system.count)
 
-    def unit(self, form: NodeForm, worst: Worst | None) -> int:
-        """The open unit whose decision promises the largest drop of the bound.
+    def candidates(
+        self, form: NodeForm, worst: Worst | None, experience: Experience
+    ) -> npt.NDArray[np.int64]:
+        """Open units whose decision promises large drops of the bound, best first.
 
         The promise is the geometric mean of the two children's drops with the multipliers frozen,
         averaged over all nodes in which the unit was open: an order that hardly changes from node
@@ -51,15 +66,30 @@ class Brancher:
         favoured.
         """
         if worst is not None:
-            self._promise[form.units] += np.sqrt(worst.off * worst.on)
-            self._seen[form.units] += 1
-        score = self._promise[form.units] / np.maximum(self._seen[form.units], 1.0)
+            experience.promise[form.units] += np.sqrt(worst.off * worst.on)
+            experience.promises[form.units] += 1
+        score = experience.promise[form.units] / np.maximum(experience.promises[form.units], 1.0)
         score = score * EARLIER ** -self._system.layer_of[form.units].astype(np.float64)
-        return int(form.units[int(np.argmax(score))])
+        order = np.argsort(-score, kind="stable")[:CANDIDATES]
+        return np.asarray(form.units[order])
+
+    def expected(self, units: npt.NDArray[np.int64], experience: Experience) -> FloatArray:
+        """What splits on these units were worth on average; infinite for unknown ones."""
+        known = experience.gains[units]
+        return np.where(known > 0, experience.gain[units] / np.maximum(known, 1.0), np.inf)
 
     def wants_box(self, node: Node) -> bool:
         """Whether to split the input box of `node` rather than decide a unit."""
         return self._boxes and int(np.count_nonzero(node.phases == OPEN)) > BOX_UNITS
+
+    def sides(self, node: Node, unit: int) -> list[Node]:
+        """The two children of a split on an open unit."""
+        children = []
+        for phase in (LEFT, RIGHT):
+            phases = node.phases.copy()
+            phases[unit] = phase
+            children.append(child_of(node, phases, node.low, node.high, Split(unit, int(phase))))
+        return children
 
     def halves(self, node: Node) -> list[Node]:
         """The halves of the input box in the direction that decides most units; none if too few."""
@@ -69,7 +99,12 @@ class Brancher:
         middle, index = 0.5 * (node.low + node.high), np.arange(d)
         high[index, index] = middle
         low[d + index, index] = middle
-        nodes = [child_of(node, node.phases, a, b) for a, b in zip(low, high, strict=True)]
+        nodes = [
+            child_of(
+                node, node.phases, a, b, Split(i % d, None, (float(a[i % d]), float(b[i % d])))
+            )
+            for i, (a, b) in enumerate(zip(low, high, strict=True))
+        ]
         stack = stack_of(nodes)
         propagate(self._system, support_of(self._domain, low, high), stack)
         still = np.where(stack.alive, (stack.phases == OPEN).sum(axis=1), 0.0)
@@ -81,3 +116,29 @@ class Brancher:
         if not wide and max(first[k], second[k]) >= before:
             return []
         return [nodes[k], nodes[d + k]]
+
+
+def worth(node: Node, children: list[Node], cutoff: float) -> float:
+    """What a split was worth: the share of the gap that it closed and of the units it decided.
+
+    Parameters
+    ----------
+    node : Node
+    children : list of Node
+        Those of the two that are still open.
+    cutoff : float
+        Bounds at or below it close nodes.
+
+    Returns
+    -------
+    float
+        The geometric mean over both sides; a closed side counts in full.
+    """
+    gap = max(node.bound - cutoff, 1e-300)
+    still = max(int(np.count_nonzero(node.phases == OPEN)), 1)
+    parts = [1.0 + DECIDED] * (2 - len(children))
+    for child in children:
+        closed = min(max((node.bound - child.bound) / gap, 0.0), 1.0)
+        decided = 1.0 - int(np.count_nonzero(child.phases == OPEN)) / still
+        parts.append(closed + DECIDED * decided)
+    return float(np.sqrt((parts[0] + _FLOOR) * (parts[1] + _FLOOR)))

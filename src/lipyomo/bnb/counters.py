@@ -32,3 +32,7 @@ class Counters:
     empty: int = 0
     fixed: int = 0
     unresolved: int = 0
+
+    def __add__(self, other: Counters) -> Counters:
+        mine, more = vars(self), vars(other)
+        return Counters(**{name: mine[name] + more[name] for name in mine})

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import heapq
+import pickle
 import time
-from dataclasses import dataclass, field
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
+from lipyomo.bnb.checkpoint import Saved, load, save
 from lipyomo.bnb.counters import Counters
 from lipyomo.bnb.node import Node
-from lipyomo.bnb.parallel import SHARE, Workers, can_fork, unpack
-from lipyomo.bnb.tree import Tree
+from lipyomo.bnb.parallel import SHARE, Report, Task, Team, pack, unpack
+from lipyomo.bnb.tree import Expansion, Tree
+from lipyomo.executors import Workers
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Progress, Status, close_enough
+from lipyomo.result import Status, close_enough
 from lipyomo.run import Clock
 from lipyomo.sampling.local_search import default_evaluations
 from lipyomo.settings import Settings
@@ -25,8 +30,14 @@ QUEUE_BYTES = 1 << 30
 LEAST_QUEUE = 1000
 """Nodes that may wait in any case."""
 
-PARALLEL_AFTER = 100
-"""Splits after which further processes are worth starting."""
+PARALLEL_AFTER = 300
+"""Splits after which further processes are worth starting; fewer where nodes are large."""
+
+LARGE = 1_500_000
+"""Open units squared times splits that are as much work as starting a process."""
+
+SPLITS = 60
+"""Most splits of a task; fewer where nodes are large."""
 
 CLIMB_SHARE, FIRST_SHARE = 6, 4
 """A local search inside the tree is this many times shorter than one by itself, and the first one,
@@ -35,7 +46,11 @@ before any bound is known, this many times shorter again."""
 CLIMB_GROWTH = 1.5
 """The local search is resumed whenever the number of nodes has grown by this factor."""
 
-_REPORT_SECONDS = 0.5
+CHECKPOINT_SECONDS = 120.0
+"""Between two checkpoints; more where they take long to write."""
+
+Tell = Callable[[FloatArray | None, float, int, str], None]
+"""Called with a better point (or None), the bound so far, the number of nodes, and a message."""
 
 
 @dataclass
@@ -52,7 +67,6 @@ class Outcome:
     counters : Counters
     root : float
         Bound of the root node.
-    history : list of (seconds, lower, upper)
     open_units : int
         Units that the bounds of the domain left open.
     """
@@ -63,7 +77,6 @@ class Outcome:
     status: Status
     counters: Counters
     root: float
-    history: list[tuple[float, float, float]] = field(default_factory=list)
     open_units: int = 0
 
 
@@ -74,77 +87,109 @@ class Search:
     ----------
     problem : LipschitzProblem
     settings : Settings
-        Uses time_limit, gap, threads (processes), seed, progress and should_stop.
+        Uses gap, threads (processes), executor, dask, seed, checkpoint and resume; time_limit and
+        should_stop where no clock is given.
+    clock : Clock, optional
+    tell : callable, optional
+        Hears of better points and bounds.
     record : bool, optional
-        Keep every leaf of the tree in ``tree.leaves`` (for tests).
+        Keep every closed node in `leaves`.
+
+    Attributes
+    ----------
+    tree : Tree
+    leaves : list of (Node, float)
+        Closed nodes with their bounds (minus infinity for empty ones), if they are recorded.
     """
 
-    def __init__(self, problem: LipschitzProblem, settings: Settings, record: bool = False) -> None:
+    def __init__(
+        self,
+        problem: LipschitzProblem,
+        settings: Settings,
+        clock: Clock | None = None,
+        tell: Tell | None = None,
+        record: bool = False,
+    ) -> None:
         self._settings = settings
-        self._start = time.perf_counter()
-        self.tree = Tree(problem, np.random.default_rng(settings.seed), settings.gap)
-        self.tree.bounder.deadline = self._start + settings.time_limit
-        if record:
-            self.tree.leaves = []
+        self._clock = clock or Clock(settings.time_limit, settings.should_stop)
+        self._tell = tell
+        self._record = record
+        self.tree = Tree(problem, np.random.default_rng(settings.seed), settings.gap, record)
+        self.tree.bounder.deadline = time.perf_counter() + self._clock.left
+        self.leaves: list[tuple[Node, float]] = []
+        self._counters = Counters()
+        self._closed = 0.0
+        self._root = np.inf
+        self._open_units = 0
         self._heap: list[tuple[float, int, Node]] = []
         self._stack: list[Node] = []
         self._serial = 0
         self._capacity = LEAST_QUEUE
-        self._history: list[tuple[float, float, float]] = []
-        self._reported = -np.inf
-        self._root = np.inf
         self._taken: list[Node] = []
-        self._workers: Workers | None = None
-        self._threads = settings.threads or 1
-        self._clock = Clock(settings.time_limit, settings.should_stop)
         self._evaluations = default_evaluations(problem) // CLIMB_SHARE
         self._next_climb = 1.0
+        self._told = 0.0
+        self._saved = 0.0
+        shared = settings.executor is not None or settings.dask is not None
+        self._several = shared or (settings.threads or 1) > 1
 
     def run(self) -> Outcome:
         """Search until the interval is a point, or time is up, or the user has enough."""
-        tree = self.tree
-        status = Status.EXACT
+        complete = False
         try:
-            tree.climb(self._evaluations // FIRST_SHARE, self._clock)
-            roots = tree.root()
-            self._root = max([node.bound for node in roots], default=tree.closed)
-            for node in roots:
-                node_bytes = 4096 + node.phases.nbytes * 40 + 8 * (node.low.size * 4)
-                if node.ascent is not None:
-                    node_bytes += node.ascent.values.nbytes
-                self._capacity = max(LEAST_QUEUE, QUEUE_BYTES // node_bytes)
-                self._push(node)
-            self._note()
-            while self._take():
-                stop = self._stop_reason()
-                if stop is not None:
-                    status = stop
-                    break
-                if len(self._taken) == 1:
-                    children = tree.expand(self._taken[0])
-                else:
-                    children = self._round()
-                for child in children:
-                    self._push(child)
+            self._begin()
+            while self._waiting() and not self._clock.expired:
+                if self._parallel_pays():
+                    self._search_together()
+                    continue
+                self._taken = [self._pop()]
+                self._merge(self.tree.expand(self._taken[0]))
                 self._taken = []
-                self._climb_again()
-                self._note()
+                self._after()
+            complete = not self._waiting()
         except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-        finally:
-            if self._workers is not None:
-                self._workers.close()
+            self._clock.stop()
         for node in self._taken:  # not finished (some children may wait as well, which is no harm)
             self._push(node)
-        upper = self._final_upper(status)
-        return self._outcome(upper, status)
+        if self._settings.checkpoint is not None and np.isfinite(self._root):
+            self._save()
+        return self._outcome(self._final_upper(complete))
 
-    def _climb_again(self) -> None:
-        """Search locally each time the number of nodes has grown by `CLIMB_GROWTH`."""
-        nodes = self.tree.counters.nodes
-        if nodes >= self._next_climb:
-            self._next_climb = 4.0 + CLIMB_GROWTH * nodes
+    def _begin(self) -> None:
+        """Start at the root, or where a checkpoint left off."""
+        tree, settings = self.tree, self._settings
+        if settings.resume and settings.checkpoint is not None and settings.checkpoint.exists():
+            self._restore(load(settings.checkpoint, tree.problem))
+        else:
+            tree.climb(self._evaluations // FIRST_SHARE, self._clock)
+            self._note()
+            found = tree.root()
+            self._open_units = tree.open_at_root
+            self._root = max([node.bound for node in found.children], default=found.closed)
+            self._set_capacity(found.children)
+            self._merge(found)
+        self._note()
+
+    def _set_capacity(self, nodes: list[Node]) -> None:
+        for node in nodes[:1]:
+            node_bytes = 4096 + node.phases.nbytes * 40 + 8 * (node.low.size * 4)
+            if node.ascent is not None:
+                node_bytes += node.ascent.values.nbytes
+            self._capacity = max(LEAST_QUEUE, QUEUE_BYTES // node_bytes)
+
+    def _after(self) -> None:
+        """What is done now and then: local search, news, checkpoints."""
+        if self._counters.nodes >= self._next_climb:
+            self._next_climb = 4.0 + CLIMB_GROWTH * self._counters.nodes
             self.tree.climb(self._evaluations, self._clock)
+        self._note()
+        if self._settings.checkpoint is not None:
+            began = self._clock.seconds
+            if began - self._saved >= CHECKPOINT_SECONDS:
+                self._save()
+                # no more than a twentieth of the time goes into writing
+                took = self._clock.seconds - began
+                self._saved = self._clock.seconds + max(0.0, 20.0 * took - CHECKPOINT_SECONDS)
 
     # -- the queue ---------------------------------------------------------------------------------
 
@@ -155,111 +200,150 @@ class Search:
         self._serial += 1
         heapq.heappush(self._heap, (-node.bound, self._serial, node))
 
-    def _take(self) -> bool:
-        """Take the next node (or one share a worker); False when every bound is met.
-
-        A full queue is emptied depth first.  Nodes are noted as taken before they leave the queue:
-        an interrupt in between must not lose them.
-        """
-        while self._stack:
-            node = self._stack[-1]
-            self._taken = [node]
+    def _waiting(self) -> bool:
+        """Whether a node waits whose bound is above the cutoff; those below it are closed."""
+        cutoff = self.tree.cutoff
+        while self._stack and self._stack[-1].bound <= cutoff:
+            self._merge(self.tree.close(self._stack[-1]))
             self._stack.pop()
-            if node.bound > self.tree.cutoff:
-                return True
-            self._prune(node)
-        self._taken = []
-        if not self._heap:
-            return False
-        if -self._heap[0][0] <= self.tree.cutoff:
-            for _, _, node in self._heap:
-                self._prune(node)
-            self._heap.clear()
-            return False
-        for _ in range(self._share()):
-            if not self._heap or -self._heap[0][0] <= self.tree.cutoff:
-                break
-            self._taken.append(self._heap[0][2])
-            heapq.heappop(self._heap)
-        return True
+        if self._stack:
+            return True
+        if self._heap and -self._heap[0][0] > cutoff:
+            return True
+        while self._heap:
+            self._merge(self.tree.close(self._heap[-1][2]))
+            self._heap.pop()
+        return False
 
-    def _share(self) -> int:
-        """How many nodes to take: one, or as many as the workers get in a round."""
-        if self._threads == 1 or len(self._heap) < SHARE * self._threads:
-            return 1
-        if self._workers is None:
-            if self.tree.counters.nodes < PARALLEL_AFTER or not can_fork():
-                return 1
-            tree, settings = self.tree, self._settings
-            self._workers = Workers(
-                tree.problem,
-                self._threads,
-                settings.seed,
-                settings.gap,
-                tree.bounder.deadline,
-                tree.leaves is not None,
-            )
-        return SHARE * self._threads
+    def _pop(self) -> Node:
+        """The next node: a full queue is emptied depth first."""
+        if self._stack:
+            self._taken = [self._stack[-1]]  # noted before it leaves: an interrupt must not lose it
+            return self._stack.pop()
+        self._taken = [self._heap[0][2]]
+        return heapq.heappop(self._heap)[2]
 
-    def _round(self) -> list[Node]:
-        """Let the workers search below the taken nodes; the nodes that are left open."""
+    def _merge(self, found: Expansion) -> None:
+        """Enter what became of a node."""
+        self._counters = self._counters + found.counters
+        self._closed = max(self._closed, found.closed)
+        self.leaves += found.leaves
+        for child in found.children:
+            self._push(child)
+
+    # -- several workers ---------------------------------------------------------------------------
+
+    def _parallel_pays(self) -> bool:
+        size = max(self._open_units, 1) ** 2
+        enough = self._counters.nodes >= min(PARALLEL_AFTER, LARGE // size)
+        return self._several and enough and len(self._heap) > 1 and not self._stack
+
+    def _search_together(self) -> None:
+        """Let workers search, until nothing waits or the clock ends."""
+        tree, settings = self.tree, self._settings
+        content = pickle.dumps((tree.problem, settings.gap, self._record))
+        token = uuid.uuid4().hex
+        splits = int(np.clip(2e7 / max(self._open_units, 1) ** 3, 4, SPLITS))
+        with Workers[Task, Report](settings.threads, settings.executor, settings.dask) as workers:
+            team = Team(workers)
+            try:
+                while not self._clock.expired:
+                    while team.room > 0 and self._waiting():
+                        self._taken = self._handful(team.room)
+                        task = Task(
+                            token,
+                            content,
+                            [pack(tree, node) for node in self._taken],
+                            tree.pool.best,
+                            tree.experience.copy(),
+                            splits,
+                            self._clock.left,
+                        )
+                        team.send(task, self._taken)
+                        self._taken = []
+                    if not team.nodes:
+                        return
+                    report = team.receive(self._clock)
+                    if report is None:
+                        return
+                    self._merge_report(report)
+                    self._after()
+            finally:
+                for node in team.nodes:
+                    self._push(node)
+                team.stop()
+
+    def _handful(self, room: int) -> list[Node]:
+        """Some of the best nodes, with some left for the others."""
+        count = max(1, min(SHARE, len(self._heap) // room))
+        taken = [self._pop()]
+        while len(taken) < count and self._heap and -self._heap[0][0] > self.tree.cutoff:
+            taken.append(heapq.heappop(self._heap)[2])
+        return taken
+
+    def _merge_report(self, report: Report) -> None:
         tree = self.tree
-        assert self._workers is not None
-        try:
-            reports = self._workers.round(tree, self._taken)
-        except (EOFError, OSError):  # a worker died: go on alone
-            self._workers.close()
-            self._workers, self._threads = None, 1
-            return self._taken
-        nodes = []
-        for report in reports:
-            if report.best is not None:
-                tree.pool.challenge(report.best)
-            tree.closed = max(tree.closed, report.closed)
-            tree.credit(report.counters)
-            if tree.leaves is not None:
-                tree.leaves += report.leaves
-            nodes += [unpack(tree, parcel) for parcel in report.parcels]
-        return nodes
+        if report.best is not None:
+            tree.pool.challenge(report.best)
+        tree.experience.add(report.experience)
+        nodes = [unpack(tree, parcel) for parcel in report.parcels]
+        self._merge(Expansion(nodes, report.closed, report.leaves, report.counters))
 
-    def _prune(self, node: Node) -> None:
-        """Close a waiting node that a new incumbent has overtaken, by a proved bound."""
-        self.tree.close_proved(node)
+    # -- checkpoints -------------------------------------------------------------------------------
 
-    def _open_bound(self) -> float:
-        top = -self._heap[0][0] if self._heap else 0.0
-        return max([top, *(node.bound for node in self._stack)])
+    def _save(self) -> None:
+        assert self._settings.checkpoint is not None
+        pool = self.tree.pool
+        nodes = [node for _, _, node in self._heap] + self._stack + self._taken
+        saved = Saved(
+            nodes,
+            pool.points[: pool.count],
+            pool.on[: pool.count],
+            pool.best_point,
+            self._closed,
+            self._root,
+            self._open_units,
+            self._next_climb,
+            self._counters,
+            self.tree.experience,
+        )
+        save(self._settings.checkpoint, self.tree.problem, saved)
 
-    # -- stopping and reporting --------------------------------------------------------------------
+    def _restore(self, saved: Saved) -> None:
+        pool = self.tree.pool
+        pool.restore(saved.points, saved.on)
+        if saved.best is not None:
+            pool.challenge(saved.best)
+        self._closed, self._root = saved.closed, saved.root
+        self._open_units, self._next_climb = saved.open_units, saved.next_climb
+        self._counters, self.tree.experience = saved.counters, saved.experience
+        self._set_capacity(saved.nodes)
+        for node in saved.nodes:
+            self._push(node)
 
-    def _stop_reason(self) -> Status | None:
-        settings = self._settings
-        if time.perf_counter() - self._start >= settings.time_limit:
-            return Status.TIME_LIMIT
-        if settings.should_stop is not None and settings.should_stop():
-            return Status.INTERRUPTED
-        return None
+    # -- reporting ---------------------------------------------------------------------------------
 
     def _note(self) -> None:
-        """Extend the history, and tell the caller now and then."""
-        seconds = time.perf_counter() - self._start
-        lower = self.tree.pool.best
-        upper = max(self._open_bound(), self.tree.closed, lower)
-        if not self._history or (lower, upper) != self._history[-1][1:]:
-            pause = max(0.02, 0.005 * seconds)  # the list grows like the logarithm of the time
-            late = not self._history or seconds - self._history[-1][0] >= pause
-            if late or lower != self._history[-1][1]:
-                self._history.append((seconds, lower, upper))
-        if self._settings.progress is not None and seconds - self._reported >= _REPORT_SECONDS:
-            self._reported = seconds
-            waiting = len(self._heap) + len(self._stack)
-            self._settings.progress(
-                Progress(seconds, lower, upper, self.tree.counters.nodes, f"{waiting} open nodes")
-            )
+        """Tell the caller of a better point at once, of the bound whenever a node is done."""
+        if self._tell is None:
+            return
+        best = self.tree.pool.best
+        point = self.tree.pool.best_point if best > self._told else None
+        self._told = best
+        waiting = len(self._heap) + len(self._stack)
+        self._tell(point, self._upper(), self._counters.nodes, f"{waiting} open nodes")
 
-    def _final_upper(self, status: Status) -> float:
+    def _upper(self) -> float:
+        """The bound so far, not all of it proved yet."""
+        if not np.isfinite(self._root):
+            return np.inf
+        top = -self._heap[0][0] if self._heap else 0.0
+        rest = [node.bound for node in self._stack + self._taken]
+        return max([top, self._closed, self.tree.pool.best, *rest])
+
+    def _final_upper(self, complete: bool) -> float:
         """Largest proved bound over closed and open nodes."""
-        if status is not Status.EXACT and not np.isfinite(self._root):
+        if not complete and not np.isfinite(self._root):
             return np.inf
         waiting = [node for _, _, node in self._heap] + self._stack
         heap = [(-node.bound, i) for i, node in enumerate(waiting)]
@@ -267,29 +351,27 @@ class Search:
         proved: set[int] = set()
         while heap:
             bound, i = heap[0]
-            if i in proved or -bound <= self.tree.closed:
+            if i in proved or -bound <= self._closed:
                 break
             proved.add(i)
             heapq.heapreplace(heap, (-self.tree.proved_bound(waiting[i]), i))
         top = -heap[0][0] if heap else 0.0
-        return max(top, self.tree.closed, self.tree.pool.best)
+        return max(top, self._closed, self.tree.pool.best)
 
-    def _outcome(self, upper: float, status: Status) -> Outcome:
-        tree = self.tree
-        lower = tree.pool.best
+    def _outcome(self, upper: float) -> Outcome:
+        lower = self.tree.pool.best
         if close_enough(lower, upper):
             status = Status.EXACT
-        elif status is Status.EXACT:
-            status = Status.GAP
-        seconds = time.perf_counter() - self._start
-        self._history.append((seconds, lower, upper))
+        elif self._clock.interrupted:
+            status = Status.INTERRUPTED
+        else:
+            status = Status.TIME_LIMIT if self._clock.expired else Status.GAP
         return Outcome(
             lower,
             upper,
-            tree.pool.best_point,
+            self.tree.pool.best_point,
             status,
-            tree.counters,
+            self._counters,
             self._root,
-            self._history,
-            tree.open_at_root,
+            self._open_units,
         )

@@ -16,9 +16,31 @@ Warm = dict[int, FloatArray]
 """Multipliers by target: (gamma, zeta, lambda of `Node.units`)."""
 
 
+@dataclass(frozen=True)
+class Split:
+    """One side of a split.
+
+    Attributes
+    ----------
+    index : int
+        The unit that was decided, or the input whose interval was halved.
+    phase : int or None
+        The unit's phase; None for an input.
+    ends : (float, float) or None
+        The input's interval.
+    """
+
+    index: int
+    phase: int | None = None
+    ends: tuple[float, float] | None = None
+
+
 @dataclass
 class Node:
     """A part of the search space: an input box and a partial pattern.
+
+    A node that waits in a queue is never written to: what is learnt about a part of it is written
+    into a new node.
 
     Attributes
     ----------
@@ -40,10 +62,12 @@ class Node:
         Points of the pool that lie in the node.
     dropped : float
         Largest bound of the targets that it or its ancestors have dropped.
-    branch : int
-        Unit to branch on, or -1.
+    candidates : ndarray of int
+        Open units to branch on, the most promising first.
     ascent : Multipliers, optional
         Of its pre-activation bounds, or of those of the last ancestor that had some.
+    trail : tuple of Split
+        The splits that lead from the root to it; all else follows from bounds.
     """
 
     phases: FlatPhases
@@ -58,8 +82,9 @@ class Node:
     warm: Warm = field(default_factory=dict)
     pool: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     dropped: float = 0.0
-    branch: int = -1
+    candidates: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     ascent: Multipliers | None = None
+    trail: tuple[Split, ...] = ()
 
     @property
     def bound(self) -> float:
@@ -67,9 +92,20 @@ class Node:
         return float(self.target_bounds.max(initial=0.0))
 
 
-def child_of(node: Node, phases: FlatPhases, low: FloatArray, high: FloatArray) -> Node:
-    """A part of `node` with these phases and this box, everything else inherited."""
-    return replace(node, phases=phases, low=low, high=high, branch=-1)
+def child_of(
+    node: Node, phases: FlatPhases, low: FloatArray, high: FloatArray, split: Split
+) -> Node:
+    """A side of a split of `node`, with everything else inherited."""
+    return replace(
+        node,
+        phases=phases,
+        low=low,
+        high=high,
+        proved=node.proved.copy(),
+        target_bounds=node.target_bounds.copy(),
+        warm=dict(node.warm),
+        trail=(*node.trail, split),
+    )
 
 
 def stack_of(nodes: list[Node]) -> Stack:

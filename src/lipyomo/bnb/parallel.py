@@ -1,57 +1,99 @@
-"""More cores: processes that each work on a share of the best nodes, in rounds.
+"""More cores, more machines: subtrees searched by the workers of an executor.
 
-In a round every worker takes some of the best waiting nodes and searches below them for a fixed
-number of splits.  Rounds end together and their results are merged in a fixed order, so that
-equal seeds and numbers of workers give equal searches.  Workers are forked, which needs no pickled
-problem; where there is no fork, the search stays in one process.
+A task is a value: some of the best waiting nodes, the incumbent's value and what the search has
+learnt so far.  A worker searches below these nodes for a fixed number of splits and reports what
+is left.  Its answer depends on the task alone, not on the worker or on what it did before, and
+reports are merged in the order in which the tasks were made; so equal seeds and numbers of workers
+give equal searches, whoever is faster, and a task whose worker died can be given to another one.
+There is no barrier: while the oldest task is waited for, others are being worked on.
 """
 
 from __future__ import annotations
 
 import heapq
 import multiprocessing
+import pickle
 import signal
+import threading
 import time
-from dataclasses import dataclass, field, fields, replace
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkProcess
+from collections import deque
+from concurrent.futures import CancelledError, Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from lipyomo.bnb.counters import Counters
+from lipyomo.bnb.experience import Experience
 from lipyomo.bnb.node import Node
 from lipyomo.bnb.tree import Tree
+from lipyomo.executors import Workers
 from lipyomo.network import FloatArray
-from lipyomo.problem import LipschitzProblem
+from lipyomo.run import Clock
 
-SHARE = 6
-"""Nodes that a worker is given in a round."""
+SHARE = 4
+"""Most nodes of a task."""
 
-SPLITS = 40
-"""Splits that a worker makes in a round."""
+AHEAD = 2
+"""Tasks a worker that are under way or wait for it."""
 
-_POINTS = 4
+_POINTS = 8
 """Points of a node that travel with it."""
+
+_POLL_SECONDS = 0.1
+_DEATHS = 2
 
 Parcel = tuple[Node, FloatArray]
 """A node without its pool, and some points that lie in it."""
 
 
-@dataclass
+@dataclass(frozen=True)
+class Task:
+    """Nodes to search below.
+
+    Attributes
+    ----------
+    token : str
+        Of the search: workers keep its tree.
+    problem : bytes
+        Pickled (problem, gap, whether to record leaves).
+    parcels : list of (Node, points)
+    best : float
+        Value of the incumbent.
+    experience : Experience
+    splits : int
+        Splits to make.
+    seconds : float
+        Most seconds.
+    """
+
+    token: str
+    problem: bytes
+    parcels: list[Parcel]
+    best: float
+    experience: Experience
+    splits: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Report:
-    """What a worker did in a round.
+    """What became of a task.
 
     Attributes
     ----------
     parcels : list of (Node, points)
         Nodes left open.
     closed : float
-        Largest bound of those it closed.
+        Largest bound of those closed.
     best : ndarray or None
-        A better point, if it found one.
+        A better point, if one was found.
     counters : Counters
-        Of this round.
-    leaves : list
+    experience : Experience
+        What was learnt.
+    leaves : list of (Node, float)
         Closed nodes, if they are recorded.
     """
 
@@ -59,6 +101,7 @@ class Report:
     closed: float
     best: FloatArray | None
     counters: Counters
+    experience: Experience
     leaves: list[tuple[Node, float]] = field(default_factory=list)
 
 
@@ -74,129 +117,126 @@ def unpack(tree: Tree, parcel: Parcel) -> Node:
     return replace(node, pool=tree.pool.adopt(points))
 
 
-def difference(after: Counters, before: Counters) -> Counters:
-    """What was done between two readings."""
-    return Counters(
-        *(getattr(after, item.name) - getattr(before, item.name) for item in fields(Counters))
-    )
+_kept = threading.local()
 
 
-def search_below(tree: Tree, nodes: list[Node], splits: int) -> Report:
-    """Best-first search below `nodes`, for at most `splits` splits."""
-    before, known = tree.counters, tree.pool.best
-    tree.closed = 0.0
-    if tree.leaves is not None:
-        tree.leaves = []
-    heap = [(-node.bound, i, node) for i, node in enumerate(nodes)]
+def _tree_of(task: Task) -> Tree:
+    """The worker's tree for the task's search, as if it were new."""
+    if getattr(_kept, "token", None) != task.token:
+        problem, gap, record = pickle.loads(task.problem)
+        _kept.tree = Tree(problem, np.random.default_rng(0), gap, record)
+        _kept.token = task.token
+    tree: Tree = _kept.tree
+    tree.pool.forget(task.best, np.random.default_rng(0))
+    tree.region.forget()
+    tree.experience = task.experience.copy()
+    return tree
+
+
+def search_below(task: Task) -> Report:
+    """Best-first search below a task's nodes, for at most so many splits."""
+    in_child = multiprocessing.parent_process() is not None
+    if in_child and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what it means
+    tree = _tree_of(task)
+    deadline = tree.bounder.deadline = time.perf_counter() + task.seconds
+    heap = [(-node.bound, i, unpack(tree, (node, x))) for i, (node, x) in enumerate(task.parcels)]
     heapq.heapify(heap)
-    serial = len(heap)
-    while heap and splits > 0 and time.perf_counter() < tree.bounder.deadline:
+    serial, splits, closed, counters = len(heap), task.splits, 0.0, Counters()
+    leaves: list[tuple[Node, float]] = []
+    while heap and splits > 0 and time.perf_counter() < deadline:
         node = heapq.heappop(heap)[2]
         if node.bound <= tree.cutoff:
-            tree.close_proved(node)
-            continue
-        splits -= 1
-        for child in tree.expand(node):
+            found = tree.close(node)
+        else:
+            found = tree.expand(node)
+            splits -= 1
+        closed = max(closed, found.closed)
+        counters = counters + found.counters
+        leaves += found.leaves
+        for child in found.children:
             serial += 1
             heapq.heappush(heap, (-child.bound, serial, child))
     return Report(
         [pack(tree, node) for _, _, node in heap],
-        tree.closed,
-        tree.pool.best_point if tree.pool.best > known else None,
-        difference(tree.counters, before),
-        tree.leaves or [],
+        closed,
+        tree.pool.best_point,
+        counters,
+        tree.experience.since(task.experience),
+        leaves,
     )
 
 
-def _serve(
-    connection: Connection,
-    problem: LipschitzProblem,
-    seed: int,
-    gap: float,
-    deadline: float,
-    record: bool,
-) -> None:
-    """A worker's life: rounds until it is told to go."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
-    tree = Tree(problem, np.random.default_rng(seed), gap)
-    tree.bounder.deadline = deadline
-    tree.leaves = [] if record else None
-    while True:
-        task = connection.recv()
-        if task is None:
-            return
-        best, parcels = task
-        tree.pool.best = max(tree.pool.best, best)
-        connection.send(search_below(tree, [unpack(tree, item) for item in parcels], SPLITS))
-
-
-class Workers:
-    """Forked processes that search below nodes.
+class Team:
+    """Tasks under way on the workers of an executor, in their order.
 
     Parameters
     ----------
-    problem : LipschitzProblem
-        Without frozen inputs.
-    count : int
-    seed : int
-    gap : float
-    deadline : float
-        Value of ``time.perf_counter()`` at which they stop.
-    record : bool
-        Report closed nodes.
+    workers : Workers
+        Entered.
     """
 
-    def __init__(
-        self,
-        problem: LipschitzProblem,
-        count: int,
-        seed: int,
-        gap: float,
-        deadline: float,
-        record: bool,
-    ) -> None:
-        context = multiprocessing.get_context("fork")
-        self._connections: list[Connection] = []
-        self._processes: list[ForkProcess] = []
-        for k in range(count):
-            here, there = context.Pipe()
-            process = context.Process(
-                target=_serve,
-                args=(there, problem, seed + 1 + k, gap, deadline, record),
-                daemon=True,
-            )
-            process.start()
-            there.close()
-            self._connections.append(here)
-            self._processes.append(process)
+    def __init__(self, workers: Workers[Task, Report]) -> None:
+        self._workers = workers
+        self._flight: deque[tuple[Task, list[Node], Future[Any] | None]] = deque()
 
     @property
-    def count(self) -> int:
-        """Number of processes."""
-        return len(self._processes)
+    def room(self) -> int:
+        """How many more tasks there is room for."""
+        return AHEAD * max(self._workers.count, 1) - len(self._flight)
 
-    def round(self, tree: Tree, nodes: list[Node]) -> list[Report]:
-        """Share `nodes` out, wait, and return the reports in the workers' order.
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes of all tasks under way."""
+        return [node for _, nodes, _ in self._flight for node in nodes]
 
-        Raises
-        ------
-        EOFError, OSError
-            If a worker died.
+    def send(self, task: Task, nodes: list[Node]) -> None:
+        """Set off a task on copies of `nodes`."""
+        self._flight.append((task, nodes, self._submitted(task)))
+
+    def _submitted(self, task: Task) -> Future[Any] | None:
+        """A future, or None if the executor takes no tasks any more."""
+        try:
+            return self._workers.executor.submit(search_below, task)
+        except (BrokenProcessPool, RuntimeError):
+            return None
+
+    def receive(self, clock: Clock) -> Report | None:
+        """The oldest task's report; None if the clock ends first.
+
+        A task whose worker died is given to another, and in the end done here.
         """
-        for k, connection in enumerate(self._connections):
-            parcels = [pack(tree, node) for node in nodes[k :: self.count]]
-            connection.send((tree.pool.best, parcels))
-        return [connection.recv() for connection in self._connections]
+        for _ in range(_DEATHS):
+            while self._flight[0][2] is not None:
+                future = self._flight[0][2]
+                try:
+                    report: Report = future.result(timeout=_POLL_SECONDS)
+                except (TimeoutError, FutureTimeout):
+                    if clock.expired:
+                        return None
+                    continue
+                except (BrokenProcessPool, CancelledError, OSError, EOFError):
+                    break
+                except Exception as error:  # a cluster's own ways to say that a worker died
+                    if type(error).__module__.split(".")[0] not in ("distributed", "dask"):
+                        raise
+                    break
+                self._flight.popleft()
+                return report
+            self._revive()
+        return search_below(self._flight.popleft()[0])
 
-    def close(self) -> None:
-        """End all processes."""
-        for connection in self._connections:
-            connection.close()
-        for process in self._processes:
-            process.terminate()
-            process.join()
+    def _revive(self) -> None:
+        """Start the executor again and set off all tasks once more."""
+        self._workers.restart()
+        again = [(task, nodes) for task, nodes, _ in self._flight]
+        self._flight.clear()
+        for task, nodes in again:
+            self.send(task, nodes)
 
-
-def can_fork() -> bool:
-    """Whether this platform can fork."""
-    return "fork" in multiprocessing.get_all_start_methods()
+    def stop(self) -> None:
+        """Forget all tasks."""
+        for _, _, future in self._flight:
+            if future is not None:
+                future.cancel()
+        self._flight.clear()

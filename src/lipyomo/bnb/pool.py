@@ -61,6 +61,14 @@ class Pool:
                 self.challenge(points[k])
         return values
 
+    def forget(self, best: float, rng: np.random.Generator) -> None:
+        """Empty the pool; `best` is the value of an incumbent found elsewhere."""
+        self.count, self.best, self.best_point, self._rng = 0, best, None, rng
+
+    def restore(self, points: FloatArray, on: BoolArray) -> None:
+        """Fill an empty pool with points that were in one, and their patterns."""
+        self._append(points, on)
+
     def adopt(self, points: FloatArray) -> npt.NDArray[np.int64]:
         """Enter points found elsewhere; returns the numbers of those that are interior."""
         first = self.count

@@ -127,6 +127,11 @@ class RegionProgram:
         self._sizes = coefficient_sizes(system.network)
         self.solved = 0
 
+    def forget(self) -> None:
+        """Forget the cuts of a ball, as if no node had been examined."""
+        self._cuts.clear()
+        self._solver.clearSolver()
+
     def examine(
         self,
         form: NodeForm,

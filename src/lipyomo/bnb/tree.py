@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.bnb.bounding import NodeBounder, Worst
-from lipyomo.bnb.branching import Brancher
+from lipyomo.bnb.branching import PROBE_SHARE, RELIABLE, Brancher, worth
 from lipyomo.bnb.counters import Counters
-from lipyomo.bnb.node import Node, child_of, stack_of
+from lipyomo.bnb.experience import Experience
+from lipyomo.bnb.node import Node, stack_of
 from lipyomo.bnb.pool import Pool
 from lipyomo.bnb.propagate import Stack, gradient_bounds, propagate, support_of
 from lipyomo.bnb.region import RegionProgram
 from lipyomo.bnb.tighten import Tightener
 from lipyomo.numerics.exact import approximate
-from lipyomo.phases import LEFT, OPEN, RIGHT, to_pattern
+from lipyomo.phases import OPEN, to_pattern
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.emptiness import examined
 from lipyomo.regions.margin import interior_point
@@ -41,6 +42,27 @@ _CANCELLED = 1e-10
 """Rounding errors of a value above this share of it call for exact arithmetic."""
 
 
+@dataclass
+class Expansion:
+    """What became of a node.
+
+    Attributes
+    ----------
+    children : list of Node
+        Parts that may still hold something better.
+    closed : float
+        Largest bound among the parts that were closed.
+    leaves : list of (Node, float)
+        Those parts with their bounds (minus infinity for empty ones), if they are recorded.
+    counters : Counters
+    """
+
+    children: list[Node] = field(default_factory=list)
+    closed: float = 0.0
+    leaves: list[tuple[Node, float]] = field(default_factory=list)
+    counters: Counters = field(default_factory=Counters)
+
+
 class Tree:
     """Everything that stays the same from node to node.
 
@@ -51,19 +73,22 @@ class Tree:
     rng : numpy Generator
     gap : float, optional
         Relative gap that is good enough.
+    record : bool, optional
+        Report closed nodes.
 
     Attributes
     ----------
     pool : Pool
         Points, and the incumbent.
-    closed : float
-        Largest bound among the nodes that were closed.
-    leaves : list of (Node, float), optional
-        Every closed node with its bound, if set to a list beforehand.
+    experience : Experience
     """
 
     def __init__(
-        self, problem: LipschitzProblem, rng: np.random.Generator, gap: float = 0.0
+        self,
+        problem: LipschitzProblem,
+        rng: np.random.Generator,
+        gap: float = 0.0,
+        record: bool = False,
     ) -> None:
         self.problem = problem
         self.targets: Targets = targets_of(problem)
@@ -75,36 +100,15 @@ class Tree:
         self.tightener: Tightener | None = None
         if problem.domain.is_bounded and self.system.kinked.any():
             self.tightener = Tightener(self.system, problem.domain)
-        self.closed = 0.0
         self.open_at_root = 0
-        self.leaves: list[tuple[Node, float]] | None = None
+        self.experience = Experience.none(self.system.count)
         self._gap = max(gap, PRUNE)
-        self._counters = Counters()
-        self._closed_by_bound = 0
-        self._empty_by_program = 0
-        self._pointless = 0
+        self._record = record
+        self._here = Expansion()
         self._value_errors = self.bounder.value_errors
         self._bounded = problem.domain.is_bounded
         self._rng = rng
         self._climber: LocalSearch | None = None
-
-    @property
-    def counters(self) -> Counters:
-        """What was done so far."""
-        done = self._counters
-        return replace(
-            done,
-            semidefinite=done.semidefinite + self.bounder.solved,
-            newton=done.newton + self.bounder.steps,
-            programs=done.programs + self.region.solved,
-        )
-
-    def credit(self, done: Counters) -> None:
-        """Add what another process did to the counters."""
-        mine = self._counters
-        self._counters = Counters(
-            *(getattr(mine, item.name) + getattr(done, item.name) for item in fields(Counters))
-        )
 
     @property
     def cutoff(self) -> float:
@@ -132,12 +136,12 @@ class Tree:
         self._climber.run(evaluations, clock)
         self.pool.enter(self._climber.points)
 
-    def root(self) -> list[Node]:
+    def root(self) -> Expansion:
         """The whole problem as a node (or nothing, if its bounds already close it)."""
         node = self._whole()
-        kept = self._process(node, [node])
+        found = self._expansion(node, [node])
         self.open_at_root = int(np.count_nonzero(node.phases == OPEN))
-        return kept
+        return found
 
     def _whole(self) -> Node:
         n, domain = self.system.count, self.problem.domain
@@ -155,26 +159,68 @@ class Tree:
             pool=np.arange(self.pool.count),
         )
 
-    def expand(self, node: Node) -> list[Node]:
-        """Split `node`; the children that may still hold something better."""
-        self._counters.nodes += 1
+    def expand(self, node: Node) -> Expansion:
+        """Split `node`, which stays as it is; what became of its parts."""
+        self.experience.nodes += 1
         halves = self.brancher.halves(node) if self.brancher.wants_box(node) else []
-        if halves:
-            return self._process(node, halves)
-        children = []
-        for phase in (LEFT, RIGHT):
-            phases = node.phases.copy()
-            phases[node.branch] = phase
-            children.append(child_of(node, phases, node.low, node.high))
-        return self._process(node, children)
+        found = self._expansion(node, halves) if halves else self._best_split(node)
+        found.counters.nodes += 1
+        return found
 
-    def close_proved(self, node: Node) -> None:
-        """Close a waiting node that the incumbent has overtaken."""
+    def _best_split(self, node: Node) -> Expansion:
+        """Split on the unit whose splits were worth most so far; try the unknown ones first."""
+        known = self.experience
+        best: tuple[float, Expansion] | None = None
+        tried = Counters()
+        for unit in node.candidates.tolist():
+            if known.gains[unit] >= RELIABLE or known.probes > PROBE_SHARE * known.nodes:
+                continue
+            known.probes += 1
+            found, value = self._split(node, unit)
+            tried = tried + found.counters
+            if best is None or value > best[0]:
+                best = value, found
+        expected = self.brancher.expected(node.candidates, known)
+        k = int(np.argmax(expected)) if np.isfinite(expected).any() else 0
+        if best is None or expected[k] > best[0]:
+            found, _ = self._split(node, int(node.candidates[k]))
+            tried = tried + found.counters
+        else:
+            found = best[1]
+        return replace(found, counters=tried)
+
+    def _split(self, node: Node, unit: int) -> tuple[Expansion, float]:
+        """Both sides of a unit, and what they were worth."""
+        found = self._expansion(node, self.brancher.sides(node, unit))
+        value = worth(node, found.children, self.cutoff)
+        self.experience.gain[unit] += value
+        self.experience.gains[unit] += 1
+        return found, value
+
+    def close(self, node: Node) -> Expansion:
+        """Close a waiting node that the incumbent has overtaken, by a proved bound."""
+        self._here = Expansion()
         self._close(node, self.proved_bound(node))
+        return self._here
 
     def proved_bound(self, node: Node) -> float:
         """The node's bound with its semidefinite part proved."""
-        return self.bounder.prove(node, self.system.reduce(node.phases))
+        copy = replace(node, proved=node.proved.copy())
+        return self.bounder.prove(copy, self.system.reduce(node.phases))
+
+    def _expansion(self, parent: Node, children: list[Node]) -> Expansion:
+        """Bound the children of a node, and note everything that happens on the way."""
+        self._here = Expansion()
+        solved, steps, programs = self.bounder.solved, self.bounder.steps, self.region.solved
+        kept = self._process(parent, children)
+        counters = self._here.counters
+        counters.semidefinite += self.bounder.solved - solved
+        counters.newton += self.bounder.steps - steps
+        counters.programs += self.region.solved - programs
+        self.experience.bounds += self.bounder.solved - solved
+        self.experience.programs += self.region.solved - programs
+        self._here.children = kept
+        return self._here
 
     def _process(self, parent: Node, children: list[Node]) -> list[Node]:
         """Bound a batch of children of one parent."""
@@ -229,13 +275,15 @@ class Tree:
 
     def _close(self, node: Node, bound: float) -> None:
         """Remember what a closed node was worth."""
-        self.closed = max(self.closed, bound)
-        if self.leaves is not None:
+        here = self._here
+        here.closed = max(here.closed, bound)
+        if self._record:
             empty = np.isneginf(bound)
-            self.leaves.append((node, bound if empty else max(bound, node.dropped)))
+            here.leaves.append((node, bound if empty else max(bound, node.dropped)))
 
     def _close_empty(self, node: Node) -> None:
-        self._counters.empty += 1
+        self._here.counters.empty += 1
+        self.experience.empty += 1
         self._close(node, -np.inf)
 
     def _drop_targets(self, node: Node) -> bool:
@@ -247,7 +295,7 @@ class Tree:
             return True
         if not keep.all():
             node.dropped = max(node.dropped, float(node.target_bounds[~keep].max()))
-            self.closed = max(self.closed, node.dropped)
+            self._here.closed = max(self._here.closed, node.dropped)
             node.targets, node.target_bounds = node.targets[keep], node.target_bounds[keep]
             node.proved = node.proved[keep]
         return False
@@ -270,8 +318,9 @@ class Tree:
             return []
         # of the two tests that cost about the same, the one that closes more nodes comes first;
         # on unbounded domains emptiness is proved in rational numbers, which costs more
-        bounds_close = self._closed_by_bound * self.region.solved
-        empties = self._counters.empty * self.bounder.solved
+        known = self.experience
+        bounds_close = known.closed_by_bound * known.programs
+        empties = known.empty * known.bounds
         bound_first = bounds_close > empties or not self._bounded
         ask = not inside.size and self._asks_program()
         if not (not ask or bound_first or self._has_interior(node, form)):
@@ -279,7 +328,7 @@ class Tree:
         self._forget_unproved(node)
         worst = self.bounder.bound(node, form, self.aim, self.cutoff)
         if self._drop_targets(node):
-            self._closed_by_bound += 1
+            known.closed_by_bound += 1
             return []
         if bound_first and ask and not self._has_interior(node, form):
             return []
@@ -287,7 +336,7 @@ class Tree:
             remaining = self._without_excluded(node, form, worst)
             if remaining is not None:
                 return self._process(node, [remaining])
-        node.branch = self.brancher.unit(form, worst)
+        node.candidates = self.brancher.candidates(form, worst, known)
         return [node]
 
     def _asks_program(self) -> bool:
@@ -296,17 +345,18 @@ class Tree:
         Where dual ascent runs it finds most empty nodes first.  The programs also give points,
         so that some are solved in any case.
         """
-        self._pointless += 1
-        if self.tightener is None or self.region.solved < PROGRAM_TRIALS:
+        known = self.experience
+        known.pointless += 1
+        if self.tightener is None or known.programs < PROGRAM_TRIALS:
             return True
-        pays = self._empty_by_program > PROGRAM_PAYS * self.region.solved
-        return pays or self._pointless % PROGRAM_TURN == 0
+        pays = known.empty_by_program > PROGRAM_PAYS * known.programs
+        return pays or known.pointless % PROGRAM_TURN == 0
 
     def _has_interior(self, node: Node, form: NodeForm) -> bool:
         """Whether the node's region may have interior; closes it otherwise."""
         answer = self.region.examine(form, node.phases, node.lower, node.upper, node.low, node.high)
         if answer.empty:
-            self._empty_by_program += 1
+            self.experience.empty_by_program += 1
             self._close_empty(node)
             return False
         if answer.point is not None:
@@ -316,19 +366,16 @@ class Tree:
 
     def _without_excluded(self, node: Node, form: NodeForm, worst: Worst) -> Node | None:
         """Decide units whose other side cannot beat the incumbent; None if there are none."""
-        phases = node.phases.copy()
+        remaining = node
         for position, on, bound in self.bounder.excluded(form, worst, self.aim):
-            unit = form.units[position]
-            if bound > self.cutoff or phases[unit] != OPEN:
+            unit = int(form.units[position])
+            if bound > self.cutoff or remaining.phases[unit] != OPEN:
                 continue
-            other = phases.copy()
-            other[unit] = RIGHT if on else LEFT
-            self._close(child_of(node, other, node.low, node.high), bound)
-            phases[unit] = LEFT if on else RIGHT
-            self._counters.fixed += 1
-        if np.array_equal(phases, node.phases):
-            return None
-        return child_of(node, phases, node.low, node.high)
+            left, right = self.brancher.sides(remaining, unit)
+            other, remaining = (right, left) if on else (left, right)
+            self._close(other, bound)
+            self._here.counters.fixed += 1
+        return None if remaining is node else remaining
 
     def _value(self, node: Node, form: NodeForm) -> float:
         """Upper bound of a node without open units; exact where much of its gradient cancels."""
@@ -358,5 +405,5 @@ class Tree:
                     return
                 if verdict.point is not None:
                     self.pool.challenge(verdict.point)
-            self._counters.unresolved += value > self.cutoff
+            self._here.counters.unresolved += value > self.cutoff
         self._close(node, value)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from lipyomo.methods.registry import Method, register
+from lipyomo.network import FloatArray
 from lipyomo.regions import make_witness
 from lipyomo.result import Guarantee, Result, Status
 from lipyomo.run import Run
@@ -24,14 +24,14 @@ def run(run: Run) -> Result:
     """
     from lipyomo.bnb.driver import Search
 
-    problem, settings = run.problem, run.settings
-    reduced, began = problem.reduced, run.seconds
-    if math.isfinite(settings.time_limit):
-        settings = replace(settings, time_limit=max(run.left, 1e-3))
-    outcome = Search(reduced.problem, settings).run()
-    if outcome.status is Status.INTERRUPTED:
-        run.clock.stop()
-    run.history += [(began + at, low, high) for at, low, high in outcome.history]
+    problem, reduced = run.problem, run.problem.reduced
+
+    def tell(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
+        if point is not None:
+            run.raise_lower(make_witness(problem, reduced.lift_point(point)))
+        run.show(upper, nodes, message)
+
+    outcome = Search(reduced.problem, run.settings, run.clock, tell).run()
     if outcome.point is not None:
         run.raise_lower(make_witness(problem, reduced.lift_point(outcome.point)))
     run.drop_upper(outcome.upper)
