@@ -100,6 +100,9 @@ def _unused(settings: Settings, result: Result) -> list[str]:
     idle = {
         "solver": settings.solver != "auto" and result.solver is None,
         "formulation": settings.formulation != "auto" and result.formulation is None,
+        "executor": settings.executor is not None and result.method != "bnb",
+        "dask": settings.dask is not None and result.method != "bnb",
+        "checkpoint": settings.checkpoint is not None and result.method != "bnb",
     }
     return [
         f"{name} was not used: method {result.method} has no need of it"

@@ -35,7 +35,7 @@ class Settings:
     dask : str, optional
         Address of a dask scheduler that does so.
     checkpoint : Path, optional
-        Where branch and bound writes its state, every few minutes and when it is stopped.
+        Where branch and bound writes its state, every few minutes and when it ends.
     resume : bool
         Go on from the checkpoint, if the file exists.
     seed : int

@@ -17,7 +17,7 @@ from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.parser import UsageError
 from lipyomo.cli.plot import check_picture
-from lipyomo.cli.show import show
+from lipyomo.cli.show import HISTORY_FORMATS, show
 from lipyomo.cli.streams import answer_only
 from lipyomo.memory import limit_memory
 from lipyomo.methods.registry import get_method
@@ -93,6 +93,9 @@ def _read_settings(arguments: argparse.Namespace) -> Settings:
         time_limit=math.inf if arguments.time_limit is None else arguments.time_limit,
         gap=arguments.gap,
         threads=arguments.threads,
+        dask=arguments.dask,
+        checkpoint=arguments.checkpoint,
+        resume=arguments.resume,
         seed=arguments.seed,
         solver=arguments.solver,
         solvers_file=read_solvers(arguments.solvers_file),
@@ -150,12 +153,17 @@ def _method_name(arguments: argparse.Namespace, automatic: str) -> str:
 
 
 def _check_report(arguments: argparse.Namespace) -> None:
-    """Find out before a long run whether its picture and proof can be written."""
-    path = arguments.proof
-    if path is not None and (not path.name or path.is_dir()):
-        raise UsageError(f"--proof: '{path}' is not the name of a file")
-    if path is not None and not path.absolute().parent.is_dir():
-        raise UsageError(f"--proof: there is no folder '{path.parent}'")
+    """Find out before a long run whether its files can be written."""
+    for option in ("proof", "checkpoint", "history"):
+        path = getattr(arguments, option)
+        if path is not None and (not path.name or path.is_dir()):
+            raise UsageError(f"--{option}: '{path}' is not the name of a file")
+        if path is not None and not path.absolute().parent.is_dir():
+            raise UsageError(f"--{option}: there is no folder '{path.parent}'")
+    if arguments.history is not None and arguments.history.suffix not in HISTORY_FORMATS:
+        raise UsageError(f"--history: '{arguments.history}' should end in .csv or .json")
+    if arguments.resume and arguments.checkpoint is None:
+        raise UsageError("--resume needs to know from where.  Remedy: add --checkpoint FILE")
     if arguments.plot is not None:
         check_picture(arguments.plot)
 

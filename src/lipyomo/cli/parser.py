@@ -202,7 +202,25 @@ def _add_method(parser: Parser) -> None:
     method.add_argument(
         "--gap", type=ratio, default=0.0, metavar="G", help="stop at this relative gap: 0.05 or 5%%"
     )
-    method.add_argument("--threads", type=int, metavar="N", help="threads or processes to use")
+    method.add_argument(
+        "--threads",
+        "--workers",
+        type=int,
+        metavar="N",
+        help="threads of a solver, processes of branch and bound",
+    )
+    method.add_argument(
+        "--dask", metavar="ADDRESS", help="branch and bound on the workers of this dask scheduler"
+    )
+    method.add_argument(
+        "--checkpoint",
+        metavar="FILE",
+        type=Path,
+        help="branch and bound writes its state here every few minutes, and when it is stopped",
+    )
+    method.add_argument(
+        "--resume", action="store_true", help="go on from the checkpoint, if the file exists"
+    )
     method.add_argument("--seed", type=int, default=0, metavar="N", help="of all sampling (0)")
     method.add_argument(
         "--rational", action="store_true", help="recompute the witness in exact rationals too"
@@ -213,6 +231,12 @@ def _add_report(parser: Parser) -> None:
     report = parser.add_argument_group("report")
     report.add_argument("--json", action="store_true", help="one JSON object on stdout")
     report.add_argument("--plot", metavar="FILE", type=Path, help="draw the interval over time")
+    report.add_argument(
+        "--history",
+        metavar="FILE",
+        type=Path,
+        help="write the interval over time: .csv, or .json",
+    )
     report.add_argument(
         "--proof", metavar="FILE", type=Path, help="write a proof file, for 'lipyomo verify'"
     )

@@ -10,11 +10,12 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from lipyomo.decimals import down, percent, seconds, up, vector
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee, Result, Status
+from lipyomo.result import Guarantee, Result, Status, finite
 from lipyomo.version import __version__
 
 _ENDED = {
@@ -31,11 +32,27 @@ def show(problem: LipschitzProblem, result: Result, arguments: argparse.Namespac
         from lipyomo.cli.plot import plot_history
 
         plot_history(result, problem, arguments.plot)
+    if arguments.history is not None:
+        write_history(result, arguments.history)
     if arguments.json:
         print(json.dumps(as_json(problem, result, str(arguments.network)), allow_nan=False))
         return
     for line in laid_out(summary(problem, result), terminal_width(), uses_colour()):
         print(line)
+
+
+HISTORY_FORMATS = (".csv", ".json")
+
+
+def write_history(result: Result, path: Path) -> None:
+    """Write rows of seconds, lower and upper end to a CSV or JSON file (null: no bound yet)."""
+    names = ("seconds", "lower", "upper")
+    if path.suffix == ".json":
+        rows = [dict(zip(names, map(finite, row), strict=True)) for row in result.history]
+        path.write_text(json.dumps(rows, indent=1) + "\n")
+        return
+    lines = [",".join(names), *(",".join(map(repr, map(float, row))) for row in result.history)]
+    path.write_text("\n".join(lines) + "\n")
 
 
 INDENT = 12
