@@ -50,8 +50,27 @@ def product(operator: FloatArray | sp.csr_array, matrix: sp.csr_array) -> sp.csr
             return full
     factor = sp.csr_array(operator)
     each = np.diff(matrix.indptr)
+    if (each == 1).all() and np.unique(matrix.indices).size == matrix.nnz:
+        return _relabelled(factor, matrix)
     _afford(min(each[factor.indices].sum(dtype=np.float64), factor.shape[0] * matrix.shape[1]))
     result = sp.csr_array(factor @ matrix)
+    result.eliminate_zeros()
+    result.sort_indices()
+    return result
+
+
+def _relabelled(factor: sp.csr_array, matrix: sp.csr_array) -> sp.csr_array:
+    """``factor @ matrix`` where every row of `matrix` reads one variable of its own.
+
+    That is a convolution of units or inputs, where the product would hold a second copy.
+    """
+    data = factor.data
+    if (matrix.data != 1.0).any():
+        data = data * matrix.data[factor.indices]
+    result = sp.csr_array(
+        (data, matrix.indices[factor.indices], factor.indptr),
+        shape=(factor.shape[0], matrix.shape[1]),
+    )
     result.eliminate_zeros()
     result.sort_indices()
     return result

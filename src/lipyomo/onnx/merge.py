@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from lipyomo.network import FloatArray
 from lipyomo.onnx.affine import IntArray
 from lipyomo.onnx.budget import budget
+from lipyomo.onnx.cover import digest
 from lipyomo.onnx.system import System
 
 ROUNDING = 1e-14
@@ -73,11 +74,9 @@ def _classes(rows: sp.csr_array, lead: FloatArray) -> list[IntArray]:
     size = np.abs(scaled.data)
     odd = np.zeros(rows.shape[0], dtype=bool)
     odd[np.repeat(np.arange(rows.shape[0]), counts)[(size < SMALL) | (size > 1.0 / SMALL)]] = True
-    found: dict[tuple[bytes, bytes], list[int]] = {}
+    found: dict[bytes, list[int]] = {}
     for position in np.flatnonzero((lead != 0.0) & ~odd):
-        span = slice(scaled.indptr[position], scaled.indptr[position + 1])
-        key = (scaled.indices[span].tobytes(), scaled.data[span].tobytes())
-        found.setdefault(key, []).append(int(position))
+        found.setdefault(digest(scaled, int(position)), []).append(int(position))
     return [np.asarray(positions) for positions in found.values() if len(positions) > 1]
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.network import BoolArray, FloatArray
-from lipyomo.onnx.affine import Affine, stack, widen
+from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.budget import budget
 from lipyomo.onnx.trace import Trace
 
@@ -21,10 +21,30 @@ POLL = 10_000
 """Units between two looks at the clock."""
 
 
-def _homogeneous(tensor: Affine, variables: int) -> sp.csr_array:
-    """Rows of `tensor` with the offset as one more column."""
-    offset = sp.csr_array(tensor.offset[:, None])
-    return sp.csr_array(sp.hstack([widen(tensor.matrix, variables), offset], format="csr"))
+def _homogeneous(parts: list[Affine], variables: int) -> sp.csr_array:
+    """The rows of all parts, one after another, with the offset as one more column.
+
+    The list is emptied on the way, so that no part is held twice for long.
+    """
+    counts = [np.diff(part.matrix.indptr) + (part.offset != 0.0) for part in parts]
+    indptr = np.concatenate([[0], *counts]).cumsum()
+    kind = np.int32 if max(indptr[-1], variables + 1) < 2**31 else np.int64
+    budget().charge((8 + np.dtype(kind).itemsize) * float(indptr[-1]), "the rows of all units")
+    data, indices = np.empty(indptr[-1]), np.empty(indptr[-1], dtype=kind)
+    parts.reverse()
+    row = 0
+    while parts:
+        part = parts.pop()
+        matrix, filled = part.matrix, np.flatnonzero(part.offset)
+        # where each entry goes: its place within the part, and one more for each constant before
+        ahead = np.concatenate([[0], np.cumsum(part.offset != 0.0)[:-1]])[: part.size]
+        start = indptr[row]
+        place = np.arange(matrix.nnz) + np.repeat(ahead, np.diff(matrix.indptr)) + start
+        data[place], indices[place] = matrix.data, matrix.indices
+        last = indptr[row + filled + 1] - 1
+        data[last], indices[last] = part.offset[filled], variables
+        row += part.size
+    return sp.csr_array((data, indices, indptr.astype(kind)), shape=(row, variables + 1))
 
 
 @dataclass
@@ -50,13 +70,11 @@ class System:
 
     @classmethod
     def of(cls, trace: Trace, output: Affine) -> System:
-        """Collect what `trace` found; `output` is the tensor that the network returns."""
-        units = trace.variables - trace.inputs
-        empty = sp.csr_array((0, trace.variables + 1))
-        rows = _homogeneous(stack(trace.groups), trace.variables) if units else empty
+        """Collect what `trace` found, and empty it; `output` is what the network returns."""
+        rows = _homogeneous(trace.groups, trace.variables)
         left = np.concatenate([*trace.left, np.zeros(0)])
         right = np.concatenate([*trace.right, np.zeros(0)])
-        return cls(trace.inputs, rows, left, right, _homogeneous(output, trace.variables))
+        return cls(trace.inputs, rows, left, right, _homogeneous([output], trace.variables))
 
     @property
     def units(self) -> int:

@@ -59,16 +59,19 @@ class Trace:
         offset = keep * z.offset
         offset[constant] = (np.where(z.offset < 0, low, high) * z.offset)[constant]
 
-        affine = widen(z.matrix, self.variables + kinked.size).copy()
-        affine.data = affine.data * np.repeat(keep, np.diff(affine.indptr))
         columns = self.variables + np.arange(kinked.size)
-        fresh = sp.csr_array(
-            (np.ones(kinked.size), (kinked, columns)), shape=(z.size, affine.shape[1])
+        matrix = sp.csr_array(
+            (np.ones(kinked.size), (kinked, columns)), shape=(z.size, self.variables + kinked.size)
         )
-        matrix = sp.csr_array(affine + fresh)
-        matrix.eliminate_zeros()
+        if keep.any():  # what stays affine
+            affine = widen(z.matrix, matrix.shape[1]).copy()
+            affine.data = affine.data * np.repeat(keep, np.diff(affine.indptr))
+            matrix = sp.csr_array(affine + matrix)
+            matrix.eliminate_zeros()
         if kinked.size:
-            self.groups.append(Affine(z.matrix[kinked], z.offset[kinked], (kinked.size,)))
+            whole = kinked.size == z.size
+            rows = (z.matrix, z.offset) if whole else (z.matrix[kinked], z.offset[kinked])
+            self.groups.append(Affine(*rows, (kinked.size,)))
             self.left.append(low[kinked])
             self.right.append(high[kinked])
             self.variables += kinked.size
