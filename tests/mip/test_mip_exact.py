@@ -147,3 +147,23 @@ def test_same_value_under_permutation_and_scaling():
         [(first.bias * scale)[order], second.bias, head.bias],
     )
     assert run(LipschitzProblem(mixed, Box(-1, 1, 3))).lower == pytest.approx(2 * value, rel=1e-9)
+
+
+@pytest.mark.parametrize("formulation", ["adjoint", "tangent"])
+@pytest.mark.parametrize(
+    "domain",
+    [
+        lipyomo.ball([0.1, -0.2, 0.3], 0.9, "l1"),
+        lipyomo.ball([0.0, 0.0, 0.0], 1.0, "l1", (-0.4, 0.5)),
+        lipyomo.ball([0.1], 0.9, "l1"),
+        lipyomo.ball([0.1], 0.9, "l2"),
+    ],
+    ids=repr,
+)
+def test_balls_that_are_polyhedra(domain, formulation):
+    problem = LipschitzProblem(random_network(11, (domain.dimension, 6, 4, 1)), domain)
+    found = lipyomo.solve(problem, "mip", solver="highs", formulation=formulation)
+    other = lipyomo.solve(problem, "bnb")
+    assert found.status is other.status is Status.EXACT
+    assert found.lower == pytest.approx(other.lower, rel=1e-6)
+    assert lipyomo.solve(problem, "lp").upper >= other.lower

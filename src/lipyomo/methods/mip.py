@@ -7,6 +7,7 @@ point of its region, and cut off if there is none.
 
 from __future__ import annotations
 
+from lipyomo.domains.faces import polyhedral
 from lipyomo.methods.registry import Method, register
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
@@ -66,10 +67,11 @@ def _affine(run: Run) -> None:
 def refuses(problem: LipschitzProblem) -> str | None:
     """Why a model of the problem cannot be written, or None if it can."""
     domain = problem.domain
-    if domain.is_bounded and not domain.is_polyhedral:
+    if domain.is_bounded and polyhedral(domain) is None:
         return (
-            f"the domain ({domain.describe()}) is not a polyhedron, which a mixed-integer model "
-            "cannot express.  Remedy: give a box or a polytope, or use method bnb"
+            f"the domain ({domain.describe()}) is not a polyhedron with few faces, and a "
+            "mixed-integer model cannot express it.  Remedy: give a box or a polytope, or use "
+            "method bnb"
         )
     return None
 

@@ -17,6 +17,7 @@ import numpy as np
 from lipyomo.blocks.derivative import ChainLimits, derivative_rung
 from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, preactivation_bounds
 from lipyomo.domains import Box, Domain, Polytope
+from lipyomo.domains.faces import polyhedral
 from lipyomo.errors import DomainError
 from lipyomo.network import FloatArray
 from lipyomo.norms import DUAL, LinearOutput, OutputNorm, vector_norm
@@ -71,6 +72,25 @@ class Cell:
     upper: float
     limits: ChainLimits | None = None
     sides: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
+
+
+def for_models(problem: LipschitzProblem) -> LipschitzProblem:
+    """The reduced problem on a domain that rows can express.
+
+    Raises
+    ------
+    DomainError
+        If it is curved.
+    """
+    small = problem.reduced.problem
+    domain = polyhedral(small.domain)
+    if domain is None:
+        raise DomainError(f"the domain ({small.domain.describe()}) is not a polyhedron")
+    if domain is small.domain:
+        return small
+    found = LipschitzProblem(small.network, domain, small.input_norm, small.output_norm)
+    found.notes.clear()
+    return found
 
 
 def whole(problem: LipschitzProblem, rung: BoundRung, time_limit: float | None) -> Cell:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.mip.cells import Cell, partition, whole
+from lipyomo.mip.cells import Cell, for_models, partition, whole
 from lipyomo.mip.scaling import Scaled, scaled
 from lipyomo.run import Run
 from lipyomo.sampling.local_search import search_incumbent
@@ -61,7 +61,7 @@ def presolve(run: Run) -> Presolved:
     -------
     Presolved
     """
-    small, settings = run.problem.reduced.problem, run.settings
+    small, settings = for_models(run.problem), run.settings
     limit = BOUNDS_SHARE * run.left if math.isfinite(run.left) else None
     root = whole(small, settings.bounds, limit)
     run.record(interval_bound=root.upper)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from pyomo.contrib.solver.common.util import NoDualsError
 
-from lipyomo.mip.cells import whole
+from lipyomo.mip.cells import for_models, whole
 from lipyomo.mip.model import CellModel
 from lipyomo.run import Run
 from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus, solve_model
@@ -49,7 +49,7 @@ def relaxed_bound(run: Run) -> Relaxed:
     ----------
     run : Run
     """
-    settings, problem = run.settings, run.problem.reduced.problem
+    settings, problem = run.settings, for_models(run.problem)
     limit = 0.5 * run.left if math.isfinite(run.left) else None
     rung = "linear" if settings.bounds == "auto" else settings.bounds
     cell = whole(problem, rung, limit)
