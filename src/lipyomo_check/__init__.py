@@ -1,0 +1,14 @@
+"""A checker for proofs of Lipschitz constants, for readers who trust nothing of lipyomo.
+
+It imports nothing of lipyomo.  Its arithmetic is FLINT's: rationals, and balls that hold the true
+number.  `docs/proofs.md` has the format and the mathematics of every certificate.
+
+Read the files in this order: `statement` (what is claimed), `linear` (bounds of pre-activations,
+refutations), `semidefinite` (bounds of the gradient's norm), `tree` (that the cases are all cases),
+`witness` (that the lower end is attained).
+"""
+
+from lipyomo_check.check import Verdict, check_proof
+from lipyomo_check.errors import ProofError
+
+__all__ = ["ProofError", "Verdict", "check_proof"]

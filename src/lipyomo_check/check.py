@@ -1,0 +1,90 @@
+"""Check a whole proof: the statement, the witness, the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lipyomo_check.errors import ProofError
+from lipyomo_check.reading import entry, lines
+from lipyomo_check.statement import Statement, read_statement
+from lipyomo_check.tree import Tree
+from lipyomo_check.witness import check_witness
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a proof proves.
+
+    Attributes
+    ----------
+    statement : Statement
+    upper_proved : bool
+        Whether the tree proves the upper end; without a tree only the lower end is proved.
+    basis : str
+        What the upper end rests on where it is not proved.
+    nodes : int
+    network : str
+        How the network of the proof was compared with that of the user.
+    """
+
+    statement: Statement
+    upper_proved: bool
+    basis: str
+    nodes: int
+    network: str
+
+    def words(self) -> list[str]:
+        """What was proved, in words."""
+        said = [*self.statement.words(), self.network, "proved       the lower end is attained"]
+        if self.upper_proved:
+            return [*said, f"proved       the upper end, by {self.nodes} cases"]
+        return [*said, f"not proved   the upper end rests on {self.basis}"]
+
+
+def check_proof(
+    path: Path,
+    network: Path | None = None,
+    digest: str | None = None,
+    told: Callable[[int], None] | None = None,
+) -> Verdict:
+    """Check a proof file.
+
+    Parameters
+    ----------
+    path : Path
+    network : Path, optional
+        The ONNX file that it should be about.
+    digest : str, optional
+        Digest of the chain that another program made of that file, where this one cannot.
+    told : callable, optional
+        Called with the number of nodes that are checked.
+
+    Returns
+    -------
+    Verdict
+
+    Raises
+    ------
+    ProofError
+        If anything does not hold.
+    """
+    from lipyomo_check.network import compare_network
+
+    found = lines(path)
+    first = next(found, None)
+    if first is None:
+        raise ProofError("the file is empty")
+    statement = read_statement(first)
+    about = compare_network(statement, network, digest)
+    check_witness(statement, entry(first, "witness"))
+    basis = entry(first, "basis")
+    if basis is not None and not isinstance(basis, str):
+        raise ProofError("what the upper end rests on is not said in words")
+    tree = Tree(statement)
+    if basis is None:
+        tree.check(found, told)
+    if next(found, None) is not None:
+        raise ProofError("the file goes on after its last case")
+    return Verdict(statement, basis is None, basis or "", tree.nodes, about)

@@ -1,0 +1,239 @@
+"""What a proof states: a network, a domain, two norms, an interval.
+
+The network is a chain of layers ``z = W h + b``, ``h = left z`` where z < 0, else ``right z``; the
+last layer has slopes one.  The claim is ``lower <= L <= upper`` for
+
+    L = sup |f(x) - f(y)|_beta / |x - y|_alpha    over x != y in X.
+
+With X convex and its interior (in the inputs that can move) not empty, L is the largest operator
+norm of the Jacobians of the full-dimensional pieces of f that meet that interior.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from flint import arb_mat, ctx, fmpq, fmpq_mat
+
+from lipyomo_check.errors import ProofError
+from lipyomo_check.reading import entry, extended, listed, real, reals, sparse, whole
+
+BITS = 128
+FORMAT = "lipyomo-proof-2"
+MOST_VERTICES = 1 << 12
+
+Number = Any
+"""An `arb` or an `fmpq`: functions of this package take either, and one path serves both."""
+
+
+def rational(value: float) -> fmpq:
+    """A float as the rational number that it is."""
+    return fmpq(*value.as_integer_ratio())
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer, in balls (exact numbers) and, when asked for, in rationals."""
+
+    weight: arb_mat
+    bias: list[float]
+    left: list[float]
+    right: list[float]
+    rows: list[list[float]]
+
+    @property
+    def units(self) -> int:
+        """Number of units."""
+        return len(self.bias)
+
+    def exact_weight(self) -> fmpq_mat:
+        """The weight in rationals."""
+        return fmpq_mat([[rational(w) for w in row] for row in self.rows])
+
+
+@dataclass(frozen=True)
+class Domain:
+    """``lower <= x <= upper`` (entries may be infinite), ``A x <= b``, and a ball (or None)."""
+
+    lower: list[float]
+    upper: list[float]
+    A: list[list[float]]
+    b: list[float]
+    ball: tuple[str, list[float], float] | None
+
+    @property
+    def moving(self) -> list[int]:
+        """Inputs that can move."""
+        return [j for j, (a, b) in enumerate(zip(self.lower, self.upper, strict=True)) if a != b]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What is claimed.
+
+    `vertices` are the vertices of the output norm's dual ball (one of each pair +-y), or None for
+    the Euclidean norm, whose dual ball has no finite number of them.
+    """
+
+    layers: list[Layer]
+    domain: Domain
+    input_norm: str
+    output_norm: str
+    vertices: list[list[float]] | None
+    lower: float
+    upper: float
+    digest: str
+    onnx: str | None
+
+    @property
+    def inputs(self) -> int:
+        """Number of inputs d."""
+        return len(self.domain.lower)
+
+    @property
+    def hidden(self) -> list[Layer]:
+        """All layers but the last."""
+        return self.layers[:-1]
+
+    def words(self) -> list[str]:
+        """The claim in words."""
+        sizes = "-".join(str(n) for n in (self.inputs, *(v.units for v in self.layers)))
+        domain = self.domain
+        frozen = self.inputs - len(domain.moving)
+        parts = [f"{sizes} network, weights with SHA-256 {self.digest[:16]}..."]
+        low, high = min(domain.lower), max(domain.upper)
+        if domain.ball is not None:
+            parts.append(f"on the {domain.ball[0]} ball of radius {domain.ball[2]!r}, in the box")
+        elif domain.A:
+            parts.append(f"on a polytope with {len(domain.A)} rows, in the box")
+        else:
+            parts.append("on the box")
+        same = len(set(domain.lower)) == len(set(domain.upper)) == 1
+        bounds = f"[{low!r}, {high!r}]^{self.inputs}"
+        parts[-1] += f" {bounds}" if same else f" within {bounds} (sides differ)"
+        if frozen:
+            parts[-1] += f", {frozen} inputs frozen"
+        parts.append(f"norms {self.input_norm} -> {self.output_norm}")
+        parts.append(f"Lipschitz constant in [{self.lower!r}, {self.upper!r}]")
+        return parts
+
+
+def read_statement(record: Any) -> Statement:
+    """The statement of a proof's first line."""
+    ctx.prec = BITS
+    if entry(record, "format") != FORMAT:
+        raise ProofError(f"the first line is not that of the format '{FORMAT}'")
+    layers = [_layer(item) for item in listed(entry(record, "network"), "the network")]
+    if not layers:
+        raise ProofError("the network has no layers")
+    for first, second in itertools.pairwise(layers):
+        if second.weight.ncols() != first.units:
+            raise ProofError("two layers do not fit together")
+    if any(slope != 1.0 for slope in layers[-1].left + layers[-1].right):
+        raise ProofError("the last layer has units")
+    domain = _domain(entry(record, "domain"), layers[0].weight.ncols())
+    input_norm = entry(record, "input_norm")
+    if input_norm not in ("l1", "l2", "linf"):
+        raise ProofError("the input norm is none of l1, l2, linf")
+    name, vertices = _output_norm(entry(record, "output_norm"), layers[-1].units)
+    lower, upper = (real(entry(record, end), end) for end in ("lower", "upper"))
+    if not 0.0 <= lower <= upper:
+        raise ProofError("the interval is empty")
+    onnx = record.get("onnx")
+    if onnx is not None and not isinstance(onnx, str):
+        raise ProofError("the digest of the ONNX file is not a string")
+    return Statement(
+        layers, domain, input_norm, name, vertices, lower, upper, digest_of(layers), onnx
+    )
+
+
+def _layer(record: Any) -> Layer:
+    bias = reals(entry(record, "bias"), "a bias")
+    units = len(bias)
+    columns = whole(entry(record, "inputs"), "a number of inputs", 1, 10**6)
+    given = listed(entry(record, "weight"), "a weight", units)
+    rows = []
+    for row in given:
+        if row and isinstance(row[0], list):
+            dense = [0.0] * columns
+            for index, value in sparse(row, "a weight", columns).items():
+                dense[index] = value
+            rows.append(dense)
+        else:
+            rows.append(reals(row, "a weight", columns) if row else [0.0] * columns)
+    slopes = [reals(entry(record, side), "a slope", units) for side in ("left", "right")]
+    if not units:
+        raise ProofError("a layer has no units")
+    return Layer(arb_mat(rows), bias, *slopes, rows)
+
+
+def _domain(record: Any, d: int) -> Domain:
+    lower, upper = (
+        [extended(v, side) for v in listed(entry(record, side), side, d)]
+        for side in ("lower", "upper")
+    )
+    pairs = zip(lower, upper, strict=True)
+    if any(a > b or a == float("inf") or b == float("-inf") for a, b in pairs):
+        raise ProofError("the box is empty")
+    A = [reals(row, "a row of the domain", d) for row in listed(entry(record, "A"), "A")]
+    b = reals(entry(record, "b"), "b", len(A))
+    ball = entry(record, "ball")
+    if ball is not None:
+        norm = entry(ball, "norm")
+        if norm not in ("l1", "l2"):
+            raise ProofError("the ball's norm is neither l1 nor l2")
+        center = reals(entry(ball, "center"), "the center", d)
+        ball = (norm, center, real(entry(ball, "radius"), "the radius"))
+    domain = Domain(lower, upper, A, b, ball)
+    if not domain.moving:
+        raise ProofError("no input can move")
+    return domain
+
+
+def _output_norm(record: Any, m: int) -> tuple[str, list[list[float]] | None]:
+    """Name and dual vertices of the output norm over m outputs."""
+    eye = [[float(i == j) for j in range(m)] for i in range(m)]
+    minus = [
+        [a - b for a, b in zip(eye[i], eye[j], strict=True)] for i in range(m) for j in range(m)
+    ]
+    if record == "l2":
+        return "l2", None if m > 1 else eye
+    if record == "linf":
+        return "linf", eye
+    if record == "l1":
+        if 1 << (m - 1) > MOST_VERTICES:
+            raise ProofError("the l1 norm of so many outputs has too many dual vertices")
+        return "l1", [[1.0, *signs] for signs in itertools.product((1.0, -1.0), repeat=m - 1)]
+    if record == "cross":
+        return "cross", eye + [minus[i * m + j] for i in range(m) for j in range(i)]
+    if isinstance(record, dict) and "cross" in record:
+        i = whole(record["cross"], "the class", 0, m - 1)
+        return f"cross({i})", [eye[i], *(minus[i * m + j] for j in range(m) if j != i)]
+    if isinstance(record, dict) and "vertices" in record:
+        rows = [reals(row, "a vertex", m) for row in listed(record["vertices"], "the vertices")]
+        if not 0 < len(rows) <= MOST_VERTICES:
+            raise ProofError("the output norm has no vertices, or too many")
+        word = f"|c.f|, c = {rows[0]}" if len(rows) == 1 else f"the largest |y.f| of {len(rows)} y"
+        return word, rows
+    raise ProofError("the output norm is none that is known")
+
+
+def digest_of(layers: list[Layer]) -> str:
+    """SHA-256 of weights, biases and slopes (rows without their zeros)."""
+    digest = hashlib.sha256()
+    for layer in layers:
+        digest.update(struct.pack("<qq", layer.units, layer.weight.ncols()))
+        starts, columns, values = [0], [], []
+        for row in layer.rows:
+            columns += [j for j, w in enumerate(row) if w != 0.0]
+            values += [w for w in row if w != 0.0]
+            starts.append(len(columns))
+        digest.update(struct.pack(f"<{len(starts)}q", *starts))
+        digest.update(struct.pack(f"<{len(columns)}q", *columns))
+        for numbers in (values, layer.bias, layer.left, layer.right):
+            digest.update(struct.pack(f"<{len(numbers)}d", *(v + 0.0 for v in numbers)))
+    return digest.hexdigest()

@@ -1,0 +1,215 @@
+"""That the cases of a proof are all cases, and that each is settled.
+
+A proof is a list of nodes in depth-first order; a node is a list of steps, the last of which splits
+it or ends it:
+
+    ["crown"]                       bound all pre-activations, decide what follows
+    ["fix", k, side, weights]       decide unit k: the weights contradict its other side
+    ["bound", k, sign, weights]     bound sign * z_k from above
+    ["close", targets, zeta, lam]   the multipliers prove these targets
+    ["split", k]                    two nodes follow: unit k on the left, then on the right
+    ["cut", j, t]                   two nodes follow: x_j <= t, then x_j >= t
+    ["empty", weights]              the weights contradict the node
+    ["end"]                         every target is closed (or the values of a full pattern are)
+
+A target is a dual vertex (None for the Euclidean norm) and an input (None unless the input norm is
+l1).  A split stands for every piece, because on a piece no pre-activation changes its sign; a cut
+because a piece that meets the interior of a box meets that of one half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lipyomo_check.errors import ProofError
+from lipyomo_check.linear import LEFT, OPEN, RIGHT, Linear, Node, Weights, rounded_up
+from lipyomo_check.reading import listed, real, reals, sparse, whole
+from lipyomo_check.semidefinite import Tangents
+from lipyomo_check.statement import Statement
+
+Target = tuple[int | None, int | None]
+
+
+def targets_of(statement: Statement) -> list[Target]:
+    """All targets: their maximum is the constant."""
+    vertices: list[int | None] = [None]
+    if statement.vertices is not None:
+        vertices = list(range(len(statement.vertices)))
+    columns: list[int | None] = [None]
+    if statement.input_norm == "l1":
+        columns = list(statement.domain.moving)
+    return [(v, c) for v in vertices for c in columns]
+
+
+@dataclass
+class _Case:
+    """A node that waits for its steps, with the numbers of its open targets."""
+
+    node: Node
+    targets: set[int]
+
+
+class Tree:
+    """Walks through the nodes of a proof.
+
+    Parameters
+    ----------
+    statement : Statement
+    """
+
+    def __init__(self, statement: Statement) -> None:
+        self.statement = statement
+        self.linear = Linear(statement)
+        self.targets = targets_of(statement)
+        self.nodes = 0
+
+    def check(self, nodes: Iterator[Any], told: Callable[[int], None] | None = None) -> None:
+        """Check all nodes.
+
+        Raises
+        ------
+        ProofError
+            If a case is missing, left over, or not settled.
+        """
+        waiting = [_Case(self.linear.root(), set(range(len(self.targets))))]
+        while waiting:
+            steps = next(nodes, None)
+            if steps is None:
+                raise ProofError(f"{len(waiting)} cases are left open")
+            self.nodes += 1
+            waiting += self._settle(waiting.pop(), listed(steps, "a node"))
+            if told is not None:
+                told(self.nodes)
+
+    def _settle(self, case: _Case, steps: list[Any]) -> list[_Case]:
+        """Take the steps of a node; the cases that it leaves, the first one last."""
+        tangents: Tangents | None = None
+        for position, step in enumerate(steps):
+            word, *rest = listed(step, "a step") or [None]
+            last = position == len(steps) - 1
+            if word in ("split", "cut", "empty", "end") and not last:
+                raise ProofError("a node goes on after its end")
+            if word == "crown":
+                if not self.linear.tighten(case.node):
+                    return self._closed(last)
+                tangents = None
+            elif word == "fix":
+                self._fix(case.node, rest)
+                tangents = None
+            elif word == "bound":
+                if not self._bound(case.node, rest):
+                    return self._closed(last)
+                tangents = None
+            elif word == "close":
+                if tangents is None:
+                    tangents = Tangents(self.statement, self.linear, case.node)
+                self._close(case, tangents, rest)
+            elif word == "split":
+                return self._split(case, rest)
+            elif word == "cut":
+                return self._cut(case, rest)
+            elif word == "empty":
+                (weights,) = listed(rest, "empty", 1)
+                if not self.linear.is_empty(case.node, self._weights(weights)):
+                    raise ProofError("a case that is called empty may not be")
+                return []
+            elif word == "end":
+                self._end(case, tangents)
+                return []
+            else:
+                raise ProofError("an unknown step")
+        raise ProofError("a node has no end")
+
+    @staticmethod
+    def _closed(last: bool) -> list[_Case]:
+        """A node that contradicts itself ends there."""
+        if not last:
+            raise ProofError("a node goes on though nothing is left of it")
+        return []
+
+    def _unit(self, value: Any, node: Node) -> int:
+        """An open unit."""
+        unit = whole(value, "a unit", 0, self.linear.count - 1)
+        if node.phases[unit] != OPEN:
+            raise ProofError("a unit is decided twice")
+        return unit
+
+    def _weights(self, record: Any) -> Weights:
+        beta, alpha, rho = listed(record, "weights", 3)
+        count = self.linear.count
+        return Weights(
+            sparse(beta, "beta", count),
+            sparse(alpha, "alpha", count),
+            sparse(rho, "rho", max(len(self.statement.domain.A), 1)),
+        )
+
+    def _fix(self, node: Node, rest: list[Any]) -> None:
+        unit, side, weights = listed(rest, "fix", 3)
+        unit = self._unit(unit, node)
+        side = whole(side, "a side", -1, 1)
+        if side == OPEN:
+            raise ProofError("a unit is fixed on no side")
+        other = node.copy()
+        other.phases[unit] = -side
+        if not self.linear.is_empty(other, self._weights(weights)):
+            raise ProofError("a side that is called empty may not be")
+        node.phases[unit] = side
+        self.linear.settle(node, unit)
+
+    def _bound(self, node: Node, rest: list[Any]) -> bool:
+        unit, sign, weights = listed(rest, "bound", 3)
+        unit = whole(unit, "a unit", 0, self.linear.count - 1)
+        sign = whole(sign, "a sign", -1, 1)
+        top, _ = self.linear.maximum(node, {unit: float(sign)}, self._weights(weights), exact=False)
+        if sign > 0:
+            node.upper[unit] = min(node.upper[unit], rounded_up(top))
+        elif sign < 0:
+            node.lower[unit] = max(node.lower[unit], -rounded_up(top))
+        return self.linear.settle(node, unit)
+
+    def _close(self, case: _Case, tangents: Tangents, rest: list[Any]) -> None:
+        numbers, zeta, lam = listed(rest, "close", 3)
+        zeta = reals(zeta, "zeta")
+        lam = reals(lam, "lambda", tangents.count)
+        if not zeta:
+            raise ProofError("zeta is empty")
+        for number in listed(numbers, "the targets"):
+            target = whole(number, "a target", 0, len(self.targets) - 1)
+            vertex, column = self.targets[target]
+            if not tangents.holds(self.statement.upper, vertex, column, zeta, lam):
+                raise ProofError("multipliers do not prove the bound of a target")
+            case.targets.discard(target)
+
+    def _split(self, case: _Case, rest: list[Any]) -> list[_Case]:
+        (unit,) = listed(rest, "split", 1)
+        unit = self._unit(unit, case.node)
+        parts = []
+        for side in (RIGHT, LEFT):
+            node = case.node.copy()
+            node.phases[unit] = side
+            self.linear.settle(node, unit)
+            parts.append(_Case(node, set(case.targets)))
+        return parts
+
+    def _cut(self, case: _Case, rest: list[Any]) -> list[_Case]:
+        j, value = listed(rest, "cut", 2)
+        j = whole(j, "an input", 0, self.statement.inputs - 1)
+        value = real(value, "a cut")
+        if not case.node.low[j] < value < case.node.high[j]:
+            raise ProofError("a cut lies outside its box")
+        right, left = case.node.copy(), case.node.copy()
+        right.low[j] = left.high[j] = value
+        return [_Case(right, set(case.targets)), _Case(left, set(case.targets))]
+
+    def _end(self, case: _Case, tangents: Tangents | None) -> None:
+        """Whatever is not closed must be the value of a full pattern."""
+        for target in sorted(case.targets):
+            vertex, column = self.targets[target]
+            if tangents is None:
+                tangents = Tangents(self.statement, self.linear, case.node)
+            if vertex is None or tangents.count:
+                raise ProofError("a case ends with a target that is not closed")
+            if not tangents.value(vertex, column) <= self.statement.upper:
+                raise ProofError("a full pattern has a larger norm than the upper end")

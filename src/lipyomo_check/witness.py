@@ -1,0 +1,117 @@
+"""The lower end: a point inside one piece, whose Jacobian has a norm of at least `lower`.
+
+Everything is rational.  The point x lies strictly inside the domain; every unit has the stated sign
+at x, strictly, unless its pre-activation is constant on the piece.  For a functional y in the dual
+ball of the output norm, the norm of the Jacobian is at least that of ``y J``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flint import fmpq, fmpq_mat
+
+from lipyomo_check.errors import ProofError
+from lipyomo_check.reading import entry, listed, reals
+from lipyomo_check.statement import Domain, Statement, rational
+
+
+def check_witness(statement: Statement, record: Any) -> None:
+    """Check the witness of the lower end.
+
+    Raises
+    ------
+    ProofError
+        If it does not attain it.
+    """
+    if statement.lower == 0.0:
+        return
+    d, m = statement.inputs, statement.layers[-1].units
+    x = [rational(v) for v in reals(entry(record, "x"), "the point", d)]
+    _check_inside(statement.domain, x)
+    jacobian = _jacobian(statement, x, listed(entry(record, "pattern"), "the pattern"))
+    y = [rational(v) for v in reals(entry(record, "functional"), "the functional", m)]
+    square = _size_squared(statement, y)
+    moving = statement.domain.moving
+    gradient = [
+        sum((a * row[j] for a, row in zip(y, jacobian, strict=True)), fmpq(0)) for j in moving
+    ]
+    if statement.input_norm == "linf":
+        value = sum((abs(g) for g in gradient), fmpq(0)) ** 2
+    elif statement.input_norm == "l1":
+        value = max(abs(g) for g in gradient) ** 2
+    else:
+        value = sum((g * g for g in gradient), fmpq(0))
+    if not value >= rational(statement.lower) ** 2 * square:
+        raise ProofError("the witness does not attain the lower end")
+
+
+def _check_inside(domain: Domain, x: list[fmpq]) -> None:
+    """The point must be strictly inside, and at the value of frozen inputs."""
+    for value, low, high in zip(x, domain.lower, domain.upper, strict=True):
+        if low == high:
+            inside = value == rational(low)
+        else:
+            inside = (low == float("-inf") or rational(low) < value) and (
+                high == float("inf") or value < rational(high)
+            )
+        if not inside:
+            raise ProofError("the witness lies outside the domain, or on its boundary")
+    for row, b in zip(domain.A, domain.b, strict=True):
+        total = sum((rational(a) * v for a, v in zip(row, x, strict=True)), fmpq(0))
+        flat = all(row[j] == 0.0 for j in domain.moving)
+        if not (total < rational(b) or (flat and total <= rational(b))):
+            raise ProofError("the witness lies outside the domain, or on its boundary")
+    if domain.ball is not None:
+        norm, center, radius = domain.ball
+        gaps = [abs(v - rational(c)) for v, c in zip(x, center, strict=True)]
+        if norm == "l1":
+            inside = sum(gaps, fmpq(0)) < rational(radius)
+        else:
+            inside = sum((g * g for g in gaps), fmpq(0)) < rational(radius) ** 2
+        if not inside:
+            raise ProofError("the witness lies outside the ball, or on its boundary")
+
+
+def _jacobian(statement: Statement, x: list[fmpq], pattern: list[Any]) -> list[list[fmpq]]:
+    """The Jacobian of the pattern's piece, once the pattern is checked at x."""
+    d = statement.inputs
+    moving = set(statement.domain.moving)
+    # columns: the inputs that move, and the value at x
+    signal = fmpq_mat(
+        [[fmpq(int(i == j and i in moving)) for j in range(d)] + [x[i]] for i in range(d)]
+    )
+    if len(pattern) != len(statement.hidden):
+        raise ProofError("the pattern has another number of layers")
+    for layer, text in zip(statement.hidden, pattern, strict=True):
+        if not isinstance(text, str) or len(text) != layer.units or set(text) - {"0", "1"}:
+            raise ProofError("the pattern is not one of 0 and 1 a unit")
+        table = (layer.exact_weight() * signal).tolist()
+        for k, on in enumerate(text):
+            z = table[k][d] + rational(layer.bias[k])
+            flat = all(v == 0 for v in table[k][:d])
+            kinked = layer.left[k] != layer.right[k]
+            sign = 1 if on == "1" else -1
+            if kinked and not (z * sign > 0 or (flat and z == 0)):
+                raise ProofError("a unit does not have the pattern's sign at the witness")
+            slope = rational(layer.right[k] if on == "1" else layer.left[k])
+            table[k] = [slope * v for v in table[k][:d]] + [slope * z]
+        signal = fmpq_mat(table)
+    return [row[:d] for row in (statement.layers[-1].exact_weight() * signal).tolist()]
+
+
+def _size_squared(statement: Statement, y: list[fmpq]) -> fmpq:
+    """The square of a number t with y / t in the dual ball; 1 if y itself is.
+
+    For a norm given by vertices, y has to be one of them (or its negative).
+    """
+    if statement.output_norm == "l2":
+        return sum((v * v for v in y), fmpq(0))
+    if statement.output_norm == "linf":
+        return max(fmpq(1), sum((abs(v) for v in y), fmpq(0)) ** 2)
+    if statement.output_norm == "l1":
+        return max(fmpq(1), max(abs(v) for v in y) ** 2)
+    known = [[rational(v) for v in vertex] for vertex in statement.vertices or []]
+    if y in known or [-v for v in y] in known:
+        return fmpq(1)
+    raise ProofError("the witness's functional is no vertex of the dual ball")
