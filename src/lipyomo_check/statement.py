@@ -165,10 +165,11 @@ def _layer(record: Any) -> Layer:
             rows.append(dense)
         else:
             rows.append(reals(row, "a weight", columns) if row else [0.0] * columns)
-    slopes = [reals(entry(record, side), "a slope", units) for side in ("left", "right")]
+    left = reals(entry(record, "left"), "a slope", units)
+    right = reals(entry(record, "right"), "a slope", units)
     if not units:
         raise ProofError("a layer has no units")
-    return Layer(arb_mat(rows), bias, *slopes, rows)
+    return Layer(arb_mat(rows), bias, left, right, rows)
 
 
 def _domain(record: Any, d: int) -> Domain:

@@ -1,0 +1,111 @@
+"""Weights by which a case contradicts itself, in the form that the checker takes.
+
+A linear program over the triangle relaxation of the case asks for a point with positive margin; if
+there is none, its duals are the weights.  The checker's arithmetic has the last word.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
+
+from lipyomo.affine.system import NodeForm, UnitSystem
+from lipyomo.bnb.node import Node
+from lipyomo.domains import Domain
+from lipyomo.network import FloatArray
+from lipyomo.phases import OPEN, RIGHT
+from lipyomo_check import linear as checked
+
+NEGLIGIBLE = 1e-12
+"""Weights below this share of the largest are left out."""
+
+
+class Refuter:
+    """Refutes the cases of one proof.
+
+    Parameters
+    ----------
+    system : UnitSystem
+    domain : Domain
+        In the inputs that move.
+    linear : lipyomo_check.linear.Linear
+    """
+
+    def __init__(self, system: UnitSystem, domain: Domain, linear: checked.Linear) -> None:
+        self._system, self._domain, self._linear = system, domain, linear
+        rows = domain.rows
+        self._faces = np.asarray(rows.A.toarray()), rows.b
+
+    def refute(self, node: checked.Node, form: NodeForm, ours: Node) -> list[Any] | None:
+        """Weights that contradict the case, as they are written; None if none were found."""
+        for trial in self._suggested(form, ours):
+            beta, alpha, rho = trial
+            weights = checked.Weights(dict(beta), dict(alpha), dict(rho))
+            if self._linear.is_empty(node, weights):
+                return [[list(p) for p in part] for part in (beta, alpha, rho)]
+        return None
+
+    def _suggested(self, form: NodeForm, ours: Node) -> list[tuple[Any, Any, Any]]:
+        """Weights from the duals of the margin program."""
+        system, d = self._system, form.inputs
+        F = form.units.size
+        decided = np.flatnonzero(system.kinked & (ours.phases != OPEN))
+        maps = form.maps
+        sign = np.where(ours.phases[decided] == RIGHT, 1.0, -1.0)
+        G = -sign[:, None] * maps[decided, :-1]
+        right = sign * maps[decided, -1]
+        size = np.abs(G).sum(axis=1)
+        use = size > 0
+        decided, G, right, size = decided[use], G[use], right[use], size[use]
+        if not decided.size:
+            return []
+        margin = np.ones(len(decided))
+        blocks = [np.column_stack([G / size[:, None], margin])]
+        rights = [right / size]
+        eye = np.zeros((F, d + F + 1))
+        eye[np.arange(F), d + np.arange(F)] = 1.0
+        z = np.zeros((F, d + F + 1))
+        z[:, :-1] = maps[form.units, :-1]
+        offset = maps[form.units, -1]
+        blocks.append(z - eye)  # z <= y
+        rights.append(-offset)
+        low, high = ours.lower[form.units], ours.upper[form.units]
+        finite = np.isfinite(low) & np.isfinite(high)
+        slope = np.where(finite, high / np.where(finite, high - low, 1.0), 0.0)
+        blocks.append((eye - slope[:, None] * z)[finite])  # y <= slope (z - low)
+        rights.append((slope * (offset - np.where(finite, low, 0.0)))[finite])
+        A, b = self._faces
+        face = np.zeros((len(b), d + F + 1))
+        face[:, :d] = A
+        face[:, -1] = np.abs(A).sum(axis=1)
+        blocks.append(face)
+        rights.append(b)
+        bounds = [
+            (lo if np.isfinite(lo) else None, hi if np.isfinite(hi) else None)
+            for lo, hi in zip(ours.low, ours.high, strict=True)
+        ]
+        bounds += [(0.0, None)] * F + [(-1.0, 1.0)]
+        cost = np.zeros(d + F + 1)
+        cost[-1] = -1.0
+        found = linprog(cost, np.vstack(blocks), np.concatenate(rights), bounds=bounds)
+        if found.status != 0 or found.x[-1] > 1e-7:
+            return []
+        duals = np.maximum(-found.ineqlin.marginals, 0.0)
+        count = len(decided)
+        beta = duals[:count] / size
+        above = duals[count : count + F]
+        still = np.maximum(found.lower.marginals[d : d + F], 0.0)
+        share = above + still
+        alpha = np.where(share > 0, above / np.where(share > 0, share, 1.0), 0.0)
+        rho = duals[len(duals) - len(b) :]
+        open_units = form.units.tolist()
+        lines = [[k, float(a)] for k, a, s in zip(open_units, alpha, share, strict=True) if s > 0]
+        return [(_kept(decided, beta), lines, _kept(np.arange(len(b)), rho))]
+
+
+def _kept(index: Any, values: FloatArray) -> list[list[float]]:
+    """(index, weight) of what matters."""
+    bar = NEGLIGIBLE * values.max(initial=0.0)
+    return [[int(k), float(v)] for k, v in zip(index, values, strict=True) if v > bar]
