@@ -23,14 +23,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
 
-from flint import arb, arb_mat, fmpq_mat
+from flint import arb, arb_mat, fmpq, fmpq_mat
 
 from lipyomo_check.errors import ProofError
 from lipyomo_check.statement import Number, Statement, rational
 
 OPEN, RIGHT, LEFT = 0, 1, -1
 
-Read = Callable[[float], Number]
+Read = Callable[[float | fmpq], Number]
 """Makes a number of a float: `arb` or `rational`."""
 
 
@@ -47,6 +47,8 @@ class Node:
         The box.
     lower, upper : list of float
         Bounds of the pre-activations.
+    boxed : bool
+        Whether those of the first layer are the best over the box.
     """
 
     phases: list[int]
@@ -54,20 +56,21 @@ class Node:
     high: list[float]
     lower: list[float]
     upper: list[float]
+    boxed: bool = False
 
     def copy(self) -> Node:
         """An independent copy."""
         bounds = [list(v) for v in (self.low, self.high, self.lower, self.upper)]
-        return Node(list(self.phases), *bounds)
+        return Node(list(self.phases), *bounds, self.boxed)
 
 
 @dataclass(frozen=True)
 class Weights:
     """Multipliers of one bound: of decided units, of lower lines, of the domain's rows."""
 
-    beta: dict[int, float] = field(default_factory=dict)
-    alpha: dict[int, float] = field(default_factory=dict)
-    rho: dict[int, float] = field(default_factory=dict)
+    beta: dict[int, float | fmpq] = field(default_factory=dict)
+    alpha: dict[int, float | fmpq] = field(default_factory=dict)
+    rho: dict[int, float | fmpq] = field(default_factory=dict)
 
 
 class Linear:
@@ -182,7 +185,7 @@ class Linear:
             up, down = max(jump, zero), min(jump, zero)
         low, high = node.lower[k], node.upper[k]
         alpha = weights.alpha.get(k, 1.0 if high > -low else 0.0)
-        if not 0.0 <= alpha <= 1.0:
+        if not 0 <= alpha <= 1:
             raise ProofError("a lower line's slope is not between 0 and 1")
         slope = c * read(self.left[k]) + down * read(alpha)
         if up == 0:
@@ -257,7 +260,7 @@ class Linear:
     # -- all bounds ----------------------------------------------------------------------------
 
     def tighten(self, node: Node) -> bool:
-        """Bound every pre-activation without weights (CROWN), and decide units that follow.
+        """Bound open units' pre-activations without weights (CROWN), and decide what follows.
 
         Returns
         -------
@@ -266,19 +269,22 @@ class Linear:
         """
         for i, layer in enumerate(self.statement.hidden):
             start = self.starts[i]
+            units = [k for k in range(layer.units) if node.phases[start + k] == OPEN]
+            if not units or (i == 0 and node.boxed):
+                continue
             both = [
-                [arb(sign if j == k else 0) for j in range(layer.units)]
+                [sign if j == k else 0 for j in range(layer.units)]
                 for sign in (1, -1)
-                for k in range(layer.units)
+                for k in units
             ]
             tops = self._tops(node, i, arb_mat(both))
-            for k in range(layer.units):
+            for place, k in enumerate(units):
                 unit = start + k
-                node.upper[unit] = min(node.upper[unit], tops[k])
-                node.lower[unit] = max(node.lower[unit], -tops[layer.units + k])
-            for unit in range(start, start + layer.units):
+                node.upper[unit] = min(node.upper[unit], tops[place])
+                node.lower[unit] = max(node.lower[unit], -tops[len(units) + place])
                 if not self.settle(node, unit):
                     return False
+        node.boxed = True
         return True
 
     def settle(self, node: Node, unit: int) -> bool:

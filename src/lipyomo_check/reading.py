@@ -9,10 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from flint import fmpq, fmpz
+
 from lipyomo_check.errors import ProofError
 
 MOST_EXPANSION = 60
 """A file may not unpack to more than so many times its size (and a megabyte)."""
+
+MOST_DIGITS = 20_000
+"""Length of a fraction."""
 
 MOST_DEPTH = 20
 """Nesting of a line."""
@@ -133,10 +138,39 @@ def reals(value: Any, name: str, size: int | None = None) -> list[float]:
 def sparse(value: Any, name: str, size: int) -> dict[int, float]:
     """A list of (index, number) pairs, each index once."""
     found: dict[int, float] = {}
+    for index, number in _pairs(value, name, size):
+        found[index] = real(number, name)
+    return found
+
+
+def weights(value: Any, name: str, size: int) -> dict[int, float | fmpq]:
+    """Like `sparse`; numbers may be fractions as well, ``"p/q"`` in decimal digits."""
+    return {index: _weight(number, name) for index, number in _pairs(value, name, size)}
+
+
+def _weight(value: Any, name: str) -> float | fmpq:
+    if not isinstance(value, str):
+        return real(value, name)
+    parts = value.split("/")
+    if (
+        len(value) > MOST_DIGITS
+        or len(parts) != 2
+        or not all(p.isascii() and p.isdigit() for p in parts)
+    ):
+        raise ProofError(f"{name} is not a fraction")
+    top, bottom = (fmpz(part) for part in parts)
+    if bottom == 0:
+        raise ProofError(f"{name} is not a fraction")
+    return fmpq(top, bottom)
+
+
+def _pairs(value: Any, name: str, size: int) -> Iterator[tuple[int, Any]]:
+    """(index, entry) pairs, each index once."""
+    found: set[int] = set()
     for pair in listed(value, name):
         index, number = listed(pair, name, 2)
         index = whole(index, name, 0, size - 1)
         if index in found:
             raise ProofError(f"{name} has the index {index} twice")
-        found[index] = real(number, name)
-    return found
+        found.add(index)
+        yield index, number

@@ -44,11 +44,13 @@ class Tangents:
         d, self.count = statement.inputs, len(self.units)
         width = d + self.count
         moving = set(statement.domain.moving)
-        signal = arb_mat([[int(i == j and i in moving) for j in range(width)] for i in range(d)])
         column, found = d, []
+        blank = [arb(0)] * self.count
+        table = [
+            [arb(w) if j in moving else arb(0) for j, w in enumerate(row)] + blank
+            for row in statement.layers[0].rows
+        ]
         for i, layer in enumerate(statement.hidden):
-            tangents = layer.weight * signal
-            table = tangents.tolist()
             for k in range(layer.units):
                 unit = linear.starts[i] + k
                 phase, left, right = node.phases[unit], layer.left[k], layer.right[k]
@@ -63,9 +65,9 @@ class Tangents:
                         table[k] = [arb(0)] * width
                     elif slope != 1.0:
                         table[k] = [slope * t for t in table[k]]
-            signal = arb_mat(table)
+            table = (statement.layers[i + 1].weight * arb_mat(table)).tolist()
         self.U = found
-        self.N = (statement.layers[-1].weight * signal).tolist()
+        self.N = table
 
     def holds(
         self,

@@ -30,9 +30,9 @@ Number = Any
 """An `arb` or an `fmpq`: functions of this package take either, and one path serves both."""
 
 
-def rational(value: float) -> fmpq:
+def rational(value: float | fmpq) -> fmpq:
     """A float as the rational number that it is."""
-    return fmpq(*value.as_integer_ratio())
+    return value if isinstance(value, fmpq) else fmpq(*value.as_integer_ratio())
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from typing import Any
 
 from lipyomo_check.errors import ProofError
 from lipyomo_check.linear import LEFT, OPEN, RIGHT, Linear, Node, Weights, rounded_up
-from lipyomo_check.reading import listed, real, reals, sparse, whole
+from lipyomo_check.reading import listed, real, reals, weights, whole
 from lipyomo_check.semidefinite import Tangents
 from lipyomo_check.statement import Statement
 
@@ -111,8 +111,8 @@ class Tree:
             elif word == "cut":
                 return self._cut(case, rest)
             elif word == "empty":
-                (weights,) = listed(rest, "empty", 1)
-                if not self.linear.is_empty(case.node, self._weights(weights)):
+                (given,) = listed(rest, "empty", 1)
+                if not self.linear.is_empty(case.node, self._weights(given)):
                     raise ProofError("a case that is called empty may not be")
                 return []
             elif word == "end":
@@ -140,29 +140,29 @@ class Tree:
         beta, alpha, rho = listed(record, "weights", 3)
         count = self.linear.count
         return Weights(
-            sparse(beta, "beta", count),
-            sparse(alpha, "alpha", count),
-            sparse(rho, "rho", max(len(self.statement.domain.A), 1)),
+            weights(beta, "beta", count),
+            weights(alpha, "alpha", count),
+            weights(rho, "rho", max(len(self.statement.domain.A), 1)),
         )
 
     def _fix(self, node: Node, rest: list[Any]) -> None:
-        unit, side, weights = listed(rest, "fix", 3)
+        unit, side, given = listed(rest, "fix", 3)
         unit = self._unit(unit, node)
         side = whole(side, "a side", -1, 1)
         if side == OPEN:
             raise ProofError("a unit is fixed on no side")
         other = node.copy()
         other.phases[unit] = -side
-        if not self.linear.is_empty(other, self._weights(weights)):
+        if not self.linear.is_empty(other, self._weights(given)):
             raise ProofError("a side that is called empty may not be")
         node.phases[unit] = side
         self.linear.settle(node, unit)
 
     def _bound(self, node: Node, rest: list[Any]) -> bool:
-        unit, sign, weights = listed(rest, "bound", 3)
+        unit, sign, given = listed(rest, "bound", 3)
         unit = whole(unit, "a unit", 0, self.linear.count - 1)
         sign = whole(sign, "a sign", -1, 1)
-        top, _ = self.linear.maximum(node, {unit: float(sign)}, self._weights(weights), exact=False)
+        top, _ = self.linear.maximum(node, {unit: float(sign)}, self._weights(given), exact=False)
         if sign > 0:
             node.upper[unit] = min(node.upper[unit], rounded_up(top))
         elif sign < 0:
@@ -201,6 +201,7 @@ class Tree:
             raise ProofError("a cut lies outside its box")
         right, left = case.node.copy(), case.node.copy()
         right.low[j] = left.high[j] = value
+        right.boxed = left.boxed = False
         return [_Case(right, set(case.targets)), _Case(left, set(case.targets))]
 
     def _end(self, case: _Case, tangents: Tangents | None) -> None:

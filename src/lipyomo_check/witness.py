@@ -77,16 +77,13 @@ def _jacobian(statement: Statement, x: list[fmpq], pattern: list[Any]) -> list[l
     """The Jacobian of the pattern's piece, once the pattern is checked at x."""
     d = statement.inputs
     moving = set(statement.domain.moving)
-    # columns: the inputs that move, and the value at x
-    signal = fmpq_mat(
-        [[fmpq(int(i == j and i in moving)) for j in range(d)] + [x[i]] for i in range(d)]
-    )
     if len(pattern) != len(statement.hidden):
         raise ProofError("the pattern has another number of layers")
-    for layer, text in zip(statement.hidden, pattern, strict=True):
+    # columns: the inputs that move, and the value at x
+    table = [_first_row(row, x, moving) for row in statement.layers[0].rows]
+    for i, (layer, text) in enumerate(zip(statement.hidden, pattern, strict=True)):
         if not isinstance(text, str) or len(text) != layer.units or set(text) - {"0", "1"}:
             raise ProofError("the pattern is not one of 0 and 1 a unit")
-        table = (layer.exact_weight() * signal).tolist()
         for k, on in enumerate(text):
             z = table[k][d] + rational(layer.bias[k])
             flat = all(v == 0 for v in table[k][:d])
@@ -96,8 +93,15 @@ def _jacobian(statement: Statement, x: list[fmpq], pattern: list[Any]) -> list[l
                 raise ProofError("a unit does not have the pattern's sign at the witness")
             slope = rational(layer.right[k] if on == "1" else layer.left[k])
             table[k] = [slope * v for v in table[k][:d]] + [slope * z]
-        signal = fmpq_mat(table)
-    return [row[:d] for row in (statement.layers[-1].exact_weight() * signal).tolist()]
+        table = (statement.layers[i + 1].exact_weight() * fmpq_mat(table)).tolist()
+    return [row[:d] for row in table]
+
+
+def _first_row(row: list[float], x: list[fmpq], moving: set[int]) -> list[fmpq]:
+    """A row of the first layer: its entries for the inputs that move, and its value at x."""
+    entries = [rational(w) for w in row]
+    value = sum((w * v for w, v in zip(entries, x, strict=True)), fmpq(0))
+    return [w if j in moving else fmpq(0) for j, w in enumerate(entries)] + [value]
 
 
 def _size_squared(statement: Statement, y: list[fmpq]) -> fmpq:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from flint import fmpq, fmpq_mat
 from scipy.optimize import linprog
 
+from lipyomo.affine.rows import ExactForm
 from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.bnb.node import Node
 from lipyomo.domains import Domain
@@ -40,11 +42,45 @@ class Refuter:
 
     def refute(self, node: checked.Node, form: NodeForm, ours: Node) -> list[Any] | None:
         """Weights that contradict the case, as they are written; None if none were found."""
-        for trial in self._suggested(form, ours):
-            beta, alpha, rho = trial
+        for beta, alpha, rho in self._suggested(form, ours):
             weights = checked.Weights(dict(beta), dict(alpha), dict(rho))
             if self._linear.is_empty(node, weights):
                 return [[list(p) for p in part] for part in (beta, alpha, rho)]
+            if form.units.size:
+                continue
+            exact = self._cancelling([int(k) for k, _ in beta], ours)
+            if exact is not None and self._linear.is_empty(node, checked.Weights(exact)):
+                written = [[k, f"{v.p}/{v.q}"] for k, v in exact.items()]
+                return [written, [], []]
+        return None
+
+    def _cancelling(self, units: list[int], ours: Node) -> dict[int, fmpq] | None:
+        """Weights of decided units whose forms cancel exactly, up to the box's finite sides.
+
+        Parameters
+        ----------
+        units : list of int
+            Those with a weight in floating point.
+        ours : Node
+            Without open units.
+        """
+        form = ExactForm(self._system, ours.phases)
+        rows = []
+        for k in units:
+            *normal, _ = form.sign_row(k, bool(ours.phases[k] == RIGHT))
+            rows.append([fmpq(a.numerator, a.denominator) for a in normal])
+        d = len(rows[0]) if rows else 0
+        for j in range(d):
+            for sign, side in ((1, ours.high[j]), (-1, ours.low[j])):
+                if np.isfinite(side):
+                    rows.append([fmpq(sign if i == j else 0) for i in range(d)])
+        for weights in _kernel(fmpq_mat(rows).transpose()) if rows else []:
+            for sign in (1, -1):
+                if all(sign * w >= 0 for w in weights) and any(
+                    w != 0 for w in weights[: len(units)]
+                ):
+                    pairs = zip(units, weights, strict=False)
+                    return {k: sign * w for k, w in pairs if w != 0}
         return None
 
     def _suggested(self, form: NodeForm, ours: Node) -> list[tuple[Any, Any, Any]]:
@@ -103,6 +139,23 @@ class Refuter:
         open_units = form.units.tolist()
         lines = [[k, float(a)] for k, a, s in zip(open_units, alpha, share, strict=True) if s > 0]
         return [(_kept(decided, beta), lines, _kept(np.arange(len(b)), rho))]
+
+
+def _kernel(matrix: fmpq_mat) -> list[list[fmpq]]:
+    """A basis of the vectors that `matrix` maps to zero."""
+    reduced, rank = matrix.rref()
+    n = matrix.ncols()
+    pivots = []
+    for i in range(rank):
+        pivots.append(next(j for j in range(n) if reduced[i, j] != 0))
+    basis = []
+    for free in sorted(set(range(n)) - set(pivots)):
+        vector = [fmpq(0)] * n
+        vector[free] = fmpq(1)
+        for i, pivot in enumerate(pivots):
+            vector[pivot] = -reduced[i, free]
+        basis.append(vector)
+    return basis
 
 
 def _kept(index: Any, values: FloatArray) -> list[list[float]]:

@@ -252,14 +252,13 @@ class CaseTree:
             children.append(_Case(node, self._child(case.ours, phases)))
         return [*steps, ["split", unit]], children
 
-    def _cut(
-        self, case: _Case, halves: list[Node], steps: Steps
-    ) -> tuple[Steps, list[_Case]]:
+    def _cut(self, case: _Case, halves: list[Node], steps: Steps) -> tuple[Steps, list[_Case]]:
         low, high = halves[0], halves[1]
         j = int(np.flatnonzero(low.high != case.ours.high)[0])
         value, place = float(low.high[j]), int(self._moving[j])
         left, right = case.node.copy(), case.node.copy()
         left.high[place] = right.low[place] = value
+        left.boxed = right.boxed = False
         first, second = (self._child(case.ours, case.ours.phases) for _ in range(2))
         first.high, second.low = low.high, high.low
         return [*steps, ["cut", place, value]], [_Case(left, first), _Case(right, second)]

@@ -1,0 +1,192 @@
+"""Writing proof files: the statement, the witness, and the tree of cases as it is made."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from lipyomo.domains import Domain, NormBall
+from lipyomo.errors import ProofError
+from lipyomo.network import Layer
+from lipyomo.norms import CrossOutput, L1Output, L2Output, LinfOutput
+from lipyomo.problem import LipschitzProblem
+from lipyomo.proofs.replay import replay
+from lipyomo.proofs.tree import CaseTree
+from lipyomo.result import Result
+from lipyomo.run import PROVED
+from lipyomo_check.statement import FORMAT, read_statement
+
+ROOM = 2.0**-40
+"""Relative room between the upper end of a result and that of its proof: certificates are strict."""
+
+SPARSE = 0.25
+"""Weights with at most this share of non-zero entries are written as pairs."""
+
+Told = Callable[[int], None]
+
+
+def statement_of(problem: LipschitzProblem, result: Result, onnx: Path | None) -> dict[str, Any]:
+    """The first line of a proof.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+    result : Result
+    onnx : Path or None
+        The file that the network came from.
+
+    Raises
+    ------
+    ProofError
+        If the result has no witness that exact arithmetic confirms, or no finite upper end.
+    """
+    if result.witness is None:
+        raise ProofError("a result without a witness proves nothing from below")
+    exact = replay(problem, result.witness)
+    if not exact.holds:
+        raise ProofError("exact arithmetic does not confirm the witness")
+    if not np.isfinite(result.upper):
+        raise ProofError("a result without an upper end proves nothing from above")
+    witness = result.witness.to_dict()
+    proved = result.basis in (None, PROVED)
+    return {
+        "format": FORMAT,
+        "network": [_layer(layer) for layer in problem.network.layers],
+        "domain": _domain(problem.domain),
+        "input_norm": problem.input_norm,
+        "output_norm": _output_norm(problem),
+        "lower": min(result.lower, exact.below),
+        "upper": float(np.nextafter(result.upper * (1.0 + ROOM), np.inf)),
+        "onnx": None if onnx is None else hashlib.sha256(onnx.read_bytes()).hexdigest(),
+        "witness": {key: witness[key] for key in ("x", "functional", "pattern")},
+        "basis": None if proved else f"{result.method}: {result.basis}",
+    }
+
+
+def write_proof(
+    path: str | Path,
+    problem: LipschitzProblem,
+    result: Result,
+    onnx: Path | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    told: Told | None = None,
+) -> int:
+    """Write the proof of a result.
+
+    Parameters
+    ----------
+    path : path
+        Overwritten at the end only: a proof that is not finished leaves no file.
+    problem : LipschitzProblem
+        The original problem.
+    result : Result
+        What rests on a solver is proved from below only, and says so.
+    onnx : Path, optional
+        The file that the network came from.
+    stop : callable, optional
+        Polled; True gives up.
+    told : callable, optional
+        Called with the number of cases that are written.
+
+    Returns
+    -------
+    int
+        Number of cases; 0 if only the lower end is proved.
+
+    Raises
+    ------
+    ProofError
+        If there is no proof, or the file cannot be written.
+    """
+    first = statement_of(problem, result, onnx)
+    target = Path(path)
+    partial = target.with_name(target.name + ".part")
+    cases = 0
+    try:
+        with partial.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as stream:
+            stream.write(_line(first))
+            if first["basis"] is None:
+                tree = CaseTree(problem, read_statement(first), stop)
+                for steps in tree.nodes():
+                    stream.write(_line(steps))
+                    if told is not None:
+                        told(tree.cases)
+                cases = tree.cases
+        os.replace(partial, target)
+    except OSError as error:
+        raise ProofError(f"the proof cannot be written to {path}: {error.strerror}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+    return cases
+
+
+def _line(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def _layer(layer: Layer) -> dict[str, Any]:
+    """A layer with all its numbers."""
+    count = layer.weight.nnz if sp.issparse(layer.weight) else np.count_nonzero(layer.weight)
+    rows: list[Any]
+    if count <= SPARSE * layer.units * layer.inputs:
+        matrix = sp.csr_array(layer.weight)
+        matrix.sum_duplicates()
+        parts = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
+        rows = [
+            [[int(j), float(w)] for j, w in zip(matrix.indices[a:b], matrix.data[a:b], strict=True)]
+            for a, b in parts
+        ]
+    else:
+        rows = layer.dense_weight.tolist()
+    return {
+        "inputs": layer.inputs,
+        "weight": rows,
+        "bias": layer.bias.tolist(),
+        "left": layer.left.tolist(),
+        "right": layer.right.tolist(),
+    }
+
+
+def _number(value: float) -> float | str:
+    if np.isfinite(value):
+        return float(value)
+    return "inf" if value > 0 else "-inf"
+
+
+def _domain(domain: Domain) -> dict[str, Any]:
+    """A domain; a ball's bounding box is rounded outwards."""
+    low, high, ball = domain.lower, domain.upper, None
+    if isinstance(domain, NormBall):
+        clip = domain.clip
+        low = np.maximum(clip[0], np.nextafter(domain.point - domain.radius, -np.inf))
+        high = np.minimum(clip[1], np.nextafter(domain.point + domain.radius, np.inf))
+        ball = {"norm": domain.norm, "center": domain.point.tolist(), "radius": domain.radius}
+    rows = domain.rows
+    return {
+        "lower": [_number(v) for v in low.tolist()],
+        "upper": [_number(v) for v in high.tolist()],
+        "A": rows.A.toarray().tolist(),
+        "b": rows.b.tolist(),
+        "ball": ball,
+    }
+
+
+def _output_norm(problem: LipschitzProblem) -> Any:
+    """The output norm by its name, or by the vertices of its dual ball."""
+    norm = problem.output_norm
+    if isinstance(norm, LinfOutput | L1Output | L2Output):
+        return norm.name
+    if isinstance(norm, CrossOutput):
+        return "cross" if norm.label is None else {"cross": norm.label}
+    vertices = problem.dual_vertices
+    if vertices is None:
+        raise ProofError(f"the dual ball of {norm.name} has too many vertices for a proof")
+    return {"vertices": vertices.tolist()}
