@@ -60,8 +60,9 @@ class Node:
 
     def copy(self) -> Node:
         """An independent copy."""
-        bounds = [list(v) for v in (self.low, self.high, self.lower, self.upper)]
-        return Node(list(self.phases), *bounds, self.boxed)
+        low, high = list(self.low), list(self.high)
+        lower, upper = list(self.lower), list(self.upper)
+        return Node(list(self.phases), low, high, lower, upper, self.boxed)
 
 
 @dataclass(frozen=True)

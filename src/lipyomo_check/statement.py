@@ -158,13 +158,13 @@ def _layer(record: Any) -> Layer:
     given = listed(entry(record, "weight"), "a weight", units)
     rows = []
     for row in given:
-        if row and isinstance(row[0], list):
+        if isinstance(row, list) and row and isinstance(row[0], list):
             dense = [0.0] * columns
             for index, value in sparse(row, "a weight", columns).items():
                 dense[index] = value
             rows.append(dense)
         else:
-            rows.append(reals(row, "a weight", columns) if row else [0.0] * columns)
+            rows.append([0.0] * columns if row == [] else reals(row, "a weight", columns))
     left = reals(entry(record, "left"), "a slope", units)
     right = reals(entry(record, "right"), "a slope", units)
     if not units:

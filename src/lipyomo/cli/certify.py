@@ -24,7 +24,7 @@ from lipyomo.cli.inputs import read_pair
 from lipyomo.cli.parser import Parser, UsageError
 from lipyomo.cli.rows import add_rows_options, open_rows, row_progress
 from lipyomo.onnx import load
-from lipyomo.proofs.file import network_digest
+from lipyomo.proofs.digest import network_digest
 
 DONE, OPEN = 0, 2
 COLUMNS = (

@@ -79,13 +79,29 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     told = [str(note.message) for note in notes if issubclass(note.category, SeveralOutputs)]
     result.warnings.extend(told)
     if arguments.proof is not None:  # first, for the reader of stdout may leave early
-        write_proof(arguments.proof, problem, result)
+        _write_proof(problem, result, arguments)
     show(problem, result, arguments)
     if aborted:
         # A solver may still be computing in C code, and Python would wait for its thread.
         sys.stdout.flush()
         os._exit(BOUNDS_ONLY)
     return exit_code(result, settings.gap)
+
+
+def _write_proof(problem: LipschitzProblem, result: Result, arguments: argparse.Namespace) -> None:
+    """Write the proof; Ctrl-C leaves one of the lower end alone."""
+    with Interruption() as interruption:
+        cases = write_proof(
+            arguments.proof,
+            problem,
+            result,
+            arguments.network,
+            interruption.requested,
+            certify=arguments.certify,
+        )
+    if not arguments.quiet:
+        ends = f"both ends, {cases} cases" if cases else "the lower end only"
+        print(f"proof of {ends}: {arguments.proof}", file=sys.stderr)
 
 
 def _read_settings(arguments: argparse.Namespace) -> Settings:

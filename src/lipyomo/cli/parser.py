@@ -240,5 +240,10 @@ def _add_report(parser: Parser) -> None:
     report.add_argument(
         "--proof", metavar="FILE", type=Path, help="write a proof file, for 'lipyomo verify'"
     )
+    report.add_argument(
+        "--certify",
+        action="store_true",
+        help="with --proof: prove the upper end also where it rests on a MIP solver",
+    )
     report.add_argument("--quiet", action="store_true", help="no progress on stderr")
     report.add_argument("--debug", action="store_true", help="show tracebacks")

@@ -20,7 +20,7 @@ from lipyomo.methods.registry import get_method
 from lipyomo.network import FloatArray, Network
 from lipyomo.onnx import load
 from lipyomo.problem import LipschitzProblem
-from lipyomo.proofs.file import network_digest
+from lipyomo.proofs.digest import network_digest
 from lipyomo.settings import Settings
 from lipyomo.sweeps import SweepRow, sweep
 

@@ -1,22 +1,26 @@
-"""``lipyomo verify``: check a proof file against a network in exact arithmetic."""
+"""``lipyomo verify``: check a proof file against a network, by a checker of its own."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lipyomo.cli.parser import Parser
-from lipyomo.decimals import down, up
+from lipyomo.errors import LipyomoError
 from lipyomo.onnx import load
-from lipyomo.proofs import read_proof, verify_proof
+from lipyomo.proofs.digest import network_digest
+from lipyomo_check import ProofError, Verdict, check_proof
 
 DONE, FAILED, LOWER_ONLY = 0, 1, 2
+EVERY = 0.5
 EPILOG = """\
 exit codes:
-  0  both ends of the interval hold
-  2  the lower end holds; nothing contradicts the upper end, which rests on the method's word
-  1  a check failed, or the input was wrong
+  0  both ends of the interval are proved
+  2  the lower end is proved; the upper end rests on what the proof says
+  1  the proof does not hold, or the input was wrong
 """
 
 
@@ -31,26 +35,45 @@ def run(words: Sequence[str]) -> int:
     parser.add_argument("network", metavar="NET", type=Path, help="the ONNX file it is about")
     parser.add_argument("--output", metavar="NODE", help="cut the graph at this node or tensor")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     arguments = parser.parse_args(words)
-    proof = read_proof(arguments.proof)
-    verdict = verify_proof(proof, load(arguments.network, output=arguments.output))
+    digest = network_digest(load(arguments.network, output=arguments.output))
+    try:
+        verdict = check_proof(
+            arguments.proof, arguments.network, digest, _progress(arguments.quiet)
+        )
+    except ProofError as error:
+        raise LipyomoError(f"the proof does not hold: {error}") from None
     if arguments.json:
-        record = {
-            "lower": verdict.lower,
-            "upper": verdict.upper if verdict.upper < float("inf") else None,
-            "lower_holds": verdict.lower_holds,
-            "upper_holds": verdict.upper_holds,
-            "checks": [
-                {"statement": check.statement, "holds": check.holds} for check in verdict.checks
-            ],
-        }
-        print(json.dumps(record, allow_nan=False))
+        print(json.dumps(_record(verdict), allow_nan=False))
     else:
-        print(f"interval    [{down(verdict.lower, 17)}, {up(verdict.upper, 17)}]")
-        for check in verdict.checks:
-            said = {True: "holds", False: "FAILS", None: "undecided"}[check.holds]
-            print(f"{said:<12}{check.statement}")
-    if not verdict.lower_holds or verdict.upper_holds is False:
-        return FAILED
-    return DONE if verdict.upper_holds else LOWER_ONLY
+        print("\n".join(verdict.words()))
+    return DONE if verdict.upper_proved else LOWER_ONLY
+
+
+def _record(verdict: Verdict) -> dict[str, object]:
+    """What was proved, for machines."""
+    statement = verdict.statement
+    return {
+        "lower": statement.lower,
+        "upper": statement.upper,
+        "lower_proved": True,
+        "upper_proved": verdict.upper_proved,
+        "cases": verdict.nodes,
+        "words": verdict.words(),
+    }
+
+
+def _progress(quiet: bool) -> Callable[[int], None] | None:
+    """Tell on a terminal how many cases are checked."""
+    if quiet or not sys.stderr.isatty():
+        return None
+    told = [time.monotonic()]
+
+    def tell(nodes: int) -> None:
+        if time.monotonic() - told[0] >= EVERY:
+            told[0] = time.monotonic()
+            print(f"\r{nodes} cases checked", end="", file=sys.stderr, flush=True)
+
+    return tell

@@ -6,22 +6,33 @@ there is none, its duals are the weights.  The checker's arithmetic has the last
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from flint import fmpq, fmpq_mat
 from scipy.optimize import linprog
 
 from lipyomo.affine.rows import ExactForm
 from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.bnb.node import Node
-from lipyomo.domains import Domain
+from lipyomo.domains import Domain, NormBall
 from lipyomo.network import FloatArray
 from lipyomo.phases import OPEN, RIGHT
+from lipyomo.regions.euclidean import nearest_point
 from lipyomo_check import linear as checked
+
+MOST_SIDED = 8
+"""Most inputs for which the sides of an l1 ball are written out."""
 
 NEGLIGIBLE = 1e-12
 """Weights below this share of the largest are left out."""
+
+
+Index = npt.NDArray[np.intp]
+Suggestion = tuple[list[Any], list[Any], list[Any]]
+"""Pairs of beta, alpha and rho."""
 
 
 class Refuter:
@@ -39,6 +50,7 @@ class Refuter:
         self._system, self._domain, self._linear = system, domain, linear
         rows = domain.rows
         self._faces = np.asarray(rows.A.toarray()), rows.b
+        self._sides = _cross_polytope(domain)
 
     def refute(self, node: checked.Node, form: NodeForm, ours: Node) -> list[Any] | None:
         """Weights that contradict the case, as they are written; None if none were found."""
@@ -83,7 +95,7 @@ class Refuter:
                     return {k: sign * w for k, w in pairs if w != 0}
         return None
 
-    def _suggested(self, form: NodeForm, ours: Node) -> list[tuple[Any, Any, Any]]:
+    def _suggested(self, form: NodeForm, ours: Node) -> list[Suggestion]:
         """Weights from the duals of the margin program."""
         system, d = self._system, form.inputs
         F = form.units.size
@@ -113,21 +125,22 @@ class Refuter:
         blocks.append((eye - slope[:, None] * z)[finite])  # y <= slope (z - low)
         rights.append((slope * (offset - np.where(finite, low, 0.0)))[finite])
         A, b = self._faces
-        face = np.zeros((len(b), d + F + 1))
-        face[:, :d] = A
-        face[:, -1] = np.abs(A).sum(axis=1)
-        blocks.append(face)
-        rights.append(b)
+        for rows, sides in (self._sides, self._faces):
+            face = np.zeros((len(sides), d + F + 1))
+            face[:, :d] = rows
+            face[:, -1] = np.abs(rows).sum(axis=1)
+            blocks.append(face)
+            rights.append(sides)
         bounds = [
             (lo if np.isfinite(lo) else None, hi if np.isfinite(hi) else None)
             for lo, hi in zip(ours.low, ours.high, strict=True)
         ]
-        bounds += [(0.0, None)] * F + [(-1.0, 1.0)]
+        bounds += [(0.0, None)] * F + [(None, 1.0)]
         cost = np.zeros(d + F + 1)
         cost[-1] = -1.0
         found = linprog(cost, np.vstack(blocks), np.concatenate(rights), bounds=bounds)
         if found.status != 0 or found.x[-1] > 1e-7:
-            return []
+            return self._pushed_out(decided, G / size[:, None], right / size, size, ours, F)
         duals = np.maximum(-found.ineqlin.marginals, 0.0)
         count = len(decided)
         beta = duals[:count] / size
@@ -139,6 +152,31 @@ class Refuter:
         open_units = form.units.tolist()
         lines = [[k, float(a)] for k, a, s in zip(open_units, alpha, share, strict=True) if s > 0]
         return [(_kept(decided, beta), lines, _kept(np.arange(len(b)), rho))]
+
+    def _pushed_out(
+        self,
+        decided: Index,
+        G: FloatArray,
+        right: FloatArray,
+        size: FloatArray,
+        ours: Node,
+        count: int,
+    ) -> list[Suggestion]:
+        """Weights that hold a full pattern's region away from the centre of a Euclidean ball."""
+        domain = self._domain
+        if count or not (isinstance(domain, NormBall) and domain.norm == "l2"):
+            return []
+        dual = nearest_point(G, right, ours.low, ours.high, domain.point).dual
+        return [(_kept(decided, dual / size), [], [])]
+
+
+def _cross_polytope(domain: Domain) -> tuple[FloatArray, FloatArray]:
+    """Rows of an l1 ball's sides, where they are few (the checker needs none of them)."""
+    d = domain.dimension
+    if not (isinstance(domain, NormBall) and domain.norm == "l1" and d <= MOST_SIDED):
+        return np.zeros((0, d)), np.zeros(0)
+    signs = np.array(list(product((-1.0, 1.0), repeat=d)))
+    return signs, signs @ domain.point + domain.radius
 
 
 def _kernel(matrix: fmpq_mat) -> list[list[fmpq]]:

@@ -38,6 +38,10 @@ AIM = 1e-9
 """Relative distance below the upper end that floating-point bounds aim at."""
 
 
+class Unfinished(ProofError):
+    """The tree was stopped before its end."""
+
+
 @dataclass
 class _Case:
     """A case that waits: the checker's node, and ours."""
@@ -104,13 +108,15 @@ class CaseTree:
 
         Raises
         ------
+        Unfinished
+            If it is stopped.
         ProofError
-            If it is stopped, or a case can be neither closed nor split.
+            If a case can be neither closed nor split.
         """
         waiting = [_Case(self._linear.root(), self._root())]
         while waiting:
             if self._stop():
-                raise ProofError("the time for the proof of the upper end is over")
+                raise Unfinished("the proof of the upper end was stopped")
             self.cases += 1
             steps, children = self._settled(waiting.pop())
             yield steps
@@ -234,7 +240,8 @@ class CaseTree:
         if single or self._targets.input_norm == "l2":
             return [1.0]
         gram = form.jacobian.T @ form.jacobian
-        return (np.abs(gram).sum(axis=1) * (1.0 + 1e-9) + 1e-300).tolist()
+        sums = np.abs(gram).sum(axis=1) * (1.0 + 1e-9) + 1e-300
+        return [float(z) for z in sums]
 
     # -- cases of a case -----------------------------------------------------------------------
 

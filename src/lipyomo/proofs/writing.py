@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,13 @@ from lipyomo.network import Layer
 from lipyomo.norms import CrossOutput, L1Output, L2Output, LinfOutput
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs.replay import replay
-from lipyomo.proofs.tree import CaseTree
+from lipyomo.proofs.tree import CaseTree, Unfinished
 from lipyomo.result import Result
 from lipyomo.run import PROVED
 from lipyomo_check.statement import FORMAT, read_statement
 
 ROOM = 2.0**-40
-"""Relative room between the upper end of a result and that of its proof: certificates are strict."""
+"""Relative room between the upper ends of a result and of its proof: certificates are strict."""
 
 SPARSE = 0.25
 """Weights with at most this share of non-zero entries are written as pairs."""
@@ -33,15 +33,19 @@ SPARSE = 0.25
 Told = Callable[[int], None]
 
 
-def statement_of(problem: LipschitzProblem, result: Result, onnx: Path | None) -> dict[str, Any]:
+def statement_of(
+    problem: LipschitzProblem, result: Result, onnx: Path | None = None, certify: bool = False
+) -> dict[str, Any]:
     """The first line of a proof.
 
     Parameters
     ----------
     problem : LipschitzProblem
     result : Result
-    onnx : Path or None
+    onnx : Path, optional
         The file that the network came from.
+    certify : bool, optional
+        Whether an upper end that rests on a solver is to be proved as well.
 
     Raises
     ------
@@ -56,7 +60,7 @@ def statement_of(problem: LipschitzProblem, result: Result, onnx: Path | None) -
     if not np.isfinite(result.upper):
         raise ProofError("a result without an upper end proves nothing from above")
     witness = result.witness.to_dict()
-    proved = result.basis in (None, PROVED)
+    proved = certify or result.basis in (None, PROVED)
     return {
         "format": FORMAT,
         "network": [_layer(layer) for layer in problem.network.layers],
@@ -78,6 +82,7 @@ def write_proof(
     onnx: Path | None = None,
     stop: Callable[[], bool] = lambda: False,
     told: Told | None = None,
+    certify: bool = False,
 ) -> int:
     """Write the proof of a result.
 
@@ -92,9 +97,11 @@ def write_proof(
     onnx : Path, optional
         The file that the network came from.
     stop : callable, optional
-        Polled; True gives up.
+        Polled; True leaves the upper end unproved.
     told : callable, optional
         Called with the number of cases that are written.
+    certify : bool, optional
+        Prove the upper end also where it rests on a solver.
 
     Returns
     -------
@@ -106,20 +113,20 @@ def write_proof(
     ProofError
         If there is no proof, or the file cannot be written.
     """
-    first = statement_of(problem, result, onnx)
+    first = statement_of(problem, result, onnx, certify)
     target = Path(path)
     partial = target.with_name(target.name + ".part")
-    cases = 0
     try:
-        with partial.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as stream:
-            stream.write(_line(first))
-            if first["basis"] is None:
-                tree = CaseTree(problem, read_statement(first), stop)
-                for steps in tree.nodes():
-                    stream.write(_line(steps))
-                    if told is not None:
-                        told(tree.cases)
+        cases = 0
+        if first["basis"] is None:
+            tree = CaseTree(problem, read_statement(first), stop)
+            try:
+                _write(partial, [first], tree.nodes(), lambda: told and told(tree.cases))
                 cases = tree.cases
+            except Unfinished:
+                first["basis"] = f"{result.method}: its tree of cases was not written to its end"
+        if first["basis"] is not None:
+            _write(partial, [first], iter(()), lambda: None)
         os.replace(partial, target)
     except OSError as error:
         raise ProofError(f"the proof cannot be written to {path}: {error.strerror}") from None
@@ -128,17 +135,27 @@ def write_proof(
     return cases
 
 
+def _write(path: Path, first: list[Any], nodes: Iterator[Any], told: Callable[[], object]) -> None:
+    """Write lines as they are made."""
+    with path.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as stream:
+        for value in first:
+            stream.write(_line(value))
+        for value in nodes:
+            stream.write(_line(value))
+            told()
+
+
 def _line(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
 def _layer(layer: Layer) -> dict[str, Any]:
     """A layer with all its numbers."""
-    count = layer.weight.nnz if sp.issparse(layer.weight) else np.count_nonzero(layer.weight)
     rows: list[Any]
-    if count <= SPARSE * layer.units * layer.inputs:
-        matrix = sp.csr_array(layer.weight)
-        matrix.sum_duplicates()
+    matrix = sp.csr_array(layer.weight)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    if matrix.nnz <= SPARSE * layer.units * layer.inputs:
         parts = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
         rows = [
             [[int(j), float(w)] for j, w in zip(matrix.indices[a:b], matrix.data[a:b], strict=True)]

@@ -1,0 +1,277 @@
+"""Proof files: made for every domain and norm, accepted if true, rejected if changed to a lie."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import gzip
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lipyomo
+import lipyomo_check
+from lipyomo import AllSpace, Box, LipschitzProblem, Polytope, ball
+from lipyomo.errors import ProofError as CannotProve
+from lipyomo.proofs import network_digest, write_proof
+from lipyomo_check import ProofError, check_proof
+from networks import integer_network, mixed_network, random_network
+from oracle import exact_constant
+
+DOMAINS = {
+    "box": Box(-1.0, 1.0, 2),
+    "frozen": Box([0.1, -1.0], [0.1, 1.0]),
+    "l1": ball([0.2, -0.1], 0.7, "l1"),
+    "l2": ball([0.2, -0.1], 0.7, "l2"),
+    "clipped": ball([0.2, -0.1], 0.7, "l2", (-0.5, 0.5)),
+    "polytope": Polytope([[1.0, 1.0], [-1.0, 2.0]], [0.8, 1.0], -1.0, 1.0),
+    "all": AllSpace(2),
+    "slab": Box([-1.0, -np.inf], [1.0, np.inf]),
+}
+OUTPUTS: dict[str, dict[str, Any]] = {
+    "functional": {"functional": [1.0, -0.5]},
+    "linf": {"output_norm": "linf"},
+    "l1": {"output_norm": "l1"},
+    "l2": {"output_norm": "l2"},
+    "cross": {"output_norm": "cross"},
+    "cross(1)": {"margin": 1},
+}
+
+
+def proved(problem: LipschitzProblem, path: Path) -> lipyomo_check.Verdict:
+    result = lipyomo.solve(problem)
+    assert result.is_exact
+    write_proof(path, problem, result)
+    verdict = check_proof(path, digest=network_digest(problem.network))
+    assert verdict.upper_proved
+    assert verdict.statement.digest == network_digest(problem.network)
+    assert verdict.statement.upper <= result.upper * (1 + 1e-11)
+    assert verdict.statement.lower >= result.lower * (1 - 1e-9)
+    return verdict
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("input_norm", ["linf", "l1", "l2"])
+def test_every_domain_and_input_norm(domain: str, input_norm: str, tmp_path: Path) -> None:
+    network = mixed_network(3, (2, 4, 3, 2))
+    problem = LipschitzProblem(network, DOMAINS[domain], input_norm, functional=[1.0, -1.0])
+    proved(problem, tmp_path / "p")
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("input_norm", ["linf", "l1", "l2"])
+def test_every_output_norm(output: str, input_norm: str, tmp_path: Path) -> None:
+    problem = LipschitzProblem(
+        random_network(5, (2, 5, 3, 2)), DOMAINS["box"], input_norm, **OUTPUTS[output]
+    )
+    proved(problem, tmp_path / "p")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_degenerate_networks(seed: int, tmp_path: Path) -> None:
+    problem = LipschitzProblem(integer_network(seed, (2, 4, 3, 1)), Box(-1.0, 1.0, 2))
+    result = lipyomo.solve(problem)
+    if result.witness is None:
+        with pytest.raises(CannotProve):
+            write_proof(tmp_path / "p", problem, result)
+        return
+    verdict = proved(problem, tmp_path / "p")
+    assert verdict.statement.upper >= exact_constant(problem) * (1 - 1e-9)
+
+
+def test_the_checker_imports_nothing_of_the_library() -> None:
+    for path in Path(lipyomo_check.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            for name in names:
+                assert name.split(".")[0] not in ("lipyomo", "numpy", "scipy", "highspy"), path
+
+
+# -- lies ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def true_lines(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """A proof with splits, multipliers and refuted cases, as JSON values."""
+    path = tmp_path_factory.mktemp("proofs") / "p"
+    problem = LipschitzProblem(
+        random_network(1, (2, 6, 4, 2)), Box(-1.0, 1.0, 2), functional=[1.0, -1.0]
+    )
+    proved(problem, path)
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+
+
+def accepted(lines: list[Any], path: Path) -> bool:
+    text = "\n".join(json.dumps(line) for line in lines) + "\n"
+    path.write_bytes(gzip.compress(text.encode(), 1))
+    try:
+        check_proof(path)
+    except ProofError:
+        return False
+    return True
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Paths of all scalars."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from places(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from places(item, (*path, index))
+    else:
+        yield path
+
+
+def changed(lines: list[Any], path: tuple[Any, ...], change: Any) -> list[Any]:
+    made = copy.deepcopy(lines)
+    place: Any = made
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = change(place[path[-1]])
+    return made
+
+
+def truth_of(first: dict[str, Any]) -> float:
+    """The true constant of the problem that a first line states."""
+    layers = [
+        lipyomo.Layer(v["weight"], v["bias"], v["left"], v["right"]) for v in first["network"]
+    ]
+    low, high = ([float(v) for v in first["domain"][side]] for side in ("lower", "upper"))
+    problem = LipschitzProblem(
+        lipyomo.Network(layers),
+        Box(low, high),
+        first["input_norm"],
+        functional=first["output_norm"]["vertices"][0],
+    )
+    return exact_constant(problem)
+
+
+NUMBERS = [
+    lambda v: -v,
+    lambda v: v * 1.01 + 0.001,
+    lambda v: v * 0.99,
+    lambda v: math.nextafter(v, math.inf),
+    lambda v: v + 1,
+    lambda v: 1e308,
+]
+OTHERS = [
+    lambda v: None,
+    lambda v: "x",
+    lambda v: [],
+    lambda v: {},
+    lambda v: 10**30,
+    lambda v: True,
+    lambda v: 1e308,
+    lambda v: -1,
+]
+
+
+def test_no_changed_number_makes_a_false_statement_pass(
+    true_lines: list[Any], tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    everywhere = list(places(true_lines))
+    chosen = [everywhere[k] for k in rng.choice(len(everywhere), 200, replace=False)]
+    chosen += [path for path in everywhere if path[0] == 0 and path[1] != "network"]
+    passed = 0
+    for path in chosen:
+        value: Any = true_lines
+        for key in path:
+            value = value[key]
+        number = isinstance(value, float | int)
+        change = NUMBERS[int(rng.integers(len(NUMBERS)))] if number else OTHERS[0]
+        made = changed(true_lines, path, change)
+        if accepted(made, tmp_path / "p"):
+            passed += 1
+            truth = truth_of(made[0])
+            assert made[0]["lower"] <= truth * (1 + 1e-7), path
+            assert made[0]["upper"] >= truth * (1 - 1e-7), path
+    assert passed < len(chosen)
+
+
+def test_nothing_but_a_proof_error_is_raised(true_lines: list[Any], tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    everywhere = list(places(true_lines))
+    for number, k in enumerate(rng.choice(len(everywhere), 240, replace=False)):
+        path = everywhere[k]
+        if rng.random() < 0.3 and len(path) > 1:
+            path = path[:-1]
+        accepted(changed(true_lines, path, OTHERS[number % len(OTHERS)]), tmp_path / "p")
+
+
+def test_missing_doubled_and_reordered_cases(true_lines: list[Any], tmp_path: Path) -> None:
+    path = tmp_path / "p"
+    first, *cases = true_lines
+    assert accepted([first, *cases], path)
+    assert len(cases) > 6
+    for k in range(len(cases)):
+        assert not accepted([first, *cases[:k], *cases[k + 1 :]], path)
+        assert not accepted([first, *cases[:k], cases[k], *cases[k:]], path)
+    assert not accepted([first], path)
+    assert not accepted([*cases, first], path)
+    assert not accepted([first, *cases, [["end"]]], path)
+    assert not accepted([first, [["end"]]], path)
+
+
+def test_a_smaller_upper_end_is_rejected(true_lines: list[Any], tmp_path: Path) -> None:
+    first, *cases = true_lines
+    for factor in (0.5, 0.9, 0.999):
+        lie = first | {"lower": 0.0, "upper": first["upper"] * factor}
+        assert not accepted([lie, *cases], tmp_path / "p")
+
+
+def test_another_norm_is_rejected(true_lines: list[Any], tmp_path: Path) -> None:
+    first, *cases = true_lines
+    stronger = copy.deepcopy(first)
+    stronger["output_norm"] = {"vertices": [[3.0, -3.0]]}
+    assert not accepted([stronger, *cases], tmp_path / "p")
+
+
+def test_torn_and_bombed_files(true_lines: list[Any], tmp_path: Path) -> None:
+    path = tmp_path / "p"
+    assert accepted(true_lines, path)
+    data = path.read_bytes()
+    for cut in (0, 1, 10, len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:cut])
+        with pytest.raises(ProofError):
+            check_proof(path)
+    path.write_bytes(data + b"x")
+    with pytest.raises(ProofError):
+        check_proof(path)
+    path.write_bytes(gzip.compress(b" " * (1 << 26)))
+    with pytest.raises(ProofError, match="far more than its size"):
+        check_proof(path)
+    path.write_bytes(gzip.compress(b"[" * 100_000 + b"\n"))
+    with pytest.raises(ProofError):
+        check_proof(path)
+
+
+def test_refutations_need_more_than_zero(tmp_path: Path) -> None:
+    """A unit that is zero everywhere contradicts neither side, whatever the weights."""
+    network = {"inputs": 1, "weight": [[0.0]], "bias": [0.0], "left": [0.0], "right": [1.0]}
+    head = {"inputs": 1, "weight": [[1.0]], "bias": [0.0], "left": [1.0], "right": [1.0]}
+    first = {
+        "format": "lipyomo-proof-2",
+        "network": [network, head],
+        "domain": {"lower": [-1.0], "upper": [1.0], "A": [], "b": [], "ball": None},
+        "input_norm": "linf",
+        "output_norm": "linf",
+        "lower": 0.0,
+        "upper": 0.0,
+        "onnx": None,
+        "witness": None,
+        "basis": None,
+    }
+    empty = [["empty", [[[0, 1.0]], [], []]]]
+    assert not accepted([first, [["split", 0]], empty, empty], tmp_path / "p")
+    assert accepted([first, [["split", 0]], [["end"]], [["end"]]], tmp_path / "p")
