@@ -104,7 +104,7 @@ def true_lines(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """A proof with splits, multipliers and refuted cases, as JSON values."""
     path = tmp_path_factory.mktemp("proofs") / "p"
     problem = LipschitzProblem(
-        random_network(1, (2, 6, 4, 2)), Box(-1.0, 1.0, 2), functional=[1.0, -1.0]
+        random_network(1, (2, 4, 3, 2)), Box(-1.0, 1.0, 2), functional=[1.0, -1.0]
     )
     proved(problem, path)
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
@@ -181,7 +181,7 @@ def test_no_changed_number_makes_a_false_statement_pass(
 ) -> None:
     rng = np.random.default_rng(0)
     everywhere = list(places(true_lines))
-    chosen = [everywhere[k] for k in rng.choice(len(everywhere), 200, replace=False)]
+    chosen = [everywhere[k] for k in rng.choice(len(everywhere), 60, replace=False)]
     chosen += [path for path in everywhere if path[0] == 0 and path[1] != "network"]
     passed = 0
     for path in chosen:
@@ -202,7 +202,7 @@ def test_no_changed_number_makes_a_false_statement_pass(
 def test_nothing_but_a_proof_error_is_raised(true_lines: list[Any], tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     everywhere = list(places(true_lines))
-    for number, k in enumerate(rng.choice(len(everywhere), 240, replace=False)):
+    for number, k in enumerate(rng.choice(len(everywhere), 64, replace=False)):
         path = everywhere[k]
         if rng.random() < 0.3 and len(path) > 1:
             path = path[:-1]
@@ -213,7 +213,7 @@ def test_missing_doubled_and_reordered_cases(true_lines: list[Any], tmp_path: Pa
     path = tmp_path / "p"
     first, *cases = true_lines
     assert accepted([first, *cases], path)
-    assert len(cases) > 6
+    assert len(cases) > 2
     for k in range(len(cases)):
         assert not accepted([first, *cases[:k], *cases[k + 1 :]], path)
         assert not accepted([first, *cases[:k], cases[k], *cases[k:]], path)

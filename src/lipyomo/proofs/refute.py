@@ -124,7 +124,7 @@ class Refuter:
         slope = np.where(finite, high / np.where(finite, high - low, 1.0), 0.0)
         blocks.append((eye - slope[:, None] * z)[finite])  # y <= slope (z - low)
         rights.append((slope * (offset - np.where(finite, low, 0.0)))[finite])
-        A, b = self._faces
+        b = self._faces[1]
         for rows, sides in (self._sides, self._faces):
             face = np.zeros((len(sides), d + F + 1))
             face[:, :d] = rows

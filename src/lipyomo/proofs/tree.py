@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
-from lipyomo.bnb.bounding import Bounder, Worst
+from lipyomo.bnb.bounding import NodeBounder, Worst
 from lipyomo.bnb.branching import Brancher
 from lipyomo.bnb.node import Node
 from lipyomo.errors import ProofError
-from lipyomo.network import FloatArray
+from lipyomo.network import BoolArray, FloatArray, Layer, Network
 from lipyomo.phases import LEFT, OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs.refute import Refuter
@@ -70,13 +71,13 @@ class CaseTree:
         moving = ~problem.domain.frozen
         network, domain = problem.network, problem.domain
         if not moving.all():
-            network = network.fix_inputs(~moving, np.where(moving, 0.0, domain.upper))
+            network = _held(network, moving, domain.upper)
             domain = domain.restrict(moving)
         self._moving = np.flatnonzero(moving)
         small = LipschitzProblem(network, domain, problem.input_norm, problem.output_norm)
         self._targets: Targets = targets_of(small)
         self._system = UnitSystem(network, self._targets.functionals, domain)
-        self._bounder = Bounder(self._system, self._targets)
+        self._bounder = NodeBounder(self._system, self._targets)
         self._brancher = Brancher(self._system, domain)
         self._refuter = Refuter(self._system, domain, self._linear)
         self._domain = domain
@@ -285,3 +286,16 @@ class CaseTree:
             parent.units,
             parent.warm,
         )
+
+
+def _held(network: Network, moving: BoolArray, values: FloatArray) -> Network:
+    """The network in the moving inputs, with the same units; its bias is rounded.
+
+    It only suggests certificates: the checker holds the inputs without rounding.
+    """
+    first, *others = network.layers
+    weight = sp.csc_array(first.weight)
+    held = np.flatnonzero(~moving)
+    bias = first.bias + weight[:, held] @ values[held]
+    kept = Layer(sp.csr_array(weight[:, np.flatnonzero(moving)]), bias, first.left, first.right)
+    return Network([kept, *others], network.name)

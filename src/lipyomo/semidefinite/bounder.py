@@ -156,5 +156,7 @@ def inherited(kernel: Kernel, form: NodeForm, units: IntArray, old: FloatArray) 
     if kernel.euclidean:  # one zeta, for however many inputs are left after rotation
         outputs = kernel.outputs
         first = np.concatenate([old[:outputs], np.full(kernel.inputs, old[outputs])])
+    elif kernel.rank_one:  # without the gamma of a ball whose objective has become zero
+        first = first[head - kernel.inputs :]
     positions = np.searchsorted(units, form.units)
     return np.concatenate([first, old[head + positions]])
