@@ -38,6 +38,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -215,46 +216,51 @@ class DualAscent:
         rate: float = RATE,
     ) -> SingleArray:
         """Improve `multipliers` by `steps` steps; the best of each row are returned."""
-        least, most = (part[rows.node] for part in self._ranges(relaxation))
-        scale = self._scales(relaxation)[rows.node]
-        decided = np.ones(scale.shape, dtype=bool)
-        decided[:, : self._count] = relaxation.bend[rows.node] == 0
+        least, most = (_columns(part, rows.node) for part in self._ranges(relaxation))
+        scale = _columns(self._scales(relaxation), rows.node)
+        weight = np.ones(scale.shape, dtype=bool)
+        weight[: self._count] = _columns(relaxation.bend, rows.node) == 0
         own = relaxation.size[rows.node, rows.unit].astype(np.float32)
-        scale *= np.where(decided, own[:, None], np.float32(1))
-        current = np.clip(multipliers, least, most)
+        scale *= np.where(weight, own, np.float32(1))
+        current = np.clip(np.ascontiguousarray(multipliers.T), least, most)
+        data = _Gathered.of(relaxation, rows, self._spans, np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._climb(relaxation, rows, current, (least, most, scale), steps, rate)
+            kept = self._climb(data, current, (least, most, scale), steps, rate)
+        return np.ascontiguousarray(kept.T)
 
     def _climb(
         self,
-        relaxation: Relaxation,
-        rows: Rows,
+        data: _Gathered,
         current: SingleArray,
         limits: tuple[SingleArray, SingleArray, SingleArray],
         steps: int,
         rate: float,
     ) -> SingleArray:
-        """The steps of `ascend`, between limits and with steps of natural sizes."""
+        """The steps of `ascend` (Adam; Kingma and Ba, 2015) on columns of multipliers."""
         least, most, scale = limits
-        best, kept = np.full(rows.count, np.inf, dtype=np.float32), current.copy()
+        best, kept = np.full(current.shape[1], np.inf, dtype=np.float32), current.copy()
         first, second = np.zeros_like(current), np.zeros_like(current)
-        data = _Gathered.of(relaxation, rows, self._spans, np.float32)
         for turn in range(steps + 1):  # numbers beyond single precision never become the best
             values, slopes = self._sweep(data, current, turn < steps)
             better = values < best
             best = np.minimum(best, values)
-            kept[better] = current[better]
+            np.copyto(kept, current, where=better)
             if turn == steps:
                 break
             first *= np.float32(_MOMENTUM)
-            first += np.float32(1 - _MOMENTUM) * slopes
             second *= np.float32(_SQUARES)
             second += np.float32(1 - _SQUARES) * np.square(slopes)
-            size = np.sqrt(second) + np.float32(1e-12)
+            slopes *= np.float32(1 - _MOMENTUM)
+            first += slopes
+            size = np.sqrt(second)
+            size += np.float32(1e-12)
             correction = np.sqrt(1 - _SQUARES ** (turn + 1)) / (1 - _MOMENTUM ** (turn + 1))
-            size /= scale
-            current = current - np.float32(rate * _DECAY**turn * correction) * (first / size)
-            np.clip(current, least, most, out=current)
+            np.divide(first, size, out=size)
+            size *= scale
+            size *= np.float32(rate * _DECAY**turn * correction)
+            current -= size
+            np.maximum(current, least, out=current)
+            np.minimum(current, most, out=current)
         return kept
 
     def _ranges(self, relaxation: Relaxation) -> tuple[SingleArray, SingleArray]:
@@ -280,75 +286,73 @@ class DualAscent:
     def _sweep(
         self, data: _Gathered, multipliers: SingleArray, slopes: bool
     ) -> tuple[SingleArray, SingleArray]:
-        """Bounds (R,) and their derivatives (R, columns) in single precision."""
-        count, depth = len(multipliers), len(self._spans)
-        factors = np.empty_like(multipliers)
-        masks: list[BoolArray] = []
-        constant = np.zeros(count, dtype=np.float32)
+        """Bounds (R,) and their derivatives (columns, R) in single precision."""
+        depth = len(self._spans)
+        result = np.empty_like(multipliers)
+        masks: list[BoolArray | None] = []
+        constant = np.zeros(multipliers.shape[1], dtype=np.float32)
         coefficients: SingleArray | None = None
         for i in range(depth - 1, -1, -1):
             span = self._spans[i]
-            here = multipliers[:, span]
-            factor = data.sign[:, span]
-            if coefficients is None:
-                mask = np.zeros(factor.shape, dtype=bool)
-                total = here * factor
-            else:
-                mask = coefficients * data.bend[:, span] < 0
+            factor, mask = data.sign[span], None
+            if coefficients is not None:
+                mask = coefficients * data.bend[span] < 0
                 factor = np.where(mask, coefficients, factor)
-                total = here * factor
-                chords = np.where(mask, np.float32(0), coefficients)
-                total += chords * data.chord[:, span]
-                constant += np.einsum("rn,rn->r", chords, data.offset[:, span])
+            total = multipliers[span] * factor
+            if coefficients is not None:
+                coefficients[mask] = 0.0
+                constant += (coefficients * data.offset[span]).sum(axis=0)
+                coefficients *= data.chord[span]
+                total += coefficients
             total[data.aims[i][:2]] += data.aims[i][2]
-            factors[:, span] = factor
+            result[span] = factor
             masks.append(mask)
-            constant += total @ self._single_biases[i]
-            coefficients = total @ self._single[i]
+            constant += self._single_biases[i] @ total
+            coefficients = self._single[i].T @ total
         assert coefficients is not None
         if self._limits.size:
-            gamma = multipliers[:, self._count :]
-            constant += gamma @ self._single_rows[1]
-            coefficients = coefficients - gamma @ self._single_rows[0]
-        support, point = self._support(coefficients, data)
+            gamma = multipliers[self._count :]
+            constant += self._single_rows[1] @ gamma
+            coefficients -= self._single_rows[0].T @ gamma
+        support, signal = self._support(coefficients, data)
         values = constant + support
         if not slopes:
-            return values, multipliers
-        result = np.empty_like(multipliers)
-        signal = point
+            return values, result
+        if self._limits.size:
+            faces = self._single_rows[0] @ signal
+            result[self._count :] = self._single_rows[1][:, None] - faces
         for i, mask in enumerate(reversed(masks)):
             span = self._spans[i]
-            z = signal @ self._single[i].T
-            z += self._single_biases[i]
-            np.multiply(factors[:, span], z, out=result[:, span])
-            if i + 1 < depth:
-                signal = np.where(
-                    mask, multipliers[:, span] * z, data.chord[:, span] * z + data.offset[:, span]
-                )
-        if self._limits.size:
-            result[:, self._count :] = self._single_rows[1] - point @ self._single_rows[0].T
+            z = self._single[i] @ signal
+            z += self._single_biases[i][:, None]
+            result[span] *= z
+            if mask is not None:
+                signal = data.chord[span] * z
+                signal += data.offset[span]
+                np.multiply(multipliers[span], z, out=signal, where=mask)
         return values, result
 
     def _support(
         self, coefficients: SingleArray, data: _Gathered
     ) -> tuple[SingleArray, SingleArray]:
+        """Largest values (R,) of linear functions (d, R) on the nodes, and where (d, R)."""
         point = data.middle + np.copysign(data.radius, coefficients)
-        values = np.einsum("rd,rd->r", coefficients, point)
+        values = (coefficients * point).sum(axis=0)
         if self._ball is not None:
             at = self._ball.point.astype(np.float32)
             if self._ball.norm == "l2":
-                size = np.sqrt(np.square(coefficients).sum(axis=1))
-                out = coefficients / np.maximum(size, 1e-30)[:, None]
+                size = np.sqrt(np.square(coefficients).sum(axis=0))
+                out = coefficients / np.maximum(size, 1e-30)
             else:
-                largest = np.abs(coefficients).argmax(axis=1)
+                largest = np.abs(coefficients).argmax(axis=0)
                 index = np.arange(len(largest))
                 out = np.zeros_like(coefficients)
-                out[index, largest] = np.sign(coefficients[index, largest])
-                size = np.abs(coefficients[index, largest])
-            curved = coefficients @ at + np.float32(self._ball.radius) * size
+                out[largest, index] = np.sign(coefficients[largest, index])
+                size = np.abs(coefficients[largest, index])
+            curved = at @ coefficients + np.float32(self._ball.radius) * size
             inner = curved < values
             values = np.where(inner, curved, values)
-            point = np.where(inner[:, None], at + np.float32(self._ball.radius) * out, point)
+            point = np.where(inner, at[:, None] + np.float32(self._ball.radius) * out, point)
         return values, point
 
     def bounds(self, relaxation: Relaxation, rows: Rows, multipliers: SingleArray) -> FloatArray:
@@ -365,54 +369,61 @@ class DualAscent:
         their offsets are computed for the slope that is used.
         """
         data = _Gathered.of(relaxation, rows, self._spans, np.float64)
-        exact = self.clip(relaxation, rows, multipliers).astype(np.float64)
+        exact = np.ascontiguousarray(self.clip(relaxation, rows, multipliers).T, dtype=np.float64)
         # a slope in single precision may lie a little outside of its range
-        held = np.clip(exact[:, : self._count], self._small, self._large)
-        exact[:, : self._count] = np.where(data.bend != 0, held, exact[:, : self._count])
+        held = np.clip(exact[: self._count], self._small[:, None], self._large[:, None])
+        exact[: self._count] = np.where(data.bend != 0, held, exact[: self._count])
         constant, amount = np.zeros(rows.count), np.zeros(rows.count)
         coefficients: FloatArray | None = None
         for i in range(len(self._spans) - 1, -1, -1):
             span = self._spans[i]
-            total = exact[:, span] * data.sign[:, span]
+            total = exact[span] * data.sign[span]
             size = np.abs(total)
             if coefficients is not None:
-                mask = coefficients * data.bend[:, span] < 0
-                lines = np.where(mask, exact[:, span], data.chord[:, span]) * coefficients
-                shift = np.where(mask, 0.0, coefficients) * data.offset[:, span]
+                mask = coefficients * data.bend[span] < 0
+                lines = np.where(mask, exact[span], data.chord[span]) * coefficients
+                shift = np.where(mask, 0.0, coefficients) * data.offset[span]
                 total += lines
                 size += np.abs(lines)
-                constant += shift.sum(axis=1)
-                amount += np.abs(shift).sum(axis=1)
+                constant += shift.sum(axis=0)
+                amount += np.abs(shift).sum(axis=0)
             total[data.aims[i][:2]] += data.aims[i][2]
             size[data.aims[i][:2]] += 1.0
-            amount += size @ self._sizes[span]
-            constant += total @ self._biases[i]
-            coefficients = total @ self._weights[i]
+            amount += self._sizes[span] @ size
+            constant += self._biases[i] @ total
+            coefficients = np.asarray(self._weights[i].T @ total)
         assert coefficients is not None
         if self._limits.size:
-            gamma = exact[:, self._count :]
-            constant += gamma @ self._limits
-            amount += gamma @ self._facet_sizes
-            coefficients = coefficients - gamma @ self._facets
-        value = np.einsum("rd,rd->r", coefficients, data.middle)
-        value += np.einsum("rd,rd->r", np.abs(coefficients), data.radius)
-        reach = np.maximum(np.abs(relaxation.low), np.abs(relaxation.high))[rows.node]
-        amount += np.einsum("rd,rd->r", np.abs(coefficients), reach)
+            gamma = exact[self._count :]
+            constant += self._limits @ gamma
+            amount += self._facet_sizes @ gamma
+            coefficients = coefficients - self._facets.T @ gamma
+        sizes = np.abs(coefficients)
+        value = (coefficients * data.middle).sum(axis=0) + (sizes * data.radius).sum(axis=0)
+        reach = np.maximum(np.abs(relaxation.low), np.abs(relaxation.high))
+        amount += (sizes * _columns(reach, rows.node, np.float64)).sum(axis=0)
         if self._ball is not None:
             if self._ball.norm == "l2":
-                sizes = np.sqrt(np.square(coefficients).sum(axis=1))
+                norm = np.sqrt(np.square(coefficients).sum(axis=0))
             else:
-                sizes = np.abs(coefficients).max(axis=1, initial=0.0)
-            curved = coefficients @ self._ball.point + self._ball.radius * sizes
-            amount += self._ball.radius * sizes + np.abs(coefficients) @ np.abs(self._ball.point)
+                norm = sizes.max(axis=0, initial=0.0)
+            curved = self._ball.point @ coefficients + self._ball.radius * norm
+            amount += self._ball.radius * norm + np.abs(self._ball.point) @ sizes
             value = np.minimum(value, curved)
         result = value + constant + 3.0 * self._terms * UNIT * amount
         return np.where(np.isfinite(result), result, np.inf)
 
 
+def _columns(
+    values: npt.NDArray[Any], node: IntArray, dtype: type = np.float32
+) -> npt.NDArray[Any]:
+    """Values (B, n) of nodes, one column a bound: (n, R), contiguous for passes over layers."""
+    return np.asarray(np.take(values.T.astype(dtype), node, axis=1))
+
+
 @dataclass(frozen=True)
 class _Gathered:
-    """A relaxation's arrays, one row a bound, and where in each layer the bounded units are."""
+    """A relaxation's arrays, one column a bound, and where in each layer the bounded units are."""
 
     chord: npt.NDArray[np.floating]
     offset: npt.NDArray[np.floating]
@@ -426,23 +437,18 @@ class _Gathered:
     def of(
         cls, relaxation: Relaxation, rows: Rows, spans: Sequence[slice], dtype: type
     ) -> _Gathered:
-        """Gather the rows' nodes."""
+        """Gather the bounds' nodes."""
         r, node = relaxation, rows.node
-        middle, radius = 0.5 * (r.low + r.high), 0.5 * (r.high - r.low)
-
-        def gathered(part: FloatArray) -> npt.NDArray[np.floating]:
-            return np.asarray(part.astype(dtype)[node])
-
         aims: list[tuple[IntArray, IntArray, npt.NDArray[np.floating]]] = []
         for span in spans:
             pick = np.flatnonzero((rows.unit >= span.start) & (rows.unit < span.stop))
-            aims.append((pick, rows.unit[pick] - span.start, rows.sign[pick].astype(dtype)))
+            aims.append((rows.unit[pick] - span.start, pick, rows.sign[pick].astype(dtype)))
         return cls(
-            gathered(r.chord),
-            gathered(r.offset),
-            gathered(r.bend),
-            gathered(r.sign),
-            gathered(middle),
-            gathered(radius),
+            _columns(r.chord, node, dtype),
+            _columns(r.offset, node, dtype),
+            _columns(r.bend, node, dtype),
+            _columns(r.sign, node, dtype),
+            _columns(0.5 * (r.low + r.high), node, dtype),
+            _columns(0.5 * (r.high - r.low), node, dtype),
             aims,
         )
