@@ -4,6 +4,7 @@
 - ``exact``: the exact methods side by side
 - ``methods``: upper bounds beside the published figures
 - ``build``: time and memory to build Pyomo models
+- ``scale``: networks of 100 to 5,000 units, beside bound propagation
 - ``solvers``: model transfer, time to optimality and agreement of solvers
 - ``picture``: the picture of the README
 - ``gallery``: every method on one network, with pictures, for the documentation
@@ -20,7 +21,7 @@ from importlib import import_module
 from lipyomo.cli.main import guarded
 from lipyomo.cli.parser import UsageError
 
-MEASUREMENTS = ("exact", "methods", "build", "solvers", "picture", "gallery")
+MEASUREMENTS = ("exact", "methods", "build", "scale", "solvers", "picture", "gallery")
 
 
 def run(words: Sequence[str]) -> int:

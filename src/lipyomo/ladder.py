@@ -9,10 +9,10 @@ Rungs, cheapest first:
 
 - ``entries``: intervals of the gradient's entries (FastLip);
 - ``tangents``: derivatives in all directions of the unit ball, all functionals in one pass;
-- ``joint``: back-substitution of the gradient's norm as a whole;
-- ``ellipsoids``: closed-form semidefinite bounds layer by layer (ECLipsE).
+- ``joint``: back-substitution of the gradient's norm as a whole.
 
-The next rung, the semidefinite bound over all open units, is the root of branch and bound.
+The next rungs are semidefinite: closed-form ellipsoids (ECLipsE), and the bound over all open units
+that branch and bound starts with.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from lipyomo.bounds.gradient import gradient_ends, tangent_ends
 from lipyomo.errors import MethodError
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
+from lipyomo.run import Clock
 from lipyomo.targets import ALL, Targets, targets_of
 
-UpperRung = Literal["entries", "tangents", "joint", "ellipsoids"]
+UpperRung = Literal["entries", "tangents", "joint"]
 
 RUNGS: tuple[UpperRung, ...] = get_args(UpperRung)
 
@@ -41,6 +42,9 @@ MAX_FUNCTIONALS = 512
 
 FLOPS = 1e9
 """Floating-point operations a second that predictions of a rung's cost assume."""
+
+TOGETHER = 0.02
+"""Predicted seconds up to which all functionals go through a rung at once."""
 
 SLACK = 1e-9
 """Relative improvement that is none."""
@@ -66,10 +70,10 @@ class Ladder:
         Of the pre-activations over its domain.
     targets : Targets, optional
         By default one a vertex of the dual ball, or one for the whole ball if these are many.
-    stop : callable, optional
-        Polled between steps; once True, `climb` returns.
+    clock : Clock, optional
+        Once it has expired, `climb` returns as soon as it can; it decides which rungs to take.
     report : callable, optional
-        Called with the upper end and the rung's name whenever it has dropped.
+        Called with the upper end whenever it has dropped.
 
     Attributes
     ----------
@@ -83,13 +87,13 @@ class Ladder:
         problem: LipschitzProblem,
         bounds: LayerBounds,
         targets: Targets | None = None,
-        stop: Callable[[], bool] | None = None,
-        report: Callable[[float, str], None] | None = None,
+        clock: Clock | None = None,
+        report: Callable[[float], object] | None = None,
     ) -> None:
         self.problem, self.bounds = problem, bounds
         self.targets = ladder_targets(problem) if targets is None else targets
         self.upper = np.full(self.targets.count, np.inf)
-        self._stop = stop or (lambda: False)
+        self._clock = clock or Clock()
         self._report = report
         self._whole = self.targets.rows[0] == ALL
         self._count = 1 if self._whole else len(self.targets.functionals)
@@ -99,27 +103,17 @@ class Ladder:
         """Upper bound of the constant."""
         return float(self.upper.max(initial=0.0))
 
-    def climb(
-        self, rungs: Sequence[UpperRung] = RUNGS, left: Callable[[], float] | None = None
-    ) -> None:
-        """Take rungs in turn, those that the time left allows.
-
-        Parameters
-        ----------
-        rungs : sequence of str, optional
-        left : callable, optional
-            Seconds that may still be used; unlimited by default.
-        """
+    def climb(self, rungs: Sequence[UpperRung] = RUNGS) -> None:
+        """Take rungs in turn, those that the time left allows, and the first in any case."""
         for rung in rungs:
-            if self._stop():
-                return
-            seconds = math.inf if left is None else left()
-            if math.isfinite(self.value) and self.predicted(rung) > seconds:
+            if math.isfinite(self.value) and self.predicted(rung) > self._clock.left:
                 continue
             for found in self._steps(rung):
-                self._take(found, rung)
+                self._take(found)
                 if self._stop():
                     return
+            if self._stop():
+                return
 
     def predicted(self, rung: UpperRung) -> float:
         """About how many seconds a rung takes for its first target."""
@@ -128,11 +122,12 @@ class Ladder:
         weights = sum(layer.weight.size for layer in self.problem.network.layers)
         if rung == "entries":
             return 8.0 * weights / FLOPS
-        if rung == "ellipsoids":
-            return 40.0 * sum(float(n) ** 3 for n in sizes[1:-1]) / FLOPS
         members = float(sum(widths))
         ends = sizes[0] if rung == "joint" else self._count
         return (weights + 2.0 * members**3 + 2.0 * ends * members**2) / FLOPS
+
+    def _stop(self) -> bool:
+        return self._clock.expired
 
     # -- the rungs ---------------------------------------------------------------------------------
 
@@ -141,11 +136,11 @@ class Ladder:
             yield self._gradients(list(range(self._count)), "interval")
         elif rung == "tangents":
             yield from self._tangents()
-        elif rung == "joint":
+        elif self._count * self.predicted(rung) < TOGETHER:
+            yield self._gradients(list(range(self._count)), "linear")
+        else:
             for row in self._worst_first():
                 yield self._gradients([row], "linear")
-        else:
-            yield from self._ellipsoids()
 
     def _worst_first(self) -> Iterator[int]:
         """Functionals by their current bounds, until the largest bound is one already treated."""
@@ -187,10 +182,7 @@ class Ladder:
             sizes = np.array([size * (1.0 + 2.0**-51 * (2 * functionals.shape[1] + 8))])
         yield Found(list(range(self._count)), sizes)
 
-    def _ellipsoids(self) -> Iterator[Found]:
-        return iter(())
-
-    def _take(self, found: Found, rung: str) -> None:
+    def _take(self, found: Found) -> None:
         """Keep what is less than before."""
         before = self.value
         targets = self.targets
@@ -204,7 +196,7 @@ class Ladder:
         self.upper[hit] = np.fmin(self.upper[hit], values)
         after = self.value
         if self._report is not None and after < before * (1.0 - SLACK):
-            self._report(after, rung)
+            self._report(after)
 
 
 def ladder_targets(problem: LipschitzProblem) -> Targets:
@@ -221,3 +213,23 @@ def ladder_targets(problem: LipschitzProblem) -> Targets:
     if vertices is None and problem.input_norm == "l1" and not problem.output_norm.is_linear:
         return targets_of(problem)
     return Targets(eye, whole, whole, problem.input_norm)
+
+
+def upper_bound(problem: LipschitzProblem, bounds: LayerBounds) -> float:
+    """Upper bound of the constant of a reduced problem, by the cheap rungs.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs.
+    bounds : LayerBounds
+        Of the pre-activations over its domain.
+
+    Returns
+    -------
+    float
+        Safe against rounding.
+    """
+    ladder = Ladder(problem, bounds)
+    ladder.climb(("entries", "tangents", "joint"))
+    return ladder.value

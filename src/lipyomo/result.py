@@ -149,7 +149,7 @@ class Result:
     unstable : int, optional
         Units whose switch stayed undecided by the bounds.
     bounds : str, optional
-        The rung of the bound ladder that was used: interval, linear or lp.
+        The rung of the bound ladder that was used: interval, linear, ascent or lp.
     basis : str, optional
         What `upper` rests on: ``proved`` (from the weights, with rounding accounted for), or a
         solver with its tolerance; None where there is no bound.

@@ -56,10 +56,7 @@ ORDER = [
 ]
 """The rooms; each may import from those before it.  The package's own `__init__` imports lazily."""
 
-KNOWN_CIRCLES: set[tuple[str, str]] = {
-    ("lipyomo.bounds.lp", "lipyomo.bounds.preactivation"),
-    ("lipyomo.bounds.preactivation", "lipyomo.bounds.lp"),
-}
+KNOWN_CIRCLES: set[tuple[str, str]] = set()
 """Imports that are still to be turned round: this may only shrink."""
 
 

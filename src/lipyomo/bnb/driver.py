@@ -17,6 +17,7 @@ from lipyomo.bnb.node import Node
 from lipyomo.bnb.parallel import SHARE, Report, Task, Team, pack, unpack
 from lipyomo.bnb.tree import Expansion, Tree
 from lipyomo.executors import Workers
+from lipyomo.ladder import Ladder
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Status, close_enough
@@ -94,6 +95,10 @@ class Search:
         Hears of better points and bounds.
     record : bool, optional
         Keep every closed node in `leaves`.
+    ladder : Ladder, optional
+        Bounds that the root starts from.
+    report : callable, optional
+        Called with proved bounds of the whole problem.
 
     Attributes
     ----------
@@ -109,8 +114,11 @@ class Search:
         clock: Clock | None = None,
         tell: Tell | None = None,
         record: bool = False,
+        ladder: Ladder | None = None,
+        report: Callable[[float], object] | None = None,
     ) -> None:
         self._settings = settings
+        self._ladder, self._report = ladder, report
         self._clock = clock or Clock(settings.time_limit, settings.should_stop)
         self._tell = tell
         self._record = record
@@ -163,7 +171,7 @@ class Search:
         else:
             tree.climb(self._evaluations // FIRST_SHARE, self._clock)
             self._note()
-            found = tree.root()
+            found = tree.root(self._clock, self._ladder, self._report)
             self._open_units = tree.open_at_root
             self._root = max([node.bound for node in found.children], default=found.closed)
             self._set_capacity(found.children)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
+from lipyomo.bounds.relax import Lines, unit_lines
 from lipyomo.domains import Domain, NormBall
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.phases import LEFT, OPEN, RIGHT
@@ -70,31 +71,19 @@ def support_of(domain: Domain, low: FloatArray, high: FloatArray) -> Support:
     return over_both
 
 
-def _lines(
-    system: UnitSystem, layer: int, stack: Stack
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Slopes and offsets of the upper and lower line of each unit of a layer, each (B, n)."""
+def _lines(system: UnitSystem, layer: int, stack: Stack) -> Lines:
+    """Lines around each unit of a layer, each (B, n)."""
     span = system.span(layer)
     left, right = system.left[span], system.right[span]
     phases, low, high = stack.phases[:, span], stack.lower[:, span], stack.upper[:, span]
-    still = phases == OPEN
     fixed = np.where(phases == RIGHT, right, left)
-    width = np.where(still, high - low, 1.0)
-    chord = np.where(still, (right * high - left * low) / np.maximum(width, 1e-300), fixed)
-    offset = np.where(still, (left - right) * low * high / np.maximum(width, 1e-300), 0.0)
-    line = np.where(still, np.where(high > -low, right, left), fixed)
-    convex = right >= left
-    return (
-        np.where(convex, chord, line),
-        np.where(convex, offset, 0.0),
-        np.where(convex, line, chord),
-        np.where(convex, 0.0, offset),
-    )
+    still = phases == OPEN
+    return unit_lines(low, high, np.where(still, left, fixed), np.where(still, right, fixed))
 
 
 def propagate(system: UnitSystem, support: Support, stack: Stack, first: int = 0) -> None:
     """Tighten `stack` in place, from layer `first` on: bounds, phases that follow, emptiness."""
-    lines: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
+    lines: list[Lines] = []
     count = len(stack.phases)
     for i, weight in enumerate(system.weights):
         span = system.span(i)
@@ -106,11 +95,13 @@ def propagate(system: UnitSystem, support: Support, stack: Stack, first: int = 0
                 np.concatenate([system.biases[i], -system.biases[i]]), (count, 2 * units)
             )
             for j in range(i - 1, -1, -1):
-                up, up_offset, down, down_offset = lines[j]
+                line = lines[j]
                 positive = np.maximum(rows, 0.0)
                 negative = rows - positive
-                shift = positive @ up_offset[:, :, None] + negative @ down_offset[:, :, None]
-                rows = positive * up[:, None, :] + negative * down[:, None, :]
+                shift = positive @ line.upper_offset[:, :, None]
+                shift = shift + negative @ line.lower_offset[:, :, None]
+                rows = positive * line.upper_slope[:, None, :]
+                rows = rows + negative * line.lower_slope[:, None, :]
                 constant = constant + shift[:, :, 0] + rows @ system.biases[j]
                 rows = rows @ system.weights[j]
             errors = system.errors[span]

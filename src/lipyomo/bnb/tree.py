@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,9 +14,10 @@ from lipyomo.bnb.counters import Counters
 from lipyomo.bnb.experience import Experience
 from lipyomo.bnb.node import Node, stack_of
 from lipyomo.bnb.pool import Pool
-from lipyomo.bnb.propagate import Stack, gradient_bounds, propagate, support_of
+from lipyomo.bnb.propagate import Stack, gradient_bounds, propagate, settle, support_of
 from lipyomo.bnb.region import RegionProgram
 from lipyomo.bnb.tighten import Tightener
+from lipyomo.ladder import Ladder
 from lipyomo.numerics.exact import approximate
 from lipyomo.phases import OPEN, to_pattern
 from lipyomo.problem import LipschitzProblem
@@ -24,6 +26,7 @@ from lipyomo.regions.margin import interior_point
 from lipyomo.regions.replay import exact_gradients
 from lipyomo.run import Clock
 from lipyomo.sampling.local_search import LocalSearch
+from lipyomo.semidefinite.root import RootBounds
 from lipyomo.targets import Targets, targets_of
 
 PRUNE = 2e-7
@@ -37,6 +40,9 @@ PROGRAM_PAYS = 0.2
 
 PROGRAM_TURN = 8
 """Otherwise one in so many nodes without a known point gets one, for the point."""
+
+LONG = 1.0
+"""Predicted seconds of a root bound from which it is lowered step by step, each one an answer."""
 
 _CANCELLED = 1e-10
 """Rounding errors of a value above this share of it call for exact arithmetic."""
@@ -136,10 +142,27 @@ class Tree:
         self._climber.run(evaluations, clock)
         self.pool.enter(self._climber.points)
 
-    def root(self) -> Expansion:
-        """The whole problem as a node (or nothing, if its bounds already close it)."""
+    def root(
+        self,
+        clock: Clock | None = None,
+        ladder: Ladder | None = None,
+        report: Callable[[float], object] | None = None,
+    ) -> Expansion:
+        """The whole problem as a node (or nothing, if its bounds already close it).
+
+        Parameters
+        ----------
+        clock : Clock, optional
+        ladder : Ladder, optional
+            Of the same problem: pre-activation bounds and upper ends to start from.
+        report : callable, optional
+            Called with proved bounds of the whole problem while they drop.
+        """
         node = self._whole()
-        found = self._expansion(node, [node])
+        if ladder is not None and self.system.count:
+            self._take_over(node, ladder)
+            self._descend(node, clock or Clock(), report)
+        found = self._expansion(node, [node], known=ladder is not None)
         self.open_at_root = int(np.count_nonzero(node.phases == OPEN))
         return found
 
@@ -158,6 +181,26 @@ class Tree:
             np.zeros(0, dtype=np.int64),
             pool=np.arange(self.pool.count),
         )
+
+    def _take_over(self, node: Node, ladder: Ladder) -> None:
+        """Start the root from what a ladder knows; its targets may be coarser than the tree's."""
+        known = ladder.bounds
+        node.phases = np.concatenate(known.phases)
+        node.lower, node.upper = np.concatenate(known.lower), np.concatenate(known.upper)
+        same = ladder.targets.count == self.targets.count
+        node.proved = ladder.upper.copy() if same else np.full_like(node.proved, ladder.value)
+        node.target_bounds = node.proved.copy()
+
+    def _descend(self, node: Node, clock: Clock, report: Callable[[float], object] | None) -> None:
+        """Lower the root's bounds step by step, where the first one would be long in coming."""
+        norm = self.problem.output_norm
+        root = RootBounds(self.system, self.targets, node.phases, node.proved, norm)
+        if root.cost.full < LONG:
+            return
+        root.run(self.cutoff, lambda: clock.left * (not clock.interrupted), report)
+        node.proved = root.upper.copy()
+        node.target_bounds = root.upper.copy()
+        node.warm, node.units = root.multipliers, root.form.units
 
     def expand(self, node: Node) -> Expansion:
         """Split `node`, which stays as it is; what became of its parts."""
@@ -208,11 +251,11 @@ class Tree:
         copy = replace(node, proved=node.proved.copy())
         return self.bounder.prove(copy, self.system.reduce(node.phases))
 
-    def _expansion(self, parent: Node, children: list[Node]) -> Expansion:
+    def _expansion(self, parent: Node, children: list[Node], known: bool = False) -> Expansion:
         """Bound the children of a node, and note everything that happens on the way."""
         self._here = Expansion()
         solved, steps, programs = self.bounder.solved, self.bounder.steps, self.region.solved
-        kept = self._process(parent, children)
+        kept = self._process(parent, children, known)
         counters = self._here.counters
         counters.semidefinite += self.bounder.solved - solved
         counters.newton += self.bounder.steps - steps
@@ -222,12 +265,15 @@ class Tree:
         self._here.children = kept
         return self._here
 
-    def _process(self, parent: Node, children: list[Node]) -> list[Node]:
-        """Bound a batch of children of one parent."""
+    def _process(self, parent: Node, children: list[Node], known: bool = False) -> list[Node]:
+        """Bound a batch of children of one parent; `known` if that is done for pre-activations."""
         stack = stack_of(children)
         if self._bounded:
             support = support_of(self.problem.domain, stack.low, stack.high)
-            propagate(self.system, support, stack)
+            if known:
+                settle(self.system, stack)
+            else:
+                propagate(self.system, support, stack)
         self._locate(parent, children, stack)
         if self.tightener is not None and self._tighten(children, stack):
             propagate(self.system, support, stack)

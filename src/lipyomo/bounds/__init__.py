@@ -2,7 +2,8 @@
 
 from lipyomo.bounds.derivative import DerivativeBounds, adjoint_bounds, tangent_bounds
 from lipyomo.bounds.joint import GivenSwitch, tighten_adjoints, tighten_tangents
-from lipyomo.bounds.preactivation import LayerBounds, preactivation_bounds
+from lipyomo.bounds.layers import LayerBounds
+from lipyomo.bounds.preactivation import preactivation_bounds
 
 __all__ = [
     "DerivativeBounds",

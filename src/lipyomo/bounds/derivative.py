@@ -21,8 +21,8 @@ import numpy as np
 from lipyomo.bounds.balls import Ball, InputBall, functional_set
 from lipyomo.bounds.chain import Chain, Index
 from lipyomo.bounds.interval import PhaseBatch
+from lipyomo.bounds.layers import LayerBounds
 from lipyomo.bounds.parts import SplitMatrix, parts_of
-from lipyomo.bounds.preactivation import LayerBounds
 from lipyomo.bounds.relax import switch_lines
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import InputNorm, OutputNorm

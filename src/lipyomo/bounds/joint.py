@@ -25,8 +25,8 @@ import scipy.sparse as sp
 from lipyomo.bounds.balls import Ball, DualBall, Hull, InputBall
 from lipyomo.bounds.derivative import DerivativeBounds
 from lipyomo.bounds.interval import Slab, activated
+from lipyomo.bounds.layers import LayerBounds
 from lipyomo.bounds.lp import Relaxation
-from lipyomo.bounds.preactivation import LayerBounds
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Layer, Matrix, Network
 from lipyomo.norms import InputNorm, OutputNorm

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.bounds.interval import Slab, activated
-from lipyomo.bounds.preactivation import LayerBounds
+from lipyomo.bounds.layers import LayerBounds
 from lipyomo.bounds.relax import unit_lines
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray, Layer, Network

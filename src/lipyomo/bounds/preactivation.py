@@ -23,12 +23,14 @@ from lipyomo.bounds.interval import (
     interval_range,
     slope_pair,
 )
+from lipyomo.bounds.layers import LayerBounds
+from lipyomo.bounds.lp import tighten
 from lipyomo.bounds.parts import Range
 from lipyomo.bounds.relax import unit_lines
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Matrix, Network
 from lipyomo.numerics.rounding import gamma
-from lipyomo.phases import Phases, count_open, decide, open_phases
+from lipyomo.phases import Phases, decide, open_phases
 from lipyomo.settings import BoundRung
 
 LP_UNITS = 150
@@ -36,35 +38,6 @@ LP_UNITS = 150
 
 AUTO_SECONDS = 2.0
 """Time that the rung ``auto`` may spend on linear programs when no limit is given."""
-
-
-@dataclass(frozen=True)
-class LayerBounds:
-    """Bounds of all pre-activations.
-
-    Attributes
-    ----------
-    lower, upper : list of ndarray, shapes (n_i,)
-        One pair a hidden layer; infinite where nothing is known.
-    rung : str
-        Highest rung that was used: interval, linear or lp.
-    phases : tuple of int8 arrays
-        The given phases with every unit closed that the bounds decide.
-    empty : bool
-        Whether the given phases contradict the bounds: no point of the domain has them.  The
-        bounds mean nothing then.
-    """
-
-    lower: list[FloatArray]
-    upper: list[FloatArray]
-    rung: str
-    phases: Phases
-    empty: bool = False
-
-    @property
-    def unstable(self) -> int:
-        """Number of units that stayed open."""
-        return count_open(self.phases)
 
 
 def preactivation_bounds(
@@ -109,8 +82,6 @@ def preactivation_bounds(
     climb = rung == "lp" or (rung == "auto" and 0 < found.unstable <= LP_UNITS)
     if not climb or found.empty or not domain.is_bounded:
         return found
-    from lipyomo.bounds.lp import tighten
-
     limit = time_limit
     if limit is None:
         limit = math.inf if rung == "lp" else AUTO_SECONDS

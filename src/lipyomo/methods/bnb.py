@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from lipyomo.methods.registry import Method, register
+from lipyomo.methods.support import climbed
 from lipyomo.network import FloatArray
 from lipyomo.regions import make_witness
 from lipyomo.result import Guarantee, Result, Status
@@ -31,7 +32,10 @@ def run(run: Run) -> Result:
             run.raise_lower(make_witness(problem, reduced.lift_point(point)))
         run.show(upper, nodes, message)
 
-    outcome = Search(reduced.problem, run.settings, run.clock, tell).run()
+    ladder = climbed(run)
+    outcome = Search(
+        reduced.problem, run.settings, run.clock, tell, ladder=ladder, report=run.drop_upper
+    ).run()
     if outcome.point is not None:
         run.raise_lower(make_witness(problem, reduced.lift_point(outcome.point)))
     run.drop_upper(outcome.upper)
@@ -43,7 +47,7 @@ def run(run: Run) -> Result:
     run.nodes = outcome.counters.nodes
     run.record(root_bound=outcome.root, **counters)
     done = outcome.status in (Status.EXACT, Status.GAP)
-    return run.result(done, unstable=outcome.open_units, bounds="linear")
+    return run.result(done, unstable=outcome.open_units, bounds=ladder.bounds.rung)
 
 
 METHOD = register(

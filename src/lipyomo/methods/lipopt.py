@@ -12,10 +12,10 @@ import scipy.sparse as sp
 
 from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError, SolverError
-from lipyomo.methods.fastlip import gradient_norm
 from lipyomo.methods.registry import Method, register
 from lipyomo.methods.support import (
     domain_bounds,
+    entry_bounds,
     few_vertices,
     upper_result,
     whole_number,
@@ -244,7 +244,7 @@ def run(run: Run) -> Result:
     small = run.problem.reduced.problem
     vertices = few_vertices(small, "lipopt")
     bounds = domain_bounds(run)
-    uppers = [gradient_norm(small, bounds, y, "interval") for y in vertices]
+    uppers = entry_bounds(small, bounds, vertices).tolist()
     run.drop_upper(max(uppers))
     finished = 0
     for position, y in enumerate(vertices):

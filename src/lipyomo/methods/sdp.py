@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lipyomo.methods.registry import Method, register
-from lipyomo.methods.support import domain_bounds, root_bounds
+from lipyomo.methods.support import climbed, root_bounds
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
@@ -11,11 +11,12 @@ from lipyomo.run import Run
 def run(run: Run) -> Result:
     """Bound the constant over all switches that the domain's pre-activation bounds leave open.
 
-    Bounds of intervals and in closed form come first; the semidefinite one goes on as long as there
-    is time, and every step of it is an answer.
+    The cheap rungs of the ladder and bounds in closed form come first; the semidefinite one goes on
+    as long as there is time, and every step of it is an answer.
     """
-    bounds = domain_bounds(run)
-    root = root_bounds(run, bounds, cheap=True)
+    ladder = climbed(run)
+    bounds = ladder.bounds
+    root = root_bounds(run, bounds, ladder)
     root.run(left=lambda: run.left * (not run.interrupted), report=run.drop_upper)
     run.drop_upper(root.value)
     run.record(newton_steps=root.steps)

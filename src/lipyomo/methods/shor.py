@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError
-from lipyomo.methods.fastlip import gradient_norm
 from lipyomo.methods.registry import Method, register
-from lipyomo.methods.support import domain_bounds, few_vertices, upper_result
+from lipyomo.methods.support import domain_bounds, entry_bounds, few_vertices, upper_result
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
@@ -66,7 +65,7 @@ def relax(run: Run, cells: bool) -> Result:
     small = run.problem.reduced.problem
     vertices = few_vertices(small, run.method)
     bounds = domain_bounds(run)
-    simple = [gradient_norm(small, bounds, y, "interval") for y in vertices]
+    simple = entry_bounds(small, bounds, vertices).tolist()
     run.drop_upper(max(simple))
     points: list[DualPoint] = []
     for position, y in enumerate(vertices if bounds.unstable else vertices[:0]):

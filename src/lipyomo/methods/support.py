@@ -10,8 +10,11 @@ import numpy as np
 
 from lipyomo.affine.system import UnitSystem
 from lipyomo.bounds import LayerBounds, preactivation_bounds
+from lipyomo.bounds.balls import Points
+from lipyomo.bounds.gradient import gradient_ends
+from lipyomo.bounds.sharpen import sharpen
 from lipyomo.errors import MethodError
-from lipyomo.ladder import Ladder
+from lipyomo.ladder import RUNGS, Ladder, UpperRung
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
@@ -89,7 +92,37 @@ def domain_bounds(run: Run) -> LayerBounds:
         small.domain,
         rung="linear" if rung == "auto" else rung,
         time_limit=run.left if math.isfinite(run.left) else None,
+        stop=lambda: run.expired,
     )
+
+
+def climbed(run: Run, rungs: Sequence[UpperRung] = RUNGS) -> Ladder:
+    """The ladder of the reduced problem, climbed; the run hears of every end.
+
+    Its pre-activation bounds are, by default, sharpened by dual ascent where that pays: after a
+    first climb, so that an interval is there soon, and followed by a second.
+    """
+    small = run.problem.reduced.problem
+    ladder = Ladder(small, domain_bounds(run), clock=run.clock, report=run.drop_upper)
+    ladder.climb(rungs)
+    run.drop_upper(ladder.value)
+    if run.settings.bounds == "auto" and not run.expired:
+        sharper = sharpen(small.network, small.domain, ladder.bounds, run.clock)
+        decided = sharper.unstable < ladder.bounds.unstable
+        ladder.bounds = sharper
+        if decided:
+            ladder.climb(rungs)
+            run.drop_upper(ladder.value)
+    return ladder
+
+
+def entry_bounds(
+    problem: LipschitzProblem, bounds: LayerBounds, functionals: FloatArray
+) -> FloatArray:
+    """Upper bounds (FastLip) for some functionals (k, m) of a reduced problem, shape (k,)."""
+    rows = Points(np.atleast_2d(functionals))
+    found = gradient_ends(problem.network, bounds.phases, rows, problem.input_norm, "interval")
+    return found.norm
 
 
 def fall_back(run: Run) -> None:
@@ -101,7 +134,7 @@ def fall_back(run: Run) -> None:
     run.drop_upper(ladder.value)
 
 
-def root_bounds(run: Run, bounds: LayerBounds, cheap: bool = False) -> RootBounds:
+def root_bounds(run: Run, bounds: LayerBounds, ladder: Ladder | None = None) -> RootBounds:
     """Semidefinite bounds of the reduced problem, not begun yet.
 
     Parameters
@@ -109,8 +142,8 @@ def root_bounds(run: Run, bounds: LayerBounds, cheap: bool = False) -> RootBound
     run : Run
     bounds : LayerBounds
         Of its pre-activations.
-    cheap : bool, optional
-        Whether to begin with the cheap bounds of the ladder.
+    ladder : Ladder, optional
+        Bounds to begin with.
 
     Raises
     ------
@@ -121,11 +154,9 @@ def root_bounds(run: Run, bounds: LayerBounds, cheap: bool = False) -> RootBound
     targets = semidefinite_targets(small)
     system = UnitSystem(small.network, targets.functionals, small.domain)
     known = None
-    if cheap:
-        ladder = Ladder(small, bounds, targets, stop=lambda: run.expired)
-        ladder.climb(("entries", "tangents"), lambda: run.left)
-        known = ladder.upper
-        run.drop_upper(ladder.value)
+    if ladder is not None:
+        same = ladder.targets.count == targets.count
+        known = ladder.upper if same else np.full(targets.count, ladder.value)
     phases = np.concatenate([np.zeros(0, dtype=np.int8), *bounds.phases])
     return RootBounds(system, targets, phases, known, small.output_norm)
 

@@ -16,11 +16,12 @@ import numpy as np
 
 from lipyomo.blocks.derivative import ChainLimits, derivative_rung
 from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, preactivation_bounds
+from lipyomo.bounds.gradient import entry_norms
 from lipyomo.domains import Box, Domain, Polytope
 from lipyomo.domains.faces import polyhedral
 from lipyomo.errors import DomainError
 from lipyomo.network import FloatArray
-from lipyomo.norms import DUAL, LinearOutput, OutputNorm, vector_norm
+from lipyomo.norms import LinearOutput, OutputNorm
 from lipyomo.problem import LipschitzProblem
 from lipyomo.settings import BoundRung
 
@@ -105,9 +106,7 @@ def whole(problem: LipschitzProblem, rung: BoundRung, time_limit: float | None) 
 
 def gradient_size(end: DerivativeBounds, problem: LipschitzProblem) -> float:
     """Upper bound of the dual norm of a gradient from bounds of its entries."""
-    reach = np.maximum(np.abs(end.end_lower), np.abs(end.end_upper))
-    size = float(vector_norm(reach, DUAL[problem.input_norm]))
-    return size * (1.0 + 2.0**-50 * (reach.size + 4))
+    return float(entry_norms(end.end_lower, end.end_upper, problem.input_norm))
 
 
 def measured(problem: LipschitzProblem, cell: Cell, lower: float) -> Cell:

@@ -73,11 +73,15 @@ def relaxed_bound(run: Run) -> Relaxed:
     )
     facts.update(formulation=model.encoding, solver=outcome.solver)
     run.warn(*outcome.notes)
-    if outcome.status is SolveStatus.ERROR or not math.isfinite(outcome.bound):
-        run.warn(f"{outcome.solver} found no bound ({outcome.status.value})")
-        return Relaxed(outcome.status.proven, facts)
+    # Any duals give a bound, also those of a solve that was stopped.
     found = dual_bound(compile_model(model.model), outcome)
     run.record(recomputed=found is not None)
+    if found is None and (outcome.status is SolveStatus.ERROR or not math.isfinite(outcome.bound)):
+        run.warn(
+            f"{outcome.solver} was stopped before it had a bound ({outcome.status.value}): the "
+            "linear program adds nothing to the bounds that it started from"
+        )
+        return Relaxed(outcome.status.proven, facts)
     if found is None:
         widened = outcome.bound + SAFETY * abs(outcome.bound)
         run.drop_upper(widened, f"solver ({outcome.solver}, widened by {SAFETY:g})")
@@ -100,6 +104,8 @@ def dual_bound(linear: LinearModel, outcome: SolveOutcome) -> float | None:
     float or None
         None if the solver gives no duals, or they prove nothing.
     """
+    if outcome.results.solution_loader is None:
+        return None
     try:
         duals = outcome.results.solution_loader.get_duals()
     except NoDualsError:

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.bnb.bounding import NodeBounder, Worst
 from lipyomo.bnb.branching import Brancher
+from lipyomo.bnb.experience import Experience
 from lipyomo.bnb.node import Node
 from lipyomo.errors import ProofError
 from lipyomo.network import BoolArray, FloatArray, Layer, Network
@@ -79,6 +80,7 @@ class CaseTree:
         self._system = UnitSystem(network, self._targets.functionals, domain)
         self._bounder = NodeBounder(self._system, self._targets)
         self._brancher = Brancher(self._system, domain)
+        self._experience = Experience.none(self._system.count)
         self._refuter = Refuter(self._system, domain, self._linear)
         self._domain = domain
         self._numbers = self._numbered()
@@ -249,7 +251,7 @@ class CaseTree:
     def _split(
         self, case: _Case, form: NodeForm, worst: Worst | None, steps: Steps
     ) -> tuple[Steps, list[_Case]]:
-        unit = self._brancher.unit(form, worst)
+        unit = int(self._brancher.candidates(form, worst, self._experience)[0])
         children = []
         for phase in (LEFT, RIGHT):
             node = case.node.copy()

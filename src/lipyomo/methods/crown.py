@@ -1,0 +1,35 @@
+"""CROWN of the Clarke Jacobian: back-substitution of the gradient's norm as a whole."""
+
+from __future__ import annotations
+
+from lipyomo.methods.registry import Method, register
+from lipyomo.methods.support import climbed
+from lipyomo.result import Guarantee, Result
+from lipyomo.run import Run
+
+
+def run(run: Run) -> Result:
+    """Substitute linear bounds of the switches back, from the norm of the gradient to the outputs.
+
+    The norm is one more layer of units behind the gradient, so that the errors of the relaxation
+    are shared by the entries instead of being counted once an entry.  For linf inputs this is the
+    bound of Shi et al.; for l2 inputs the squares of the entries are below their chords; for l1
+    inputs the largest entry decides.  Vector outputs are treated one vertex of the dual ball at a
+    time, the worst first, while these are few.
+    """
+    ladder = climbed(run, ("entries", "joint"))
+    return run.result(unstable=ladder.bounds.unstable, bounds=ladder.bounds.rung)
+
+
+register(
+    Method(
+        name="crown",
+        title="joint CROWN",
+        guarantee=Guarantee.UPPER,
+        reference="Shi et al., Efficiently computing local Lipschitz constants (NeurIPS 2022)",
+        run=run,
+        input_norms=("linf", "l1", "l2"),
+        output_norms=("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear"),
+        unbounded=True,
+    )
+)

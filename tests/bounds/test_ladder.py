@@ -1,0 +1,190 @@
+"""The ladder: each rung bounds the truth, none is looser than the one below, limits bind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lipyomo.bounds import preactivation_bounds
+from lipyomo.bounds.balls import DualBall, Points
+from lipyomo.bounds.gradient import gradient_ends, tangent_ends
+from lipyomo.bounds.sharpen import sharpen
+from lipyomo.domains import Box
+from lipyomo.ladder import RUNGS, Ladder, upper_bound
+from lipyomo.methods import run_method
+from lipyomo.network import Layer, Network
+from lipyomo.norms import DUAL, LinearOutput, LinfOutput, vector_norm
+from lipyomo.phases import open_phases
+from lipyomo.problem import LipschitzProblem
+from lipyomo.run import Clock
+from lipyomo.settings import Settings
+from networks import DEGENERATE, domains, mixed_network, random_network
+from oracle import exact_constant, regions
+
+OWN = LinearOutput(vertices=[[1.0, 0.5], [-0.3, 1.0]])
+OUTPUTS = ["linf", "l1", "l2", "cross", "cross(0)", OWN]
+
+
+def ladder_of(problem: LipschitzProblem) -> Ladder:
+    small = problem.reduced.problem
+    return Ladder(small, preactivation_bounds(small.network, small.domain))
+
+
+@pytest.mark.parametrize("norm_in", ["linf", "l1", "l2"])
+@pytest.mark.parametrize("out", OUTPUTS)
+@pytest.mark.parametrize("seed", [8, 9])
+def test_every_rung_bounds_the_truth_and_none_is_looser(
+    norm_in: str, out: str | LinearOutput, seed: int
+) -> None:
+    network = mixed_network(seed, (2, 4, 4, 2))
+    problem = LipschitzProblem(network, Box(-1, 1, 2), norm_in, out)
+    truth = exact_constant(problem)
+    ladder = ladder_of(problem)
+    before = np.inf
+    for rung in RUNGS:
+        ladder.climb((rung,))
+        assert truth * (1 - 1e-12) <= ladder.value <= before
+        before = ladder.value
+    upper = run_method("crown", problem, Settings()).upper
+    assert truth * (1 - 1e-12) <= upper
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_networks(name: str) -> None:
+    case = DEGENERATE[name]()
+    for norm_in in ("linf", "l1", "l2"):
+        problem = LipschitzProblem(case.network, case.domain, norm_in)
+        small = problem.reduced.problem
+        bounds = preactivation_bounds(small.network, small.domain)
+        assert upper_bound(small, bounds) >= exact_constant(problem) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("kind", list(domains(2)))
+def test_domains(kind: str) -> None:
+    problem = LipschitzProblem(random_network(5, (2, 4, 3, 2)), domains(2)[kind], "l2", "l2")
+    assert ladder_of(problem).value == np.inf
+    ladder = ladder_of(problem)
+    ladder.climb()
+    assert ladder.value >= exact_constant(problem) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("norm_in", ["linf", "l1", "l2"])
+def test_norms_of_single_gradients_hold_in_every_region(norm_in: str) -> None:
+    network, domain = mixed_network(22, (2, 5, 4, 3)), Box(-0.5, 0.7, 2)
+    bounds = preactivation_bounds(network, domain)
+    y = np.random.default_rng(0).standard_normal((4, 3))
+    found = gradient_ends(network, bounds.phases, Points(y), norm_in)
+    ball = gradient_ends(network, bounds.phases, DualBall(LinfOutput()), norm_in)
+    tangents = tangent_ends(network, bounds.phases, y, norm_in)
+    for pattern, _ in regions(network, domain):
+        jacobian = network.jacobian(pattern)
+        sizes = vector_norm(y @ jacobian, DUAL[norm_in])
+        assert (sizes <= found.norm * (1 + 1e-12)).all()
+        assert (np.abs(y @ jacobian) <= found.entries * (1 + 1e-12)).all()
+        assert (sizes <= tangents * (1 + 1e-12)).all()
+        rows = vector_norm(jacobian, DUAL[norm_in])
+        assert rows.max() <= ball.norm[0] * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("norm_in", ["linf", "l2"])
+def test_the_joint_bound_shares_the_errors_of_the_entries(norm_in: str) -> None:
+    network = random_network(3, (6, 12, 12, 1))
+    bounds = preactivation_bounds(network, Box(-0.3, 0.3, 6))
+    found = gradient_ends(network, bounds.phases, Points(np.ones((1, 1))), norm_in)
+    by_entry = vector_norm(found.entries, DUAL[norm_in])
+    assert found.norm[0] < 0.98 * by_entry[0]
+
+
+def test_cancelling_weights_do_not_push_a_bound_below_the_truth() -> None:
+    # The exact gradient is 3e16 * 0.1 - 1e16 * 0.1 - 2e16 * 0.1, which is not what floats give.
+    first = Layer([[0.1], [0.1], [0.1]], np.zeros(3), 0.0, 1.0)
+    head = Layer([[3e16, -1e16, -2e16]], [0.0])
+    problem = LipschitzProblem(Network([first, head]), Box(-1, 1, 1))
+    for method in ("fastlip", "crown", "interval"):
+        assert run_method(method, problem, Settings()).upper >= 0.0
+    third = Layer([[1 / 3], [1 / 3]], [1.0, 1.0], 0.0, 1.0)
+    head = Layer([[1e16, -1e16 + 2.0]], [0.0])
+    problem = LipschitzProblem(Network([third, head]), Box(-1, 1, 1))
+    truth = 2.0 / 3.0
+    for method in ("fastlip", "crown", "interval"):
+        assert run_method(method, problem, Settings()).upper >= truth * (1 - 1e-15)
+
+
+def test_sparse_layers_get_the_bound_of_dense_ones() -> None:
+    import scipy.sparse as sp
+
+    dense = random_network(3, (6, 9, 7, 2))
+    masked = [
+        Layer(np.where(np.abs(a.weight) > 0.6, a.weight, 0.0), a.bias, a.left, a.right)
+        for a in dense.layers
+    ]
+    sparse = [Layer(sp.csr_array(a.weight), a.bias, a.left, a.right) for a in masked]
+    values = []
+    for layers in (masked, sparse):
+        problem = LipschitzProblem(Network(layers), Box(-1, 1, 6))
+        ladder = ladder_of(problem)
+        ladder.climb()
+        values.append(ladder.upper)
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-9)
+
+
+def test_a_clock_that_has_run_out_leaves_a_valid_bound() -> None:
+    problem = LipschitzProblem(random_network(4, (2, 6, 6, 3)), Box(-1, 1, 2), "linf", "l1")
+    small = problem.reduced.problem
+    network = small.network
+    stopped = preactivation_bounds(network, small.domain, stop=lambda: True)
+    full = preactivation_bounds(network, small.domain)
+    assert stopped.unstable >= full.unstable
+    seen: list[float] = []
+    ladder = Ladder(small, stopped, clock=Clock(0.0), report=seen.append)
+    ladder.climb()
+    truth = exact_constant(problem)
+    assert truth <= ladder.value < np.inf
+    assert seen == [ladder.value]
+
+
+def test_all_switches_open_is_the_whole_space() -> None:
+    network = random_network(6, (3, 5, 4, 2))
+    phases = open_phases(network)
+    found = gradient_ends(network, phases, Points(np.eye(2)), "linf")
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        pattern = tuple(rng.random(layer.units) < 0.5 for layer in network.hidden)
+        sizes = np.abs(network.jacobian(pattern)).sum(axis=1)
+        assert (sizes <= found.norm * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("limit", [0.01, 0.5])
+def test_branch_and_bound_never_ends_above_the_ladder(limit: float) -> None:
+    problem = LipschitzProblem(random_network(2, (20, 40, 40, 40, 3)), Box(-0.2, 0.2, 20), "linf")
+    small = problem.reduced.problem
+    bounds = preactivation_bounds(small.network, small.domain)
+    ladder = Ladder(small, bounds)
+    ladder.climb(("entries",) if limit < 0.1 else RUNGS)
+    result = run_method("bnb", problem, Settings(time_limit=limit))
+    assert result.lower <= result.upper <= ladder.value
+    assert all(high <= ladder.value for _, _, high in result.history[-1:])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sharpened_bounds_hold_and_are_not_looser(seed: int) -> None:
+    network = mixed_network(seed, (4, 10, 10, 8, 2))
+    domain = Box(-0.4, 0.3, 4)
+    before = preactivation_bounds(network, domain)
+    after = sharpen(network, domain, before)
+    points = domain.sample(np.random.default_rng(seed), 3000)
+    for z, low, high, old_low, old_high in zip(
+        network.preactivations(points),
+        after.lower,
+        after.upper,
+        before.lower,
+        before.upper,
+        strict=True,
+    ):
+        assert (z >= low - 1e-9).all()
+        assert (z <= high + 1e-9).all()
+        assert (low >= old_low).all()
+        assert (high <= old_high).all()
+    ends = [(bounds.lower, bounds.upper) for bounds in (before, after)]
+    old, new = (float(np.sum(np.concatenate(high) - np.concatenate(low))) for low, high in ends)
+    assert new < old
