@@ -334,27 +334,6 @@ class Network:
             g = (g * slope) @ layer.weight
         return np.asarray(g)
 
-    def affine_pieces(self, pattern: Pattern) -> list[tuple[FloatArray, FloatArray]]:
-        """Pre-activations and outputs as affine functions of x on the region of `pattern`.
-
-        Returns
-        -------
-        list of (G, g)
-            One pair a layer, ``z_i(x) = G_i x + g_i`` with G_i of shape (n_i, d); the last pair is
-            the Jacobian and the offset of the outputs.
-        """
-        gain: FloatArray = np.eye(self.input_dim)
-        offset: FloatArray = np.zeros(self.input_dim)
-        pieces = []
-        for position, layer in enumerate(self.layers):
-            gain = np.asarray(layer.weight @ gain)
-            offset = np.asarray(layer.weight @ offset) + layer.bias
-            pieces.append((gain, offset))
-            if position < len(pattern):
-                slope = layer.slopes(pattern[position])
-                gain, offset = slope[:, None] * gain, slope * offset
-        return pieces
-
     # -- derived networks ----------------------------------------------------------------------
 
     def fix_inputs(self, fixed: BoolArray, values: FloatArray) -> Network:

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lipyomo.affine import affine_pieces
 from lipyomo.errors import NetworkError
 from lipyomo.network import Layer, Network
 from lipyomo.phases import (
@@ -54,7 +55,7 @@ def test_affine_pieces_and_gradients(network: Network) -> None:
     gradients = network.gradients(points, c)
     for x, gradient in zip(points, gradients, strict=True):
         pattern = network.pattern(x)
-        pieces = network.affine_pieces(pattern)
+        pieces = affine_pieces(network, pattern)
         for (gain, offset), z in zip(pieces, network.preactivations(x), strict=False):
             np.testing.assert_allclose(gain @ x + offset, z, atol=1e-9)
         np.testing.assert_allclose(pieces[-1][0] @ x + pieces[-1][1], network.forward(x), atol=1e-9)

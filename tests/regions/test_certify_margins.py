@@ -9,10 +9,15 @@ import pytest
 
 from lipyomo.domains import AllSpace, Box, Domain, NormBall, Polytope, ball
 from lipyomo.network import Layer, Network, Pattern
-from lipyomo.regions import interior_margin, interior_point
+from lipyomo.regions import interior_point
 from lipyomo.regions.euclidean import nearest_point
 from networks import DEGENERATE, domains, mixed_network, random_network
 from oracle import regions
+
+
+def interior_margin(network: Network, domain: Domain, pattern: Pattern) -> tuple[np.ndarray, float]:
+    found = interior_point(network, domain, pattern)
+    return found.x, found.margin
 
 
 def all_patterns(network: Network) -> list[Pattern]:

@@ -1,7 +1,15 @@
 """A network under partial phases as affine maps: in float64, in magnitudes, without rounding."""
 
 from lipyomo.affine.exact import ExactSignal
-from lipyomo.affine.signal import FloatSignal, Passing, SizeSignal, TrackedSignal, carry, passings
+from lipyomo.affine.signal import (
+    FloatSignal,
+    Passing,
+    SizeSignal,
+    TrackedSignal,
+    affine_pieces,
+    carry,
+    passings,
+)
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 
 __all__ = [
@@ -13,6 +21,7 @@ __all__ = [
     "SizeSignal",
     "TrackedSignal",
     "UnitSystem",
+    "affine_pieces",
     "carry",
     "passings",
 ]

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.network import BoolArray, FloatArray, Layer, Matrix
+from lipyomo.network import BoolArray, FloatArray, Layer, Matrix, Network, Pattern
 from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import OPEN, RIGHT
 
@@ -87,6 +87,23 @@ def passings(
         found.append(Passing.of(layer, phase, first))
         first += found[-1].units.size
     return found
+
+
+def affine_pieces(network: Network, pattern: Pattern) -> list[tuple[FloatArray, FloatArray]]:
+    """Pre-activations and outputs as affine functions of x on the region of `pattern`.
+
+    Returns
+    -------
+    list of (G, g)
+        One pair a layer, ``z_i(x) = G_i x + g_i`` with G_i of shape (n_i, d); the last pair is
+        the Jacobian and the offset of the outputs.
+    """
+    passing = [
+        Passing.decided(layer, on) for layer, on in zip(network.hidden, pattern, strict=True)
+    ]
+    start = FloatSignal.inputs(network.input_dim)
+    maps = [np.asarray(z.matrix) for z in carry(start, network.layers, passing)]
+    return [(piece[:, :-1], piece[:, -1]) for piece in maps]
 
 
 class Signal(Protocol):

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +30,7 @@ from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.domains import Domain, NormBall
 from lipyomo.network import FloatArray
 from lipyomo.numerics.exact import exact
+from lipyomo.numerics.lp import LinearProgram
 from lipyomo.numerics.rounding import UNIT
 from lipyomo.phases import LEFT, RIGHT
 from lipyomo.regions.combination import (
@@ -43,6 +43,9 @@ from lipyomo.regions.combination import Body as Set
 
 THIN = 1e-9
 """Margins up to this (in units of row sizes) are looked at exactly."""
+
+TOLERANCE = 1e-9
+"""Of feasibility, of the linear programs."""
 
 _ELASTIC = 10.0
 _MAX_MARGIN = 1.0
@@ -106,19 +109,8 @@ class RegionProgram:
     """
 
     def __init__(self, system: UnitSystem, domain: Domain) -> None:
-        import highspy
-
         self._system, self._domain = system, domain
-        self._highspy = highspy
-        self._solver = highspy.Highs()
-        for option, value in (
-            ("output_flag", False),
-            ("presolve", "off"),
-            ("threads", 1),
-            ("primal_feasibility_tolerance", 1e-9),
-            ("dual_feasibility_tolerance", 1e-9),
-        ):
-            self._solver.setOptionValue(option, value)
+        self._program: LinearProgram | None = None
         rows = domain.rows
         self._facets = np.asarray(rows.A.toarray())
         self._right = rows.b
@@ -245,12 +237,15 @@ class RegionProgram:
         col_high = np.concatenate([high, top, [_MAX_MARGIN, np.inf]])
         cost = np.zeros(width + 2)
         cost[width], cost[width + 1] = 1.0, -_ELASTIC
-        solution = self._run(rows, right, col_low, col_high, cost)
-        if solution is None:
+        self.solved += 1
+        if self._program is None:
+            self._program = LinearProgram(col_low, col_high, rows, right, TOLERANCE)
+        else:
+            self._program.load(col_low, col_high, rows, right)
+        found = self._program.maximise(cost)
+        if found.point is None:
             return None
-        values, duals = solution
-        margin = float(values[width] - _ELASTIC * values[width + 1])
-        return np.clip(values[:d], low, high), margin, np.maximum(duals, 0.0)
+        return np.clip(found.point[:d], low, high), found.value, self._program.duals
 
     def _is_empty(
         self,
@@ -339,35 +334,6 @@ class RegionProgram:
         block[:, width] = np.abs(facet).sum(axis=1)
         limits = np.concatenate([self._right, [limit for _, limit in self._cuts]])
         return np.concatenate([rows, block]), np.concatenate([right, limits])
-
-    def _run(
-        self,
-        rows: FloatArray,
-        right: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-        cost: FloatArray,
-    ) -> tuple[FloatArray, FloatArray] | None:
-        """Solution and row duals from HiGHS, or None if it failed."""
-        self.solved += 1
-        model: Any = self._highspy.HighsLp()
-        count, columns = rows.shape
-        model.num_col_, model.num_row_ = columns, count
-        model.col_cost_, model.col_lower_, model.col_upper_ = cost, low, high
-        model.row_lower_, model.row_upper_ = np.full(count, -np.inf), right
-        matrix = model.a_matrix_
-        matrix.format_ = self._highspy.MatrixFormat.kRowwise
-        mask = rows != 0.0
-        matrix.start_ = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int32)
-        matrix.index_ = np.nonzero(mask)[1].astype(np.int32)
-        matrix.value_ = rows[mask]
-        model.sense_ = self._highspy.ObjSense.kMaximize
-        self._solver.passModel(model)
-        self._solver.run()
-        if self._solver.getModelStatus() != self._highspy.HighsModelStatus.kOptimal:
-            return None
-        solution = self._solver.getSolution()
-        return np.array(solution.col_value), np.array(solution.row_dual)
 
     def _cut(self, point: FloatArray) -> None:
         """Remember the tangent of the ball at the projection of an outside `point`."""

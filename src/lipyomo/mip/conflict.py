@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from lipyomo.affine import affine_pieces
 from lipyomo.bounds import LayerBounds
 from lipyomo.domains import Domain
 from lipyomo.network import Network, Pattern
+from lipyomo.numerics.lp import LinearProgram
 from lipyomo.phases import OPEN
 
 SUPPORT = 1e-9
@@ -39,12 +41,10 @@ def conflicting_units(
     list of (int, int) or None
         None if no proof was found: then only the pattern itself may be excluded.
     """
-    from scipy.optimize import linprog
-
     d = network.input_dim
     rows, right = [], []
     owners: list[tuple[int, int] | None] = []
-    for i, (gain, offset) in enumerate(network.affine_pieces(pattern)[:-1]):
+    for i, (gain, offset) in enumerate(affine_pieces(network, pattern)[:-1]):
         open_ = bounds.phases[i] == OPEN
         held = network.hidden[i].kinked & ((bounds.lower[i] == 0) | (bounds.upper[i] == 0))
         for k in np.flatnonzero(open_ | held).tolist():
@@ -69,11 +69,12 @@ def conflicting_units(
     mirrored = np.hstack([-np.eye(d), np.ones((d, 1))])
     matrix = np.vstack([np.array(rows), eye, mirrored])
     bound = np.concatenate([right, domain.upper, -domain.lower])
-    free = [(None, None)] * (d + 1)
-    found = linprog(np.append(np.zeros(d), -1.0), matrix, bound, bounds=free, method="highs")
-    if found.status != 0 or -found.fun > empty:
+    free = np.full(d + 1, np.inf)
+    program = LinearProgram(-free, free, matrix, bound)
+    found = program.maximise(np.append(np.zeros(d), 1.0))
+    if found.point is None or found.value > empty:
         return None
-    weights = np.maximum(-found.ineqlin.marginals[: len(owners)], 0.0)
+    weights = program.duals[: len(owners)]
     used = [owner for owner, w in zip(owners, weights, strict=True) if w > SUPPORT]
     taking_part = [owner for owner in used if owner is not None]
     if not taking_part or None in used:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.arrays import FloatArray
+from lipyomo.arrays import FloatArray, Matrix
 from lipyomo.errors import SolverError
 
 
@@ -44,8 +44,10 @@ class LinearProgram:
     ----------
     lower, upper : ndarray, shape (n,)
         Entries may be infinite.
-    A : sparse array, shape (r, n)
+    A : ndarray or sparse array, shape (r, n)
     b : ndarray, shape (r,)
+    tolerance : float, optional
+        Of feasibility, in the primal and in the dual; HiGHS's own by default.
 
     Attributes
     ----------
@@ -54,10 +56,34 @@ class LinearProgram:
     """
 
     def __init__(
-        self, lower: FloatArray, upper: FloatArray, A: sp.csr_array, b: FloatArray
+        self,
+        lower: FloatArray,
+        upper: FloatArray,
+        A: Matrix,
+        b: FloatArray,
+        tolerance: float | None = None,
     ) -> None:
         import highspy
 
+        self._highspy = highspy
+        self._solver = highspy.Highs()
+        self._solver.setOptionValue("output_flag", False)
+        self._solver.setOptionValue("presolve", "off")  # presolve would throw the basis away
+        self._solver.setOptionValue("threads", 1)
+        if tolerance is not None:
+            self._solver.setOptionValue("primal_feasibility_tolerance", tolerance)
+            self._solver.setOptionValue("dual_feasibility_tolerance", tolerance)
+        self.load(lower, upper, A, b)
+
+    def load(self, lower: FloatArray, upper: FloatArray, A: Matrix, b: FloatArray) -> None:
+        """Replace variables and rows; cheaper than a new program.
+
+        Raises
+        ------
+        SolverError
+            If HiGHS refuses the numbers.
+        """
+        highspy = self._highspy
         self._lower = np.asarray(lower, dtype=np.float64)
         self._upper = np.asarray(upper, dtype=np.float64)
         self._A = sp.csr_array(A)
@@ -76,10 +102,6 @@ class LinearProgram:
         self.duals: FloatArray = np.zeros(r)
         self._columns = np.arange(n, dtype=np.int32)
         self._statuses = highspy.HighsModelStatus
-        self._solver = highspy.Highs()
-        self._solver.setOptionValue("output_flag", False)
-        self._solver.setOptionValue("presolve", "off")  # presolve would throw the basis away
-        self._solver.setOptionValue("threads", 1)
         if self._solver.passModel(model) == highspy.HighsStatus.kError:
             raise SolverError("HiGHS refused a linear program; its numbers may be out of range")
 

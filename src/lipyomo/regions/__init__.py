@@ -1,13 +1,11 @@
 """Activation regions: whether a pattern has interior in the domain, and points that show it."""
 
 from lipyomo.regions.joint import joint_interior_point, joint_pattern, side_by_side
-from lipyomo.regions.margin import InteriorPoint, interior_margin, interior_point
-from lipyomo.regions.witness import deepen, make_witness, witness_of_pattern
+from lipyomo.regions.margin import InteriorPoint, interior_point
+from lipyomo.regions.witness import make_witness, witness_of_pattern
 
 __all__ = [
     "InteriorPoint",
-    "deepen",
-    "interior_margin",
     "interior_point",
     "joint_interior_point",
     "joint_pattern",

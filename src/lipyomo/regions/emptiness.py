@@ -14,6 +14,7 @@ from lipyomo.affine.signal import Passing, carry
 from lipyomo.domains import Domain, NormBall
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
 from lipyomo.numerics.exact import approximate, exact
+from lipyomo.numerics.lp import LinearProgram
 from lipyomo.regions.combination import Body, Row, contradicts
 from lipyomo.regions.euclidean import nearest_point
 from lipyomo.regions.simplex import decide_strictly
@@ -171,8 +172,6 @@ def _suggested(
     In coordinates (x, s) around `center` the rows ``A x - b s + t <= 0`` describe a cone, so that
     bounded and unbounded bodies of any size are alike.
     """
-    from scipy.optimize import linprog
-
     d = center.size
     at = [exact(value) for value in center.tolist()]
     A = np.array([[approximate(a) for a in row[:d]] for row in rows]).reshape(-1, d)
@@ -195,10 +194,10 @@ def _suggested(
         faces.append(block / scale[:, None])
     own = np.hstack([A / length[:, None], -(right / length)[:, None], np.ones((len(rows), 1))])
     matrix = np.vstack([own, *faces])
-    bounds = [(-1.0, 1.0)] * d + [(0.0, 1.0), (-1.0, 1.0)]
-    cost = np.append(np.zeros(d + 1), -1.0)
-    found = linprog(cost, matrix, np.zeros(len(matrix)), bounds=bounds)
-    if found.status != 0:
+    lower, upper = np.append(np.full(d, -1.0), [0.0, -1.0]), np.ones(d + 2)
+    program = LinearProgram(lower, upper, matrix, np.zeros(len(matrix)))
+    found = program.maximise(np.append(np.zeros(d + 1), 1.0)).point
+    if found is None:
         return None, None
-    inner = center + size * found.x[:d] / found.x[d] if found.x[d] > 0 else None
-    return np.maximum(-found.ineqlin.marginals[: len(rows)], 0.0) / length, inner
+    inner = center + size * found[:d] / found[d] if found[d] > 0 else None
+    return program.duals[: len(rows)] / length, inner

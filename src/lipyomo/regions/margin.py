@@ -58,8 +58,8 @@ class InteriorPoint:
         return replace(self, x=x, margin=margin) if margin > self.margin else self
 
 
-def interior_margin(network: Network, domain: Domain, pattern: Pattern) -> tuple[FloatArray, float]:
-    """A point of the region of `pattern` with the largest margin, and that margin.
+def interior_point(network: Network, domain: Domain, pattern: Pattern) -> InteriorPoint:
+    """A point of the region of `pattern` with the largest margin, and a ceiling of all margins.
 
     Parameters
     ----------
@@ -71,17 +71,11 @@ def interior_margin(network: Network, domain: Domain, pattern: Pattern) -> tuple
 
     Returns
     -------
-    x : ndarray, shape (d,)
-    margin : float
-        In the linf norm; zero or negative if the region has no interior in the domain.  Largest
-        up to a few percent for wide inputs; merely positive where possible for Euclidean balls.
+    InteriorPoint
+        Its margin, in the linf norm, is zero or negative if the region has no interior in the
+        domain.  It is the largest up to a few percent for wide inputs, and merely positive where
+        possible for Euclidean balls.
     """
-    found = interior_point(network, domain, pattern)
-    return found.x, found.margin
-
-
-def interior_point(network: Network, domain: Domain, pattern: Pattern) -> InteriorPoint:
-    """Like `interior_margin`, with a proved ceiling of all margins."""
     moving = ~domain.frozen
     rows = region_rows(network, pattern, moving, np.where(moving, 0.0, domain.upper))
     if rows.contradiction:

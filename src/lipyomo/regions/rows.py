@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lipyomo.affine.signal import FloatSignal, Passing, TrackedSignal, carry
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
-from lipyomo.numerics.rounding import gamma
 
 
 @dataclass(frozen=True)
@@ -48,36 +48,26 @@ def region_rows(
         Values of the others.
     """
     d = network.input_dim
-    gain: FloatArray = np.eye(d)
-    offset: FloatArray = np.zeros(d)
-    gain_size, offset_size = gain, offset
-    terms, contradiction = 0, False
+    start = TrackedSignal.of(FloatSignal.inputs(d, 0, moving, values))
+    passing = [
+        Passing.decided(layer, on) for layer, on in zip(network.hidden, pattern, strict=True)
+    ]
+    contradiction = False
     blocks: list[FloatArray] = []
     sides: list[FloatArray] = []
-    fixed = np.where(moving, 0.0, values)
-    for layer, on in zip(network.hidden, pattern, strict=True):
-        weight, size = layer.weight, abs(layer.weight)
-        gain, offset = np.asarray(weight @ gain), np.asarray(weight @ offset) + layer.bias
-        gain_size = np.asarray(size @ gain_size)
-        offset_size = np.asarray(size @ offset_size) + np.abs(layer.bias)
-        terms += layer.inputs
-        constant = offset + gain @ fixed
-        constant_size = offset_size + gain_size @ np.abs(fixed)
-        rows = np.where(moving, gain, 0.0)
+    for layer, on, z in zip(
+        network.hidden, pattern, carry(start, network.hidden, passing), strict=True
+    ):
+        maps, sizes = np.asarray(z.values.matrix), z.relative * np.asarray(z.sizes.matrix)
+        rows, constant = maps[:, :-1], maps[:, -1]
         length = np.abs(rows).sum(axis=1)
-        noise = gamma(terms) * np.where(moving, gain_size, 0.0).sum(axis=1)
-        flat = length <= noise
-        certain = np.abs(constant) > gamma(terms + d) * constant_size
-        wrong = flat & certain & layer.kinked & ((constant > 0) != on)
+        flat = length <= sizes[:, :-1].sum(axis=1)
+        wrong = flat & (np.abs(constant) > sizes[:, -1]) & layer.kinked & ((constant > 0) != on)
         contradiction |= bool(wrong.any())
         keep = layer.kinked & ~flat
         scale = np.where(on, -1.0, 1.0)[keep] / length[keep]
         blocks.append(scale[:, None] * rows[keep])
         sides.append(-scale * constant[keep])
-        slope = layer.slopes(on)
-        gain, offset = slope[:, None] * gain, slope * offset
-        gain_size = np.abs(slope)[:, None] * gain_size
-        offset_size = np.abs(slope) * offset_size
     if not blocks:
         return RegionRows(np.zeros((0, d)), np.zeros(0), False)
     return RegionRows(np.vstack(blocks), np.concatenate(sides), contradiction)

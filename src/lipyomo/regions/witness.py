@@ -104,15 +104,6 @@ def witness_of_pattern(problem: LipschitzProblem, pattern: Pattern) -> Witness |
     return make_witness(problem, reduced.lift_point(found.x)) if found.margin > 0 else None
 
 
-def deepen(problem: LipschitzProblem, witness: Witness) -> Witness:
-    """The witness with the largest margin in the same region, if a better one is found."""
-    found = interior_point(problem.network, problem.domain, witness.pattern)
-    if found.margin <= witness.margin:
-        return witness
-    better = make_witness(problem, found.x)
-    return better if better is not None and better.value >= witness.value else witness
-
-
 def strict_pattern(network: Network, x: FloatArray, moving: BoolArray) -> Pattern | None:
     """The pattern at x, if it is the same in a whole neighbourhood (up to flat units).
 

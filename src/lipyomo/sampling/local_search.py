@@ -253,7 +253,7 @@ class LocalSearch:
             return
         x = self._here.points[index]
         steps = []
-        pieces = network.affine_pieces(network.pattern(x))
+        pieces = affine_pieces(network, network.pattern(x))
         for layer, (gain, offset) in zip(network.hidden, pieces, strict=False):
             z = gain @ x + offset
             size = np.square(gain).sum(axis=1)
