@@ -139,7 +139,7 @@ def _climb(
     """Interval and linear bounds, layer by layer; the linear ones only for units still open."""
     box = Boxes(lower, upper)
     inner = None
-    if domain is not None and not (domain.is_polyhedral and domain.rows.count == 0):
+    if domain is not None and not domain.is_box:
         inner = Inside(lower, upper, domain)
     linear = linear and bool(np.isfinite(lower).all() and np.isfinite(upper).all())
     chain = Chain(box, stop)

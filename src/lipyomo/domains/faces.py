@@ -6,7 +6,9 @@ from itertools import product
 
 import numpy as np
 
-from lipyomo.domains.bodies import Box, Domain, NormBall
+from lipyomo.domains.ball import NormBall
+from lipyomo.domains.base import Domain
+from lipyomo.domains.box import Box
 from lipyomo.domains.polytope import Polytope
 
 MOST_INPUTS = 8

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.arguments import real_numbers
-from lipyomo.domains.bodies import Box, Domain, Rows
+from lipyomo.domains.base import Domain, Rows
+from lipyomo.domains.box import Box
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix
 from lipyomo.numerics.exact import approximate, exact

@@ -180,7 +180,7 @@ def pulled_inside(domain: Domain, points: FloatArray, parents: FloatArray) -> Fl
     width = domain.upper - domain.lower
     rim = INTERIOR * np.where(np.isfinite(width), width, 1.0)
     inside = np.clip(points, domain.lower + rim, domain.upper - rim)
-    if domain.is_polyhedral and not domain.rows.count:
+    if domain.is_box:
         return np.asarray(inside)
     for _ in range(8):
         out = ~domain.contains(inside)

@@ -1,0 +1,173 @@
+"""Balls of the l1 and the l2 norm, clipped to a box if asked for; linf balls are boxes."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from flint import fmpq
+
+from lipyomo.arguments import real_number
+from lipyomo.domains.base import Domain, box_support, read_vector
+from lipyomo.domains.box import Box
+from lipyomo.errors import DomainError
+from lipyomo.network import BoolArray, FloatArray, Matrix
+from lipyomo.numerics.exact import exact
+
+
+def rounded_out(point: FloatArray, step: float) -> FloatArray:
+    """``point + step``, rounded in the direction of the step."""
+    end = point + step
+    part = end - point
+    error = (point - (end - part)) + (step - part)  # Knuth's two-sum: what rounding took away
+    outwards = np.nextafter(end, np.copysign(np.inf, step))
+    return np.where(error * step > 0, outwards, end)
+
+
+class NormBall(Domain):
+    """``|x - center|_p <= radius`` for p = 1 or 2, optionally clipped to a box.
+
+    Use `ball` to build one: in the linf norm a ball is a `Box`.
+
+    Parameters
+    ----------
+    center : array_like, shape (d,)
+    radius : float
+        Positive.
+    norm : {'l1', 'l2'}
+    clip : (lower, upper), optional
+        Box that the ball is intersected with.
+    """
+
+    def __init__(
+        self,
+        center: npt.ArrayLike,
+        radius: float,
+        norm: str,
+        clip: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    ) -> None:
+        self.point = read_vector(center, None, "the center of the ball")
+        radius = real_number(radius, "the radius of the ball", DomainError)
+        if not np.isfinite(self.point).all() or not (np.isfinite(radius) and radius > 0):
+            raise DomainError(f"a ball needs a finite center and a positive radius, not {radius}")
+        if norm not in ("l1", "l2"):
+            raise DomainError(f"unknown ball norm '{norm}'.  Remedy: use l1, l2 or linf")
+        self.radius, self.norm = float(radius), norm
+        d = self.point.size
+        low, high = (-np.inf, np.inf) if clip is None else clip
+        clip_box = Box(low, high, d)
+        if (self.point < clip_box.lower).any() or (self.point > clip_box.upper).any():
+            raise DomainError("the center of the ball lies outside the clip box")
+        self._clip = clip_box
+        self.lower = np.maximum(rounded_out(self.point, -self.radius), clip_box.lower)
+        self.upper = np.minimum(rounded_out(self.point, self.radius), clip_box.upper)
+
+    @property
+    def clip(self) -> tuple[FloatArray, FloatArray]:
+        """The box that the ball is intersected with (infinite without one)."""
+        return self._clip.lower, self._clip.upper
+
+    @property
+    def is_polyhedral(self) -> bool:
+        """False: the curved (or 2^d-faced) part is not in `rows`."""
+        return False
+
+    @property
+    def center(self) -> FloatArray:
+        """An interior point (the ball's centre, moved off the faces of the clip box)."""
+        middle = 0.5 * (self.lower + self.upper)
+        step = middle - self.point
+        size = float(np.abs(step).sum() if self.norm == "l1" else np.linalg.norm(step))
+        shrink = 1.0 if size == 0 else min(1.0, 0.5 * self.radius / size)
+        return np.asarray(self.point + shrink * step)
+
+    def support(self, directions: Matrix) -> FloatArray:
+        """Upper bounds (exact without clip): the smaller of the ball's and the box's maximum."""
+        entries = abs(directions)
+        if self.norm == "l2":
+            sizes = np.sqrt(np.asarray((entries * entries).sum(axis=1)).reshape(-1))
+        elif isinstance(entries, np.ndarray):
+            sizes = entries.max(axis=1, initial=0.0)
+        else:
+            sizes = np.asarray(entries.max(axis=1).todense()).reshape(-1)
+        ball_side = np.asarray(directions @ self.point) + self.radius * sizes
+        return np.asarray(np.minimum(ball_side, box_support(self.lower, self.upper, directions)))
+
+    def slack(self, points: FloatArray) -> FloatArray:
+        """``radius - |x - center|_p`` for `points` (..., d)."""
+        gap = points - self.point
+        sizes = np.abs(gap).sum(-1) if self.norm == "l1" else np.sqrt(np.square(gap).sum(-1))
+        return np.asarray(self.radius - sizes)
+
+    def holds_inside(self, x: FloatArray) -> bool:
+        """Whether `x` lies strictly inside ball and clip box, without rounding."""
+        if not super().holds_inside(x):
+            return False
+        away = [exact(a) - exact(b) for a, b in zip(x.tolist(), self.point.tolist(), strict=True)]
+        radius = exact(self.radius)
+        if self.norm == "l1":
+            return bool(sum((abs(a) for a in away), fmpq(0)) < radius)
+        return bool(sum((a * a for a in away), fmpq(0)) < radius * radius)
+
+    def contains(self, points: npt.ArrayLike, tolerance: float = 0.0) -> BoolArray:
+        """Whether `points` lie in ball and clip box."""
+        x = np.asarray(points, dtype=np.float64)
+        return super().contains(x, tolerance) & (self.slack(x) >= -tolerance)
+
+    def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """Uniform in the ball, pulled towards the centre until inside the clip box."""
+        d = self.dimension
+        if self.norm == "l2":
+            draw = rng.standard_normal((count, d))
+            draw /= np.linalg.norm(draw, axis=1, keepdims=True)
+        else:
+            draw = rng.exponential(size=(count, d)) * rng.choice([-1.0, 1.0], (count, d))
+            draw /= np.abs(draw).sum(axis=1, keepdims=True)
+        draw *= self.radius * rng.random((count, 1)) ** (1.0 / d)
+        clipped = np.clip(self.point + draw, self._clip.lower, self._clip.upper)
+        # Clipping puts points on the faces of the box, which are not interior.
+        return np.asarray(clipped + 1e-3 * (self.center - clipped))
+
+    def restrict(self, keep: BoolArray) -> NormBall:
+        """The ball in the kept inputs (frozen ones sit at the centre, so the radius stays)."""
+        clip = (self._clip.lower[keep], self._clip.upper[keep])
+        return NormBall(self.point[keep], self.radius, self.norm, clip)
+
+    def describe(self) -> str:
+        """One line for summaries."""
+        clipped = "" if not np.isfinite(self._clip.lower).any() else ", clipped"
+        return f"{self.norm} ball of radius {self.radius:g} in R^{self.dimension}{clipped}"
+
+
+def ball(
+    center: npt.ArrayLike,
+    radius: float,
+    norm: str = "linf",
+    clip: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+) -> Box | NormBall:
+    """A ball around `center`, intersected with the box `clip` if given.
+
+    Parameters
+    ----------
+    center : array_like, shape (d,)
+    radius : float
+    norm : {'linf', 'l1', 'l2'}
+    clip : (lower, upper), optional
+
+    Returns
+    -------
+    Box or NormBall
+        A box for the linf norm.
+    """
+    if norm != "linf":
+        return NormBall(center, radius, norm, clip)
+    point = read_vector(center, None, "the center of the ball")
+    radius = real_number(radius, "the radius of the ball", DomainError)
+    if not np.isfinite(point).all() or not (np.isfinite(radius) and radius > 0):
+        raise DomainError(f"a ball needs a finite center and a positive radius, not {radius}")
+    lower, upper = point - radius, point + radius
+    if clip is not None:
+        low, high = (read_vector(side, point.size, "the clip box") for side in clip)
+        lower, upper = np.maximum(lower, low), np.minimum(upper, high)
+        if (lower > upper).any():
+            raise DomainError("the ball does not meet the clip box")
+    return Box(lower, upper)

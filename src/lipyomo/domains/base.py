@@ -1,0 +1,165 @@
+"""Convex sets X on which the Lipschitz constant is taken: what all kinds of them can do.
+
+Every domain knows its bounding box, its further linear rows, an upper bound on linear functions
+(`support`), how to sample itself, and whether a point is inside without any rounding.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from lipyomo.arguments import real_numbers
+from lipyomo.errors import DomainError
+from lipyomo.network import BoolArray, FloatArray, Matrix
+from lipyomo.numerics.exact import Exact, ExactWeights
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Linear inequalities ``A x <= b``; A is CSR of shape (r, d)."""
+
+    A: sp.csr_array
+    b: FloatArray
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return int(self.b.size)
+
+
+@lru_cache(maxsize=64)
+def _no_rows(d: int) -> Rows:
+    return Rows(sp.csr_array((0, d)), np.zeros(0))
+
+
+class Domain(ABC):
+    """A closed convex set in R^d.
+
+    Attributes
+    ----------
+    lower, upper : ndarray, shape (d,)
+        The bounding box; entries may be infinite.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+
+    @property
+    def dimension(self) -> int:
+        """Number of inputs d."""
+        return int(self.lower.size)
+
+    @property
+    def frozen(self) -> BoolArray:
+        """Inputs that cannot move (lower equals upper), shape (d,)."""
+        return np.asarray(self.lower == self.upper)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the bounding box is finite."""
+        return bool(np.isfinite(self.lower).all() and np.isfinite(self.upper).all())
+
+    @property
+    def rows(self) -> Rows:
+        """Linear rows beyond the bounding box."""
+        return _no_rows(self.dimension)
+
+    @property
+    def is_polyhedral(self) -> bool:
+        """Whether bounding box and rows are the whole domain."""
+        return True
+
+    @property
+    def is_box(self) -> bool:
+        """Whether the bounding box is the whole domain."""
+        return self.is_polyhedral and self.rows.count == 0
+
+    @abstractmethod
+    def support(self, directions: Matrix) -> FloatArray:
+        """Upper bounds of ``c . x`` over the domain for each row c of `directions` (k, d).
+
+        Exact for boxes, unclipped balls and polytopes; infinite where unbounded.
+        """
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """Random points of the interior, shape (count, d)."""
+
+    @abstractmethod
+    def restrict(self, keep: BoolArray) -> Domain:
+        """The domain in the inputs `keep`, with the (frozen) others at their values."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """One line for summaries."""
+
+    @property
+    def center(self) -> FloatArray:
+        """A point of the domain, interior when there is an interior, shape (d,)."""
+        low = np.where(np.isfinite(self.lower), self.lower, np.minimum(self.upper - 1.0, 0.0))
+        return np.asarray(low + 0.5 * (np.where(np.isfinite(self.upper), self.upper, low) - low))
+
+    def contains(self, points: npt.ArrayLike, tolerance: float = 0.0) -> BoolArray:
+        """Whether `points` (..., d) lie in the domain, up to `tolerance` in each row."""
+        x = np.asarray(points, dtype=np.float64)
+        inside = ((x >= self.lower - tolerance) & (x <= self.upper + tolerance)).all(axis=-1)
+        rows = self.rows
+        if rows.count:
+            inside &= (x @ rows.A.T <= rows.b + tolerance).all(axis=-1)
+        return np.asarray(inside)
+
+    def holds_inside(self, x: FloatArray) -> bool:
+        """Whether `x` (d,) lies strictly inside, without rounding; frozen inputs at their values.
+
+        Rows in frozen inputs only need to hold.
+        """
+        moving = ~self.frozen
+        if not ((x > self.lower) & (x < self.upper))[moving].all():
+            return False
+        if not (x == self.upper)[~moving].all():
+            return False
+        rows = self.rows
+        if not rows.count:
+            return True
+        values = ExactWeights(rows.A, -rows.b).after(Exact.of(np.append(x, 1.0))).matrix.entries()
+        matters = np.zeros(rows.count, dtype=bool)
+        entries = rows.A.tocoo()
+        used = moving[entries.coords[1]] & (entries.data != 0)
+        matters[entries.coords[0][used]] = True
+        return all(
+            value < 0 or (value == 0 and not strict)
+            for value, strict in zip(values, matters.tolist(), strict=False)
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.describe()})"
+
+
+def read_vector(values: npt.ArrayLike, d: int | None, what: str) -> FloatArray:
+    """Read a vector of length `d` (scalars are repeated); infinities allowed, NaN not."""
+    vector = real_numbers(values, what, DomainError)
+    if vector.ndim == 0 and d is not None:
+        vector = np.full(d, float(vector))
+    vector = vector.reshape(-1)
+    if d is not None and vector.size != d:
+        raise DomainError(f"{what} has {vector.size} entries, expected {d} (one an input)")
+    if np.isnan(vector).any():
+        raise DomainError(f"{what} holds NaN")
+    return vector
+
+
+def box_support(lower: FloatArray, upper: FloatArray, directions: Matrix) -> FloatArray:
+    """Exact maxima of the rows of `directions` over a box; zero entries ignore infinities."""
+    if np.isfinite(lower).all() and np.isfinite(upper).all():
+        middle, radius = 0.5 * (lower + upper), 0.5 * (upper - lower)
+        return np.asarray(directions @ middle + abs(directions) @ radius)
+    dense = directions if isinstance(directions, np.ndarray) else directions.toarray()
+    with np.errstate(invalid="ignore"):
+        terms = np.where(dense > 0, dense * upper, np.where(dense < 0, dense * lower, 0.0))
+    return np.asarray(terms.sum(axis=1))
