@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs.replay import replay
-from lipyomo.result import Result
+from lipyomo.result import Result, Status, close_enough
 
 MOST_BITS = 4000
 """Larger numerators are not written out: the decimal number says enough."""
@@ -15,7 +15,8 @@ def confirm(problem: LipschitzProblem, result: Result) -> None:
 
     ``result.details['rational']`` gets ``holds``, ``interior``, ``pattern``, ``value`` (rounded
     down) and ``fraction`` (None where it is irrational or long).  A lower end that float64
-    arithmetic had rounded up is corrected; one that is not confirmed at all gets a warning.
+    arithmetic had rounded up is corrected, and the status with it; one that is not confirmed at all
+    gets a warning.
 
     Parameters
     ----------
@@ -45,3 +46,5 @@ def confirm(problem: LipschitzProblem, result: Result) -> None:
         )
     elif value < result.lower:
         result.lower = value
+        if result.status is Status.EXACT and not close_enough(value, result.upper):
+            result.status = Status.GAP
