@@ -122,7 +122,7 @@ class RegionProgram:
     def forget(self) -> None:
         """Forget the cuts of a ball, as if no node had been examined."""
         self._cuts.clear()
-        self._solver.clearSolver()
+        self._program = None
 
     def examine(
         self,

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from lipyomo.affine import affine_pieces
 from lipyomo.network import BoolArray, FloatArray, Pattern
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.margin import WIDE, interior_point
