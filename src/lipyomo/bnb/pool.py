@@ -57,7 +57,7 @@ class Pool:
         if keep.size:
             self._append(points[keep], on[keep])
             k = int(np.argmax(values))
-            if values[k] > self.best or self.best_point is None:
+            if values[k] > self.best:
                 self.challenge(points[k])
         return values
 
@@ -88,7 +88,7 @@ class Pool:
     def challenge(self, point: FloatArray) -> None:
         """Make `point` the incumbent if it is strictly inside a better region."""
         witness = make_witness(self._problem, point)
-        if witness is not None and (witness.value > self.best or self.best_point is None):
+        if witness is not None and witness.value > self.best:
             self.best, self.best_point = witness.value, witness.x
 
     def _append(self, points: FloatArray, on: BoolArray) -> None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+import numpy as np
+
 from lipyomo.methods.registry import Method, register
 from lipyomo.methods.support import climbed
 from lipyomo.network import FloatArray
 from lipyomo.regions import make_witness
 from lipyomo.result import Guarantee, Result, Status
 from lipyomo.run import Run
+
+ZERO_POINTS = 16
+"""Points that are tried for a witness of a constant of zero."""
 
 
 def run(run: Run) -> Result:
@@ -38,6 +43,11 @@ def run(run: Run) -> Result:
     ).run()
     if outcome.point is not None:
         run.raise_lower(make_witness(problem, reduced.lift_point(outcome.point)))
+    if run.witness is None:  # nothing exceeds zero, which any interior point attains
+        rng = np.random.default_rng(run.settings.seed)
+        for x in reduced.problem.domain.sample(rng, ZERO_POINTS):
+            if run.raise_lower(make_witness(problem, reduced.lift_point(x))):
+                break
     run.drop_upper(outcome.upper)
     counters = asdict(outcome.counters)
     if counters["unresolved"]:
