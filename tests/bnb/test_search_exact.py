@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lipyomo
+from experiments.reference import load_reference
 from lipyomo.domains import AllSpace, Box
 from lipyomo.network import Network
 from lipyomo.norms import LinearOutput, OutputNorm
@@ -109,10 +110,8 @@ def test_many_inputs_use_the_eliminated_kernel(input_norm: str) -> None:
 
 
 def load(path: Path) -> tuple[Network, dict[str, np.ndarray]]:
-    arrays = dict(np.load(path))
-    count = sum(key.startswith("W") for key in arrays)
-    weights = [arrays[f"W{i}"] for i in range(count)]
-    return Network.from_arrays(weights, [arrays[f"b{i}"] for i in range(count)]), arrays
+    known = load_reference(path)
+    return known.network, known.arrays
 
 
 @pytest.mark.reference

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.reference import load_reference
 from lipyomo.domains import Box
-from lipyomo.network import Network
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs import replay
 from lipyomo.run import Clock
@@ -90,12 +90,7 @@ def test_a_time_limit_still_gives_a_witness() -> None:
     ],
 )
 def test_finds_published_optima(shared: Path, name: str, optimum: float) -> None:
-    with np.load(shared / "reference" / f"{name}.npz") as data:
-        count = sum(key.startswith("W") for key in data)
-        network = Network.from_arrays(
-            [data[f"W{i}"] for i in range(count)], [data[f"b{i}"] for i in range(count)]
-        )
-        domain, c = Box(data["lo"], data["hi"]), data["c"]
-    problem = LipschitzProblem(network, domain, functional=c)
+    known = load_reference(shared / "reference" / f"{name}.npz")
+    problem = LipschitzProblem(known.network, known.box, functional=known.functional)
     for seed in range(3):
         assert search(problem, seed) == pytest.approx(optimum, rel=1e-9)

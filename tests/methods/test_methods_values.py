@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from lipyomo import AllSpace, Box, LipschitzProblem, Network, solve
+from experiments.reference import load_reference
+from lipyomo import AllSpace, Box, LipschitzProblem, solve
 
 
 def load(shared: Path, name: str, local: bool = True, **norms: object) -> LipschitzProblem:
-    data = np.load(shared / "reference" / f"{name}.npz")
-    count = sum(key.startswith("W") for key in data)
-    network = Network.from_arrays(
-        [data[f"W{i}"] for i in range(count)], [data[f"b{i}"] for i in range(count)], name=name
-    )
-    domain = Box(data["lo"], data["hi"]) if local else AllSpace(network.input_dim)
-    if "c" in data:
-        norms.setdefault("functional", data["c"])
-    return LipschitzProblem(network, domain, **norms)  # type: ignore[arg-type]
+    known = load_reference(shared / "reference" / f"{name}.npz")
+    domain = known.box if local else AllSpace(known.network.input_dim)
+    if "c" in known.arrays:
+        norms.setdefault("functional", known.functional)
+    return LipschitzProblem(known.network, domain, **norms)  # type: ignore[arg-type]
 
 
 def published(shared: Path, name: str) -> dict[str, dict[str, float]]:
@@ -105,11 +101,7 @@ def test_fastlip_and_naive(shared: Path) -> None:
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 def test_bounds_hold_the_constants_of_lipbab(shared: Path, norm: str) -> None:
     exact = published(shared, "lipbab_iris_4-5-5-3")["exact"][f"{norm}->{norm}"]
-    data = np.load(shared / "reference" / "lipbab_iris_4-5-5-3.npz")
-    count = sum(key.startswith("W") for key in data)
-    network = Network.from_arrays(
-        [data[f"W{i}"] for i in range(count)], [data[f"b{i}"] for i in range(count)]
-    )
+    network = load_reference(shared / "reference" / "lipbab_iris_4-5-5-3.npz").network
     problem = LipschitzProblem(network, Box(0.0, 1.0, 4), norm, norm)
     assert solve(problem, "local_search").lower == pytest.approx(exact, rel=1e-9)
     for method in ("lipsdp", "eclipse", "naive", "fastlip"):

@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 import time
 
-import numpy as np
 import pytest
 
 import lipyomo
-from lipyomo import Box, LipschitzProblem, Network, Status
+from experiments.reference import load_reference
+from lipyomo import Box, LipschitzProblem, Status
 
 pytestmark = pytest.mark.reference
 
 
 def read(shared, name):
     """A network and what comes with it."""
-    data = np.load(shared / "reference" / f"{name}.npz")
-    count = sum(key.startswith("W") for key in data)
-    weights = [data[f"W{i}"] for i in range(count)]
-    return Network.from_arrays(weights, [data[f"b{i}"] for i in range(count)]), data
+    known = load_reference(shared / "reference" / f"{name}.npz")
+    return known.network, known.arrays
 
 
 @pytest.fixture(scope="module")

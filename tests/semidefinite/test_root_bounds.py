@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from experiments.reference import load_reference
 from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.domains import AllSpace
 from lipyomo.network import FloatArray, Network
@@ -397,12 +398,9 @@ def test_magnitudes_cover_rounding() -> None:
 @pytest.mark.reference
 def test_root_bounds_of_the_reference_networks(shared) -> None:  # type: ignore[no-untyped-def]
     """Root bounds over all switchings, as the design page states them."""
-    data = np.load(shared / "reference" / "lipmip_A_16-16-16-2_cube_s0.npz")
-    network = Network.from_arrays(
-        [data[f"W{i}"] for i in range(3)], [data[f"b{i}"] for i in range(3)]
-    )
-    c = np.atleast_2d(data["c"])
-    system = UnitSystem(network, c, AllSpace(16))
+    known = load_reference(shared / "reference" / "lipmip_A_16-16-16-2_cube_s0.npz")
+    c = np.atleast_2d(known.functional)
+    system = UnitSystem(known.network, c, AllSpace(16))
     targets = Targets(c, np.array([0]), np.array([ALL]), "linf")
     root = RootBounds(system, targets, system.root_phases(), tolerance=1e-5)
     assert root.run() == pytest.approx(26.523, abs=2e-3)

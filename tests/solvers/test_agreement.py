@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pyomo.environ as pyo
 import pytest
 
+from experiments.reference import load_reference
 from lipyomo import Box, Network, load
 from lipyomo.blocks import LipschitzBlock
 from lipyomo.solvers import SolverOptions, available_solvers, solve_model
@@ -43,11 +43,6 @@ def test_solvers_agree_on_the_projects_networks(name: str, models: Path) -> None
 @pytest.mark.reference
 @pytest.mark.parametrize("name", SMALL_REFERENCES)
 def test_solvers_agree_on_small_reference_networks(name: str, shared: Path) -> None:
-    data = np.load(shared / "reference" / f"{name}.npz")
-    count = sum(1 for key in data.files if key.startswith("W"))
-    network = Network.from_arrays(
-        [data[f"W{i}"] for i in range(count)], [data[f"b{i}"].ravel() for i in range(count)]
-    )
-    lower = data["lo"] if "lo" in data.files else 0.0
-    upper = data["hi"] if "hi" in data.files else 1.0
-    check_agreement(constant_of(network, Box(lower, upper, network.input_dim)))
+    known = load_reference(shared / "reference" / f"{name}.npz")
+    box = known.box if "lo" in known.arrays else Box(0.0, 1.0, known.network.input_dim)
+    check_agreement(constant_of(known.network, box))
