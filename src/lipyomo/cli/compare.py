@@ -98,7 +98,7 @@ def run(words: Sequence[str]) -> int:
         time_limit=arguments.time_limit,
         threads=arguments.threads,
         solver=arguments.solver,
-        solvers_file=read_solvers(arguments.solvers_file),
+        solvers_file=read_solvers(arguments.solvers_file, arguments.solver),
         seed=arguments.seed,
     )
     names = None if arguments.methods is None else _names(arguments.methods)

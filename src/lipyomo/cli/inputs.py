@@ -258,16 +258,18 @@ def read_memory(megabytes: float | None) -> int | None:
     return int(megabytes * MEGABYTE)
 
 
-def read_solvers(path: Path | None) -> Path | None:
-    """Read ``--solvers``, so that a wrong file is found whether or not a solver is asked for.
+def read_solvers(path: Path | None, solver: str) -> Path | None:
+    """Read ``--solvers`` and ``--solver``, so that a wrong one is found before anything is run.
 
     Raises
     ------
     LipyomoError
-        If the file is missing or wrong.
+        If the file is missing or wrong, or has no such solver.
     """
-    if path is not None:
+    if path is not None or solver != "auto":
         from lipyomo.solvers.registry import resolve_settings
 
-        resolve_settings(path)
+        table = resolve_settings(path)
+        if solver != "auto":
+            table.entry(solver)
     return path

@@ -114,7 +114,7 @@ def _read_settings(arguments: argparse.Namespace) -> Settings:
         resume=arguments.resume,
         seed=arguments.seed,
         solver=arguments.solver,
-        solvers_file=read_solvers(arguments.solvers_file),
+        solvers_file=read_solvers(arguments.solvers_file, arguments.solver),
         formulation=arguments.formulation,
         bounds=arguments.bounds,
         rational=arguments.rational,

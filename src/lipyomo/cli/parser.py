@@ -67,7 +67,13 @@ class Parser(argparse.ArgumentParser):
         complete(self, self.first_words)
         if words and CONFIG in self._option_string_actions:
             words = (expand(self, words[0]), *words[1:])
-        return super().parse_args(*words, **options)
+        found = super().parse_args(*words, **options)
+        for action in self._actions:
+            # argparse takes the value of ``--option=--`` for a separator and loses it
+            alone = action.nargs is None and not isinstance(action, argparse._AppendAction)
+            if alone and getattr(found, action.dest, None) == []:
+                self.error(f"argument {'/'.join(action.option_strings)}: expected one argument")
+        return found
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving with 2."""
