@@ -264,12 +264,12 @@ def read_solvers(path: Path | None, solver: str) -> Path | None:
     Raises
     ------
     LipyomoError
-        If the file is missing or wrong, or has no such solver.
+        If the file is missing or wrong, has no such solver, or the solver cannot be used.
     """
     if path is not None or solver != "auto":
-        from lipyomo.solvers.registry import resolve_settings
+        from lipyomo.solvers.registry import get_solver, resolve_settings
 
         table = resolve_settings(path)
         if solver != "auto":
-            table.entry(solver)
+            get_solver(solver, table)
     return path
