@@ -260,7 +260,7 @@ def contradicts_beyond_rounding(
     reach = np.where(both, np.maximum(np.abs(low), np.abs(high)), np.abs(side))
     reach = np.where(idle, 0.0, reach)
     value = float(y @ b - total @ side)
-    value_size = float(y @ np.abs(b) + np.abs(total) @ reach)
+    value_size = float(y @ np.abs(b) + (y @ np.abs(A)) @ reach)
     slack = float(y @ b_error + change @ (np.abs(b) + b_error) + error @ reach)
     return bool(value + (1.0 + 1e-6) * slack + gamma(k + n) * value_size < 0)
 
