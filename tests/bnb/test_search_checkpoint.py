@@ -8,13 +8,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import lipyomo
+from lipyomo.bnb import driver
 from lipyomo.bnb.checkpoint import CheckpointError
 from lipyomo.domains import Box
+from lipyomo.executors import InlineExecutor
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Status
 from networks import random_network
@@ -41,6 +44,31 @@ def test_a_stopped_search_goes_on(tmp_path: Path, calls: int) -> None:
     assert second.nodes is not None
     assert second.nodes >= first.nodes
     assert second.upper <= first.upper * (1 + 1e-12)
+
+
+def test_nodes_that_workers_hold_are_in_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "PARALLEL_AFTER", 5)
+    monkeypatch.setattr(driver, "SPLITS", 4)
+    monkeypatch.setattr(driver, "CHECKPOINT_SECONDS", 0.0)
+    path, kept = tmp_path / "state", []
+    whole = lipyomo.solve(PROBLEM, "bnb")
+    plain = driver.save
+
+    def watched(*arguments: Any) -> None:
+        plain(*arguments)
+        kept.append((tmp_path / f"{len(kept)}").write_bytes(path.read_bytes()))
+
+    monkeypatch.setattr(driver, "save", watched)
+    lipyomo.solve(PROBLEM, "bnb", threads=2, executor=InlineExecutor(), checkpoint=path)
+    monkeypatch.setattr(driver, "save", plain)
+    assert len(kept) > 3
+    for number in np.linspace(0, len(kept) - 1, 4, dtype=int):
+        result = lipyomo.solve(PROBLEM, "bnb", checkpoint=tmp_path / str(number), resume=True)
+        assert result.status is Status.EXACT
+        assert result.lower == pytest.approx(whole.lower, rel=1e-9)
+        assert result.upper >= whole.lower * (1 - 1e-9)
 
 
 def test_a_finished_search_stays_finished(tmp_path: Path) -> None:

@@ -134,6 +134,7 @@ class Search:
         self._serial = 0
         self._capacity = LEAST_QUEUE
         self._taken: list[Node] = []
+        self._team: Team | None = None
         self._evaluations = default_evaluations(problem) // CLIMB_SHARE
         self._next_climb = 1.0
         self._told = 0.0
@@ -253,11 +254,11 @@ class Search:
         token = uuid.uuid4().hex
         splits = int(np.clip(2e7 / max(self._open_units, 1) ** 3, 4, SPLITS))
         with Workers[Task, Report](settings.threads, settings.executor, settings.dask) as workers:
-            team = Team(workers)
+            team = self._team = Team(workers)
             try:
                 while not self._clock.expired:
                     while team.room > 0 and self._waiting():
-                        self._taken = self._handful(team.room)
+                        self._take_handful(team.room)
                         task = Task(
                             token,
                             content,
@@ -275,19 +276,21 @@ class Search:
                     if report is None:
                         return
                     self._merge_report(report)
+                    team.done()
                     self._after()
             finally:
                 for node in team.nodes:
                     self._push(node)
                 team.stop()
+                self._team = None
 
-    def _handful(self, room: int) -> list[Node]:
-        """Some of the best nodes, with some left for the others."""
+    def _take_handful(self, room: int) -> None:
+        """Take some of the best nodes, with some left for the others."""
         count = max(1, min(SHARE, len(self._heap) // room))
-        taken = [self._pop()]
-        while len(taken) < count and self._heap and -self._heap[0][0] > self.tree.cutoff:
-            taken.append(heapq.heappop(self._heap)[2])
-        return taken
+        self._pop()
+        while len(self._taken) < count and self._heap and -self._heap[0][0] > self.tree.cutoff:
+            self._taken.append(self._heap[0][2])
+            heapq.heappop(self._heap)
 
     def _merge_report(self, report: Report) -> None:
         tree = self.tree
@@ -302,7 +305,7 @@ class Search:
     def _save(self) -> None:
         assert self._settings.checkpoint is not None
         pool = self.tree.pool
-        nodes = [node for _, _, node in self._heap] + self._stack + self._taken
+        nodes = [node for _, _, node in self._heap] + self._stack + self._under_way()
         saved = Saved(
             nodes,
             pool.points[: pool.count],
@@ -316,6 +319,10 @@ class Search:
             self.tree.experience,
         )
         save(self._settings.checkpoint, self.tree.problem, saved)
+
+    def _under_way(self) -> list[Node]:
+        """Nodes that are neither waiting nor done."""
+        return self._taken + ([] if self._team is None else self._team.nodes)
 
     def _restore(self, saved: Saved) -> None:
         pool = self.tree.pool
@@ -346,7 +353,7 @@ class Search:
         if not np.isfinite(self._root):
             return np.inf
         top = -self._heap[0][0] if self._heap else 0.0
-        rest = [node.bound for node in self._stack + self._taken]
+        rest = [node.bound for node in self._stack + self._under_way()]
         return max([top, self._closed, self.tree.pool.best, *rest])
 
     def _final_upper(self, complete: bool) -> float:

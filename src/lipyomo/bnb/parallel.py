@@ -29,7 +29,7 @@ from lipyomo.bnb.counters import Counters
 from lipyomo.bnb.experience import Experience
 from lipyomo.bnb.node import Node
 from lipyomo.bnb.tree import Tree
-from lipyomo.executors import Workers
+from lipyomo.executors import UNKNOWN, Workers
 from lipyomo.network import FloatArray
 from lipyomo.run import Clock
 
@@ -183,7 +183,7 @@ class Team:
     @property
     def room(self) -> int:
         """How many more tasks there is room for."""
-        return AHEAD * max(self._workers.count, 1) - len(self._flight)
+        return AHEAD * (self._workers.count or UNKNOWN) - len(self._flight)
 
     @property
     def nodes(self) -> list[Node]:
@@ -204,7 +204,8 @@ class Team:
     def receive(self, clock: Clock) -> Report | None:
         """The oldest task's report; None if the clock ends first.
 
-        A task whose worker died is given to another, and in the end done here.
+        The task stays until `done` says that its report was taken: an interrupt in between must
+        not lose its nodes.  A task whose worker died is given to another, and in the end done here.
         """
         for _ in range(_DEATHS):
             while self._flight[0][2] is not None:
@@ -221,18 +222,20 @@ class Team:
                     if type(error).__module__.split(".")[0] not in ("distributed", "dask"):
                         raise
                     break
-                self._flight.popleft()
                 return report
             self._revive()
-        return search_below(self._flight.popleft()[0])
+        return search_below(self._flight[0][0])
+
+    def done(self) -> None:
+        """Forget the oldest task."""
+        self._flight.popleft()
 
     def _revive(self) -> None:
         """Start the executor again and set off all tasks once more."""
         self._workers.restart()
-        again = [(task, nodes) for task, nodes, _ in self._flight]
-        self._flight.clear()
-        for task, nodes in again:
-            self.send(task, nodes)
+        self._flight = deque(
+            (task, nodes, self._submitted(task)) for task, nodes, _ in self._flight
+        )
 
     def stop(self) -> None:
         """Forget all tasks."""
