@@ -106,13 +106,18 @@ def run(run: Run) -> Result:
     tolerance : float
         Relative accuracy of the semidefinite program, 1e-6 by default.
     """
-    layers = len(run.problem.reduced.problem.network.hidden)
-    if layers > 1:
-        raise MethodError(
-            f"method shor cannot treat this problem: it is for one hidden layer, the network has "
-            f"{layers}.  Remedy: use hr1, its form for deeper networks"
-        )
     return relax(run, cells=False)
+
+
+def refuses(problem: LipschitzProblem) -> str | None:
+    """Why the relaxation is not for a problem: it has more than one hidden layer."""
+    layers = len(problem.reduced.problem.network.hidden)
+    if layers > 1:
+        return (
+            f"it is for one hidden layer, the network has {layers}.  Remedy: use hr1, its form for "
+            "deeper networks"
+        )
+    return None
 
 
 register(
@@ -126,5 +131,6 @@ register(
         output_norms=NORMS_OUT,
         unbounded=True,
         options={"tolerance": TOLERANCE},
+        refuses=refuses,
     )
 )

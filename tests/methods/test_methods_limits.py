@@ -1,0 +1,73 @@
+"""Every method ends soon after its time is over, or after a request, with ends that hold.
+
+Time is the processor's here, so that a busy machine changes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from lipyomo import Box, LipschitzProblem, Network, Settings, Status
+from lipyomo.methods.registry import finished, methods
+from lipyomo.run import Clock, Run
+from lipyomo.sampling.evaluate import point_norms
+from networks import random_network
+
+LIMIT, GRACE = 0.5, 1.0
+"""Processor seconds."""
+
+
+@pytest.fixture(scope="module")
+def problems() -> list[LipschitzProblem]:
+    """Problems that keep every method busy, for methods of one layer and of one output too."""
+    rng = np.random.default_rng(0)
+    deep = random_network(3, (30, 80, 80, 3))
+    wide = Network.from_arrays(
+        [rng.standard_normal((150, 40)), rng.standard_normal((1, 150))],
+        [rng.standard_normal(150), np.zeros(1)],
+    )
+    return [
+        LipschitzProblem(deep, Box(-1, 1, 30)),
+        LipschitzProblem(deep, Box(-1, 1, 30), output_norm="cross"),
+        LipschitzProblem(deep, Box(-1, 1, 30), "l2", "l2"),
+        LipschitzProblem(wide, Box(-1, 1, 40)),
+        LipschitzProblem(wide, Box(-1, 1, 40), "l2"),
+    ]
+
+
+def problem_for(name: str, problems: list[LipschitzProblem]) -> LipschitzProblem:
+    if name == "lipopt":  # its programs grow with a power of the number of open units
+        return LipschitzProblem(random_network(3, (8, 20, 1)), Box(-1, 1, 8))
+    return next(each for each in problems if methods()[name].refusal(each) is None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", methods())
+def test_limits_bind(name, problems):
+    problem = problem_for(name, problems)
+    run = Run(problem, Settings(time_limit=LIMIT), name, clock=Clock(LIMIT, now=time.process_time))
+    began = time.process_time()
+    result = finished(methods()[name], run)
+    assert time.process_time() - began <= LIMIT + GRACE
+    assert 0 <= result.lower <= result.upper
+    points = problem.domain.sample(np.random.default_rng(1), 50)
+    assert point_norms(problem, points)[0].max() <= result.upper
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", methods())
+def test_requests_to_stop_are_heard(name, problems):
+    problem = problem_for(name, problems)
+    began = time.process_time()
+
+    def enough() -> bool:
+        return time.process_time() - began > LIMIT
+
+    settings = Settings(should_stop=enough)
+    result = finished(methods()[name], Run(problem, settings, name))
+    assert time.process_time() - began <= LIMIT + GRACE
+    assert result.lower <= result.upper
+    assert result.status in (Status.INTERRUPTED, Status.BOUNDS, Status.EXACT, Status.GAP)
