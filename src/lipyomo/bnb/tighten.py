@@ -23,10 +23,10 @@ STEPS = 12
 COLD = 3
 """Times as many steps where there is no parent to go on from."""
 
-FEW, LITTLE = 4, 0.5
+FEW, LITTLE = 4, 0.12
 """Steps where fewer units are decided a node, on the way from the root to it."""
 
-REST, NOTHING = 3, 0.15
+REST, NOTHING = 3, 0.04
 """Where next to nothing is decided, only one level in so many is tightened at all."""
 
 _FORGET = 0.15
