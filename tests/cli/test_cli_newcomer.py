@@ -129,9 +129,7 @@ def test_a_stopped_exact_method_is_not_shown_as_exact(cli: Cli, models: Path) ->
     assert "at most" in row or "open" in row
 
 
-def test_a_solver_that_is_not_there_is_no_other_solver(
-    cli: Cli, net: Path, tmp_path: Path
-) -> None:
+def test_a_solver_that_is_not_there_is_no_other_solver(cli: Cli, net: Path, tmp_path: Path) -> None:
     table = tmp_path / "solvers.toml"
     table.write_text('[solver.my]\nbackend = "cbc"\nexecutable = "/no/such/cbc"\n')
     ran = cli(net, "--box", "0,8", "--solvers", table, "--solver", "my")

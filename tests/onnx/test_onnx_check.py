@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 from onnx_builder import DOUBLE, model
 
+from lipyomo.errors import ImportRefused
 from lipyomo.network import Layer, Network
 from lipyomo.onnx import check_against_runtime, from_model, load, to_onnx, write
 from lipyomo.onnx.check import CheckFailed, rounding_tolerance
@@ -140,3 +141,38 @@ def test_more_outputs_than_fit_into_memory_at_once(monkeypatch: pytest.MonkeyPat
     whole = check.rounding_tolerance(network, points, 2.0**-23)
     monkeypatch.setattr(check, "MEMORY", 25)
     np.testing.assert_allclose(check.rounding_tolerance(network, points, 2.0**-23), whole)
+
+
+def test_convolutions_in_float64_are_checked_by_the_evaluator_of_onnx() -> None:
+    weight = RNG.normal(size=(2, 1, 3, 3))
+    nodes = [helper.make_node("Conv", ["x", "w"], ["z"]), helper.make_node("Relu", ["z"], ["y"])]
+    proto = model(nodes, [1, 1, 6, 6], {"w": weight}, kind=DOUBLE)
+    network = from_model(proto)
+    assert network.sizes == (36, 32, 32)
+    with pytest.raises(CheckFailed):
+        check_against_runtime(changed(network, 0, 1e-6), proto)
+
+
+def test_bfloat16_says_what_to_do() -> None:
+    kind = TensorProto.BFLOAT16
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", kind, [1, 3])],
+        [helper.make_tensor_value_info("y", kind, None)],
+        [helper.make_tensor("w", kind, [3, 2], [1.0, 2, 3, 4, 5, 6])],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    with pytest.raises(ImportRefused, match="float32"):
+        from_model(proto)
+    np.testing.assert_array_equal(
+        from_model(proto, check=False).head.dense_weight, [[1.0, 3, 5], [2, 4, 6]]
+    )
+
+
+def test_numbers_that_overflow_are_not_called_an_agreement() -> None:
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"])]
+    nodes.append(helper.make_node("MatMul", ["h", "w"], ["y"]))
+    proto = model(nodes, [1, 3], {"w": np.full((3, 3), 1e38)})
+    with pytest.raises(ImportRefused, match="overflow"):
+        from_model(proto)

@@ -69,6 +69,16 @@ STEPS = {
 """Operators with jumps, or with an output that is not a tensor of real numbers."""
 
 
+QUANTISED = {
+    "QuantizeLinear",
+    "DynamicQuantizeLinear",
+    "QLinearConv",
+    "QLinearMatMul",
+    "ConvInteger",
+    "MatMulInteger",
+}
+"""Operators of quantised networks."""
+
 SHAPES = {
     "Identity",
     "Cast",
@@ -111,6 +121,12 @@ def refusal(
     else:
         domain = f" of domain '{node.domain}'" if node.domain else ""
         why = f"the operator{domain} is not supported"
+    if node.op_type in QUANTISED:
+        return node.refuse(
+            "the network is quantised: rounding makes a step function, which has no Lipschitz "
+            "constant",
+            "import the float network from which it was made",
+        )
     tensor = node.inputs[variable[0]]
     cut = f"--output {shlex.quote(tensor)}"
     better = "replace it by piecewise-linear operators (Relu, LeakyRelu, HardSigmoid)"

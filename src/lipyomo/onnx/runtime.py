@@ -57,6 +57,12 @@ def _expose(cut: onnx.ModelProto, source: str) -> None:
         cut.graph.output.extend(onnx.ValueInfoProto(name=name) for name in fresh)
 
 
+def _has_bfloat16(graph: onnx.GraphProto) -> bool:
+    kinds = {tensor.data_type for tensor in graph.initializer}
+    kinds |= {value.type.tensor_type.elem_type for value in graph.input}
+    return onnx.TensorProto.BFLOAT16 in kinds
+
+
 class NotImplementedThere(ImportRefused):
     """onnxruntime has no kernel for a node of the model."""
 
@@ -75,9 +81,18 @@ def open_runtime(model: onnx.ModelProto, output: str | None = None) -> Runtime |
         return Runtime(model, output)
     except NotImplementedThere as refusal:
         try:
-            return Evaluator(model, output)
+            evaluator = Evaluator(model, output)
+            evaluator(np.zeros(evaluator.size))  # whether it can
+            return evaluator
         except EVALUATOR_ERRORS:
             raise refusal from None
+        except ImportRefused:
+            if _has_bfloat16(model.graph):
+                raise ImportRefused(
+                    "onnxruntime does not compute in bfloat16, so the import cannot be checked",
+                    remedy="convert the model to float32, which changes no weight",
+                ) from None
+            raise
 
 
 EVALUATOR_ERRORS = (RuntimeError, NotImplementedError, ValueError, TypeError, AttributeError)
