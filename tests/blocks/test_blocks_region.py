@@ -415,6 +415,16 @@ def test_expressions_params_and_numbers():
         m.del_component("net")
         m.del_component("goal")
     assert value_at([0.3, m.p], m) == pytest.approx(NETWORK.forward([0.3, 0.25])[0], abs=1e-6)
+    m.del_component("net")
+    m.del_component("goal")
+    value_at([m.sum, m.p], m)
+    m.x.fix(3.0)  # outside its own bounds
+    with pytest.raises(ProblemError, match="rebuild"):
+        best(m)
+    m.x.fix(0.3)
+    m.del_component("net")
+    m.del_component("goal")
+    value_at([0.3, m.p], m)
     m.p = 0.9
     with pytest.raises(ProblemError, match="rebuild"):
         best(m)

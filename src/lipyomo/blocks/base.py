@@ -46,7 +46,13 @@ class Reliance:
         """What has become wider since, or None."""
         source = self.source
         if not (hasattr(source, "is_variable_type") and source.is_variable_type()):
-            return self._compare(source, *range_of_expression(source), 0.0)
+            found = self._compare(source, *range_of_expression(source), 0.0)
+            if found is not None:
+                return found
+            # A variable in it may be fixed outside its own bounds.
+            low, high = compute_bounds_on_expr(source)
+            slack = FIXED_TOLERANCE * max(1.0, abs(low or 0.0), abs(high or 0.0))
+            return self._compare(source, low, high, slack)
         low, high = source.bounds
         found = self._compare(source, low, high, 0.0)
         if found is None and source.fixed and source.value is not None:
