@@ -188,3 +188,16 @@ def test_sharpened_bounds_hold_and_are_not_looser(seed: int) -> None:
     ends = [(bounds.lower, bounds.upper) for bounds in (before, after)]
     old, new = (float(np.sum(np.concatenate(high) - np.concatenate(low))) for low, high in ends)
     assert new < old
+
+
+def test_networks_too_large_to_branch_are_bounded_from_both_sides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lipyomo.methods.bnb.MOST_BYTES", 1.0)
+    problem = LipschitzProblem(random_network(4, (2, 6, 6, 3)), Box(-1, 1, 2), "linf", "linf")
+    result = run_method("bnb", problem, Settings())
+    truth = exact_constant(problem)
+    assert 0.0 < result.lower <= truth * (1 + 1e-9)
+    assert truth * (1 - 1e-12) <= result.upper < np.inf
+    assert result.nodes is None
+    assert any("too large" in warning for warning in result.warnings)

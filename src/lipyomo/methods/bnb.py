@@ -8,13 +8,25 @@ import numpy as np
 
 from lipyomo.methods.registry import Method, register
 from lipyomo.methods.support import climbed
-from lipyomo.network import FloatArray
+from lipyomo.network import FloatArray, Network
 from lipyomo.regions import make_witness
 from lipyomo.result import Guarantee, Result, Status
 from lipyomo.run import Run
+from lipyomo.sampling.local_search import search_incumbent
 
 ZERO_POINTS = 16
 """Points that are tried for a witness of a constant of zero."""
+
+
+MOST_BYTES = 1 << 31
+"""Predicted memory from which a network is bounded and searched locally, but not branched on."""
+
+
+def search_bytes(network: Network, open_units: int) -> float:
+    """Memory that a search is predicted to take: dense weights, and maps of all units thrice."""
+    weights = sum(float(layer.units) * layer.inputs for layer in network.layers)
+    units = sum(layer.units for layer in network.hidden)
+    return 8.0 * (weights + 3.0 * units * (network.input_dim + open_units))
 
 
 def run(run: Run) -> Result:
@@ -38,6 +50,11 @@ def run(run: Run) -> Result:
         run.show(upper, nodes, message)
 
     ladder = climbed(run)
+    if search_bytes(reduced.problem.network, ladder.bounds.unstable) > MOST_BYTES:
+        run.warn("the network is too large to branch in memory: its bounds are those of the ladder")
+        rng = np.random.default_rng(run.settings.seed)
+        run.raise_lower(search_incumbent(problem, rng, None, run.clock))
+        return run.result(unstable=ladder.bounds.unstable, bounds=ladder.bounds.rung)
     outcome = Search(
         reduced.problem, run.settings, run.clock, tell, ladder=ladder, report=run.drop_upper
     ).run()
