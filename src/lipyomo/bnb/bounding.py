@@ -15,6 +15,9 @@ from lipyomo.semidefinite.bounder import Bounder, Minimum, inherited
 from lipyomo.semidefinite.root import RootBounds, root_cost
 from lipyomo.targets import Targets
 
+MOST_STEPS = 60
+"""Most Newton steps from inherited multipliers."""
+
 
 @dataclass
 class Worst:
@@ -86,6 +89,8 @@ class NodeBounder:
         worst: Minimum | None = None
         reached = -np.inf
         affordable = self._affordable(form)
+        # multipliers that were found for this very form are not refined once more
+        steps = 0 if np.array_equal(node.units, form.units) else MOST_STEPS
         for index in np.argsort(-node.target_bounds, kind="stable"):
             if node.target_bounds[index] <= max(reached, cutoff):
                 break
@@ -94,7 +99,7 @@ class NodeBounder:
             if affordable:
                 old = node.warm.get(target)
                 start = None if old is None else (node.units, old)
-                found = bounder.minimise(form, target, start, aim, self._late)
+                found = bounder.minimise(form, target, start, aim, self._late, steps)
                 self.solved += 1
             if found is None:
                 reached = max(reached, float(node.target_bounds[index]))

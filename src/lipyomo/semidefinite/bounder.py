@@ -82,6 +82,7 @@ class Bounder:
         warm: tuple[IntArray, FloatArray] | None = None,
         aim: float | None = None,
         stop: Callable[[], bool] | None = None,
+        steps: int = 60,
     ) -> Minimum | None:
         """Lower the bound of a target.
 
@@ -96,6 +97,8 @@ class Bounder:
             What floating-point bounds should reach; without it they are minimised.
         stop : callable, optional
             Polled before each step.
+        steps : int, optional
+            Most Newton steps from inherited multipliers.
 
         Returns
         -------
@@ -104,7 +107,7 @@ class Bounder:
         """
         kernel = self.kernel(form, target)
         start = None if warm is None else inherited(kernel, form, *warm)
-        state = minimise(kernel, start, aim, stop=stop)
+        state = minimise(kernel, start, aim, steps, stop=stop)
         return None if state is None else Minimum(target, kernel, state)
 
     def excluded(

@@ -164,7 +164,8 @@ def refine(
 ) -> State:
     """Newton's method from a point that is nearly central."""
     best = _state(kernel, point, 0)
-    if point.quarter <= 0 or (target is not None and best.value <= target):
+    met = target is not None and best.value <= target
+    if met or point.quarter <= 0 or max_iterations < 1:
         return best
     # next to the boundary Newton steps crawl
     inside = _at(kernel, _stretched(kernel, best.multipliers, STRETCH))
