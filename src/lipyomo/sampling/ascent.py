@@ -97,7 +97,10 @@ class SmoothAscent:
             soft, steep = self._smoothed(z, temperature * cooling)
             if v is None:
                 v = directions(self._pulled_back(y, soft), problem.input_norm)
-            y, v, uphill = self._uphill(y, v, loyal, hard, soft, steep)
+            with np.errstate(over="ignore", invalid="ignore"):
+                y, v, uphill = self._uphill(y, v, loyal, hard, soft, steep)
+            # where kinks are so steep that numbers overflow, only signs are left to follow
+            uphill = np.nan_to_num(uphill, nan=0.0, posinf=1.0, neginf=-1.0)
             size = np.abs(uphill).sum(axis=1, keepdims=True)
             drift = _MOMENTUM * drift + (1.0 - _MOMENTUM) * uphill / np.maximum(size, 1e-300)
             scale = np.where(self._free, np.maximum(1.0, np.abs(x)), self._width)
