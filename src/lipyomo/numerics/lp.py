@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.arrays import FloatArray, Matrix
@@ -35,6 +36,9 @@ class LPOutcome:
     bound: float
     value: float
     point: FloatArray | None
+
+
+IndexArray = npt.NDArray[np.int32]
 
 
 class LinearProgram:
@@ -86,7 +90,7 @@ class LinearProgram:
         highspy = self._highspy
         self._lower = np.asarray(lower, dtype=np.float64)
         self._upper = np.asarray(upper, dtype=np.float64)
-        self._A = sp.csr_array(A)
+        self._A = A if isinstance(A, np.ndarray) else sp.csr_array(A)
         self._b = np.asarray(b, dtype=np.float64)
         n, r = self._lower.size, self._b.size
         model = highspy.HighsLp()
@@ -95,9 +99,9 @@ class LinearProgram:
         model.col_lower_, model.col_upper_ = self._lower, self._upper
         model.row_lower_, model.row_upper_ = np.full(r, -np.inf), self._b
         model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        model.a_matrix_.start_ = self._A.indptr
-        model.a_matrix_.index_ = self._A.indices
-        model.a_matrix_.value_ = self._A.data
+        starts, columns, values = _by_rows(self._A)
+        model.a_matrix_.start_, model.a_matrix_.index_ = starts, columns
+        model.a_matrix_.value_ = values
         model.sense_ = highspy.ObjSense.kMaximize
         self.duals: FloatArray = np.zeros(r)
         self._columns = np.arange(n, dtype=np.int32)
@@ -159,3 +163,12 @@ class LinearProgram:
         reach = np.where(np.isfinite(side), np.abs(side), 0.0)
         size = float(y @ np.abs(self._b) + reach @ (np.abs(c) + abs(self._A).T @ y))
         return exact + 2.0**-52 * (c.size + y.size) * size
+
+
+def _by_rows(A: Matrix) -> tuple[IndexArray, IndexArray, FloatArray]:
+    """Starts of the rows, columns, and values of the entries that are not zero."""
+    if not isinstance(A, np.ndarray):
+        return A.indptr, A.indices, A.data
+    entries = A != 0.0
+    starts = np.concatenate([[0], np.cumsum(entries.sum(axis=1))]).astype(np.int32)
+    return starts, np.nonzero(entries)[1].astype(np.int32), A[entries]
