@@ -7,10 +7,11 @@ problem is scaled, and the domain cut into cells while that decides enough units
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lipyomo.ladder import Ladder
 from lipyomo.mip.cells import Cell, for_models, partition, whole
 from lipyomo.mip.scaling import Scaled, scaled
 from lipyomo.run import Run
@@ -66,6 +67,10 @@ def presolve(run: Run) -> Presolved:
     root = whole(small, settings.bounds, limit)
     run.record(interval_bound=root.upper)
     run.drop_upper(root.upper)
+    ladder = Ladder(small, root.bounds, clock=run.clock, report=run.drop_upper)
+    ladder.climb()
+    run.drop_upper(ladder.value)
+    root = replace(root, upper=min(root.upper, ladder.value))
     first_incumbent(run, root.bounds.unstable)
     units, root = scaled(small, root, run.lower or root.upper)
     cells = [root]
