@@ -224,7 +224,7 @@ def test_a_long_chain_stays_within_its_time(tmp_path: Path) -> None:
     path = tmp_path / "chain.onnx"
     onnx.save(chain(20_000), path)
     began = time.monotonic()
-    with pytest.raises(ImportRefused, match=r"time limit of 2 s"):
+    with pytest.raises(ImportRefused, match=r"2 s were left"):
         load(path, time_limit=2.0)
     assert time.monotonic() - began < 12.0
 

@@ -27,6 +27,8 @@ from lipyomo.result import Guarantee, Result, Status
 from lipyomo.settings import Settings
 
 DONE, BOUNDS_ONLY = 0, 2
+LEAST = 1.0
+"""Seconds that an import may always take: on a busy machine Python's start can take the rest."""
 
 
 def run(arguments: argparse.Namespace, started: float | None = None) -> int:
@@ -64,13 +66,13 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
             arguments.network,
             output=arguments.output,
             check=False,
-            time_limit=left(settings),
+            time_limit=max(left(settings), LEAST),
             memory_limit=memory,
         )
     problem = read_problem(arguments, network)
     name = _method_name(arguments, choose_method(problem))
     settings = replace(settings, options=read_options(arguments.option, get_method(name).options))
-    with spending(limits(left(settings), memory)):
+    with spending(limits(max(left(settings), LEAST), memory)):
         difference = check_against_runtime(
             network, arguments.network, domain=problem.domain, output=arguments.output
         )

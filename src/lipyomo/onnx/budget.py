@@ -111,7 +111,8 @@ class Budget:
         """
         if time.monotonic() > self.deadline:
             raise self._refusal(
-                f"the time limit of {self.seconds:g} s ended while the model was imported",
+                "the time limit ended while the model was imported "
+                f"({self.seconds:.3g} s were left for it)",
                 "raise --time-limit, or export a smaller model",
             )
 
