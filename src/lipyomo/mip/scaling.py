@@ -28,6 +28,10 @@ LARGEST = 1e6
 """Largest coefficient, relative to ranges near 1, that tolerances of 1e-9 are trusted with."""
 
 
+LEAST = 1e-4
+"""Smallest range of a pre-activation, relative to its terms, that is brought near 1."""
+
+
 @dataclass(frozen=True)
 class Scaled:
     """A reduced problem in convenient units.
@@ -71,10 +75,7 @@ def scaled(problem: LipschitzProblem, root: Cell, size: float) -> tuple[Scaled, 
         In the new units.
     """
     bounds = root.bounds
-    factors = [
-        _power(np.maximum(np.abs(low), np.abs(high)))
-        for low, high in zip(bounds.lower, bounds.upper, strict=True)
-    ]
+    factors = [_power(sizes) for sizes in _ranges(problem, bounds)]
     norm, norm_unit = _scaled_norm(problem)
     whole = float(_power(np.array([size / norm_unit]))[0])
     network = _with_units(problem.network, factors, whole)
@@ -115,6 +116,22 @@ def largest_number(problem: LipschitzProblem, cell: Cell, lower: float) -> float
     if lower > 0 and math.isfinite(cell.upper):
         numbers.append(cell.upper / lower)
     return max(numbers)
+
+
+def _ranges(problem: LipschitzProblem, bounds: LayerBounds) -> list[FloatArray]:
+    """Sizes of the pre-activations, but no less than `LEAST` of the terms that they are sums of.
+
+    What cancels to nothing, but for rounding, must not be blown up.
+    """
+    domain = problem.domain
+    reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
+    found = []
+    for layer, low, high in zip(problem.network.hidden, bounds.lower, bounds.upper, strict=True):
+        sizes = np.maximum(np.abs(low), np.abs(high))
+        terms = np.asarray(abs(layer.weight) @ reach) + np.abs(layer.bias)
+        found.append(np.maximum(sizes, LEAST * terms))
+        reach = sizes * np.maximum(np.abs(layer.left), np.abs(layer.right))
+    return found
 
 
 def _power(sizes: FloatArray) -> FloatArray:
