@@ -14,6 +14,7 @@ import heapq
 import multiprocessing
 import pickle
 import signal
+import sys
 import threading
 import time
 from collections import deque
@@ -216,11 +217,7 @@ class Team:
                     if clock.expired:
                         return None
                     continue
-                except (BrokenProcessPool, CancelledError, OSError, EOFError):
-                    break
-                except Exception as error:  # a cluster's own ways to say that a worker died
-                    if type(error).__module__.split(".")[0] not in ("distributed", "dask"):
-                        raise
+                except (BrokenProcessPool, CancelledError, OSError, EOFError, *_cluster_deaths()):
                     break
                 return report
             self._revive()
@@ -243,3 +240,9 @@ class Team:
             if future is not None:
                 future.cancel()
         self._flight.clear()
+
+
+def _cluster_deaths() -> tuple[type[BaseException], ...]:
+    """A dask cluster's own way to say that workers died, if one is in use."""
+    scheduler = sys.modules.get("distributed.scheduler")
+    return () if scheduler is None else (scheduler.KilledWorker,)

@@ -12,6 +12,7 @@ from pyomo.common.collections import ComponentMap
 from lipyomo.blocks.assemble import linear
 from lipyomo.blocks.lipschitz import Encoding, LipschitzBlock, choose_encoding
 from lipyomo.mip.cells import Cell
+from lipyomo.mip.scaling import with_input_unit
 from lipyomo.network import FloatArray, Network, Pattern
 from lipyomo.norms import InputNorm
 from lipyomo.phases import OPEN, RIGHT
@@ -38,16 +39,18 @@ class CellModel:
         self._network = network
         encoding = encoding_of(network, cell, input_norm, formulation)
         self.encoding: Encoding = encoding
+        measured, domain, self._unit = with_input_unit(network, cell.domain)
+        same = self._unit == 1.0  # limits of adjoints are those of the network as it was
         model = pyo.ConcreteModel(name="lipschitz")
         model.lipschitz = LipschitzBlock()
         model.lipschitz.build_formulation(
-            network,
-            domain=cell.domain,
+            measured,
+            domain=domain,
             input_norm=input_norm,
             output_norm=cell.norm,
             formulation=encoding,
             bounds=cell.bounds,
-            limits=cell.limits if encoding == "adjoint" else None,
+            limits=cell.limits if encoding == "adjoint" and same else None,
         )
         self.block = model.lipschitz
         if np.isfinite(cell.upper):
@@ -88,12 +91,15 @@ class CellModel:
     def point(self, values: Mapping[Any, float]) -> FloatArray:
         """The input of a solution, shape (d,)."""
         inputs = self.block.net.inputs
-        return np.array([values.get(v, v.value or 0.0) for v in inputs.values()])
+        found = np.array([values.get(v, v.value or 0.0) for v in inputs.values()])
+        return np.asarray(found * self._unit)
 
     def start(self, x: FloatArray, pattern: Pattern) -> ComponentMap:
         """Inputs and switches as a (partial) start for a solver."""
         values = ComponentMap()
-        for variable, value in zip(self.block.net.inputs.values(), x.tolist(), strict=True):
+        for variable, value in zip(
+            self.block.net.inputs.values(), (x / self._unit).tolist(), strict=True
+        ):
             values[variable] = value
         for i, k, switch in self._switches:
             values[switch] = 1.0 if pattern[i][k] else 0.0

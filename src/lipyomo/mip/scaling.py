@@ -16,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from lipyomo.bounds import LayerBounds
+from lipyomo.domains import Box, Domain
 from lipyomo.mip.cells import Cell
 from lipyomo.network import FloatArray, Layer, Matrix, Network
 from lipyomo.norms import LinearOutput, OutputNorm
@@ -23,6 +24,9 @@ from lipyomo.problem import LipschitzProblem
 
 MOST_BITS = 200
 """Largest exponent of a factor: products of three stay far from overflow and underflow."""
+
+ORDINARY = 1e3
+"""Boxes that reach about as far as this, or its inverse, are measured as they are."""
 
 LARGEST = 1e6
 """Largest coefficient, relative to ranges near 1, that tolerances of 1e-9 are trusted with."""
@@ -96,6 +100,38 @@ def scaled(problem: LipschitzProblem, root: Cell, size: float) -> tuple[Scaled, 
     return Scaled(small, unit), cell
 
 
+def with_input_unit(network: Network, domain: Domain) -> tuple[Network, Domain, float]:
+    """The network on a box whose sides are near 1, with the same pre-activations and gradients.
+
+    The inputs are measured in a power of two: the first layer's weights are multiplied by it and
+    the head's divided, which leaves the norm of the gradient as it was.  Ordinary boxes, and
+    domains that are none, stay as they are.
+
+    Returns
+    -------
+    network, domain
+    unit : float
+        What the input 1 means in the units that were given.
+    """
+    reach = float(np.maximum(np.abs(domain.lower), np.abs(domain.upper)).max(initial=0.0))
+    if not domain.is_box or not network.hidden or 1.0 / ORDINARY <= reach <= ORDINARY:
+        return network, domain, 1.0
+    unit = 1.0 / float(_power(np.array([reach]))[0])
+    low, high = domain.lower / unit, domain.upper / unit
+    first, *middle, head = network.layers
+    inner = Layer(first.weight * unit, first.bias, first.left, first.right)
+    outer = Layer(head.weight / unit, head.bias / unit)
+    kept = (
+        np.array_equal(low * unit, domain.lower)
+        and np.array_equal(high * unit, domain.upper)
+        and abs(inner.weight / unit - first.weight).max() == 0
+        and abs(outer.weight * unit - head.weight).max() == 0
+    )
+    if not kept:
+        return network, domain, 1.0
+    return Network([inner, *middle, outer], network.name), Box(low, high), unit
+
+
 def largest_number(problem: LipschitzProblem, cell: Cell, lower: float) -> float:
     """Largest number that a model of a cell holds, relative to ranges near 1.
 
@@ -109,7 +145,8 @@ def largest_number(problem: LipschitzProblem, cell: Cell, lower: float) -> float
         much they cancel.
     """
     numbers = [1.0]
-    for layer in problem.network.layers:
+    network, _, _ = with_input_unit(problem.network, cell.domain)
+    for layer in network.layers:
         numbers += [float(abs(layer.weight).max()), float(np.abs(layer.bias).max())]
     for low, high in zip(cell.bounds.lower, cell.bounds.upper, strict=True):
         numbers += [float(np.abs(low).max(initial=0.0)), float(np.abs(high).max(initial=0.0))]
