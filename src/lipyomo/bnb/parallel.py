@@ -217,7 +217,7 @@ class Team:
                     if clock.expired:
                         return None
                     continue
-                except (BrokenProcessPool, CancelledError, OSError, EOFError, *_cluster_deaths()):
+                except _deaths():
                     break
                 return report
             self._revive()
@@ -242,7 +242,8 @@ class Team:
         self._flight.clear()
 
 
-def _cluster_deaths() -> tuple[type[BaseException], ...]:
-    """A dask cluster's own way to say that workers died, if one is in use."""
+def _deaths() -> tuple[type[BaseException], ...]:
+    """What a future raises whose worker died: in a pool, and on a dask cluster if one is in use."""
+    known: tuple[type[BaseException], ...] = (BrokenProcessPool, CancelledError, OSError, EOFError)
     scheduler = sys.modules.get("distributed.scheduler")
-    return () if scheduler is None else (scheduler.KilledWorker,)
+    return known if scheduler is None else (*known, scheduler.KilledWorker)

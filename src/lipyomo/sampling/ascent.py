@@ -122,6 +122,7 @@ class SmoothAscent:
         soft, steep = [], []
         for layer, here, size in zip(self._layers, z, self._spread, strict=True):
             unit = size[:, None] * temperature
+            unit = np.where(unit > 0.0, unit, 1.0)  # constant units have no spread
             curve = 1.0 / (1.0 + np.exp(-np.clip(here.T / unit, -_STEEPEST, _STEEPEST)))
             jump = (layer.right - layer.left)[:, None]
             soft.append(layer.left[:, None] + jump * curve)
