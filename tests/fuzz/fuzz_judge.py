@@ -26,7 +26,7 @@ def faults(sample: Sample, result: Result, truth: arb) -> list[str]:
     if result.status is Status.EXACT:
         if not result.upper - result.lower <= EXACT * abs(result.upper):
             found.append("exact with a gap")
-        if result.witness is None:
+        if result.witness is None and result.upper > 0:  # zero is attained everywhere
             found.append("exact without a witness")
         if not arb(exact(result.lower)) >= truth * (1 - 2 * EXACT) and result.upper > 0:
             found.append("exact and wrong")

@@ -27,6 +27,7 @@ INTERIOR = 1e-6
 
 _MOMENTUM = 0.7
 _STEEPEST = 30.0
+_NO_SPREAD = 1e-200
 
 
 class SmoothAscent:
@@ -122,8 +123,10 @@ class SmoothAscent:
         soft, steep = [], []
         for layer, here, size in zip(self._layers, z, self._spread, strict=True):
             unit = size[:, None] * temperature
-            unit = np.where(unit > 0.0, unit, 1.0)  # constant units have no spread
-            curve = 1.0 / (1.0 + np.exp(-np.clip(here.T / unit, -_STEEPEST, _STEEPEST)))
+            unit = np.where(unit > _NO_SPREAD, unit, 1.0)  # constant units have none
+            with np.errstate(over="ignore"):  # far from the kink is far enough
+                away = np.clip(here.T / unit, -_STEEPEST, _STEEPEST)
+            curve = 1.0 / (1.0 + np.exp(-away))
             jump = (layer.right - layer.left)[:, None]
             soft.append(layer.left[:, None] + jump * curve)
             steep.append(jump * curve * (1.0 - curve) / unit)
