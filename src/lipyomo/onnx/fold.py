@@ -104,11 +104,14 @@ def _afford(node: Node, arguments: list[Array | None]) -> None:
     limits.work(inner_operations(node, list(shapes.values()), made))
 
 
+_MALFORMED = (RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
+"""What the reference implementation raises for nodes whose attributes or shapes make no sense."""
+
+
 def _by_reference(node: Node, arguments: list[Array | None]) -> list[Array]:
     """Let the reference implementation of the ONNX package compute the node."""
     from onnx.defs import SchemaError
     from onnx.reference import ReferenceEvaluator
-    from onnx.reference.op_run import RuntimeContextError, RuntimeImplementationError
 
     feeds = {
         name: value
@@ -119,13 +122,7 @@ def _by_reference(node: Node, arguments: list[Array | None]) -> list[Array]:
         evaluator = ReferenceEvaluator(node.proto, opsets={node.domain: node.version})
         with np.errstate(all="ignore"):
             results = evaluator.run(None, feeds)
-    except (
-        RuntimeContextError,
-        RuntimeImplementationError,
-        NotImplementedError,
-        SchemaError,
-        AttributeError,
-    ) as error:
+    except (*_MALFORMED, SchemaError) as error:
         raise node.refuse(
             f"the node reads constants only, but cannot be computed ({error})",
             "simplify the model first (for example with onnxsim)",
