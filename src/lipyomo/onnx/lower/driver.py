@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from lipyomo.errors import ImportRefused
+from lipyomo.errors import ImportRefused, NetworkError
 from lipyomo.network import Network
 from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.budget import ENTRY, NUMBER, budget, entries, forecast
@@ -226,7 +226,13 @@ def lower_graph(graph: Graph, name: str = "network") -> Network:
     scope = _Scope(graph.nodes, known, {graph.output_name})
     _lower_nodes(graph, scope, trace)
     output = _output(scope.get(graph.output_name), graph.output_name)
-    return to_network(merge_parallel(System.of(trace, output)), name)
+    try:
+        return to_network(merge_parallel(System.of(trace, output)), name)
+    except NetworkError as error:
+        raise ImportRefused(
+            f"the network's numbers overflow once its nodes are put together ({error})",
+            remedy="scale the weights of the model down",
+        ) from None
 
 
 def _output(value: Value | None, name: str) -> Affine:
