@@ -79,6 +79,7 @@ class CaseTree:
         self._targets: Targets = targets_of(small)
         self._system = UnitSystem(network, self._targets.functionals, domain)
         self._bounder = NodeBounder(self._system, self._targets)
+        self._bounder.solved = 1  # its way of bounding roots leaves targets without multipliers
         self._brancher = Brancher(self._system, domain)
         self._experience = Experience.none(self._system.count)
         self._refuter = Refuter(self._system, domain, self._linear)
@@ -154,6 +155,9 @@ class CaseTree:
         form = self._system.reduce(ours.phases)
         if not form.units.size:
             return [*steps, *self._full(case, form)], []
+        # only what has a certificate counts: bounds that were proved otherwise are forgotten
+        ours.proved = np.full(ours.targets.size, np.inf)
+        ours.target_bounds = ours.proved.copy()
         worst = self._bounder.bound(
             ours, form, self._statement.upper * (1.0 - AIM), self._statement.upper
         )
