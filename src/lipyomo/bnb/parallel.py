@@ -199,7 +199,7 @@ class Team:
         """A future, or None if the executor takes no tasks any more."""
         try:
             return self._workers.executor.submit(search_below, task)
-        except (BrokenProcessPool, RuntimeError):
+        except (BrokenProcessPool, RuntimeError, OSError):  # broken, shut down, or just breaking
             return None
 
     def receive(self, clock: Clock) -> Report | None:
