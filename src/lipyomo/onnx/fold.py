@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from lipyomo.onnx.budget import NUMBER, budget, entries, forecast, inner_operations
-from lipyomo.onnx.graph import Array, Node, real_array
+from lipyomo.onnx.graph import EVALUATOR_ERRORS, Array, Node, real_array
 
 _RANDOM = {
     "Bernoulli",
@@ -104,10 +104,6 @@ def _afford(node: Node, arguments: list[Array | None]) -> None:
     limits.work(inner_operations(node, list(shapes.values()), made))
 
 
-_MALFORMED = (RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
-"""What the reference implementation raises for nodes whose attributes or shapes make no sense."""
-
-
 def _by_reference(node: Node, arguments: list[Array | None]) -> list[Array]:
     """Let the reference implementation of the ONNX package compute the node."""
     from onnx.defs import SchemaError
@@ -122,7 +118,7 @@ def _by_reference(node: Node, arguments: list[Array | None]) -> list[Array]:
         evaluator = ReferenceEvaluator(node.proto, opsets={node.domain: node.version})
         with np.errstate(all="ignore"):
             results = evaluator.run(None, feeds)
-    except (*_MALFORMED, SchemaError) as error:
+    except (*EVALUATOR_ERRORS, SchemaError) as error:
         raise node.refuse(
             f"the node reads constants only, but cannot be computed ({error})",
             "simplify the model first (for example with onnxsim)",

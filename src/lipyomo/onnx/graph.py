@@ -23,6 +23,11 @@ REAL_TYPES = {
     onnx.TensorProto.BFLOAT16,
 }
 
+EVALUATOR_ERRORS = (
+    *(RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
+)
+"""What the ONNX package's reference evaluator raises where attributes or shapes make no sense."""
+
 
 @dataclass(frozen=True, eq=False)
 class Node:

@@ -9,7 +9,7 @@ import onnx
 
 from lipyomo.errors import ImportRefused
 from lipyomo.network import FloatArray
-from lipyomo.onnx.graph import first_line, ordered
+from lipyomo.onnx.graph import EVALUATOR_ERRORS, first_line, ordered
 from lipyomo.onnx.select import choose_input, cut_model, input_shape
 
 _DTYPES: dict[int, type[np.floating]] = {
@@ -93,9 +93,6 @@ def open_runtime(model: onnx.ModelProto, output: str | None = None) -> Runtime |
                     remedy="convert the model to float32, which changes no weight",
                 ) from None
             raise
-
-
-EVALUATOR_ERRORS = (RuntimeError, NotImplementedError, ValueError, TypeError, AttributeError)
 
 
 class Evaluator:

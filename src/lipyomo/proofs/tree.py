@@ -84,12 +84,13 @@ class CaseTree:
         self._experience = Experience.none(self._system.count)
         self._refuter = Refuter(self._system, domain, self._linear)
         self._domain = domain
+        self._theirs = targets_of_statement(statement)
         self._numbers = self._numbered()
         self.cases = 0
 
     def _numbered(self) -> list[int]:
         """The checker's number of each of our targets."""
-        theirs = targets_of_statement(self._statement)
+        theirs = self._theirs
         vertices = self._statement.vertices
         place = {target: number for number, target in enumerate(theirs)}
         found = []
@@ -198,7 +199,7 @@ class CaseTree:
                 tangents = Tangents(self._statement, self._linear, case.node)
             zeta, lam = self._parts(target, multipliers, form)
             number = self._numbers[target]
-            vertex, column = targets_of_statement(self._statement)[number]
+            vertex, column = self._theirs[number]
             if tangents.holds(bound, vertex, column, zeta, lam):
                 steps.append(["close", [number], zeta, lam])
             else:
@@ -226,7 +227,7 @@ class CaseTree:
         steps: Steps = []
         for target in case.ours.targets.tolist():
             number = self._numbers[target]
-            vertex, column = targets_of_statement(self._statement)[number]
+            vertex, column = self._theirs[number]
             if vertex is not None and tangents.value(vertex, column) <= self._statement.upper:
                 continue
             zeta = self._direct(form, column is not None)
