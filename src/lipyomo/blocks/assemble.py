@@ -1,100 +1,21 @@
 """Fast assembly of Pyomo components from matrices.
 
-Rows are written as `LinearExpression` objects over lists of Python floats, without closures (they
-would not pickle) and without arithmetic on Pyomo objects (it is slow).
+Affine maps stay matrices (`lipyomo.solvers.rows`).  Short rows are `LinearExpression` objects over
+lists of Python floats, without closures (they would not pickle) and without arithmetic on Pyomo
+objects (it is slow).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyomo.environ as pyo
-import scipy.sparse as sp
 from pyomo.core.expr import LinearExpression
 
-from lipyomo.network import FloatArray, Matrix
-
-
-@dataclass(frozen=True)
-class Affine:
-    """``matrix @ columns + constant``: n linear forms in Pyomo variables.
-
-    Attributes
-    ----------
-    matrix : ndarray or sparse array, shape (n, k), or None
-        None stands for the identity.
-    constant : ndarray, shape (n,)
-    columns : list of VarData, length k
-    """
-
-    matrix: Matrix | None
-    constant: FloatArray
-    columns: list[Any]
-
-    @classmethod
-    def of(cls, columns: Sequence[Any]) -> Affine:
-        """The variables themselves."""
-        return cls(None, np.zeros(len(columns)), list(columns))
-
-    @classmethod
-    def numbers(cls, values: FloatArray) -> Affine:
-        """Constants."""
-        return cls(sp.csr_array((values.size, 0)), np.asarray(values, dtype=np.float64), [])
-
-    @property
-    def size(self) -> int:
-        """Number of forms n."""
-        return int(self.constant.size)
-
-    def map(self, weight: Any, bias: FloatArray | float = 0.0) -> Affine:
-        """``weight @ self + bias``; `weight` of shape (p, n), dense or sparse."""
-        matrix = weight if self.matrix is None else weight @ self.matrix
-        return Affine(matrix, np.asarray(weight @ self.constant + bias), self.columns)
-
-    def rows(self, keep: npt.ArrayLike | None = None) -> Iterator[tuple[list[float], list[Any]]]:
-        """Coefficients and variables of each form (or of those in `keep`), without zeros."""
-        chosen = range(self.size) if keep is None else np.asarray(keep).tolist()
-        columns = self.columns
-        if self.matrix is None:
-            for k in chosen:
-                yield [1.0], [columns[k]]
-        elif isinstance(self.matrix, np.ndarray):
-            full = (np.count_nonzero(self.matrix, axis=1) == len(columns)).tolist()
-            for k in chosen:
-                row = self.matrix[k]
-                if full[k]:
-                    yield row.tolist(), columns.copy()
-                else:
-                    entries = np.flatnonzero(row)
-                    yield row[entries].tolist(), [columns[j] for j in entries.tolist()]
-        else:
-            matrix = sp.csr_array(self.matrix)
-            matrix.eliminate_zeros()
-            starts = matrix.indptr.tolist()
-            indices, data = matrix.indices.tolist(), matrix.data.tolist()
-            for k in chosen:
-                part = slice(starts[k], starts[k + 1])
-                yield data[part], [columns[j] for j in indices[part]]
-
-    def is_constant(self) -> npt.NDArray[np.bool_]:
-        """Which forms hold no variable, shape (n,)."""
-        if self.matrix is None:
-            return np.zeros(self.size, dtype=bool)
-        if isinstance(self.matrix, np.ndarray):
-            return (
-                np.asarray(~self.matrix.any(axis=1)) if self.columns else np.ones(self.size, bool)
-            )
-        sizes = np.asarray(abs(self.matrix).sum(axis=1)).reshape(-1)
-        return np.asarray(sizes == 0, dtype=bool)
-
-    def expression(self, k: int) -> Any:
-        """Form k as a Pyomo expression."""
-        coefs, variables = next(self.rows([k]))
-        return linear(coefs, variables, float(self.constant[k]))
+from lipyomo.solvers.rows import Affine, MatrixRows
 
 
 def linear(coefs: list[float], variables: list[Any], constant: float = 0.0) -> Any:
@@ -173,15 +94,9 @@ def add_equalities(
 ) -> None:
     """Declare ``targets[k] == forms[k]`` (for the forms in `keep`) as ``block.name``."""
     index = list(keys)
-    constraint = pyo.Constraint(index_of(index))
-    block.add_component(name, constraint)
-    constants = forms.constant if keep is None else forms.constant[np.asarray(keep, dtype=int)]
-    for key, target, (coefs, variables), constant in zip(
-        index, targets, forms.rows(keep), constants.tolist(), strict=True
-    ):
-        coefs.append(-1.0)
-        variables.append(target)
-        constraint[key] = (linear(coefs, variables), -constant)
+    rows = MatrixRows(index_of(index), targets, forms, keep)
+    block.add_component(name, rows)
+    rows.fill(index)
 
 
 class Rows:

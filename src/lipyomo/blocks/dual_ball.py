@@ -17,12 +17,13 @@ import numpy as np
 
 from lipyomo.arguments import whole_number
 from lipyomo.blocks.arguments import check_choice
-from lipyomo.blocks.assemble import Affine, Rows, add_equalities, add_variables
+from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.norm import output_norm_of
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray
 from lipyomo.norms import CrossOutput, L1Output, LinfOutput, OutputNorm
+from lipyomo.solvers.rows import Affine
 
 DualBallBlock: Any = None  # declared by the decorator below
 

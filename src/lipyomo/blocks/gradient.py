@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from lipyomo.blocks.assemble import Affine, add_equalities, add_variables, index_of
+from lipyomo.blocks.assemble import add_equalities, add_variables, index_of
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import (
     ChainLimits,
@@ -29,6 +29,7 @@ from lipyomo.bounds import adjoint_bounds
 from lipyomo.errors import BoundsMissing, ProblemError
 from lipyomo.network import FloatArray
 from lipyomo.norms import OutputNorm
+from lipyomo.solvers.rows import Affine
 
 GradientBlock: Any = None  # declared by the decorator below
 

@@ -10,13 +10,14 @@ import numpy.typing as npt
 import pyomo.environ as pyo
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
-from lipyomo.blocks.assemble import Affine, Rows, add_variables, index_of, linear
+from lipyomo.blocks.assemble import Rows, add_variables, index_of, linear
 from lipyomo.blocks.base import FormulationBlockData, range_of_expression
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.domains import Box, Domain, NormBall, Polytope
 from lipyomo.errors import DomainError, ProblemError
 from lipyomo.network import FloatArray
+from lipyomo.solvers.rows import Affine
 
 InputBounds: TypeAlias = "Mapping[Any, tuple[float | None, float | None]] | npt.ArrayLike | None"
 """Pairs (lower, upper) by position or by the index of the given variables, or one pair an input."""

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from lipyomo.blocks.arguments import check_choice
-from lipyomo.blocks.assemble import Affine, Rows, add_value, add_variables
+from lipyomo.blocks.assemble import Rows, add_value, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.ranges import box_of
@@ -25,6 +25,7 @@ from lipyomo.blocks.stand_ins import refer
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray
 from lipyomo.norms import L1Output, OutputNorm, parse_output_norm
+from lipyomo.solvers.rows import Affine
 
 Sense: TypeAlias = Literal["max", "min", "both"]
 

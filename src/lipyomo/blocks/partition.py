@@ -28,13 +28,9 @@ from lipyomo.blocks.units import OpenUnits
 
 def terms_of(block: Any, k: int, z: Any) -> tuple[list[float], list[Any], float]:
     """Coefficients, variables and constant of the pre-activation of unit k, from its row."""
-    row = block.affine[k]
-    pairs = [
-        (c, v)
-        for c, v in zip(row.body.linear_coefs, row.body.linear_vars, strict=True)
-        if v is not z
-    ]
-    return [c for c, _ in pairs], [v for _, v in pairs], -float(row.upper)
+    body, side = block.affine[k].expr.args
+    pairs = [(c, v) for c, v in zip(body.linear_coefs, body.linear_vars, strict=True) if v is not z]
+    return [c for c, _ in pairs], [v for _, v in pairs], -float(side)
 
 
 def tie_partition(block: Any, units: OpenUnits) -> None:

@@ -23,14 +23,7 @@ from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
 from lipyomo.arguments import whole_number
 from lipyomo.blocks.arguments import check_choice, check_network
-from lipyomo.blocks.assemble import (
-    Affine,
-    Rows,
-    add_equalities,
-    add_variables,
-    index_of,
-    linear,
-)
+from lipyomo.blocks.assemble import Rows, add_equalities, add_variables, index_of, linear
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.formulations import UNIT_TIES
 from lipyomo.blocks.inputs import InputBounds, Region, attach_inputs, check_domain
@@ -44,6 +37,7 @@ from lipyomo.errors import BoundsMissing, ProblemError
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.phases import LEFT, OPEN, RIGHT, decide, open_phases
 from lipyomo.settings import BoundRung
+from lipyomo.solvers.rows import Affine
 
 BOUND_RUNGS = ("linear", "interval", "lp", "auto")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.blocks.assemble import Affine
 from lipyomo.network import FloatArray
+from lipyomo.solvers.rows import Affine
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.blocks.assemble import Affine, Rows, add_equalities, add_variables
+from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
 from lipyomo.network import FloatArray, Layer, Matrix
 from lipyomo.phases import LEFT, OPEN
+from lipyomo.solvers.rows import Affine
 
 
 @dataclass(frozen=True)

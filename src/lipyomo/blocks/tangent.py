@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from lipyomo.blocks.assemble import Affine, Rows, add_equalities, add_variables, index_of
+from lipyomo.blocks.assemble import Rows, add_equalities, add_variables, index_of
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import ChainLimits, derivative_rung, network_of
 from lipyomo.blocks.inputs import variables_of
@@ -25,6 +25,7 @@ from lipyomo.blocks.switch import add_switched
 from lipyomo.bounds import tangent_bounds
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.norms import InputNorm
+from lipyomo.solvers.rows import Affine
 
 TangentBlock: Any = None  # declared by the decorator below
 

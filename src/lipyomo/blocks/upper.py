@@ -28,14 +28,7 @@ import pyomo.environ as pyo
 
 from lipyomo.arguments import real_number
 from lipyomo.blocks.arguments import check_network
-from lipyomo.blocks.assemble import (
-    Affine,
-    Rows,
-    add_equalities,
-    add_value,
-    add_variables,
-    index_of,
-)
+from lipyomo.blocks.assemble import Rows, add_equalities, add_value, add_variables, index_of
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.inputs import InputBounds, attach_inputs, check_domain, items_of, variables_of
 from lipyomo.blocks.norm import output_norm_of
@@ -48,6 +41,7 @@ from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import InputNorm
 from lipyomo.phases import LEFT, OPEN, RIGHT
+from lipyomo.solvers.rows import Affine
 
 UpperLipschitzBlock: Any = None  # declared by the decorator below
 

@@ -15,6 +15,7 @@ from pyomo.core.base import Constraint, Objective, SOSConstraint, value
 from pyomo.repn import generate_standard_repn
 
 from lipyomo.errors import SolverError
+from lipyomo.solvers.rows import MatrixRowData
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -180,6 +181,8 @@ def _split(model: Any) -> tuple[Any, list[Any], list[Any]]:
             objective = (found, form)
     rows = []
     for constraint in model.component_data_objects(Constraint, active=True, descend_into=True):
+        if isinstance(constraint, MatrixRowData) and constraint.place is not None:
+            continue
         lower, body, upper = constraint.to_bounded_expression()
         form = _quadratic(constraint, body)
         if form.quadratic_vars:

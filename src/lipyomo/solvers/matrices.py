@@ -34,6 +34,7 @@ from lipyomo.solvers.curved import (
     form_of,
     set_aside,
 )
+from lipyomo.solvers.rows import join_rows, rows_aside
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
@@ -220,12 +221,13 @@ def compile_model(model: Any) -> LinearModel:
         )
     try:
         found = _compiled(model)
-    except (InvalidConstraintError, InvalidExpressionError, ValueError):
+    except (InvalidConstraintError, InvalidExpressionError, ValueError, TypeError):
+        _refuse_valueless(model)
         # Something is not linear: it is set aside, and joined to the matrices afterwards.
         try:
             with set_aside(model) as curved:
                 found = _compiled(model)
-        except (PyomoException, ValueError) as error:
+        except (PyomoException, ValueError, TypeError) as error:
             raise SolverError(
                 f"the model cannot be passed to a linear or quadratic solver: {error}"
             ) from error
@@ -246,9 +248,46 @@ def _compiled(model: Any) -> LinearModel:
             return _assemble(_write(model))
 
 
-def _write(model: Any) -> Any:
+@dataclass(frozen=True, eq=False)
+class _Form:
+    """What is compiled: rows (constraint, kind) of a matrix, and the objective if there is one."""
+
+    rows: list[tuple[Any, int]]
+    matrix: sp.csc_array
+    rhs: FloatArray
+    columns: list[Any]
+    cost: FloatArray
+    offset: float
+    maximise: bool
+
+
+def _write(model: Any) -> _Form:
     """Compile to mixed form; what is not linear is an exception of Pyomo's."""
-    return LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
+    with rows_aside(model) as held:
+        form = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
+    matrix, rhs, columns = join_rows(form.A, np.asarray(form.rhs), form.columns, held)
+    cost = np.zeros(len(columns))
+    has_objective = len(form.objectives) == 1
+    if has_objective:
+        cost[: len(form.columns)] = form.c.toarray()[0]
+    return _Form(
+        [*form.rows, *((row, 0) for part in held for row in part.rows)],
+        matrix,
+        rhs,
+        columns,
+        cost,
+        float(form.c_offset[0]) if has_objective else 0.0,
+        has_objective and int(form.objectives[0].sense) == -1,
+    )
+
+
+def _refuse_valueless(model: Any) -> None:
+    """Raise if a variable is fixed without a value, which compilers meet as a wrong number."""
+    for var in model.component_data_objects(Var, active=True, descend_into=True):
+        if var.fixed and var.value is None:
+            raise SolverError(
+                f"the variable '{var.name}' is fixed without a value.  Remedy: fix it at a number"
+            )
 
 
 def _between_integers(model: Any) -> str | None:
@@ -337,23 +376,18 @@ def _joined(model: LinearModel, curved: Curved) -> LinearModel:
     )
 
 
-def _assemble(form: Any) -> LinearModel:
+def _assemble(form: _Form) -> LinearModel:
     """Turn the compiler's mixed form into row bounds and settle what solvers treat differently."""
     kinds = np.fromiter((row[1] for row in form.rows), dtype=np.int8, count=len(form.rows))
-    rhs = np.asarray(form.rhs, dtype=np.float64)
+    rhs, matrix, columns = form.rhs, form.matrix, form.columns
     row_lower = np.where(kinds <= 0, rhs, -np.inf)
     row_upper = np.where(kinds >= 0, rhs, np.inf)
     # From `INFINITE` on, solvers mean infinity, but not all alike: here it is settled for all.
     row_lower[row_lower <= -INFINITE] = -np.inf
     row_upper[row_upper >= INFINITE] = np.inf
     constraints = [row[0] for row in form.rows]
-    matrix = sp.csc_array(form.A)
-    columns = list(form.columns)
     lower, upper, integer = _column_data(columns)
-    has_objective = len(form.objectives) == 1
-    cost = form.c.toarray()[0] if has_objective else np.zeros(len(columns))
-    offset = float(form.c_offset[0]) if has_objective else 0.0
-    _refuse_nan(matrix, rhs, cost, offset, constraints)
+    _refuse_nan(matrix, rhs, form.cost, form.offset, constraints)
 
     infeasible = None
     crossed = np.flatnonzero(lower > upper + CONSTANT_TOLERANCE * np.maximum(1.0, np.abs(upper)))
@@ -388,12 +422,12 @@ def _assemble(form: Any) -> LinearModel:
         matrix=matrix,
         row_lower=row_lower,
         row_upper=row_upper,
-        cost=np.ascontiguousarray(cost, dtype=np.float64),
-        offset=offset,
+        cost=form.cost,
+        offset=form.offset,
         lower=lower,
         upper=upper,
         integer=integer,
-        maximise=has_objective and int(form.objectives[0].sense) == -1,
+        maximise=form.maximise,
         columns=columns,
         constraints=constraints,
         infeasible=infeasible,

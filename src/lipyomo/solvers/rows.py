@@ -1,0 +1,277 @@
+"""Rows that Pyomo sees as constraints and the adapters as matrices.
+
+A dense layer has one coefficient for each pair of units, and an object of Pyomo's for each takes
+fifty times the memory and the time of the number itself.  So affine rows stay matrices: a
+constraint writes its expression anew for whoever asks, and forgets it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from pyomo.core.base import Constraint
+from pyomo.core.base.constraint import ConstraintData, IndexedConstraint
+from pyomo.core.expr import LinearExpression
+from pyomo.core.expr.relational_expr import EqualityExpression
+
+from lipyomo.errors import SolverError
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Affine:
+    """``matrix @ columns + constant``: n linear forms in Pyomo variables.
+
+    Attributes
+    ----------
+    matrix : ndarray or sparse array, shape (n, k), or None
+        None stands for the identity.  Never changed once it is here.
+    constant : ndarray, shape (n,)
+    columns : list of VarData, length k
+    """
+
+    matrix: Any
+    constant: FloatArray
+    columns: list[Any]
+
+    def __post_init__(self) -> None:
+        if self.matrix is not None and not isinstance(self.matrix, np.ndarray):
+            object.__setattr__(self, "matrix", sp.csr_array(self.matrix))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Affine:
+        return Affine(self.matrix, self.constant, copy.deepcopy(self.columns, memo))
+
+    @classmethod
+    def of(cls, columns: Sequence[Any]) -> Affine:
+        """The variables themselves."""
+        return cls(None, np.zeros(len(columns)), list(columns))
+
+    @classmethod
+    def numbers(cls, values: FloatArray) -> Affine:
+        """Constants."""
+        return cls(sp.csr_array((values.size, 0)), np.asarray(values, dtype=np.float64), [])
+
+    @property
+    def size(self) -> int:
+        """Number of forms n."""
+        return int(self.constant.size)
+
+    def map(self, weight: Any, bias: FloatArray | float = 0.0) -> Affine:
+        """``weight @ self + bias``; `weight` of shape (p, n), dense or sparse."""
+        matrix = weight if self.matrix is None else weight @ self.matrix
+        return Affine(matrix, np.asarray(weight @ self.constant + bias), self.columns)
+
+    def row(self, k: int) -> tuple[list[float], list[Any]]:
+        """Coefficients and variables of form k, without zeros."""
+        matrix, columns = self.matrix, self.columns
+        if matrix is None:
+            return [1.0], [columns[k]]
+        if isinstance(matrix, np.ndarray):
+            data = matrix[k]
+            if data.all():
+                return data.tolist(), columns.copy()
+            places = np.flatnonzero(data)
+            data = data[places]
+        else:
+            part = slice(matrix.indptr[k], matrix.indptr[k + 1])
+            places, data = matrix.indices[part], matrix.data[part]
+            if not data.all():
+                places, data = places[data != 0.0], data[data != 0.0]
+        return data.tolist(), [columns[j] for j in places.tolist()]
+
+    def rows(self) -> Iterator[tuple[list[float], list[Any]]]:
+        """Coefficients and variables of each form, without zeros."""
+        return map(self.row, range(self.size))
+
+    def entries(self, keep: npt.NDArray[np.intp]) -> sp.coo_array:
+        """Some rows of the matrix, shape (len(keep), k)."""
+        if self.matrix is None:
+            return sp.coo_array(
+                (np.ones(keep.size), (np.arange(keep.size), keep)),
+                shape=(keep.size, len(self.columns)),
+            )
+        return sp.coo_array(self.matrix[keep])
+
+    def is_constant(self) -> npt.NDArray[np.bool_]:
+        """Which forms hold no variable, shape (n,)."""
+        if self.matrix is None:
+            return np.zeros(self.size, dtype=bool)
+        if isinstance(self.matrix, np.ndarray):
+            return np.asarray(~self.matrix.any(axis=1))
+        sizes = np.asarray(abs(self.matrix).sum(axis=1)).reshape(-1)
+        return np.asarray(sizes == 0, dtype=bool)
+
+
+class MatrixRowData(ConstraintData):
+    """One of `MatrixRows`; an ordinary constraint once it is given another value."""
+
+    __slots__ = ()
+
+    @property
+    def place(self) -> int | None:
+        """Position among the rows; None for a constraint that was given another value."""
+        held = self._expr
+        return held if held.__class__ is int else None
+
+    @property
+    def expr(self) -> Any:
+        """The expression of the constraint, written anew."""
+        place = self.place
+        if place is None:
+            return super().expr
+        return EqualityExpression(self.parent_component().terms(place))
+
+    def to_bounded_expression(self, evaluate_bounds: bool = False) -> tuple[Any, Any, Any]:
+        """Lower bound, body and upper bound."""
+        place = self.place
+        if place is None:
+            found: tuple[Any, Any, Any] = super().to_bounded_expression(evaluate_bounds)
+            return found
+        body, side = self.parent_component().terms(place)
+        return side, body, side
+
+
+class MatrixRows(IndexedConstraint):
+    """``targets[k] == forms[keep[k]]``, held as one matrix.
+
+    Parameters
+    ----------
+    index : list or Set
+        The keys, of the same length as `targets`.
+    targets : sequence of VarData
+    forms : Affine
+    keep : array_like of int, optional
+        Which of the forms; all by default.
+    """
+
+    _ComponentDataClass = MatrixRowData
+
+    def __init__(
+        self,
+        index: Any,
+        targets: Sequence[Any],
+        forms: Affine,
+        keep: npt.ArrayLike | None = None,
+    ) -> None:
+        super().__init__(index)
+        self.targets, self.forms = list(targets), forms
+        self.keep = np.arange(forms.size) if keep is None else np.asarray(keep, dtype=np.intp)
+
+    def fill(self, keys: Iterable[Any]) -> None:
+        """Make the constraints, once the component is part of a block."""
+        for place, key in enumerate(keys):
+            row = self._ComponentDataClass(component=self)
+            row._expr, row._index = place, key
+            self._data[key] = row
+
+    def terms(self, place: int) -> tuple[Any, float]:
+        """Body and right-hand side of one row as Pyomo writes them."""
+        k = int(self.keep[place])
+        coefs, variables = self.forms.row(k)
+        coefs.append(-1.0)
+        variables.append(self.targets[place])
+        body = LinearExpression(constant=0.0, linear_coefs=coefs, linear_vars=variables)
+        return body, -float(self.forms.constant[k])
+
+
+@dataclass(frozen=True)
+class Held:
+    """Active rows of one component."""
+
+    component: MatrixRows
+    rows: list[MatrixRowData]
+
+
+@contextmanager
+def rows_aside(model: Any) -> Iterator[list[Held]]:
+    """Take rows that are matrices out of a model for a moment."""
+    found = []
+    for component in model.component_objects(Constraint, active=True, descend_into=True):
+        if isinstance(component, MatrixRows):
+            rows = [row for row in component.values() if row.active and row.place is not None]
+            found.append(Held(component, rows))
+    for held in found:
+        for row in held.rows:
+            row.deactivate()
+    try:
+        yield found
+    finally:
+        for held in found:
+            for row in held.rows:
+                row.activate()
+
+
+def join_rows(
+    matrix: Any, rhs: FloatArray, columns: list[Any], held: Sequence[Held]
+) -> tuple[sp.csc_array, FloatArray, list[Any]]:
+    """Append rows ``A x == b`` to a matrix, with columns for variables that it does not have.
+
+    Parameters
+    ----------
+    matrix : sparse array, shape (r, c)
+    rhs : ndarray, shape (r,)
+    columns : list of VarData, length c
+        Without fixed variables.
+    held : sequence of Held
+
+    Returns
+    -------
+    matrix : csc_array
+    rhs : ndarray
+    columns : list of VarData
+
+    Raises
+    ------
+    SolverError
+        If a variable is fixed without a value.
+    """
+    columns = list(columns)
+    place = {id(variable): j for j, variable in enumerate(columns)}
+
+    def at(variables: Sequence[Any]) -> tuple[npt.NDArray[np.intp], FloatArray]:
+        """Columns of variables (-1 for fixed ones), and the values of the fixed ones."""
+        where, values = np.empty(len(variables), dtype=np.intp), np.zeros(len(variables))
+        for j, variable in enumerate(variables):
+            if variable.fixed:
+                if variable.value is None:
+                    raise SolverError(f"the variable '{variable.name}' is fixed without a value")
+                where[j], values[j] = -1, variable.value
+                continue
+            key = id(variable)
+            found = place.get(key)
+            if found is None:
+                found = place[key] = len(columns)
+                columns.append(variable)
+            where[j] = found
+        return where, values
+
+    first = sp.coo_array(matrix)
+    rows, cols, data = [first.row], [first.col], [first.data]
+    sides, count = [np.asarray(rhs, dtype=np.float64)], first.shape[0]
+    for part in held:
+        component = part.component
+        picked = np.array([row.place for row in part.rows], dtype=np.intp)
+        keep = component.keep[picked]
+        entries = component.forms.entries(keep)
+        where, values = at(component.forms.columns)
+        own, fixed = at([component.targets[k] for k in picked.tolist()])
+        free, alone = where[entries.col] >= 0, own >= 0
+        sides.append(fixed - component.forms.constant[keep] - entries @ values)
+        rows += [count + entries.row[free], count + np.flatnonzero(alone)]
+        cols += [where[entries.col[free]], own[alone]]
+        data += [entries.data[free], np.full(int(alone.sum()), -1.0)]
+        count += keep.size
+    shape = (count, len(columns))
+    index = (np.concatenate(rows), np.concatenate(cols))
+    joined = sp.coo_array((np.concatenate(data), index), shape=shape).tocsc()
+    joined.sum_duplicates()
+    joined.eliminate_zeros()
+    return joined, np.concatenate(sides), columns
