@@ -110,13 +110,13 @@ class Supervisor:
                         return future.result()
                     if self._stop is not None and self._stop.is_set():
                         self._halt.set()
+                    if self.halted and not told:
+                        told = True
+                        interrupt()
                 except KeyboardInterrupt:
                     if self.halted:
                         raise
                     self._halt.set()
-                if self.halted and not told:
-                    told = True
-                    interrupt()
         finally:
             # The caller's progress function has raised, or Ctrl-C came twice.  The solver's memory
             # must not be freed under it, so its end is awaited even so.
