@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,13 +12,13 @@ from hypothesis import strategies as st
 
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.bnb.propagate import Stack, gradient_bounds, propagate, support_of
-from lipyomo.bnb.region import RegionProgram
 from lipyomo.domains import AllSpace, Box, ball
 from lipyomo.network import FloatArray
 from lipyomo.norms import vector_norm
 from lipyomo.phases import LEFT, OPEN, RIGHT, to_pattern
 from lipyomo.problem import LipschitzProblem
-from lipyomo.regions.emptiness import is_proved_empty
+from lipyomo.regions import examine
+from lipyomo.regions.partial import RegionProgram
 from lipyomo.semidefinite.choice import rotated
 from lipyomo.semidefinite.dense import DenseKernel
 from lipyomo.semidefinite.descent import minimise
@@ -198,16 +199,13 @@ def test_regions_are_empty_exactly_when_they_have_no_interior(kind: str) -> None
     program = RegionProgram(system, domain)
     n = system.count
     for phases in completions(system.root_phases()):
-        answer = program.examine(
-            system.reduce(phases),
-            phases,
-            np.full(n, -np.inf),
-            np.full(n, np.inf),
-            domain.lower,
-            domain.upper,
+        ends = np.full(n, np.inf)
+        part = SimpleNamespace(
+            phases=phases, lower=-ends, upper=ends, low=domain.lower, high=domain.upper
         )
+        answer = program.examine(system.reduce(phases), part)
         pattern = to_pattern(system.split(phases))
-        assert answer.empty == is_proved_empty(network, domain, pattern)
+        assert answer.empty == examine(network, domain, pattern).empty
         if answer.point is not None:
             on = np.concatenate(network.pattern(answer.point))
             assert (on == (phases == RIGHT))[system.kinked].all()

@@ -9,7 +9,7 @@ from lipyomo.api import solve
 from lipyomo.domains import AllSpace, Box, Domain, ball
 from lipyomo.network import Network
 from lipyomo.problem import LipschitzProblem
-from lipyomo.regions.emptiness import is_proved_empty
+from lipyomo.regions import examine
 from lipyomo.result import Status
 
 
@@ -80,4 +80,4 @@ def test_emptiness_is_decided_exactly(
 ) -> None:
     network = Network.from_arrays([weights, np.ones((1, len(weights)))], [biases, [0.0]])
     pattern = (np.ones(len(weights), dtype=bool),)
-    assert is_proved_empty(network, domain, pattern) is empty
+    assert examine(network, domain, pattern).empty is empty

@@ -10,7 +10,7 @@ from lipyomo.network import BoolArray, FloatArray
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
-from lipyomo.regions.witness import strict_pattern
+from lipyomo.regions.replay import strict_pattern
 from lipyomo.sampling.evaluate import pattern_norms
 
 GENERIC = 1e-9

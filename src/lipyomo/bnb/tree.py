@@ -15,14 +15,13 @@ from lipyomo.bnb.experience import Experience
 from lipyomo.bnb.node import Node, stack_of
 from lipyomo.bnb.pool import Pool
 from lipyomo.bnb.propagate import Stack, gradient_bounds, propagate, settle, support_of
-from lipyomo.bnb.region import RegionProgram
 from lipyomo.bnb.tighten import Tightener
 from lipyomo.ladder import Ladder
 from lipyomo.numerics.exact import approximate
 from lipyomo.phases import OPEN, to_pattern
 from lipyomo.problem import LipschitzProblem
-from lipyomo.regions.emptiness import examined
-from lipyomo.regions.margin import interior_point
+from lipyomo.regions.full import examine
+from lipyomo.regions.partial import RegionProgram
 from lipyomo.regions.replay import exact_gradients
 from lipyomo.run import Clock
 from lipyomo.sampling.local_search import LocalSearch
@@ -400,7 +399,7 @@ class Tree:
 
     def _has_interior(self, node: Node, form: NodeForm) -> bool:
         """Whether the node's region may have interior; closes it otherwise."""
-        answer = self.region.examine(form, node.phases, node.lower, node.upper, node.low, node.high)
+        answer = self.region.examine(form, node)
         if answer.empty:
             self.experience.empty_by_program += 1
             self._close_empty(node)
@@ -441,15 +440,11 @@ class Tree:
         if value > self.cutoff:
             network, domain = self.problem.network, self.problem.domain
             pattern = to_pattern(self.system.split(node.phases))
-            deepest = interior_point(network, domain, pattern)
-            if deepest.margin > 0:
-                self.pool.challenge(deepest.x)
-            if value > self.cutoff:
-                verdict = examined(network, domain, pattern)
-                if verdict.empty:
-                    self._close_empty(node)
-                    return
-                if verdict.point is not None:
-                    self.pool.challenge(verdict.point)
+            answer = examine(network, domain, pattern)
+            if answer.empty:
+                self._close_empty(node)
+                return
+            if answer.point is not None:
+                self.pool.challenge(answer.point)
             self._here.counters.unresolved += value > self.cutoff
         self._close(node, value)

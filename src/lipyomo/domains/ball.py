@@ -113,6 +113,17 @@ class NormBall(Domain):
         x = np.asarray(points, dtype=np.float64)
         return super().contains(x, tolerance) & (self.slack(x) >= -tolerance)
 
+    def separating(self, x: FloatArray) -> tuple[FloatArray, float] | None:
+        """The tangent at the projection of `x` onto the ball, if x lies outside."""
+        if self.slack(x) > 0:
+            return None
+        gap = x - self.point
+        if self.norm == "l2":
+            normal = gap / np.linalg.norm(gap)
+        else:
+            normal = np.where(gap >= 0, 1.0, -1.0)
+        return normal, float(normal @ self.point) + self.radius
+
     def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
         """Uniform in the ball, pulled towards the centre until inside the clip box."""
         d = self.dimension

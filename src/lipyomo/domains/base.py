@@ -137,6 +137,13 @@ class Domain(ABC):
             for value, strict in zip(values, matters.tolist(), strict=False)
         )
 
+    def separating(self, x: FloatArray) -> tuple[FloatArray, float] | None:
+        """``(a, b)`` with ``a . y <= b`` on the domain and not at `x`, a point of box and rows.
+
+        None if x lies in the domain.
+        """
+        return None
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.describe()})"
 

@@ -57,7 +57,7 @@ class Polytope(Domain):
         self._lp = LinearProgram(outer.lower, outer.upper, self._rows.A, self._rows.b)
         if not self._lp.is_feasible():
             raise DomainError("the polytope is empty: no x satisfies A x <= b and the bounds")
-        self._enclose(outer)
+        self._lp.enclose()
         d = matrix.shape[1]
         self.upper = self._tidy(self.support(sp.eye_array(d, format="csr")), outer.upper)
         self.lower = self._tidy(-self.support(-sp.eye_array(d, format="csr")), outer.lower)
@@ -98,50 +98,6 @@ class Polytope(Domain):
     def __reduce__(self) -> tuple[type[Polytope], tuple[object, ...]]:
         """Pickle by the rows and the box: the solver's state stays behind."""
         return Polytope, (self._rows.A, self._rows.b, self.lower, self.upper)
-
-    def _enclose(self, outer: Box) -> None:
-        """Give the linear program finite bounds of the inputs wherever the rows imply them.
-
-        With weights y >= 0 and ``y A = e_j - r`` every point has ``x_j <= y.b + r.x``.  Entries of
-        r that point to a given bound cost a known amount; if the others have |r|_1 below one, all
-        |x| are bounded although r is not zero.
-        """
-        A, b = self._rows.A, self._rows.b
-        loose = np.flatnonzero(~(np.isfinite(outer.lower) & np.isfinite(outer.upper)))
-        if not loose.size or not b.size:
-            return
-        eye = np.eye(A.shape[1])
-        both = np.isfinite(outer.lower) & np.isfinite(outer.upper)
-        reach = np.maximum(np.abs(outer.lower), np.abs(outer.upper))
-        ends, residuals = np.zeros((2, loose.size)), np.zeros((2, loose.size))
-        for i, j in enumerate(loose.tolist()):
-            for side, sign in enumerate((1.0, -1.0)):
-                if self._lp.maximise(sign * eye[j]).point is None:
-                    return
-                y = self._lp.duals
-                rest = sign * eye[j] - A.T @ y
-                error = 2.0**-52 * (b.size + 8) * (abs(A).T @ y + eye[j])
-                face = np.where(rest > 0, outer.upper, outer.lower)
-                held = np.isfinite(face)
-                # a residual towards a given bound costs that much; others are told apart
-                given = np.where(held, face, 0.0)
-                size = float(y @ np.abs(b) + np.abs(rest * given).sum())
-                ends[side, i] = (
-                    float(y @ b + rest @ given) + 2.0**-52 * (b.size + len(eye) + 8) * size
-                )
-                ends[side, i] += float(error[both] @ reach[both])
-                residuals[side, i] = error[~both].sum() + np.abs(rest[~held]).sum()
-        worst = float(residuals.max())
-        if worst > 0.5:
-            return
-        most = 2.0 * max(float(ends.max()), 0.0)  # of |x_j| over the loose inputs
-        for i, j in enumerate(loose.tolist()):
-            high = (ends[0, i] + residuals[0, i] * most) * (1.0 + 2.0**-50) + 2.0**-1000
-            low = -(ends[1, i] + residuals[1, i] * most) * (1.0 + 2.0**-50) - 2.0**-1000
-            size = 2.0**-50 * (abs(high) + abs(low))
-            self._lp.set_bounds(
-                j, max(low - size, outer.lower[j]), min(high + size, outer.upper[j])
-            )
 
     @staticmethod
     def _tidy(found: FloatArray, given: FloatArray) -> FloatArray:

@@ -12,12 +12,11 @@ import numpy as np
 
 from lipyomo.bounds import LayerBounds
 from lipyomo.domains import Domain
-from lipyomo.mip.conflict import conflicting_units
 from lipyomo.network import Network, Pattern
+from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
-from lipyomo.regions import interior_point, make_witness
-from lipyomo.regions.emptiness import Verdict, examined, is_proved_empty
-from lipyomo.regions.margin import EMPTY
+from lipyomo.regions import examine, make_witness
+from lipyomo.regions.combination import Index
 from lipyomo.result import Witness
 
 
@@ -65,29 +64,35 @@ def confirm_pattern(
     reduced = problem.reduced
     network = reduced.problem.network
     norm = reduced.problem.norm_of(network.jacobian(pattern)).upper
-    witness = None
-    found = interior_point(network, domain, pattern)
-    if found.margin > 0:
-        witness = make_witness(problem, reduced.lift_point(found.x))
-    verdict = Verdict(False) if witness is not None else examined(network, domain, pattern)
-    if verdict.point is not None:
-        witness = make_witness(problem, reduced.lift_point(verdict.point))
-    if witness is not None and witness.value >= norm * (1.0 - 1e-9):
-        return Confirmation(witness.value, True, witness)
-    if verdict.empty:
-        return Confirmation(0.0, True, None, _reason(network, domain, bounds, pattern))
+    answer = examine(network, domain, pattern)
+    if answer.support is not None:
+        return Confirmation(0.0, True, None, _reason(network, bounds, pattern, answer.support))
+    if answer.point is not None:
+        witness = make_witness(problem, reduced.lift_point(answer.point))
+        if witness is not None and witness.value >= norm * (1.0 - 1e-9):
+            return Confirmation(witness.value, True, witness)
     return Confirmation(norm, False)
 
 
 def _reason(
-    network: Network, domain: Domain, bounds: LayerBounds, pattern: Pattern
+    network: Network, bounds: LayerBounds, pattern: Pattern, support: Index
 ) -> list[tuple[int, int]] | None:
-    """A few units that make an empty region empty, if exact arithmetic confirms them."""
-    scale = float(np.max(domain.upper - domain.lower))
-    units = conflicting_units(network, domain, bounds, pattern, EMPTY * scale)
-    if units is None:
-        return None
-    asked = [np.zeros(on.shape, dtype=bool) for on in pattern]
-    for layer, unit in units:
-        asked[layer][unit] = True
-    return units if is_proved_empty(network, domain, pattern, asked) else None
+    """Open units whose decisions in `pattern` alone leave no interior; None if that is unclear.
+
+    The signs of the units in `support` contradict each other, as functions that the decisions of
+    earlier layers select.  Units that bounds decide need no cut: the pattern follows the bounds.
+    """
+    starts = np.cumsum([0, *(layer.units for layer in network.hidden)])
+    layers = np.searchsorted(starts, support, side="right") - 1
+    used = list(zip(layers.tolist(), (support - starts[layers]).tolist(), strict=True))
+    opened = [
+        (i, k)
+        for i, phases in enumerate(bounds.phases)
+        for k in np.flatnonzero(phases == OPEN).tolist()
+    ]
+    for phases, on, layer in zip(bounds.phases, pattern, network.hidden, strict=True):
+        if ((phases != OPEN) & layer.kinked & ((phases == RIGHT) != on)).any():
+            return None
+    deepest = max((i for i, _ in used), default=0)
+    units = [unit for unit in opened if unit[0] < deepest or unit in used]
+    return units or None

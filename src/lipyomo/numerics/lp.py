@@ -146,23 +146,53 @@ class LinearProgram:
         point = np.array(solution.col_value)
         value = float(c @ point)
         self.duals = np.maximum(np.array(solution.row_dual), 0.0)
-        return LPOutcome(self._safe_bound(c, self.duals), value, point)
+        end, loose, _ = self._dual_bound(c, self.duals)
+        return LPOutcome(np.inf if loose > 0 else end, value, point)
 
-    def _safe_bound(self, c: FloatArray, y: FloatArray) -> float:
-        """Upper bound from the row duals, with the rounding of its own evaluation added.
+    def enclose(self) -> None:
+        """Bound the variables wherever the rows imply it, as the dual values show.
 
-        Infinite where an unbounded variable keeps a reduced cost, however small.
+        With ``c = +-e_j`` every feasible x has ``c . x <= end + r |x|`` over the variables without
+        bounds, where r holds what is left of their reduced costs, with its rounding.  If r is below
+        one for all of them, all are bounded although r is not zero.
+        """
+        free = np.flatnonzero(~(np.isfinite(self._lower) & np.isfinite(self._upper)))
+        if not free.size or not self._b.size:
+            return
+        eye = np.eye(self._lower.size)
+        ends, residuals = np.zeros((2, free.size)), np.zeros((2, free.size))
+        for i, j in enumerate(free.tolist()):
+            for side, sign in enumerate((1.0, -1.0)):
+                if self.maximise(sign * eye[j]).point is None:
+                    return
+                ends[side, i], loose, noise = self._dual_bound(sign * eye[j], self.duals)
+                residuals[side, i] = loose + noise
+        if residuals.max() > 0.5:
+            return
+        most = 2.0 * max(float(ends.max()), 0.0)  # of |x_j| over the free variables
+        ends += residuals * most
+        ends += 2.0**-50 * np.abs(ends).sum(axis=0) + 2.0**-1000
+        for j, up, down in zip(free.tolist(), *ends.tolist(), strict=True):
+            self.set_bounds(j, max(-down, self._lower[j]), min(up, self._upper[j]))
+
+    def _dual_bound(self, c: FloatArray, y: FloatArray) -> tuple[float, float, float]:
+        """``c . x <= end + loose |x| + noise |x|`` from row duals, for every feasible x.
+
+        The norm is linf over the variables that are unbounded on a side: `loose` is what their
+        reduced costs sum up to, `noise` the rounding of these.
         """
         reduced = c - self._A.T @ y
         side = np.where(reduced > 0, self._upper, self._lower)
-        loose = ~np.isfinite(side) & (reduced != 0)
-        if loose.any():
-            return np.inf
-        terms = np.where(reduced == 0, 0.0, reduced * np.where(reduced == 0, 0.0, side))
-        exact = float(y @ self._b + terms.sum())
-        reach = np.where(np.isfinite(side), np.abs(side), 0.0)
-        size = float(y @ np.abs(self._b) + reach @ (np.abs(c) + abs(self._A).T @ y))
-        return exact + 2.0**-52 * (c.size + y.size) * size
+        open_ = ~np.isfinite(side)
+        given = np.where(open_ | (reduced == 0), 0.0, side)
+        reach = np.maximum(np.abs(self._lower), np.abs(self._upper))
+        half = ~np.isfinite(reach)
+        reach = np.where(half, np.abs(given), reach)
+        error = 2.0**-52 * (c.size + y.size + 8) * (np.abs(c) + abs(self._A).T @ y)
+        end = float(y @ self._b + reduced @ given)
+        size = float(y @ np.abs(self._b) + np.abs(reduced) @ np.abs(given))
+        end += 2.0**-52 * (c.size + y.size + 8) * size + float(error @ reach)
+        return end, float(np.abs(reduced[open_]).sum()), float(error[half].sum())
 
 
 def _by_rows(A: Matrix) -> tuple[IndexArray, IndexArray, FloatArray]:

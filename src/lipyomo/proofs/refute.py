@@ -6,31 +6,26 @@ there is none, its duals are the weights.  The checker's arithmetic has the last
 
 from __future__ import annotations
 
-from itertools import product
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from flint import fmpq, fmpq_mat
-from scipy.optimize import linprog
 
 from lipyomo.affine.rows import ExactForm
 from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.bnb.node import Node
 from lipyomo.domains import Domain, NormBall
 from lipyomo.network import FloatArray
-from lipyomo.phases import OPEN, RIGHT
+from lipyomo.phases import RIGHT
 from lipyomo.regions.euclidean import nearest_point
+from lipyomo.regions.partial import TOLERANCE, NodeRows, RegionProgram
 from lipyomo_check import linear as checked
-
-MOST_SIDED = 8
-"""Most inputs for which the sides of an l1 ball are written out."""
 
 NEGLIGIBLE = 1e-12
 """Weights below this share of the largest are left out."""
 
 
-Index = npt.NDArray[np.intp]
 Suggestion = tuple[list[Any], list[Any], list[Any]]
 """Pairs of beta, alpha and rho."""
 
@@ -48,9 +43,7 @@ class Refuter:
 
     def __init__(self, system: UnitSystem, domain: Domain, linear: checked.Linear) -> None:
         self._system, self._domain, self._linear = system, domain, linear
-        rows = domain.rows
-        self._faces = np.asarray(rows.A.toarray()), rows.b
-        self._sides = _cross_polytope(domain)
+        self._program = RegionProgram(system, domain)
 
     def refute(self, node: checked.Node, form: NodeForm, ours: Node) -> list[Any] | None:
         """Weights that contradict the case, as they are written; None if none were found."""
@@ -97,86 +90,37 @@ class Refuter:
 
     def _suggested(self, form: NodeForm, ours: Node) -> list[Suggestion]:
         """Weights from the duals of the margin program."""
-        system, d = self._system, form.inputs
-        F = form.units.size
-        decided = np.flatnonzero(system.kinked & (ours.phases != OPEN))
-        maps = form.maps
-        sign = np.where(ours.phases[decided] == RIGHT, 1.0, -1.0)
-        G = -sign[:, None] * maps[decided, :-1]
-        right = sign * maps[decided, -1]
-        size = np.abs(G).sum(axis=1)
-        use = size > 0
-        decided, G, right, size = decided[use], G[use], right[use], size[use]
-        if not decided.size:
+        rows = self._program.rows(form, ours)
+        d, (count, inner, _) = form.inputs, rows.counts
+        most = rows.most.copy()
+        most[d:] = np.inf  # the checker knows open units by their chords
+        rows = replace(rows, most=most)
+        units, size = rows.owners[:count], rows.size
+        if not count:
             return []
-        margin = np.ones(len(decided))
-        blocks = [np.column_stack([G / size[:, None], margin])]
-        rights = [right / size]
-        eye = np.zeros((F, d + F + 1))
-        eye[np.arange(F), d + np.arange(F)] = 1.0
-        z = np.zeros((F, d + F + 1))
-        z[:, :-1] = maps[form.units, :-1]
-        offset = maps[form.units, -1]
-        blocks.append(z - eye)  # z <= y
-        rights.append(-offset)
-        low, high = ours.lower[form.units], ours.upper[form.units]
-        finite = np.isfinite(low) & np.isfinite(high)
-        slope = np.where(finite, high / np.where(finite, high - low, 1.0), 0.0)
-        blocks.append((eye - slope[:, None] * z)[finite])  # y <= slope (z - low)
-        rights.append((slope * (offset - np.where(finite, low, 0.0)))[finite])
-        b = self._faces[1]
-        for rows, sides in (self._sides, self._faces):
-            face = np.zeros((len(sides), d + F + 1))
-            face[:, :d] = rows
-            face[:, -1] = np.abs(rows).sum(axis=1)
-            blocks.append(face)
-            rights.append(sides)
-        bounds = [
-            (lo if np.isfinite(lo) else None, hi if np.isfinite(hi) else None)
-            for lo, hi in zip(ours.low, ours.high, strict=True)
-        ]
-        bounds += [(0.0, None)] * F + [(None, 1.0)]
-        cost = np.zeros(d + F + 1)
-        cost[-1] = -1.0
-        found = linprog(cost, np.vstack(blocks), np.concatenate(rights), bounds=bounds)
-        if found.status != 0 or found.x[-1] > 1e-7:
-            return self._pushed_out(decided, G / size[:, None], right / size, size, ours, F)
-        duals = np.maximum(-found.ineqlin.marginals, 0.0)
-        count = len(decided)
+        pushed = self._pushed_out(form, rows, ours)
+        found = self._program.optimum(form, rows)
+        if found is None or found.margin > TOLERANCE:
+            return pushed
+        duals = found.weights[: len(rows.owners)]
         beta = duals[:count] / size
-        above = duals[count : count + F]
-        still = np.maximum(found.lower.marginals[d : d + F], 0.0)
-        share = above + still
+        above = duals[count : count + inner]
+        reduced = duals @ rows.rows[:, d : d + inner]
+        share = above + np.maximum(reduced, 0.0)
         alpha = np.where(share > 0, above / np.where(share > 0, share, 1.0), 0.0)
-        rho = duals[len(duals) - len(b) :]
-        open_units = form.units.tolist()
-        lines = [[k, float(a)] for k, a, s in zip(open_units, alpha, share, strict=True) if s > 0]
-        return [(_kept(decided, beta), lines, _kept(np.arange(len(b)), rho))]
+        faces = found.weights[len(rows.owners) :][: self._domain.rows.count]
+        between = zip(form.units[:inner].tolist(), alpha, share, strict=True)
+        lines = [[k, float(a)] for k, a, s in between if s > 0]
+        return [(_kept(units, beta), lines, _kept(np.arange(faces.size), faces)), *pushed]
 
-    def _pushed_out(
-        self,
-        decided: Index,
-        G: FloatArray,
-        right: FloatArray,
-        size: FloatArray,
-        ours: Node,
-        count: int,
-    ) -> list[Suggestion]:
+    def _pushed_out(self, form: NodeForm, rows: NodeRows, ours: Node) -> list[Suggestion]:
         """Weights that hold a full pattern's region away from the centre of a Euclidean ball."""
         domain = self._domain
-        if count or not (isinstance(domain, NormBall) and domain.norm == "l2"):
+        if form.units.size or not (isinstance(domain, NormBall) and domain.norm == "l2"):
             return []
-        dual = nearest_point(G, right, ours.low, ours.high, domain.point).dual
-        return [(_kept(decided, dual / size), [], [])]
-
-
-def _cross_polytope(domain: Domain) -> tuple[FloatArray, FloatArray]:
-    """Rows of an l1 ball's sides, where they are few (the checker needs none of them)."""
-    d = domain.dimension
-    if not (isinstance(domain, NormBall) and domain.norm == "l1" and d <= MOST_SIDED):
-        return np.zeros((0, d)), np.zeros(0)
-    signs = np.array(list(product((-1.0, 1.0), repeat=d)))
-    return signs, signs @ domain.point + domain.radius
+        own = rows.rows[:, : form.inputs]
+        dual = nearest_point(own, rows.right, ours.low, ours.high, domain.point).dual
+        return [(_kept(rows.owners, dual / rows.size), [], [])]
 
 
 def _kernel(matrix: fmpq_mat) -> list[list[fmpq]]:

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from flint import fmpq, fmpq_mat
 
 from lipyomo.domains import NormBall
@@ -39,6 +40,7 @@ MOST_LEFT_OUT = 6
 """Rows of a proof up to which it is tried without each of them."""
 
 Row = Sequence[fmpq]
+Index = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,8 @@ class Body:
         return bool(room >= 0 and radius * radius * square <= room * room)
 
 
-def contradicts(rows: Sequence[Row], body: Body, guess: FloatArray) -> bool:
-    """Whether weights near `guess` prove that no point of `body` satisfies all `rows` strictly.
+def contradicts(rows: Sequence[Row], body: Body, guess: FloatArray) -> Index | None:
+    """Rows that no point of `body` satisfies strictly, proved by weights near `guess`.
 
     Parameters
     ----------
@@ -103,20 +105,23 @@ def contradicts(rows: Sequence[Row], body: Body, guess: FloatArray) -> bool:
     body : Body
     guess : ndarray, shape (r,)
         Weights; negative ones count as zero.
+
+    Returns
+    -------
+    ndarray of int, or None
+        Numbers of the rows; None without a proof.
     """
     top = float(guess.max(initial=0.0))
     if not np.isfinite(guess).all() or top <= 0:
-        return False
-    pick = np.flatnonzero(guess > SUPPORT * top).tolist()
-    chosen = [list(rows[k]) for k in pick]
-    y = [exact(float(guess[k])) for k in pick]
-    if _repaired(chosen, y, body):
-        return True
+        return None
+    pick = np.flatnonzero(guess > SUPPORT * top)
     # Where several rows touch the body in one point, a solver may weigh one that is not needed.
-    several = 1 < len(y) <= MOST_LEFT_OUT
-    return several and any(
-        _repaired(chosen[:k] + chosen[k + 1 :], y[:k] + y[k + 1 :], body) for k in range(len(y))
-    )
+    fewer = range(len(pick)) if 1 < len(pick) <= MOST_LEFT_OUT else ()
+    for kept in (pick, *(np.delete(pick, k) for k in fewer)):
+        chosen = [list(rows[k]) for k in kept.tolist()]
+        if _repaired(chosen, [exact(float(guess[k])) for k in kept.tolist()], body):
+            return kept
+    return None
 
 
 def _repaired(chosen: list[list[fmpq]], y: list[fmpq], body: Body) -> bool:
@@ -202,8 +207,8 @@ class RoundedRows:
 
 def contradicts_beyond_rounding(
     rows: RoundedRows, lower: FloatArray, upper: FloatArray, guess: FloatArray
-) -> bool:
-    """Whether float64 shows that weights near `guess` contradict the rows on a box.
+) -> Index | None:
+    """Rows that no point of a box satisfies, as float64 shows with weights near `guess`.
 
     Parameters
     ----------
@@ -211,6 +216,11 @@ def contradicts_beyond_rounding(
     lower, upper : ndarray, shape (n,)
         May be infinite.
     guess : ndarray, shape (r,)
+
+    Returns
+    -------
+    ndarray of int, or None
+        Numbers of the rows; None if that is not certain.
 
     Notes
     -----
@@ -221,13 +231,13 @@ def contradicts_beyond_rounding(
     """
     top = float(guess.max(initial=0.0))
     if not np.isfinite(guess).all() or top <= 0:
-        return False
+        return None
     pick = np.flatnonzero(guess > SUPPORT * top)
     y = guess[pick] / top
     A, b = rows.A[pick], rows.b[pick]
     A_error, b_error = rows.A_error[pick], rows.b_error[pick]
     if not (np.isfinite(A_error).all() and np.isfinite(b_error).all()):
-        return False
+        return None
     k, n = A.shape
     total, size = y @ A, y @ np.abs(A)
     noise = gamma(k) * size + y @ A_error
@@ -240,10 +250,10 @@ def contradicts_beyond_rounding(
     if cancel.size:
         found = _cancelling(A[:, cancel].T, A_error[:, cancel].T, y)
         if found is None:
-            return False
+            return None
         y, change = found
     if (y - change < 0).any():
-        return False
+        return None
     settled_columns = np.flatnonzero(settled)
     A, A_error = A[:, settled_columns], A_error[:, settled_columns]
     low, high = lower[settled_columns], upper[settled_columns]
@@ -253,16 +263,16 @@ def contradicts_beyond_rounding(
     idle = (total == 0) & (error == 0)
     side = np.where(idle, 0.0, side)
     if not np.isfinite(side).all():
-        return False
+        return None
     both = np.isfinite(low) & np.isfinite(high)
     if (~both & ~idle & (np.abs(total) <= error)).any():
-        return False
+        return None
     reach = np.where(both, np.maximum(np.abs(low), np.abs(high)), np.abs(side))
     reach = np.where(idle, 0.0, reach)
     value = float(y @ b - total @ side)
     value_size = float(y @ np.abs(b) + (y @ np.abs(A)) @ reach)
     slack = float(y @ b_error + change @ (np.abs(b) + b_error) + error @ reach)
-    return bool(value + (1.0 + 1e-6) * slack + gamma(k + n) * value_size < 0)
+    return pick if value + (1.0 + 1e-6) * slack + gamma(k + n) * value_size < 0 else None
 
 
 def _cancelling(

@@ -16,12 +16,11 @@ import scipy.sparse as sp
 from lipyomo.domains import Domain, NormBall
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
 from lipyomo.numerics.lp import LinearProgram
-from lipyomo.regions.emptiness import is_proved_empty
 from lipyomo.regions.euclidean import nearest_point
 from lipyomo.regions.rows import RegionRows, region_rows
 
-EMPTY = 1e-9
-"""Largest margin, relative to the scale of the domain, of a region that counts as empty."""
+_CLOSE = 1e-9
+"""Relative differences of distances that are rounding."""
 
 WIDE = 40
 """Inputs from which on the faces of the box are moved instead of written as rows."""
@@ -48,10 +47,6 @@ class InteriorPoint:
     x: FloatArray
     margin: float
     ceiling: float
-
-    def is_empty(self, scale: float = 1.0) -> bool:
-        """Whether the region's interior misses the domain's, up to `EMPTY` times `scale`."""
-        return self.ceiling <= EMPTY * scale
 
     def better(self, x: FloatArray, margin: float) -> InteriorPoint:
         """Keep the point with the larger margin."""
@@ -80,17 +75,7 @@ def interior_point(network: Network, domain: Domain, pattern: Pattern) -> Interi
     rows = region_rows(network, pattern, moving, np.where(moving, 0.0, domain.upper))
     if rows.contradiction:
         return InteriorPoint(domain.center, -np.inf, -np.inf)
-    found = deepest_point(rows, domain)
-    # on unbounded domains duals bound nothing unless they cancel exactly
-    unknown = found.margin <= 0 and np.isposinf(found.ceiling)
-    if unknown and is_proved_empty(network, domain, pattern):
-        return replace(found, ceiling=0.0)
-    return found
-
-
-def deepest_point(rows: RegionRows, domain: Domain) -> InteriorPoint:
-    """The point of ``A x <= b`` in the domain that is farthest from all faces of both."""
-    body = _Body(rows, domain)
+    body = _Margins(rows, domain)
     best = InteriorPoint(domain.center, margin_of(rows, domain, domain.center), np.inf)
     best = body.moved_faces(best) if domain.dimension > WIDE else body.written_faces(best)
     if isinstance(domain, NormBall) and domain.norm == "l2":
@@ -130,7 +115,7 @@ def _ball_margin(domain: NormBall, x: FloatArray, d: int) -> float:
     return float(gap / (total + root) if total + root > 0 else domain.radius / np.sqrt(d))
 
 
-class _Body:
+class _Margins:
     """Region and domain in the variables (y, t): ``normal . y + |normal|_1 t <= right``.
 
     The inputs are ``x = shift + scale y``: solvers have absolute tolerances, and a domain may be a
@@ -202,7 +187,7 @@ class _Body:
         A = np.asarray(self.normals.toarray())
         point, radius = (ball.point - self.shift) / self.scale, ball.radius / self.scale
         zero = nearest_point(A, self.right, self.lower, self.upper, point)
-        if zero.bound > radius * (1.0 + EMPTY):
+        if zero.bound > radius * (1.0 + _CLOSE):
             return replace(best, ceiling=0.0)
         dual, tau = zero.dual, 0.7 * min(best.ceiling / self.scale, self.cap)
         for _ in range(_SHRINKS):
@@ -244,7 +229,7 @@ class _Body:
         """Maximise t and update the point and the ceiling; a margin above tau is at most t."""
         outcome = program.maximise(objective)
         self._value = outcome.value
-        if not self.capped or outcome.bound < self.cap * (1.0 - EMPTY):
+        if not self.capped or outcome.bound < self.cap * (1.0 - _CLOSE):
             ceiling = self.scale * max(outcome.bound, tau)
             best = replace(best, ceiling=min(best.ceiling, ceiling))
         if outcome.point is None:

@@ -11,6 +11,7 @@ from lipyomo.affine.signal import Passing, carry
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
 from lipyomo.norms import L2Output
 from lipyomo.numerics.exact import approximate, exact
+from lipyomo.numerics.rounding import UNIT, gamma
 from lipyomo.operator_norm import exact_square
 from lipyomo.problem import LipschitzProblem
 
@@ -89,3 +90,64 @@ def in_region(network: Network, x: FloatArray, pattern: Pattern, moving: BoolArr
         bool((~layer.kinked | (sign == np.where(on, 1, -1)) | ((sign == 0) & level)).all())
         for layer, on, sign, level in zip(network.hidden, pattern, signs, flat, strict=True)
     )
+
+
+def strict_pattern(network: Network, x: FloatArray, moving: BoolArray) -> Pattern | None:
+    """The pattern at x, if it is the same in a whole neighbourhood (up to flat units).
+
+    Parameters
+    ----------
+    network : Network
+    x : ndarray, shape (d,)
+    moving : ndarray of bool, shape (d,)
+        Inputs that can move.
+
+    Returns
+    -------
+    Pattern or None
+        None if a unit sits on its kink with a gradient that is not zero.
+    """
+    h, error = x, np.zeros(x.size)
+    pattern: list[BoolArray] = []
+    doubtful: list[BoolArray] = []
+    for layer in network.hidden:
+        size = abs(layer.weight)
+        z = layer.preactivation(h)
+        total = np.asarray(size @ np.abs(h)) + np.abs(layer.bias)
+        error = np.asarray(size @ error) * (1.0 + gamma(layer.inputs))
+        error = error + gamma(layer.inputs) * total
+        doubtful.append(layer.kinked & (np.abs(z) <= error))
+        pattern.append(z > 0)
+        h = layer.activate(z)
+        steepest = np.maximum(np.abs(layer.left), np.abs(layer.right))
+        error = steepest * error + UNIT * np.abs(h)
+    result = tuple(pattern)
+    if not any(layer.any() for layer in doubtful):
+        return result
+    return _settled(network, x, result, doubtful, moving)
+
+
+def _settled(
+    network: Network,
+    x: FloatArray,
+    pattern: Pattern,
+    doubtful: list[BoolArray],
+    moving: BoolArray,
+) -> Pattern | None:
+    """Settle doubtful units exactly, from the first layer on (later signs depend on earlier)."""
+    current = [on.copy() for on in pattern]
+    for _ in range(len(current) + 1):
+        signs, vanish = exact_signs(network, x, tuple(current))
+        changed = False
+        for on, sign, doubt in zip(current, signs, doubtful, strict=True):
+            wrong = doubt & (sign != 0) & ((sign > 0) != on)
+            if wrong.any():
+                on[wrong] = ~on[wrong]
+                changed = True
+                break
+        if not changed:
+            break
+    flat = flat_units(network, tuple(current), moving, vanish)
+    if any((zero & ~level).any() for zero, level in zip(vanish, flat, strict=True)):
+        return None
+    return tuple(current)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.network import BoolArray, FloatArray, Network, Pattern
+from lipyomo.network import FloatArray, Pattern
 from lipyomo.numerics.exact import fraction, root_below
-from lipyomo.numerics.rounding import UNIT, gamma
+from lipyomo.numerics.rounding import gamma
 from lipyomo.operator_norm import OperatorNorm
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.margin import interior_point, margin_of
-from lipyomo.regions.replay import attained_square, exact_jacobian, exact_signs, flat_units
+from lipyomo.regions.replay import attained_square, exact_jacobian, strict_pattern
 from lipyomo.regions.rows import region_rows
 from lipyomo.result import Witness
 
@@ -102,64 +102,3 @@ def witness_of_pattern(problem: LipschitzProblem, pattern: Pattern) -> Witness |
     reduced = problem.reduced
     found = interior_point(reduced.problem.network, reduced.problem.domain, pattern)
     return make_witness(problem, reduced.lift_point(found.x)) if found.margin > 0 else None
-
-
-def strict_pattern(network: Network, x: FloatArray, moving: BoolArray) -> Pattern | None:
-    """The pattern at x, if it is the same in a whole neighbourhood (up to flat units).
-
-    Parameters
-    ----------
-    network : Network
-    x : ndarray, shape (d,)
-    moving : ndarray of bool, shape (d,)
-        Inputs that can move.
-
-    Returns
-    -------
-    Pattern or None
-        None if a unit sits on its kink with a gradient that is not zero.
-    """
-    h, error = x, np.zeros(x.size)
-    pattern: list[BoolArray] = []
-    doubtful: list[BoolArray] = []
-    for layer in network.hidden:
-        size = abs(layer.weight)
-        z = layer.preactivation(h)
-        total = np.asarray(size @ np.abs(h)) + np.abs(layer.bias)
-        error = np.asarray(size @ error) * (1.0 + gamma(layer.inputs))
-        error = error + gamma(layer.inputs) * total
-        doubtful.append(layer.kinked & (np.abs(z) <= error))
-        pattern.append(z > 0)
-        h = layer.activate(z)
-        steepest = np.maximum(np.abs(layer.left), np.abs(layer.right))
-        error = steepest * error + UNIT * np.abs(h)
-    result = tuple(pattern)
-    if not any(layer.any() for layer in doubtful):
-        return result
-    return _settled(network, x, result, doubtful, moving)
-
-
-def _settled(
-    network: Network,
-    x: FloatArray,
-    pattern: Pattern,
-    doubtful: list[BoolArray],
-    moving: BoolArray,
-) -> Pattern | None:
-    """Settle doubtful units exactly, from the first layer on (later signs depend on earlier)."""
-    current = [on.copy() for on in pattern]
-    for _ in range(len(current) + 1):
-        signs, vanish = exact_signs(network, x, tuple(current))
-        changed = False
-        for on, sign, doubt in zip(current, signs, doubtful, strict=True):
-            wrong = doubt & (sign != 0) & ((sign > 0) != on)
-            if wrong.any():
-                on[wrong] = ~on[wrong]
-                changed = True
-                break
-        if not changed:
-            break
-    flat = flat_units(network, tuple(current), moving, vanish)
-    if any((zero & ~level).any() for zero, level in zip(vanish, flat, strict=True)):
-        return None
-    return tuple(current)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -33,13 +34,14 @@ from lipyomo.numerics.exact import exact
 from lipyomo.numerics.lp import LinearProgram
 from lipyomo.numerics.rounding import UNIT
 from lipyomo.phases import LEFT, RIGHT
+from lipyomo.regions.answer import UNKNOWN, Interior
 from lipyomo.regions.combination import (
     SUPPORT,
+    Body,
     RoundedRows,
     contradicts,
     contradicts_beyond_rounding,
 )
-from lipyomo.regions.combination import Body as Set
 
 THIN = 1e-9
 """Margins up to this (in units of row sizes) are looked at exactly."""
@@ -53,27 +55,27 @@ _NEGLIGIBLE = 1e-14
 _MAX_CUTS = 60
 
 
-@dataclass(frozen=True)
-class RegionAnswer:
-    """What is known about the interior of a node's region.
+class Part(Protocol):
+    """A partial pattern on a part of the domain.
 
     Attributes
     ----------
-    empty : bool
-        Proved to have no interior.
-    point : ndarray or None
-        Inputs that satisfy every decided unit with positive margin, if one was found.
-    margin : float
-        Of that point.
+    phases : ndarray of int8, shape (N,)
+    lower, upper : ndarray, shape (N,)
+        Bounds of the pre-activations.
+    low, high : ndarray, shape (d,)
+        A box.
     """
 
-    empty: bool
-    point: FloatArray | None = None
-    margin: float = 0.0
+    phases: FlatPhases
+    lower: FloatArray
+    upper: FloatArray
+    low: FloatArray
+    high: FloatArray
 
 
 @dataclass(frozen=True)
-class _Body:
+class NodeRows:
     """The rows of a node's units.
 
     Attributes
@@ -88,6 +90,10 @@ class _Body:
         By which the rows of decided units were divided.
     low, high : ndarray
         Pre-activation bounds that the chords span.
+    least, most : ndarray, shape (d + F,)
+        Bounds of (x, y).
+    hopeless : ndarray of int
+        Decided units that cannot be on their side, as bounds show.
     """
 
     rows: FloatArray
@@ -97,6 +103,27 @@ class _Body:
     size: FloatArray
     low: FloatArray
     high: FloatArray
+    least: FloatArray
+    most: FloatArray
+    hopeless: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """What the solver made of a program.
+
+    Attributes
+    ----------
+    point : ndarray, shape (d,)
+    margin : float
+        ``t - 10 e``; never positive without interior, up to the solver's tolerance.
+    weights : ndarray, shape (r + faces,)
+        Of the rows of units, and of those of the domain.
+    """
+
+    point: FloatArray
+    margin: float
+    weights: FloatArray
 
 
 class RegionProgram:
@@ -124,62 +151,53 @@ class RegionProgram:
         self._cuts.clear()
         self._program = None
 
-    def examine(
-        self,
-        form: NodeForm,
-        phases: FlatPhases,
-        lower: FloatArray,
-        upper: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-    ) -> RegionAnswer:
-        """Whether the node with these phases, bounds and box has interior.
+    def examine(self, form: NodeForm, part: Part) -> Interior:
+        """Whether a part has interior.
 
         Parameters
         ----------
         form : NodeForm
-            The reduction of `phases`.
-        phases : ndarray of int8, shape (N,)
-        lower, upper : ndarray, shape (N,)
-            Bounds of the pre-activations.
-        low, high : ndarray, shape (d,)
+            The reduction of the part's phases.
+        part : Part
 
         Returns
         -------
-        RegionAnswer
+        Interior
         """
-        reach = np.concatenate([np.maximum(np.abs(low), np.abs(high)), upper[form.units]])
-        body = self._rows(form, phases, lower, upper, np.maximum(reach, 0.0))
-        if body is None:
-            return RegionAnswer(True)
-        for _ in range(_MAX_CUTS):
-            found = self._solve(form, body, upper, low, high)
-            if found is None:
-                return RegionAnswer(False)
-            point, margin, weights = found
-            if margin <= THIN and self._is_empty(form, phases, body, weights, upper, low, high):
-                return RegionAnswer(True)
-            if margin <= 0:
-                return RegionAnswer(False)
-            if not isinstance(self._domain, NormBall):
-                return RegionAnswer(False, point, margin)
-            excess = -float(self._domain.slack(point))
-            if excess < 0:
-                return RegionAnswer(False, point, margin)
-            self._cut(point)
-        return RegionAnswer(False)
+        rows = self.rows(form, part)
+        if rows.hopeless.size:
+            return Interior(support=rows.hopeless[:1])
+        found = self.optimum(form, rows)
+        if found is None:
+            return UNKNOWN
+        if found.margin <= THIN:
+            support = self._contradiction(form, part, rows, found.weights)
+            if support is not None:
+                return Interior(support=np.unique(rows.owners[support]))
+        if found.margin <= 0 or self._cut(found.point):
+            return UNKNOWN
+        return Interior(found.point, found.margin)
 
-    def _rows(
-        self,
-        form: NodeForm,
-        phases: FlatPhases,
-        lower: FloatArray,
-        upper: FloatArray,
-        reach: FloatArray,
-    ) -> _Body | None:
-        """Rows ``R w <= b`` of the units in w = (x, y, t, e); None if one cannot hold."""
+    def optimum(self, form: NodeForm, rows: NodeRows) -> Optimum | None:
+        """The deepest point in the domain, or weights that speak against one.
+
+        None if the solver failed, or cutting a ball's tangents takes too long.
+        """
+        for _ in range(_MAX_CUTS):
+            found = self._solve(form, rows)
+            if found is None or found.margin <= THIN or not self._cut(found.point):
+                return found
+        return None
+
+    def rows(self, form: NodeForm, part: Part) -> NodeRows:
+        """Rows ``R w <= b`` of the units in w = (x, y, t, e)."""
         system, d = self._system, form.inputs
-        width = form.maps.shape[1] - 1
+        phases, lower, upper = part.phases, part.lower, part.upper
+        top = np.maximum(upper[form.units], 0.0)
+        least = np.concatenate([part.low, np.zeros(top.size)])
+        most = np.concatenate([part.high, top])
+        reach = np.maximum(np.abs(least), np.abs(most))
+        width = least.size
         decided = np.flatnonzero(system.kinked & ((phases == RIGHT) | (phases == LEFT)))
         crossing = np.where(
             phases[decided] == RIGHT,
@@ -191,9 +209,8 @@ class RegionProgram:
         sign = np.where(phases[owners] == RIGHT, 1.0, -1.0)
         size = np.abs(rows[:, :width]).sum(axis=1)
         with np.errstate(invalid="ignore"):
-            most = sign * rows[:, width] + np.abs(rows[:, :width]) @ reach + self._errors[owners]
-        if (most < 0).any():
-            return None
+            end = sign * rows[:, width] + np.abs(rows[:, :width]) @ reach + self._errors[owners]
+        hopeless = owners[end < 0]
         varies = size > _NEGLIGIBLE * self._sizes[owners]
         owners, rows, sign, size = owners[varies], rows[varies], sign[varies], size[varies]
         factor = -sign / size
@@ -216,7 +233,7 @@ class RegionProgram:
         chord = eye[finite]
         chord[:, :width] -= slope[:, None] * z[finite, :width]
         chord[:, width + 1] = -1.0
-        return _Body(
+        return NodeRows(
             np.concatenate([signs, above, chord]),
             np.concatenate([right, -z[:, width], slope * (z[finite, width] - low)]),
             np.concatenate([owners, units, units[finite]]),
@@ -224,70 +241,63 @@ class RegionProgram:
             size,
             low,
             high,
+            least,
+            most,
+            hopeless,
         )
 
-    def _solve(
-        self, form: NodeForm, body: _Body, upper: FloatArray, low: FloatArray, high: FloatArray
-    ) -> tuple[FloatArray, float, FloatArray] | None:
-        """The solver's point, its margin, and the weights of the rows; None if it failed."""
-        d, width = form.inputs, form.maps.shape[1] - 1
-        rows, right = self._with_domain(body, d, width)
-        top = np.maximum(upper[form.units], 0.0)
-        col_low = np.concatenate([low, np.zeros(width - d), [-np.inf, 0.0]])
-        col_high = np.concatenate([high, top, [_MAX_MARGIN, np.inf]])
-        cost = np.zeros(width + 2)
-        cost[width], cost[width + 1] = 1.0, -_ELASTIC
+    def _solve(self, form: NodeForm, rows: NodeRows) -> Optimum | None:
+        """The optimum of the program with the cuts so far; None if the solver failed."""
+        matrix, right = self._with_domain(form, rows)
+        col_low = np.concatenate([rows.least, [-np.inf, 0.0]])
+        col_high = np.concatenate([rows.most, [_MAX_MARGIN, np.inf]])
+        cost = np.zeros(col_low.size)
+        cost[-2], cost[-1] = 1.0, -_ELASTIC
         self.solved += 1
         if self._program is None:
-            self._program = LinearProgram(col_low, col_high, rows, right, TOLERANCE)
+            self._program = LinearProgram(col_low, col_high, matrix, right, TOLERANCE)
         else:
-            self._program.load(col_low, col_high, rows, right)
+            self._program.load(col_low, col_high, matrix, right)
         found = self._program.maximise(cost)
         if found.point is None:
             return None
-        return np.clip(found.point[:d], low, high), found.value, self._program.duals
+        d = form.inputs
+        point = np.clip(found.point[:d], rows.least[:d], rows.most[:d])
+        return Optimum(point, found.value, self._program.duals)
 
-    def _is_empty(
-        self,
-        form: NodeForm,
-        phases: FlatPhases,
-        body: _Body,
-        weights: FloatArray,
-        upper: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-    ) -> bool:
-        """Whether the rows with these weights contradict each other, beyond rounding or exactly."""
-        d, width = form.inputs, form.maps.shape[1] - 1
-        rows, right = self._with_domain(body, d, width)
-        rows = rows[:, :width]  # a strict point of the node has t = e = 0
-        top = np.maximum(upper[form.units], 0.0)
-        least, most = np.concatenate([low, np.zeros(top.size)]), np.concatenate([high, top])
+    def _contradiction(
+        self, form: NodeForm, part: Part, rows: NodeRows, weights: FloatArray
+    ) -> npt.NDArray[np.intp] | None:
+        """Rows of units that contradict each other, beyond rounding or exactly."""
+        count = len(rows.owners)
+        matrix, right = self._with_domain(form, rows)
+        matrix = matrix[:, :-2]  # a strict point of the node has t = e = 0
+        least, most = rows.least, rows.most
         bounded = bool(np.isfinite(least).all() and np.isfinite(most).all())
-        rounded = self._rounded(form, body, rows, right, bounded)
-        if contradicts_beyond_rounding(rounded, least, most, weights):
-            return True
-        written = self._exact_rows(form, phases, body)
-        kept = weights
-        if isinstance(self._domain, NormBall):  # tangents give way to the ball itself
-            kept = weights[: len(body.owners)]
-        ball = self._domain if isinstance(self._domain, NormBall) else None
-        support = np.flatnonzero(kept > SUPPORT * kept.max(initial=0.0))
-        return contradicts(
-            [written(int(k)) for k in support], Set(least, most, ball), kept[support]
-        )
+        rounded = self._rounded(form, rows, matrix, right, bounded)
+        found = contradicts_beyond_rounding(rounded, least, most, weights)
+        if found is None:
+            written = self._exact_rows(form, part, rows)
+            ball = self._domain if isinstance(self._domain, NormBall) else None
+            if ball is not None:  # tangents give way to the ball itself
+                weights = weights[:count]
+            support = np.flatnonzero(weights > SUPPORT * weights.max(initial=0.0))
+            body = Body(least, most, ball)
+            found = contradicts([written(int(k)) for k in support], body, weights[support])
+            found = None if found is None else support[found]
+        return None if found is None else found[found < count]
 
     def _rounded(
-        self, form: NodeForm, body: _Body, rows: FloatArray, right: FloatArray, bounded: bool
+        self, form: NodeForm, own: NodeRows, rows: FloatArray, right: FloatArray, bounded: bool
     ) -> RoundedRows:
         """The program's rows with the errors of those of units.
 
         Over a bounded node the error of a pre-activation's value says more than those of its
         coefficients.
         """
-        owners, signs = body.owners, body.counts[0]
+        owners, signs = own.owners, own.counts[0]
         scale = np.ones(len(owners))
-        scale[:signs] = 1.0 / body.size
+        scale[:signs] = 1.0 / own.size
         error, limit = np.zeros(rows.shape), np.zeros(right.size)
         if bounded:
             limit[: len(owners)] = scale * self._errors[owners]
@@ -299,49 +309,43 @@ class RegionProgram:
         return RoundedRows(rows, right, error, limit)
 
     def _exact_rows(
-        self, form: NodeForm, phases: FlatPhases, body: _Body
+        self, form: NodeForm, part: Part, rows: NodeRows
     ) -> Callable[[int], list[fmpq]]:
         """Row number k of a program without rounding, in (x, y), as ``(a, b)``."""
-        maps = ExactForm(self._system, phases)
-        signs, inner, _ = body.counts
+        maps = ExactForm(self._system, part.phases)
+        signs, inner, _ = rows.counts
 
         def row(k: int) -> list[fmpq]:
-            if k >= len(body.owners):
-                face = k - len(body.owners)
+            if k >= len(rows.owners):
+                face = k - len(rows.owners)
                 return list(maps.face_row(self._facets[face], float(self._right[face])))
-            unit = int(body.owners[k])
+            unit = int(rows.owners[k])
             if k < signs:
-                size = exact(float(body.size[k]))
-                return [a / size for a in maps.sign_row(unit, bool(phases[unit] == RIGHT))]
+                size = exact(float(rows.size[k]))
+                return [a / size for a in maps.sign_row(unit, bool(part.phases[unit] == RIGHT))]
             if k < signs + inner:
                 return list(maps.above_row(unit))
             k -= signs + inner
-            low, high = float(body.low[k]), float(body.high[k])
+            low, high = float(rows.low[k]), float(rows.high[k])
             width = exact(high) - exact(low)
             return [a / width for a in maps.chord_row(unit, low, high)] if width else []
 
         return row
 
-    def _with_domain(self, body: _Body, d: int, width: int) -> tuple[FloatArray, FloatArray]:
+    def _with_domain(self, form: NodeForm, rows: NodeRows) -> tuple[FloatArray, FloatArray]:
         """Add the domain's rows, with their margin, and the cuts of a ball."""
-        rows, right = body.rows, body.right
-        facets = [self._facets, *(normal[None] for normal, _ in self._cuts)]
-        facet = np.concatenate(facets)
+        facet = np.concatenate([self._facets, *(normal[None] for normal, _ in self._cuts)])
         if not len(facet):
-            return rows, right
-        block = np.zeros((len(facet), width + 2))
-        block[:, :d] = facet
-        block[:, width] = np.abs(facet).sum(axis=1)
+            return rows.rows, rows.right
+        block = np.zeros((len(facet), rows.rows.shape[1]))
+        block[:, : form.inputs] = facet
+        block[:, -2] = np.abs(facet).sum(axis=1)
         limits = np.concatenate([self._right, [limit for _, limit in self._cuts]])
-        return np.concatenate([rows, block]), np.concatenate([right, limits])
+        return np.concatenate([rows.rows, block]), np.concatenate([rows.right, limits])
 
-    def _cut(self, point: FloatArray) -> None:
-        """Remember the tangent of the ball at the projection of an outside `point`."""
-        domain = self._domain
-        assert isinstance(domain, NormBall)
-        gap = point - domain.point
-        if domain.norm == "l2":
-            normal = gap / np.linalg.norm(gap)
-        else:
-            normal = np.where(gap >= 0, 1.0, -1.0)
-        self._cuts.append((normal, float(normal @ domain.point) + domain.radius))
+    def _cut(self, point: FloatArray) -> bool:
+        """Remember a face between the domain and `point`; False if the point is inside."""
+        face = self._domain.separating(point)
+        if face is not None:
+            self._cuts.append(face)
+        return face is not None

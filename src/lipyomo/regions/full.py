@@ -1,9 +1,13 @@
-"""Whether the region of a full pattern misses the domain's interior, proved in exact arithmetic."""
+"""Whether the region of a full pattern has interior in the domain, decided where possible.
+
+Floating-point arithmetic finds a deep point and exact arithmetic confirms it.  Where there is none,
+the weights of a linear program or, for regions too thin for it, the simplex method in rational
+numbers prove that the region is empty.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -15,8 +19,11 @@ from lipyomo.domains import Domain, NormBall
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
 from lipyomo.numerics.exact import approximate, exact
 from lipyomo.numerics.lp import LinearProgram
-from lipyomo.regions.combination import Body, Row, contradicts
+from lipyomo.regions.answer import UNKNOWN, Interior
+from lipyomo.regions.combination import Body, Index, Row, contradicts
 from lipyomo.regions.euclidean import nearest_point
+from lipyomo.regions.margin import interior_point
+from lipyomo.regions.replay import in_region, strict_pattern
 from lipyomo.regions.simplex import decide_strictly
 from lipyomo.regions.slivers import float_points, slacks, with_faces
 
@@ -24,60 +31,75 @@ MOST_FACES = 64
 """l1 balls with more faces than this are not written as rows."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What is known of a region.
-
-    Attributes
-    ----------
-    empty : bool
-        Proved to have no interior in the domain.
-    point : ndarray, shape (d,), or None
-        If not: where the interior should be, to be checked.
-    """
-
-    empty: bool
-    point: FloatArray | None = None
-
-
-def examined(
-    network: Network, domain: Domain, pattern: Pattern, units: list[BoolArray] | None = None
-) -> Verdict:
-    """Prove in exact arithmetic that a region has no interior in the domain, or suggest a point.
+def examine(network: Network, domain: Domain, pattern: Pattern) -> Interior:
+    """Whether the region of a full pattern has interior in the domain.
 
     Parameters
     ----------
     network : Network
     domain : Domain
     pattern : Pattern
-        A full pattern.
-    units : list of bool arrays, optional
-        Units whose signs the proof may use; all by default.
 
     Returns
     -------
-    Verdict
+    Interior
+        Its point is strictly inside in exact arithmetic, its proof likewise exact.
+    """
+    found = interior_point(network, domain, pattern)
+    if found.margin > 0 and _holds(network, domain, pattern, found.x):
+        return Interior(found.x, found.margin)
+    return decided(network, domain, pattern)
+
+
+def _holds(network: Network, domain: Domain, pattern: Pattern, x: FloatArray) -> bool:
+    """Whether x lies strictly inside the domain, and around it the pattern's Jacobian holds."""
+    moving = ~domain.frozen
+    if not domain.holds_inside(x):
+        return False
+    found = strict_pattern(network, x, moving)
+    if found is None:
+        return False
+    pairs = zip(network.hidden, found, pattern, strict=True)
+    same = all(bool((here == on)[layer.kinked].all()) for layer, here, on in pairs)
+    return same or in_region(network, x, pattern, moving)
+
+
+def decided(network: Network, domain: Domain, pattern: Pattern) -> Interior:
+    """The answer of exact arithmetic.
+
+    Parameters
+    ----------
+    network : Network
+    domain : Domain
+    pattern : Pattern
+
+    Returns
+    -------
+    Interior
+        Unknown where the numbers are too many, or no float64 point lies in a thin region.
     """
     moving = ~domain.frozen
-    own = _unit_rows(network, pattern, domain, units)
+    own, owners = _unit_rows(network, pattern, domain)
     if own is None:
-        return Verdict(True)
+        return Interior(support=owners)
     rows = own + _face_rows(domain, moving)
     if not rows:
-        return Verdict(False)
+        return UNKNOWN
     ball = domain.restrict(moving) if isinstance(domain, NormBall) else None
     assert ball is None or isinstance(ball, NormBall)
     body = Body(domain.lower[moving], domain.upper[moving], ball)
     weights, inner = _suggested(rows, body, domain.center[moving])
-    if weights is not None and contradicts(rows, body, weights):
-        return Verdict(True)
-    if ball is not None and contradicts(rows, body, _pushed_out(rows, body, ball)):
-        return Verdict(True)
+    support = None if weights is None else contradicts(rows, body, weights)
+    if support is None and ball is not None:
+        support = contradicts(rows, body, _pushed_out(rows, body, ball))
+    if support is not None:
+        return Interior(support=owners[support[support < len(owners)]])
     point = domain.upper.copy()
     if inner is not None:
         point[moving] = inner
-        if domain.holds_inside(point) and min(slacks(rows, [exact(x) for x in inner.tolist()])) > 0:
-            return Verdict(False, point)
+        margin = min(slacks(rows, [exact(x) for x in inner.tolist()]))
+        if margin > 0 and domain.holds_inside(point):
+            return Interior(point, approximate(margin))
     every = with_faces(rows, body)
     guess = np.zeros(len(every))
     guess[: len(rows)] = 0.0 if weights is None else weights
@@ -85,26 +107,24 @@ def examined(
     if decision.point is not None:
         widths = body.upper - body.lower
         size = float(widths[np.isfinite(widths)].max(initial=1.0))
-        for found in float_points(rows, body, decision.point, size):
-            point[moving] = found
+        for near in float_points(rows, body, decision.point, size):
+            point[moving] = near
             if domain.holds_inside(point):
-                return Verdict(False, point)
-    return Verdict(decision.weights is not None)
-
-
-def is_proved_empty(
-    network: Network, domain: Domain, pattern: Pattern, units: list[BoolArray] | None = None
-) -> bool:
-    """Whether exact arithmetic proves that a region has no interior in the domain."""
-    return examined(network, domain, pattern, units).empty
+                margin = min(slacks(rows, [exact(x) for x in near.tolist()]))
+                return Interior(point, approximate(margin))
+    if decision.weights is None:
+        return UNKNOWN
+    used = [k for k in range(len(owners)) if decision.weights[k] > 0]
+    return Interior(support=owners[used])
 
 
 def _unit_rows(
-    network: Network, pattern: Pattern, domain: Domain, units: list[BoolArray] | None
-) -> list[list[fmpq]] | None:
-    """Rows (a, b) of ``a . x < b`` in the inputs that move; None for a contradiction.
+    network: Network, pattern: Pattern, domain: Domain
+) -> tuple[list[list[fmpq]] | None, Index]:
+    """Rows (a, b) of ``a . x < b`` in the inputs that move, and their units.
 
-    Units whose pre-activation is constant are left out; a constant of zero forbids nothing.
+    Units whose pre-activation is constant are left out; a constant of zero forbids nothing.  No
+    rows, and the unit, if a constant has the wrong sign.
     """
     moving = ~domain.frozen
     d, own = network.input_dim, int(moving.sum())
@@ -114,16 +134,19 @@ def _unit_rows(
     layers = network.hidden
     passing = [Passing.decided(layer, on) for layer, on in zip(layers, pattern, strict=True)]
     rows: list[list[fmpq]] = []
+    owners: list[int] = []
+    first = 0
     for i, z in enumerate(carry(ExactSignal.inputs(start), layers, passing)):
-        asked = layers[i].kinked if units is None else layers[i].kinked & units[i]
         table = z.values.matrix.tolist()
-        for unit in np.flatnonzero(asked).tolist():
+        for unit in np.flatnonzero(layers[i].kinked).tolist():
             row, on = table[unit], bool(pattern[i][unit])
             if any(entry != 0 for entry in row[:-1]):
                 rows.append(_scaled(row, on))
+                owners.append(first + unit)
             elif row[-1] != 0 and (row[-1] > 0) != on:
-                return None
-    return rows
+                return None, np.array([first + unit])
+        first += layers[i].units
+    return rows, np.array(owners, dtype=np.intp)
 
 
 def _scaled(row: Sequence[fmpz], on: bool) -> list[fmpq]:
