@@ -24,6 +24,7 @@ from lipyomo.errors import NormError
 from lipyomo.network import FloatArray
 
 InputNorm = Literal["l1", "l2", "linf"]
+NormKind = Literal["l1", "l2", "linf", "cross", "cross(i)", "linear"]
 DUAL: dict[str, InputNorm] = {"l1": "linf", "l2": "l2", "linf": "l1"}
 
 MAX_SIGNS = 1 << 16
@@ -61,7 +62,15 @@ def maximiser(gradient: FloatArray, norm: InputNorm) -> FloatArray:
 
 
 class OutputNorm(ABC):
-    """A norm on the outputs, known by its dual ball."""
+    """A norm on the outputs, known by its dual ball.
+
+    Attributes
+    ----------
+    label : int or None
+        The output that cross(i) sets against the others; None for other norms.
+    """
+
+    label: int | None = None
 
     @property
     @abstractmethod
@@ -81,9 +90,28 @@ class OutputNorm(ABC):
         """Norms of output vectors along the last axis."""
 
     @property
+    @abstractmethod
+    def kind(self) -> NormKind:
+        """What methods say they treat: the name without labels, ``linear`` for users' own."""
+
+    @property
+    def dual_ball(self) -> Literal["cube", "round", "hull"]:
+        """Shape of the dual ball: the cube of signs, the Euclidean ball, or a hull of vertices."""
+        return "hull"
+
+    @property
     def is_linear(self) -> bool:
         """Whether the dual ball is a polytope."""
         return True
+
+    def attaining(self, outputs: FloatArray) -> FloatArray:
+        """Functionals y of the dual ball with ``y . outputs = |outputs|``, both (..., m)."""
+        vertices = self.vertices(outputs.shape[-1])
+        assert vertices is not None  # those without override this
+        products = outputs @ vertices.T
+        best = np.abs(products).argmax(axis=-1)
+        sign = np.take_along_axis(products, best[..., None], axis=-1)
+        return np.asarray(vertices[best] * np.where(sign >= 0, 1.0, -1.0))
 
     def check(self, m: int) -> None:
         """Raise `NormError` if the norm does not fit `m` outputs."""
@@ -110,6 +138,20 @@ class L1Output(OutputNorm):
         """``l1``."""
         return "l1"
 
+    @property
+    def kind(self) -> NormKind:
+        """``l1``."""
+        return "l1"
+
+    @property
+    def dual_ball(self) -> Literal["cube"]:
+        """The cube."""
+        return "cube"
+
+    def attaining(self, outputs: FloatArray) -> FloatArray:
+        """The signs of the outputs."""
+        return np.where(outputs >= 0, 1.0, -1.0)
+
     def vertices(self, m: int) -> FloatArray | None:
         """Sign vectors, or None when there are more than `MAX_SIGNS`."""
         return _signs(m) if m <= MAX_SIGNS.bit_length() else None
@@ -129,6 +171,11 @@ class LinfOutput(OutputNorm):
 
     @property
     def name(self) -> str:
+        """``linf``."""
+        return "linf"
+
+    @property
+    def kind(self) -> NormKind:
         """``linf``."""
         return "linf"
 
@@ -157,6 +204,11 @@ class L2Output(OutputNorm):
         """``l2``."""
         return "l2"
 
+    @property
+    def kind(self) -> NormKind:
+        """``l2``."""
+        return "l2"
+
     def vertices(self, m: int) -> FloatArray | None:
         """The Euclidean ball is no polytope, except for one output."""
         return np.ones((1, 1)) if m == 1 else None
@@ -166,9 +218,19 @@ class L2Output(OutputNorm):
         return (np.array([[1.0], [-1.0]]), np.ones(2)) if m == 1 else None
 
     @property
+    def dual_ball(self) -> Literal["round"]:
+        """The Euclidean ball."""
+        return "round"
+
+    @property
     def is_linear(self) -> bool:
         """False."""
         return False
+
+    def attaining(self, outputs: FloatArray) -> FloatArray:
+        """The outputs, scaled to length one."""
+        size = np.sqrt(np.square(outputs).sum(axis=-1, keepdims=True))
+        return np.asarray(outputs / np.where(size > 0, size, 1.0))
 
     def value(self, outputs: FloatArray) -> FloatArray:
         """Euclidean length."""
@@ -189,6 +251,11 @@ class CrossOutput(OutputNorm):
     def name(self) -> str:
         """``cross`` or ``cross(i)``."""
         return "cross" if self.label is None else f"cross({self.label})"
+
+    @property
+    def kind(self) -> NormKind:
+        """``cross`` or ``cross(i)``."""
+        return "cross" if self.label is None else "cross(i)"
 
     def check(self, m: int) -> None:
         """Raise `NormError` if the label is not an output."""
@@ -262,6 +329,11 @@ class LinearOutput(OutputNorm):
     def name(self) -> str:
         """The name given by the user."""
         return self._name
+
+    @property
+    def kind(self) -> NormKind:
+        """``linear``."""
+        return "linear"
 
     def check(self, m: int) -> None:
         """Raise `NormError` if the dual ball lives in another dimension than `m`."""

@@ -19,7 +19,6 @@ from lipyomo.norms import (
     MAX_SIGNS,
     InputNorm,
     L1Output,
-    L2Output,
     OutputNorm,
     maximiser,
     vector_norm,
@@ -69,12 +68,12 @@ def operator_norm(
     if d == 0:
         return OperatorNorm(0.0, 0.0, np.zeros(0), np.zeros(m))
     vertices = output_norm.vertices(m)
-    signs = isinstance(output_norm, L1Output)
+    signs = output_norm.dual_ball == "cube"
     if vertices is not None and (not signs or len(vertices) * d <= 64 * MAX_SIGNS):
         return _over_vertices(jacobian, input_norm, vertices)
     if input_norm == "l1":
         return _over_columns(jacobian, output_norm)
-    if isinstance(output_norm, L2Output) and input_norm == "l2":
+    if output_norm.dual_ball == "round" and input_norm == "l2":
         left, sizes, right = np.linalg.svd(jacobian, full_matrices=False)
         return OperatorNorm(float(sizes[0]), float(sizes[0]), right[0], left[:, 0])
     return _over_signs(jacobian, input_norm, output_norm)
@@ -118,14 +117,7 @@ def _over_columns(jacobian: FloatArray, output_norm: OutputNorm) -> OperatorNorm
     """l1 inputs: the unit ball has the vertices +-e_j, so the best column decides."""
     values = output_norm.value(jacobian.T)
     k = int(np.argmax(values))
-    return _finish(jacobian, "l1", _attaining(jacobian[:, k], output_norm))
-
-
-def _attaining(outputs: FloatArray, output_norm: OutputNorm) -> FloatArray:
-    """A functional y in the dual ball with ``y . outputs = |outputs|``; l1 or l2 output."""
-    if isinstance(output_norm, L1Output):
-        return np.where(outputs >= 0, 1.0, -1.0)
-    return maximiser(outputs, "l2")
+    return _finish(jacobian, "l1", output_norm.attaining(jacobian[:, k]))
 
 
 def _over_signs(
@@ -147,8 +139,8 @@ def _over_signs(
             k = int(np.argmax(values))
             if values[k] > best:
                 best, best_v = float(values[k]), signs[start + k]
-        return _finish(jacobian, input_norm, _attaining(jacobian @ best_v, output_norm))
-    if m == 2 and isinstance(output_norm, L2Output):
+        return _finish(jacobian, input_norm, output_norm.attaining(jacobian @ best_v))
+    if m == 2 and output_norm.dual_ball == "round":
         return _planar(jacobian)
     return _alternating(jacobian, input_norm, output_norm)
 
@@ -180,7 +172,7 @@ def _alternating(
     upper = spectral
     if input_norm == "linf":
         upper *= np.sqrt(d)
-    if isinstance(output_norm, L1Output):
+    if output_norm.dual_ball == "cube":
         upper *= np.sqrt(m)
     if input_norm == "linf":
         upper = min(upper, float(output_norm.value(np.abs(jacobian).sum(axis=1))))
@@ -194,7 +186,7 @@ def _alternating(
             new = float(output_norm.value(outputs))
             if new <= value * (1.0 + 1e-12):
                 break
-            value, current = new, _attaining(outputs, output_norm)
+            value, current = new, output_norm.attaining(outputs)
         found = _finish(jacobian, input_norm, current, upper)
         if best is None or found.value > best.value:
             best = found

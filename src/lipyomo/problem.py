@@ -15,7 +15,6 @@ from lipyomo.network import BoolArray, FloatArray, Network, Pattern
 from lipyomo.norms import (
     CrossOutput,
     InputNorm,
-    L2Output,
     LinfOutput,
     OutputNorm,
     check_input_norm,
@@ -156,9 +155,7 @@ class LipschitzProblem:
 
     def describe_norms(self) -> str:
         """Such as ``linf -> cross(3)``."""
-        scalar = self.network.output_dim == 1 and isinstance(
-            self.output_norm, LinfOutput | L2Output
-        )
+        scalar = self.network.output_dim == 1 and self.output_norm.kind in ("l2", "linf")
         return f"{self.input_norm} -> {'|.|' if scalar else self.output_norm.name}"
 
     # -- values at points -------------------------------------------------------------------------

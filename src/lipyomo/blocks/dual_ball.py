@@ -22,7 +22,7 @@ from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.norm import output_norm_of
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray
-from lipyomo.norms import CrossOutput, L1Output, LinfOutput, OutputNorm
+from lipyomo.norms import OutputNorm
 from lipyomo.solvers.rows import Affine
 
 DualBallBlock: Any = None  # declared by the decorator below
@@ -82,16 +82,16 @@ class DualBallBlockData(FormulationBlockData):
         chosen = output_norm_of(recipe["norm"])
         chosen.check(size)
         with self._building(**recipe, again=again):
-            if isinstance(chosen, L1Output):
+            if chosen.kind == "l1":
                 low = np.full(size, -1.0)
                 low[-1] = 1.0 if half else -1.0
                 add_variables(self, "functional", range(size), low, np.ones(size))
-            elif isinstance(chosen, LinfOutput):
+            elif chosen.kind == "linf":
                 self._add_difference(size, half=half, joint=True)
-            elif isinstance(chosen, CrossOutput) and chosen.label is None:
+            elif chosen.kind == "cross":
                 self._add_difference(size, half=False, joint=False)
-            elif isinstance(chosen, CrossOutput) and half:
-                self._add_margin(size, chosen.label or 0)
+            elif chosen.label is not None and half:
+                self._add_margin(size, chosen.label)
             else:
                 self._add_general(size, chosen, half)
 

@@ -14,7 +14,7 @@ from lipyomo.blocks.assemble import Rows, add_variables, index_of, linear
 from lipyomo.blocks.base import FormulationBlockData, range_of_expression
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.stand_ins import refer
-from lipyomo.domains import Box, Domain, NormBall, Polytope
+from lipyomo.domains import Box, Domain
 from lipyomo.errors import DomainError, ProblemError
 from lipyomo.network import FloatArray
 from lipyomo.solvers.rows import Affine
@@ -192,14 +192,12 @@ class Region:
                 f"most {upper[j]:g}"
             )
         domain = self.domain
-        if domain is None or isinstance(domain, Box):
+        if domain is None or domain.is_box:
             return Box(lower, upper)
         if (lower <= domain.lower).all() and (upper >= domain.upper).all():
             return domain
         try:
-            if isinstance(domain, NormBall):
-                return NormBall(domain.point, domain.radius, domain.norm, (lower, upper))
-            return Polytope(domain.rows.A, domain.rows.b, lower, upper)
+            return domain.clipped(lower, upper)
         except DomainError:
             return Box(lower, upper)  # flat, or the ball's centre is outside: the rows hold anyway
 
@@ -267,7 +265,7 @@ def check_domain(domain: Any, size: int) -> None:
         raise ProblemError(
             f"the domain has the dimension {domain.dimension}, the network {size} inputs"
         )
-    if not domain.is_polyhedral and not (isinstance(domain, NormBall) and domain.norm == "l1"):
+    if domain.ball is not None and domain.ball.norm != "l1":
         raise DomainError(
             f"the domain ({domain.describe()}) is not a polyhedron, which a linear model cannot "
             "express.  Remedy: use its bounding box, or method bnb"
@@ -331,18 +329,19 @@ def _hold(block: FormulationBlockData, variables: list[Any], region: Region) -> 
 
 def _add_domain_rows(block: Any, variables: list[Any], domain: Domain) -> None:
     """Declare what a polyhedral domain asks for beyond its box."""
-    if isinstance(domain, NormBall):
+    ball = domain.ball
+    if ball is not None:
         keys = range(len(variables))
-        reach = np.full(len(variables), domain.radius)
+        reach = np.full(len(variables), ball.radius)
         gap = add_variables(block, "domain_gap", keys, 0.0 * reach, reach)
         sides = Rows(block, "domain_sides", [(j, side) for j in keys for side in (1, -1)])
         for j, (variable, size, middle) in enumerate(
-            zip(variables, gap, domain.point.tolist(), strict=True)
+            zip(variables, gap, ball.point.tolist(), strict=True)
         ):
             sides.at_most((j, 1), [1.0, -1.0], [variable, size], middle)
             sides.at_least((j, -1), [1.0, 1.0], [variable, size], middle)
         ones = [1.0] * len(gap)
-        Rows(block, "domain_rows", [0]).at_most(0, ones, gap, domain.radius)
+        Rows(block, "domain_rows", [0]).at_most(0, ones, gap, ball.radius)
         return
     rows = domain.rows
     if rows.count == 0:

@@ -29,7 +29,7 @@ from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, tangen
 from lipyomo.domains import Domain
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray, Network
-from lipyomo.norms import DUAL, InputNorm, L1Output, LinfOutput, OutputNorm
+from lipyomo.norms import DUAL, InputNorm, OutputNorm
 
 LipschitzBlock: Any = None  # declared by the decorator below
 
@@ -250,9 +250,9 @@ def functional_set(norm: OutputNorm, m: int) -> FloatArray | OutputNorm:
     vertices = norm.vertices(m)
     if vertices is None or len(vertices) > MANY_VERTICES:
         return norm
-    if isinstance(norm, L1Output | LinfOutput) or len(vertices) == 1:
+    if norm.kind in ("l1", "linf") or len(vertices) == 1:
         return vertices
-    return norm if norm.name == "cross" else np.asarray(vertices)
+    return norm if norm.kind == "cross" else np.asarray(vertices)
 
 
 def chain_limits(

@@ -24,7 +24,7 @@ from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray
-from lipyomo.norms import L1Output, OutputNorm, parse_output_norm
+from lipyomo.norms import OutputNorm, parse_output_norm
 from lipyomo.solvers.rows import Affine
 
 Sense: TypeAlias = Literal["max", "min", "both"]
@@ -113,7 +113,7 @@ class NormBlockData(FormulationBlockData):
             add_value(self)
             if sense != "both":
                 self._promise(self.value, sense)
-            if isinstance(chosen, L1Output):
+            if chosen.dual_ball == "cube":
                 self._build_sum(variables, sense, one_sided)
                 return
             vertices = chosen.vertices(len(variables))

@@ -15,7 +15,7 @@ import numpy as np
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.bounds.relax import Lines, unit_lines
-from lipyomo.domains import Domain, NormBall
+from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.phases import LEFT, OPEN, RIGHT
 
@@ -57,18 +57,10 @@ def support_of(domain: Domain, low: FloatArray, high: FloatArray) -> Support:
     def over_box(rows: FloatArray) -> FloatArray:
         return np.asarray((rows @ middle + np.abs(rows) @ radius)[:, :, 0])
 
-    if not isinstance(domain, NormBall):
+    ball = domain.ball
+    if ball is None:
         return over_box
-
-    def over_both(rows: FloatArray) -> FloatArray:
-        if domain.norm == "l2":
-            sizes = np.sqrt(np.square(rows).sum(axis=2))
-        else:
-            sizes = np.abs(rows).max(axis=2)
-        curved = rows @ domain.point + domain.radius * sizes
-        return np.asarray(np.minimum(curved, over_box(rows)))
-
-    return over_both
+    return lambda rows: np.asarray(np.minimum(ball.curve(rows), over_box(rows)))
 
 
 def _lines(system: UnitSystem, layer: int, stack: Stack) -> Lines:

@@ -43,7 +43,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.domains import Domain, NormBall
+from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray, Layer
 from lipyomo.numerics.rounding import UNIT
 from lipyomo.phases import LEFT, OPEN, RIGHT
@@ -140,7 +140,7 @@ class DualAscent:
         starts = np.cumsum([0, *(layer.units for layer in layers)]).tolist()
         self._spans = [slice(a, b) for a, b in pairwise(starts)]
         self._count = int(starts[-1])
-        self._ball = domain if isinstance(domain, NormBall) else None
+        self._ball = domain.ball
         self._facets = np.asarray(domain.rows.A.toarray())
         self._limits = domain.rows.b
         self._single_rows = self._facets.astype(np.float32), self._limits.astype(np.float32)

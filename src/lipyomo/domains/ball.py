@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import numpy.typing as npt
 from flint import fmpq
@@ -9,9 +11,13 @@ from flint import fmpq
 from lipyomo.arguments import real_number
 from lipyomo.domains.base import Domain, box_support, read_vector
 from lipyomo.domains.box import Box
+from lipyomo.domains.polytope import Polytope
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix
 from lipyomo.numerics.exact import exact
+
+MOST_INPUTS = 8
+"""An l1 ball in R^d has 2^d faces; with more inputs than this they are not written out."""
 
 
 def rounded_out(point: FloatArray, step: float) -> FloatArray:
@@ -67,9 +73,55 @@ class NormBall(Domain):
         return self._clip.lower, self._clip.upper
 
     @property
-    def is_polyhedral(self) -> bool:
-        """False: the curved (or 2^d-faced) part is not in `rows`."""
-        return False
+    def ball(self) -> NormBall:
+        """The ball itself: its curved (or 2^d-faced) part is not in `rows`."""
+        return self
+
+    def polyhedron(self) -> Domain | None:
+        """A `Box` in one dimension, a `Polytope` for an l1 ball with few faces; else None."""
+        if self.dimension == 1:
+            return Box(self.lower, self.upper)
+        if self.norm != "l1" or self.dimension > MOST_INPUTS:
+            return None
+        signs = np.array(list(product((-1.0, 1.0), repeat=self.dimension)))
+        size = self.radius + float(np.abs(self.point).sum())
+        room = 2.0**-52 * (self.dimension + 2) * size
+        limits = signs @ self.point + self.radius + room
+        return Polytope(signs, limits, self.lower, self.upper)
+
+    def clipped(self, lower: FloatArray, upper: FloatArray) -> NormBall:
+        """The ball in a box; its centre has to lie in it."""
+        low, high = self.clip
+        box = np.maximum(low, lower), np.minimum(high, upper)
+        return NormBall(self.point, self.radius, self.norm, box)
+
+    def margin(self, x: FloatArray) -> float:
+        """Half the width of the largest cube around `x` in ball and box."""
+        away, d = np.abs(x - self.point), int((~self.frozen).sum())
+        total = float(away.sum())
+        if self.norm == "l1":
+            own = (self.radius - total) / d
+        else:  # |away + t|_2 = radius: d t^2 + 2 |away|_1 t + |away|_2^2 - radius^2 = 0
+            size = float(np.sqrt(np.square(away).sum()))
+            gap = (self.radius - size) * (self.radius + size)
+            root = np.sqrt(max(total * total + d * gap, 0.0))
+            own = float(gap / (total + root) if total + root > 0 else self.radius / np.sqrt(d))
+        return min(own, super().margin(x))
+
+    def curve(self, directions: Matrix) -> FloatArray:
+        """Largest products of rows (..., d) with points of the ball, without the box."""
+        return np.asarray(directions @ self.point) + self.radius * self.sizes(directions)
+
+    def sizes(self, directions: Matrix) -> FloatArray:
+        """Dual norms of rows (..., d)."""
+        entries = abs(directions)
+        if not isinstance(entries, np.ndarray):
+            if self.norm == "l2":
+                return np.asarray(np.sqrt((entries * entries).sum(axis=1))).reshape(-1)
+            return np.asarray(entries.max(axis=1).todense()).reshape(-1)
+        if self.norm == "l2":
+            return np.asarray(np.sqrt(np.square(entries).sum(axis=-1)))
+        return np.asarray(entries.max(axis=-1, initial=0.0))
 
     @property
     def center(self) -> FloatArray:
@@ -82,15 +134,8 @@ class NormBall(Domain):
 
     def support(self, directions: Matrix) -> FloatArray:
         """Upper bounds (exact without clip): the smaller of the ball's and the box's maximum."""
-        entries = abs(directions)
-        if self.norm == "l2":
-            sizes = np.sqrt(np.asarray((entries * entries).sum(axis=1)).reshape(-1))
-        elif isinstance(entries, np.ndarray):
-            sizes = entries.max(axis=1, initial=0.0)
-        else:
-            sizes = np.asarray(entries.max(axis=1).todense()).reshape(-1)
-        ball_side = np.asarray(directions @ self.point) + self.radius * sizes
-        return np.asarray(np.minimum(ball_side, box_support(self.lower, self.upper, directions)))
+        box_side = box_support(self.lower, self.upper, directions)
+        return np.asarray(np.minimum(self.curve(directions), box_side))
 
     def slack(self, points: FloatArray) -> FloatArray:
         """``radius - |x - center|_p`` for `points` (..., d)."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,9 @@ from lipyomo.arguments import real_numbers
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix
 from lipyomo.numerics.exact import Exact, ExactWeights
+
+if TYPE_CHECKING:
+    from lipyomo.domains.ball import NormBall
 
 
 @dataclass(frozen=True)
@@ -71,9 +75,18 @@ class Domain(ABC):
         return _no_rows(self.dimension)
 
     @property
+    def ball(self) -> NormBall | None:
+        """The curved part: the domain is what box, rows and this ball share."""
+        return None
+
+    @property
     def is_polyhedral(self) -> bool:
         """Whether bounding box and rows are the whole domain."""
-        return True
+        return self.ball is None
+
+    def polyhedron(self) -> Domain | None:
+        """The domain by its box and rows only, rounded outwards by less than 1e-15; or None."""
+        return self
 
     @property
     def is_box(self) -> bool:
@@ -96,6 +109,16 @@ class Domain(ABC):
         """The domain in the inputs `keep`, with the (frozen) others at their values."""
 
     @abstractmethod
+    def clipped(self, lower: FloatArray, upper: FloatArray) -> Domain:
+        """What lies in a box as well.
+
+        Raises
+        ------
+        DomainError
+            If that is empty, flat, or does not hold a ball's centre.
+        """
+
+    @abstractmethod
     def describe(self) -> str:
         """One line for summaries."""
 
@@ -104,6 +127,25 @@ class Domain(ABC):
         """A point of the domain, interior when there is an interior, shape (d,)."""
         low = np.where(np.isfinite(self.lower), self.lower, np.minimum(self.upper - 1.0, 0.0))
         return np.asarray(low + 0.5 * (np.where(np.isfinite(self.upper), self.upper, low) - low))
+
+    def margin(self, x: FloatArray) -> float:
+        """Half the width of the largest cube around `x` (d,) in the domain, in moving inputs."""
+        moving = ~self.frozen
+        gaps = np.minimum(self.upper - x, x - self.lower)[moving]
+        found = float(gaps.min(initial=np.inf))
+        rows = self.rows
+        if rows.count:
+            length = self.row_lengths
+            gaps = rows.b - rows.A @ x
+            used = length > 0
+            found = min(found, float((gaps[used] / length[used]).min(initial=np.inf)))
+        return found
+
+    @property
+    def row_lengths(self) -> FloatArray:
+        """l1 norms of the rows in the inputs that can move."""
+        free = abs(self.rows.A[:, np.flatnonzero(~self.frozen)])
+        return np.asarray(free.sum(axis=1)).reshape(-1)
 
     def contains(self, points: npt.ArrayLike, tolerance: float = 0.0) -> BoolArray:
         """Whether `points` (..., d) lie in the domain, up to `tolerance` in each row."""

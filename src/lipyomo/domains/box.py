@@ -66,6 +66,10 @@ class Box(Domain):
         """The box in the kept inputs."""
         return Box(self.lower[keep], self.upper[keep])
 
+    def clipped(self, lower: FloatArray, upper: FloatArray) -> Box:
+        """The boxes' intersection."""
+        return Box(np.maximum(self.lower, lower), np.minimum(self.upper, upper))
+
     def describe(self) -> str:
         """One line for summaries."""
         d = self.dimension

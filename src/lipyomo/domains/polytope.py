@@ -190,6 +190,11 @@ class Polytope(Domain):
         matrix = self._rows.A[:, np.flatnonzero(keep)]
         return Polytope(matrix, right, self.lower[keep], self.upper[keep])
 
+    def clipped(self, lower: FloatArray, upper: FloatArray) -> Polytope:
+        """The polytope in a box."""
+        box = np.maximum(self.lower, lower), np.minimum(self.upper, upper)
+        return Polytope(self._rows.A, self._rows.b, *box)
+
     def describe(self) -> str:
         """One line for summaries."""
         return f"polytope with {self._rows.count} rows in R^{self.dimension}"

@@ -15,7 +15,7 @@ from lipyomo.errors import MethodError, SolverError
 from lipyomo.methods.registry import Method, register
 from lipyomo.methods.support import MAX_VERTICES, choice, domain_bounds, fall_back
 from lipyomo.network import Layer, Network
-from lipyomo.norms import InputNorm, L1Output, L2Output, OutputNorm
+from lipyomo.norms import InputNorm, L2Output, OutputNorm
 from lipyomo.phases import Phases, count_open, open_phases
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
@@ -51,10 +51,10 @@ class _Plan:
 def _targets(network: Network, norm: OutputNorm, input_norm: InputNorm) -> tuple[Ball, Targets]:
     """The objective rows of an output norm: vertices one by one, or a ball."""
     m = network.output_dim
-    ball: Ball = "l2" if isinstance(norm, L2Output) else "l1"
+    ball: Ball = "l2" if norm.dual_ball == "round" else "l1"
     vertices = norm.vertices(m)
     functionals, rows = np.eye(m), np.array([ALL])
-    if vertices is not None and (len(vertices) == 1 or not isinstance(norm, L1Output)):
+    if vertices is not None and (len(vertices) == 1 or norm.dual_ball != "cube"):
         if len(vertices) > MAX_VERTICES:
             raise MethodError(
                 f"method lipsdp treats the {len(vertices)} vertices of the dual ball of "

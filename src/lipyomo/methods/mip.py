@@ -7,7 +7,6 @@ point of its region, and cut off if there is none.
 
 from __future__ import annotations
 
-from lipyomo.domains.faces import polyhedral
 from lipyomo.methods.registry import Method, register
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
@@ -67,7 +66,7 @@ def _affine(run: Run) -> None:
 def refuses(problem: LipschitzProblem) -> str | None:
     """Why a model of the problem cannot be written, or None if it can."""
     domain = problem.domain
-    if domain.is_bounded and polyhedral(domain) is None:
+    if domain.is_bounded and domain.polyhedron() is None:
         return (
             f"the domain ({domain.describe()}) is not a polyhedron with few faces, and a "
             "mixed-integer model cannot express it.  Remedy: give a box or a polytope, or use "

@@ -15,7 +15,6 @@ from typing import TypeAlias
 from threadpoolctl import threadpool_limits
 
 from lipyomo.errors import MethodError
-from lipyomo.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
@@ -86,15 +85,7 @@ class Method:
 
 def norm_kind(problem: LipschitzProblem) -> str:
     """Kind of a problem's output norm, in the words of `Method.output_norms`."""
-    norm: OutputNorm = problem.output_norm
-    if problem.is_scalar:
-        return "scalar"
-    if isinstance(norm, CrossOutput):
-        return "cross" if norm.label is None else "cross(i)"
-    for kind, name in ((L1Output, "l1"), (L2Output, "l2"), (LinfOutput, "linf")):
-        if isinstance(norm, kind):
-            return name
-    return "linear"
+    return "scalar" if problem.is_scalar else problem.output_norm.kind
 
 
 _METHODS: dict[str, Method] = {}

@@ -16,7 +16,6 @@ from lipyomo.methods.support import (
     upper_result,
 )
 from lipyomo.network import BoolArray, FloatArray, Network
-from lipyomo.norms import L2Output
 from lipyomo.numerics.rounding import rounded_up
 from lipyomo.phases import LEFT, OPEN, Phases, open_phases
 from lipyomo.result import Guarantee, Result
@@ -122,7 +121,7 @@ def run(run: Run) -> Result:
     phases = open_phases(small.network)
     if slopes == "local":
         phases = domain_bounds(run).phases
-    if isinstance(small.output_norm, L2Output):
+    if small.output_norm.dual_ball == "round":
         value = seqlip(small.network, phases, None, search)
     else:
         vertices = few_vertices(small, "seqlip")

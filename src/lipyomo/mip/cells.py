@@ -17,8 +17,7 @@ import numpy as np
 from lipyomo.blocks.derivative import ChainLimits, derivative_rung
 from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, preactivation_bounds
 from lipyomo.bounds.gradient import entry_norms
-from lipyomo.domains import Box, Domain, Polytope
-from lipyomo.domains.faces import polyhedral
+from lipyomo.domains import Domain
 from lipyomo.errors import DomainError
 from lipyomo.network import FloatArray
 from lipyomo.norms import LinearOutput, OutputNorm
@@ -84,7 +83,7 @@ def for_models(problem: LipschitzProblem) -> LipschitzProblem:
         If it is curved.
     """
     small = problem.reduced.problem
-    domain = polyhedral(small.domain)
+    domain = small.domain.polyhedron()
     if domain is None:
         raise DomainError(f"the domain ({small.domain.describe()}) is not a polyhedron")
     if domain is small.domain:
@@ -131,12 +130,10 @@ def measured(problem: LipschitzProblem, cell: Cell, lower: float) -> Cell:
 
 def part_of(domain: Domain, lower: FloatArray, upper: FloatArray) -> Domain | None:
     """`domain` cut to a box; None if nothing with an interior is left."""
-    if isinstance(domain, Polytope):
-        try:
-            return Polytope(domain.rows.A, domain.rows.b, lower, upper)
-        except DomainError:
-            return None
-    return Box(lower, upper)
+    try:
+        return domain.clipped(lower, upper)
+    except DomainError:
+        return None
 
 
 def worth(inputs: int) -> float:
@@ -151,9 +148,9 @@ def worth(inputs: int) -> float:
 def halves(problem: LipschitzProblem, cell: Cell, lower: float, rung: BoundRung) -> list[Cell]:
     """The two halves of a cell along the input that decides most units; empty if not worth it."""
     domain = cell.domain
-    if not isinstance(domain, Box | Polytope) or cell.bounds.unstable <= ENOUGH_UNITS:
+    if not domain.is_polyhedral or cell.bounds.unstable <= ENOUGH_UNITS:
         return []
-    if isinstance(domain, Polytope) and domain.dimension > MAX_WIDE_POLYTOPE:
+    if domain.rows.count and domain.dimension > MAX_WIDE_POLYTOPE:
         return []
     rung_below: BoundRung = "interval" if rung == "interval" else "linear"
     first = problem.network.layers[0]

@@ -15,7 +15,7 @@ from flint import fmpq, fmpq_mat
 from lipyomo.affine.rows import ExactForm
 from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.bnb.node import Node
-from lipyomo.domains import Domain, NormBall
+from lipyomo.domains import Domain
 from lipyomo.network import FloatArray
 from lipyomo.phases import RIGHT
 from lipyomo.regions.euclidean import nearest_point
@@ -115,11 +115,11 @@ class Refuter:
 
     def _pushed_out(self, form: NodeForm, rows: NodeRows, ours: Node) -> list[Suggestion]:
         """Weights that hold a full pattern's region away from the centre of a Euclidean ball."""
-        domain = self._domain
-        if form.units.size or not (isinstance(domain, NormBall) and domain.norm == "l2"):
+        ball = self._domain.ball
+        if form.units.size or ball is None or ball.norm != "l2":
             return []
         own = rows.rows[:, : form.inputs]
-        dual = nearest_point(own, rows.right, ours.low, ours.high, domain.point).dual
+        dual = nearest_point(own, rows.right, ours.low, ours.high, ball.point).dual
         return [(_kept(rows.owners, dual / rows.size), [], [])]
 
 

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.domains import Domain, NormBall
+from lipyomo.domains import Domain
 from lipyomo.errors import ProofError
 from lipyomo.network import Layer
-from lipyomo.norms import CrossOutput, L1Output, L2Output, LinfOutput
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs.replay import replay
 from lipyomo.proofs.tree import CaseTree, Unfinished
@@ -181,11 +180,11 @@ def _number(value: float) -> float | str:
 def _domain(domain: Domain) -> dict[str, Any]:
     """A domain; a ball's bounding box is rounded outwards."""
     low, high, ball = domain.lower, domain.upper, None
-    if isinstance(domain, NormBall):
-        clip = domain.clip
-        low = np.maximum(clip[0], np.nextafter(domain.point - domain.radius, -np.inf))
-        high = np.minimum(clip[1], np.nextafter(domain.point + domain.radius, np.inf))
-        ball = {"norm": domain.norm, "center": domain.point.tolist(), "radius": domain.radius}
+    if domain.ball is not None:
+        point, radius, clip = domain.ball.point, domain.ball.radius, domain.ball.clip
+        low = np.maximum(clip[0], np.nextafter(point - radius, -np.inf))
+        high = np.minimum(clip[1], np.nextafter(point + radius, np.inf))
+        ball = {"norm": domain.ball.norm, "center": point.tolist(), "radius": radius}
     rows = domain.rows
     return {
         "lower": [_number(v) for v in low.tolist()],
@@ -199,10 +198,10 @@ def _domain(domain: Domain) -> dict[str, Any]:
 def _output_norm(problem: LipschitzProblem) -> Any:
     """The output norm by its name, or by the vertices of its dual ball."""
     norm = problem.output_norm
-    if isinstance(norm, LinfOutput | L1Output | L2Output):
+    if norm.kind in ("l1", "l2", "linf", "cross"):
         return norm.name
-    if isinstance(norm, CrossOutput):
-        return "cross" if norm.label is None else {"cross": norm.label}
+    if norm.label is not None:
+        return {"cross": norm.label}
     vertices = problem.dual_vertices
     if vertices is None:
         raise ProofError(f"the dual ball of {norm.name} has too many vertices for a proof")

@@ -85,8 +85,7 @@ def decided(network: Network, domain: Domain, pattern: Pattern) -> Interior:
     rows = own + _face_rows(domain, moving)
     if not rows:
         return UNKNOWN
-    ball = domain.restrict(moving) if isinstance(domain, NormBall) else None
-    assert ball is None or isinstance(ball, NormBall)
+    ball = domain.restrict(moving).ball if domain.ball is not None else None
     body = Body(domain.lower[moving], domain.upper[moving], ball)
     weights, inner = _suggested(rows, body, domain.center[moving])
     support = None if weights is None else contradicts(rows, body, weights)
@@ -158,10 +157,10 @@ def _scaled(row: Sequence[fmpz], on: bool) -> list[fmpq]:
 
 def _face_rows(domain: Domain, moving: BoolArray) -> list[list[fmpq]]:
     """Rows (a, b) of the domain's faces beyond its bounding box."""
-    d = int(moving.sum())
-    if isinstance(domain, NormBall) and domain.norm == "l1" and 2**d <= MOST_FACES:
-        center = [exact(value) for value in domain.point[moving].tolist()]
-        radius = exact(domain.radius)
+    d, ball = int(moving.sum()), domain.ball
+    if ball is not None and ball.norm == "l1" and 2**d <= MOST_FACES:
+        center = [exact(value) for value in ball.point[moving].tolist()]
+        radius = exact(ball.radius)
         return [
             [*map(fmpq, signs), sum((s * c for s, c in zip(signs, center, strict=True)), radius)]
             for signs in product((-1, 1), repeat=d)

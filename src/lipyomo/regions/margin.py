@@ -78,41 +78,14 @@ def interior_point(network: Network, domain: Domain, pattern: Pattern) -> Interi
     body = _Margins(rows, domain)
     best = InteriorPoint(domain.center, margin_of(rows, domain, domain.center), np.inf)
     best = body.moved_faces(best) if domain.dimension > WIDE else body.written_faces(best)
-    if isinstance(domain, NormBall) and domain.norm == "l2":
-        best = body.towards_center(best, domain)
+    if domain.ball is not None and domain.ball.norm == "l2":
+        best = body.towards_center(best, domain.ball)
     return best
 
 
 def margin_of(rows: RegionRows, domain: Domain, x: FloatArray) -> float:
     """Distance of `x` to the rows and to the faces of the domain (in the inputs that move)."""
-    moving = ~domain.frozen
-    gaps = [rows.b - rows.A @ x, (domain.upper - x)[moving], (x - domain.lower)[moving]]
-    faces = domain.rows
-    if faces.count:
-        length = _lengths(domain)
-        gap = faces.b - faces.A @ x
-        gaps.append(gap[length > 0] / length[length > 0])
-    if isinstance(domain, NormBall):
-        gaps.append(np.array([_ball_margin(domain, x, int(moving.sum()))]))
-    return float(min(gap.min(initial=np.inf) for gap in gaps))
-
-
-def _lengths(domain: Domain) -> FloatArray:
-    """l1 norms of the domain's rows in the inputs that can move."""
-    free = abs(domain.rows.A[:, np.flatnonzero(~domain.frozen)])
-    return np.asarray(free.sum(axis=1)).reshape(-1)
-
-
-def _ball_margin(domain: NormBall, x: FloatArray, d: int) -> float:
-    """Largest t such that the cube of half-width t around `x` lies in the ball."""
-    away = np.abs(x - domain.point)
-    if domain.norm == "l1":
-        return (domain.radius - float(away.sum())) / d
-    # |away + t|_2 = radius: d t^2 + 2 |away|_1 t + |away|_2^2 - radius^2 = 0
-    total, size = float(away.sum()), float(np.sqrt(np.square(away).sum()))
-    gap = (domain.radius - size) * (domain.radius + size)
-    root = np.sqrt(max(total * total + d * gap, 0.0))
-    return float(gap / (total + root) if total + root > 0 else domain.radius / np.sqrt(d))
+    return min(float((rows.b - rows.A @ x).min(initial=np.inf)), domain.margin(x))
 
 
 class _Margins:
@@ -136,7 +109,7 @@ class _Margins:
         self.cap = 1.0 / self.scale if self.capped else 0.5 * narrow / self.scale
         faces = domain.rows
         self.normals = sp.csr_array(sp.vstack([sp.csr_array(rows.A), faces.A]))
-        lengths = _lengths(domain) if faces.count else np.zeros(0)
+        lengths = domain.row_lengths
         self.column = np.concatenate([np.ones(len(rows.b)), lengths])
         right = np.concatenate([rows.b, faces.b])
         self.right = (right - self.normals @ self.shift) / self.scale
@@ -212,8 +185,9 @@ class _Margins:
         reach = float(right.min(initial=0.0))  # the gap of the centre, which is y = 0
         floor = 2.0 * min(reach, 0.0) / float(column[column > 0].min(initial=1.0)) - self.cap
         lower, upper = np.append(self.lower, floor), np.append(self.upper, self.cap)
-        if isinstance(domain, NormBall) and domain.norm == "l1":
-            point, radius = (domain.point - self.shift) / self.scale, domain.radius / self.scale
+        ball = domain.ball
+        if ball is not None and ball.norm == "l1":
+            point, radius = (ball.point - self.shift) / self.scale, ball.radius / self.scale
             extra, more = _cross_polytope(point, radius, int(self.moving.sum()))
             A.resize((A.shape[0], extra.shape[1]))
             A, right = sp.csr_array(sp.vstack([A, extra])), np.concatenate([right, more])

@@ -28,7 +28,7 @@ from flint import fmpq
 from lipyomo.affine.magnitudes import coefficient_sizes
 from lipyomo.affine.rows import ExactForm
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
-from lipyomo.domains import Domain, NormBall
+from lipyomo.domains import Domain
 from lipyomo.network import FloatArray
 from lipyomo.numerics.exact import exact
 from lipyomo.numerics.lp import LinearProgram
@@ -278,7 +278,7 @@ class RegionProgram:
         found = contradicts_beyond_rounding(rounded, least, most, weights)
         if found is None:
             written = self._exact_rows(form, part, rows)
-            ball = self._domain if isinstance(self._domain, NormBall) else None
+            ball = self._domain.ball
             if ball is not None:  # tangents give way to the ball itself
                 weights = weights[:count]
             support = np.flatnonzero(weights > SUPPORT * weights.max(initial=0.0))

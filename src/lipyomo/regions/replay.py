@@ -9,7 +9,6 @@ from flint import fmpq
 from lipyomo.affine.exact import ExactSignal, pulled_back
 from lipyomo.affine.signal import Passing, carry
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
-from lipyomo.norms import L2Output
 from lipyomo.numerics.exact import approximate, exact
 from lipyomo.numerics.rounding import UNIT, gamma
 from lipyomo.operator_norm import exact_square
@@ -40,7 +39,7 @@ def attained_square(problem: LipschitzProblem, pattern: Pattern, functional: Flo
     moving = ~problem.domain.frozen
     gradient = exact_gradients(problem.network, pattern, functional, moving)[0]
     square = exact_square(gradient, problem.input_norm)
-    if not isinstance(problem.output_norm, L2Output):
+    if problem.output_norm.dual_ball != "round":
         return square
     length = sum((exact(y) ** 2 for y in functional.tolist()), fmpq(0))
     return square / length if length != 0 else fmpq(0)

@@ -18,7 +18,7 @@ import numpy as np
 
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray
-from lipyomo.norms import DUAL, InputNorm, L1Output, vector_norm
+from lipyomo.norms import DUAL, InputNorm, vector_norm
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
 
@@ -48,7 +48,6 @@ class SmoothAscent:
         width = domain.upper - domain.lower
         self._free = ~np.isfinite(width)
         self._width = np.where(self._free, 1.0, width)
-        self._vertices = problem.dual_vertices
 
     def climb(
         self,
@@ -160,12 +159,7 @@ class SmoothAscent:
 
     def _functionals(self, outputs: FloatArray) -> FloatArray:
         """Functionals in the dual ball that find the outputs (B, m) largest."""
-        if self._vertices is not None:
-            return np.asarray(self._vertices[np.abs(outputs @ self._vertices.T).argmax(axis=1)])
-        if isinstance(self._problem.output_norm, L1Output):
-            return np.where(outputs >= 0, 1.0, -1.0)
-        size = np.sqrt(np.square(outputs).sum(axis=1, keepdims=True))
-        return np.asarray(outputs / np.maximum(size, 1e-300))
+        return self._problem.output_norm.attaining(outputs)
 
 
 def directions(gradients: FloatArray, norm: InputNorm) -> FloatArray:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lipyomo.network import BoolArray, FloatArray, Network
-from lipyomo.norms import DUAL, InputNorm, L1Output, L2Output, OutputNorm, vector_norm
+from lipyomo.norms import DUAL, InputNorm, OutputNorm, vector_norm
 from lipyomo.problem import LipschitzProblem
 
 MAX_ROWS = 128
@@ -77,7 +77,7 @@ def pattern_norms(
             values[part] = vector_norm(g, DUAL[problem.input_norm]).max(axis=1)
         elif problem.input_norm == "l1":
             values[part] = problem.output_norm.value(np.swapaxes(g, 1, 2)).max(axis=1)
-        elif problem.input_norm == "l2" and isinstance(problem.output_norm, L2Output):
+        elif problem.input_norm == "l2" and problem.output_norm.dual_ball == "round":
             values[part] = np.linalg.norm(g, 2, axis=(1, 2))
         else:
             values[part] = _alternating(g, problem.input_norm, problem.output_norm)
@@ -108,9 +108,5 @@ def _alternating(g: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) 
             v = gradient / np.where(size > 0, size, 1.0)
         outputs = np.einsum("nkd,nd->nk", g, v)
         best = np.maximum(best, output_norm.value(outputs))
-        if isinstance(output_norm, L1Output):
-            y = np.where(outputs >= 0, 1.0, -1.0)
-        else:
-            size = np.sqrt(np.square(outputs).sum(axis=1, keepdims=True))
-            y = outputs / np.where(size > 0, size, 1.0)
+        y = output_norm.attaining(outputs)
     return np.asarray(best)

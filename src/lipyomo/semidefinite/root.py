@@ -15,7 +15,7 @@ import numpy as np
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.network import FloatArray
-from lipyomo.norms import L1Output, OutputNorm
+from lipyomo.norms import OutputNorm
 from lipyomo.operator_norm import operator_norm
 from lipyomo.problem import LipschitzProblem
 from lipyomo.semidefinite.bounder import Bounder, Minimum
@@ -47,7 +47,7 @@ def semidefinite_targets(problem: LipschitzProblem) -> Targets:
     """
     norm, d, m = problem.output_norm, problem.network.input_dim, problem.network.output_dim
     vertices = problem.dual_vertices
-    if isinstance(norm, L1Output) and (vertices is None or len(vertices) > MAX_VERTICES):
+    if norm.dual_ball == "cube" and (vertices is None or len(vertices) > MAX_VERTICES):
         columns = np.arange(d) if problem.input_norm == "l1" else np.array([ALL])
         return Targets(np.eye(m), np.full(columns.size, ALL), columns, problem.input_norm)
     return targets_of(problem)
@@ -124,7 +124,7 @@ class RootBounds:
     ) -> None:
         self._targets, self._tolerance = targets, tolerance
         self._norm = norm
-        ball: Ball = "l1" if isinstance(norm, L1Output) else "l2"
+        ball: Ball = "l1" if norm is not None and norm.dual_ball == "cube" else "l2"
         self._bounder = Bounder(system, targets, phases, ball)
         self.form = system.reduce(phases)
         count = targets.count
@@ -205,8 +205,9 @@ class RootBounds:
     def _decided(self) -> FloatArray:
         """No open unit: the targets' values, with their rounding."""
         jacobian, targets = self.form.jacobian, self._targets
-        if targets.rows[0] == ALL and isinstance(self._norm, L1Output):
-            exact = np.array([operator_norm(jacobian, targets.input_norm, self._norm).upper])
+        norm = self._norm
+        if targets.rows[0] == ALL and norm is not None and norm.dual_ball == "cube":
+            exact = np.array([operator_norm(jacobian, targets.input_norm, norm).upper])
             errors = np.array([float(self._bounder.prover.gradient_errors.sum())])
         else:
             exact, errors = targets.exact(jacobian), self._bounder.value_errors
