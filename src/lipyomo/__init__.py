@@ -12,7 +12,12 @@ from lipyomo.version import __version__
 
 if TYPE_CHECKING:
     from lipyomo.api import solve
-    from lipyomo.certification import RobustnessReport, certify_robustness
+    from lipyomo.certification import (
+        MonotoneReport,
+        RobustnessReport,
+        certify_robustness,
+        check_monotone,
+    )
     from lipyomo.domains import AllSpace, Box, Domain, NormBall, Polytope, ball
     from lipyomo.errors import LipyomoError
     from lipyomo.importers import from_sklearn, from_torch
@@ -53,7 +58,9 @@ _HOMES = {
     "SweepRow": "sweeps",
     "sweep": "sweeps",
     "certify_robustness": "certification",
+    "check_monotone": "certification",
     "RobustnessReport": "certification",
+    "MonotoneReport": "certification",
 }
 
 __all__ = [
@@ -65,6 +72,7 @@ __all__ = [
     "LinearOutput",
     "LipschitzProblem",
     "LipyomoError",
+    "MonotoneReport",
     "Network",
     "NormBall",
     "OutputNorm",
@@ -79,6 +87,7 @@ __all__ = [
     "__version__",
     "ball",
     "certify_robustness",
+    "check_monotone",
     "from_sklearn",
     "from_torch",
     "functional",

@@ -34,7 +34,7 @@ class RowFile:
     Attributes
     ----------
     rows : dict of int to dict
-        The rows that were there already, by index (CSV entries as text).
+        The rows that were there already, by index.
 
     Raises
     ------
@@ -101,7 +101,10 @@ class RowFile:
             first, _, rest = text.partition("\n")
             if self._is_csv:
                 head = json.loads(first.removeprefix("#"))
-                rows: list[Row] = list(csv.DictReader(io.StringIO(rest)))
+                rows: list[Row] = [
+                    {name: _value(text) for name, text in row.items()}
+                    for row in csv.DictReader(io.StringIO(rest))
+                ]
             else:
                 head = json.loads(first)["run"]
                 rows = [json.loads(line) for line in rest.splitlines()]
@@ -117,6 +120,18 @@ class RowFile:
                 "Remedy: give another name, or delete it"
             )
         return found
+
+
+def _value(text: str) -> object:
+    """The entry that was written as `text`: none, a truth value, a number, or text."""
+    if text in ("", "True", "False"):
+        return {"": None, "True": True, "False": False}[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _csv_line(entries: Sequence[object]) -> str:

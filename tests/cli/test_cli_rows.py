@@ -29,6 +29,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 CERTIFY = ["certify", "net.onnx", "data.npz", "--radius", "0.05", "--workers", "1", "--quiet"]
 SWEEP = ["sweep", "net.onnx", "data.npz", "--radius", "0.05,0.1", "--workers", "1", "--quiet"]
+MONOTONE = ["monotone", "net.onnx", "data.npz", "--radius", "0.1", "--workers", "1", "--quiet",
+            "--increasing", "0,2", "--decreasing", "1", "--functional", "1,0,-1"]  # fmt: skip
 
 
 def test_certify_counts_add_up(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,7 +47,7 @@ def test_certify_counts_add_up(folder: Path, capsys: pytest.CaptureFixture[str])
             assert len(row["example"]) == 3
 
 
-@pytest.mark.parametrize("words", [CERTIFY, SWEEP])
+@pytest.mark.parametrize("words", [CERTIFY, SWEEP, MONOTONE])
 @pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
 def test_a_second_run_goes_on(
     folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], name: str
@@ -72,7 +74,7 @@ def test_another_run_is_not_mixed_in(folder: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_killed_sweep_loses_only_rows_in_flight(folder: Path) -> None:
-    np.savez(folder / "data.npz", inputs=np.random.default_rng(1).uniform(-1, 1, (400, 3)))
+    np.savez(folder / "data.npz", inputs=np.random.default_rng(1).uniform(-1, 1, (60, 3)))
     words = [sys.executable, "-m", "lipyomo", *SWEEP, "--out", "rows.jsonl"]
     child = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL)
     for _ in range(600):
@@ -83,11 +85,19 @@ def test_a_killed_sweep_loses_only_rows_in_flight(folder: Path) -> None:
     child.wait()
     kept = [json.loads(line) for line in _lines(folder)[1:] if line.endswith("}")]
     assert len(kept) >= 9
-    assert all(row["status"] for row in kept)
+    again = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, check=True, text=True)
+    whole = subprocess.run([*words[:-1], "whole.jsonl"], cwd=folder, stdout=subprocess.PIPE,
+                           check=True, text=True)  # fmt: skip
+    assert again.stdout == whole.stdout
+    rows = [json.loads(line) for line in _lines(folder)[1:]]
+    assert rows[: len(kept)] == kept
+    fresh = [json.loads(line) for line in _lines(folder, "whole.jsonl")[1:]]
+    settled = [{**row, "seconds": 0.0} for row in rows]
+    assert settled == [{**row, "seconds": 0.0} for row in fresh]
 
 
-def _lines(folder: Path) -> list[str]:
-    return (folder / "rows.jsonl").read_text().splitlines()
+def _lines(folder: Path, name: str = "rows.jsonl") -> list[str]:
+    return (folder / name).read_text().splitlines()
 
 
 def test_sweep_agrees_with_solve(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,7 +141,7 @@ def test_bad_rows_are_named_and_the_good_ones_done(
     assert [row["error"] is None for row in rows] == [True] * 2 + [False] * 2 + [True] * 4
 
 
-@pytest.mark.parametrize("command", [CERTIFY, SWEEP])
+@pytest.mark.parametrize("command", [CERTIFY, SWEEP, MONOTONE])
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -187,10 +197,46 @@ def test_bad_data_is_one_sentence(
         [*SWEEP, "--radius", "0.1,x"],
         [*SWEEP, "--method", "nope"],
         [*SWEEP, "--time-limit", "0"],
+        [*SWEEP, "--metric", "none.npz"],
+        [*SWEEP, "--dual-ball", "none.npz"],
+        [*SWEEP, "--metric", "metric.npz", "--clip", "0,1"],
+        [*CERTIFY, "--dual-ball", "none.npz"],
+        [*CERTIFY, "--dual-ball", "flat.npz"],
+        [*CERTIFY, "--dual-ball", "metric.npz", "--norm", "l2"],
+        [*MONOTONE, "--increasing", "x"],
+        [*MONOTONE, "--increasing", "7"],
+        [*MONOTONE, "--functional", "1"],
+        [*MONOTONE, "--radius", "none.npy"],
+        [*MONOTONE, "--plot", "no/such/p.png"],
     ],
 )
 def test_bad_options_are_one_sentence(
     folder: Path, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
+    np.savez(folder / "metric.npz", vertices=np.eye(3))
+    np.savez(folder / "flat.npz", vertices=np.eye(3)[:2])
     assert main(words) == 1
     assert capsys.readouterr().err.startswith("lipyomo: error: ")
+
+
+def test_a_metric_of_the_inputs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(folder / "same.npz", vertices=np.eye(3))  # linf
+    for words, option in ((CERTIFY, "--dual-ball"), (SWEEP, "--metric")):
+        found = []
+        for more in ([], [option, "same.npz"]):
+            main([*words, "--json", *more])
+            record = json.loads(capsys.readouterr().out)
+            rows = record["rows"] if words is CERTIFY else record
+            names = ("certified_radius",) if words is CERTIFY else ("lower", "upper")
+            found.append([[row[name] for name in names] for row in rows])
+        for plain, metric in zip(*found, strict=True):
+            assert metric == pytest.approx(plain, rel=2e-3)
+
+
+def test_monotone_rows_and_pictures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*MONOTONE, "--json", "--plot", "slopes.png", "--out", "rows.jsonl"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (folder / "slopes.png").stat().st_size > 1000
+    assert found["summary"]["rows"] == len(found["rows"]) == 24
+    assert main([*MONOTONE, "--json", "--out", "rows.jsonl"]) == 0
+    assert json.loads(capsys.readouterr().out) == found

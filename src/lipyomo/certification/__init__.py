@@ -1,15 +1,20 @@
-"""Robustness of a classifier's decisions, from Lipschitz constants of its margins."""
+"""Decisions about a model over data, from Lipschitz constants: robustness, monotone inputs."""
 
 from lipyomo.certification.classifier import Classifier
+from lipyomo.certification.monotone import MonotoneReport, MonotoneRow, Trend, check_monotone
 from lipyomo.certification.point import PointSettings, RobustnessRow, Verdict, certify_point
 from lipyomo.certification.report import RobustnessReport, certify_robustness
 
 __all__ = [
     "Classifier",
+    "MonotoneReport",
+    "MonotoneRow",
     "PointSettings",
     "RobustnessReport",
     "RobustnessRow",
+    "Trend",
     "Verdict",
     "certify_point",
     "certify_robustness",
+    "check_monotone",
 ]

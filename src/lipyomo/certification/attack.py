@@ -84,58 +84,22 @@ def _search(
     points = np.repeat(x[None], aims.size, axis=0)
     noise = rng.uniform(-1.0, 1.0, points.shape)
     noise[::STARTS] = 0.0
-    points = project(classifier, x, points + 0.5 * radius * noise, radius)
+    metric, clip = classifier.metric, classifier.clip
+    points = metric.within(x, points + 0.5 * radius * noise, radius, clip)
     for step in range(STEPS):
         gradients = classifier.network.gradients(points, rows[aims])
         size = radius * (0.6 if step < STEPS // 2 else 0.15)
-        points = project(classifier, x, points - _ascent(classifier, gradients, size), radius)
+        points = metric.within(x, points - metric.ascent(gradients, size), radius, clip)
         wrong = np.flatnonzero(classifier.predict(points) != label)
         if wrong.size:
             return min(
-                (_pulled(classifier, x, label, points[k]) for k in wrong),
+                (pulled(classifier, x, label, points[k]) for k in wrong),
                 key=lambda example: example.distance,
             )
     return None
 
 
-def _ascent(classifier: Classifier, gradients: FloatArray, size: float) -> FloatArray:
-    """Steps of the given size along gradients (n, d), in the classifier's norm."""
-    if classifier.norm == "linf":
-        return np.asarray(size * np.sign(gradients))
-    if classifier.norm == "l2":
-        length = np.sqrt(np.square(gradients).sum(axis=1, keepdims=True))
-        return np.asarray(size * gradients / np.where(length > 0, length, 1.0))
-    # l1: spread over the steepest tenth of the inputs
-    count = max(1, gradients.shape[1] // 10)
-    bar = -np.partition(-np.abs(gradients), count - 1, axis=1)[:, [count - 1]]
-    steepest = np.where(np.abs(gradients) >= bar, np.sign(gradients), 0.0)
-    return np.asarray(size * steepest / np.maximum(np.abs(steepest).sum(1, keepdims=True), 1.0))
-
-
-def project(classifier: Classifier, x: FloatArray, points: FloatArray, radius: float) -> FloatArray:
-    """Points pulled into the ball around x, then into the box of valid inputs."""
-    steps = points - x
-    if classifier.norm == "linf":
-        steps = np.clip(steps, -radius, radius)
-    elif classifier.norm == "l2":
-        length = np.sqrt(np.square(steps).sum(axis=1, keepdims=True))
-        steps = steps * np.minimum(1.0, radius / np.where(length > 0, length, 1.0))
-    else:
-        steps = _onto_cross_polytope(steps, radius)
-    return np.clip(x + steps, classifier.clip.lower, classifier.clip.upper)
-
-
-def _onto_cross_polytope(steps: FloatArray, radius: float) -> FloatArray:
-    """Nearest points of the l1 ball around zero (soft thresholding)."""
-    sizes = -np.sort(-np.abs(steps), axis=1)
-    counts = np.arange(1, steps.shape[1] + 1)
-    cut = (np.cumsum(sizes, axis=1) - radius) / counts
-    last = np.maximum((sizes > cut).sum(axis=1) - 1, 0)
-    bar = np.maximum(np.take_along_axis(cut, last[:, None], axis=1), 0.0)
-    return np.asarray(np.sign(steps) * np.maximum(np.abs(steps) - bar, 0.0))
-
-
-def _pulled(classifier: Classifier, x: FloatArray, label: int, point: FloatArray) -> Example:
+def pulled(classifier: Classifier, x: FloatArray, label: int, point: FloatArray) -> Example:
     """The example nearest to x on the segment from x to `point`, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(PULLS):

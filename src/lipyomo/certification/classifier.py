@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.bounds import preactivation_bounds
-from lipyomo.domains import Box, Domain, NormBall
+from lipyomo.certification.metric import metric_of
+from lipyomo.domains import Box, Domain
 from lipyomo.errors import LipyomoError
 from lipyomo.network import FloatArray, Layer, Network
-from lipyomo.norms import InputNorm, LinearOutput, check_input_norm
+from lipyomo.norms import LinearOutput, OutputNorm, functional
 from lipyomo.problem import LipschitzProblem
 
 Clip = tuple[float | FloatArray, float | FloatArray]
@@ -29,7 +30,8 @@ class Classifier:
     ----------
     network : Network
         With one output a class, or a single output whose sign is the class.
-    norm : {'linf', 'l2', 'l1'}, optional
+    norm : {'linf', 'l2', 'l1'} or OutputNorm, optional
+        A linear norm on the inputs is known by its dual ball.
     clip : (lower, upper), optional
         Box of valid inputs: no perturbation leaves it.
 
@@ -38,10 +40,13 @@ class Classifier:
     network : Network
         With at least two outputs.
     classes : int
+    metric : Metric
     """
 
-    def __init__(self, network: Network, norm: str = "linf", clip: Clip | None = None) -> None:
-        self.norm: InputNorm = check_input_norm(norm)
+    def __init__(
+        self, network: Network, norm: str | OutputNorm = "linf", clip: Clip | None = None
+    ) -> None:
+        self.metric = metric_of(norm, network.input_dim)
         self.network = _two_class(network) if network.output_dim == 1 else network
         self.classes = self.network.output_dim
         d = network.input_dim
@@ -68,23 +73,12 @@ class Classifier:
         return np.asarray(np.argmax(self.network.forward(points), axis=-1))
 
     def ball(self, x: FloatArray, radius: float) -> Domain:
-        """All inputs within `radius` of x, as a domain that holds every one of them."""
-        low, high = self.clip.lower, self.clip.upper
-        if self.norm != "linf":
-            return NormBall(x, radius, self.norm, (low, high))
-        outer = np.nextafter(x - radius, -np.inf), np.nextafter(x + radius, np.inf)
-        return Box(np.maximum(outer[0], low), np.minimum(outer[1], high))
+        """All valid inputs within `radius` of x, as a domain that holds every one of them."""
+        return self.metric.ball(x, radius, self.clip)
 
     def distance(self, x: FloatArray, points: FloatArray) -> FloatArray:
         """Distances of points (n, d) from x, rounded up, shape (n,)."""
-        gap = np.abs(points - x)
-        if self.norm == "linf":
-            size = gap.max(axis=-1, initial=0.0)
-        elif self.norm == "l1":
-            size = gap.sum(axis=-1)
-        else:
-            size = np.sqrt(np.square(gap).sum(axis=-1))
-        return np.asarray(size * (1.0 + (x.size + 8) * 2.0**-52))
+        return self.metric.distance(points - x)
 
     def rivals(self, label: int) -> np.ndarray:
         """The other classes."""
@@ -118,31 +112,32 @@ class Classifier:
             from lipyomo.api import solve
 
             problems = (
-                LipschitzProblem(self.network, self.clip, self.norm, functional=c)
+                self.metric.problem(self.network, None, np.inf, self.clip, functional(c))
                 for c in self.functionals(label)
             )
             bounds = [solve(problem, "naive", time_limit=seconds).upper for problem in problems]
             self._global[label] = np.array(bounds)
         return self._global[label]
 
-    def problem(self, domain: Domain, label: int, least: FloatArray) -> LipschitzProblem:
-        """The problem whose constant is the largest ``L(f_i - f_j) / least_j``.
+    def problem(
+        self, x: FloatArray, radius: float, label: int, least: FloatArray
+    ) -> LipschitzProblem:
+        """The problem whose constant over a ball is the largest ``L(f_i - f_j) / least_j``.
 
         One constant so decides all rivals: if it is below 1 / r, no margin that is at least
         `least` at the centre of a ball of radius r vanishes in it.
 
         Parameters
         ----------
-        domain : Domain
+        x : ndarray, shape (d,)
+        radius : float
         label : int
         least : ndarray, shape (classes - 1,)
             Positive lower bounds of the margins at the centre.
         """
         scale = np.nextafter(1.0 / least, np.inf)
-        rows = scale[:, None] * self.functionals(label)
-        return LipschitzProblem(
-            self.network, domain, self.norm, LinearOutput(vertices=rows, name="margins")
-        )
+        rows = LinearOutput(vertices=scale[:, None] * self.functionals(label), name="margins")
+        return self.metric.problem(self.network, x, radius, self.clip, rows)
 
 
 def _two_class(network: Network) -> Network:

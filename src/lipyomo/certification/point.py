@@ -8,7 +8,7 @@ Cheapest first:
     inputs.
 ``margins``
     lower bounds of the margins over the ball by linear relaxation.
-any method with an upper end, such as ``fastlip`` or ``bnb``
+any method with an upper end, such as ``crown`` or ``bnb``
     ``r < 1 / L`` with L over the ball.  ``bnb`` stops as soon as it decides.  A constant of a ball
     serves every smaller one.
 ``exact``
@@ -29,18 +29,17 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.certification.attack import Example, find_example
+from lipyomo.certification.attack import Example, find_example, pulled
 from lipyomo.certification.classifier import Classifier, DataError
+from lipyomo.certification.goal import bound_until
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
 from lipyomo.network import FloatArray
-from lipyomo.result import Progress
-from lipyomo.settings import Settings
 
 PRECISION = 1e-3
 """Relative width at which the bisection of a radius ends."""
 
-LADDER = ("global", "margins", "fastlip", "bnb")
+LADDER = ("global", "margins", "crown", "bnb")
 
 Check = Callable[[FloatArray], int]
 """Class of a point, by a second evaluation (onnxruntime)."""
@@ -144,6 +143,18 @@ class RobustnessRow:
             row["adversarial_radius"] = None
         return row
 
+    @classmethod
+    def from_dict(cls, row: dict[str, Any]) -> RobustnessRow:
+        """The row that `to_dict` has written."""
+        outer = row.get("adversarial_radius")
+        verdict = row.get("verdict")
+        fields = {
+            "verdict": None if verdict is None else Verdict(verdict),
+            "adversarial_radius": math.inf if outer is None else float(outer),
+            "method": row.get("method") or "",
+        }
+        return cls(**{**row, **fields})
+
 
 def certify_point(
     classifier: Classifier,
@@ -216,7 +227,7 @@ class _Job:
             return replace(row, verdict=Verdict.OPEN, method="rounding")
         rng = np.random.default_rng([settings.seed, row.index])
         self._take(find_example(self.classifier, self.x, self.label, radius, rng))
-        certified, method = self._certify(radius)
+        certified, method = self._certify(radius, settings.ladder)
         if not certified and "exact" in settings.ladder and not self._refuted(radius):
             certified, method = self._by_mip(radius)
         verdict = Verdict.ROBUST if certified else Verdict.OPEN
@@ -265,12 +276,14 @@ class _Job:
 
     # -- certificates --------------------------------------------------------------------------
 
-    def _certify(self, radius: float) -> tuple[bool, str]:
+    def _certify(self, radius: float, rungs: tuple[str, ...]) -> tuple[bool, str]:
         """Climb the ladder at one radius."""
-        for name in self.settings.ladder:
+        for name in rungs:
             if name == "exact" or self._refuted(radius):
                 continue
             if name == "global":
+                if any(known == name for _, _, known in self.constants):
+                    continue
                 ratios = self.classifier.global_constants(self.label) / self.least
                 self.constants.append((math.inf, float(ratios.max()) * (1.0 + 2.0**-50), name))
             elif name == "margins":
@@ -296,23 +309,9 @@ class _Job:
 
     def _bound(self, method: str, radius: float) -> None:
         """Bound the scaled constant over the ball; stop as soon as it is decided."""
-        from lipyomo.api import solve
-
+        problem = self.classifier.problem(self.x, radius, self.label, self.least)
         goal = 1.0 / radius
-        latest = [math.inf, 0.0]
-
-        def watch(progress: Progress) -> None:
-            latest[:] = progress.upper, progress.lower
-
-        def decided() -> bool:
-            return latest[0] * (1.0 + 2.0**-50) < goal or latest[1] > goal
-
-        domain = self.classifier.ball(self.x, radius)
-        problem = self.classifier.problem(domain, self.label, self.least)
-        settings = Settings(
-            time_limit=max(self.left, 1e-3), progress=watch, should_stop=decided, threads=1
-        )
-        result = solve(problem, method, settings)
+        result = bound_until(problem, method, goal * (1.0 - 2.0**-50), goal, max(self.left, 1e-3))
         self.constants.append((radius, result.upper, method))
 
     def _by_mip(self, radius: float) -> tuple[bool, str]:
@@ -326,8 +325,7 @@ class _Job:
                 self.classifier, domain, self.label, rival, self.settings.solver, self.left
             )
             if point is not None and self.classifier.predict(point[None])[0] != self.label:
-                distance = float(self.classifier.distance(self.x, point[None])[0])
-                self._take(Example(point, distance, int(self.classifier.predict(point[None])[0])))
+                self._take(pulled(self.classifier, self.x, self.label, point))
                 if self._refuted(radius):
                     return False, "exact"
             if not bound > 0:
@@ -337,27 +335,36 @@ class _Job:
     # -- the radius ----------------------------------------------------------------------------
 
     def _radius(self, inner: float) -> float:
-        """The largest certified radius that the cheap rungs find, at least `inner`."""
-        for ball, constant, _ in self.constants:
-            safe = math.inf if constant == 0 else (1.0 - 2.0**-50) / constant
-            inner = max(inner, min(ball, np.nextafter(safe, 0.0)))
-        if "margins" not in self.settings.ladder:
-            return inner
+        """The largest certified radius found by bisection, at least `inner`.
+
+        With the margins' bounds if they are in the ladder, else with all its methods.
+        """
+        ladder = self.settings.ladder
+        rungs = ("margins",) if "margins" in ladder else tuple(n for n in ladder if n != "exact")
+        inner = max(inner, self._safe())
         high = self.settings.radius
-        while self._within(high) and high <= 2.0**10 * self.settings.radius:
-            if high > inner and not self._by_margins(high):
+        while rungs and self._within(high) and high <= 2.0**10 * self.settings.radius:
+            if high > inner and not self._certify(high, rungs)[0]:
                 break
             inner = max(inner, high)
             high *= 2.0
         if self.example is not None:
             high = min(high, self.example.distance)
-        while high - inner > PRECISION * high and self.left > 0:
+        while rungs and high - inner > PRECISION * high and self.left > 0:
             middle = 0.5 * (inner + high)
-            if self._by_margins(middle):
+            if self._certify(middle, rungs)[0]:
                 inner = middle
             else:
-                high = middle
+                inner, high = max(inner, self._safe()), middle
         return inner
+
+    def _safe(self) -> float:
+        """The largest radius that the constants found so far certify."""
+        radii = [0.0]
+        for ball, constant, _ in self.constants:
+            safe = math.inf if constant == 0 else (1.0 - 2.0**-50) / constant
+            radii.append(min(ball, float(np.nextafter(safe, 0.0))))
+        return max(radii)
 
     def _within(self, radius: float) -> bool:
         """Whether a larger radius may still be certified, and there is time to try."""

@@ -24,6 +24,7 @@ from lipyomo.certification.point import (
 from lipyomo.errors import LipyomoError
 from lipyomo.executors import Workers
 from lipyomo.network import FloatArray, Network
+from lipyomo.norms import OutputNorm
 from lipyomo.sweeps import frame_of
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def certify_robustness(
     inputs: npt.ArrayLike,
     labels: npt.ArrayLike | None = None,
     radius: float = 0.0,
-    norm: str = "linf",
+    norm: str | OutputNorm = "linf",
     clip: Clip | None = None,
     time_limit: float = 10.0,
     exact: bool = False,
@@ -139,8 +140,9 @@ def certify_robustness(
         The predicted classes if left out.
     radius : float
         The radius R of the verdicts.
-    norm : {'linf', 'l2', 'l1'}, optional
-        In which perturbations are measured.
+    norm : {'linf', 'l2', 'l1'} or OutputNorm, optional
+        In which perturbations are measured; a polyhedral (fair) metric is a `LinearOutput` with the
+        vertices of its dual ball.
     clip : (lower, upper), optional
         Box of valid inputs.
     time_limit : float, optional
@@ -253,22 +255,30 @@ def certify_rows(
                 raise found
 
 
-_RUNTIMES: dict[str, Check] = {}
+Values = Callable[[FloatArray], FloatArray]
+
+_RUNTIMES: dict[str, Values] = {}
 """One session a process and file."""
 
 
-def runtime_check(path: str) -> Check:
-    """Classes by onnxruntime, from the file that the network came from."""
+def runtime_values(path: str) -> Values:
+    """Outputs by onnxruntime, from the file that the network came from."""
     if path not in _RUNTIMES:
         import onnx as onnx_package
 
-        from lipyomo.onnx.runtime import Runtime
+        from lipyomo.onnx.runtime import open_runtime
 
-        runtime = Runtime(onnx_package.load(path))
-
-        def classify(point: FloatArray) -> int:
-            values, _ = runtime(point)
-            return int(values[0] > 0) if values.size == 1 else int(np.argmax(values))
-
-        _RUNTIMES[path] = classify
+        runtime = open_runtime(onnx_package.load(path))
+        _RUNTIMES[path] = lambda point: runtime(point)[0]
     return _RUNTIMES[path]
+
+
+def runtime_check(path: str) -> Check:
+    """Classes by onnxruntime."""
+    values = runtime_values(path)
+
+    def classify(point: FloatArray) -> int:
+        found = values(point)
+        return int(found[0] > 0) if found.size == 1 else int(np.argmax(found))
+
+    return classify

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,16 @@ from lipyomo.certification import (
 )
 from lipyomo.certification.point import LADDER
 from lipyomo.certification.report import certify_rows, data_rows
-from lipyomo.cli.data import read_data
-from lipyomo.cli.inputs import read_pair
+from lipyomo.cli.inputs import read_dual_ball
 from lipyomo.cli.parser import Parser, UsageError
-from lipyomo.cli.rows import add_rows_options, open_rows, row_progress
-from lipyomo.onnx import load
-from lipyomo.proofs.digest import network_digest
+from lipyomo.cli.plot import check_picture
+from lipyomo.cli.rows import (
+    RowsJob,
+    add_data_arguments,
+    add_rows_options,
+    file_digest,
+    work_rows,
+)
 
 DONE, OPEN = 0, 2
 COLUMNS = (
@@ -49,19 +52,18 @@ def _parser() -> Parser:
         "examples, verdicts.",
         EPILOG,
     )
-    parser.add_argument("network", metavar="NET", type=Path, help="an ONNX file")
-    parser.add_argument(
-        "data",
-        metavar="DATA",
-        type=Path,
-        help=".npz, .npy or .csv: inputs, with or without labels (else the predicted classes)",
-    )
-    parser.add_argument("--output", metavar="NODE", help="cut the graph here (the logits)")
+    add_data_arguments(parser)
     parser.add_argument("--radius", type=float, required=True, metavar="R", help="of the verdicts")
-    parser.add_argument(
+    metric = parser.add_mutually_exclusive_group()
+    metric.add_argument(
         "--norm", choices=("linf", "l2", "l1"), default="linf", help="of perturbations (linf)"
     )
-    parser.add_argument("--clip", metavar="LO,HI", help="box of valid inputs")
+    metric.add_argument(
+        "--dual-ball",
+        metavar="FILE",
+        type=Path,
+        help="a (fair) metric of the inputs instead, by its dual ball: vertices, or A and b",
+    )
     parser.add_argument(
         "--time-limit", type=float, default=10.0, metavar="S", help="seconds a point (10)"
     )
@@ -88,8 +90,8 @@ def _parser() -> Parser:
 def run(words: Sequence[str]) -> int:
     """Run ``lipyomo certify`` with the words after it; returns the exit code."""
     arguments = _parser().parse_args(words)
-    if arguments.plot is not None and not arguments.plot.absolute().parent.is_dir():
-        raise UsageError(f"--plot: there is no folder '{arguments.plot.parent}'")
+    if arguments.plot is not None:
+        check_picture(arguments.plot)
     if arguments.seed < 0:
         raise UsageError(f"--seed: {arguments.seed} is negative.  Remedy: 0 or more")
     ladder = tuple(name.strip() for name in arguments.ladder.split(",") if name.strip())
@@ -101,43 +103,29 @@ def run(words: Sequence[str]) -> int:
         arguments.seed,
         arguments.solver,
     )
-    network = load(arguments.network, output=arguments.output)
-    clip = None if arguments.clip is None else read_pair(arguments.clip, "--clip")
-    classifier = Classifier(network, arguments.norm, clip)
-    data = read_data(arguments.data, network.input_dim).first(arguments.first)
-    jobs = data_rows(data.inputs, data.labels)
+    job = RowsJob.read(arguments)
+    dual = arguments.dual_ball
+    norm = arguments.norm if dual is None else read_dual_ball(dual)
+    classifier = Classifier(job.network, norm, job.clip)
+    jobs = data_rows(job.data.inputs, job.data.labels)
     head = {
-        "network": network_digest(network),
+        **job.head,
         "radius": settings.radius,
         "norm": arguments.norm,
-        "clip": arguments.clip,
+        "dual ball": file_digest(dual),
         "ladder": list(settings.ladder),
+        "radii": settings.radii,
+        "seed": settings.seed,
     }
-    rows: dict[int, RobustnessRow] = {}
-    stopped = False
-    with ExitStack() as stack:
-        file = open_rows(stack, arguments, COLUMNS, head)
-        if file is not None:
-            rows = {index: _again(row) for index, row in file.rows.items() if index < len(jobs)}
-        told = row_progress(stack, arguments, len(jobs), len(rows))
-        onnx = arguments.network if arguments.output is None else None
-        try:
-            for row in certify_rows(
-                classifier,
-                [job for job in jobs if job[0] not in rows],
-                settings,
-                onnx,
-                arguments.workers,
-                None,
-                arguments.dask,
-            ):
-                rows[row.index] = row
-                if file is not None:
-                    file.add(row.to_dict())
-                told(_line(row))
-        except KeyboardInterrupt:
-            stopped = True
-    report = RobustnessReport(settings.radius, tuple(rows[index] for index in sorted(rows)))
+
+    def start(done: Collection[int]) -> Iterator[dict[str, Any]]:
+        left = [entry for entry in jobs if entry[0] not in done]
+        workers, dask = arguments.workers, arguments.dask
+        for row in certify_rows(classifier, left, settings, job.onnx, workers, None, dask):
+            yield row.to_dict()
+
+    rows, stopped = work_rows(arguments, COLUMNS, head, len(jobs), start, _line)
+    report = RobustnessReport(settings.radius, tuple(map(RobustnessRow.from_dict, rows)))
     _show(report, arguments)
     if arguments.plot is not None and report.used:
         from lipyomo.certification.plot import plot_curves
@@ -146,31 +134,8 @@ def run(words: Sequence[str]) -> int:
     return OPEN if stopped or report.count(Verdict.OPEN) else DONE
 
 
-def _again(row: dict[str, Any]) -> RobustnessRow:
-    """A row of a file of an earlier run."""
-
-    def number(name: str, none: float | None) -> float | None:
-        return none if row.get(name) in (None, "") else float(row[name])
-
-    def whole(name: str) -> int | None:
-        return None if row.get(name) in (None, "") else int(row[name])
-
-    return RobustnessRow(
-        int(row["index"]),
-        whole("predicted"),
-        whole("label"),
-        number("margin", None),
-        number("certified_radius", 0.0) or 0.0,
-        number("adversarial_radius", math.inf) or 0.0,
-        row.get("example"),
-        Verdict(row["verdict"]) if row.get("verdict") else None,
-        row.get("method") or "",
-        number("seconds", 0.0) or 0.0,
-        row.get("error") or None,
-    )
-
-
-def _line(row: RobustnessRow) -> str:
+def _line(found: dict[str, Any]) -> str:
+    row = RobustnessRow.from_dict(found)
     if row.error is not None:
         return f"{row.index:6d}  {row.error}"
     outer = "" if math.isinf(row.adversarial_radius) else f" < {row.adversarial_radius:.4g}"

@@ -22,6 +22,7 @@ SUBCOMMANDS = {
     "compare": "lipyomo.cli.compare:run",
     "certify": "lipyomo.cli.certify:run",
     "sweep": "lipyomo.cli.sweep:run",
+    "monotone": "lipyomo.cli.monotone:run",
     "info": "lipyomo.cli.info:run",
     "demo": "lipyomo.cli.demo:run",
     "verify": "lipyomo.cli.verify:run",

@@ -24,6 +24,7 @@ The main job is "lipyomo NET ...".  Beside it:
   lipyomo methods      every method, with what it promises
   lipyomo compare      several methods on several networks, side by side
   lipyomo certify      which points of a data set are robust, within which radius
+  lipyomo monotone     inputs with which an output grows or falls, proved or refuted
   lipyomo sweep        constants of balls around every row of a data set
   lipyomo info         what an ONNX file holds, and what becomes of it
   lipyomo demo         the main job on a network that comes along

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import numpy as np
+
+from lipyomo.cli.data import DataSet, read_data
+from lipyomo.cli.inputs import Side, read_pair
 from lipyomo.cli.parser import Parser, UsageError
-from lipyomo.rowfile import RowFile
+from lipyomo.network import Network
+from lipyomo.onnx import load
+from lipyomo.proofs.digest import network_digest
+from lipyomo.rowfile import Row, RowFile
 
 
 def add_rows_options(parser: Parser) -> None:
@@ -30,17 +38,121 @@ def add_rows_options(parser: Parser) -> None:
     rows.add_argument("--debug", action="store_true", help="show tracebacks")
 
 
-def open_rows(
-    stack: ExitStack, arguments: argparse.Namespace, columns: Sequence[str], head: dict[str, Any]
-) -> RowFile | None:
-    """The row file that ``--out`` names, open until the stack unwinds."""
-    if arguments.first is not None and arguments.first < 1:
-        raise UsageError(f"--first: at least one row, not {arguments.first}")
-    if arguments.out is None:
-        return None
-    if not arguments.out.absolute().parent.is_dir():
-        raise UsageError(f"--out: there is no folder '{arguments.out.parent}'")
-    return stack.enter_context(RowFile(arguments.out, columns, head))
+def add_data_arguments(parser: Parser) -> None:
+    """Add the network, the data set, and what both mean."""
+    parser.add_argument("network", metavar="NET", type=Path, help="an ONNX file")
+    parser.add_argument(
+        "data",
+        metavar="DATA",
+        type=Path,
+        help=".npz, .npy or .csv: inputs, with or without labels (else the predicted classes)",
+    )
+    parser.add_argument("--output", metavar="NODE", help="cut the graph here (the logits)")
+    parser.add_argument("--clip", metavar="LO,HI", help="box of valid inputs")
+
+
+@dataclass(frozen=True)
+class RowsJob:
+    """The network, the rows of the data set that are meant, and the box of valid inputs.
+
+    Attributes
+    ----------
+    network : Network
+    data : DataSet
+    clip : (lower, upper), optional
+    onnx : Path or None
+        The file in which onnxruntime computes the network's outputs.
+    head : dict
+        What all rows depend on: digests of network and data, the box.
+    """
+
+    network: Network
+    data: DataSet
+    clip: tuple[Side, Side] | None
+    onnx: Path | None
+    head: Row
+
+    @classmethod
+    def read(cls, arguments: argparse.Namespace) -> RowsJob:
+        """Read what `add_data_arguments` asks for."""
+        if arguments.first is not None and arguments.first < 1:
+            raise UsageError(f"--first: at least one row, not {arguments.first}")
+        network = load(arguments.network, output=arguments.output)
+        data = read_data(arguments.data, network.input_dim)
+        clip = None if arguments.clip is None else read_pair(arguments.clip, "--clip")
+        content = [data.inputs, *([] if data.labels is None else [data.labels])]
+        head = {
+            "network": network_digest(network),
+            "data": _digest(*content),
+            "clip": arguments.clip,
+        }
+        onnx = arguments.network if arguments.output is None else None
+        return cls(network, data.first(arguments.first), clip, onnx, head)
+
+
+def file_digest(path: Path | None) -> str | None:
+    """Digest of a file that an option names, for the head of a row file."""
+    return None if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _digest(*arrays: np.ndarray) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.asarray(array, dtype="<f8").tobytes())
+    return digest.hexdigest()
+
+
+def work_rows(
+    arguments: argparse.Namespace,
+    columns: Sequence[str],
+    head: Row,
+    total: int,
+    start: Callable[[Collection[int]], Iterator[Row]],
+    line: Callable[[Row], str],
+) -> tuple[list[Row], bool]:
+    """Compute rows, tell of them and write them; rows of an earlier run are not done again.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        With the options of `add_rows_options`.
+    columns : sequence of str
+        Of a CSV file.
+    head : dict
+        What the rows depend on.
+    total : int
+        Their number.
+    start : callable
+        Takes the indices that are done; gives the others' rows as they finish.
+    line : callable
+        One line for a row.
+
+    Returns
+    -------
+    rows : list of dict
+        In order.
+    stopped : bool
+        Whether Ctrl-C ended the work.
+    """
+    rows: dict[int, Row] = {}
+    with ExitStack() as stack:
+        file = None
+        if arguments.out is not None:
+            if not arguments.out.absolute().parent.is_dir():
+                raise UsageError(f"--out: there is no folder '{arguments.out.parent}'")
+            file = stack.enter_context(RowFile(arguments.out, columns, head))
+            rows = {index: row for index, row in file.rows.items() if index < total}
+        told = row_progress(stack, arguments, total, len(rows))
+        stopped = False
+        try:
+            for row in start(rows.keys()):
+                rows[row["index"]] = row
+                if file is not None:
+                    file.add(row)
+                told(line(row))
+        except KeyboardInterrupt:
+            stopped = True
+    return [rows[index] for index in sorted(rows)], stopped
 
 
 def row_progress(

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from lipyomo.cli.data import read_data
-from lipyomo.cli.inputs import read_dual_ball, read_functional, read_options, read_pair
+from lipyomo.certification.metric import Metric, metric_of
+from lipyomo.cli.inputs import read_dual_ball, read_functional, read_options
 from lipyomo.cli.parser import Parser, UsageError, ratio
-from lipyomo.cli.rows import add_rows_options, open_rows, row_progress
+from lipyomo.cli.rows import (
+    RowsJob,
+    add_data_arguments,
+    add_rows_options,
+    file_digest,
+    work_rows,
+)
 from lipyomo.decimals import down, up
-from lipyomo.domains import ball
+from lipyomo.domains import Box, ball
 from lipyomo.errors import LipyomoError
 from lipyomo.methods.registry import get_method
-from lipyomo.network import FloatArray, Network
-from lipyomo.onnx import load
+from lipyomo.network import FloatArray
+from lipyomo.norms import OutputNorm
 from lipyomo.problem import LipschitzProblem
-from lipyomo.proofs.digest import network_digest
 from lipyomo.settings import Settings
 from lipyomo.sweeps import SweepRow, sweep
 
@@ -44,12 +48,17 @@ def _parser() -> Parser:
     parser = Parser(
         "lipyomo sweep", "Lipschitz constants of balls around every row of a data set.", EPILOG
     )
-    parser.add_argument("network", metavar="NET", type=Path, help="an ONNX file")
-    parser.add_argument("data", metavar="DATA", type=Path, help=".npz, .npy or .csv")
-    parser.add_argument("--output", metavar="NODE", help="cut the graph here (the logits)")
+    add_data_arguments(parser)
     parser.add_argument("--radius", required=True, metavar="R,...", help="of the balls; several do")
-    parser.add_argument(
+    inputs = parser.add_mutually_exclusive_group()
+    inputs.add_argument(
         "--norm", choices=("linf", "l2", "l1"), default="linf", help="of balls and inputs (linf)"
+    )
+    inputs.add_argument(
+        "--metric",
+        metavar="FILE",
+        type=Path,
+        help="a (fair) metric of the inputs instead, by its dual ball",
     )
     outputs = parser.add_mutually_exclusive_group()
     outputs.add_argument("--output-norm", metavar="NORM", help="as of the main job")
@@ -58,7 +67,6 @@ def _parser() -> Parser:
     outputs.add_argument(
         "--margin-of-label", action="store_true", help="cross(i), i the row's (or predicted) class"
     )
-    parser.add_argument("--clip", metavar="LO,HI", help="box of valid inputs")
     parser.add_argument("--method", default="auto", metavar="NAME", help="see 'lipyomo methods'")
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--gap", type=ratio, default=0.0, metavar="G", help="0.05 or 5%%")
@@ -88,62 +96,54 @@ def run(words: Sequence[str]) -> int:
         seed=arguments.seed,
         options=read_options(arguments.option, defaults),
     )
-    network = load(arguments.network, output=arguments.output)
-    data = read_data(arguments.data, network.input_dim).first(arguments.first)
-    pairs = [(row, radius) for row in range(len(data.inputs)) for radius in radii]
+    if arguments.metric is not None and arguments.clip is not None:
+        raise UsageError("--clip does not go with --metric: constants are over whole balls")
+    job = RowsJob.read(arguments)
+    if arguments.metric is None:
+        metric = metric_of(arguments.norm, job.network.input_dim)
+    else:
+        metric = metric_of(read_dual_ball(arguments.metric), job.network.input_dim)
+    dual = arguments.dual_ball
+    output_norm = arguments.output_norm if dual is None else read_dual_ball(dual)
+    labels = job.data.labels
+    pairs = [(row, radius) for row in range(len(job.data.inputs)) for radius in radii]
+    given = ("method", "norm", "output_norm", "functional", "margin_of_label", "gap", "seed")
     head = {
-        "network": network_digest(network),
+        **job.head,
         "radius": radii,
-        "method": arguments.method,
-        "norm": arguments.norm,
-        "clip": arguments.clip,
+        **{name: getattr(arguments, name) for name in given},
+        "option": arguments.option,
+        "dual_ball": file_digest(arguments.dual_ball),
+        "metric": file_digest(arguments.metric),
     }
 
-    def row_of(index: int, found: dict[str, Any]) -> dict[str, Any]:
+    def row_of(index: int, found: SweepRow) -> dict[str, Any]:
         row, radius = pairs[index]
-        label = None if data.labels is None else float(data.labels[row])
-        label = None if label is None or math.isnan(label) else label
-        return {**found, "index": index, "row": row, "radius": radius, "label": label}
+        label = None if labels is None or math.isnan(labels[row]) else float(labels[row])
+        return {**found.to_dict(), "index": index, "row": row, "radius": radius, "label": label}
 
-    rows: dict[int, dict[str, Any]] = {}
-    stopped = False
-    with ExitStack() as stack:
-        file = open_rows(stack, arguments, COLUMNS, head)
-        if file is not None:
-            rows = {index: row for index, row in file.rows.items() if index < len(pairs)}
-        told = row_progress(stack, arguments, len(pairs), len(rows))
+    def start(done: Collection[int]) -> Iterator[dict[str, Any]]:
+        numbers: list[int] = []
+        problems = []
+        for index, (row, radius) in enumerate(pairs):
+            if index in done:
+                continue
+            label = None if labels is None else labels[row]
+            try:
+                x = job.data.inputs[row]
+                problem = _problem(job, metric, output_norm, x, radius, label, arguments)
+            except LipyomoError as error:
+                yield row_of(index, SweepRow(index, None, str(error)))
+                continue
+            numbers.append(index)
+            problems.append(problem)
+        workers, dask = arguments.workers, arguments.dask
+        for found in sweep(problems, arguments.method, settings, workers=workers, dask=dask):
+            yield row_of(numbers[found.index], found)
 
-        def keep(index: int, found: SweepRow) -> None:
-            rows[index] = row_of(index, found.to_dict())
-            if file is not None:
-                file.add({name: rows[index][name] for name in COLUMNS})
-            told(_line(rows[index], len(radii) > 1))
-
-        try:
-            numbers: list[int] = []
-            problems = []
-            for index, (row, radius) in enumerate(pairs):
-                if index in rows:
-                    continue
-                label = None if data.labels is None else data.labels[row]
-                try:
-                    problem = _problem(network, data.inputs[row], radius, label, arguments)
-                except LipyomoError as error:
-                    keep(index, SweepRow(index, None, str(error)))
-                    continue
-                numbers.append(index)
-                problems.append(problem)
-            for found in sweep(
-                problems,
-                arguments.method,
-                settings,
-                workers=arguments.workers,
-                dask=arguments.dask,
-            ):
-                keep(numbers[found.index], found)
-        except KeyboardInterrupt:
-            stopped = True
-    ordered = [rows[index] for index in sorted(rows)]
+    ordered, stopped = work_rows(
+        arguments, COLUMNS, head, len(pairs), start, lambda row: _line(row, len(radii) > 1)
+    )
     if arguments.json:
         print(json.dumps(ordered, allow_nan=False))
     else:
@@ -154,26 +154,35 @@ def run(words: Sequence[str]) -> int:
 
 
 def _problem(
-    network: Network, x: FloatArray, radius: float, label: Any, arguments: Any
+    job: RowsJob,
+    metric: Metric,
+    output_norm: str | OutputNorm | None,
+    x: FloatArray,
+    radius: float,
+    label: Any,
+    arguments: Any,
 ) -> LipschitzProblem:
     """The problem of one ball."""
-    clip = None if arguments.clip is None else read_pair(arguments.clip, "--clip")
+    network = job.network
     if x.size != network.input_dim:
         raise UsageError(f"the row has {x.size} entries, the network takes {network.input_dim}")
     margin = None
     if arguments.margin_of_label:
         known = label is not None and math.isfinite(label)
         margin = int(label) if known else int(network.forward(x).argmax())
-    dual = arguments.dual_ball
     functional = arguments.functional
-    return LipschitzProblem(
+    problem = LipschitzProblem(
         network,
-        ball(x, radius, arguments.norm, clip),
+        ball(x, radius, arguments.norm, job.clip),
         arguments.norm,
-        arguments.output_norm if dual is None else read_dual_ball(dual),
+        output_norm,
         None if functional is None else read_functional(functional),
         margin,
     )
+    if arguments.metric is None:
+        return problem
+    outer = Box(-math.inf, math.inf, x.size)
+    return metric.problem(network, x, radius, outer, problem.output_norm)
 
 
 def _line(row: dict[str, Any], several: bool) -> str:
