@@ -20,7 +20,6 @@ from lipyomo.solvers.options import SolverOptions
 from lipyomo.solvers.status import Progress, SolveStatus
 
 if TYPE_CHECKING:
-    from lipyomo.solvers.crosscheck import CrossCheck, SolversDisagree, cross_check
     from lipyomo.solvers.outcome import SolveOutcome
     from lipyomo.solvers.registry import Choice, available_solvers, choose_solver, get_solver
     from lipyomo.solvers.settings import SolverSettings, load_settings
@@ -29,17 +28,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Choice",
-    "CrossCheck",
     "Progress",
     "SolveOutcome",
     "SolveStatus",
     "SolverOptions",
     "SolverRow",
     "SolverSettings",
-    "SolversDisagree",
     "available_solvers",
     "choose_solver",
-    "cross_check",
     "get_solver",
     "load_settings",
     "solve_model",
@@ -52,9 +48,6 @@ _HOMES = {
     "available_solvers": "registry",
     "choose_solver": "registry",
     "get_solver": "registry",
-    "CrossCheck": "crosscheck",
-    "SolversDisagree": "crosscheck",
-    "cross_check": "crosscheck",
     "SolverRow": "table",
     "solver_table": "table",
     "SolverSettings": "settings",
