@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import onnx
@@ -67,7 +69,7 @@ class NotImplementedThere(ImportRefused):
     """onnxruntime has no kernel for a node of the model."""
 
 
-def open_runtime(model: onnx.ModelProto, output: str | None = None) -> Runtime | Evaluator:
+def open_runtime(model: onnx.ModelProto, output: str | None = None) -> Runner:
     """The model in onnxruntime; in ONNX's own evaluator where onnxruntime lacks a kernel.
 
     onnxruntime has, for example, no convolution in float64.
@@ -95,8 +97,8 @@ def open_runtime(model: onnx.ModelProto, output: str | None = None) -> Runtime |
             raise
 
 
-class Evaluator:
-    """A model in the reference evaluator of the ONNX package; slow, so at few points.
+class Runner(ABC):
+    """A model that is asked for its outputs at points.
 
     Parameters
     ----------
@@ -106,18 +108,27 @@ class Evaluator:
 
     Attributes
     ----------
-    dtype, eps, size
-        As of `Runtime`.
+    name : str
+        What runs it.
     points : int
         At how many points it may be asked.
+    dtype : type
+        Of the input.
+    eps : float
+        Unit roundoff of the evaluation.
+    size : int
+        Number of inputs.
+
+    Raises
+    ------
+    ImportRefused
+        If it cannot be run.
     """
 
-    name = "the ONNX reference evaluator"
-    points = 4
+    name: str
+    points: int
 
     def __init__(self, model: onnx.ModelProto, output: str | None = None) -> None:
-        from onnx.reference import ReferenceEvaluator
-
         cut = cut_model(model, output)
         value = choose_input(cut.graph, ordered(cut.graph, cut.graph.output[0].name)[1])
         self._name = value.name
@@ -126,21 +137,44 @@ class Evaluator:
         self.dtype = _DTYPES.get(value.type.tensor_type.elem_type, np.float32)
         self.eps = _precision(cut.graph)
         _expose(cut, self._name)
-        self._evaluator = ReferenceEvaluator(cut)
+        self._open(cut)
+
+    @abstractmethod
+    def _open(self, cut: onnx.ModelProto) -> None:
+        """Make the model ready, with all its tensors as outputs."""
+
+    @abstractmethod
+    def _run(self, feed: dict[str, Any]) -> Sequence[object]:
+        """All tensors."""
 
     def __call__(self, x: FloatArray) -> tuple[FloatArray, float]:
         """The flattened output at one point, and the largest number that was met on the way."""
-        feed = {self._name: x.astype(self.dtype).reshape(self._shape)}
+        values = self._run({self._name: x.astype(self.dtype).reshape(self._shape)})
+        return np.asarray(values[0], dtype=np.float64).reshape(-1), _largest(values)
+
+
+class Evaluator(Runner):
+    """A model in the reference evaluator of the ONNX package; slow, so at few points."""
+
+    name = "the ONNX reference evaluator"
+    points = 4
+
+    def _open(self, cut: onnx.ModelProto) -> None:
+        from onnx.reference import ReferenceEvaluator
+
+        self._evaluator = ReferenceEvaluator(cut)
+
+    def _run(self, feed: dict[str, Any]) -> Sequence[object]:
         try:
             with np.errstate(all="ignore"):
-                values = self._evaluator.run(None, feed)
+                found: Sequence[object] = self._evaluator.run(None, feed)
         except EVALUATOR_ERRORS as error:
             raise ImportRefused(
                 f"neither onnxruntime nor {self.name} can run the model, so the import cannot be "
                 f"checked: {first_line(error)}",
                 remedy="load it with check=False, at your own risk",
             ) from None
-        return np.asarray(values[0], dtype=np.float64).reshape(-1), _largest(values)
+        return found
 
 
 def _largest(values: Sequence[object]) -> float:
@@ -150,47 +184,16 @@ def _largest(values: Sequence[object]) -> float:
     return max((size if np.isfinite(size) else np.inf for size in sizes), default=0.0)
 
 
-class Runtime:
-    """A model in onnxruntime.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-    output : str, optional
-        Tensor or node to cut at.
-
-    Attributes
-    ----------
-    dtype : type
-        Of the input.
-    eps : float
-        Unit roundoff of the evaluation.
-    size : int
-        Number of inputs.
-    points : int
-        At how many points it may be asked.
-
-    Raises
-    ------
-    ImportRefused
-        If onnxruntime cannot run the model.
-    """
+class Runtime(Runner):
+    """A model in onnxruntime."""
 
     name = "onnxruntime"
     points = 1_000_000
 
-    def __init__(self, model: onnx.ModelProto, output: str | None = None) -> None:
+    def _open(self, cut: onnx.ModelProto) -> None:
         import onnxruntime
 
-        cut = cut_model(model, output)
-        value = choose_input(cut.graph, ordered(cut.graph, cut.graph.output[0].name)[1])
-        self._name = value.name
-        self._shape = input_shape(value)
-        self.size = int(np.prod(self._shape))
-        self.dtype = _DTYPES.get(value.type.tensor_type.elem_type, np.float32)
-        self.eps = _precision(cut.graph)
         self._errors = _runtime_errors()
-        _expose(cut, self._name)
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         options.intra_op_num_threads = 1
@@ -208,14 +211,12 @@ class Runtime:
                 raise NotImplementedThere(*self._words(error)) from None
             raise self._refusal(error) from None
 
-    def __call__(self, x: FloatArray) -> tuple[FloatArray, float]:
-        """The flattened output at one point, and the largest number that was met on the way."""
-        feed = {self._name: x.astype(self.dtype).reshape(self._shape)}
+    def _run(self, feed: dict[str, Any]) -> Sequence[object]:
         try:
-            values = self._session.run(None, feed)
+            found: Sequence[object] = self._session.run(None, feed)
         except self._errors as error:
             raise self._refusal(error) from None
-        return np.asarray(values[0], dtype=np.float64).reshape(-1), _largest(values)
+        return found
 
     @staticmethod
     def _words(error: Exception) -> tuple[str, None, None, str]:
