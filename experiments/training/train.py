@@ -131,23 +131,20 @@ def train_classifier(
             f"classes run from {classes.min()} to {classes.max()}, "
             f"but {sizes[-1]} outputs know 0 to {sizes[-1] - 1}"
         )
-    module, generator = _dense(sizes, seed)
-    kept: dict[int, tuple[Arrays, Arrays]] = {}
-    fit(
-        module,
-        torch.from_numpy(samples),
-        torch.from_numpy(classes.astype(np.int64)),
+    return _trained(
+        sizes,
+        samples,
+        classes.astype(np.int64),
         torch.nn.functional.cross_entropy,
-        generator,
+        seed,
+        snapshots,
         epochs=epochs,
         lr=lr,
         l1=l1,
         l2=l2,
         fgsm=fgsm,
         batch_size=batch_size,
-        after_epoch=_keeper(module, snapshots, kept),
     )
-    return TrainedNetwork(*_arrays(module), kept)
 
 
 def train_regressor(
@@ -199,19 +196,40 @@ def train_regressor(
             f"{len(samples)} samples and {sizes[-1]} outputs need {len(samples) * sizes[-1]} "
             f"values, got {values.size}"
         )
-    module, generator = _dense(sizes, seed)
-    fit(
-        module,
-        torch.from_numpy(samples),
-        torch.from_numpy(values.reshape(len(samples), sizes[-1])),
+    return _trained(
+        sizes,
+        samples,
+        values.reshape(len(samples), sizes[-1]),
         torch.nn.functional.mse_loss,
-        generator,
+        seed,
         epochs=epochs,
         lr=lr,
         batch_size=batch_size,
         cosine=True,
     )
-    return TrainedNetwork(*_arrays(module))
+
+
+def _trained(
+    sizes: Sequence[int],
+    samples: NDArray[np.float32],
+    targets: NDArray[Any],
+    loss: Callable[[Any, Any], Any],
+    seed: int,
+    snapshots: Sequence[int] = (),
+    **how: Any,
+) -> TrainedNetwork:
+    """Train a dense ReLU network; `how` goes to `fit`."""
+    torch = import_torch()
+    module, generator = _dense(sizes, seed)
+    kept: dict[int, tuple[Arrays, Arrays]] = {}
+
+    def keep(epoch: int) -> None:
+        if epoch in snapshots:
+            kept[epoch] = _arrays(module)
+
+    data = torch.from_numpy(samples), torch.from_numpy(targets)
+    fit(module, *data, loss, generator, after_epoch=keep, **how)
+    return TrainedNetwork(*_arrays(module), kept)
 
 
 def _samples(X: ArrayLike, sizes: Sequence[int]) -> NDArray[np.float32]:
@@ -237,15 +255,3 @@ def _dense(sizes: Sequence[int], seed: int) -> tuple[Any, Any]:
 def _arrays(module: Any) -> tuple[Arrays, Arrays]:
     values = [p.detach().numpy().copy() for p in module.parameters()]
     return values[0::2], values[1::2]
-
-
-def _keeper(
-    module: Any, epochs: Sequence[int], kept: dict[int, tuple[Arrays, Arrays]]
-) -> Callable[[int], None]:
-    wanted = frozenset(epochs)
-
-    def keep(epoch: int) -> None:
-        if epoch in wanted:
-            kept[epoch] = _arrays(module)
-
-    return keep
