@@ -84,8 +84,5 @@ METHOD = register(
         Guarantee.EXACT,
         "this project (node bounds: semidefinite multipliers, Cauchy-Schwarz)",
         run,
-        input_norms=("linf", "l1", "l2"),
-        output_norms=("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear"),
-        unbounded=True,
     )
 )

@@ -175,9 +175,6 @@ register(
         guarantee=Guarantee.HEURISTIC,
         reference="Weng et al., Evaluating the robustness of neural networks (ICLR 2018)",
         run=run,
-        input_norms=("linf", "l1", "l2"),
-        output_norms=("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear"),
-        unbounded=True,
         options={"batches": _BATCHES, "batch_size": _BATCH_SIZE},
     )
 )

@@ -92,28 +92,23 @@ def run_loop(run: Run) -> Result:
     return run.result(complete and not run.expired, solver=found[0].solver)
 
 
-register(
-    Method(
-        name="crosslip",
-        title="CrossLip(i)",
-        guarantee=Guarantee.EXACT,
-        reference=_REFERENCE,
-        run=run_hull,
-        output_norms=("cross", "cross(i)", "linear"),
-        refuses=refuses,
+for _name, _title, _run in (
+    ("crosslip", "CrossLip(i)", run_hull),
+    ("mipcrosslip", "MIPCrossLip(i)", run_choice),
+):
+    register(
+        Method(
+            name=_name,
+            title=_title,
+            guarantee=Guarantee.EXACT,
+            reference=_REFERENCE,
+            run=_run,
+            input_norms=("linf", "l1"),
+            output_norms=("cross", "cross(i)", "linear"),
+            unbounded=False,
+            refuses=refuses,
+        )
     )
-)
-register(
-    Method(
-        name="mipcrosslip",
-        title="MIPCrossLip(i)",
-        guarantee=Guarantee.EXACT,
-        reference=_REFERENCE,
-        run=run_choice,
-        output_norms=("cross", "cross(i)", "linear"),
-        refuses=refuses,
-    )
-)
 register(
     Method(
         name="pairwise",
@@ -121,6 +116,8 @@ register(
         guarantee=Guarantee.EXACT,
         reference=_REFERENCE,
         run=run_loop,
+        input_norms=("linf", "l1"),
+        unbounded=False,
         output_norms=("linf", "cross", "cross(i)", "linear"),
         options={"method": "mip"},
     )

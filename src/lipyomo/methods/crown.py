@@ -28,8 +28,5 @@ register(
         guarantee=Guarantee.UPPER,
         reference="Shi et al., Efficiently computing local Lipschitz constants (NeurIPS 2022)",
         run=run,
-        input_norms=("linf", "l1", "l2"),
-        output_norms=("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear"),
-        unbounded=True,
     )
 )

@@ -26,8 +26,5 @@ register(
         guarantee=Guarantee.UPPER,
         reference="Xu and Sivaranjani, ECLipsE (NeurIPS 2024)",
         run=run,
-        input_norms=("linf", "l1", "l2"),
-        output_norms=("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear"),
-        unbounded=True,
     )
 )

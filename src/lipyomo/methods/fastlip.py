@@ -39,9 +39,6 @@ register(
         guarantee=Guarantee.UPPER,
         reference="Weng et al., Towards fast computation of certified robustness (ICML 2018)",
         run=run,
-        input_norms=("linf", "l1", "l2"),
-        output_norms=("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear"),
-        unbounded=True,
         options={"adjoints": "interval"},
     )
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lipyomo.methods.registry import Method, register
-from lipyomo.methods.shor import NORMS_OUT, REFERENCE, TOLERANCE, relax
+from lipyomo.methods.registry import LINEAR, Method, register
+from lipyomo.methods.shor import REFERENCE, TOLERANCE, relax
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
@@ -43,8 +43,7 @@ for _name, _title, _run in (("hr1", "HR-1", run_first), ("hr2", "HR-2", run_seco
             reference=REFERENCE,
             run=_run,
             input_norms=("linf", "l2"),
-            output_norms=NORMS_OUT,
-            unbounded=True,
+            output_norms=LINEAR,
             options={"tolerance": TOLERANCE},
         )
     )

@@ -20,10 +20,9 @@ from lipyomo.bounds import (
     tighten_tangents,
 )
 from lipyomo.bounds.gradient import entry_norms
-from lipyomo.errors import MethodError
 from lipyomo.ladder import MAX_FUNCTIONALS, RUNGS, UpperRung
 from lipyomo.methods.registry import Method, register
-from lipyomo.methods.support import climbed
+from lipyomo.methods.support import climbed, whole_number
 from lipyomo.network import FloatArray
 from lipyomo.norms import OutputNorm
 from lipyomo.numerics.rounding import rounded_up
@@ -81,9 +80,7 @@ def run(run: Run) -> Result:
     evaluations : int
         Points of the incumbent search; 0 (the default) chooses by the network's size.
     """
-    asked = run.settings.options.get("evaluations", 0)
-    if isinstance(asked, bool) or not isinstance(asked, int) or asked < 0:
-        raise MethodError(f"option evaluations must be a whole number from 0 on, not {asked}")
+    asked = whole_number(run.settings, "evaluations", 0, least=0)
     problem, settings = run.problem, run.settings
     ladder = climbed(run, INTERVALS if settings.bounds == "interval" else RUNGS)
     bounds = ladder.bounds
@@ -103,9 +100,6 @@ register(
         guarantee=Guarantee.UPPER,
         reference="Weng et al. (ICML 2018); Zhang et al. (NeurIPS 2018); Shi et al. (NeurIPS 2022)",
         run=run,
-        input_norms=("linf", "l1", "l2"),
-        output_norms=("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear"),
-        unbounded=True,
         options={"evaluations": 0},
     )
 )

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError, SolverError
-from lipyomo.methods.registry import Method, register
+from lipyomo.methods.registry import LINEAR, Method, register
 from lipyomo.methods.support import (
     domain_bounds,
     entry_bounds,
@@ -274,8 +274,7 @@ register(
         reference="Latorre, Rolland and Cevher, Sparse polynomial optimization (ICLR 2020)",
         run=run,
         input_norms=("linf",),
-        output_norms=("scalar", "l1", "linf", "cross", "cross(i)", "linear"),
-        unbounded=True,
+        output_norms=LINEAR,
         options={"k": 3},
     )
 )

@@ -13,7 +13,7 @@ from lipyomo.affine.system import UnitSystem
 from lipyomo.domains import AllSpace
 from lipyomo.errors import MethodError, SolverError
 from lipyomo.methods.registry import Method, register
-from lipyomo.methods.support import MAX_VERTICES, choice, domain_bounds, fall_back
+from lipyomo.methods.support import MAX_VERTICES, choice, domain_bounds, fall_back, whole_number
 from lipyomo.network import Layer, Network
 from lipyomo.norms import InputNorm, L2Output, OutputNorm
 from lipyomo.phases import Phases, count_open, open_phases
@@ -140,9 +140,7 @@ def run(run: Run) -> Result:
     sharing = cast(Sharing, choice(run.settings, "form", ("neuron", "layer")))
     solver = choice(run.settings, "solver", _SOLVERS)
     slopes = choice(run.settings, "slopes", ("local", "global"))
-    split = run.settings.options.get("split", 0)
-    if not isinstance(split, int) or split < 0:
-        raise MethodError(f"option split must be a whole number of layers, not {split}")
+    split = whole_number(run.settings, "split", 0, least=0)
     if sharing == "layer" and solver == "newton":
         raise MethodError(
             "the solver newton has no layer form.  Remedy: choose clarabel, scs or form=neuron"
@@ -177,9 +175,6 @@ register(
         guarantee=Guarantee.UPPER,
         reference="Fazlyab et al., Efficient and accurate estimation (NeurIPS 2019)",
         run=run,
-        input_norms=("linf", "l1", "l2"),
-        output_norms=("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear"),
-        unbounded=True,
         options={"form": "neuron", "solver": "auto", "split": 0, "slopes": "local"},
     )
 )

@@ -32,9 +32,6 @@ register(
         guarantee=Guarantee.LOWER,
         reference="lipyomo",
         run=run,
-        input_norms=("linf", "l1", "l2"),
-        output_norms=("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear"),
-        unbounded=True,
         options={"evaluations": 0},
     )
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lipyomo.methods.mip import refuses
-from lipyomo.methods.registry import Method, register
+from lipyomo.methods.registry import LINEAR, Method, register
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
@@ -37,6 +37,9 @@ METHOD = register(
         Guarantee.UPPER,
         "Jordan and Dimakis 2020 (LipLP); adjoint and tangent encodings",
         run,
+        input_norms=("linf", "l1"),
+        output_norms=LINEAR,
+        unbounded=False,
         refuses=refuses,
     )
 )

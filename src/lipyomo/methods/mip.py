@@ -7,7 +7,7 @@ point of its region, and cut off if there is none.
 
 from __future__ import annotations
 
-from lipyomo.methods.registry import Method, register
+from lipyomo.methods.registry import LINEAR, Method, register
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
 from lipyomo.result import Guarantee, Result
@@ -82,6 +82,9 @@ METHOD = register(
         Guarantee.EXACT,
         "Jordan and Dimakis 2020 (LipMIP); adjoint and tangent encodings",
         run,
+        input_norms=("linf", "l1"),
+        output_norms=LINEAR,
+        unbounded=False,
         options={"partition": True},
         refuses=refuses,
     )

@@ -56,9 +56,6 @@ register(
         guarantee=Guarantee.UPPER,
         reference="Jordan and Dimakis (NeurIPS 2020), appendix F.2; Szegedy et al. (2013)",
         run=run,
-        input_norms=("linf", "l1", "l2"),
-        output_norms=("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear"),
-        unbounded=True,
         options={"norms": "asked"},
     )
 )

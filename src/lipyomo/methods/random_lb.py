@@ -47,9 +47,6 @@ register(
         guarantee=Guarantee.LOWER,
         reference="Jordan and Dimakis (NeurIPS 2020), appendix F.1",
         run=run,
-        input_norms=("linf", "l1", "l2"),
-        output_norms=("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear"),
-        unbounded=True,
         options={"samples": _SAMPLES},
     )
 )

@@ -20,6 +20,11 @@ from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 from lipyomo.settings import Settings
 
+LINEAR = ("scalar", "l1", "linf", "cross", "cross(i)", "linear")
+"""Output norms whose dual balls are polytopes."""
+
+EVERY = ("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear")
+
 Recipe: TypeAlias = Callable[[Run], Result]
 
 _ORDER = (Guarantee.EXACT, Guarantee.UPPER, Guarantee.LOWER, Guarantee.HEURISTIC)
@@ -59,9 +64,9 @@ class Method:
     guarantee: Guarantee
     reference: str
     run: Recipe
-    input_norms: tuple[str, ...] = ("linf", "l1")
-    output_norms: tuple[str, ...] = ("scalar", "l1", "linf", "cross", "cross(i)", "linear")
-    unbounded: bool = False
+    input_norms: tuple[str, ...] = ("linf", "l1", "l2")
+    output_norms: tuple[str, ...] = EVERY
+    unbounded: bool = True
     relu_only: bool = False
     options: dict[str, object] = field(default_factory=dict)
     refuses: Callable[[LipschitzProblem], str | None] | None = None

@@ -30,8 +30,5 @@ METHOD = register(
         Guarantee.UPPER,
         "this project (semidefinite multipliers; compare LipSDP, Fazlyab et al. 2019)",
         run,
-        input_norms=("linf", "l1", "l2"),
-        output_norms=("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear"),
-        unbounded=True,
     )
 )

@@ -142,9 +142,6 @@ register(
         guarantee=Guarantee.HEURISTIC,
         reference="Virmaux and Scaman, Lipschitz regularity of deep networks (NeurIPS 2018)",
         run=run,
-        input_norms=("linf", "l1", "l2"),
-        output_norms=("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear"),
-        unbounded=True,
         options={"search": "greedy", "slopes": "global"},
     )
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError
-from lipyomo.methods.registry import Method, register
+from lipyomo.methods.registry import LINEAR, Method, register
 from lipyomo.methods.support import domain_bounds, entry_bounds, few_vertices, upper_result
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
@@ -22,7 +22,6 @@ MAX_MULTIPLIERS = 12_000
 """Most multipliers of one program; its dense system then takes about 8 GB."""
 
 REFERENCE = "Chen, Lasserre, Magron and Pauwels, Semialgebraic optimization (NeurIPS 2020)"
-NORMS_OUT = ("scalar", "l1", "linf", "cross", "cross(i)", "linear")
 
 
 def _tolerance(settings: Settings) -> float:
@@ -128,8 +127,7 @@ register(
         reference=REFERENCE,
         run=run,
         input_norms=("linf", "l2"),
-        output_norms=NORMS_OUT,
-        unbounded=True,
+        output_norms=LINEAR,
         options={"tolerance": TOLERANCE},
         refuses=refuses,
     )

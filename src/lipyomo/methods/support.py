@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lipyomo import arguments
 from lipyomo.affine.system import UnitSystem
 from lipyomo.bounds import LayerBounds, preactivation_bounds
 from lipyomo.bounds.balls import Points
@@ -26,6 +27,9 @@ from lipyomo.settings import Settings
 MAX_VERTICES = 256
 """Most vertices of a dual ball for which a method solves one scalar problem each."""
 
+TRIES = 16
+"""Points that are tried for a witness, the best first."""
+
 
 def whole_number(settings: Settings, name: str, default: int, least: int = 1) -> int:
     """An option that counts something.
@@ -36,9 +40,7 @@ def whole_number(settings: Settings, name: str, default: int, least: int = 1) ->
         If it is not a whole number of at least `least`.
     """
     value = settings.options.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise MethodError(f"option {name} must be a whole number of at least {least}, not {value}")
-    return int(value)
+    return arguments.whole_number(value, f"option {name}", MethodError, least)
 
 
 def choice(settings: Settings, name: str, allowed: Sequence[str]) -> str:
@@ -56,13 +58,13 @@ def choice(settings: Settings, name: str, allowed: Sequence[str]) -> str:
 
 
 def best_witness(
-    problem: LipschitzProblem, points: FloatArray, values: FloatArray, tries: int = 16
+    problem: LipschitzProblem, points: FloatArray, values: FloatArray
 ) -> Witness | None:
     """A checked witness at the best of some points, shape (n, d), with their `values` (n,).
 
     Points on a kink or a face of the domain prove nothing; the next best is tried then.
     """
-    order = np.argsort(-values, kind="stable")[:tries]
+    order = np.argsort(-values, kind="stable")[:TRIES]
     found = (make_witness(problem, points[k]) for k in order)
     known = [witness for witness in found if witness is not None]
     return max(known, key=lambda witness: witness.value, default=None)
