@@ -10,7 +10,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
-from lipyomo.network import FloatArray, Layer, Network
+from lipyomo.network import FloatArray, Layer, Network, Pattern
+from lipyomo.phases import LEFT, RIGHT, Phases
 
 
 @dataclass(frozen=True)
@@ -194,3 +195,11 @@ def boxes(draw: st.DrawFn, d: int) -> Box:
     width = draw(st.lists(st.integers(1, 6), min_size=d, max_size=d))
     low: FloatArray = np.array(lower, dtype=np.float64) / 4.0
     return Box(low, low + np.array(width, dtype=np.float64) / 4.0)
+
+
+def from_pattern(network: Network, pattern: Pattern) -> Phases:
+    """The phases of a full pattern."""
+    return tuple(
+        np.where(layer.kinked & ~on, np.int8(LEFT), np.int8(RIGHT)).astype(np.int8)
+        for layer, on in zip(network.hidden, pattern, strict=True)
+    )

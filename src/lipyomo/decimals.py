@@ -39,16 +39,20 @@ def _trimmed(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+SHOWN = 6
+"""Entries of a vector that are written out."""
+
+
 def percent(ratio: float) -> str:
     """Such as ``12.3%``, ``0.0042%``."""
     return f"{100 * ratio:.3g}%"
 
 
-def vector(values: FloatArray, show: int = 6) -> str:
+def vector(values: FloatArray) -> str:
     """The first entries of a vector, and how many there are."""
     flat = np.asarray(values).reshape(-1)
-    head = ", ".join(f"{value:.6g}" for value in flat[:show])
-    return f"({head})" if flat.size <= show else f"({head}, ...; {flat.size} entries)"
+    head = ", ".join(f"{value:.6g}" for value in flat[:SHOWN])
+    return f"({head})" if flat.size <= SHOWN else f"({head}, ...; {flat.size} entries)"
 
 
 def seconds(value: float) -> str:

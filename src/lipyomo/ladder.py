@@ -213,23 +213,3 @@ def ladder_targets(problem: LipschitzProblem) -> Targets:
     if vertices is None and problem.input_norm == "l1" and not problem.output_norm.is_linear:
         return targets_of(problem)
     return Targets(eye, whole, whole, problem.input_norm)
-
-
-def upper_bound(problem: LipschitzProblem, bounds: LayerBounds) -> float:
-    """Upper bound of the constant of a reduced problem, by the cheap rungs.
-
-    Parameters
-    ----------
-    problem : LipschitzProblem
-        Without frozen inputs.
-    bounds : LayerBounds
-        Of the pre-activations over its domain.
-
-    Returns
-    -------
-    float
-        Safe against rounding.
-    """
-    ladder = Ladder(problem, bounds)
-    ladder.climb(("entries", "tangents", "joint"))
-    return ladder.value

@@ -27,14 +27,6 @@ def open_phases(network: Network) -> Phases:
     )
 
 
-def from_pattern(network: Network, pattern: Pattern) -> Phases:
-    """The phases of a full pattern."""
-    return tuple(
-        np.where(layer.kinked & ~on, np.int8(LEFT), np.int8(RIGHT)).astype(np.int8)
-        for layer, on in zip(network.hidden, pattern, strict=True)
-    )
-
-
 def to_pattern(phases: Phases) -> Pattern:
     """The pattern of phases without open units (open ones count as left)."""
     return tuple(np.asarray(layer == RIGHT) for layer in phases)

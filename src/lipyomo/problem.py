@@ -221,9 +221,3 @@ class ReducedProblem:
         full = self.values.copy()
         full[self.moving] = x
         return full
-
-    def lift_direction(self, v: FloatArray) -> FloatArray:
-        """The original direction for a reduced one, shape (d,)."""
-        full = np.zeros_like(self.values)
-        full[self.moving] = v
-        return full

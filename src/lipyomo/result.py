@@ -321,12 +321,12 @@ class Result:
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
 
-def close_enough(lower: float, upper: float, tolerance: float = EXACT_TOLERANCE) -> bool:
+def close_enough(lower: float, upper: float) -> bool:
     """Whether [lower, upper] is a point for the purpose of calling an answer exact.
 
     The test is relative at every scale: weights may be as small as they like.
     """
-    return math.isfinite(upper) and upper - lower <= tolerance * abs(upper)
+    return math.isfinite(upper) and upper - lower <= EXACT_TOLERANCE * abs(upper)
 
 
 def contradict(lower: float, upper: float) -> bool:

@@ -20,8 +20,7 @@ from lipyomo.norms import (
     OutputNorm,
     maximiser,
 )
-from lipyomo.phases import from_pattern
-from networks import DEGENERATE, Case, mixed_network, random_network
+from networks import DEGENERATE, Case, from_pattern, mixed_network, random_network
 from oracle import matrix_norm, regions
 
 OUTPUTS: list[OutputNorm] = [L1Output(), L2Output(), LinfOutput(), CrossOutput(), CrossOutput(0)]

@@ -15,8 +15,17 @@ from hypothesis import strategies as st
 from lipyomo.bounds import LayerBounds, preactivation_bounds
 from lipyomo.domains import AllSpace, Box, Domain
 from lipyomo.network import Layer, Network, Pattern
-from lipyomo.phases import LEFT, OPEN, RIGHT, from_pattern, open_phases
-from networks import DEGENERATE, Case, boxes, domains, mixed_network, random_network, small_networks
+from lipyomo.phases import LEFT, OPEN, RIGHT, open_phases
+from networks import (
+    DEGENERATE,
+    Case,
+    boxes,
+    domains,
+    from_pattern,
+    mixed_network,
+    random_network,
+    small_networks,
+)
 from oracle import regions
 
 RUNGS = ("interval", "linear", "lp", "auto")

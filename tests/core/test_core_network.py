@@ -17,11 +17,10 @@ from lipyomo.phases import (
     RIGHT,
     count_open,
     decide,
-    from_pattern,
     open_phases,
     to_pattern,
 )
-from networks import mixed_network, random_network, small_networks
+from networks import from_pattern, mixed_network, random_network, small_networks
 
 POINTS = np.random.default_rng(0).uniform(-2, 2, (40, 5))
 

@@ -116,9 +116,9 @@ def _error(row: Row, lower: float, upper: float) -> float | None:
     return relative_error(row.value, lower, upper)
 
 
-def to_json(rows: Sequence[Row], indent: int | None = 2) -> str:
+def to_json(rows: Sequence[Row]) -> str:
     """A JSON list of objects, one a row."""
-    return json.dumps([row.to_dict() for row in rows], indent=indent, allow_nan=False)
+    return json.dumps([row.to_dict() for row in rows], indent=2, allow_nan=False)
 
 
 def to_csv(rows: Sequence[Row]) -> str:

@@ -94,11 +94,6 @@ class Exact:
         """The transpose."""
         return Exact(self.matrix.transpose(), self.exponent)
 
-    def chosen_rows(self, pick: list[int]) -> Exact:
-        """Some of the rows."""
-        rows = self.matrix.tolist()
-        return Exact(_matrix([rows[k] for k in pick], self.matrix.ncols()), self.exponent)
-
     def rationals(self) -> list[list[fmpq]]:
         """The entries of each row."""
         return [[rational(entry, self.exponent) for entry in row] for row in self.matrix.tolist()]
@@ -182,26 +177,17 @@ def approximate(value: fmpq) -> float:
     return int(value.p) / int(value.q)
 
 
-def root_below(square: Fraction) -> float:
+def root_below(square: fmpq) -> float:
     """The largest float64 number whose square is at most `square` (not negative)."""
     if square == 0:
         return 0.0
-    top, bottom = square.numerator, square.denominator
+    top, bottom = int(square.p), int(square.q)
     shift = max(0, 120 - (top.bit_length() - bottom.bit_length()))
     shift += shift % 2
-    root = Fraction(math.isqrt((top << shift) // bottom), 1 << (shift // 2))
     try:
-        value = float(root)
+        value = math.isqrt((top << shift) // bottom) / (1 << (shift // 2))
     except OverflowError:
         return math.nextafter(math.inf, 0.0)
-    while Fraction(value) ** 2 > square:
+    while exact(value) ** 2 > square:
         value = math.nextafter(value, 0.0)
-    return value
-
-
-def root_above(square: Fraction) -> float:
-    """The smallest float64 number whose square is at least `square` (not negative)."""
-    value = root_below(square)
-    while value < math.inf and Fraction(value) ** 2 < square:
-        value = math.nextafter(value, math.inf)
     return value

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from flint import fmpq
+
 from lipyomo.numerics.exact import fraction, root_below
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.replay import attained_square, in_region
@@ -48,7 +50,7 @@ class ExactReplay:
     @property
     def below(self) -> float:
         """The value as a float64 number, rounded down."""
-        return root_below(self.square)
+        return root_below(fmpq(self.square.numerator, self.square.denominator))
 
 
 def replay(problem: LipschitzProblem, witness: Witness) -> ExactReplay:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.network import FloatArray, Pattern
-from lipyomo.numerics.exact import fraction, root_below
+from lipyomo.numerics.exact import root_below
 from lipyomo.numerics.rounding import gamma
 from lipyomo.operator_norm import OperatorNorm
 from lipyomo.problem import LipschitzProblem
@@ -67,7 +67,7 @@ def attained(problem: LipschitzProblem, pattern: Pattern) -> tuple[OperatorNorm,
         found = problem.norm_of(exact_jacobian(network, pattern))
     elif sum(layer.weight.size for layer in network.layers) > MANY_WEIGHTS:
         return found, max(found.value - error, 0.0)
-    return found, root_below(fraction(attained_square(problem, pattern, found.functional)))
+    return found, root_below(attained_square(problem, pattern, found.functional))
 
 
 def _norm_error(problem: LipschitzProblem, pattern: Pattern) -> float:
