@@ -46,12 +46,13 @@ def coefficient_sizes(network: Network) -> FloatArray:
     return np.concatenate([np.zeros(0), *sizes])
 
 
-def preactivation_errors(network: Network, domain: Domain) -> FloatArray:
+def preactivation_errors(network: Network, domain: Domain, roughness: float = 0.0) -> FloatArray:
     """Rounding errors of pre-activations and of their linear bounds, shape (N,).
 
     They hold for values at a point, for the affine maps of a node in its inputs and open units, and
     for bounds by back-substitution (whose lines have slopes between the unit's two, and offsets
     of at most twice the steeper slope times the pre-activation).  Infinite on unbounded domains.
+    The weights themselves may be off by `roughness` times those of `network`.
     """
     layers = network.hidden
     if not domain.is_bounded:
@@ -61,7 +62,8 @@ def preactivation_errors(network: Network, domain: Domain) -> FloatArray:
     passing = [Passing(3.0 * p.slope, p.units, p.columns, p.jump) for p in steepest(layers)]
     terms = network.input_dim + 8
     errors = [np.zeros(0)]
-    for layer, z in zip(layers, carry(start, layers, passing), strict=True):
+    for depth, (layer, z) in enumerate(zip(layers, carry(start, layers, passing), strict=True)):
         terms += 2 * layer.inputs + 12
-        errors.append(terms * UNIT * np.asarray(z.matrix)[:, 0])
+        relative = terms * UNIT + (depth + 2) * roughness
+        errors.append(relative * np.asarray(z.matrix)[:, 0])
     return np.concatenate(errors)

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.magnitudes import preactivation_errors, steepest
+from lipyomo.affine.presolve import Presolved
 from lipyomo.affine.signal import FloatSignal, Passing, SizeSignal, carry, passings
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Network
@@ -41,9 +42,15 @@ class UnitSystem:
         Rows y whose gradients ``y . f`` are bounded.
     domain : Domain
         Over which rounding errors are bounded.
+    presolved : Presolved, optional
+        Where `network` comes from, if its weights are not exact.
 
     Attributes
     ----------
+    magnitudes : Network
+        Bounds the weights' sizes, before anything in them cancelled; `network` if they are exact.
+    roughness : float
+        What the weights are off by, as a share of `magnitudes`.
     biases : list of ndarray
         One a hidden layer.
     starts : list of int
@@ -61,8 +68,17 @@ class UnitSystem:
     layer_of : ndarray of int, shape (N,)
     """
 
-    def __init__(self, network: Network, functionals: FloatArray, domain: Domain) -> None:
-        self.network = network
+    def __init__(
+        self,
+        network: Network,
+        functionals: FloatArray,
+        domain: Domain,
+        presolved: Presolved | None = None,
+    ) -> None:
+        self.network = self.magnitudes = network
+        self.roughness = 0.0
+        if presolved is not None:
+            self.magnitudes, self.roughness = presolved.magnitudes, presolved.roughness
         self.biases = [layer.bias for layer in network.hidden]
         counts = [layer.units for layer in network.hidden]
         self.starts = [0, *np.cumsum(counts).tolist()]
@@ -72,12 +88,12 @@ class UnitSystem:
         self.kinked = self.left != self.right
         self.head = np.asarray(functionals @ network.head.weight)
         self.head_errors: FloatArray = np.zeros(self.head.shape)
-        if not product_is_exact(functionals, network.head.weight):
-            sizes = np.asarray(np.abs(functionals) @ abs(network.head.weight))
-            self.head_errors = gamma(network.output_dim) * sizes
+        if self.roughness or not product_is_exact(functionals, network.head.weight):
+            sizes = np.asarray(np.abs(functionals) @ abs(self.magnitudes.head.weight))
+            self.head_errors = (gamma(network.output_dim) + self.roughness) * sizes
         self.inputs = network.input_dim
         self.count = self.starts[-1]
-        self.errors = preactivation_errors(network, domain)
+        self.errors = preactivation_errors(self.magnitudes, domain, self.roughness)
         self.layer_of = np.repeat(np.arange(len(counts)), counts)
 
     @cached_property
@@ -91,14 +107,22 @@ class UnitSystem:
 
         The columns are those of all inputs, of all units, and of the constant.
         """
-        layers = self.network.hidden
+        layers = self.magnitudes.hidden
         start = SizeSignal.inputs(self.inputs, self.count)
         sizes = np.zeros((self.count, start.width))
         terms = 0
         for i, z in enumerate(carry(start, layers, steepest(layers, self.inputs))):
             terms += layers[i].inputs + 6
-            sizes[self.span(i)] = gamma(terms) * np.asarray(z.matrix)
+            relative = gamma(terms) + (i + 2) * self.roughness
+            sizes[self.span(i)] = relative * np.asarray(z.matrix)
         return sizes
+
+    @cached_property
+    def rough(self) -> list[FloatArray] | None:
+        """What the entries of `weights` are off by; None if they are exact."""
+        if not self.roughness:
+            return None
+        return [self.roughness * layer.dense_weight for layer in self.magnitudes.hidden]
 
     @property
     def depth(self) -> int:

@@ -122,7 +122,10 @@ class Search:
         self._clock = clock or Clock(settings.time_limit, settings.should_stop)
         self._tell = tell
         self._record = record
-        self.tree = Tree(problem, np.random.default_rng(settings.seed), settings.gap, record)
+        known = None
+        if ladder is not None and not record and settings.checkpoint is None:
+            known = np.concatenate([np.zeros(0, dtype=np.int8), *ladder.bounds.phases])
+        self.tree = Tree(problem, np.random.default_rng(settings.seed), settings.gap, record, known)
         self.tree.bounder.deadline = time.perf_counter() + self._clock.left
         self.leaves: list[tuple[Node, float]] = []
         self._counters = Counters()
@@ -250,7 +253,7 @@ class Search:
     def _search_together(self) -> None:
         """Let workers search, until nothing waits or the clock ends."""
         tree, settings = self.tree, self._settings
-        content = pickle.dumps((tree.problem, settings.gap, self._record))
+        content = pickle.dumps((tree.problem, settings.gap, self._record, tree.known))
         token = uuid.uuid4().hex
         splits = int(np.clip(2e7 / max(self._open_units, 1) ** 3, 4, SPLITS))
         with Workers[Task, Report](settings.threads, settings.executor, settings.dask) as workers:

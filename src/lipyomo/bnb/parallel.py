@@ -59,7 +59,7 @@ class Task:
     token : str
         Of the search: workers keep its tree.
     problem : bytes
-        Pickled (problem, gap, whether to record leaves).
+        Pickled (problem, gap, whether to record leaves, phases that follow from the domain).
     parcels : list of (Node, points)
     best : float
         Value of the incumbent.
@@ -124,8 +124,8 @@ _kept = threading.local()
 def _tree_of(task: Task) -> Tree:
     """The worker's tree for the task's search, as if it were new."""
     if getattr(_kept, "token", None) != task.token:
-        problem, gap, record = pickle.loads(task.problem)
-        _kept.tree = Tree(problem, np.random.default_rng(0), gap, record)
+        problem, gap, record, known = pickle.loads(task.problem)
+        _kept.tree = Tree(problem, np.random.default_rng(0), gap, record, known)
         _kept.token = task.token
     tree: Tree = _kept.tree
     tree.pool.forget(task.best, np.random.default_rng(0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.affine.system import FlatPhases, UnitSystem
+from lipyomo.affine.system import FlatPhases
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
@@ -30,24 +30,26 @@ class Pool:
     ----------
     problem : LipschitzProblem
         Without frozen inputs.
-    system : UnitSystem
+    units : ndarray of int, shape (N,)
+        The units whose sides are stored; -1 for ones that count as on.
     rng : numpy Generator
     """
 
     def __init__(
         self,
         problem: LipschitzProblem,
-        system: UnitSystem,
+        units: npt.NDArray[np.int64],
         rng: np.random.Generator,
     ) -> None:
-        self._problem, self._system, self._rng = problem, system, rng
+        self._problem, self._units, self._rng = problem, units, rng
         self.points: FloatArray = np.zeros((0, problem.network.input_dim))
-        self.on: BoolArray = np.zeros((0, system.count), dtype=bool)
+        self.on: BoolArray = np.zeros((0, units.size), dtype=bool)
         self.count = 0
-        self._capacity = max(4096, POOL_BYTES // (8 * self.points.shape[1] + system.count + 1))
+        self._capacity = max(4096, POOL_BYTES // (8 * self.points.shape[1] + units.size + 1))
         self.best = 0.0
         self.best_point: FloatArray | None = None
-        self._row_sizes = [np.abs(weight).sum(axis=1) for weight in system.weights]
+        hidden = problem.network.hidden
+        self._row_sizes = [np.asarray(abs(layer.weight).sum(axis=1)) for layer in hidden]
 
     def enter(self, points: FloatArray) -> FloatArray:
         """Store the generic ones among `points` of the domain; returns all values (-1 if not)."""
@@ -55,7 +57,7 @@ class Pool:
         values = np.where(generic, self._values(on), -1.0)
         keep = np.flatnonzero(generic)
         if keep.size:
-            self._append(points[keep], on[keep])
+            self._append(points[keep], self._sides(on[keep]))
             k = int(np.argmax(values))
             if values[k] > self.best:
                 self.challenge(points[k])
@@ -74,13 +76,17 @@ class Pool:
         first = self.count
         if len(points):
             on, generic = self._patterns(points)
-            self._append(points[generic], on[generic])
+            self._append(points[generic], self._sides(on[generic]))
         return np.arange(first, self.count)
 
+    def _sides(self, on: BoolArray) -> BoolArray:
+        """The stored part of patterns of all units."""
+        return np.asarray(on[:, self._units] | (self._units < 0))
+
     def _values(self, on: BoolArray) -> FloatArray:
-        """Operator norms of full patterns (n, N); lower bounds for the hard pairs of norms."""
-        system = self._system
-        patterns = [on[:, system.span(i)] for i in range(system.depth)]
+        """Operator norms of full patterns; lower bounds for the hard pairs of norms."""
+        ends = np.cumsum([size.size for size in self._row_sizes])[:-1]
+        patterns = np.split(on, ends, axis=1) if self._row_sizes else []
         if not patterns:
             return np.full(len(on), pattern_norms(self._problem, patterns)[0])
         return pattern_norms(self._problem, patterns)
@@ -107,25 +113,24 @@ class Pool:
         self.count = need
 
     def _patterns(self, points: FloatArray) -> tuple[BoolArray, BoolArray]:
-        """Patterns (n, N) and whether each point is away from every kink and face."""
-        system, domain = self._system, self._problem.domain
+        """Patterns of all units, and whether each point is away from every kink and face."""
+        domain, network = self._problem.domain, self._problem.network
         signals, parts = points, []
         generic = np.ones(len(points), dtype=bool)
-        for i, weight in enumerate(system.weights):
-            span = system.span(i)
-            z = signals @ weight.T + system.biases[i]
-            scale = np.abs(system.biases[i]) + self._row_sizes[i] * np.abs(signals).max(
+        for layer, row_size in zip(network.hidden, self._row_sizes, strict=True):
+            z = layer.preactivation(signals)
+            scale = np.abs(layer.bias) + row_size * np.abs(signals).max(
                 axis=1, initial=0.0, keepdims=True
             )
-            close = (np.abs(z) <= GENERIC * scale) & system.kinked[span]
+            close = (np.abs(z) <= GENERIC * scale) & layer.kinked
             generic &= ~close.any(axis=1)
             on = z > 0
             parts.append(on)
-            signals = np.where(on, system.right[span], system.left[span]) * z
+            signals = layer.slopes(on) * z
         patterns = np.concatenate([np.zeros((len(points), 0), bool), *parts], axis=1)
         inside = np.asarray(domain.contains(points))
         for k in np.flatnonzero(inside & ~generic)[:_DOUBTFUL]:
-            exact = strict_pattern(self._problem.network, points[k], ~domain.frozen)
+            exact = strict_pattern(network, points[k], ~domain.frozen)
             if exact is not None:
                 patterns[k], generic[k] = np.concatenate(exact), True
         return patterns, generic & inside

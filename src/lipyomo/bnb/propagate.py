@@ -156,5 +156,7 @@ def gradient_bounds(system: UnitSystem, phases: FlatPhases) -> FloatArray:
         spread += _ROUNDING * (len(system.weights[i]) + 4) * (np.abs(center) + spread)
         middle = center @ system.weights[i]
         radius = spread @ np.abs(system.weights[i])
+        if system.rough is not None:
+            radius += (np.abs(center) + spread) @ system.rough[i]
         low, high = middle - radius, middle + radius
     return np.maximum(np.abs(low), np.abs(high))

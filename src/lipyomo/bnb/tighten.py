@@ -89,7 +89,9 @@ class Tightener:
 
     @cached_property
     def _ascent(self) -> DualAscent:
-        return DualAscent(self._system.network.hidden, self._domain)
+        system = self._system
+        errors = system.errors if system.roughness else None
+        return DualAscent(system.network.hidden, self._domain, errors)
 
     def tighten(
         self,

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from lipyomo.affine.system import NodeForm, UnitSystem
+from lipyomo.affine.presolve import Presolved, presolved
+from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.bnb.bounding import NodeBounder, Worst
 from lipyomo.bnb.branching import PROBE_SHARE, RELIABLE, Brancher, worth
 from lipyomo.bnb.counters import Counters
@@ -17,6 +18,7 @@ from lipyomo.bnb.pool import Pool
 from lipyomo.bnb.propagate import Stack, gradient_bounds, propagate, settle, support_of
 from lipyomo.bnb.tighten import Tightener
 from lipyomo.ladder import Ladder
+from lipyomo.network import Pattern
 from lipyomo.numerics.exact import approximate
 from lipyomo.phases import OPEN, to_pattern
 from lipyomo.problem import LipschitzProblem
@@ -80,6 +82,9 @@ class Tree:
         Relative gap that is good enough.
     record : bool, optional
         Report closed nodes.
+    known : FlatPhases, optional
+        Phases that follow from the domain: the tree lives in the presolved network where that is
+        much smaller.
 
     Attributes
     ----------
@@ -94,11 +99,20 @@ class Tree:
         rng: np.random.Generator,
         gap: float = 0.0,
         record: bool = False,
+        known: FlatPhases | None = None,
     ) -> None:
-        self.problem = problem
+        self.problem, self.known = problem, known
         self.targets: Targets = targets_of(problem)
-        self.system = UnitSystem(problem.network, self.targets.functionals, problem.domain)
-        self.pool = Pool(problem, self.system, rng)
+        self._functionals = self.targets.functionals
+        self.system = UnitSystem(problem.network, self._functionals, problem.domain)
+        self._units = np.arange(self.system.count)
+        small = self._presolved(self.system)
+        if small is not None:
+            eye = np.eye(len(self._functionals))
+            self.targets = replace(self.targets, functionals=eye)
+            self.system = UnitSystem(small.network, eye, problem.domain, small)
+            self._units = small.units
+        self.pool = Pool(problem, self._units, rng)
         self.region = RegionProgram(self.system, problem.domain)
         self.bounder = NodeBounder(self.system, self.targets)
         self.brancher = Brancher(self.system, problem.domain)
@@ -114,6 +128,22 @@ class Tree:
         self._bounded = problem.domain.is_bounded
         self._rng = rng
         self._climber: LocalSearch | None = None
+
+    def _presolved(self, system: UnitSystem) -> Presolved | None:
+        """The network that is left under the known phases, if it is much smaller."""
+        if self.known is None or not self.problem.domain.is_bounded:
+            return None
+        return presolved(self.problem.network, self._functionals, system.split(self.known))
+
+    def _pattern(self, phases: FlatPhases) -> Pattern:
+        """The pattern of phases without open units, of all units of the problem's network."""
+        if self.known is not None and self.system.roughness:
+            own = self._units >= 0
+            full = self.known.copy()
+            full[self._units[own]] = phases[own]
+            phases = full
+        ends = np.cumsum([layer.units for layer in self.problem.network.hidden])[:-1]
+        return to_pattern(tuple(np.split(phases, ends)) if ends.size or phases.size else ())
 
     @property
     def cutoff(self) -> float:
@@ -161,7 +191,7 @@ class Tree:
         if ladder is not None and self.system.count:
             self._take_over(node, ladder)
             self._descend(node, clock or Clock(), report)
-        found = self._expansion(node, [node], known=ladder is not None)
+        found = self._expansion(node, [node], ladder is not None and not self.system.roughness)
         self.open_at_root = int(np.count_nonzero(node.phases == OPEN))
         return found
 
@@ -183,9 +213,11 @@ class Tree:
 
     def _take_over(self, node: Node, ladder: Ladder) -> None:
         """Start the root from what a ladder knows; its targets may be coarser than the tree's."""
-        known = ladder.bounds
-        node.phases = np.concatenate(known.phases)
-        node.lower, node.upper = np.concatenate(known.lower), np.concatenate(known.upper)
+        known, own = ladder.bounds, self._units >= 0
+        units = self._units[own]
+        node.phases[own] = np.concatenate(known.phases)[units]
+        node.lower[own] = np.concatenate(known.lower)[units]
+        node.upper[own] = np.concatenate(known.upper)[units]
         same = ladder.targets.count == self.targets.count
         node.proved = ladder.upper.copy() if same else np.full_like(node.proved, ladder.value)
         node.target_bounds = node.proved.copy()
@@ -381,7 +413,7 @@ class Tree:
             remaining = self._without_excluded(node, form, worst)
             if remaining is not None:
                 return self._process(node, [remaining])
-        node.candidates = self.brancher.candidates(form, worst, known)
+        node.candidates = self.brancher.candidates(form, worst, known, self.cutoff)
         return [node]
 
     def _asks_program(self) -> bool:
@@ -428,8 +460,8 @@ class Tree:
         errors = self._value_errors[node.targets]
         if (errors > _CANCELLED * values).any():
             network, domain = self.problem.network, self.problem.domain
-            pattern = to_pattern(self.system.split(node.phases))
-            rows = exact_gradients(network, pattern, self.targets.functionals, ~domain.frozen)
+            pattern = self._pattern(node.phases)
+            rows = exact_gradients(network, pattern, self._functionals, ~domain.frozen)
             gradients = np.array([[approximate(entry) for entry in row] for row in rows])
             values, errors = self.targets.exact(gradients)[node.targets], 0.0 * errors
         return float((values + errors).max()) * (1.0 + 1e-12)
@@ -439,7 +471,7 @@ class Tree:
         value = min(self._value(node, form), float(node.proved.max()))
         if value > self.cutoff:
             network, domain = self.problem.network, self.problem.domain
-            pattern = to_pattern(self.system.split(node.phases))
+            pattern = self._pattern(node.phases)
             answer = examine(network, domain, pattern)
             if answer.empty:
                 self._close_empty(node)

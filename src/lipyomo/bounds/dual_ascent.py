@@ -119,6 +119,8 @@ class DualAscent:
     layers : sequence of Layer
         The hidden layers; sparse weights stay sparse.
     domain : Domain
+    errors : ndarray, shape (N,), optional
+        What pre-activations can be off by, the weights not being exact.
 
     Attributes
     ----------
@@ -128,7 +130,9 @@ class DualAscent:
         Multiplications of one step of one bound.
     """
 
-    def __init__(self, layers: Sequence[Layer], domain: Domain) -> None:
+    def __init__(
+        self, layers: Sequence[Layer], domain: Domain, errors: FloatArray | None = None
+    ) -> None:
         weights = self._weights = [layer.weight for layer in layers]
         biases = self._biases = [layer.bias for layer in layers]
         self._single = [weight.astype(np.float32) for weight in weights]
@@ -157,6 +161,8 @@ class DualAscent:
         entries = [w.size if isinstance(w, np.ndarray) else w.nnz for w in weights]
         self.work = 2 * sum(entries) + 16 * self.columns
         self._terms += self._limits.size + 4 * len(self._spans) + 32
+        if errors is not None:  # as if rounding had caused them
+            self._sizes = self._sizes + errors / (3.0 * self._terms * UNIT)
 
     def relax(
         self,

@@ -256,7 +256,8 @@ class CaseTree:
     def _split(
         self, case: _Case, form: NodeForm, worst: Worst | None, steps: Steps
     ) -> tuple[Steps, list[_Case]]:
-        unit = int(self._brancher.candidates(form, worst, self._experience)[0])
+        known, aim = self._experience, self._statement.upper
+        unit = int(self._brancher.candidates(form, worst, known, aim)[0])
         children = []
         for phase in (LEFT, RIGHT):
             node = case.node.copy()

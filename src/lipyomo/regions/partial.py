@@ -143,7 +143,7 @@ class RegionProgram:
         self._right = rows.b
         self._cuts: list[tuple[FloatArray, float]] = []
         self._errors = system.errors
-        self._sizes = coefficient_sizes(system.network)
+        self._sizes = coefficient_sizes(system.magnitudes)
         self.solved = 0
 
     def forget(self) -> None:
@@ -276,7 +276,7 @@ class RegionProgram:
         bounded = bool(np.isfinite(least).all() and np.isfinite(most).all())
         rounded = self._rounded(form, rows, matrix, right, bounded)
         found = contradicts_beyond_rounding(rounded, least, most, weights)
-        if found is None:
+        if found is None and not self._system.roughness:  # else nothing is exact
             written = self._exact_rows(form, part, rows)
             ball = self._domain.ball
             if ball is not None:  # tangents give way to the ball itself

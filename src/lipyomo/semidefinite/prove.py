@@ -67,7 +67,7 @@ class Prover:
         self._place = np.cumsum(self._phases == OPEN) - 1
         terms = 2 * system.depth + network.output_dim + 6 + network.head.inputs
         terms += sum(layer.inputs + 3 for layer in network.hidden)
-        self._rounding = 2.0 * terms * UNIT_ROUNDOFF
+        self._rounding = 2.0 * terms * UNIT_ROUNDOFF + (system.depth + 2) * system.roughness
         last = self._carried(SizeSignal(None, d, None), steepest(network.hidden))[1]
         self.gradient_errors: FloatArray = self._rounding * last
 
@@ -75,7 +75,7 @@ class Prover:
         self, start: SizeSignal, passing: list[Passing]
     ) -> tuple[list[FloatArray], FloatArray]:
         """Magnitudes of all pre-activations, layer by layer, and of the objectives."""
-        network = self._system.network
+        network = self._system.magnitudes
         head = np.abs(self._targets.functionals) @ abs(network.head.weight)
         layers = [np.asarray(z.matrix) for z in carry(start, network.hidden, passing)]
         if not layers:

@@ -1,0 +1,163 @@
+"""A network with the units that a domain decides multiplied through: small, and known up to a bit.
+
+On the domain of some phases the decided units are affine, so that with ``y_k = max(z_k, 0)`` of the
+open units
+
+    z_k = G_k x + sum_{j < k} S_kj y_j + g_k,        y . f = G x + sum_j S_j y_j + g.
+
+That is a chain again: the layers that hold open units, and one identity unit for each later open
+unit and each functional, which carries what is known of its sum so far.  A convolutional network of
+thousands of units with a few hundred open ones becomes a network of a few hundred.
+
+The coefficients are rounded.  Beside the network stands one of magnitudes (sums of absolute terms),
+and each weight is off by at most `roughness` times its magnitude.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.affine.signal import Passing, passings
+from lipyomo.network import FloatArray, Layer, Matrix, Network
+from lipyomo.numerics.rounding import gamma
+from lipyomo.phases import OPEN, Phases
+
+PAYS = 0.34
+"""Largest share of the weights that is left where a presolved network is worth having."""
+
+LEAST_UNITS = 200
+"""Networks with fewer units are small enough as they are."""
+
+
+@dataclass(frozen=True)
+class Presolved:
+    """A network under some phases.
+
+    Attributes
+    ----------
+    network : Network
+        Its outputs are the functionals.
+    magnitudes : Network
+        Of the same shape.
+    roughness : float
+    units : ndarray of int, shape (N',)
+        The unit of the original network that each hidden unit is; -1 for identities.
+    """
+
+    network: Network
+    magnitudes: Network
+    roughness: float
+    units: npt.NDArray[np.int64]
+
+
+def presolved(network: Network, functionals: FloatArray, phases: Phases) -> Presolved | None:
+    """Multiply the decided units of `phases` through; None where that does not pay.
+
+    Parameters
+    ----------
+    network : Network
+    functionals : ndarray, shape (k, m)
+    phases : Phases
+        That follow from the domain.
+    """
+    hidden = network.hidden
+    counts = [int(np.count_nonzero(phase == OPEN)) for phase in phases]
+    deep = [i for i, count in enumerate(counts) if count]
+    if not deep or sum(layer.units for layer in hidden) < LEAST_UNITS:
+        return None
+    carried = [sum(counts[i + 1 :]) + len(functionals) for i in deep]
+    widths = [network.input_dim, *(counts[i] + c for i, c in zip(deep, carried, strict=True))]
+    left = sum(a * b for a, b in pairwise(widths))
+    if left > PAYS * sum(layer.units * layer.inputs for layer in hidden):
+        return None
+    values, sizes = _pulled_back(network, functionals, phases)
+    terms = sum(layer.inputs + layer.units + 4 for layer in network.layers)
+    starts = np.cumsum([0, *(layer.units for layer in hidden)])
+    kept: list[npt.NDArray[np.int64]] = []
+    for i, c in zip(deep, carried, strict=True):
+        kept += [starts[i] + np.flatnonzero(phases[i] == OPEN), np.full(c, -1)]
+    d, order = network.input_dim, [counts[i] for i in deep]
+    return Presolved(
+        _chain(values, d, order, network.name),
+        _chain(sizes, d, order, network.name),
+        gamma(2 * terms),
+        np.concatenate(kept).astype(np.int64),
+    )
+
+
+def _pulled_back(
+    network: Network, functionals: FloatArray, phases: Phases
+) -> tuple[FloatArray, FloatArray]:
+    """Rows (G, S, g) of the open units, then of the functionals, shape (F + k, d + F + 1).
+
+    With their magnitudes.  Only these rows are formed, from each layer backwards.
+    """
+    d, layers = network.input_dim, network.layers
+    passing = passings(network.hidden, phases, d)
+    width = d + sum(p.units.size for p in passing) + 1
+    values: list[FloatArray] = []
+    sizes: list[FloatArray] = []
+    for i, layer in enumerate(layers):
+        start: FloatArray = functionals
+        if i < len(passing):
+            start = np.zeros((passing[i].units.size, layer.units))
+            start[np.arange(len(start)), passing[i].units] = 1.0
+        if len(start):
+            values.append(_row_maps(start, layers[: i + 1], passing, d, width, False))
+            sizes.append(_row_maps(np.abs(start), layers[: i + 1], passing, d, width, True))
+    return np.concatenate(values), np.concatenate(sizes)
+
+
+def _row_maps(
+    start: FloatArray,
+    layers: tuple[Layer, ...],
+    passing: list[Passing],
+    d: int,
+    width: int,
+    magnitudes: bool,
+) -> FloatArray:
+    """Maps of ``start @ z`` with z the pre-activations of the last of the layers."""
+
+    def part(matrix: Matrix) -> Matrix:
+        return abs(matrix) if magnitudes else matrix
+
+    found = np.zeros((len(start), width))
+    rows = start
+    for i in range(len(layers) - 1, -1, -1):
+        layer = layers[i]
+        found[:, -1] += rows @ part(layer.bias)
+        rows = np.asarray(rows @ part(layer.weight))
+        if i:
+            before = passing[i - 1].size if magnitudes else passing[i - 1]
+            found[:, before.columns] = rows[:, before.units] * before.jump
+            rows = rows * before.slope
+    found[:, :d] = rows
+    return found
+
+
+def _chain(maps: FloatArray, d: int, counts: list[int], name: str) -> Network:
+    """The chain of layers of open units, given the rows (G, S, g) of all and of the outputs."""
+    layers: list[Layer] = []
+    total, first = len(maps), 0
+    for count in counts:
+        rows = maps[first:]
+        if not layers:
+            weight, bias = rows[:, :d], rows[:, -1]
+        else:
+            own = counts[len(layers) - 1]
+            before = d + first - own
+            weight = np.hstack([rows[:, before : before + own], np.eye(total - first)])
+            bias = np.zeros(total - first)
+        left = np.ones(total - first)
+        left[:count] = 0.0
+        layers.append(Layer(weight, bias, left, 1.0))
+        first += count
+    own, rows = counts[-1], maps[first:]
+    before = d + first - own
+    weight = np.hstack([rows[:, before : before + own], np.eye(total - first)])
+    layers.append(Layer(weight, np.zeros(total - first)))
+    return Network(layers, name)
