@@ -69,7 +69,8 @@ class Brancher:
         favoured.
         """
         if worst is not None:
-            least = _LITTLE * max(1.0 - cutoff / worst.found.state.value, 0.0)
+            value = worst.found.state.value
+            least = _LITTLE * max(value - cutoff, 0.0) / max(value, 1e-300)
             experience.promise[form.units] += np.sqrt((worst.off + least) * (worst.on + least))
             experience.promises[form.units] += 1
         score = experience.promise[form.units] / np.maximum(experience.promises[form.units], 1.0)

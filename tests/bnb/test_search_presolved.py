@@ -1,0 +1,82 @@
+"""Networks with the units that a domain decides multiplied through: the same network, smaller."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from lipyomo import Box, LipschitzProblem, Network, Settings
+from lipyomo.affine.presolve import Presolved, presolved
+from lipyomo.affine.system import UnitSystem
+from lipyomo.bnb.driver import Search
+from lipyomo.bounds import preactivation_bounds
+from lipyomo.ladder import Ladder
+from lipyomo.network import Layer
+
+
+def _network(seed: int, slopes: tuple[float, float] = (0.0, 1.0)) -> Network:
+    rng = np.random.default_rng(seed)
+    sizes = [12, 90, 70, 60, 3]
+    layers = [
+        Layer(
+            rng.standard_normal((n, m)) / np.sqrt(m),
+            rng.standard_normal(n),
+            *(slopes if n != 3 else (1.0, 1.0)),
+        )
+        for m, n in pairwise(sizes)
+    ]
+    return Network(layers)
+
+
+def _problem(seed: int, radius: float, slopes: tuple[float, float]) -> LipschitzProblem:
+    center = np.random.default_rng(100 + seed).standard_normal(12)
+    box = Box(center - radius, center + radius)
+    return LipschitzProblem(_network(seed, slopes), box, "linf", "linf")
+
+
+def _small(problem: LipschitzProblem) -> Presolved:
+    bounds = preactivation_bounds(problem.network, problem.domain)
+    small = presolved(problem.network, np.eye(3), bounds.phases)
+    assert small is not None
+    return small
+
+
+@pytest.mark.parametrize("slopes", [(0.0, 1.0), (0.1, 1.0), (-1.0, 1.0)])
+def test_the_same_values_on_the_domain(slopes: tuple[float, float]) -> None:
+    problem = _problem(0, 0.05, slopes)
+    small = _small(problem)
+    assert small.network.kinked_units < problem.network.kinked_units // 4
+    points = problem.domain.sample(np.random.default_rng(0), 200)
+    np.testing.assert_allclose(
+        small.network.forward(points), problem.network.forward(points), rtol=1e-12, atol=1e-12
+    )
+    system = UnitSystem(small.network, np.eye(3), problem.domain, small)
+    own = small.units >= 0
+    ours = np.concatenate(small.network.preactivations(points), axis=1)[:, own]
+    theirs = np.concatenate(problem.network.preactivations(points), axis=1)[:, small.units[own]]
+    assert (np.abs(ours - theirs) <= system.errors[own]).all()
+    assert system.errors[own].max() < 1e-7
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("slopes", [(0.0, 1.0), (-1.0, 1.0)])
+def test_the_search_has_the_same_answer(seed: int, slopes: tuple[float, float]) -> None:
+    problem = _problem(seed, 0.06, slopes)
+    settings = Settings(time_limit=60.0)
+    plain = Search(problem, settings).run()
+    ladder = Ladder(problem, preactivation_bounds(problem.network, problem.domain))
+    ladder.climb()
+    search = Search(problem, settings, ladder=ladder)
+    assert search.tree.system.count < problem.network.kinked_units
+    found = search.run()
+    assert found.status == plain.status == "exact"
+    assert found.lower == pytest.approx(plain.lower, rel=1e-6)
+    assert found.upper == pytest.approx(plain.upper, rel=1e-6)
+
+
+def test_networks_with_many_open_units_stay_as_they_are() -> None:
+    problem = _problem(0, 5.0, (0.0, 1.0))
+    bounds = preactivation_bounds(problem.network, problem.domain)
+    assert presolved(problem.network, np.eye(3), bounds.phases) is None
