@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
-from lipyomo.bnb.propagate import Stack, gradient_bounds, propagate, support_of
+from lipyomo.bounds.derivative import gradient_sizes
+from lipyomo.bounds.preactivation import propagate, within
+from lipyomo.bounds.stack import Stack
 from lipyomo.domains import AllSpace, Box, ball
 from lipyomo.network import FloatArray
 from lipyomo.norms import vector_norm
@@ -71,7 +73,8 @@ def test_proved_bounds_cover_all_patterns(seed: int, norm: str) -> None:
     phases = partial(system, seed)
     form = system.reduce(phases)
     values = truth(system, phases, DUAL[norm])
-    sizes = targets.interval(gradient_bounds(system, phases[None]))[0]
+    ends = system.head - system.head_errors, system.head + system.head_errors
+    sizes = targets.interval(gradient_sizes(problem.network.hidden, phases[None], *ends))[0]
     best = np.zeros(len(values))
     for target in range(targets.count):
         row, column = targets.rows[target], targets.columns[target]
@@ -156,9 +159,11 @@ def test_exclusions_bound_the_excluded_patterns(seed: int) -> None:
         assert bound >= truth(system, decided, "l1")[0] * (1 - 1e-12)
 
 
-@given(st.integers(0, 1000), st.sampled_from(["box", "l1", "l2"]))
-@settings(max_examples=30, deadline=None)
-def test_propagated_bounds_hold_at_points_of_the_node(seed: int, kind: str) -> None:
+@given(st.integers(0, 1000), st.sampled_from(["box", "l1", "l2"]), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_propagated_bounds_hold_at_points_of_the_node(
+    seed: int, kind: str, intervals: bool
+) -> None:
     problem, system = setting(seed, "linf")
     rng = np.random.default_rng(seed)
     domain = problem.domain if kind == "box" else ball([0.1, 0.0, -0.2], 0.8, kind)
@@ -169,16 +174,8 @@ def test_propagated_bounds_hold_at_points_of_the_node(seed: int, kind: str) -> N
     phases[unit] = RIGHT
     inside = z[z[:, unit] > 0]
     low, high = domain.lower[None], domain.upper[None]
-    n = system.count
-    stack = Stack(
-        phases[None].copy(),
-        np.full((1, n), -np.inf),
-        np.full((1, n), np.inf),
-        low,
-        high,
-        np.ones(1, dtype=bool),
-    )
-    propagate(system, support_of(domain, low, high), stack)
+    stack = Stack.unknown(phases[None], low, high)
+    propagate(problem.network.hidden, within(domain, low, high), stack, intervals=intervals)
     assert stack.alive[0] or not len(inside)
     assert (inside >= stack.lower[0] - 1e-9).all()
     assert (inside <= stack.upper[0] + 1e-9).all()

@@ -7,8 +7,9 @@ import pytest
 
 from lipyomo.affine.system import UnitSystem
 from lipyomo.bnb import tighten
-from lipyomo.bnb.propagate import Stack, propagate, support_of
 from lipyomo.bnb.tighten import Multipliers, Tightener
+from lipyomo.bounds.preactivation import propagate, within
+from lipyomo.bounds.stack import Stack
 from lipyomo.domains import Box, Domain, ball
 from lipyomo.network import FloatArray, Network
 from lipyomo.phases import LEFT, OPEN, RIGHT
@@ -16,10 +17,9 @@ from networks import mixed_network
 
 
 def stack_under(system: UnitSystem, domain: Domain, phases: FloatArray) -> Stack:
-    full: FloatArray = np.full(phases.shape, np.inf)
     low, high = (np.tile(side, (len(phases), 1)) for side in (domain.lower, domain.upper))
-    stack = Stack(phases.copy(), -full, full, low, high, np.ones(len(phases), dtype=bool))
-    propagate(system, support_of(domain, low, high), stack)
+    stack = Stack.unknown(phases, low, high)
+    propagate(system.network.hidden, within(domain, low, high), stack, intervals=False)
     return stack
 
 

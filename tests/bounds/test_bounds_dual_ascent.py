@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from lipyomo.affine.system import UnitSystem
-from lipyomo.bnb.propagate import Stack, propagate, support_of
 from lipyomo.bounds.dual_ascent import DualAscent, Relaxation, Rows
+from lipyomo.bounds.preactivation import propagate, within
+from lipyomo.bounds.stack import Stack
 from lipyomo.domains import Box, Domain, NormBall, Polytope, ball
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.phases import LEFT, OPEN, RIGHT
@@ -31,10 +32,9 @@ class Setting:
         for b in range(nodes):
             chosen = system.kinked & (rng.random(system.count) < share)
             given[b, chosen] = np.where(self.values[b] > 0, RIGHT, LEFT)[chosen]
-        full: FloatArray = np.full(given.shape, np.inf)
         low, high = (np.tile(side, (nodes, 1)) for side in (domain.lower, domain.upper))
-        self.stack = Stack(given, -full, full, low, high, np.ones(nodes, dtype=bool))
-        propagate(system, support_of(domain, low, high), self.stack)
+        self.stack = Stack.unknown(given, low, high)
+        propagate(network.hidden, within(domain, low, high), self.stack, intervals=False)
         assert self.stack.alive.all()
         self.ascent = DualAscent(network.hidden, domain)
 

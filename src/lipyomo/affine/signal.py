@@ -24,7 +24,7 @@ The same two steps are taken in three arithmetics:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
@@ -204,9 +204,9 @@ class FloatSignal:
             raise ValueError(f"the inputs are not written out ({self.width - own} variables)")
         return self.values
 
-    def through(self, layer: Layer) -> FloatSignal:
+    def through(self, layer: Layer) -> Self:
         """The pre-activations of a layer."""
-        return replace(self, values=self._mapped(layer.weight, layer.bias))
+        return self._with(self._mapped(layer.weight, layer.bias))
 
     def _mapped(self, weight: Matrix, bias: FloatArray) -> Matrix:
         if self.values is None:  # no product with the identity: inputs may be thousands
@@ -226,26 +226,28 @@ class FloatSignal:
         rows = np.arange(bias.size)
         return _with_entries(found, rows, np.full(bias.size, self.constant % self.width), bias)
 
-    def past(self, passing: Passing) -> FloatSignal:
+    def past(self, passing: Passing) -> Self:
         """What leaves the units."""
         values = _scaled(passing.slope, self.matrix)
         if passing.units.size:
             values = _with_entries(values, passing.units, passing.columns, passing.jump)
-        return replace(self, values=values)
+        return self._with(values)
+
+    def _with(self, values: Matrix) -> Self:
+        return type(self)(values, self.width, self.constant)
 
 
 @dataclass(frozen=True)
 class SizeSignal(FloatSignal):
     """A signal in magnitudes: sums of the absolute terms of a `FloatSignal`."""
 
-    def through(self, layer: Layer) -> SizeSignal:
+    def through(self, layer: Layer) -> Self:
         """The magnitudes of a layer's pre-activations."""
-        return replace(self, values=self._mapped(abs(layer.weight), np.abs(layer.bias)))
+        return self._with(self._mapped(abs(layer.weight), np.abs(layer.bias)))
 
-    def past(self, passing: Passing) -> SizeSignal:
+    def past(self, passing: Passing) -> Self:
         """What leaves the units."""
-        found = super().past(passing.size)
-        return replace(self, values=found.values)
+        return super().past(passing.size)
 
 
 @dataclass(frozen=True)

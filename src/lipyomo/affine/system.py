@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -82,6 +83,7 @@ class UnitSystem:
         self.biases = [layer.bias for layer in network.hidden]
         counts = [layer.units for layer in network.hidden]
         self.starts = [0, *np.cumsum(counts).tolist()]
+        self._spans = [slice(a, b) for a, b in pairwise(self.starts)]
         empty: FloatArray = np.zeros(0)
         self.left = np.concatenate([empty, *(layer.left for layer in network.hidden)])
         self.right = np.concatenate([empty, *(layer.right for layer in network.hidden)])
@@ -125,13 +127,18 @@ class UnitSystem:
         return [self.roughness * layer.dense_weight for layer in self.magnitudes.hidden]
 
     @property
+    def weight_errors(self) -> FloatArray | None:
+        """What pre-activations are off by for the sake of the weights; None if they are exact."""
+        return self.errors if self.roughness else None
+
+    @property
     def depth(self) -> int:
         """Number of hidden layers."""
         return len(self.biases)
 
     def span(self, layer: int) -> slice:
         """The units of a layer."""
-        return slice(self.starts[layer], self.starts[layer + 1])
+        return self._spans[layer]
 
     def root_phases(self) -> FlatPhases:
         """Every kinked unit open."""
@@ -139,7 +146,7 @@ class UnitSystem:
 
     def split(self, phases: FlatPhases) -> Phases:
         """The phases layer by layer."""
-        return tuple(phases[self.span(i)] for i in range(self.depth))
+        return tuple(phases[span] for span in self._spans)
 
     def passings(self, phases: FlatPhases) -> list[Passing]:
         """What each layer passes on under `phases`; open units have columns after the inputs'."""

@@ -284,8 +284,8 @@ class ReluNetworkBlockData(FormulationBlockData):
     def _add_outputs(self, head: Layer, before: Affine) -> None:
         """Declare ``outputs`` and tie them to the last hidden layer."""
         lows, highs = _range_of(before)
-        found = interval_range(head, lows[None, :], highs[None, :])
-        outputs = add_variables(self, "outputs", range(head.units), found.lower[0], found.upper[0])
+        lows, highs = interval_range(head, lows, highs)
+        outputs = add_variables(self, "outputs", range(head.units), lows, highs)
         forms = before.map(head.weight, head.bias)
         add_equalities(self, "output_affine", range(head.units), outputs, forms)
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases
-from lipyomo.bnb.propagate import Stack
 from lipyomo.bnb.tighten import Multipliers
+from lipyomo.bounds.stack import Stack
 from lipyomo.network import FloatArray
 
 Warm = dict[int, FloatArray]

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
-from lipyomo.bnb.propagate import Stack, settle
 from lipyomo.bounds.dual_ascent import DualAscent, Rows, SingleArray
+from lipyomo.bounds.stack import Stack
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray
 from lipyomo.phases import LEFT, OPEN, RIGHT
@@ -90,8 +90,7 @@ class Tightener:
     @cached_property
     def _ascent(self) -> DualAscent:
         system = self._system
-        errors = system.errors if system.roughness else None
-        return DualAscent(system.network.hidden, self._domain, errors)
+        return DualAscent(system.network.hidden, self._domain, system.weight_errors)
 
     def tighten(
         self,
@@ -169,7 +168,7 @@ class Tightener:
         np.maximum.at(stack.lower, (rows.node[~up], rows.unit[~up]), -bounds[~up])
         still = stack.phases == OPEN
         alive = stack.alive.copy()
-        settle(self._system, stack)
+        stack.settle(self._system.kinked)
         closed = alive & ~stack.alive
         found = np.where(closed, 1, (still & (stack.phases != OPEN)).sum(axis=1))
         self.decided += int(found.sum())

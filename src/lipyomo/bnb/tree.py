@@ -15,8 +15,10 @@ from lipyomo.bnb.counters import Counters
 from lipyomo.bnb.experience import Experience
 from lipyomo.bnb.node import Node, stack_of
 from lipyomo.bnb.pool import Pool
-from lipyomo.bnb.propagate import Stack, gradient_bounds, propagate, settle, support_of
 from lipyomo.bnb.tighten import Tightener
+from lipyomo.bounds.derivative import gradient_sizes
+from lipyomo.bounds.preactivation import Boxes, propagate, within
+from lipyomo.bounds.stack import Stack
 from lipyomo.ladder import Ladder
 from lipyomo.network import Pattern
 from lipyomo.numerics.exact import approximate
@@ -298,17 +300,21 @@ class Tree:
 
     def _process(self, parent: Node, children: list[Node], known: bool = False) -> list[Node]:
         """Bound a batch of children of one parent; `known` if that is done for pre-activations."""
-        stack = stack_of(children)
-        if self._bounded:
-            support = support_of(self.problem.domain, stack.low, stack.high)
-            if known:
-                settle(self.system, stack)
-            else:
-                propagate(self.system, support, stack)
+        stack, system = stack_of(children), self.system
+        over = within(self.problem.domain, stack.low, stack.high)
+        if known:
+            stack.settle(system.kinked)
+        elif self._bounded:  # a split on a unit leaves the first layer's ranges as they are
+            same = all(c is not parent and c.low is parent.low for c in children)
+            same &= all(c.high is parent.high for c in children)
+            self._propagate(over, stack, first=int(same))
         self._locate(parent, children, stack)
         if self.tightener is not None and self._tighten(children, stack):
-            propagate(self.system, support, stack)
-        sizes = self.targets.interval(gradient_bounds(self.system, stack.phases))
+            self._propagate(over, stack, first=1)
+        ends = system.head - system.head_errors, system.head + system.head_errors
+        sizes = self.targets.interval(
+            gradient_sizes(system.network.hidden, stack.phases, *ends, system.rough)
+        )
         kept = []
         for b, child in enumerate(children):
             if not stack.alive[b]:
@@ -319,6 +325,11 @@ class Tree:
             child.target_bounds = np.minimum(child.target_bounds, child.proved)
             kept += self._examine(child)
         return kept
+
+    def _propagate(self, over: Boxes, stack: Stack, first: int) -> None:
+        errors = self.system.weight_errors
+        layers = self.system.network.hidden
+        propagate(layers, over, stack, intervals=False, first=first, errors=errors)
 
     def _locate(self, parent: Node, children: list[Node], stack: Stack) -> None:
         """Tell the children which known points lie in them."""

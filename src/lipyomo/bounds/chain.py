@@ -16,20 +16,17 @@ Rounding: a value that is computed here is a sum of products along paths.  It is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeGuard
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.bounds.parts import pull_back
+from lipyomo.bounds.parts import SplitMatrix, apply_rows, pull_back
 from lipyomo.bounds.relax import Lines
+from lipyomo.bounds.stack import Index
 from lipyomo.network import FloatArray, Matrix
 from lipyomo.numerics.rounding import gamma
-
-Index = npt.NDArray[np.intp]
 
 DENSE = 0.1
 """Share of entries from which a sparse product is kept as a dense array."""
@@ -52,8 +49,7 @@ class Argument(Protocol):
         """Upper bounds of the sum of absolute terms of products with rows (r, p), shape (B, r)."""
 
 
-@dataclass(frozen=True, eq=False)
-class Block:
+class Block(NamedTuple):
     """The members of one layer, as functions of the argument and of earlier members.
 
     Attributes
@@ -61,22 +57,31 @@ class Block:
     start : ndarray or sparse array, shape (F, p)
     links : list of ndarray, sparse array or None, shapes (F, F_j)
         One an earlier block; None for zero.
-    bias : ndarray, shape (F,)
     lines : Lines, shapes (B, F)
         Around what the members pass on.
-    reach : ndarray, shape (B, F)
-        Sums of absolute terms.
+    above, below : ndarray, shapes (B, F, 2)
+        Constants of these lines as functions of argument and earlier members, and the sums of the
+        absolute terms of the lines.
     """
 
     start: Matrix
     links: list[Matrix | None]
-    bias: FloatArray
     lines: Lines
-    reach: FloatArray
+    above: FloatArray
+    below: FloatArray
+
+    @property
+    def members(self) -> int:
+        """F."""
+        return int(self.start.shape[0])
+
+    @property
+    def batch(self) -> int:
+        """B."""
+        return len(self.above)
 
 
-@dataclass(frozen=True, eq=False)
-class Functionals:
+class Functionals(NamedTuple):
     """Rows on the current signal of a chain: on the argument, on each block, and a constant.
 
     Attributes
@@ -127,6 +132,20 @@ def _dense(matrix: Matrix) -> FloatArray:
     return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
 
 
+def _constants(
+    slope: FloatArray, offset: FloatArray, bias: FloatArray, reach: FloatArray
+) -> FloatArray:
+    """``slope (z + bias) + offset`` at z = 0, and the sum of its absolute terms; (B, F, 2)."""
+    found = np.empty((*slope.shape, 2))
+    found[..., 0] = slope * bias + offset
+    found[..., 1] = np.abs(slope) * reach + np.abs(offset)
+    return found
+
+
+def _is_wide(matrix: Matrix) -> TypeGuard[FloatArray]:
+    return isinstance(matrix, np.ndarray) and matrix.shape[0] < matrix.shape[1]
+
+
 class Chain:
     """A chain that grows by one affine map and one row of units at a time.
 
@@ -141,47 +160,34 @@ class Chain:
         self._argument = argument
         self._stop = stop
         self._blocks: list[Block] = []
+        self._first: FloatArray | None = None
         self._start: Matrix | None = None
         self._links: list[Matrix | None] = []
         self._bias: FloatArray = np.zeros(0)
         self._terms = 64
-        self._maps = 0
         self._members: Index = np.zeros(0, dtype=np.intp)
         self._slope: FloatArray = np.zeros(0)
         self._size: FloatArray = np.zeros((1, 0))
         self.reach: FloatArray = np.zeros((1, 0))
 
-    @property
-    def members(self) -> int:
-        """Number of open units so far."""
-        return sum(block.bias.size for block in self._blocks)
-
-    @property
-    def composed(self) -> bool:
-        """Whether the signal is more than one matrix away from the argument."""
-        return bool(self._maps > 1)
-
-    def affine(self, matrix: Matrix, bias: FloatArray | None = None) -> None:
+    def affine(self, matrix: SplitMatrix, bias: FloatArray | None = None) -> None:
         """Multiply the signal with a matrix (n, n_before), and add a bias (n,)."""
-        rows = matrix.shape[0]
-        given = np.zeros(rows) if bias is None else bias
-        self._maps += 1
+        full = matrix.full
+        given = np.zeros(full.shape[0]) if bias is None else bias
+        self._terms += full.shape[1] + 4
         if self._start is None:
-            self._start, self._bias = _settled(matrix), given
+            self._start, self._bias = _settled(full), given
             self.reach = self._argument.reach(self._start) + np.abs(given)
-            self._terms += matrix.shape[1]
             return
-        on = np.flatnonzero(self._slope != 0.0)
-        through = _scaled(_columns(matrix, on), self._slope[on])
+        on = np.flatnonzero(self._slope)
+        through = _scaled(_columns(full, on), self._slope[on])
         pieces = [None if piece is None else _product(through, piece[on]) for piece in self._links]
         if self._members.size:
-            pieces[-1] = _columns(matrix, self._members)
+            pieces[-1] = _columns(full, self._members)
         self._start = _product(through, self._start[on])
         self._bias = np.asarray(through @ self._bias[on]) + given
         self._links = pieces
-        size = abs(matrix)
-        self.reach = np.asarray((size @ self._size.T).T) + np.abs(given)
-        self._terms += matrix.shape[1] + 4
+        self.reach = apply_rows(matrix.size, self._size) + np.abs(given)
 
     def activate(self, slope: FloatArray, members: Index, lines: Lines, size: FloatArray) -> None:
         """Let the signal pass a row of units.
@@ -197,24 +203,22 @@ class Chain:
             At least the absolute values that members pass on.
         """
         assert self._start is not None
+        if self._first is None and not self._blocks and _is_wide(self._start):
+            # what is substituted back is narrower in front of the first map than behind it
+            self._first, self._start = self._start, np.eye(len(self._start))
+            self._terms += len(self._start)
         self._slope = slope.copy()
         self._slope[members] = 0.0
-        self._size = np.abs(self._slope) * self.reach
-        self._size = np.broadcast_to(self._size, (max(len(size), len(self._size)), slope.size))
-        self._size = self._size.copy()
+        self._size = np.empty((max(len(size), len(self.reach)), slope.size))
+        self._size[:] = np.abs(self._slope) * self.reach
         self._size[:, members] = size
         self._members = members
         if members.size:
             picked = [None if piece is None else piece[members] for piece in self._links]
-            self._blocks.append(
-                Block(
-                    self._start[members],
-                    picked,
-                    self._bias[members],
-                    lines,
-                    self.reach[:, members],
-                )
-            )
+            constants, reach = self._bias[members], self.reach[:, members]
+            above = _constants(lines.upper_slope, lines.upper_offset, constants, reach)
+            below = _constants(lines.lower_slope, lines.lower_offset, constants, reach)
+            self._blocks.append(Block(self._start[members], picked, lines, above, below))
             self._links = [*self._links, None]
 
     def rows(self, pick: Index) -> Functionals:
@@ -242,24 +246,15 @@ class Chain:
 
     def upper(self, rows: Functionals) -> FloatArray:
         """Safe upper bounds of functionals, shape (B, r)."""
-        return self._bounded(rows, (1.0,), self._argument)[0]
+        return self._bounded(rows)[0]
 
-    def range(self, pick: Index, argument: Argument | None = None) -> tuple[FloatArray, FloatArray]:
-        """Safe lower and upper bounds of entries of the signal, shapes (B, r).
-
-        Parameters
-        ----------
-        pick : ndarray of int, shape (r,)
-        argument : Argument, optional
-            A part of the chain's own set of arguments.
-        """
-        over = self._argument if argument is None else argument
-        width = max([block.bias.size for block in self._blocks], default=1)
-        batch = max([len(block.lines.upper_slope) for block in self._blocks], default=1)
-        batch = max(batch, self._argument.batch)
+    def range(self, pick: Index) -> tuple[FloatArray, FloatArray]:
+        """Safe lower and upper bounds of entries of the signal (r,), shapes (B, r)."""
         assert self._start is not None
-        width = max(width, self.members, self._start.shape[1])
-        step = max(CHUNK // (2 * width * batch), 16)
+        members = [block.members for block in self._blocks]
+        batch = max([self._argument.batch, *(block.batch for block in self._blocks)])
+        inputs = (self._start if self._first is None else self._first).shape[1]
+        step = max(CHUNK // (2 * max(sum(members), inputs) * batch), 16)
         lows, highs = [], []
         for begin in range(0, pick.size, step):
             if begin and self._stop is not None and self._stop():
@@ -267,42 +262,43 @@ class Chain:
                 lows.append(-unknown)
                 highs.append(unknown)
                 break
-            high, low = self._bounded(self.rows(pick[begin : begin + step]), (1.0, -1.0), over)
+            high, low = self._bounded(self.rows(pick[begin : begin + step]), both=True)
             lows.append(-low)
             highs.append(high)
         if not lows:
             return np.zeros((batch, 0)), np.zeros((batch, 0))
+        if len(lows) == 1:
+            return lows[0], highs[0]
         return np.concatenate(lows, axis=1), np.concatenate(highs, axis=1)
 
-    def _bounded(
-        self, rows: Functionals, signs: Sequence[float], over: Argument
-    ) -> list[FloatArray]:
-        """Upper bounds of the rows multiplied with each sign."""
+    def _bounded(self, rows: Functionals, both: bool = False) -> list[FloatArray]:
+        """Upper bounds of the rows, and of their negatives if `both`."""
 
-        def both(matrix: Matrix) -> FloatArray:
+        def signed(matrix: Matrix) -> FloatArray:
             dense = _dense(matrix)
-            return np.concatenate([s * dense for s in signs], axis=-2)
+            return np.concatenate([dense, -dense], axis=-2) if both else dense
 
-        start = both(rows.start)
-        links = [None if piece is None else both(piece) for piece in rows.links]
-        constant = np.concatenate([s * rows.constant for s in signs], axis=-1)
-        error = np.concatenate([rows.reach for _ in signs], axis=-1)
-        width = 0
+        start = signed(rows.start)
+        links = [None if piece is None else signed(piece) for piece in rows.links]
+        constant, error = rows.constant, rows.reach
+        if both:
+            constant = np.concatenate([constant, -constant], axis=-1)
+            error = np.concatenate([error, error], axis=-1)
+        terms = self._terms
         for j in range(len(self._blocks) - 1, -1, -1):
             here, block = links[j], self._blocks[j]
             if here is None:
                 continue
-            width += block.bias.size
+            terms += block.members
             lines = block.lines
             up = np.maximum(here, 0.0)
             down = here - up
-            shift = _weighted(up, lines.upper_offset) + _weighted(down, lines.lower_offset)
-            passed = up * lines.upper_slope[:, None, :] + down * lines.lower_slope[:, None, :]
-            constant = constant + shift + passed @ block.bias
-            sizes = np.abs(passed)
-            error = error + _weighted(sizes, block.reach)
-            error = error + _weighted(up, np.abs(lines.upper_offset))
-            error = error - _weighted(down, np.abs(lines.lower_offset))
+            above, below = up @ block.above, down @ block.below
+            error = error + (above - below)[..., 1]
+            above += below
+            constant = constant + above[..., 0]
+            passed = up * lines.upper_slope[:, None, :]
+            passed += down * lines.lower_slope[:, None, :]
             for i, link in enumerate(block.links):
                 if link is not None:
                     more, old = pull_back(passed, link), links[i]
@@ -310,14 +306,10 @@ class Chain:
             start = start + pull_back(passed, block.start)
         if start.ndim == 2:
             start = start[None]
-        reached = over.support(start)
-        error = gamma(self._terms + width) * (error + np.abs(constant) + np.abs(reached))
-        found = constant + reached + error
-        return np.split(found, len(signs), axis=-1)
-
-
-def _weighted(rows: FloatArray, weights: FloatArray) -> FloatArray:
-    """``rows @ weights`` over the last axis, chain by chain: (B, r, n) and (B, n) to (B, r)."""
-    if rows.ndim == 2:
-        return np.asarray(weights @ rows.T)
-    return np.asarray((rows @ weights[:, :, None])[:, :, 0])
+        if self._first is not None:
+            start = pull_back(start, self._first)
+        reached = self._argument.support(start)
+        found = constant + reached
+        found += gamma(terms) * (error + np.abs(constant) + np.abs(reached))
+        r = rows.reach.shape[-1]
+        return [found[:, :r], found[:, r:]]

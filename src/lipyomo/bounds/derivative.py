@@ -19,15 +19,15 @@ from typing import Literal
 import numpy as np
 
 from lipyomo.bounds.balls import Ball, InputBall, functional_set
-from lipyomo.bounds.chain import Chain, Index
-from lipyomo.bounds.interval import PhaseBatch
+from lipyomo.bounds.chain import Chain
+from lipyomo.bounds.interval import Switches
 from lipyomo.bounds.layers import LayerBounds
-from lipyomo.bounds.parts import SplitMatrix, parts_of
+from lipyomo.bounds.parts import SplitMatrix, parts_of, pull_back
 from lipyomo.bounds.relax import switch_lines
+from lipyomo.bounds.stack import Index, PhaseBatch
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import InputNorm, OutputNorm
-from lipyomo.numerics.rounding import UNIT
-from lipyomo.phases import LEFT, RIGHT, Phases, decide
+from lipyomo.phases import Phases, decide
 
 Rung = Literal["interval", "linear", "lp"]
 
@@ -56,26 +56,6 @@ class DerivativeBounds:
     end_lower: FloatArray
     end_upper: FloatArray
     rung: Rung
-
-
-@dataclass(frozen=True, eq=False)
-class Switches:
-    """Slopes of one layer's units; equal where the unit is decided, shapes (B, n)."""
-
-    left: FloatArray
-    right: FloatArray
-
-    @classmethod
-    def of(cls, layer: Layer, phases: PhaseBatch) -> Switches:
-        """Slopes that are possible under `phases` (B, n)."""
-        left = np.where(phases == RIGHT, layer.right, layer.left)
-        return cls(left, np.where(phases == LEFT, layer.left, layer.right))
-
-    @property
-    def members(self) -> Index:
-        """Units that do not have one and the same slope in the whole batch."""
-        same = (self.left == self.right) & (self.left == self.left[:1])
-        return np.flatnonzero(~same.all(axis=0))
 
 
 @dataclass(frozen=True)
@@ -124,12 +104,11 @@ def chain_bounds(
     for position, matrix in enumerate(matrices):
         pair = switches[position] if position < len(switches) else None
         if linear or position == 0:
-            chain.affine(matrix.full)
+            chain.affine(matrix)
         if position == 0:
             low, high = chain.range(np.arange(matrix.full.shape[0]))
         else:
-            stage = matrix.range(found.switched_lower[-1], found.switched_upper[-1])
-            low, high = stage.lower, stage.upper
+            low, high = matrix.range(found.switched_lower[-1], found.switched_upper[-1])
             if linear:
                 pick = np.arange(low.shape[1])
                 if sparing:
@@ -140,16 +119,11 @@ def chain_bounds(
         found.upper.append(high)
         if pair is None:
             break
-        products = (pair.left * low, pair.left * high, pair.right * low, pair.right * high)
-        down, up = np.minimum.reduce(products), np.maximum.reduce(products)
-        down, up = down - UNIT * np.abs(down), up + UNIT * np.abs(up)
+        down, up = pair.times(low, high)
         found.switched_lower.append(down)
         found.switched_upper.append(up)
         if linear:
-            shared = (pair.left == pair.right).all(axis=0) & (pair.left == pair.left[:1]).all(
-                axis=0
-            )
-            pick = np.flatnonzero(~shared)
+            pick = pair.members
             sides = (array[:, pick] for array in (low, high, pair.left, pair.right))
             size = np.maximum(np.abs(down), np.abs(up))[:, pick]
             chain.activate(pair.left[0], pick, switch_lines(*sides), size)
@@ -236,6 +210,42 @@ def tangent_bounds(
     ]
     found = chain_bounds(matrices, switches, InputBall(input_norm), rung)
     return _unbatched(found, rung, backwards=False)
+
+
+def gradient_sizes(
+    layers: Sequence[Layer],
+    phases: PhaseBatch,
+    low: FloatArray,
+    high: FloatArray,
+    rough: Sequence[FloatArray] | None = None,
+) -> FloatArray:
+    """Largest absolute entries of gradients under a batch of partial patterns, by intervals.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+        The hidden layers.
+    phases : ndarray of int8, shape (B, N)
+    low, high : ndarray, shape (k, n_L)
+        The adjoints of the last hidden layer's outputs.
+    rough : sequence of ndarray, optional
+        What the entries of the weights can be off by, layer by layer.
+
+    Returns
+    -------
+    ndarray, shape (B, k, d)
+    """
+    end = phases.shape[1]
+    low, high = (np.broadcast_to(side, (len(phases), *side.shape)) for side in (low, high))
+    for i in range(len(layers) - 1, -1, -1):
+        layer = layers[i]
+        here, end = phases[:, None, end - layer.units : end], end - layer.units
+        down, up = Switches.of(layer, here).times(low, high)
+        low, high = parts_of(layer).split.transposed.range(down, up)
+        if rough is not None:
+            room = pull_back(np.maximum(np.abs(down), np.abs(up)), rough[i])
+            low, high = low - room, high + room
+    return np.maximum(np.abs(low), np.abs(high))
 
 
 def _closed(phases: Phases | None, bounds: LayerBounds) -> Phases:

@@ -19,7 +19,8 @@ import numpy as np
 
 from lipyomo.bounds.balls import Ball, InputBall
 from lipyomo.bounds.chain import Chain
-from lipyomo.bounds.derivative import Rung, Switches, chain_bounds, refined
+from lipyomo.bounds.derivative import Rung, chain_bounds, refined
+from lipyomo.bounds.interval import Switches
 from lipyomo.bounds.parts import SplitMatrix, parts_of
 from lipyomo.bounds.relax import switch_lines
 from lipyomo.network import FloatArray, Network

@@ -16,25 +16,22 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.bounds.balls import Ball, DualBall, Hull, InputBall
 from lipyomo.bounds.derivative import DerivativeBounds
-from lipyomo.bounds.interval import Slab, activated
+from lipyomo.bounds.interval import activated
 from lipyomo.bounds.layers import LayerBounds
 from lipyomo.bounds.lp import Relaxation
+from lipyomo.bounds.stack import Index
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Layer, Matrix, Network
 from lipyomo.norms import InputNorm, OutputNorm
 from lipyomo.numerics.lp import LinearProgram
 from lipyomo.numerics.rounding import UNIT, gamma
 from lipyomo.phases import LEFT, OPEN
-
-Index: TypeAlias = npt.NDArray[np.intp]
 
 MAX_ENDS = 64
 """Most final derivatives that get linear programs of their own."""
@@ -198,8 +195,7 @@ def _forward(
         couplings.append([(body, -u, -offset + room), (-body, -l_, offset - l_ + room)])
         mask = np.zeros(layer.units, dtype=bool)
         mask[pick] = True
-        slab = Slab(low[None], high[None], low[None], np.zeros(1, dtype=bool))
-        ends = activated(layer, phase[None], slab)
+        ends = activated(layer, phase[None], low[None], high[None])
         relaxation.activate(layer, mask, low, high, error, (ends[0][0], ends[1][0]))
         H = relaxation.gain[pick]
         Z = np.hstack([body, np.zeros((pick.size, H.shape[1] - body.shape[1]))])

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
 
-from lipyomo.network import FloatArray
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.network import FloatArray, Layer
 from lipyomo.phases import Phases, count_open
+
+Entry = TypeVar("Entry", bound=np.generic)
+
+
+def by_layer(layers: Sequence[Layer], units: npt.NDArray[Entry]) -> list[npt.NDArray[Entry]]:
+    """An array of all units (N, ...), layer by layer."""
+    ends = np.cumsum([0, *(layer.units for layer in layers)]).tolist()
+    return [units[a:b] for a, b in pairwise(ends)]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.bounds.interval import Slab, activated
+from lipyomo.bounds.interval import activated
 from lipyomo.bounds.layers import LayerBounds
 from lipyomo.bounds.relax import unit_lines
 from lipyomo.domains import Domain
@@ -191,8 +191,7 @@ def tighten(network: Network, domain: Domain, bounds: LayerBounds, deadline: flo
         kinked = layer.kinked
         relaxation.constrain(kinked & (phases[k] == RIGHT) & (lower[k] == 0), 1.0, error)
         relaxation.constrain(kinked & (phases[k] == LEFT) & (upper[k] == 0), -1.0, error)
-        slab = Slab(lower[k][None], upper[k][None], lower[k][None], np.zeros(1, dtype=bool))
-        outputs = activated(layer, phases[k][None], slab)
+        outputs = activated(layer, phases[k][None], lower[k][None], upper[k][None])
         relaxation.activate(layer, open_, lower[k], upper[k], error, (outputs[0][0], outputs[1][0]))
     return replace(bounds, lower=lower, upper=upper, phases=tuple(phases))
 

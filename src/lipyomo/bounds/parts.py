@@ -23,35 +23,16 @@ Part: TypeAlias = "Matrix | sp.csc_array"
 
 def apply_rows(matrix: Part, rows: FloatArray) -> FloatArray:
     """``matrix @ row`` for rows of shape (..., n_in), giving (..., n_out)."""
-    if isinstance(matrix, np.ndarray):
-        return np.asarray(rows @ matrix.T)
     flat = rows.reshape(-1, rows.shape[-1])
+    if isinstance(matrix, np.ndarray):
+        return np.asarray(flat @ matrix.T).reshape(*rows.shape[:-1], matrix.shape[0])
     return np.asarray((matrix @ flat.T).T).reshape(*rows.shape[:-1], matrix.shape[0])
 
 
 def pull_back(rows: FloatArray, matrix: Part) -> FloatArray:
     """``rows @ matrix`` for functionals of shape (..., n_out), giving (..., n_in)."""
-    if isinstance(matrix, np.ndarray):
-        return np.asarray(rows @ matrix)
     flat = rows.reshape(-1, rows.shape[-1])
     return np.asarray(flat @ matrix).reshape(*rows.shape[:-1], matrix.shape[1])
-
-
-@dataclass(frozen=True)
-class Range:
-    """A range of an affine map.
-
-    Attributes
-    ----------
-    lower, upper : ndarray, shape (..., n_out)
-        Safe against rounding.
-    reach : ndarray, shape (..., n_out)
-        At least the sum of the absolute terms, over all points of the argument's range.
-    """
-
-    lower: FloatArray
-    upper: FloatArray
-    reach: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +61,11 @@ class SplitMatrix:
         return cls(matrix, matrix.maximum(0.0), matrix.minimum(0.0), longest)
 
     @cached_property
+    def size(self) -> Part:
+        """Absolute values."""
+        return abs(self.full)
+
+    @cached_property
     def transposed(self) -> SplitMatrix:
         """The transpose."""
         full = self.full.T
@@ -88,37 +74,39 @@ class SplitMatrix:
             longest = int(np.diff(full.tocsr().indptr).max(initial=0))
         return SplitMatrix(full, self.positive.T, self.negative.T, longest)
 
-    def range(self, lower: FloatArray, upper: FloatArray, bias: FloatArray | float = 0.0) -> Range:
-        """Range of ``matrix @ h + bias`` over ``lower <= h <= upper``.
+    def range(
+        self, lower: FloatArray, upper: FloatArray, bias: FloatArray | float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """Range of ``matrix @ h + bias`` over ``lower <= h <= upper``, safe against rounding.
 
         Parameters
         ----------
-        lower, upper : ndarray, shape (B, n_in)
+        lower, upper : ndarray, shape (..., n_in)
             May be infinite.
         bias : ndarray, shape (n_out,), optional
+
+        Returns
+        -------
+        ndarray, ndarray, shapes (..., n_out)
         """
-        ends = np.stack([lower, upper])
-        infinite = ~np.isfinite(ends)
+        ends: FloatArray = np.empty((4, *np.broadcast_shapes(lower.shape, upper.shape)))
+        ends[0], ends[1] = lower, upper
+        infinite = ~np.isfinite(ends[:2])
         unbounded = bool(infinite.any())
         if unbounded:
-            ends = np.where(infinite, 0.0, ends)
-        stacked = np.concatenate([ends, np.abs(ends)])
-        up, down = apply_rows(self.positive, stacked), apply_rows(self.negative, stacked)
+            ends[:2][infinite] = 0.0
+        np.abs(ends[:2], out=ends[2:])
+        up, down = apply_rows(self.positive, ends), apply_rows(self.negative, ends)
         size = np.abs(bias)
-        low_size = up[2] - down[3] + size
-        high_size = up[3] - down[2] + size
         error = gamma(self.terms)
-        low = up[0] + down[1] + bias - error * low_size
-        high = up[1] + down[0] + bias + error * high_size
-        reach = low_size + high_size
+        low = up[0] + down[1] + bias - error * (up[2] - down[3] + size)
+        high = up[1] + down[0] + bias + error * (up[3] - down[2] + size)
         if unbounded:
             marks = infinite.astype(np.float64)
             up, down = apply_rows(self.positive, marks), apply_rows(self.negative, marks)
-            to_low, to_high = up[0] - down[1] > 0, up[1] - down[0] > 0
-            low = np.where(to_low, -np.inf, low)
-            high = np.where(to_high, np.inf, high)
-            reach = np.where(to_low | to_high, np.inf, reach)
-        return Range(low, high, reach)
+            low = np.where(up[0] - down[1] > 0, -np.inf, low)
+            high = np.where(up[1] - down[0] > 0, np.inf, high)
+        return low, high
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,13 +116,11 @@ class LayerParts:
     Attributes
     ----------
     split : SplitMatrix
-    bias_size : ndarray, shape (units,)
     rounding : ndarray, shape (units,)
         Relative error of multiplying with a slope; zero where all slopes are 0, 1 or -1.
     """
 
     split: SplitMatrix
-    bias_size: FloatArray
     rounding: FloatArray
 
 
@@ -146,8 +132,6 @@ def parts_of(layer: Layer) -> LayerParts:
     found = _PARTS.get(layer)
     if found is None:
         easy = np.isin(layer.left, (-1.0, 0.0, 1.0)) & np.isin(layer.right, (-1.0, 0.0, 1.0))
-        found = LayerParts(
-            SplitMatrix.of(layer.weight), np.abs(layer.bias), np.where(easy, 0.0, UNIT)
-        )
+        found = LayerParts(SplitMatrix.of(layer.weight), np.where(easy, 0.0, UNIT))
         _PARTS[layer] = found
     return found

@@ -10,27 +10,21 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from lipyomo.bounds.chain import Chain, Index
-from lipyomo.bounds.interval import (
-    PhaseBatch,
-    Slab,
-    activated,
-    cut,
-    forced,
-    interval_range,
-    slope_pair,
-)
-from lipyomo.bounds.layers import LayerBounds
+from lipyomo.bounds.chain import Chain
+from lipyomo.bounds.interval import Switches, activated, interval_range
+from lipyomo.bounds.layers import LayerBounds, by_layer
 from lipyomo.bounds.lp import tighten
-from lipyomo.bounds.parts import Range
+from lipyomo.bounds.parts import parts_of
 from lipyomo.bounds.relax import unit_lines
+from lipyomo.bounds.stack import Stack
 from lipyomo.domains import Domain
-from lipyomo.network import FloatArray, Matrix, Network
-from lipyomo.numerics.rounding import gamma
-from lipyomo.phases import Phases, decide, open_phases
+from lipyomo.network import BoolArray, FloatArray, Layer, Matrix, Network
+from lipyomo.numerics.rounding import UNIT, gamma
+from lipyomo.phases import OPEN, Phases, open_phases
 from lipyomo.settings import BoundRung
 
 LP_UNITS = 150
@@ -70,14 +64,17 @@ def preactivation_bounds(
     LayerBounds
     """
     start = open_phases(network) if phases is None else phases
-    box = (domain.lower[None, :], domain.upper[None, :])
-    linear = rung != "interval"
-    slabs = _climb(network, *box, [layer[None, :] for layer in start], linear, domain, stop)
-    lower = [slab.lower[0] for slab in slabs]
-    upper = [slab.upper[0] for slab in slabs]
-    used = "linear" if linear and domain.is_bounded and len(slabs) > 1 else "interval"
+    low, high = domain.lower[None, :], domain.upper[None, :]
+    over = within(domain, low, high, programs=True)
+    stack = Stack.unknown(np.concatenate([np.zeros(0, np.int8), *start])[None], low, high)
+    linear = rung != "interval" and domain.is_bounded
+    propagate(network.hidden, over, stack, linear=linear, stop=stop)
     found = LayerBounds(
-        lower, upper, used, decide(start, lower, upper), any(slab.empty[0] for slab in slabs)
+        by_layer(network.hidden, stack.lower[0]),
+        by_layer(network.hidden, stack.upper[0]),
+        "linear" if linear and len(start) > 1 else "interval",
+        tuple(by_layer(network.hidden, stack.phases[0])),
+        not bool(stack.alive[0]),
     )
     climb = rung == "lp" or (rung == "auto" and 0 < found.unstable <= LP_UNITS)
     if not climb or found.empty or not domain.is_bounded:
@@ -95,6 +92,18 @@ class Boxes:
     lower: FloatArray
     upper: FloatArray
 
+    @cached_property
+    def _parts(self) -> tuple[FloatArray, FloatArray]:
+        """Middles, and radii with room for rounding; shapes (B, d, 1)."""
+        size = np.maximum(np.abs(self.lower), np.abs(self.upper))
+        radius = 0.5 * (self.upper - self.lower) + gamma(self.lower.shape[1]) * size
+        return 0.5 * (self.lower + self.upper)[:, :, None], radius[:, :, None]
+
+    @property
+    def intervals_suffice(self) -> bool:
+        """Whether interval arithmetic finds the exact range of a single affine map."""
+        return True
+
     @property
     def batch(self) -> int:
         """Number of boxes."""
@@ -102,7 +111,8 @@ class Boxes:
 
     def support(self, rows: FloatArray) -> FloatArray:
         """Largest values of functionals (B, r, d), shape (B, r)."""
-        return box_support(rows, self.lower, self.upper)
+        middle, radius = self._parts
+        return np.asarray((rows @ middle + np.abs(rows) @ radius)[:, :, 0])
 
     def reach(self, rows: Matrix) -> FloatArray:
         """Largest sums of absolute terms of rows (r, d), over the bounded inputs, shape (B, r)."""
@@ -113,74 +123,117 @@ class Boxes:
 
 @dataclass(frozen=True, eq=False)
 class Inside(Boxes):
-    """A domain within its bounding box."""
+    """What of some boxes lies inside a domain."""
 
     domain: Domain
 
+    @property
+    def intervals_suffice(self) -> bool:
+        """False."""
+        return False
+
     def support(self, rows: FloatArray) -> FloatArray:
-        """Largest values over the domain."""
+        """The smaller of the largest values over domain and box."""
         flat = rows.reshape(-1, rows.shape[-1])
         bound = self.domain.support(flat)
-        size = np.maximum(np.abs(self.lower[0]), np.abs(self.upper[0]))
+        size = np.maximum(np.abs(self.domain.lower), np.abs(self.domain.upper))
         size = np.where(np.isfinite(size), size, 0.0)
         bound = bound + gamma(flat.shape[1]) * (np.abs(flat) @ size + np.abs(bound))
-        return bound.reshape(rows.shape[:-1])
+        bound = bound.reshape(rows.shape[:-1])
+        return np.minimum(bound, super().support(rows)) if self.domain.is_bounded else bound
 
 
-def _climb(
-    network: Network,
-    lower: FloatArray,
-    upper: FloatArray,
-    phases: Sequence[PhaseBatch],
-    linear: bool,
-    domain: Domain | None,
+def within(domain: Domain, low: FloatArray, high: FloatArray, programs: bool = False) -> Boxes:
+    """Boxes (B, d) cut by a domain.
+
+    Parameters
+    ----------
+    domain : Domain
+    low, high : ndarray, shape (B, d)
+    programs : bool, optional
+        Whether to look at the rows of a polytope, by a linear program a functional.
+    """
+    if domain.is_box or (domain.is_polyhedral and not programs):
+        return Boxes(low, high)
+    return Inside(low, high, domain)
+
+
+def propagate(
+    layers: Sequence[Layer],
+    over: Boxes,
+    stack: Stack,
+    *,
+    linear: bool = True,
+    intervals: bool = True,
+    first: int = 0,
+    errors: FloatArray | None = None,
     stop: Callable[[], bool] | None = None,
-) -> list[Slab]:
-    """Interval and linear bounds, layer by layer; the linear ones only for units still open."""
-    box = Boxes(lower, upper)
-    inner = None
-    if domain is not None and not domain.is_box:
-        inner = Inside(lower, upper, domain)
-    linear = linear and bool(np.isfinite(lower).all() and np.isfinite(upper).all())
-    chain = Chain(box, stop)
-    slabs: list[Slab] = []
-    low, high = lower, upper
-    for position, (layer, given) in enumerate(zip(network.hidden, phases, strict=True)):
-        found = interval_range(layer, low, high)
-        still = np.flatnonzero(((found.lower < 0) & (found.upper > 0)).any(axis=0))
+) -> None:
+    """Tighten `stack` in place: bounds, phases that follow, patterns without a point.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+        The hidden layers.
+    over : Boxes
+        The boxes of the stack, or what of them lies inside a domain.
+    stack : Stack
+        Its bounds are intersected with those found.
+    linear : bool, optional
+        Whether to substitute back (CROWN; Zhang et al., 2018), which needs bounded boxes.  Only
+        bounds that may still decide a unit, or contradict its phase, are computed.
+    intervals : bool, optional
+        Whether to use interval arithmetic from layer to layer.
+    first : int, optional
+        Layers before it keep the bounds that they have.
+    errors : ndarray, shape (N,), optional
+        What pre-activations can be off by, the weights not being exact (without `intervals`).
+    stop : callable, optional
+        Polled between steps; once True, the remaining bounds are those of intervals.
+    """
+    chain = Chain(over, stop)
+    low, high = over.lower, over.upper
+    kinked = np.concatenate([layer.kinked for layer in layers] or [np.zeros(0, dtype=bool)])
+    held = kinked & (stack.phases != OPEN)
+    wanted = _worth_a_bound(stack, held)
+    if not intervals:  # ranges of units without a kink serve interval arithmetic only
+        wanted &= kinked | ~np.isfinite(stack.lower).all(axis=0)
+    end = 0
+    for position, layer in enumerate(layers):
+        start, end = end, end + layer.units
+        part = stack.layer(slice(start, end))
+        pick = wanted[start:end]
+        if intervals:
+            part.meet(*interval_range(layer, low, high))
+            pick = _worth_a_bound(part, held[:, start:end])
         if linear or position == 0:
-            chain.affine(layer.weight, layer.bias)
-            if still.size and (chain.members or chain.composed):
-                found = _intersected(found, still, chain.range(still))
-                still = np.flatnonzero(((found.lower < 0) & (found.upper > 0)).any(axis=0))
-            if inner is not None and still.size:
-                found = _intersected(found, still, chain.range(still, inner))
-        sides = forced(layer, given)
-        slab = cut(found, sides)
-        slabs.append(slab)
-        low, high = activated(layer, sides, slab)
-        if linear:
-            left, right = slope_pair(layer, sides, slab.lower, slab.upper)
-            shared = (left == right).all(axis=0) & (left == left[:1]).all(axis=0)
-            pick = np.flatnonzero(~shared)
-            lines = unit_lines(
-                slab.lower[:, pick], slab.upper[:, pick], left[:, pick], right[:, pick]
-            )
-            size = np.maximum(np.abs(low), np.abs(high))[:, pick]
-            chain.activate(left[0], pick, lines, size)
-    return slabs
+            chain.affine(parts_of(layer).split, layer.bias)
+            if position >= first and not (intervals and position == 0 and over.intervals_suffice):
+                index = np.flatnonzero(pick)
+                found = chain.range(index)
+                if errors is not None:
+                    room = errors[start:end][index]
+                    found = found[0] - room, found[1] + room
+                part.meet(*found, index)
+        part.decide()
+        if intervals:
+            part.settle(layer.kinked)
+            low, high = activated(layer, part.phases, part.lower, part.upper)
+        if linear and position + 1 < len(layers):
+            slopes = Switches.of(layer, part.phases)
+            members = slopes.members
+            sides = part.lower[:, members], part.upper[:, members]
+            left, right = slopes.left[:, members], slopes.right[:, members]
+            size = np.maximum(np.abs(left * sides[0]), np.abs(right * sides[1]))
+            lines = unit_lines(*sides, left, right)
+            chain.activate(slopes.left[0], members, lines, size * (1.0 + UNIT))
+    if not intervals:
+        stack.settle(kinked)
 
 
-def _intersected(found: Range, rows: Index, ends: tuple[FloatArray, FloatArray]) -> Range:
-    """`found` with the ranges of some rows intersected with others."""
-    low, high = found.lower.copy(), found.upper.copy()
-    low[:, rows] = np.maximum(low[:, rows], ends[0])
-    high[:, rows] = np.minimum(high[:, rows], ends[1])
-    return Range(low, high, found.reach)
-
-
-def box_support(rows: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
-    """Safe upper bounds of functionals (B, k, d) over boxes (B, d), shape (B, k)."""
-    middle, radius = 0.5 * (lower + upper), 0.5 * (upper - lower)
-    widened = radius + gamma(rows.shape[-1]) * np.maximum(np.abs(lower), np.abs(upper))
-    return np.asarray((rows @ middle[:, :, None] + np.abs(rows) @ widened[:, :, None])[:, :, 0])
+def _worth_a_bound(stack: Stack, held: BoolArray) -> BoolArray:
+    """Units (N,) that a bound may still decide, or whose given phase (`held`) it may contradict."""
+    wanted = (stack.lower < 0) & (stack.upper > 0)
+    if held.any():
+        wanted |= held & (stack.lower <= 0) & (stack.upper >= 0)
+    return np.asarray(wanted.any(axis=0))

@@ -8,7 +8,7 @@ outwards.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import UNIT
 
 
-@dataclass(frozen=True)
-class Lines:
+class Lines(NamedTuple):
     """``lower_slope z + lower_offset <= unit(z) <= upper_slope z + upper_offset``, (B, units)."""
 
     upper_slope: FloatArray
@@ -34,9 +33,8 @@ def _chord(
     slope = (right * upper - left * lower) / np.where(width > 0, width, 1.0)
     slope = np.where((lower < 0) & (upper > 0) & (left != right), slope, right)
     at_low, at_high = (left - slope) * lower, (right - slope) * upper
-    sizes = (np.abs(left) + np.abs(slope)) * np.abs(lower)
-    sizes = np.maximum(sizes, (np.abs(right) + np.abs(slope)) * np.abs(upper))
-    return slope, at_low, at_high, 4.0 * UNIT * sizes
+    steep = np.maximum(np.abs(left), np.abs(right)) + np.abs(slope)
+    return slope, at_low, at_high, 4.0 * UNIT * steep * np.maximum(np.abs(lower), np.abs(upper))
 
 
 def unit_lines(lower: FloatArray, upper: FloatArray, left: FloatArray, right: FloatArray) -> Lines:
@@ -44,17 +42,17 @@ def unit_lines(lower: FloatArray, upper: FloatArray, left: FloatArray, right: Fl
 
     `left` and `right` are equal for decided units.
     """
-    decided = left == right
     slope, at_low, at_high, error = _chord(lower, upper, left, right)
-    above = np.where(decided, 0.0, np.maximum(at_low, at_high) + error)
-    below = np.where(decided, 0.0, np.minimum(at_low, at_high) - error)
-    origin = np.where(upper > -lower, right, left)
     convex = right >= left
+    above, below = np.maximum(at_low, at_high) + error, np.minimum(at_low, at_high) - error
+    offset = np.where(left == right, 0.0, np.where(convex, above, below))
+    origin = np.where(upper > -lower, right, left)
+    upper_offset = np.where(convex, offset, 0.0)
     return Lines(
         np.where(convex, slope, origin),
-        np.where(convex, above, 0.0),
+        upper_offset,
         np.where(convex, origin, slope),
-        np.where(convex, 0.0, below),
+        offset - upper_offset,
     )
 
 

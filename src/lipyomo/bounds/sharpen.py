@@ -9,12 +9,11 @@ repeated as long as they decide units.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 
 from lipyomo.bounds.dual_ascent import DualAscent, Rows
-from lipyomo.bounds.layers import LayerBounds
+from lipyomo.bounds.layers import LayerBounds, by_layer
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Network
 from lipyomo.phases import OPEN, decide
@@ -99,9 +98,7 @@ def _with(
     network: Network, bounds: LayerBounds, lower: FloatArray, upper: FloatArray
 ) -> LayerBounds:
     """`bounds` with other ends, given for all units in a row."""
-    ends = np.cumsum([0, *(layer.units for layer in network.hidden)]).tolist()
-    lows = [lower[a:b] for a, b in pairwise(ends)]
-    highs = [upper[a:b] for a, b in pairwise(ends)]
+    lows, highs = by_layer(network.hidden, lower), by_layer(network.hidden, upper)
     return replace(
         bounds,
         lower=lows,

@@ -1,0 +1,81 @@
+"""A batch of partial patterns over boxes, and what their pre-activation bounds decide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.network import BoolArray, FloatArray
+from lipyomo.phases import LEFT, OPEN, RIGHT
+
+Index = npt.NDArray[np.intp]
+
+PhaseBatch = npt.NDArray[np.int8]
+"""Phases of a batch of B patterns, shape (B, units)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """B partial patterns, each over a box of its own, whose bounds are tightened in place.
+
+    Attributes
+    ----------
+    phases : ndarray of int8, shape (B, N)
+    lower, upper : ndarray, shape (B, N)
+        Bounds of the pre-activations; infinite when unknown.
+    low, high : ndarray, shape (B, d)
+        Input boxes.
+    alive : ndarray of bool, shape (B,)
+        False once a pattern is known to have no point in its box.
+    """
+
+    phases: PhaseBatch
+    lower: FloatArray
+    upper: FloatArray
+    low: FloatArray
+    high: FloatArray
+    alive: BoolArray
+
+    @classmethod
+    def unknown(cls, phases: PhaseBatch, low: FloatArray, high: FloatArray) -> Stack:
+        """Nothing is known of the pre-activations; `phases` are copied."""
+        infinite = np.full(phases.shape, np.inf)
+        return cls(phases.copy(), -infinite, infinite, low, high, np.ones(len(phases), dtype=bool))
+
+    def layer(self, span: slice) -> Stack:
+        """The units of one layer, in the same memory."""
+        phases, lower, upper = self.phases[:, span], self.lower[:, span], self.upper[:, span]
+        return Stack(phases, lower, upper, self.low, self.high, self.alive)
+
+    def meet(self, lower: FloatArray, upper: FloatArray, units: Index | None = None) -> None:
+        """Intersect the bounds of all or some units with others."""
+        if units is None:
+            np.maximum(self.lower, lower, out=self.lower)
+            np.minimum(self.upper, upper, out=self.upper)
+        elif units.size:
+            self.lower[:, units] = np.maximum(self.lower[:, units], lower)
+            self.upper[:, units] = np.minimum(self.upper[:, units], upper)
+
+    def decide(self) -> None:
+        """Let the bounds decide open units."""
+        open_ = self.phases == OPEN
+        on = open_ & (self.lower >= 0)
+        self.phases[on] = RIGHT
+        self.phases[open_ & ~on & (self.upper <= 0)] = LEFT
+
+    def settle(self, kinked: BoolArray) -> None:
+        """Let the bounds decide open units, and decided units cut their bounds.
+
+        Parameters
+        ----------
+        kinked : ndarray of bool, shape (N,)
+            Units without a kink force no sign.
+        """
+        self.decide()
+        lower, upper = self.lower, self.upper
+        np.maximum(lower, 0.0, out=lower, where=(self.phases == RIGHT) & kinked)
+        np.minimum(upper, 0.0, out=upper, where=(self.phases == LEFT) & kinked)
+        self.alive[(lower > upper).any(axis=1)] = False
+        np.maximum(upper, lower, out=upper)
