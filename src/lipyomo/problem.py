@@ -11,6 +11,7 @@ import numpy.typing as npt
 from lipyomo.arguments import instance, real_numbers, whole_number
 from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
+from lipyomo.merging import merged
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
 from lipyomo.norms import (
     CrossOutput,
@@ -182,14 +183,15 @@ class LipschitzProblem:
 
     @cached_property
     def reduced(self) -> ReducedProblem:
-        """The problem that algorithms work on: frozen inputs eliminated, affine layers fused."""
+        """The problem that algorithms work on: frozen inputs eliminated, affine layers fused,
+        and units that are multiples of each other merged."""
         frozen = self.domain.frozen
         network, domain = self.network, self.domain
         if frozen.any():
             network = network.fix_inputs(frozen, np.where(frozen, domain.upper, 0.0))
             domain = domain.restrict(~frozen)
         small = LipschitzProblem.__new__(LipschitzProblem)
-        small.network, small.domain = network.fused(), domain
+        small.network, small.domain = merged(network.fused()), domain
         small.input_norm, small.output_norm = self.input_norm, self.output_norm
         small.functional, small.notes = self.functional, []
         return ReducedProblem(small, ~frozen, np.where(frozen, self.domain.upper, 0.0))

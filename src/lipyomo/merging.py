@@ -1,0 +1,132 @@
+"""Units that are multiples of each other share one kink: they are merged, without rounding.
+
+If unit j of a layer has c times the weights and the bias of unit i, then ``z_j = c z_i``, and its
+output is ``h_j = P h_i + Q z_j`` with numbers P and Q that follow from the slopes.  A ReLU with
+c > 0 gives ``h_j = c h_i``, one with c < 0 gives ``h_j = |c| h_i + z_j``.  The kink of unit j is
+gone: it becomes an identity, or is not needed at all.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import scipy.sparse as sp
+
+from lipyomo.arrays import FloatArray
+from lipyomo.network import Layer, Network
+from lipyomo.numerics.exactness import product_is_exact
+
+_ALIKE = 1e-12
+"""Relative difference up to which the fingerprints of two rows may be those of multiples."""
+
+
+def merged(network: Network) -> Network:
+    """The same function with one kink for all units of a layer that are multiples of each other.
+
+    Parameters
+    ----------
+    network : Network
+        Fused.
+
+    Returns
+    -------
+    Network
+        `network` itself if there is nothing to merge.  Number for number the same function: where
+        the weights of the next layer would round, an affine layer stands in between.
+    """
+    for position in range(len(network.hidden)):
+        found = _merged_layer(network.layers[position])
+        if found is not None:
+            chain = [*network.layers[:position], *found, *network.layers[position + 1 :]]
+            network = Network(chain, network.name).fused()
+    return network
+
+
+def _merged_layer(layer: Layer) -> tuple[Layer, Layer] | None:
+    """The layer with fewer kinks, and the affine map from its units to the old ones."""
+    shares: dict[int, tuple[int, float, float]] = {}
+    for group in _alike(layer):
+        leaders: list[int] = []
+        for unit in group:
+            for leader in leaders:
+                share = _share(layer, leader, unit)
+                if share is not None:
+                    shares[unit] = (leader, *share)
+                    break
+            else:
+                leaders.append(unit)
+    if not shares:
+        return None
+    kept = [unit for unit in range(layer.units) if unit not in shares or shares[unit][2] != 0]
+    place = {unit: k for k, unit in enumerate(kept)}
+    spread = sp.lil_array((layer.units, len(kept)))
+    left, right = layer.left[kept].copy(), layer.right[kept].copy()
+    for unit in range(layer.units):
+        if unit not in shares:
+            spread[unit, place[unit]] = 1.0
+            continue
+        leader, of_leader, of_own = shares[unit]
+        spread[unit, place[leader]] = of_leader
+        if of_own != 0:
+            spread[unit, place[unit]] = of_own
+            left[place[unit]] = right[place[unit]] = 1.0
+    weight = layer.weight[kept]
+    return (
+        Layer(weight, layer.bias[kept], left, right),
+        Layer(sp.csr_array(spread), np.zeros(layer.units)),
+    )
+
+
+def _alike(layer: Layer) -> list[list[int]]:
+    """Groups of units whose rows may be multiples of each other."""
+    if not layer.inputs:
+        return []
+    weights = abs(layer.weight)
+    largest = weights.max(axis=1)
+    largest = largest.toarray() if sp.issparse(largest) else largest
+    sizes = np.maximum(np.abs(layer.bias), np.asarray(largest).reshape(-1))
+    rng = np.random.default_rng(0)
+    mixed = np.asarray(weights @ rng.uniform(1.0, 2.0, layer.inputs))
+    mixed = mixed + np.abs(layer.bias) * rng.uniform(1.0, 2.0)
+    usable = np.flatnonzero(layer.kinked & (sizes > 0))
+    prints = mixed[usable] / sizes[usable]
+    order = np.argsort(prints, kind="stable")
+    breaks = np.flatnonzero(np.diff(prints[order]) > _ALIKE * layer.units * prints[order][1:]) + 1
+    groups = (sorted(usable[part].tolist()) for part in np.split(order, breaks))
+    return [group for group in groups if len(group) > 1]
+
+
+def _share(layer: Layer, leader: int, unit: int) -> tuple[float, float] | None:
+    """(P, Q) with ``h_unit = P h_leader + Q z_unit``; None if there are no such float64 numbers."""
+    first, second = _row(layer, leader), _row(layer, unit)
+    pivot = int(np.argmax(np.abs(first)))
+    ratio = Fraction(float(second[pivot])) / Fraction(float(first[pivot]))
+    c = _as_float(ratio)
+    if c is None or c == 0 or not np.array_equal(c * first, second):
+        return None
+    if not product_is_exact(np.array([[c]]), first[None, :]):
+        return None
+    low, high = Fraction(float(layer.left[leader])), Fraction(float(layer.right[leader]))
+    own = Fraction(float(layer.left[unit])), Fraction(float(layer.right[unit]))
+    below, above = own if ratio > 0 else own[::-1]  # in terms of the leader's sign
+    of_leader = ratio * (above - below) / (high - low)
+    of_own = above - of_leader * high / ratio
+    found = _as_float(of_leader), _as_float(of_own)
+    return None if found[0] is None or found[1] is None else (found[0], found[1])
+
+
+def _row(layer: Layer, unit: int) -> FloatArray:
+    """A unit's weights and bias, dense."""
+    weights = layer.weight[[unit]]
+    dense = weights if isinstance(weights, np.ndarray) else weights.toarray()
+    return np.append(dense.reshape(-1), layer.bias[unit])
+
+
+def _as_float(value: Fraction) -> float | None:
+    """The number as a float64 number, if it is one."""
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if Fraction(found) == value else None
