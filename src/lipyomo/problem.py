@@ -183,8 +183,7 @@ class LipschitzProblem:
 
     @cached_property
     def reduced(self) -> ReducedProblem:
-        """The problem that algorithms work on: frozen inputs eliminated, affine layers fused,
-        and units that are multiples of each other merged."""
+        """The problem that algorithms work on: without frozen inputs, fused and merged."""
         frozen = self.domain.frozen
         network, domain = self.network, self.domain
         if frozen.any():
@@ -219,7 +218,8 @@ class ReducedProblem:
     values: FloatArray
 
     def lift_point(self, x: FloatArray) -> FloatArray:
-        """The original input for a reduced point, shape (d,)."""
-        full = self.values.copy()
-        full[self.moving] = x
+        """The original input for a reduced point, shape (d,), or (2, d) for a sum of two."""
+        full = np.zeros((*np.shape(x)[:-1], self.values.size))
+        full[..., self.moving] = x
+        full.reshape(-1, self.values.size)[0] += self.values
         return full

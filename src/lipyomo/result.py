@@ -91,6 +91,8 @@ class Witness:
         Distance of x (in the linf norm) to the nearest kink or face of the domain.
     value : float
         The operator norm of the Jacobian at x.
+    rest : ndarray, shape (d,), optional
+        The point is ``x + rest``, in exact arithmetic, where its region holds no float64 point.
     """
 
     x: FloatArray
@@ -99,6 +101,12 @@ class Witness:
     pattern: Pattern
     margin: float
     value: float
+    rest: FloatArray | None = None
+
+    @property
+    def point(self) -> FloatArray:
+        """x, shape (d,), or x and `rest` as two rows of a sum, shape (2, d)."""
+        return self.x if self.rest is None else np.array([self.x, self.rest])
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Witness:
@@ -111,6 +119,7 @@ class Witness:
             tuple(np.array([on == "1" for on in layer], dtype=bool) for layer in data["pattern"]),
             math.inf if margin is None else float(margin),
             float(data["value"]),
+            None if data.get("rest") is None else np.array(data["rest"], dtype=np.float64),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,7 +131,7 @@ class Witness:
             "pattern": ["".join("1" if on else "0" for on in layer) for layer in self.pattern],
             "margin": finite(self.margin),
             "value": self.value,
-        }
+        } | ({} if self.rest is None else {"rest": self.rest.tolist()})
 
 
 @dataclass(repr=False)

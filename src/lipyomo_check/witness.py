@@ -28,6 +28,9 @@ def check_witness(statement: Statement, record: Any) -> None:
         return
     d, m = statement.inputs, statement.layers[-1].units
     x = [rational(v) for v in reals(entry(record, "x"), "the point", d)]
+    if record.get("rest") is not None:  # a point between float64 numbers is a sum of two
+        rest = reals(record["rest"], "the rest of the point", d)
+        x = [v + rational(w) for v, w in zip(x, rest, strict=True)]
     _check_inside(statement.domain, x)
     jacobian = _jacobian(statement, x, listed(entry(record, "pattern"), "the pattern"))
     y = [rational(v) for v in reals(entry(record, "functional"), "the functional", m)]

@@ -8,8 +8,8 @@ from flint import fmpq
 from scipy.optimize import linprog
 
 from lipyomo.numerics.exact import exact
+from lipyomo.numerics.simplex import decide_strictly
 from lipyomo.regions.combination import Body
-from lipyomo.regions.simplex import decide_strictly
 from lipyomo.regions.slivers import float_points, slacks
 
 

@@ -45,8 +45,12 @@ class ExactSignal:
 
     @classmethod
     def at(cls, x: FloatArray) -> ExactSignal:
-        """The constant signal of a point, shape (d,)."""
-        return cls.inputs(np.asarray(x, dtype=np.float64)[:, None])
+        """The constant signal of a point, shape (d,), or (2, d) for the sum of two rows."""
+        first, *others = np.atleast_2d(np.asarray(x, dtype=np.float64))
+        values = cls.inputs(first[:, None]).values
+        for rest in others:
+            values = values + Exact.of(np.append(rest, 0.0))
+        return cls(values)
 
     def through(self, layer: Layer) -> ExactSignal:
         """The pre-activations of a layer."""

@@ -92,10 +92,10 @@ class Pool:
         return pattern_norms(self._problem, patterns)
 
     def challenge(self, point: FloatArray) -> None:
-        """Make `point` the incumbent if it is strictly inside a better region."""
+        """Make `point` (d,), or a sum of two (2, d), the incumbent if its region is better."""
         witness = make_witness(self._problem, point)
         if witness is not None and witness.value > self.best:
-            self.best, self.best_point = witness.value, witness.x
+            self.best, self.best_point = witness.value, witness.point
 
     def _append(self, points: FloatArray, on: BoolArray) -> None:
         room = self._capacity - self.count

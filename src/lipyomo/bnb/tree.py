@@ -169,7 +169,7 @@ class Tree:
         if self._climber is None:
             self._climber = LocalSearch(self.problem, self._rng)
         elif self.pool.best_point is not None:
-            self._climber.offer(self.pool.best_point[None])
+            self._climber.offer(np.atleast_2d(self.pool.best_point)[:1])
         self._climber.run(evaluations, clock)
         self.pool.enter(self._climber.points)
 

@@ -26,7 +26,7 @@ def rounded_out(point: FloatArray, step: float) -> FloatArray:
     part = end - point
     error = (point - (end - part)) + (step - part)  # Knuth's two-sum: what rounding took away
     outwards = np.nextafter(end, np.copysign(np.inf, step))
-    return np.where(error * step > 0, outwards, end)
+    return np.where(np.sign(error) == np.sign(step), outwards, end)
 
 
 class NormBall(Domain):
@@ -147,7 +147,9 @@ class NormBall(Domain):
         """Whether `x` lies strictly inside ball and clip box, without rounding."""
         if not super().holds_inside(x):
             return False
-        away = [exact(a) - exact(b) for a, b in zip(x.tolist(), self.point.tolist(), strict=True)]
+        away = [-exact(c) for c in self.point.tolist()]
+        for part in np.atleast_2d(x).tolist():
+            away = [a + exact(b) for a, b in zip(away, part, strict=True)]
         radius = exact(self.radius)
         if self.norm == "l1":
             return bool(sum((abs(a) for a in away), fmpq(0)) < radius)

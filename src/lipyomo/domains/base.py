@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from lipyomo.arguments import real_numbers
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix
-from lipyomo.numerics.exact import Exact, ExactWeights
+from lipyomo.numerics.exact import Exact, ExactWeights, exact
 
 if TYPE_CHECKING:
     from lipyomo.domains.ball import NormBall
@@ -157,19 +157,28 @@ class Domain(ABC):
         return np.asarray(inside)
 
     def holds_inside(self, x: FloatArray) -> bool:
-        """Whether `x` (d,) lies strictly inside, without rounding; frozen inputs at their values.
+        """Whether `x` lies strictly inside, without rounding; frozen inputs at their values.
 
         Rows in frozen inputs only need to hold.
+
+        Parameters
+        ----------
+        x : ndarray, shape (d,), or (2, d) for the sum of two rows, unevaluated
         """
-        moving = ~self.frozen
-        if not ((x > self.lower) & (x < self.upper))[moving].all():
+        moving, parts = ~self.frozen, np.atleast_2d(x)
+        if not (_signs_of(parts, self.lower) > 0)[moving].all():
             return False
-        if not (x == self.upper)[~moving].all():
+        if not (_signs_of(parts, self.upper) < 0)[moving].all():
+            return False
+        if not (_signs_of(parts, self.upper) == 0)[~moving].all():
             return False
         rows = self.rows
         if not rows.count:
             return True
-        values = ExactWeights(rows.A, -rows.b).after(Exact.of(np.append(x, 1.0))).matrix.entries()
+        column = Exact.of(np.append(parts[0], 1.0))
+        for rest in parts[1:]:
+            column = column + Exact.of(np.append(rest, 0.0))
+        values = ExactWeights(rows.A, -rows.b).after(column).matrix.entries()
         matters = np.zeros(rows.count, dtype=bool)
         entries = rows.A.tocoo()
         used = moving[entries.coords[1]] & (entries.data != 0)
@@ -188,6 +197,16 @@ class Domain(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.describe()})"
+
+
+def _signs_of(parts: FloatArray, ends: FloatArray) -> FloatArray:
+    """Signs of the sum of the rows of `parts` (k, d), less `ends`, without rounding."""
+    found = np.sign(parts[0] - ends)
+    if len(parts) > 1:
+        for j in np.flatnonzero(np.isfinite(ends)).tolist():
+            gap = sum((exact(x) for x in parts[:, j].tolist()), -exact(float(ends[j])))
+            found[j] = (gap > 0) - (gap < 0)
+    return np.asarray(found)
 
 
 def read_vector(values: npt.ArrayLike, d: int | None, what: str) -> FloatArray:

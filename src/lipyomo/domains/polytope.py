@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from flint import fmpq
 
 from lipyomo.arguments import real_numbers
 from lipyomo.domains.base import Domain, Rows
@@ -14,7 +15,10 @@ from lipyomo.domains.box import Box
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix
 from lipyomo.numerics.exact import approximate, exact
+from lipyomo.numerics.exactness import product_is_exact, sum_is_exact
 from lipyomo.numerics.lp import LinearProgram
+from lipyomo.numerics.rounding import gamma
+from lipyomo.numerics.simplex import decide_strictly
 
 
 class Polytope(Domain):
@@ -62,7 +66,7 @@ class Polytope(Domain):
         self.upper = self._tidy(self.support(sp.eye_array(d, format="csr")), outer.upper)
         self.lower = self._tidy(-self.support(-sp.eye_array(d, format="csr")), outer.lower)
         self._freeze(outer)
-        if not self.holds_inside(self._middle):
+        if not self.holds_inside(self._middle) and not self._has_interior():
             raise DomainError(
                 "the polytope has no interior (its rows imply an equation), so directions in it "
                 "are not those of R^d.  Remedy: eliminate the dependent inputs, or fix single "
@@ -94,6 +98,29 @@ class Polytope(Domain):
                 ends = sorted((self.lower[j], self.upper[j]))
                 self.lower[j] = np.nextafter(ends[0], -np.inf)
                 self.upper[j] = np.nextafter(ends[1], np.inf)
+
+    def _has_interior(self) -> bool:
+        """Whether some point, maybe between float64 numbers, is strictly inside: decided exactly.
+
+        Polytopes with more rows than the exact simplex method takes on have to be thicker.
+        """
+        moving = np.flatnonzero(~self.frozen)
+        held = [exact(v) for v in np.where(self.frozen, self.upper, 0.0).tolist()]
+        rows = []
+        for k, b in enumerate(self._rows.b.tolist()):
+            a = [exact(v) for v in self._rows.A[[k]].toarray().reshape(-1).tolist()]
+            right = exact(b) - sum((u * v for u, v in zip(a, held, strict=True)), fmpq(0))
+            own = [a[j] for j in moving]
+            if any(value != 0 for value in own):
+                rows.append([*own, right])
+            elif right < 0:
+                return False
+        for sign, ends in ((1, self.upper), (-1, self.lower)):
+            for i, j in enumerate(moving.tolist()):
+                if np.isfinite(ends[j]):
+                    own = [fmpq(sign * (i == k)) for k in range(moving.size)]
+                    rows.append([*own, sign * exact(float(ends[j]))])
+        return decide_strictly(rows, np.zeros(len(rows))).point is not None
 
     def __reduce__(self) -> tuple[type[Polytope], tuple[object, ...]]:
         """Pickle by the rows and the box: the solver's state stays behind."""
@@ -186,7 +213,14 @@ class Polytope(Domain):
 
     def restrict(self, keep: BoolArray) -> Polytope:
         """The polytope in the kept inputs, the others at their (frozen) values."""
-        right = self._rows.b - self._rows.A @ np.where(keep, 0.0, self.upper)
+        held = np.where(keep, 0.0, self.upper)
+        right = self._rows.b - self._rows.A @ held
+        if not (
+            product_is_exact(self._rows.A, held[:, None])
+            and sum_is_exact(self._rows.b, -(self._rows.A @ held))
+        ):  # outwards
+            sizes = abs(self._rows.A) @ np.abs(held) + np.abs(self._rows.b)
+            right = right + gamma(held.size) * sizes
         matrix = self._rows.A[:, np.flatnonzero(keep)]
         return Polytope(matrix, right, self.lower[keep], self.upper[keep])
 

@@ -242,7 +242,7 @@ class CellLoop:
     def _witness_point(self, cell: Cell) -> FloatArray | None:
         """The witness's point in the reduced problem, if it lies in the cell."""
         witness = self.run.witness
-        if witness is None or not self._covers(cell, witness):
+        if witness is None or witness.rest is not None or not self._covers(cell, witness):
             return None
         x = witness.x[self.run.problem.reduced.moving]
         return x if bool(cell.domain.contains(x)) else None

@@ -72,7 +72,7 @@ def replay(problem: LipschitzProblem, witness: Witness) -> ExactReplay:
     the built-in linear norms do exactly; a Euclidean functional is scaled by its exact length.
     """
     moving = ~problem.domain.frozen
-    network, x, pattern = problem.network, witness.x, witness.pattern
+    network, x, pattern = problem.network, witness.point, witness.pattern
     square = attained_square(problem, pattern, witness.functional)
     rational = square.numerator.is_square() and square.denominator.is_square()
     return ExactReplay(

@@ -29,6 +29,9 @@ ROOM = 2.0**-40
 SPARSE = 0.25
 """Weights with at most this share of non-zero entries are written as pairs."""
 
+_WITNESS = ("x", "rest", "functional", "pattern")
+"""What a proof holds of a witness; ``rest`` only between float64 numbers."""
+
 Told = Callable[[int], None]
 
 
@@ -69,7 +72,7 @@ def statement_of(
         "lower": min(result.lower, exact.below),
         "upper": float(np.nextafter(result.upper * (1.0 + ROOM), np.inf)),
         "onnx": None if onnx is None else hashlib.sha256(onnx.read_bytes()).hexdigest(),
-        "witness": {key: witness[key] for key in ("x", "functional", "pattern")},
+        "witness": {key: witness[key] for key in _WITNESS if key in witness},
         "basis": None if proved else f"{result.method}: {result.basis}",
     }
 

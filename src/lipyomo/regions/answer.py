@@ -17,9 +17,9 @@ class Interior:
     Attributes
     ----------
     point : ndarray, shape (d,), or None
-        A point with positive margin.
+        A point strictly inside; (2, d) where only the sum of two rows is.
     margin : float
-        Of that point.
+        Of that point, about.
     support : ndarray of int, or None
         Units, numbered through all layers, whose signs contradict each other in the domain: the
         region has no interior.

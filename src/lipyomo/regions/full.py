@@ -19,12 +19,12 @@ from lipyomo.domains import Domain, NormBall
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
 from lipyomo.numerics.exact import approximate, exact
 from lipyomo.numerics.lp import LinearProgram
+from lipyomo.numerics.simplex import decide_strictly
 from lipyomo.regions.answer import UNKNOWN, Interior
 from lipyomo.regions.combination import Body, Index, Row, contradicts
 from lipyomo.regions.euclidean import nearest_point
 from lipyomo.regions.margin import interior_point
 from lipyomo.regions.replay import in_region, strict_pattern
-from lipyomo.regions.simplex import decide_strictly
 from lipyomo.regions.slivers import float_points, slacks, with_faces
 
 MOST_FACES = 64
@@ -83,14 +83,14 @@ def decided(network: Network, domain: Domain, pattern: Pattern) -> Interior:
     if own is None:
         return Interior(support=owners)
     rows = own + _face_rows(domain, moving)
-    if not rows:
-        return UNKNOWN
     ball = domain.restrict(moving).ball if domain.ball is not None else None
     body = Body(domain.lower[moving], domain.upper[moving], ball)
-    weights, inner = _suggested(rows, body, domain.center[moving])
-    support = None if weights is None else contradicts(rows, body, weights)
-    if support is None and ball is not None:
-        support = contradicts(rows, body, _pushed_out(rows, body, ball))
+    weights, inner, support = None, None, None
+    if rows:
+        weights, inner = _suggested(rows, body, domain.center[moving])
+        support = None if weights is None else contradicts(rows, body, weights)
+        if support is None and ball is not None:
+            support = contradicts(rows, body, _pushed_out(rows, body, ball))
     if support is not None:
         return Interior(support=owners[support[support < len(owners)]])
     point = domain.upper.copy()
@@ -100,6 +100,8 @@ def decided(network: Network, domain: Domain, pattern: Pattern) -> Interior:
         if margin > 0 and domain.holds_inside(point):
             return Interior(point, approximate(margin))
     every = with_faces(rows, body)
+    if not every:
+        return UNKNOWN
     guess = np.zeros(len(every))
     guess[: len(rows)] = 0.0 if weights is None else weights
     decision = decide_strictly(every, guess)
@@ -111,10 +113,21 @@ def decided(network: Network, domain: Domain, pattern: Pattern) -> Interior:
             if domain.holds_inside(point):
                 margin = min(slacks(rows, [exact(x) for x in near.tolist()]))
                 return Interior(point, approximate(margin))
+        parts = np.array([point, np.zeros(point.size)])
+        parts[:, moving] = _sum_of_two(decision.point)
+        if domain.holds_inside(parts):
+            return Interior(parts)
     if decision.weights is None:
         return UNKNOWN
     used = [k for k in range(len(owners)) if decision.weights[k] > 0]
     return Interior(support=owners[used])
+
+
+def _sum_of_two(point: Sequence[fmpq]) -> FloatArray:
+    """A point between float64 numbers as the sum of two rows, to some 30 digits."""
+    first = [approximate(x) for x in point]
+    rest = [approximate(x - exact(y)) for x, y in zip(point, first, strict=True)]
+    return np.array([first, rest])
 
 
 def _unit_rows(

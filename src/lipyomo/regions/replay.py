@@ -48,7 +48,7 @@ def attained_square(problem: LipschitzProblem, pattern: Pattern, functional: Flo
 def exact_signs(
     network: Network, x: FloatArray, pattern: Pattern
 ) -> tuple[list[npt.NDArray[np.int8]], list[BoolArray]]:
-    """Signs of the pre-activations at x, and which of them vanish.
+    """Signs of the pre-activations at x (d,) or the sum x (2, d), and which of them vanish.
 
     The slopes of `pattern` are used: where it disagrees with a sign, that layer is wrong anyway.
     """
@@ -97,7 +97,7 @@ def strict_pattern(network: Network, x: FloatArray, moving: BoolArray) -> Patter
     Parameters
     ----------
     network : Network
-    x : ndarray, shape (d,)
+    x : ndarray, shape (d,), or (2, d) for the sum of two rows
     moving : ndarray of bool, shape (d,)
         Inputs that can move.
 
@@ -106,7 +106,8 @@ def strict_pattern(network: Network, x: FloatArray, moving: BoolArray) -> Patter
     Pattern or None
         None if a unit sits on its kink with a gradient that is not zero.
     """
-    h, error = x, np.zeros(x.size)
+    h, *rest = np.atleast_2d(x)
+    error = np.abs(rest[0]) if rest else np.zeros(h.size)
     pattern: list[BoolArray] = []
     doubtful: list[BoolArray] = []
     for layer in network.hidden:

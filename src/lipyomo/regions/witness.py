@@ -32,8 +32,9 @@ def make_witness(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
     Parameters
     ----------
     problem : LipschitzProblem
-    x : ndarray, shape (d,)
-        Inputs that cannot move are set to their values.
+    x : ndarray, shape (d,), or (2, d)
+        Inputs that cannot move are set to their values.  Two rows stand for their sum: a point
+        between float64 numbers.
 
     Returns
     -------
@@ -41,16 +42,19 @@ def make_witness(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
         None if `x` is not interior to the domain, or on a kink.
     """
     domain = problem.domain
-    point = np.where(domain.frozen, domain.upper, np.asarray(x, dtype=np.float64))
-    if not np.isfinite(point).all() or not domain.holds_inside(point):
+    parts = np.atleast_2d(np.asarray(x, dtype=np.float64)).copy()
+    parts[:, domain.frozen] = 0.0
+    parts[0, domain.frozen] = domain.upper[domain.frozen]
+    point, rest = parts[0], parts[1] if parts[1:].any() else None
+    if not np.isfinite(parts).all() or not domain.holds_inside(parts):
         return None
-    pattern = strict_pattern(problem.network, point, ~domain.frozen)
+    pattern = strict_pattern(problem.network, parts, ~domain.frozen)
     if pattern is None:
         return None
     rows = region_rows(problem.network, pattern, ~domain.frozen, point)
     found, value = attained(problem, pattern)
     margin = max(margin_of(rows, domain, point), 0.0)
-    return Witness(point, found.direction, found.functional, pattern, margin, value)
+    return Witness(point, found.direction, found.functional, pattern, margin, value, rest)
 
 
 def attained(problem: LipschitzProblem, pattern: Pattern) -> tuple[OperatorNorm, float]:
