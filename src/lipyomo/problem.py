@@ -11,6 +11,7 @@ import numpy.typing as npt
 from lipyomo.arguments import instance, real_numbers, whole_number
 from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
+from lipyomo.magnitudes import check_magnitudes, floor_of
 from lipyomo.merging import merged
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
 from lipyomo.norms import (
@@ -25,9 +26,6 @@ from lipyomo.norms import (
     functional as functional_norm,
 )
 from lipyomo.operator_norm import OperatorNorm, operator_norm
-
-LARGEST = 1e100
-"""Numbers above this are refused: their products overflow."""
 
 
 class LipschitzProblem:
@@ -101,7 +99,7 @@ class LipschitzProblem:
         else:
             self.output_norm = parse_output_norm(output_norm)
         self.output_norm.check(m)
-        self._check_range()
+        check_magnitudes(network, domain, self.functional)
         frozen = int(domain.frozen.sum())
         if frozen == network.input_dim:
             raise ProblemError(
@@ -113,33 +111,6 @@ class LipschitzProblem:
                 f"{frozen} of {network.input_dim} inputs cannot move in the domain and were "
                 "eliminated: the constant is over the other directions"
             )
-
-    def _check_range(self) -> None:
-        """Refuse numbers whose squares or products leave the range of float64.
-
-        Raises
-        ------
-        ProblemError
-        """
-        remedy = "scale the network, or the units of its inputs and outputs"
-        if self.functional is not None and np.abs(self.functional).max(initial=0.0) > LARGEST:
-            raise ProblemError(
-                f"the functional has entries above {LARGEST:g}.  Remedy: scale it down; the "
-                "constant is proportional to it"
-            )
-        ends = np.abs([self.domain.lower, self.domain.upper])
-        if ends[np.isfinite(ends)].max(initial=0.0) > LARGEST:
-            raise ProblemError(
-                f"the domain reaches beyond {LARGEST:g}.  Remedy: {remedy}, or take all of R^d"
-            )
-        for position, layer in enumerate(self.network.layers):
-            weights = layer.weight if isinstance(layer.weight, np.ndarray) else layer.weight.data
-            numbers = (weights, layer.bias, layer.left, layer.right)
-            if max(np.abs(part).max(initial=0.0) for part in numbers) > LARGEST:
-                raise ProblemError(
-                    f"layer {position} of the network has numbers above {LARGEST:g}.  "
-                    f"Remedy: {remedy}"
-                )
 
     # -- shape -----------------------------------------------------------------------------------
 
@@ -153,6 +124,11 @@ class LipschitzProblem:
     def dual_vertices(self) -> FloatArray | None:
         """Vertices of the dual ball (k, m), one of each pair +-y; None if not a small polytope."""
         return self.output_norm.vertices(self.network.output_dim)
+
+    @cached_property
+    def floor(self) -> float:
+        """What an upper end is at least: positive where products may underflow."""
+        return floor_of(self.network, self.functional)
 
     def describe_norms(self) -> str:
         """Such as ``linf -> cross(3)``."""

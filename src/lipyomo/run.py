@@ -201,9 +201,10 @@ class Run:
         basis : str, optional
             What the bound rests on, if it is not proved.
         """
+        bound = max(float(bound), self.problem.floor)
         if not bound < self.upper:
             return False
-        self.upper, self.basis = float(bound), basis
+        self.upper, self.basis = bound, basis
         self._note()
         return True
 

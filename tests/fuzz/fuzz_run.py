@@ -27,8 +27,10 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--methods", nargs="*", default=["auto"], help="METHOD or mip:SOLVER")
     parser.add_argument("--time", type=float, default=10.0, help="seconds a run")
+    parser.add_argument("--quiet", action="store_true", help="let RuntimeWarnings pass")
     options = parser.parse_args()
     counts: Counter[str] = Counter()
+    refusals: Counter[str] = Counter()
     for family in options.families:
         for seed in range(options.first, options.first + options.count):
             try:
@@ -46,12 +48,14 @@ def main() -> int:
                 counts["runs"] += 1
                 try:
                     with warnings.catch_warnings():
-                        warnings.simplefilter("error", RuntimeWarning)
+                        if not options.quiet:
+                            warnings.simplefilter("error", RuntimeWarning)
                         result = lipyomo.solve(
                             sample.problem, method, time_limit=options.time, solver=solver or "auto"
                         )
                 except LipyomoError as error:
                     counts[f"{name} refused"] += 1
+                    refusals[f"{name}: {str(error).splitlines()[0][:90]}"] += 1
                     if "defect" in str(error):
                         print(f"{family}/{seed} {name}: {error}")
                     continue
@@ -78,6 +82,7 @@ def main() -> int:
                         f"{result.status}, truth {truth.str(20)}  {result.warnings}",
                         flush=True,
                     )
+    print("\n".join(f"refused {count} times by {what}" for what, count in refusals.items()))
     print(", ".join(f"{key} {value}" for key, value in counts.items()))
     return int(any("WRONG" in key or "TRACEBACK" in key for key in counts))
 

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from threadpoolctl import threadpool_limits
 
 from lipyomo.errors import MethodError
+from lipyomo.magnitudes import overflow_is_meant
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
@@ -144,7 +145,8 @@ def run_method(name: str, problem: LipschitzProblem, settings: Settings) -> Resu
             f"method {name} has no option {', '.join(sorted(unknown))} (it has {own})"
         )
     # the matrices of all methods are small: BLAS threads would only wait for each other
-    with threadpool_limits(limits=1, user_api="blas"):
+    quiet = overflow_is_meant(problem.network, problem.domain)
+    with threadpool_limits(limits=1, user_api="blas"), quiet:
         return finished(method, Run(problem, settings, name, method.guarantee))
 
 

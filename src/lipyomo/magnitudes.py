@@ -1,0 +1,131 @@
+"""The range of float64: problems whose products overflow are refused, those that underflow known.
+
+Nothing else in the package thinks of overflow or underflow, so that both have to be kept out here.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import AbstractContextManager, nullcontext
+
+import numpy as np
+
+from lipyomo.arrays import FloatArray
+from lipyomo.domains import Domain
+from lipyomo.errors import ProblemError
+from lipyomo.network import Layer, Network
+
+LARGEST, LEAST = 1e100, 1e-60
+"""Numbers beyond these, but for zeros, are refused: their products leave the range of float64."""
+
+MOST_GAIN = 150.0
+"""Largest decimal exponent of a product of one row sum a layer: its square is a float64 number."""
+
+FAINT = 120.0
+"""Products of one number a layer that are above the inverse of this power of ten, and their
+squares, do not underflow, nor do differences of them."""
+
+FLOOR = 1e-130
+"""What upper ends are at least where products may underflow.  The underflow itself, some 1e-323 a
+product, is multiplied by 1e150 at most."""
+
+SINGLE = 15.0
+"""Decimal exponent up to which squares of products stay in the range of float32."""
+
+_REMEDY = "scale the network, or the units of its inputs and outputs"
+
+
+def check_magnitudes(network: Network, domain: Domain, functional: FloatArray | None) -> None:
+    """Refuse a problem whose numbers, their squares or products leave the range of float64.
+
+    Raises
+    ------
+    ProblemError
+    """
+    if functional is not None:
+        largest, least = _ends(functional)
+        if largest > LARGEST or least < LEAST:
+            raise ProblemError(
+                f"the functional has entries beyond {LARGEST:g} or, but for zeros, below "
+                f"{LEAST:g}.  Remedy: scale it; the constant is proportional to it"
+            )
+    finite = [ends[np.isfinite(ends)] for ends in (domain.lower, domain.upper)]
+    if _ends(np.concatenate(finite))[0] > LARGEST:
+        raise ProblemError(
+            f"the domain reaches beyond {LARGEST:g}.  Remedy: {_REMEDY}, or take all of R^d"
+        )
+    with np.errstate(invalid="ignore"):
+        if _ends(domain.upper - domain.lower)[1] < LEAST:
+            raise ProblemError(
+                f"the domain is thinner than {LEAST:g} in an input.  Remedy: {_REMEDY}, or fix the "
+                "input by equal bounds"
+            )
+    for position, layer in enumerate(network.layers):
+        largest, least = layer_ends(layer)
+        if largest > LARGEST:
+            raise ProblemError(
+                f"layer {position} of the network has numbers above {LARGEST:g}.  Remedy: {_REMEDY}"
+            )
+        if least < LEAST:
+            raise ProblemError(
+                f"layer {position} of the network has numbers below {LEAST:g} that are not zero, "
+                f"whose products underflow.  Remedy: set them to zero, or {_REMEDY}"
+            )
+    if _gain(network) > MOST_GAIN:
+        raise ProblemError(
+            f"the gradients' terms may exceed 1e{MOST_GAIN:.0f}: their squares overflow.  "
+            f"Remedy: {_REMEDY}"
+        )
+
+
+def floor_of(network: Network, functional: FloatArray | None) -> float:
+    """The least upper end that may be believed: zero unless products may underflow."""
+    drops = [_slope_drop(layer) for layer in network.layers]
+    if functional is not None:
+        drops.append(min(0.0, math.log10(_ends(functional)[1])))
+    return FLOOR if sum(drops) < -FAINT else 0.0
+
+
+def overflow_is_meant(network: Network, domain: Domain) -> AbstractContextManager[object]:
+    """Silence on overflow for networks that leave the range of float32, in which some steps run.
+
+    What overflows there is a multiplier or a bound that does not count.
+    """
+    finite = np.concatenate([ends[np.isfinite(ends)] for ends in (domain.lower, domain.upper)])
+    reach = math.log10(max(1.0, _ends(finite)[0]))
+    if _gain(network) + reach < SINGLE:
+        return nullcontext()
+    return np.errstate(over="ignore", invalid="ignore")
+
+
+def layer_ends(layer: Layer) -> tuple[float, float]:
+    """Largest and least absolute value of a layer's numbers, zeros left out."""
+    numbers = (_entries(layer), layer.bias, layer.left, layer.right)
+    ends = [_ends(part) for part in numbers]
+    return max(high for high, _ in ends), min(low for _, low in ends)
+
+
+def _entries(layer: Layer) -> FloatArray:
+    return layer.weight if isinstance(layer.weight, np.ndarray) else np.asarray(layer.weight.data)
+
+
+def _ends(values: FloatArray) -> tuple[float, float]:
+    """Largest and least absolute value; 0 and 1 (which are harmless) without any but zeros."""
+    sizes = np.abs(values)
+    return float(sizes.max(initial=0.0)), float(sizes.min(initial=1.0, where=sizes > 0))
+
+
+def _gain(network: Network) -> float:
+    """Decimal exponent of the product of the layers' largest row sums and slopes, if above 1."""
+    total = 0.0
+    for layer in network.layers:
+        sums = np.asarray(abs(layer.weight).sum(axis=1))
+        steepest = max(_ends(layer.left)[0], _ends(layer.right)[0])
+        total += math.log10(max(1.0, float(sums.max(initial=0.0)) * steepest))
+    return total
+
+
+def _slope_drop(layer: Layer) -> float:
+    """Decimal exponent of the least weight times the least slope, at most 0."""
+    slopes = min(_ends(layer.left)[1], _ends(layer.right)[1])
+    return min(0.0, math.log10(_ends(_entries(layer))[1] * slopes))

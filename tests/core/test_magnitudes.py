@@ -1,0 +1,76 @@
+"""Numbers at the ends of float64: refused where products leave its range, else sound."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lipyomo import Box, Layer, LipschitzProblem, Network, Polytope, ball, solve
+from lipyomo.errors import ProblemError
+
+UNIT = Box(-1, 1, 1)
+
+
+def chain(*weights: float) -> Network:
+    return Network.from_arrays([[[w]] for w in weights])
+
+
+@pytest.mark.parametrize(
+    ("network", "domain", "functional", "told"),
+    [
+        (chain(1.0, 1e101), UNIT, None, "above 1e[+]?100"),
+        (chain(1e-61, 1.0), UNIT, None, "below 1e-60"),
+        (chain(5e-324, 1e60), UNIT, None, "below 1e-60"),
+        (chain(1e80, 1e80), UNIT, None, "overflow"),
+        (chain(1.0, 1.0), Box(0.0, 1e-70, 1), None, "thinner than 1e-60"),
+        (chain(1.0, 1.0), ball([0.0], 1e-200, "l2"), None, "thinner than 1e-60"),
+        (chain(1.0, 1.0), UNIT, [1e-200], "functional"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(
+    network: Network, domain: Box, functional: list[float] | None, told: str
+) -> None:
+    with pytest.raises(ProblemError, match=told):
+        LipschitzProblem(network, domain, functional=functional)
+
+
+def test_a_product_that_underflows_bounds_nothing_by_zero() -> None:
+    # the constant is 1e-350: no float64 number but zero is as small
+    result = solve(LipschitzProblem(chain(*[1e-50] * 7), UNIT))
+    assert result.upper > 0
+    assert not result.is_exact
+
+
+def test_zero_is_exact_where_nothing_underflows() -> None:
+    result = solve(LipschitzProblem(chain(1e-30, 0.0, 1e-30), UNIT))
+    assert result.is_exact
+    assert result.upper == 0.0
+
+
+@pytest.mark.parametrize("width", [1e-10, 1e-15, 5e-17])
+def test_a_slab_thinner_than_float64_numbers_is_no_flat_one(width: float) -> None:
+    slab = Polytope([[1 / 3, 0.7], [-1 / 3, -0.7]], [0.3 + width, -0.3], [-1, -1], [1, 1])
+    network = Network([Layer([[1, 2], [-1, 1]], [0.1, 0], 0.0, 1.0), Layer([[1.0, 2.0]], [0.0])])
+    result = solve(LipschitzProblem(network, slab))
+    assert result.is_exact
+    assert result.lower == 5.0  # both units are on where x_2 > x_1: (1, 2) + 2 (-1, 1)
+
+
+def test_a_box_of_one_unit_in_the_last_place_has_an_interior() -> None:
+    low = np.array([1.0, 0.3])
+    network = Network([Layer([[1, 2], [-1, 1]], [0.1, 0], 0.0, 1.0), Layer([[1.0, 2.0]], [0.0])])
+    problem = LipschitzProblem(network, Box(low, np.nextafter(low, 2.0)))
+    result = solve(problem, rational=True)
+    assert result.is_exact
+    assert result.lower == 3.0
+    assert result.witness is not None
+    assert result.witness.rest is not None
+    assert result.details["rational"]["holds"]
+    again = type(result).from_dict(result.to_dict())
+    assert again.witness is not None
+    assert np.array_equal(again.witness.point, result.witness.point)
+
+
+def test_a_slab_without_interior_is_refused() -> None:
+    with pytest.raises(ProblemError.__bases__[0], match="no interior"):
+        Polytope([[1 / 3, 0.7], [-1 / 3, -0.7]], [0.3, -0.3], [-1, -1], [1, 1])
