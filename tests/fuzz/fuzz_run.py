@@ -1,7 +1,7 @@
 """The fuzz for hours: ``python tests/fuzz/fuzz_run.py --count 200 --methods auto interval sdp``.
 
 Draws hostile networks by seed, finds their constants in exact arithmetic, and prints every answer
-that breaks a promise, with family and seed.  Ends with a line of counts.
+that breaks a promise, with family and seed.  Ends with lines of counts.
 """
 
 from __future__ import annotations
@@ -13,11 +13,79 @@ import traceback
 import warnings
 from collections import Counter
 
-from fuzz_families import FAMILIES, draw
+from flint import arb
+from fuzz_families import FAMILIES, Sample, draw
 from fuzz_judge import faults
 
 import lipyomo
 from lipyomo import LipyomoError
+
+EXACT = ("auto", "bnb", "mip")
+"""Methods whose answers are counted as open unless they are exact."""
+
+
+class Fuzz:
+    """What was run, and what came of it."""
+
+    def __init__(self, seconds: float, quiet: bool) -> None:
+        self.seconds, self.quiet = seconds, quiet
+        self.counts: Counter[str] = Counter()
+        self.refusals: Counter[str] = Counter()
+
+    def sample(self, family: str, seed: int) -> tuple[Sample, arb] | None:
+        """A problem and its constant."""
+        try:
+            found = draw(family, seed)
+            truth = found.oracle.constant()
+        except LipyomoError as error:
+            self.refusals[f"the problem: {str(error).splitlines()[0][:90]}"] += 1
+        except OverflowError:
+            self.counts["too many regions"] += 1
+        else:
+            self.counts["networks"] += 1
+            return found, truth
+        return None
+
+    def run(self, sample: Sample, truth: arb, name: str) -> None:
+        """One method on one problem."""
+        label = f"{sample.family}/{sample.seed} {name}"
+        method, _, solver = name.partition(":")
+        start = time.perf_counter()
+        self.counts["runs"] += 1
+        try:
+            with warnings.catch_warnings():
+                if not self.quiet:
+                    warnings.simplefilter("error", RuntimeWarning)
+                result = lipyomo.solve(
+                    sample.problem, method, time_limit=self.seconds, solver=solver or "auto"
+                )
+        except LipyomoError as error:
+            self.refusals[f"{name}: {str(error).splitlines()[0][:90]}"] += 1
+            if "defect" in str(error):
+                print(f"{label}: {error}", flush=True)
+            return
+        except Exception:
+            self.counts[f"{name} TRACEBACK"] += 1
+            last = traceback.format_exc().strip().splitlines()
+            print(f"{label}: {last[-3].strip()} {last[-1]}", flush=True)
+            return
+        took = time.perf_counter() - start
+        wrong = faults(sample, result, truth)
+        if took > 2 * self.seconds + 1:
+            wrong.append(f"took {took:.0f} s")
+        answer = f"[{result.lower!r}, {result.upper!r}] {result.status}, truth {truth.str(20)}"
+        for fault in wrong:
+            self.counts[f"{name} WRONG"] += 1
+            print(f"{label}: {fault}: {answer}  {sample.problem!r}", flush=True)
+        if method in EXACT and result.status != "exact" and not wrong:
+            self.counts[f"{name} left open"] += 1
+            print(f"{label}: open: {answer}  {result.warnings}", flush=True)
+
+    def report(self) -> None:
+        """Print the counts."""
+        for what, count in self.refusals.most_common():
+            print(f"refused {count} times: {what}")
+        print(", ".join(f"{key} {value}" for key, value in self.counts.items()), flush=True)
 
 
 def main() -> int:
@@ -26,65 +94,27 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20, help="seeds a family")
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--methods", nargs="*", default=["auto"], help="METHOD or mip:SOLVER")
+    parser.add_argument("--rotate", action="store_true", help="one method a network, in turn")
     parser.add_argument("--time", type=float, default=10.0, help="seconds a run")
     parser.add_argument("--quiet", action="store_true", help="let RuntimeWarnings pass")
     options = parser.parse_args()
-    counts: Counter[str] = Counter()
-    refusals: Counter[str] = Counter()
-    for family in options.families:
-        for seed in range(options.first, options.first + options.count):
-            try:
-                sample = draw(family, seed)
-                truth = sample.oracle.constant()
-            except (LipyomoError, OverflowError) as error:
-                counts["not drawn"] += 1
-                if isinstance(error, LipyomoError):
-                    print(f"{family}/{seed} refused: {str(error).splitlines()[0]}")
+    fuzz = Fuzz(options.time, options.quiet)
+    turn = 0
+    for seed in range(options.first, options.first + options.count):
+        for family in options.families:
+            found = fuzz.sample(family, seed)
+            if found is None:
                 continue
-            counts["networks"] += 1
-            for name in options.methods:
-                method, _, solver = name.partition(":")
-                start = time.perf_counter()
-                counts["runs"] += 1
-                try:
-                    with warnings.catch_warnings():
-                        if not options.quiet:
-                            warnings.simplefilter("error", RuntimeWarning)
-                        result = lipyomo.solve(
-                            sample.problem, method, time_limit=options.time, solver=solver or "auto"
-                        )
-                except LipyomoError as error:
-                    counts[f"{name} refused"] += 1
-                    refusals[f"{name}: {str(error).splitlines()[0][:90]}"] += 1
-                    if "defect" in str(error):
-                        print(f"{family}/{seed} {name}: {error}")
-                    continue
-                except Exception:
-                    counts[f"{name} TRACEBACK"] += 1
-                    last = traceback.format_exc().strip().splitlines()
-                    print(f"{family}/{seed} {name}: {last[-3].strip()} {last[-1]}", flush=True)
-                    continue
-                seconds = time.perf_counter() - start
-                wrong = faults(sample, result, truth)
-                if seconds > 2 * options.time + 1:
-                    wrong.append(f"took {seconds:.0f} s")
-                for fault in wrong:
-                    counts[f"{name} WRONG"] += 1
-                    print(
-                        f"{family}/{seed} {name}: {fault}: [{result.lower!r}, {result.upper!r}] "
-                        f"{result.status}, truth {truth.str(20)}  {sample.problem!r}",
-                        flush=True,
-                    )
-                if method in ("auto", "bnb", "mip") and result.status != "exact" and not wrong:
-                    counts[f"{name} left open"] += 1
-                    print(
-                        f"{family}/{seed} {name}: open: [{result.lower!r}, {result.upper!r}] "
-                        f"{result.status}, truth {truth.str(20)}  {result.warnings}",
-                        flush=True,
-                    )
-    print("\n".join(f"refused {count} times by {what}" for what, count in refusals.items()))
-    print(", ".join(f"{key} {value}" for key, value in counts.items()))
-    return int(any("WRONG" in key or "TRACEBACK" in key for key in counts))
+            names = options.methods
+            if options.rotate:
+                names = [names[turn % len(names)]]
+                turn += 1
+            for name in names:
+                fuzz.run(*found, name)
+        if (seed + 1 - options.first) % 10 == 0:
+            fuzz.report()
+    fuzz.report()
+    return int(any("WRONG" in key or "TRACEBACK" in key for key in fuzz.counts))
 
 
 if __name__ == "__main__":
