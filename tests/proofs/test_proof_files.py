@@ -17,6 +17,7 @@ import pytest
 import lipyomo
 import lipyomo_check
 from lipyomo import AllSpace, Box, LipschitzProblem, Polytope, ball
+from lipyomo.errors import ProblemError
 from lipyomo.errors import ProofError as CannotProve
 from lipyomo.proofs import network_digest, write_proof
 from lipyomo_check import ProofError, check_proof
@@ -193,7 +194,10 @@ def test_no_changed_number_makes_a_false_statement_pass(
         made = changed(true_lines, path, change)
         if accepted(made, tmp_path / "p"):
             passed += 1
-            truth = truth_of(made[0])
+            try:
+                truth = truth_of(made[0])
+            except ProblemError:  # beyond the numbers that the package takes
+                continue
             assert made[0]["lower"] <= truth * (1 + 1e-7), path
             assert made[0]["upper"] >= truth * (1 - 1e-7), path
     assert passed < len(chosen)

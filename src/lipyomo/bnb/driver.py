@@ -360,7 +360,7 @@ class Search:
         return max([top, self._closed, self.tree.pool.best, *rest])
 
     def _final_upper(self, complete: bool) -> float:
-        """Largest proved bound over closed and open nodes."""
+        """Largest proved bound over closed and open nodes, whatever is attained."""
         if not complete and not np.isfinite(self._root):
             return np.inf
         waiting = [node for _, _, node in self._heap] + self._stack
@@ -374,7 +374,7 @@ class Search:
             proved.add(i)
             heapq.heapreplace(heap, (-self.tree.proved_bound(waiting[i]), i))
         top = -heap[0][0] if heap else 0.0
-        return max(top, self._closed, self.tree.pool.best)
+        return max(top, self._closed)
 
     def _outcome(self, upper: float) -> Outcome:
         lower = self.tree.pool.best

@@ -18,7 +18,38 @@ from lipyomo.numerics.exact import approximate, exact
 from lipyomo.numerics.exactness import product_is_exact, sum_is_exact
 from lipyomo.numerics.lp import LinearProgram
 from lipyomo.numerics.rounding import gamma
-from lipyomo.numerics.simplex import decide_strictly
+from lipyomo.numerics.simplex import Decision, decide_strictly
+
+
+def interior_of(rows: Rows, lower: FloatArray, upper: FloatArray) -> Decision:
+    """Whether some point, maybe between float64 numbers, is strictly inside: decided exactly.
+
+    Parameters
+    ----------
+    rows : Rows
+    lower, upper : ndarray, shape (d,)
+        Equal ones hold an input at that value.
+
+    Returns
+    -------
+    Decision
+        A point in the inputs that can move, or weights that prove that there is none; neither
+        if the exact simplex method does not take on so many rows.
+    """
+    moving = np.flatnonzero(lower != upper)
+    held = [exact(v) for v in np.where(lower == upper, upper, 0.0).tolist()]
+    found = []
+    for a, b in zip(rows.A.toarray().tolist(), rows.b.tolist(), strict=True):
+        right = exact(b) - sum((exact(u) * v for u, v in zip(a, held, strict=True)), fmpq(0))
+        own = [exact(a[j]) for j in moving]
+        if any(value != 0 for value in own) or right < 0:
+            found.append([*own, right])
+    for sign, ends in ((1, upper), (-1, lower)):
+        for i, j in enumerate(moving.tolist()):
+            if np.isfinite(ends[j]):
+                side = [fmpq(sign * (i == k)) for k in range(moving.size)]
+                found.append([*side, sign * exact(float(ends[j]))])
+    return decide_strictly(found, np.zeros(len(found))) if found else Decision()
 
 
 class Polytope(Domain):
@@ -66,7 +97,10 @@ class Polytope(Domain):
         self.upper = self._tidy(self.support(sp.eye_array(d, format="csr")), outer.upper)
         self.lower = self._tidy(-self.support(-sp.eye_array(d, format="csr")), outer.lower)
         self._freeze(outer)
-        if not self.holds_inside(self._middle) and not self._has_interior():
+        if (
+            not self.holds_inside(self._middle)
+            and interior_of(self._rows, self.lower, self.upper).point is None
+        ):
             raise DomainError(
                 "the polytope has no interior (its rows imply an equation), so directions in it "
                 "are not those of R^d.  Remedy: eliminate the dependent inputs, or fix single "
@@ -98,29 +132,6 @@ class Polytope(Domain):
                 ends = sorted((self.lower[j], self.upper[j]))
                 self.lower[j] = np.nextafter(ends[0], -np.inf)
                 self.upper[j] = np.nextafter(ends[1], np.inf)
-
-    def _has_interior(self) -> bool:
-        """Whether some point, maybe between float64 numbers, is strictly inside: decided exactly.
-
-        Polytopes with more rows than the exact simplex method takes on have to be thicker.
-        """
-        moving = np.flatnonzero(~self.frozen)
-        held = [exact(v) for v in np.where(self.frozen, self.upper, 0.0).tolist()]
-        rows = []
-        for k, b in enumerate(self._rows.b.tolist()):
-            a = [exact(v) for v in self._rows.A[[k]].toarray().reshape(-1).tolist()]
-            right = exact(b) - sum((u * v for u, v in zip(a, held, strict=True)), fmpq(0))
-            own = [a[j] for j in moving]
-            if any(value != 0 for value in own):
-                rows.append([*own, right])
-            elif right < 0:
-                return False
-        for sign, ends in ((1, self.upper), (-1, self.lower)):
-            for i, j in enumerate(moving.tolist()):
-                if np.isfinite(ends[j]):
-                    own = [fmpq(sign * (i == k)) for k in range(moving.size)]
-                    rows.append([*own, sign * exact(float(ends[j]))])
-        return decide_strictly(rows, np.zeros(len(rows))).point is not None
 
     def __reduce__(self) -> tuple[type[Polytope], tuple[object, ...]]:
         """Pickle by the rows and the box: the solver's state stays behind."""

@@ -7,9 +7,11 @@ point of its region, and cut off if there is none.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from lipyomo.methods import bnb
 from lipyomo.methods.registry import LINEAR, Method, register
 from lipyomo.problem import LipschitzProblem
-from lipyomo.regions import make_witness
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
@@ -34,9 +36,8 @@ def run(run: Run) -> Result:
     small, settings = run.problem.reduced.problem, run.settings
     # Also where bounds alone close the interval and no model is needed.
     asked = None if settings.solver == "auto" else settings.solver
-    if not small.network.kinked_units:
-        _affine(run)
-        return run.result(unstable=0, solver=asked)
+    if not small.network.kinked_units:  # one Jacobian: there is nothing to model
+        return replace(bnb.run(run), solver=asked)
     presolved = presolve(run)
     loop = CellLoop(run, presolved)
     loop.solve(presolved.cells)
@@ -50,17 +51,6 @@ def run(run: Run) -> Result:
         or encoding_of(small.network, root, small.input_norm, settings.formulation),
         solver=loop.solver or asked,
     )
-
-
-def _affine(run: Run) -> None:
-    """A network without kinks has one Jacobian."""
-    problem = run.problem
-    witness = make_witness(problem, problem.domain.center)
-    run.raise_lower(witness)
-    if witness is not None:
-        found = problem.value_of(witness.pattern)
-        rounding = 1.0 + 2.0**-50 * (sum(problem.network.sizes) + 4)
-        run.drop_upper(found.upper * rounding)
 
 
 def refuses(problem: LipschitzProblem) -> str | None:

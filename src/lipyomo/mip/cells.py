@@ -17,7 +17,8 @@ import numpy as np
 from lipyomo.blocks.derivative import ChainLimits, derivative_rung
 from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, preactivation_bounds
 from lipyomo.bounds.gradient import entry_norms
-from lipyomo.domains import Domain
+from lipyomo.domains import Box, Domain
+from lipyomo.domains.polytope import interior_of
 from lipyomo.errors import DomainError
 from lipyomo.network import FloatArray
 from lipyomo.norms import LinearOutput, OutputNorm
@@ -129,11 +130,12 @@ def measured(problem: LipschitzProblem, cell: Cell, lower: float) -> Cell:
 
 
 def part_of(domain: Domain, lower: FloatArray, upper: FloatArray) -> Domain | None:
-    """`domain` cut to a box; None if nothing with an interior is left."""
+    """`domain` cut to a box, or all of that box; None if surely no interior is left."""
     try:
         return domain.clipped(lower, upper)
     except DomainError:
-        return None
+        flat = interior_of(domain.rows, lower, upper).weights is not None
+        return None if flat else Box(lower, upper)
 
 
 def worth(inputs: int) -> float:

@@ -92,6 +92,8 @@ class CellLoop:
         self.nodes = self.models = self.no_good_cuts = self.probed_unstable = 0
         self._others = 0.0
         self._basis = PROVED
+        # Cells, vertices and solutions that are worth no more than this were given up.
+        self._given_up = presolved.cutoff
 
     @property
     def lower(self) -> float:
@@ -105,11 +107,11 @@ class CellLoop:
         settled = 0.0
         for position, cell in enumerate(cells):
             ahead = max((other.upper for other in cells[position:]), default=0.0)
-            self._bound(max(settled, ahead, self.lower))
+            self._bound(max(settled, ahead))
             if run.closed or run.expired:
                 return
             if not self._beats(cell.upper):
-                settled = max(settled, min(cell.upper, self.lower * (1.0 + ENOUGH_GAP)))
+                settled = max(settled, cell.upper)
                 continue
             rest = cells[position + 1 :]
             self._others = max(settled, max((other.upper for other in rest), default=0.0))
@@ -117,11 +119,17 @@ class CellLoop:
             if closed.basis != PROVED:
                 self._basis = closed.basis
             settled = max(settled, closed.upper)
-            self._bound(max(self._others, settled, self.lower))
-        self._bound(max(settled, self.lower))
+            self._bound(max(self._others, settled))
+        self._bound(settled)
 
     def _bound(self, upper: float) -> None:
-        self.run.drop_upper(self.units.outward(upper), self._basis)
+        """Tell the run of a bound of all cells, given that some were only bounded by a cutoff."""
+        self.run.drop_upper(self.units.outward(max(upper, self._given_up)), self._basis)
+
+    def _cutoff(self) -> float:
+        """What is attained: no greater values need to be looked for."""
+        self._given_up = max(self._given_up, self.lower)
+        return self._given_up
 
     def _beats(self, upper: float) -> bool:
         """Whether a cell with this bound can still move the interval."""
@@ -139,10 +147,10 @@ class CellLoop:
 
     def _close(self, cell: Cell) -> Closed:
         """Solve one cell, with another solver if one contradicts itself."""
-        cell = probed(self.small, cell, self.lower, self.run.clock)
-        self._bound(max(self._others, cell.upper, self.lower))
+        cell = probed(self.small, cell, self._cutoff(), self.run.clock)
+        self._bound(max(self._others, cell.upper))
         if not self._beats(cell.upper):
-            return Closed(max(cell.upper, self.lower))
+            return Closed(cell.upper)
         self.probed_unstable = max(cell.bounds.unstable, self.probed_unstable)
         largest = largest_number(self.small, cell, self.lower)
         trusted = largest <= LARGEST
@@ -187,7 +195,7 @@ class CellLoop:
         run = self.run
         upper, floor, basis = cell.upper, 0.0, PROVED
         for _ in range(MAX_CUTS):
-            model.set_cutoff(self.lower)
+            model.set_cutoff(self._cutoff())
             outcome = solve_model(
                 model.model,
                 solver,
@@ -225,7 +233,7 @@ class CellLoop:
                 run.warn(self._disbelief(outcome, attained))
                 return Closed(cell.upper), outcome.solver
             if claimed < upper:
-                upper, basis = max(claimed, self.lower), _basis(outcome)
+                upper, basis = claimed, _basis(outcome)
             done = not outcome.status.proven or outcome.incumbent is None or run.expired
             if done or not self._beats(upper) or self._within_gap(upper):
                 break

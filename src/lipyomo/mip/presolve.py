@@ -42,13 +42,15 @@ class Presolved:
     root : Cell
         All of it, in these units.
     cells : list of Cell
-        Its parts, the largest bound first; together with what is below `run.lower` they hold every
-        value.
+        Its parts, the largest bound first; they hold every value above `cutoff`.
+    cutoff : float
+        An attained value, in these units.
     """
 
     scaled: Scaled
     root: Cell
     cells: list[Cell]
+    cutoff: float = 0.0
 
 
 def presolve(run: Run) -> Presolved:
@@ -73,15 +75,14 @@ def presolve(run: Run) -> Presolved:
     root = replace(root, upper=min(root.upper, ladder.value))
     first_incumbent(run, root.bounds.unstable)
     units, root = scaled(small, root, run.lower or root.upper)
-    cells = [root]
+    cells, cutoff = [root], 0.0
     if settings.options.get("partition", True) and not run.closed:
         clock = run.clock.within(PARTITION_SHARE * settings.time_limit)
-        lower = units.inward(run.lower)
-        cells = partition(units.problem, root, lower, settings.bounds, lambda: clock.expired)
-        # What the partition has dropped is not above `lower`.
-        run.drop_upper(units.outward(max([lower, *(cell.upper for cell in cells)])))
+        cutoff = units.inward(run.lower)
+        cells = partition(units.problem, root, cutoff, settings.bounds, lambda: clock.expired)
+        run.drop_upper(units.outward(max([cutoff, *(cell.upper for cell in cells)])))
     run.record(cells=len(cells))
-    return Presolved(units, root, cells)
+    return Presolved(units, root, cells, cutoff)
 
 
 def first_incumbent(run: Run, unstable: int | None = None) -> None:
