@@ -16,7 +16,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.arrays import FloatArray, Matrix
-from lipyomo.errors import SolverError
 
 
 @dataclass(frozen=True)
@@ -82,10 +81,7 @@ class LinearProgram:
     def load(self, lower: FloatArray, upper: FloatArray, A: Matrix, b: FloatArray) -> None:
         """Replace variables and rows; cheaper than a new program.
 
-        Raises
-        ------
-        SolverError
-            If HiGHS refuses the numbers.
+        Numbers that HiGHS refuses make a program without an answer.
         """
         highspy = self._highspy
         self._lower = np.asarray(lower, dtype=np.float64)
@@ -106,8 +102,7 @@ class LinearProgram:
         self.duals: FloatArray = np.zeros(r)
         self._columns = np.arange(n, dtype=np.int32)
         self._statuses = highspy.HighsModelStatus
-        if self._solver.passModel(model) == highspy.HighsStatus.kError:
-            raise SolverError("HiGHS refused a linear program; its numbers may be out of range")
+        self._loaded = self._solver.passModel(model) != highspy.HighsStatus.kError
 
     def set_bounds(self, index: int, lower: float, upper: float) -> None:
         """Change the bounds of one variable."""
@@ -130,6 +125,8 @@ class LinearProgram:
         LPOutcome
         """
         c = np.asarray(objective, dtype=np.float64)
+        if not self._loaded:
+            return LPOutcome(np.inf, -np.inf, None)
         self._solver.changeColsCost(c.size, self._columns, c)
         self._solver.run()
         status = self._solver.getModelStatus()
