@@ -6,6 +6,7 @@
 - ``build``: time and memory to build Pyomo models
 - ``scale``: networks of 100 to 5,000 units, beside bound propagation
 - ``solvers``: model transfer, time to optimality and agreement of solvers
+- ``robustness``: certified accuracy, constants by activation, cost of decisions and sweeps
 - ``picture``: the picture of the README
 - ``gallery``: every method on one network, with pictures, for the documentation
 
@@ -21,7 +22,7 @@ from importlib import import_module
 from lipyomo.cli.main import guarded
 from lipyomo.cli.parser import UsageError
 
-MEASUREMENTS = ("exact", "methods", "build", "scale", "solvers", "picture", "gallery")
+MEASUREMENTS = ("exact", "methods", "build", "scale", "solvers", "robustness", "picture", "gallery")
 
 
 def run(words: Sequence[str]) -> int:

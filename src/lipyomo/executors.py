@@ -6,13 +6,15 @@ one argument away: ``dask.distributed.Client.get_executor()`` and ``mpi4py.futur
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from lipyomo.errors import LipyomoError, MissingExtra
 
@@ -21,6 +23,9 @@ Value = TypeVar("Value")
 
 AHEAD = 2
 """Jobs a worker that are handed over before any is finished."""
+
+HELD = 8
+"""Most functions that a process keeps."""
 
 UNKNOWN = 16
 """Workers that an executor of somebody else's is taken to have."""
@@ -37,6 +42,28 @@ class InlineExecutor(Executor):
         except LipyomoError as error:
             future.set_exception(error)
         return future
+
+
+class Carried(Generic[Job, Value]):
+    """A function that is pickled once, and unpickled once in every process that calls it.
+
+    So what it holds (a network, constants that it has found) stays from one job to the next.
+    """
+
+    def __init__(self, function: Callable[[Job], Value]) -> None:
+        self._content = pickle.dumps(function)
+        self._key = hashlib.sha256(self._content).digest()
+
+    def __call__(self, job: Job) -> Value:
+        """Call the function."""
+        if self._key not in _CARRIED:
+            if len(_CARRIED) >= HELD:
+                _CARRIED.clear()
+            _CARRIED[self._key] = pickle.loads(self._content)
+        return cast(Value, _CARRIED[self._key](job))
+
+
+_CARRIED: dict[bytes, Callable[[Any], Any]] = {}
 
 
 class WorkerDied(LipyomoError):
@@ -153,6 +180,7 @@ class Workers(Generic[Job, Value]):
         waiting = iter(enumerate(jobs))
         running: dict[Future[Value], tuple[int, Job]] = {}
         inline = isinstance(self.executor, InlineExecutor)
+        function = function if inline else Carried(function)
         room = 1 if inline else AHEAD * (self.count or UNKNOWN)
         try:
             while True:

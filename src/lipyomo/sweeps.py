@@ -6,6 +6,7 @@ training run).  One problem that fails spoils nothing: its error comes back in i
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ from lipyomo.settings import Settings
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -136,11 +139,13 @@ def _rows(
     with context as pool:
         for index, found in pool.run(partial(solve, method=method, settings=settings), problems):
             if isinstance(found, Result):
-                yield SweepRow(index, found)
+                row = SweepRow(index, found)
             elif isinstance(found, LipyomoError):
-                yield SweepRow(index, None, str(found))
+                row = SweepRow(index, None, str(found))
             else:
                 raise found
+            logger.info("problem %d: %s", index, row.error or f"{row.result!r}".splitlines()[0])
+            yield row
 
 
 def frame_of(rows: Iterable[dict[str, Any]]) -> DataFrame:

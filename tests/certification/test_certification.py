@@ -6,11 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 import lipyomo
 from lipyomo.certification import Classifier, PointSettings, Verdict, certify_point
+from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
 from networks import random_network
+from oracle import regions
 
 DUAL_ORDER = {"linf": 1, "l2": 2, "l1": np.inf}
 
@@ -88,6 +91,54 @@ def test_each_lipschitz_rung_certifies_what_it_proves(rung: str) -> None:
     assert radius <= row.certified_radius < outer
 
 
+def nearest_other_class(network: lipyomo.Network, x: np.ndarray, label: int, box: Box) -> float:
+    """Least linf distance of a point of another class in a box, over all activation regions."""
+    d, least = x.size, np.inf
+    for pattern, inside in regions(network, box):
+        rows, right = [], []
+        slope, offset = np.eye(d), np.zeros(d)
+        for layer, on in zip(network.hidden, pattern, strict=True):
+            slope, offset = layer.weight @ slope, layer.weight @ offset + layer.bias
+            sign = np.where(on, -1.0, 1.0)
+            rows.append(sign[:, None] * slope)
+            right.append(-sign * offset)
+            steps = layer.slopes(on)
+            slope, offset = steps[:, None] * slope, steps * offset
+        slope, offset = (
+            network.head.weight @ slope,
+            network.head.weight @ offset + network.head.bias,
+        )
+        assert network.forward(inside) == pytest.approx(slope @ inside + offset)
+        for j in range(network.output_dim):
+            if j == label:
+                continue
+            near = np.hstack([np.vstack([np.eye(d), -np.eye(d)]), -np.ones((2 * d, 1))])
+            A = np.vstack([*rows, (slope[label] - slope[j])[None]])
+            A = np.vstack([np.hstack([A, np.zeros((len(A), 1))]), near])
+            b = np.concatenate([*right, [offset[j] - offset[label]], x, -x])
+            bounds = [*zip(box.lower, box.upper, strict=True), (0, None)]
+            found = linprog(np.append(np.zeros(d), 1.0), A, b, bounds=bounds)
+            if found.status == 0:
+                least = min(least, float(found.fun))
+    return least
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_radii_enclose_the_truth_of_all_regions(seed: int) -> None:
+    network = random_network(seed, (2, 5, 3, 3))
+    points = np.random.default_rng(seed).uniform(-1, 1, (2, 2))
+    for given in ({}, {"exact": True, "solver": "highs"}):
+        report = lipyomo.certify_robustness(
+            network, points, radius=0.2, clip=(-1, 1), workers=1, time_limit=20, **given
+        )
+        for row, x in zip(report.rows, points, strict=True):
+            truth = nearest_other_class(network, x, row.predicted, Box(-1.0, 1.0, 2))
+            assert row.certified_radius <= truth * (1 + 1e-6)
+            assert row.adversarial_radius >= truth * (1 - 1e-6)
+            if given and np.isfinite(row.adversarial_radius):
+                assert row.adversarial_radius <= truth * (1 + 1e-3)
+
+
 def test_a_network_with_one_output_has_two_classes() -> None:
     network = lipyomo.Network.from_arrays([[[2.0]]], [[-1.0]])
     report = lipyomo.certify_robustness(network, [[0.0], [2.0]], [0, 0], radius=0.4, workers=1)
@@ -146,3 +197,63 @@ def test_summary_and_curves_add_up(models: Path) -> None:
     assert (inner <= outer).all()
     assert inner[0] == found["clean accuracy"]
     assert report.to_dict()["rows"][0]["index"] == 0
+
+
+def test_with_the_exact_model_the_radius_is_known_to_a_thousandth() -> None:
+    network = random_network(1, (3, 6, 5, 3))
+    points = np.random.default_rng(1).uniform(-1, 1, (2, 3))
+    report = lipyomo.certify_robustness(
+        network, points, radius=0.1, clip=(-1, 1), workers=1, exact=True, solver="highs",
+        time_limit=60,
+    )  # fmt: skip
+    for row in report.rows:
+        if np.isfinite(row.adversarial_radius):
+            assert row.certified_radius < row.adversarial_radius
+            assert row.certified_radius >= row.adversarial_radius * (1 - 2e-3)
+
+
+@pytest.mark.parametrize("ladder", [["fastlip"], ["crown"], ["bnb"], ["margins"]])
+def test_radii_of_single_rungs_are_never_refuted(ladder: list[str]) -> None:
+    network = random_network(5, (2, 8, 6, 3))
+    points = np.random.default_rng(5).uniform(-1, 1, (2, 2))
+    report = lipyomo.certify_robustness(
+        network, points, radius=0.4, workers=1, ladder=ladder, time_limit=5
+    )
+    exact = lipyomo.certify_robustness(
+        network, points, radius=0.4, workers=1, exact=True, solver="highs", time_limit=60
+    )
+    for row, truth in zip(report.rows, exact.rows, strict=True):
+        assert 0 < row.certified_radius < truth.adversarial_radius
+
+
+def test_processes_and_a_cluster_give_the_same_rows() -> None:
+    distributed = pytest.importorskip("distributed", reason="extra [dask] is not installed")
+    network = random_network(0, (3, 6, 3))
+    points = np.random.default_rng(0).uniform(-1, 1, (6, 3))
+
+    def rows(**where: object) -> list[tuple[object, ...]]:
+        report = lipyomo.certify_robustness(network, points, radius=0.1, **where)
+        return [
+            (r.index, r.verdict, r.method, r.certified_radius, r.adversarial_radius)
+            for r in report.rows
+        ]
+
+    here = rows(workers=1)
+    assert rows(workers=2) == here
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+    ) as cluster:
+        assert rows(dask=cluster.scheduler_address) == here
+
+
+def test_examples_are_checked_where_the_graph_was_cut(tmp_path: Path) -> None:
+    network = lipyomo.Network.from_arrays([[[1.0], [-1.0]]])
+    path = tmp_path / "net.onnx"
+    lipyomo.to_onnx(network, path)
+    import onnx
+
+    output = onnx.load(path).graph.output[0].name
+    report = lipyomo.certify_robustness(
+        network, [[0.1]], radius=0.2, workers=1, onnx=(path, output)
+    )
+    assert report.rows[0].verdict is Verdict.NOT_ROBUST

@@ -12,6 +12,7 @@ other partial derivative of h is at most M / 2.  So every method of the package 
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections import Counter
@@ -19,7 +20,6 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +29,7 @@ import scipy.sparse as sp
 from lipyomo.api import solve
 from lipyomo.certification.classifier import Clip, DataError
 from lipyomo.certification.goal import bound_until
-from lipyomo.certification.report import runtime_values
+from lipyomo.certification.report import OnnxSource, runtime_values
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
 from lipyomo.executors import Workers
@@ -39,6 +39,8 @@ from lipyomo.sweeps import frame_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+logger = logging.getLogger(__name__)
 
 TOLERANCE = 1e-5
 """Slopes above minus this share of the largest one count as not negative."""
@@ -186,7 +188,7 @@ def check_monotone(
     workers: int | None = None,
     executor: Executor | None = None,
     dask: str | None = None,
-    onnx: str | Path | None = None,
+    onnx: OnnxSource | None = None,
 ) -> MonotoneReport:
     """Prove or refute that an output grows (or falls) with some inputs, over boxes around rows.
 
@@ -211,8 +213,9 @@ def check_monotone(
         Slopes above minus this share of the largest one count as not negative.
     workers, executor, dask : optional
         As for `lipyomo.sweep`.
-    onnx : path, optional
-        The file that the network came from: onnxruntime then looks at every counterexample.
+    onnx : path or (path, output), optional
+        The file that the network came from, and the node at which it was cut: onnxruntime then
+        looks at every counterexample.
 
     Returns
     -------
@@ -254,7 +257,7 @@ def monotone_task(
     method: str,
     time_limit: float,
     tolerance: float,
-    onnx: str | Path | None,
+    onnx: OnnxSource | None,
 ) -> MonotoneTask:
     """The checked arguments of `check_monotone`, as what decides rows."""
     d, m = network.input_dim, network.output_dim
@@ -288,7 +291,7 @@ def monotone_task(
         time_limit,
         tolerance,
     )
-    return MonotoneTask(network, row, settings, None if onnx is None else str(onnx))
+    return MonotoneTask(network, row, settings, onnx)
 
 
 Job = tuple[int, int, int, FloatArray]
@@ -299,7 +302,7 @@ class MonotoneTask:
     """What travels to a worker once, and decides rows there."""
 
     def __init__(
-        self, network: Network, row: FloatArray, settings: MonotoneSettings, onnx: str | None
+        self, network: Network, row: FloatArray, settings: MonotoneSettings, onnx: OnnxSource | None
     ) -> None:
         self.network, self.row, self.settings, self.onnx = network, row, settings, onnx
 
@@ -317,12 +320,12 @@ class MonotoneTask:
         jobs = [(n, k, i, points[k]) for n, (k, i) in enumerate(pairs) if n not in skip]
         with Workers[Job, MonotoneRow](workers, executor, dask, len(jobs)) as pool:
             for position, found in pool.run(self, jobs):
-                if isinstance(found, MonotoneRow):
-                    yield found
-                elif isinstance(found, LipyomoError):
-                    yield self._failed(jobs[position], found, 0.0)
-                else:
+                if isinstance(found, LipyomoError):
+                    found = self._failed(jobs[position], found, 0.0)
+                elif not isinstance(found, MonotoneRow):
                     raise found
+                logger.info("row %d: %s %s", found.index, found.verdict, found.error or "")
+                yield found
 
     def __call__(self, job: Job) -> MonotoneRow:
         """Decide one row."""

@@ -337,7 +337,8 @@ class _Job:
     def _radius(self, inner: float) -> float:
         """The largest certified radius found by bisection, at least `inner`.
 
-        With the margins' bounds if they are in the ladder, else with all its methods.
+        With the margins' bounds if they are in the ladder, else with all its methods; then with
+        the exact model if that is asked for.
         """
         ladder = self.settings.ladder
         rungs = ("margins",) if "margins" in ladder else tuple(n for n in ladder if n != "exact")
@@ -356,6 +357,17 @@ class _Job:
                 inner = middle
             else:
                 inner, high = max(inner, self._safe()), middle
+        if "exact" not in ladder:
+            return inner
+        high = max(inner, self.settings.radius if self.example is None else self.example.distance)
+        while high - inner > PRECISION * high and self.left > 0:
+            middle = 0.5 * (inner + high)
+            if self._by_mip(middle)[0]:
+                inner = middle
+            elif self._refuted(middle):
+                high = middle
+            else:
+                break
         return inner
 
     def _safe(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
@@ -29,6 +30,11 @@ from lipyomo.sweeps import frame_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+logger = logging.getLogger(__name__)
+
+OnnxSource = str | Path | tuple[str | Path, str]
+"""An ONNX file, and maybe the node at which it was cut."""
 
 _Job = tuple[int, FloatArray, int | None]
 
@@ -126,7 +132,7 @@ def certify_robustness(
     workers: int | None = None,
     executor: Executor | None = None,
     dask: str | None = None,
-    onnx: str | Path | None = None,
+    onnx: OnnxSource | None = None,
     progress: Callable[[RobustnessRow], None] | None = None,
 ) -> RobustnessReport:
     """Decide which points of a data set keep their class under every small perturbation.
@@ -158,8 +164,9 @@ def certify_robustness(
         Of the MIP.
     workers, executor, dask : optional
         As for `lipyomo.sweep`.
-    onnx : path, optional
-        The file that the network came from: onnxruntime then confirms every example.
+    onnx : path or (path, output), optional
+        The file that the network came from, and the node at which it was cut: onnxruntime then
+        confirms every example.
     progress : callable, optional
         Called with every row as it is decided.
 
@@ -224,7 +231,9 @@ def _label(value: float) -> int:
 class _Task:
     """What travels to a worker once, and decides rows there."""
 
-    def __init__(self, classifier: Classifier, settings: PointSettings, onnx: str | None) -> None:
+    def __init__(
+        self, classifier: Classifier, settings: PointSettings, onnx: OnnxSource | None
+    ) -> None:
         self.classifier, self.settings, self.onnx = classifier, settings, onnx
 
     def __call__(self, job: _Job) -> RobustnessRow:
@@ -237,45 +246,47 @@ def certify_rows(
     classifier: Classifier,
     jobs: Iterable[_Job],
     settings: PointSettings,
-    onnx: str | Path | None = None,
+    onnx: OnnxSource | None = None,
     workers: int | None = None,
     executor: Executor | None = None,
     dask: str | None = None,
 ) -> Iterator[RobustnessRow]:
     """Rows as they are decided; `certify_robustness` collects them."""
     known = list(jobs)
-    task = _Task(classifier, settings, None if onnx is None else str(onnx))
+    task = _Task(classifier, settings, onnx)
     with Workers[_Job, RobustnessRow](workers, executor, dask, len(known)) as pool:
         for position, found in pool.run(task, known):
-            if isinstance(found, RobustnessRow):
-                yield found
-            elif isinstance(found, LipyomoError):
-                yield RobustnessRow(known[position][0], error=str(found))
-            else:
+            if isinstance(found, LipyomoError):
+                found = RobustnessRow(known[position][0], error=str(found))
+            elif not isinstance(found, RobustnessRow):
                 raise found
+            logger.info("row %d: %s %s", found.index, found.verdict, found.error or found.method)
+            yield found
 
 
 Values = Callable[[FloatArray], FloatArray]
 
-_RUNTIMES: dict[str, Values] = {}
+_RUNTIMES: dict[tuple[str, str | None], Values] = {}
 """One session a process and file."""
 
 
-def runtime_values(path: str) -> Values:
+def runtime_values(onnx: OnnxSource) -> Values:
     """Outputs by onnxruntime, from the file that the network came from."""
-    if path not in _RUNTIMES:
+    path, output = onnx if isinstance(onnx, tuple) else (onnx, None)
+    key = str(path), output
+    if key not in _RUNTIMES:
         import onnx as onnx_package
 
         from lipyomo.onnx.runtime import open_runtime
 
-        runtime = open_runtime(onnx_package.load(path))
-        _RUNTIMES[path] = lambda point: runtime(point)[0]
-    return _RUNTIMES[path]
+        runtime = open_runtime(onnx_package.load(key[0]), output)
+        _RUNTIMES[key] = lambda point: runtime(point)[0]
+    return _RUNTIMES[key]
 
 
-def runtime_check(path: str) -> Check:
+def runtime_check(onnx: OnnxSource) -> Check:
     """Classes by onnxruntime."""
-    values = runtime_values(path)
+    values = runtime_values(onnx)
 
     def classify(point: FloatArray) -> int:
         found = values(point)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lipyomo.certification.report import OnnxSource
 from lipyomo.cli.data import DataSet, read_data
 from lipyomo.cli.inputs import Side, read_pair
 from lipyomo.cli.parser import Parser, UsageError
@@ -60,8 +61,8 @@ class RowsJob:
     network : Network
     data : DataSet
     clip : (lower, upper), optional
-    onnx : Path or None
-        The file in which onnxruntime computes the network's outputs.
+    onnx : Path or (Path, str)
+        The file in which onnxruntime computes the network's outputs, and where it is cut.
     head : dict
         What all rows depend on: digests of network and data, the box.
     """
@@ -69,7 +70,7 @@ class RowsJob:
     network: Network
     data: DataSet
     clip: tuple[Side, Side] | None
-    onnx: Path | None
+    onnx: OnnxSource
     head: Row
 
     @classmethod
@@ -86,7 +87,8 @@ class RowsJob:
             "data": _digest(*content),
             "clip": arguments.clip,
         }
-        onnx = arguments.network if arguments.output is None else None
+        name, output = arguments.network, arguments.output
+        onnx = name if output is None else (name, output)
         return cls(network, data.first(arguments.first), clip, onnx, head)
 
 
