@@ -88,7 +88,8 @@ class Witness:
     pattern : tuple of bool arrays
         Right-hand slopes at x, one array a hidden layer of the original network.
     margin : float
-        Distance of x (in the linf norm) to the nearest kink or face of the domain.
+        Distance of x (in the linf norm) to the nearest kink or face of the domain; in networks of
+        thousands of units, at most that.
     value : float
         The operator norm of the Jacobian at x.
     rest : ndarray, shape (d,), optional

@@ -25,6 +25,9 @@ _CLOSE = 1e-9
 WIDE = 40
 """Inputs from which on the faces of the box are moved instead of written as rows."""
 
+NEAREST = 64
+"""Units whose distance to their kink is computed one by one in networks of many."""
+
 _SECANTS = 4
 _SHRINKS = 12
 
@@ -86,6 +89,37 @@ def interior_point(network: Network, domain: Domain, pattern: Pattern) -> Interi
 def margin_of(rows: RegionRows, domain: Domain, x: FloatArray) -> float:
     """Distance of `x` to the rows and to the faces of the domain (in the inputs that move)."""
     return min(float((rows.b - rows.A @ x).min(initial=np.inf)), domain.margin(x))
+
+
+def margin_from_below(network: Network, domain: Domain, pattern: Pattern, x: FloatArray) -> float:
+    """At most the margin of `x`, found without the rows of all units.
+
+    The l1 norm of a unit's gradient is first bounded by the layers' absolute weights; only for the
+    units that then seem nearest to their kinks is it computed, backwards.
+    """
+    signal, sizes = x, (~domain.frozen).astype(np.float64)
+    away: list[FloatArray] = []
+    least: list[FloatArray] = []
+    for layer, on in zip(network.hidden, pattern, strict=True):
+        z, sizes = layer.preactivation(signal), np.asarray(abs(layer.weight) @ sizes)
+        away.append(np.where(layer.kinked & (sizes > 0), np.abs(z), np.inf))
+        least.append(away[-1] / np.maximum(sizes, 1e-300))
+        slope = layer.slopes(on)
+        signal, sizes = slope * z, np.abs(slope) * sizes
+    order = np.sort(np.concatenate([np.zeros(0), *least]))
+    far = float(order[NEAREST]) if order.size > NEAREST else np.inf
+    found = [domain.margin(x), far]
+    for i, layer in enumerate(network.hidden):
+        units = np.flatnonzero(least[i] < far)
+        if not units.size:
+            continue
+        rows = layer.weight[units]
+        g = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        for below, on in zip(reversed(network.hidden[:i]), reversed(pattern[:i]), strict=True):
+            g = np.asarray((g * below.slopes(on)) @ below.weight)
+        length = np.abs(g[:, ~domain.frozen]).sum(axis=1)
+        found += list(away[i][units] / np.maximum(length, 1e-300))
+    return float(min(found)) * (1.0 - 1e-9)
 
 
 class _Margins:

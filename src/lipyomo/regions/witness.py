@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.network import FloatArray, Pattern
+from lipyomo.network import FloatArray, Network, Pattern
 from lipyomo.numerics.exact import root_below
 from lipyomo.numerics.rounding import gamma
 from lipyomo.operator_norm import OperatorNorm
 from lipyomo.problem import LipschitzProblem
-from lipyomo.regions.margin import interior_point, margin_of
+from lipyomo.regions.margin import interior_point, margin_from_below, margin_of
 from lipyomo.regions.replay import attained_square, exact_jacobian, strict_pattern
 from lipyomo.regions.rows import region_rows
 from lipyomo.result import Witness
@@ -24,6 +24,9 @@ CANCELLED = 1e-9
 
 MANY_WEIGHTS = 1 << 19
 """In networks with more weights, exact values are computed only where gradients cancel."""
+
+MANY_ENTRIES = 2_000_000
+"""Units times inputs from which regions are not written out as rows, nor gradients exactly."""
 
 
 def make_witness(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
@@ -51,22 +54,33 @@ def make_witness(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
     pattern = strict_pattern(problem.network, parts, ~domain.frozen)
     if pattern is None:
         return None
-    rows = region_rows(problem.network, pattern, ~domain.frozen, point)
     found, value = attained(problem, pattern)
-    margin = max(margin_of(rows, domain, point), 0.0)
+    if is_large(problem.network):
+        margin = margin_from_below(problem.network, domain, pattern, point)
+    else:
+        rows = region_rows(problem.network, pattern, ~domain.frozen, point)
+        margin = margin_of(rows, domain, point)
+    margin = max(margin, 0.0)
     return Witness(point, found.direction, found.functional, pattern, margin, value, rest)
+
+
+def is_large(network: Network) -> bool:
+    """Whether the rows of all units are too many to be written out."""
+    return network.kinked_units * network.input_dim > MANY_ENTRIES
 
 
 def attained(problem: LipschitzProblem, pattern: Pattern) -> tuple[OperatorNorm, float]:
     """The operator norm on the piece of `pattern`, and a value that it surely reaches.
 
-    The value is exact and rounded down, but for networks of many weights whose gradients do not
-    cancel: there it is the rounded one less its error.
+    The value is exact and rounded down, but for large networks, and those of many weights whose
+    gradients do not cancel: there it is the rounded one less its error.
     """
     network = problem.network
     jacobian = network.jacobian(pattern)
     found = problem.norm_of(jacobian)
     error = _norm_error(problem, pattern)
+    if is_large(network):
+        return found, max(found.value - error, 0.0)
     if error > CANCELLED * found.value:
         found = problem.norm_of(exact_jacobian(network, pattern))
     elif sum(layer.weight.size for layer in network.layers) > MANY_WEIGHTS:
@@ -101,8 +115,10 @@ def witness_of_pattern(problem: LipschitzProblem, pattern: Pattern) -> Witness |
     Returns
     -------
     Witness or None
-        None if the region has no interior in the domain.
+        None if the region has no interior in the domain, or cannot be written out.
     """
     reduced = problem.reduced
+    if is_large(reduced.problem.network):
+        return None
     found = interior_point(reduced.problem.network, reduced.problem.domain, pattern)
     return make_witness(problem, reduced.lift_point(found.x)) if found.margin > 0 else None
