@@ -21,7 +21,6 @@ def cube(*sizes: int, norm: str = "linf", output: str | None = None) -> Lipschit
         ("hr2", cube(2, 3, 1, norm="l1"), {}, "no input norm l1"),
         ("shor", cube(2, 3, 2, output="l2"), {}, "no output norm l2"),
         ("lipopt", cube(2, 4, 4, 1), {"k": 2}, "degree 3"),
-        ("lipopt", cube(40, 60, 1), {"k": 4}, "more than"),
         ("seqlip", cube(2, 20, 1), {"search": "exact"}, "at most 14 open units"),
         ("lipsdp", cube(2, 3, 1), {"form": "network"}, "neuron, layer"),
         ("lipsdp", cube(2, 3, 1), {"form": "layer", "solver": "newton"}, "no layer form"),
@@ -40,6 +39,19 @@ def test_sentences(
 ) -> None:
     with pytest.raises(MethodError, match=words):
         solve(problem, method, options=options)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "words"), [("lipopt", {"k": 4}, "LipOpt"), ("hr2", {}, "multipliers")]
+)
+def test_relaxations_too_large_to_write_down_leave_a_cheaper_bound(
+    method: str, options: dict[str, object], words: str
+) -> None:
+    problem = cube(200, 500, 80, 1)
+    result = solve(problem, method, options=options)
+    assert any(words in warning and "fastlip" in warning for warning in result.warnings)
+    assert result.upper == pytest.approx(solve(problem, "fastlip").upper, rel=0.5)
+    assert result.upper >= solve(problem, "local_search", time_limit=1.0).lower
 
 
 def test_exact_methods_of_table5_need_a_bounded_domain() -> None:

@@ -12,9 +12,12 @@ from lipyomo.methods.support import best_witness, whole_number
 from lipyomo.network import FloatArray
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
-from lipyomo.sampling.evaluate import point_norms
+from lipyomo.sampling.evaluate import evaluation_work, point_norms
 
 _BATCHES, _BATCH_SIZE = 500, 1024
+_SLICE = 2e8
+"""Multiplications between two looks at the clock."""
+
 _REACH = 10.0
 """Largest end point that is believed, in ranges of the batch maxima above the largest one."""
 
@@ -140,9 +143,15 @@ def run(run: Run) -> Result:
     small = run.problem.reduced.problem
     maxima: list[float] = []
     points: list[FloatArray] = []
-    while len(maxima) < batches and (len(maxima) < 3 or not run.expired):
+    rows = int(np.clip(_SLICE / evaluation_work(small), 1, size))
+    while len(maxima) < batches and not (maxima and run.expired):
         batch = small.domain.sample(rng, size)
-        found = point_norms(small, batch)[0]
+        parts: list[FloatArray] = []
+        for first in range(0, size, rows):
+            if parts and run.expired:
+                break
+            parts.append(point_norms(small, batch[first : first + rows])[0])
+        found = np.concatenate(parts)
         k = int(np.argmax(found))
         maxima.append(float(found[k]))
         points.append(run.problem.reduced.lift_point(batch[k]))

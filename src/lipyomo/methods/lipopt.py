@@ -37,6 +37,10 @@ class OutOfTime(Exception):
     """There is no time for another certificate."""
 
 
+class TooLarge(Exception):
+    """The certificates are too many to be written down."""
+
+
 def gradient_polynomial(
     problem: LipschitzProblem,
     bounds: LayerBounds,
@@ -54,7 +58,7 @@ def gradient_polynomial(
     bounds : LayerBounds
     functional : ndarray, shape (m,)
     stop : callable, optional
-        Polled unit by unit.
+        Polled unit by unit; `OutOfTime` is raised.
 
     Returns
     -------
@@ -79,7 +83,13 @@ def gradient_polynomial(
         return total
 
     for layer, phase in zip(network.hidden, bounds.phases, strict=True):
-        tangents = [combine(row) for row in layer.dense_weight]
+        tangents: list[dict[Subset, float]] = []
+        entries = 0
+        for row in layer.dense_weight:
+            tangents.append(combine(row))
+            entries += len(tangents[-1])
+            if entries > 10 * MAX_PRODUCTS:
+                raise TooLarge("the gradient of this network has too many monomials for LipOpt")
         passed: list[dict[Subset, float]] = []
         for k, tangent in enumerate(tangents):
             slope = layer.right[k] if phase[k] == RIGHT else layer.left[k]
@@ -91,11 +101,6 @@ def gradient_polynomial(
                 count += 1
             passed.append(signal)
         signals = passed
-        if sum(map(len, signals)) > 10 * MAX_PRODUCTS:
-            raise MethodError(
-                "the gradient of this network has too many monomials for LipOpt.  Remedy: hr1 or "
-                "lipsdp treat it"
-            )
     return combine(functional @ network.head.dense_weight), count
 
 
@@ -159,7 +164,9 @@ def polynomial_bound(terms: dict[Subset, float], count: int, k: int, time_limit:
     Raises
     ------
     MethodError
-        If k is less than the polynomial's degree, or the program is too large.
+        If k is less than the polynomial's degree.
+    TooLarge
+        If the program is.
     """
     import highspy
 
@@ -178,9 +185,8 @@ def polynomial_bound(terms: dict[Subset, float], count: int, k: int, time_limit:
     for subset in _needed(terms, count, k):
         subsets.append(subset)
         if len(subsets) << k > MAX_PRODUCTS:
-            raise MethodError(
-                f"LipOpt-{k} needs more than {MAX_PRODUCTS} products for {count} variables.  "
-                "Remedy: a smaller k, a smaller domain, or hr2 (tighter and smaller)"
+            raise TooLarge(
+                f"LipOpt-{k} needs more than {MAX_PRODUCTS} products for {count} variables"
             )
     faces = {tuple(face) for s in subsets for size in range(k) for face in combinations(s, size)}
     ordered = sorted(faces.union(subsets, terms), key=lambda key: (len(key), key))
@@ -250,9 +256,13 @@ def run(run: Run) -> Result:
     for position, y in enumerate(vertices):
         try:
             terms, count = gradient_polynomial(small, bounds, y, lambda: run.expired)
+            found = polynomial_bound(terms, count, k, run.left) + coefficient_error(small, y)
         except OutOfTime:
             break
-        found = polynomial_bound(terms, count, k, run.left) + coefficient_error(small, y)
+        except TooLarge as reason:
+            remedy = "a smaller k, a smaller domain, or crown and sdp (tighter and smaller)"
+            run.warn(f"{reason}: the bound is that of fastlip.  Remedy: {remedy}")
+            break
         uppers[position] = min(rounded_up(found), uppers[position])
         finished += 1
     run.record(k=k)

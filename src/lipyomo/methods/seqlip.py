@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,13 +20,22 @@ from lipyomo.methods.support import (
 from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.numerics.rounding import rounded_up
 from lipyomo.phases import LEFT, OPEN, Phases, open_phases
+from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
+
+Stop: TypeAlias = Callable[[], bool]
 
 EXACT_UNITS = 14
 """Most open units of a layer for which all slopes are enumerated."""
 
 _CHUNK = 512
+_ENTRIES = 1 << 22
+"""Most entries of the products that are formed at once."""
+
+MAX_ENTRIES = 3_000_000
+"""Most weights of a layer whose singular vectors are computed."""
+
 _SWEEPS = 20
 
 
@@ -35,26 +46,42 @@ def _norms(left: FloatArray, slopes: FloatArray, right: FloatArray) -> FloatArra
 
 
 def _greedy(
-    left: FloatArray, low: FloatArray, high: FloatArray, right: FloatArray, is_open: BoolArray
+    left: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    right: FloatArray,
+    is_open: BoolArray,
+    stop: Stop,
 ) -> float:
     """Start with all right slopes and switch single units while that helps (Greedy SeqLip)."""
     slopes = np.where(is_open, high, low)
     units = np.flatnonzero(is_open)
     best = float(_norms(left, slopes[None], right)[0])
+    chunk = max(1, _ENTRIES // (len(left) * (left.shape[1] + right.shape[1])))
     for _ in range(_SWEEPS):
-        trials = np.repeat(slopes[None], units.size, axis=0)
-        index = np.arange(units.size)
-        trials[index, units] = low[units] + high[units] - trials[index, units]
-        values = _norms(left, trials, right) if units.size else np.zeros(0)
-        if not values.size or values.max() <= best * (1.0 + 1e-12):
+        before, start = best, slopes
+        for first in range(0, units.size, chunk):
+            if stop():
+                return best
+            part = units[first : first + chunk]
+            trials, index = np.repeat(start[None], part.size, axis=0), np.arange(part.size)
+            trials[index, part] = low[part] + high[part] - trials[index, part]
+            values = _norms(left, trials, right)
+            k = int(np.argmax(values))
+            if values[k] > best * (1.0 + 1e-12):
+                slopes, best = trials[k], float(values[k])
+        if best <= before:
             break
-        k = int(np.argmax(values))
-        slopes, best = trials[k], float(values[k])
     return best
 
 
 def _exact(
-    left: FloatArray, low: FloatArray, high: FloatArray, right: FloatArray, is_open: BoolArray
+    left: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    right: FloatArray,
+    is_open: BoolArray,
+    stop: Stop,
 ) -> float:
     """All combinations of slopes: the norm is convex in them, so that these decide."""
     units = np.flatnonzero(is_open)
@@ -65,6 +92,8 @@ def _exact(
         )
     best = 0.0
     for start in range(0, 1 << units.size, _CHUNK):
+        if stop():
+            return math.inf
         count = min(_CHUNK, (1 << units.size) - start)
         bits = ((np.arange(start, start + count)[:, None] >> np.arange(units.size)) & 1) == 1
         slopes = np.repeat(low[None], count, axis=0)
@@ -73,7 +102,13 @@ def _exact(
     return rounded_up(best, 64 * (left.shape[0] + left.shape[1] + right.shape[1]))
 
 
-def seqlip(network: Network, phases: Phases, functional: FloatArray | None, search: str) -> float:
+def seqlip(
+    network: Network,
+    phases: Phases,
+    functional: FloatArray | None,
+    search: str,
+    stop: Stop = lambda: False,
+) -> float:
     """SeqLip's value of ``|J|_2`` (of ``|c . J|_2`` for a functional).
 
     With ``W_i = U_i S_i V_i^T`` the constant is at most the product over the layers of
@@ -99,7 +134,7 @@ def seqlip(network: Network, phases: Phases, functional: FloatArray | None, sear
         left = Vt * (second ** powers[before])[:, None]
         low = np.where(phase == LEFT, layer.left, layer.right)
         low = np.where(phase == OPEN, layer.left, low)
-        value *= maximise(left, low, layer.right, right, phase == OPEN)
+        value *= maximise(left, low, layer.right, right, phase == OPEN, stop)
     return value
 
 
@@ -121,18 +156,30 @@ def run(run: Run) -> Result:
     phases = open_phases(small.network)
     if slopes == "local":
         phases = domain_bounds(run).phases
-    if small.output_norm.dual_ball == "round":
-        value = seqlip(small.network, phases, None, search)
-    else:
-        vertices = few_vertices(small, "seqlip")
-        value = max(seqlip(small.network, phases, y, search) for y in vertices)
+    functionals: list[FloatArray | None] = [None]
+    if small.output_norm.dual_ball != "round":
+        functionals = list(few_vertices(small, "seqlip"))
+    value = max(seqlip(small.network, phases, y, search, lambda: run.expired) for y in functionals)
     if small.input_norm == "linf":
         value = rounded_up(value * math.sqrt(small.network.input_dim), 4)
     proved = search == "exact"
     run.record(search=search, slopes=slopes)
     if proved:
         return upper_result(run, value, guarantee=Guarantee.UPPER)
+    if run.expired:
+        run.warn("the search for the largest slopes was cut short")
     return run.result(guarantee=Guarantee.HEURISTIC, estimate=value)
+
+
+def refuses(problem: LipschitzProblem) -> str | None:
+    """Why the method is not for a problem: a layer is too large for singular vectors."""
+    largest = max(layer.units * layer.inputs for layer in problem.reduced.problem.network.layers)
+    if largest > MAX_ENTRIES:
+        return (
+            f"it decomposes every layer into singular vectors, and one has {largest} entries, more "
+            f"than {MAX_ENTRIES}.  Remedy: use crown"
+        )
+    return None
 
 
 register(
@@ -143,5 +190,6 @@ register(
         reference="Virmaux and Scaman, Lipschitz regularity of deep networks (NeurIPS 2018)",
         run=run,
         options={"search": "greedy", "slopes": "global"},
+        refuses=refuses,
     )
 )

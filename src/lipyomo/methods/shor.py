@@ -10,13 +10,16 @@ from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Clock, Run
-from lipyomo.semidefinite.interior import DualPoint, minimise
-from lipyomo.semidefinite.shor_model import ShorModel
+from lipyomo.semidefinite.interior import DualPoint, minimise, predicted_seconds
+from lipyomo.semidefinite.shor_model import ShorModel, program_size
 from lipyomo.settings import Settings
 
 TOLERANCE = 1e-6
 RESCUE = Settings(time_limit=5.0)
 """For HR-1 after an HR-2 program that ran out of time."""
+
+LEAST_ITERATIONS = 8
+"""Iterations without which a program proves nothing worth having."""
 
 MAX_MULTIPLIERS = 12_000
 """Most multipliers of one program; its dense system then takes about 8 GB."""
@@ -41,13 +44,25 @@ def _solve(
 ) -> DualPoint:
     """The semidefinite program of one functional."""
     program = ShorModel(problem, bounds, functional, cells).program()
-    if program.constraints > MAX_MULTIPLIERS:
-        raise MethodError(
-            f"the relaxation has {program.constraints} multipliers, more than {MAX_MULTIPLIERS}: "
-            "its dense linear algebra would not fit.  Remedy: a smaller domain decides more "
-            "units; lipsdp and eclipse treat larger networks"
-        )
     return minimise(program, tolerance, lambda: clock.left * (not clock.interrupted))
+
+
+def _too_much(
+    problem: LipschitzProblem, bounds: LayerBounds, cells: bool, clock: Clock
+) -> str | None:
+    """Why no program is solved, if that would take too much memory or time."""
+    variables, products = program_size(problem, bounds, cells)
+    if products > MAX_MULTIPLIERS:
+        return (
+            f"the relaxation has about {products} multipliers, more than {MAX_MULTIPLIERS}: its "
+            "dense linear algebra would not fit"
+        )
+    if LEAST_ITERATIONS * predicted_seconds(variables, products) > clock.left:
+        return (
+            f"the relaxation has about {variables} variables and {products} multipliers: too many "
+            "for the time that is left"
+        )
+    return None
 
 
 def relax(run: Run, cells: bool) -> Result:
@@ -67,8 +82,12 @@ def relax(run: Run, cells: bool) -> Result:
     simple = entry_bounds(small, bounds, vertices).tolist()
     run.drop_upper(max(simple))
     points: list[DualPoint] = []
+    reason = _too_much(small, bounds, cells, clock) if bounds.unstable else None
+    if reason is not None:
+        remedy = "a smaller domain decides more units; crown, eclipse and sdp are for such networks"
+        run.warn(f"{reason}.  The bound is that of fastlip.  Remedy: {remedy}")
     for position, y in enumerate(vertices if bounds.unstable else vertices[:0]):
-        if run.expired:
+        if run.expired or reason is not None:
             break
         point = _solve(small, bounds, y, cells, tolerance, clock)
         bound = point.bound
@@ -87,7 +106,7 @@ def relax(run: Run, cells: bool) -> Result:
         iterations=[point.iterations for point in points],
         gap=max((point.gap for point in points), default=0.0),
     )
-    if not done:
+    if not done and reason is None:
         run.warn(
             "a semidefinite program ended before it met its tolerance: the bound holds, but is "
             "not the best of this relaxation"

@@ -17,6 +17,20 @@ _ENTRIES = 1 << 21
 _ROUNDS = 6
 
 
+def evaluation_work(problem: LipschitzProblem) -> float:
+    """Multiplications that evaluating the norm at one point takes."""
+    return evaluation_passes(problem) * sum(
+        weight.size if isinstance(weight, np.ndarray) else weight.nnz
+        for weight in (layer.weight for layer in problem.network.layers)
+    )
+
+
+def evaluation_passes(problem: LipschitzProblem) -> float:
+    """Passes through the network that the evaluation of a point takes."""
+    vertices = problem.dual_vertices
+    return 1.0 + (problem.network.output_dim if vertices is None else min(len(vertices), MAX_ROWS))
+
+
 def jacobian_rows(network: Network, patterns: Sequence[BoolArray], rows: FloatArray) -> FloatArray:
     """Gradients of functionals on the pieces of many patterns.
 

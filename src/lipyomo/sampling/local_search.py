@@ -24,7 +24,13 @@ from lipyomo.regions.witness import make_witness, witness_of_pattern
 from lipyomo.result import Witness
 from lipyomo.run import Clock
 from lipyomo.sampling.ascent import SmoothAscent, pulled_inside
-from lipyomo.sampling.evaluate import MAX_ROWS, pattern_norms, point_norms
+from lipyomo.sampling.evaluate import (
+    MAX_ROWS,
+    evaluation_passes,
+    evaluation_work,
+    pattern_norms,
+    point_norms,
+)
 
 POPULATION = 32
 """Points of a population, and of the archive of all of them."""
@@ -102,7 +108,7 @@ class LocalSearch:
         self._free = ~np.isfinite(width)
         self._width = np.where(self._free, 0.0, width)
         self._first = problem.network.layers[0].weight
-        self._passes, self._cost = _sizes(problem)
+        self._passes, self._cost = evaluation_passes(problem), evaluation_work(problem)
         self._children = int(np.clip(GENERATION_WORK / self._cost, 16, CHILDREN))
         vertices = problem.dual_vertices
         self._listed = vertices is not None and len(vertices) <= MAX_ROWS
@@ -319,18 +325,9 @@ def _entries(problem: LipschitzProblem) -> int:
     return problem.network.kinked_units * problem.network.input_dim
 
 
-def _sizes(problem: LipschitzProblem) -> tuple[float, float]:
-    """Passes through the network that the evaluation of a point takes, and its multiplications."""
-    network, vertices = problem.network, problem.dual_vertices
-    rows = network.output_dim if vertices is None else min(len(vertices), MAX_ROWS)
-    weights = [layer.weight for layer in network.layers]
-    entries: int = sum(w.size if isinstance(w, np.ndarray) else w.nnz for w in weights)
-    return 1.0 + rows, entries * (1.0 + rows)
-
-
 def default_evaluations(problem: LipschitzProblem) -> int:
     """Number of points that cost about `WORK` multiplications."""
-    return int(np.clip(WORK / _sizes(problem)[1], 500, 60_000))
+    return int(np.clip(WORK / evaluation_work(problem), 500, 60_000))
 
 
 def search_incumbent(

@@ -211,9 +211,9 @@ def _centre(system: _System, at: _Iterate) -> float:
     return products / system.order
 
 
-def predicted_seconds(program: QuadraticProgram) -> float:
+def predicted_seconds(variables: int, constraints: int) -> float:
     """About how long one iteration takes."""
-    n, k = float(program.variables + len(program.extension)), float(program.constraints)
+    n, k = float(variables), float(constraints)
     return seconds_of(k**3 / 3.0 + 8.0 * k**2 + 20.0 * n**3)
 
 
@@ -251,7 +251,8 @@ def minimise(
     x = np.zeros_like(v)
     x[system.signed] = np.maximum(-system.traces(X)[system.signed], 0.1)
     at = _Iterate(v, -objective + system.combine(v), X, x)
-    iterations, gap, took = 0, np.inf, predicted_seconds(program)
+    width = program.variables + len(program.extension)
+    iterations, gap, took = 0, np.inf, predicted_seconds(width, program.constraints)
     while iterations < max_iterations and (left is None or left() > 1.5 * took):
         iterations += 1
         began = time.monotonic()

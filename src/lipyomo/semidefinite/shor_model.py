@@ -110,6 +110,19 @@ def _places(d: int, open_units: list[int], forward: bool) -> _Places:
     return _Places(total, position, t, y, s, x, h, z)
 
 
+def program_size(problem: LipschitzProblem, bounds: LayerBounds, cells: bool) -> tuple[int, int]:
+    """Variables, extended forms included, and about how many products a `ShorModel` would have."""
+    d, local = problem.network.input_dim, problem.domain.is_bounded
+    counts = [int(np.count_nonzero(phase == OPEN)) for phase in bounds.phases]
+    inner, last = sum(counts[:-1]), sum(counts[-1:])
+    inputs = d * (2 if local else 1)
+    if cells and local and problem.input_norm == "linf":
+        inputs += 4 * d
+    unit, passed = (6 if cells else 2) if local else 1, (16 if cells else 8) if local else 4
+    products = inputs + unit * (inner + last) + passed * inner
+    return _places(d, counts, local).width, products
+
+
 class ShorModel:
     """The quadratic program of one functional of a network.
 
