@@ -193,6 +193,8 @@ class Tree:
         if ladder is not None and self.system.count:
             self._take_over(node, ladder)
             self._descend(node, clock or Clock(), report)
+            if clock is not None and clock.expired:
+                return Expansion([node])
         found = self._expansion(node, [node], ladder is not None and not self.system.roughness)
         self.open_at_root = int(np.count_nonzero(node.phases == OPEN))
         return found
@@ -238,6 +240,8 @@ class Tree:
     def expand(self, node: Node) -> Expansion:
         """Split `node`, which stays as it is; what became of its parts."""
         self.experience.nodes += 1
+        if not node.candidates.size:  # a root that time left unexamined
+            return self._expansion(node, [replace(node, proved=node.proved.copy())])
         halves = self.brancher.halves(node) if self.brancher.wants_box(node) else []
         found = self._expansion(node, halves) if halves else self._best_split(node)
         found.counters.nodes += 1
