@@ -54,6 +54,19 @@ class Presolved:
     units: npt.NDArray[np.int64]
 
 
+def presolved_sizes(network: Network, functionals: int, phases: Phases) -> list[int] | None:
+    """Inputs and units layer by layer that `presolved` would leave; None where it does not pay."""
+    counts = [int(np.count_nonzero(phase == OPEN)) for phase in phases]
+    deep = [i for i, count in enumerate(counts) if count]
+    if not deep or sum(layer.units for layer in network.hidden) < LEAST_UNITS:
+        return None
+    widths = [network.input_dim, *(sum(counts[i:]) + functionals for i in deep)]
+    left = sum(a * b for a, b in pairwise(widths))
+    if left > PAYS * sum(layer.units * layer.inputs for layer in network.hidden):
+        return None
+    return widths
+
+
 def presolved(network: Network, functionals: FloatArray, phases: Phases) -> Presolved | None:
     """Multiply the decided units of `phases` through; None where that does not pay.
 
@@ -64,23 +77,18 @@ def presolved(network: Network, functionals: FloatArray, phases: Phases) -> Pres
     phases : Phases
         That follow from the domain.
     """
-    hidden = network.hidden
-    counts = [int(np.count_nonzero(phase == OPEN)) for phase in phases]
-    deep = [i for i, count in enumerate(counts) if count]
-    if not deep or sum(layer.units for layer in hidden) < LEAST_UNITS:
-        return None
-    carried = [sum(counts[i + 1 :]) + len(functionals) for i in deep]
-    widths = [network.input_dim, *(counts[i] + c for i, c in zip(deep, carried, strict=True))]
-    left = sum(a * b for a, b in pairwise(widths))
-    if left > PAYS * sum(layer.units * layer.inputs for layer in hidden):
+    widths = presolved_sizes(network, len(functionals), phases)
+    if widths is None:
         return None
     values, sizes = _pulled_back(network, functionals, phases)
     terms = sum(layer.inputs + layer.units + 4 for layer in network.layers)
-    starts = np.cumsum([0, *(layer.units for layer in hidden)])
+    open_units = [np.flatnonzero(phase == OPEN) for phase in phases]
+    starts = np.cumsum([0, *(layer.units for layer in network.hidden)])
     kept: list[npt.NDArray[np.int64]] = []
-    for i, c in zip(deep, carried, strict=True):
-        kept += [starts[i] + np.flatnonzero(phases[i] == OPEN), np.full(c, -1)]
-    d, order = network.input_dim, [counts[i] for i in deep]
+    deep = [i for i, units in enumerate(open_units) if units.size]
+    for i, width in zip(deep, widths[1:], strict=True):
+        kept += [starts[i] + open_units[i], np.full(width - open_units[i].size, -1)]
+    d, order = network.input_dim, [open_units[i].size for i in deep]
     return Presolved(
         _chain(values, d, order, network.name),
         _chain(sizes, d, order, network.name),

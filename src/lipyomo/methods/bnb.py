@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
+from itertools import pairwise
 
 import numpy as np
 
+from lipyomo.affine.presolve import presolved_sizes
 from lipyomo.methods.registry import Method, register
 from lipyomo.methods.support import climbed
 from lipyomo.network import FloatArray, Network
+from lipyomo.phases import Phases, count_open, open_phases
 from lipyomo.regions import make_witness
 from lipyomo.result import Guarantee, Result, Status
 from lipyomo.run import Run
@@ -22,11 +26,15 @@ MOST_BYTES = 1 << 31
 """Predicted memory from which a network is bounded and searched locally, but not branched on."""
 
 
-def search_bytes(network: Network, open_units: int) -> float:
+FIRST_SHARE = 0.25
+"""Of the time, for a local search in such a network before its bounds are known."""
+
+
+def search_bytes(network: Network, functionals: int, phases: Phases) -> float:
     """Memory that a search is predicted to take: dense weights, and maps of all units thrice."""
-    weights = sum(float(layer.units) * layer.inputs for layer in network.layers)
-    units = sum(layer.units for layer in network.hidden)
-    return 8.0 * (weights + 3.0 * units * (network.input_dim + open_units))
+    sizes = presolved_sizes(network, functionals, phases) or list(network.sizes)
+    weights = sum(float(a) * b for a, b in pairwise(sizes))
+    return 8.0 * (weights + 3.0 * sum(sizes[1:]) * (network.input_dim + count_open(phases)))
 
 
 def run(run: Run) -> Result:
@@ -49,10 +57,15 @@ def run(run: Run) -> Result:
             run.raise_lower(make_witness(problem, reduced.lift_point(point)))
         run.show(upper, nodes, message)
 
+    network, rng = reduced.problem.network, np.random.default_rng(run.settings.seed)
+    vertices = problem.dual_vertices
+    count = network.output_dim if vertices is None else len(vertices)
+    if search_bytes(network, count, open_phases(network)) > MOST_BYTES:
+        share = FIRST_SHARE * run.left if math.isfinite(run.left) else math.inf
+        run.raise_lower(search_incumbent(problem, rng, None, run.clock.within(share)))
     ladder = climbed(run)
-    if search_bytes(reduced.problem.network, ladder.bounds.unstable) > MOST_BYTES:
+    if search_bytes(network, count, ladder.bounds.phases) > MOST_BYTES:
         run.warn("the network is too large to branch in memory: its bounds are those of the ladder")
-        rng = np.random.default_rng(run.settings.seed)
         run.raise_lower(search_incumbent(problem, rng, None, run.clock))
         return run.result(unstable=ladder.bounds.unstable, bounds=ladder.bounds.rung)
     outcome = Search(
@@ -61,7 +74,6 @@ def run(run: Run) -> Result:
     if outcome.point is not None:
         run.raise_lower(make_witness(problem, reduced.lift_point(outcome.point)))
     if run.witness is None:  # nothing exceeds zero, which any interior point attains
-        rng = np.random.default_rng(run.settings.seed)
         for x in reduced.problem.domain.sample(rng, ZERO_POINTS):
             if run.raise_lower(make_witness(problem, reduced.lift_point(x))):
                 break

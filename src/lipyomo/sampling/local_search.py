@@ -41,6 +41,9 @@ CHILDREN = 256
 GENERATION_WORK = 1e8
 """Multiplications that a generation may cost; large networks have fewer children."""
 
+FIRST_WORK = 1e9
+"""Multiplications that the points may cost which a search begins with."""
+
 CLIMBS, CLIMB_STEPS = 8, 40
 """Ascents that begin a population, and their steps."""
 
@@ -120,6 +123,7 @@ class LocalSearch:
         self._archive = _Population(np.zeros((0, problem.network.input_dim)))
         self._here = self._archive
         count = 64 if self._domain.rows.count else min(samples, 4 * self._children)
+        count = min(count, max(8, int(FIRST_WORK / self._cost)))
         points = np.vstack([self._domain.center[None, :], self._domain.sample(rng, count)])
         self._try(points)
         spread = [z.std(axis=0) for z in problem.network.preactivations(points)]
