@@ -9,6 +9,7 @@ Shapes: d inputs, m outputs, n_i units in hidden layer i.  Networks are dimensio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -157,6 +158,14 @@ def _normalised(layer: Layer, rounding: bool) -> list[Layer]:
     return [Layer(layer.weight, layer.bias, left, right), Layer(factor, np.zeros(layer.units))]
 
 
+def _shape_of(shape: Sequence[int] | None, size: int, what: str) -> tuple[int, ...]:
+    """A shape as a tuple; that of a vector by default."""
+    found = (size,) if shape is None else tuple(int(n) for n in shape)
+    if math.prod(found) != size:
+        raise NetworkError(f"the shape {found} does not hold the network's {size} {what}")
+    return found
+
+
 def _composed(layer: Layer, before: Layer, rounding: bool) -> Layer | None:
     """`layer` after the affine layer `before` as one; None if that would round."""
     shift = np.asarray(layer.weight @ before.bias)
@@ -180,14 +189,22 @@ class Network:
     layers : iterable of Layer
     name : str, optional
         Shown in summaries.
+    input_shape, output_shape : sequence of int, optional
+        Of one point and its value where these are no vectors (images, say); row-major.
 
     Raises
     ------
     NetworkError
-        If there is no layer or the layers do not chain.
+        If there is no layer, the layers do not chain, or a shape is of another size.
     """
 
-    def __init__(self, layers: Iterable[Layer], name: str = "network") -> None:
+    def __init__(
+        self,
+        layers: Iterable[Layer],
+        name: str = "network",
+        input_shape: Sequence[int] | None = None,
+        output_shape: Sequence[int] | None = None,
+    ) -> None:
         remedy = "give a sequence of Layer, or use Network.from_arrays"
         instance(layers, Iterable, "the layers", NetworkError, remedy)
         chain = list(layers)
@@ -205,6 +222,8 @@ class Network:
             chain.append(Layer(np.eye(chain[-1].units), np.zeros(chain[-1].units)))
         self.layers: tuple[Layer, ...] = tuple(chain)
         self.name = name
+        self.input_shape = _shape_of(input_shape, self.input_dim, "inputs")
+        self.output_shape = _shape_of(output_shape, self.output_dim, "outputs")
 
     @classmethod
     def from_arrays(
@@ -391,7 +410,7 @@ class Network:
                     chain.append(part)
                 else:
                     chain[-1] = merged
-        return Network(chain, self.name)
+        return Network(chain, self.name, self.input_shape, self.output_shape)
 
     def _points(self, x: npt.ArrayLike) -> FloatArray:
         points = real_numbers(x, "the points", NetworkError, copy=False)

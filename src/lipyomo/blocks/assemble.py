@@ -23,6 +23,11 @@ def linear(coefs: list[float], variables: list[Any], constant: float = 0.0) -> A
     return LinearExpression(constant=constant, linear_coefs=coefs, linear_vars=variables)
 
 
+def keys_of(shape: tuple[int, ...]) -> list[Any]:
+    """The keys of an array: numbers for a vector, else tuples of them, row by row."""
+    return list(range(shape[0])) if len(shape) == 1 else list(np.ndindex(*shape))
+
+
 def index_of(keys: Iterable[Any], dimen: int = 1) -> Any:
     """Keys as an index; an empty one says its dimension, which transformations ask for."""
     index = list(keys)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyomo.environ as pyo
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
-from lipyomo.blocks.assemble import Rows, add_variables, index_of, linear
+from lipyomo.blocks.assemble import Rows, add_variables, index_of, keys_of, linear
 from lipyomo.blocks.base import FormulationBlockData, range_of_expression
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.stand_ins import refer
@@ -277,7 +277,7 @@ def attach_inputs(
     given: Any,
     domain: Domain | None,
     input_bounds: InputBounds,
-    size: int,
+    shape: tuple[int, ...],
 ) -> tuple[list[Any], Region]:
     """Declare ``block.inputs`` and the constraints that hold them in their region.
 
@@ -285,16 +285,18 @@ def attach_inputs(
 
     Returns
     -------
-    variables : list of VarData, length `size`
+    variables : list of VarData, as many as `shape` holds
     region : Region
     """
+    index = keys_of(shape)
+    size = len(index)
     check_domain(domain, size)
     if given is None:
-        box = parse_input_bounds(input_bounds, list(range(size)), size)
+        box = parse_input_bounds(input_bounds, index, size)
         region = Region(np.full(size, -np.inf), np.full(size, np.inf), box, domain)
-        region.area([f"inputs[{j}]" for j in range(size)])
+        region.area([f"inputs[{j}]" for j in index])
         lower, upper = region.box
-        variables = add_variables(block, "inputs", range(size), lower, upper)
+        variables = add_variables(block, "inputs", index, lower, upper)
         region.lower, region.upper = lower, upper
     else:
         keys, variables = variables_of(block, "inputs", given, "inputs", size)
@@ -302,7 +304,7 @@ def attach_inputs(
         own = box_of(variables, finite=False)
         region = Region(own.lower, own.upper, box, domain)
         region.area([variable.name for variable in variables])
-        refer(block, "inputs", variables)
+        refer(block, "inputs", variables, index)
     _hold(block, variables, region)
     if domain is not None:
         _add_domain_rows(block, variables, domain)

@@ -23,7 +23,7 @@ from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
 from lipyomo.arguments import whole_number
 from lipyomo.blocks.arguments import check_choice, check_network
-from lipyomo.blocks.assemble import Rows, add_equalities, add_variables, index_of, linear
+from lipyomo.blocks.assemble import Rows, add_equalities, add_variables, index_of, keys_of, linear
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.formulations import UNIT_TIES
 from lipyomo.blocks.inputs import InputBounds, Region, attach_inputs, check_domain
@@ -52,7 +52,8 @@ class ReluNetworkBlockData(FormulationBlockData):
     """A network's value: ``outputs = f(inputs)``.
 
     After `build_formulation` the block holds ``inputs[j]`` (new variables, or expressions that
-    stand for the given ones and can be fixed like them), ``outputs[k]`` and, in ``layer[i]`` for
+    stand for the given ones and can be fixed like them), ``outputs[k]`` (of a network that takes or
+    gives images, ``inputs[c, i, j]`` and ``outputs[c, i, j]``) and, in ``layer[i]`` for
     the i-th hidden layer, ``preactivation[k]``, ``switch[k]`` (binary; 1 on the right-hand slope),
     ``output[k]`` (the last two for undecided units only) and the expression ``activation[k]`` for
     every unit.
@@ -176,7 +177,7 @@ class ReluNetworkBlockData(FormulationBlockData):
             self.formulation, self._groups = formulation, recipe["groups"]
             values = recipe["values"] or formulation != "bigm"
             variables, self.region = attach_inputs(
-                self, recipe["inputs"], domain, recipe["input_bounds"], network.input_dim
+                self, recipe["inputs"], domain, recipe["input_bounds"], network.input_shape
             )
             self.network = network
             self.layer_bounds = self._bounded(
@@ -188,7 +189,7 @@ class ReluNetworkBlockData(FormulationBlockData):
                 last = i == len(network.hidden) - 1
                 forms = self._add_layer(i, layer, forms, values or not last)
             if values:
-                self._add_outputs(network.head, forms)
+                self._add_outputs(network, forms)
 
     def _bounded(
         self, network: Network, variables: list[Any], bounds: BoundChoice, finite: bool
@@ -281,13 +282,14 @@ class ReluNetworkBlockData(FormulationBlockData):
         matrix = sp.csr_array((data, (rows, range(len(columns)))), shape=shape, dtype=np.float64)
         return Affine(matrix, np.zeros(layer.units), columns)
 
-    def _add_outputs(self, head: Layer, before: Affine) -> None:
+    def _add_outputs(self, network: Network, before: Affine) -> None:
         """Declare ``outputs`` and tie them to the last hidden layer."""
+        head, keys = network.head, keys_of(network.output_shape)
         lows, highs = _range_of(before)
         lows, highs = interval_range(head, lows, highs)
-        outputs = add_variables(self, "outputs", range(head.units), lows, highs)
+        outputs = add_variables(self, "outputs", keys, lows, highs)
         forms = before.map(head.weight, head.bias)
-        add_equalities(self, "output_affine", range(head.units), outputs, forms)
+        add_equalities(self, "output_affine", keys, outputs, forms)
 
     # -- what derivative blocks need ---------------------------------------------------------------
 

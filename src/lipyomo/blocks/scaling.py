@@ -63,7 +63,8 @@ class Scaling:
         into = Layer(np.diag(inverse), -inverse * shift)
         factor = self._vector(self.output_factor, m, "output_factor")
         out = Layer(np.diag(factor), self._vector(self.output_offset, m, "output_offset"))
-        return Network([into, *network.layers, out], network.name).fused(rounding=True)
+        shapes = network.input_shape, network.output_shape
+        return Network([into, *network.layers, out], network.name, *shapes).fused(rounding=True)
 
     @staticmethod
     def _vector(values: npt.ArrayLike, size: int, name: str) -> npt.NDArray[np.float64]:

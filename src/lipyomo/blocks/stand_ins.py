@@ -74,14 +74,15 @@ class StandIns(IndexedExpression):
     _ComponentDataClass = StandInData
 
 
-def refer(block: Any, name: str, variables: list[Any]) -> None:
+def refer(block: Any, name: str, variables: list[Any], keys: list[Any] | None = None) -> None:
     """Declare ``block.name[j]``, expressions that stand for existing variables.
 
     (Pyomo's own `Reference` prints memory addresses here, and the MPS writer stumbles over it.)
     """
     expressions = block.component(name)
+    index = list(range(len(variables))) if keys is None else keys
     if expressions is None:
-        expressions = StandIns(index_of(range(len(variables))))
+        expressions = StandIns(index_of(index))
         block.add_component(name, expressions)
-    for j, variable in enumerate(variables):
-        expressions[j] = variable
+    for key, variable in zip(index, variables, strict=True):
+        expressions[key] = variable

@@ -188,7 +188,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         check_domain(recipe["domain"], network.input_dim)
         with self._building(**recipe, again=again):
             self.network = network
-            box = self._box(recipe, network.input_dim)
+            box = self._box(recipe, network)
             known = preactivation_bounds(network, Box(box.least, box.most))
             self.layer = pyo.Block(index_of(range(len(network.hidden))))
             certain = []
@@ -203,10 +203,11 @@ class UpperLipschitzBlockData(FormulationBlockData):
             ]
             self.value.setub(max(tops))
 
-    def _box(self, recipe: dict[str, Any], d: int) -> Span:
+    def _box(self, recipe: dict[str, Any], network: Network) -> Span:
         """The box around the inputs, with numbers that hold wherever it is."""
+        d = network.input_dim
         centre, region = attach_inputs(
-            self, recipe["inputs"], recipe["domain"], recipe["input_bounds"], d
+            self, recipe["inputs"], recipe["domain"], recipe["input_bounds"], network.input_shape
         )
         lower, upper = region.box
         need_finite(centre, lower, upper)

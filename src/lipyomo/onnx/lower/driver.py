@@ -211,7 +211,8 @@ def lower_graph(graph: Graph, name: str = "network") -> Network:
     Returns
     -------
     Network
-        A function of the flattened input (row-major) with flattened outputs.
+        A function of the flattened input (row-major) with flattened outputs, which knows the
+        shapes of both without the batch dimension.
 
     Raises
     ------
@@ -227,12 +228,20 @@ def lower_graph(graph: Graph, name: str = "network") -> Network:
     _lower_nodes(graph, scope, trace)
     output = _output(scope.get(graph.output_name), graph.output_name)
     try:
-        return to_network(merge_parallel(System.of(trace, output)), name)
+        network = to_network(merge_parallel(System.of(trace, output)), name)
     except NetworkError as error:
         raise ImportRefused(
             f"the network's numbers overflow once its nodes are put together ({error})",
             remedy="scale the weights of the model down",
         ) from None
+    shapes = _unbatched(graph.input_shape), _unbatched(output.shape)
+    return Network(network.layers, network.name, *shapes)
+
+
+def _unbatched(shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """A shape without its batch dimension, which is a leading one; None for a number."""
+    inner = shape[1:] if len(shape) > 1 and shape[0] == 1 else shape
+    return inner or None
 
 
 def _output(value: Value | None, name: str) -> Affine:
