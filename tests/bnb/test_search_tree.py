@@ -68,8 +68,8 @@ def test_equal_seeds_give_equal_searches() -> None:
 
 def test_a_time_limit_leaves_a_valid_interval() -> None:
     exact = lipyomo.solve(HARD, "bnb").lower
-    result = lipyomo.solve(HARD, "bnb", time_limit=0.05)
-    assert result.status in (Status.TIME_LIMIT, Status.EXACT)
+    result = lipyomo.solve(HARD, "bnb", time_limit=0.01)
+    assert result.status is Status.TIME_LIMIT
     assert result.lower <= exact * (1 + 1e-9)
     assert result.upper >= exact * (1 - 1e-9)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import signal
 import subprocess
 import sys
@@ -94,23 +93,22 @@ def test_streams_that_are_closed_or_full(
         timeout=60,
     )
     # A reader that leaves may have gone before or after the answer came.
-    assert done.returncode == code or "true" in redirection
+    if "true" not in redirection:
+        assert done.returncode == code
     assert out in done.stdout
     assert err in done.stderr
     assert "defect" not in done.stderr
     assert "Exception ignored" not in done.stderr
 
 
-def test_help_costs_less_than_half_a_second_of_cpu() -> None:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(
-        [sys.executable, "-m", "lipyomo", "--help"], capture_output=True, text=True, timeout=60
-    )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+def test_help_imports_nothing_heavy() -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "lipyomo", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert "--box" in done.stdout
-    assert used < 0.5
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "argparse" in imported
+    assert not imported & {"onnx", "onnxruntime", "scipy", "pyomo", "highspy", "cvxpy", "flint"}
 
 
 def test_no_terminal_no_control_characters(start: Start, net: Path) -> None:

@@ -39,7 +39,7 @@ def test_one_failure_spoils_nothing() -> None:
     jobs[1] = lipyomo.LipschitzProblem(jobs[1].network, lipyomo.AllSpace(2))
     rows = list(lipyomo.sweep(jobs, method="mip", workers=1))
     assert [row.error is None for row in rows] == [True, False, True]
-    assert "unbounded" in str(rows[1].error) or "bounded" in str(rows[1].error)
+    assert "bounded domain" in str(rows[1].error)
 
 
 def test_no_workers_is_an_error() -> None:

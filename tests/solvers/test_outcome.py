@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-import time
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,11 @@ from hypothesis import strategies as st
 from pyomo.contrib.solver.common.base import SolverBase
 from pyomo.contrib.solver.common.results import Results, SolutionStatus, TerminationCondition
 from pyomo.contrib.solver.common.util import NoFeasibleSolutionError, NoOptimalSolutionError
-from pyomo.core.expr import LinearExpression
 
 from lipyomo.errors import SolverError
 from lipyomo.solvers import SolverOptions, SolveStatus, available_solvers, get_solver, solve_model
 from lipyomo.solvers.adapter import RunReport
 from lipyomo.solvers.contract import instances as known
-from lipyomo.solvers.highs import pass_model
 from lipyomo.solvers.matrices import compile_model
 from lipyomo.solvers.normalise import normalise
 from lipyomo.solvers.outcome import outcome_of
@@ -255,42 +252,3 @@ def test_solvers_cost_nothing_until_they_are_used() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:2] == ["[]", "[]"]
-
-
-def test_transfer_to_highs_is_as_fast_as_a_raw_pass_model() -> None:
-    highspy = pytest.importorskip("highspy")
-    rng = np.random.default_rng(0)
-    model = pyo.ConcreteModel()
-    model.x = pyo.Var(range(400), bounds=(0, 1))
-    model.rows = pyo.Constraint(range(400))
-    variables = list(model.x.values())
-    for row in range(400):
-        expression = LinearExpression(
-            linear_coefs=rng.uniform(1, 2, 400).tolist(), linear_vars=variables
-        )
-        model.rows[row] = (None, expression, 10.0)
-    model.objective = pyo.Objective(expr=sum(variables), sense=pyo.maximize)
-    linear = compile_model(model)
-    lp = highspy.HighsLp()
-    lp.num_row_, lp.num_col_ = linear.size
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = linear.cost, linear.lower, linear.upper
-    lp.row_lower_, lp.row_upper_ = linear.row_lower, linear.row_upper
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_ = linear.matrix.indptr
-    lp.a_matrix_.index_ = linear.matrix.indices
-    lp.a_matrix_.value_ = linear.matrix.data
-
-    def fastest(transfer: Any) -> float:
-        times = []
-        for _ in range(7):
-            highs = highspy.Highs()
-            highs.setOptionValue("output_flag", False)
-            began = time.process_time()
-            transfer(highs)
-            times.append(time.process_time() - began)
-            assert highs.getNumNz() == 160000
-        return min(times)
-
-    ours = fastest(lambda highs: pass_model(highs, linear))
-    raw = fastest(lambda highs: highs.passModel(lp))
-    assert ours <= 2.0 * raw + 1e-3
