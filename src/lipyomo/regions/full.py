@@ -15,15 +15,13 @@ from flint import fmpq, fmpz
 
 from lipyomo.affine.exact import ExactSignal
 from lipyomo.affine.signal import Passing, carry
-from lipyomo.domains import Domain, NormBall
+from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
 from lipyomo.numerics.exact import approximate, exact
-from lipyomo.numerics.lp import LinearProgram
 from lipyomo.numerics.simplex import decide_strictly
 from lipyomo.regions.answer import UNKNOWN, Interior
 from lipyomo.regions.combination import Body, Index, Row, contradicts
-from lipyomo.regions.euclidean import nearest_point
-from lipyomo.regions.margin import interior_point
+from lipyomo.regions.margin import Deepest, deepest
 from lipyomo.regions.replay import in_region, strict_pattern
 from lipyomo.regions.slivers import float_points, slacks, with_faces
 
@@ -45,10 +43,11 @@ def examine(network: Network, domain: Domain, pattern: Pattern) -> Interior:
     Interior
         Its point is strictly inside in exact arithmetic, its proof likewise exact.
     """
-    found = interior_point(network, domain, pattern)
-    if found.margin > 0 and _holds(network, domain, pattern, found.x):
-        return Interior(found.x, found.margin)
-    return decided(network, domain, pattern)
+    found = deepest(network, domain, pattern)
+    point = found.point
+    if point.margin > 0 and _holds(network, domain, pattern, point.x):
+        return Interior(point.x, point.margin)
+    return _decided(network, domain, pattern, found)
 
 
 def _holds(network: Network, domain: Domain, pattern: Pattern, x: FloatArray) -> bool:
@@ -64,46 +63,31 @@ def _holds(network: Network, domain: Domain, pattern: Pattern, x: FloatArray) ->
     return same or in_region(network, x, pattern, moving)
 
 
-def decided(network: Network, domain: Domain, pattern: Pattern) -> Interior:
-    """The answer of exact arithmetic.
+def _decided(network: Network, domain: Domain, pattern: Pattern, deep: Deepest) -> Interior:
+    """The answer of exact arithmetic, with the weights that floating point suggests.
 
-    Parameters
-    ----------
-    network : Network
-    domain : Domain
-    pattern : Pattern
-
-    Returns
-    -------
-    Interior
-        Unknown where the numbers are too many, or no float64 point lies in a thin region.
+    Unknown where the numbers are too many, or no float64 point lies in a thin region.
     """
     moving = ~domain.frozen
     own, owners = _unit_rows(network, pattern, domain)
     if own is None:
         return Interior(support=owners)
-    rows = own + _face_rows(domain, moving)
+    faces, places = _face_rows(domain, moving)
+    rows = own + faces
     ball = domain.restrict(moving).ball if domain.ball is not None else None
     body = Body(domain.lower[moving], domain.upper[moving], ball)
-    weights, inner, support = None, None, None
-    if rows:
-        weights, inner = _suggested(rows, body, domain.center[moving])
-        support = None if weights is None else contradicts(rows, body, weights)
-        if support is None and ball is not None:
-            support = contradicts(rows, body, _pushed_out(rows, body, ball))
-    if support is not None:
-        return Interior(support=owners[support[support < len(owners)]])
+    weight = np.zeros(len(rows))
+    for guess in deep.guesses:
+        weight = _translated(guess, deep.rows.owners, rows, owners, places)
+        support = contradicts(rows, body, weight)
+        if support is not None:
+            return Interior(support=owners[support[support < len(owners)]])
     point = domain.upper.copy()
-    if inner is not None:
-        point[moving] = inner
-        margin = min(slacks(rows, [exact(x) for x in inner.tolist()]))
-        if margin > 0 and domain.holds_inside(point):
-            return Interior(point, approximate(margin))
     every = with_faces(rows, body)
     if not every:
         return UNKNOWN
     guess = np.zeros(len(every))
-    guess[: len(rows)] = 0.0 if weights is None else weights
+    guess[: len(rows)] = weight
     decision = decide_strictly(every, guess)
     if decision.point is not None:
         widths = body.upper - body.lower
@@ -168,71 +152,40 @@ def _scaled(row: Sequence[fmpz], on: bool) -> list[fmpq]:
     return [*(fmpq(sign * entry, unit) for entry in row[:-1]), fmpq(-sign * row[-1], unit)]
 
 
-def _face_rows(domain: Domain, moving: BoolArray) -> list[list[fmpq]]:
-    """Rows (a, b) of the domain's faces beyond its bounding box."""
+def _face_rows(domain: Domain, moving: BoolArray) -> tuple[list[list[fmpq]], list[int]]:
+    """Rows (a, b) of the domain's faces beyond its bounding box, and the domain's numbers of them.
+
+    Those of an l1 ball have no numbers.
+    """
     d, ball = int(moving.sum()), domain.ball
     if ball is not None and ball.norm == "l1" and 2**d <= MOST_FACES:
         center = [exact(value) for value in ball.point[moving].tolist()]
         radius = exact(ball.radius)
-        return [
+        sides = [
             [*map(fmpq, signs), sum((s * c for s, c in zip(signs, center, strict=True)), radius)]
             for signs in product((-1, 1), repeat=d)
         ]
+        return sides, []
     faces = domain.rows
-    A = faces.A.toarray()
-    rows = []
-    for normal, limit in zip(A, faces.b.tolist(), strict=True):
+    rows, places = [], []
+    for k, (normal, limit) in enumerate(zip(faces.A.toarray(), faces.b.tolist(), strict=True)):
         if (normal[moving] != 0).any():
             held = zip(normal[~moving].tolist(), domain.upper[~moving].tolist(), strict=True)
             right = exact(limit) - sum((exact(a) * exact(x) for a, x in held), fmpq(0))
-            row = [exact(value) for value in normal[moving].tolist()] + [right]
-            size = max(abs(value) for value in row[:-1])
-            rows.append([value / size for value in row])
-    return rows
+            rows.append([*(exact(value) for value in normal[moving].tolist()), right])
+            places.append(k)
+    return rows, places
 
 
-def _pushed_out(rows: Sequence[Row], body: Body, ball: NormBall) -> FloatArray:
-    """Weights of the rows that hold the region's nearest point away from the ball's centre."""
-    d = ball.dimension
-    A = np.array([[approximate(a) for a in row[:d]] for row in rows])
-    b = np.array([approximate(row[d]) for row in rows])
-    return nearest_point(A, b, body.lower, body.upper, ball.point).dual
-
-
-def _suggested(
-    rows: Sequence[Row], body: Body, center: FloatArray
-) -> tuple[FloatArray | None, FloatArray | None]:
-    """Weights of `rows` that nearly prove a contradiction, and an inner point, if any.
-
-    In coordinates (x, s) around `center` the rows ``A x - b s + t <= 0`` describe a cone, so that
-    bounded and unbounded bodies of any size are alike.
-    """
-    d = center.size
-    at = [exact(value) for value in center.tolist()]
-    A = np.array([[approximate(a) for a in row[:d]] for row in rows]).reshape(-1, d)
-    gaps = [
-        row[d] - sum((a * x for a, x in zip(row[:d], at, strict=True)), fmpq(0)) for row in rows
-    ]
-    right = np.array([approximate(gap) for gap in gaps])
-    up, down = body.upper - center, center - body.lower
-    bounded = np.isfinite(up) & np.isfinite(down)
-    width = np.where(bounded, np.maximum(up, down), np.inf).min(initial=np.inf)
-    size = float(width) if np.isfinite(width) and width > 0 else 1.0
-    A = A * size
-    length = np.abs(A).sum(axis=1) + np.abs(right)
-    length[length == 0] = 1.0
-    eye, faces = np.eye(d), []
-    for sign, room in ((1.0, up / size), (-1.0, down / size)):
-        pick = np.isfinite(room)
-        scale = 1.0 + room[pick]
-        block = np.hstack([sign * eye[pick], -room[pick][:, None], np.ones((int(pick.sum()), 1))])
-        faces.append(block / scale[:, None])
-    own = np.hstack([A / length[:, None], -(right / length)[:, None], np.ones((len(rows), 1))])
-    matrix = np.vstack([own, *faces])
-    lower, upper = np.append(np.full(d, -1.0), [0.0, -1.0]), np.ones(d + 2)
-    program = LinearProgram(lower, upper, matrix, np.zeros(len(matrix)))
-    found = program.maximise(np.append(np.zeros(d + 1), 1.0)).point
-    if found is None:
-        return None, None
-    inner = center + size * found[:d] / found[d] if found[d] > 0 else None
-    return program.duals[: len(rows)] / length, inner
+def _translated(
+    guess: FloatArray, known: Index, rows: Sequence[Row], owners: Index, places: list[int]
+) -> FloatArray:
+    """Weights of exact rows from those of rows of length one, and of the domain's own."""
+    of_unit = np.zeros(max(known.max(initial=-1), owners.max(initial=-1)) + 1)
+    of_unit[known] = guess[: known.size]
+    lengths = [sum(abs(approximate(a)) for a in row[:-1]) for row in rows[: owners.size]]
+    found = np.zeros(len(rows))
+    found[: owners.size] = of_unit[owners] / np.array(lengths)
+    for k, place in enumerate(places):
+        found[owners.size + k] = guess[known.size + place]
+    return found

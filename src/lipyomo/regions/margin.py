@@ -22,6 +22,9 @@ from lipyomo.regions.rows import RegionRows, region_rows
 _CLOSE = 1e-9
 """Relative differences of distances that are rounding."""
 
+_THIN = 1e-6
+"""Margins, relative to the domain's width, up to which there may be none: solvers are not exact."""
+
 WIDE = 40
 """Inputs from which on the faces of the box are moved instead of written as rows."""
 
@@ -56,6 +59,23 @@ class InteriorPoint:
         return replace(self, x=x, margin=margin) if margin > self.margin else self
 
 
+@dataclass(frozen=True)
+class Deepest:
+    """What was found out about a region in floating point.
+
+    Attributes
+    ----------
+    point : InteriorPoint
+    rows : RegionRows
+    guesses : list of ndarray, shape (r + faces,)
+        Weights of the rows, and of those of the domain, with which they may exclude each other.
+    """
+
+    point: InteriorPoint
+    rows: RegionRows
+    guesses: list[FloatArray]
+
+
 def interior_point(network: Network, domain: Domain, pattern: Pattern) -> InteriorPoint:
     """A point of the region of `pattern` with the largest margin, and a ceiling of all margins.
 
@@ -74,16 +94,21 @@ def interior_point(network: Network, domain: Domain, pattern: Pattern) -> Interi
         domain.  It is the largest up to a few percent for wide inputs, and merely positive where
         possible for Euclidean balls.
     """
+    return deepest(network, domain, pattern).point
+
+
+def deepest(network: Network, domain: Domain, pattern: Pattern) -> Deepest:
+    """As `interior_point`, with weights that may prove that there is no such point."""
     moving = ~domain.frozen
     rows = region_rows(network, pattern, moving, np.where(moving, 0.0, domain.upper))
     if rows.contradiction:
-        return InteriorPoint(domain.center, -np.inf, -np.inf)
+        return Deepest(InteriorPoint(domain.center, -np.inf, -np.inf), rows, [])
     body = _Margins(rows, domain)
     best = InteriorPoint(domain.center, margin_of(rows, domain, domain.center), np.inf)
     best = body.moved_faces(best) if domain.dimension > WIDE else body.written_faces(best)
     if domain.ball is not None and domain.ball.norm == "l2":
         best = body.towards_center(best, domain.ball)
-    return best
+    return Deepest(best, rows, body.guesses)
 
 
 def margin_of(rows: RegionRows, domain: Domain, x: FloatArray) -> float:
@@ -131,6 +156,7 @@ class _Margins:
 
     def __init__(self, rows: RegionRows, domain: Domain) -> None:
         self.rows, self.domain = rows, domain
+        self.guesses: list[FloatArray] = []
         self.moving: BoolArray = ~domain.frozen
         width = np.where(self.moving, domain.upper - domain.lower, 0.0)
         bounded = width[np.isfinite(width)]
@@ -194,6 +220,7 @@ class _Margins:
         A = np.asarray(self.normals.toarray())
         point, radius = (ball.point - self.shift) / self.scale, ball.radius / self.scale
         zero = nearest_point(A, self.right, self.lower, self.upper, point)
+        self.guesses.append(zero.dual)
         if zero.bound > radius * (1.0 + _CLOSE):
             return replace(best, ceiling=0.0)
         dual, tau = zero.dual, 0.7 * min(best.ceiling / self.scale, self.cap)
@@ -237,6 +264,8 @@ class _Margins:
         """Maximise t and update the point and the ceiling; a margin above tau is at most t."""
         outcome = program.maximise(objective)
         self._value = outcome.value
+        if outcome.value <= _THIN:
+            self.guesses.append(program.duals[: self.right.size])
         if not self.capped or outcome.bound < self.cap * (1.0 - _CLOSE):
             ceiling = self.scale * max(outcome.bound, tau)
             best = replace(best, ceiling=min(best.ceiling, ceiling))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from lipyomo.affine.signal import FloatSignal, Passing, TrackedSignal, carry
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
@@ -24,12 +25,15 @@ class RegionRows:
     A : ndarray, shape (r, d)
         Columns of inputs that cannot move are zero.
     b : ndarray, shape (r,)
+    owners : ndarray of int, shape (r,)
+        The unit of each row, numbered through all layers.
     contradiction : bool
         Whether a unit is constant with the wrong sign: the region is empty.
     """
 
     A: FloatArray
     b: FloatArray
+    owners: npt.NDArray[np.intp]
     contradiction: bool
 
 
@@ -52,9 +56,10 @@ def region_rows(
     passing = [
         Passing.decided(layer, on) for layer, on in zip(network.hidden, pattern, strict=True)
     ]
-    contradiction = False
-    blocks: list[FloatArray] = []
-    sides: list[FloatArray] = []
+    contradiction, first = False, 0
+    blocks: list[FloatArray] = [np.zeros((0, d))]
+    sides: list[FloatArray] = [np.zeros(0)]
+    owners = [np.zeros(0, dtype=np.intp)]
     for layer, on, z in zip(
         network.hidden, pattern, carry(start, network.hidden, passing), strict=True
     ):
@@ -68,6 +73,7 @@ def region_rows(
         scale = np.where(on, -1.0, 1.0)[keep] / length[keep]
         blocks.append(scale[:, None] * rows[keep])
         sides.append(-scale * constant[keep])
-    if not blocks:
-        return RegionRows(np.zeros((0, d)), np.zeros(0), False)
-    return RegionRows(np.vstack(blocks), np.concatenate(sides), contradiction)
+        owners.append(first + np.flatnonzero(keep))
+        first += layer.units
+    found = np.vstack(blocks), np.concatenate(sides), np.concatenate(owners)
+    return RegionRows(*found, contradiction)
