@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from flint import fmpq
 
-from lipyomo.network import FloatArray
+from lipyomo.arrays import FloatArray
 
 MOST_ENTRIES = 20_000
 """Larger tables (equations times rows) are not begun."""
