@@ -58,6 +58,44 @@ class DerivativeBounds:
     rung: Rung
 
 
+@dataclass(frozen=True, eq=False)
+class Way:
+    """One way through a network, ``M_K S_{K-1} ... M_1 S_0 M_0``.
+
+    Attributes
+    ----------
+    matrices : list of SplitMatrix
+        K + 1 of them.
+    switches : list of Switches
+        K of them; S_i acts between M_i and M_{i+1}.
+    """
+
+    matrices: list[SplitMatrix]
+    switches: list[Switches]
+
+    @classmethod
+    def forwards(cls, network: Network, phases: Phases) -> Way:
+        """The way of the tangents."""
+        switches = [
+            Switches.of(layer, phase[None, :])
+            for layer, phase in zip(network.hidden, phases, strict=True)
+        ]
+        return cls([parts_of(layer).split for layer in network.layers], switches)
+
+    @classmethod
+    def backwards(cls, network: Network, phases: Phases) -> Way:
+        """The way of the adjoints."""
+        way = cls.forwards(network, phases)
+        matrices = [matrix.transposed for matrix in reversed(way.matrices)]
+        return cls(matrices, way.switches[::-1])
+
+    def then(self, matrix: FloatArray) -> Way:
+        """The way with one more affine map, behind units that are identities."""
+        ones = np.ones((1, matrix.shape[1]))
+        switches = [*self.switches, Switches(ones, ones)]
+        return Way([*self.matrices, SplitMatrix.of(matrix)], switches)
+
+
 @dataclass(frozen=True)
 class ChainBounds:
     """Bounds along a chain of matrices with switches in between, shapes (B, n_i).
@@ -73,21 +111,17 @@ class ChainBounds:
 
 
 def chain_bounds(
-    matrices: Sequence[SplitMatrix],
-    switches: Sequence[Switches],
+    way: Way,
     ball: Ball,
     rung: Rung,
     sparing: bool = False,
     stop: Callable[[], bool] | None = None,
 ) -> ChainBounds:
-    """Bound ``M_0 a``, ``M_1 S_1 M_0 a``, ... for a in a ball and any switch positions.
+    """Bound ``M_0 a``, ``M_1 S_0 M_0 a``, ... for a in a ball and any switch positions.
 
     Parameters
     ----------
-    matrices : sequence of SplitMatrix
-        M_0, ..., M_K.
-    switches : sequence of Switches
-        K of them; S_i acts between M_{i-1} and M_i.
+    way : Way
     ball : Ball
         Where a lives.
     rung : {'interval', 'linear', 'lp'}
@@ -101,8 +135,8 @@ def chain_bounds(
     chain = Chain(ball, stop)
     found = ChainBounds([], [], [], [], chain)
     linear = rung != "interval"
-    for position, matrix in enumerate(matrices):
-        pair = switches[position] if position < len(switches) else None
+    for position, matrix in enumerate(way.matrices):
+        pair = way.switches[position] if position < len(way.switches) else None
         if linear or position == 0:
             chain.affine(matrix)
         if position == 0:
@@ -168,14 +202,9 @@ def adjoint_bounds(
     -------
     DerivativeBounds
     """
-    closed = _closed(phases, bounds)
-    matrices = [parts_of(layer).split.transposed for layer in reversed(network.layers)]
-    switches = [
-        Switches.of(layer, phase[None, :])
-        for layer, phase in zip(reversed(network.hidden), reversed(closed), strict=True)
-    ]
+    way = Way.backwards(network, _closed(phases, bounds))
     ball = functional_set(functionals, network.output_dim)
-    return _unbatched(chain_bounds(matrices, switches, ball, rung), rung, backwards=True)
+    return _unbatched(chain_bounds(way, ball, rung), rung, backwards=True)
 
 
 def tangent_bounds(
@@ -187,28 +216,11 @@ def tangent_bounds(
 ) -> DerivativeBounds:
     """Bounds of the directional derivatives of every hidden layer and of the outputs.
 
-    Parameters
-    ----------
-    network : Network
-    phases : Phases, optional
-        Partial pattern beyond what `bounds` decided.
-    bounds : LayerBounds
-        Of the pre-activations.
-    input_norm : {'l1', 'l2', 'linf'}
-        The direction v runs over ``|v|_alpha <= 1``.
-    rung : {'linear', 'interval'}, optional
-
-    Returns
-    -------
-    DerivativeBounds
+    Parameters are those of `adjoint_bounds`, but for the direction v, which runs over
+    ``|v|_alpha <= 1`` in the norm `input_norm`.
     """
-    closed = _closed(phases, bounds)
-    matrices = [parts_of(layer).split for layer in network.layers]
-    switches = [
-        Switches.of(layer, phase[None, :])
-        for layer, phase in zip(network.hidden, closed, strict=True)
-    ]
-    found = chain_bounds(matrices, switches, InputBall(input_norm), rung)
+    way = Way.forwards(network, _closed(phases, bounds))
+    found = chain_bounds(way, InputBall(input_norm), rung)
     return _unbatched(found, rung, backwards=False)
 
 

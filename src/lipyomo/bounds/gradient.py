@@ -19,9 +19,7 @@ import numpy as np
 
 from lipyomo.bounds.balls import Ball, InputBall
 from lipyomo.bounds.chain import Chain
-from lipyomo.bounds.derivative import Rung, chain_bounds, refined
-from lipyomo.bounds.interval import Switches
-from lipyomo.bounds.parts import SplitMatrix, parts_of
+from lipyomo.bounds.derivative import ChainBounds, Rung, Way, chain_bounds, refined
 from lipyomo.bounds.relax import switch_lines
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import DUAL, InputNorm, vector_norm
@@ -78,28 +76,37 @@ def gradient_ends(
     -------
     GradientEnds
     """
-    matrices = [parts_of(layer).split.transposed for layer in reversed(network.layers)]
-    switches = [
-        Switches.of(layer, phase[None, :])
-        for layer, phase in zip(reversed(network.hidden), reversed(phases), strict=True)
-    ]
-    found = chain_bounds(matrices, switches, functionals, rung, sparing=True, stop=stop)
-    low, high = found.lower[-1], found.upper[-1]
-    if rung == "interval" or not switches:
-        return GradientEnds(
-            np.maximum(np.abs(low), np.abs(high)), entry_norms(low, high, input_norm)
-        )
-    # A sum of absolute values does not need the ranges of entries that keep their sign.
-    pick = np.arange(low.shape[1])
-    if input_norm == "linf":
-        pick = np.flatnonzero(((low < 0) & (high > 0)).any(axis=0))
-    low, high = refined(found.chain, pick, low, high)
+    way = Way.backwards(network, phases)
+    found, low, high = _ends(way, functionals, rung, stop, norm_only=input_norm == "linf")
     norms = entry_norms(low, high, input_norm)
-    if input_norm == "linf":
-        norms = np.minimum(norms, _sum_of_sizes(found.chain, low, high))
-    elif input_norm == "l2":
-        norms = np.minimum(norms, _sum_of_squares(found.chain, low, high))
+    if rung != "interval" and way.switches:
+        if input_norm == "linf":
+            norms = np.minimum(norms, _sum_of_sizes(found.chain, low, high))
+        elif input_norm == "l2":
+            norms = np.minimum(norms, _sum_of_squares(found.chain, low, high))
     return GradientEnds(np.maximum(np.abs(low), np.abs(high)), norms)
+
+
+def _ends(
+    way: Way,
+    ball: Ball,
+    rung: Rung,
+    stop: Callable[[], bool] | None,
+    norm_only: bool = False,
+) -> tuple[ChainBounds, FloatArray, FloatArray]:
+    """Bounds along a way, and the ranges of its end.
+
+    With `norm_only`, entries that keep their sign may have wide ones: a sum of absolute values does
+    not need them.
+    """
+    found = chain_bounds(way, ball, rung, sparing=True, stop=stop)
+    low, high = found.lower[-1], found.upper[-1]
+    if rung == "interval" or not way.switches:
+        return found, low, high
+    pick = np.arange(low.shape[1])
+    if norm_only:
+        pick = np.flatnonzero(((low < 0) & (high > 0)).any(axis=0))
+    return found, *refined(found.chain, pick, low, high)
 
 
 def _sum_of_sizes(chain: Chain, low: FloatArray, high: FloatArray) -> FloatArray:
@@ -131,31 +138,9 @@ def tangent_ends(
 ) -> FloatArray:
     """Largest absolute derivatives of functionals in all directions of the unit ball.
 
-    Parameters
-    ----------
-    network : Network
-    phases : Phases
-    functionals : ndarray, shape (k, m)
-    input_norm : {'l1', 'l2', 'linf'}
-    rung : {'linear', 'interval'}, optional
-    stop : callable, optional
-        Polled between steps; once True, what is not known yet is left to intervals.
-
-    Returns
-    -------
-    ndarray, shape (k,)
-        Upper bounds of the gradients' dual norms.
+    Parameters are those of `gradient_ends`, with rows (k, m) as functionals; returned are upper
+    bounds (k,) of the dual norms of their gradients.
     """
-    # The functionals are one more affine map, behind units that are identities.
-    matrices = [*(parts_of(layer).split for layer in network.layers), SplitMatrix.of(functionals)]
-    switches = [
-        Switches.of(layer, phase[None, :])
-        for layer, phase in zip(network.hidden, phases, strict=True)
-    ]
-    ones = np.ones((1, network.output_dim))
-    switches.append(Switches(ones, ones))
-    found = chain_bounds(matrices, switches, InputBall(input_norm), rung, sparing=True, stop=stop)
-    low, high = found.lower[-1], found.upper[-1]
-    if rung != "interval":
-        low, high = refined(found.chain, np.arange(low.shape[1]), low, high)
+    way = Way.forwards(network, phases).then(functionals)
+    _, low, high = _ends(way, InputBall(input_norm), rung, stop)
     return np.asarray(np.maximum(np.abs(low[0]), np.abs(high[0])))
