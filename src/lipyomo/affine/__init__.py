@@ -4,6 +4,7 @@ from lipyomo.affine.exact import ExactSignal
 from lipyomo.affine.signal import (
     FloatSignal,
     Passing,
+    RangedSignal,
     SizeSignal,
     TrackedSignal,
     affine_pieces,
@@ -18,6 +19,7 @@ __all__ = [
     "FloatSignal",
     "NodeForm",
     "Passing",
+    "RangedSignal",
     "SizeSignal",
     "TrackedSignal",
     "UnitSystem",

@@ -18,7 +18,8 @@ The same two steps are taken in three arithmetics:
   rounding errors of everything that is computed from the same weights.
 - `lipyomo.affine.exact.ExactSignal`: without rounding.
 
-`TrackedSignal` is the first two together: values with a bound of their rounding errors.
+`TrackedSignal` is the first two together: values with a bound of their rounding errors.  Where the
+ranges of the variables are known, `RangedSignal` needs one magnitude a row for that.
 """
 
 from __future__ import annotations
@@ -206,9 +207,13 @@ class FloatSignal:
 
     def through(self, layer: Layer) -> Self:
         """The pre-activations of a layer."""
-        return self._with(self._mapped(layer.weight, layer.bias))
+        return self.times(layer.weight, layer.bias)
 
-    def _mapped(self, weight: Matrix, bias: FloatArray) -> Matrix:
+    def times(self, weight: Matrix, bias: FloatArray | None = None) -> Self:
+        """The signal behind an affine map."""
+        return self._with(self._mapped(weight, bias))
+
+    def _mapped(self, weight: Matrix, bias: FloatArray | None) -> Matrix:
         if self.values is None:  # no product with the identity: inputs may be thousands
             n, d = weight.shape
             found: Matrix = np.zeros((n, self.width))
@@ -218,7 +223,7 @@ class FloatSignal:
                 found[:, :d] = weight.toarray()
         else:
             found = weight @ self.values
-        if self.constant is None:
+        if self.constant is None or bias is None:
             return found
         if isinstance(found, np.ndarray):
             found[:, self.constant] += bias
@@ -241,9 +246,9 @@ class FloatSignal:
 class SizeSignal(FloatSignal):
     """A signal in magnitudes: sums of the absolute terms of a `FloatSignal`."""
 
-    def through(self, layer: Layer) -> Self:
-        """The magnitudes of a layer's pre-activations."""
-        return self._with(self._mapped(abs(layer.weight), np.abs(layer.bias)))
+    def times(self, weight: Matrix, bias: FloatArray | None = None) -> Self:
+        """The magnitudes behind an affine map."""
+        return self._with(self._mapped(abs(weight), None if bias is None else np.abs(bias)))
 
     def past(self, passing: Passing) -> Self:
         """What leaves the units."""
@@ -285,3 +290,47 @@ class TrackedSignal:
     def past(self, passing: Passing) -> TrackedSignal:
         """What leaves the units."""
         return TrackedSignal(self.values.past(passing), self.sizes.past(passing), self.terms + 2)
+
+
+@dataclass(frozen=True)
+class RangedSignal:
+    """A signal in variables of known ranges: one magnitude a row, over all of these.
+
+    Attributes
+    ----------
+    values : FloatSignal
+    sizes : SizeSignal
+        Of width 1.
+    terms : int
+        Length of all sums so far.
+    """
+
+    values: FloatSignal
+    sizes: SizeSignal
+    terms: int
+
+    @classmethod
+    def of(cls, start: FloatSignal, sizes: FloatArray) -> RangedSignal:
+        """From values without rounding errors, and their largest absolute values (n,)."""
+        constant = None if start.constant is None else 0  # it adds up in the same column
+        return cls(start, SizeSignal(sizes[:, None], 1, constant), sizes.size)
+
+    @property
+    def error(self) -> FloatArray:
+        """What rounding may have changed in each row, over all values of the variables."""
+        return np.asarray(gamma(self.terms) * np.asarray(self.sizes.matrix)[:, 0])
+
+    def through(self, layer: Layer) -> RangedSignal:
+        """The pre-activations of a layer."""
+        return self.times(layer.weight, layer.bias)
+
+    def times(self, weight: Matrix, bias: FloatArray | None = None) -> RangedSignal:
+        """The signal behind an affine map."""
+        terms = self.terms + weight.shape[1] + self.values.width
+        return RangedSignal(self.values.times(weight, bias), self.sizes.times(weight, bias), terms)
+
+    def past(self, passing: Passing, sizes: FloatArray) -> RangedSignal:
+        """What leaves the units; `sizes` (F,) are those of their own variables."""
+        place = np.zeros(passing.units.size, dtype=np.intp)
+        own = Passing(passing.slope, passing.units, place, passing.jump * sizes)
+        return RangedSignal(self.values.past(passing), self.sizes.past(own), self.terms + 2)

@@ -20,6 +20,7 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.affine.signal import FloatSignal, Passing, RangedSignal
 from lipyomo.bounds.balls import Ball, DualBall, Hull, InputBall
 from lipyomo.bounds.derivative import DerivativeBounds
 from lipyomo.bounds.interval import activated
@@ -27,10 +28,10 @@ from lipyomo.bounds.layers import LayerBounds
 from lipyomo.bounds.lp import Relaxation
 from lipyomo.bounds.stack import Index
 from lipyomo.domains import Domain
-from lipyomo.network import FloatArray, Layer, Matrix, Network
+from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import InputNorm, OutputNorm
 from lipyomo.numerics.lp import LinearProgram
-from lipyomo.numerics.rounding import UNIT, gamma
+from lipyomo.numerics.rounding import UNIT
 from lipyomo.phases import LEFT, OPEN
 
 MAX_ENDS = 64
@@ -66,30 +67,6 @@ class GivenSwitch:
         )
 
 
-@dataclass
-class _Stage:
-    """What reaches one layer: ``gain @ w + offset`` up to a rounding error, shapes (n, N)."""
-
-    gain: FloatArray
-    offset: FloatArray
-    reach: FloatArray
-    terms: int
-
-    def through(self, matrix: Matrix) -> _Stage:
-        """Multiply with a weight matrix."""
-        return _Stage(
-            np.asarray(matrix @ self.gain),
-            np.asarray(matrix @ self.offset),
-            np.asarray(abs(matrix) @ self.reach),
-            self.terms + matrix.shape[1] + self.gain.shape[1],
-        )
-
-    @property
-    def error(self) -> FloatArray:
-        """Rounding errors, shape (n,)."""
-        return np.asarray(gamma(self.terms) * self.reach)
-
-
 class _Joint:
     """Variables (forward part, switches, start, products) and rows of the joint relaxation."""
 
@@ -110,8 +87,9 @@ class _Joint:
         self.switch = [width + np.arange(a, b) for a, b in pairwise(offsets)]
         self.product = [place + count + start_low.size for place in self.switch]
         begin = width + count
-        self.first = _Stage(np.zeros((start_size, self.size)), np.zeros(start_size), start[1], 1)
-        self.first.gain[:, begin : begin + start_low.size] = start[0]
+        first = np.zeros((start_size, self.size))
+        first[:, begin : begin + start_low.size] = start[0]
+        self.first = RangedSignal.of(FloatSignal(first, self.size, None), start[1])
         unbounded = np.full(count, np.inf)
         self.lower = np.concatenate([forward.lower, np.zeros(count), start_low, -unbounded])
         self.upper = np.concatenate([forward.upper, np.ones(count), start_high, unbounded])
@@ -141,12 +119,14 @@ class _Joint:
         body = sp.csr_array(sp.vstack(self.rows))
         return LinearProgram(self.lower, self.upper, body, np.concatenate(self.right))
 
-    def multiply(self, i: int, layer: Layer, stage: _Stage, given: GivenSwitch) -> _Stage:
+    def multiply(
+        self, i: int, layer: Layer, stage: RangedSignal, given: GivenSwitch
+    ) -> RangedSignal:
         """Write the products of layer `i`'s switches with what arrives; returns what leaves."""
         pick, switch, product = self.open[i], self.switch[i], self.product[i]
         on = np.stack([given.on_lower[i][pick], given.on_upper[i][pick]])
         off = np.stack([given.off_lower[i][pick], given.off_upper[i][pick]])
-        eye, gain = np.arange(pick.size), stage.gain[pick]
+        eye, gain = np.arange(pick.size), np.asarray(stage.values.matrix)[pick]
         slack = stage.error[pick]
         # s <= T a, s >= t_ a;  s <= t - t_ (1 - a), s >= t - T (1 - a): t_, T are those given off.
         for sign, side in ((1.0, 1), (-1.0, 0)):
@@ -156,19 +136,13 @@ class _Joint:
             body = -sign * gain
             body[eye, product] += sign
             body[eye, switch] += -sign * off[1 - side]
-            self._add(body, sign * (stage.offset[pick] - off[1 - side]) + slack)
+            self._add(body, slack - sign * off[1 - side])
         self.lower[product] = np.minimum(on[0], 0.0)
         self.upper[product] = np.maximum(on[1], 0.0)
         slope = np.where(self.bounds.phases[i] == LEFT, layer.left, layer.right)
         slope[pick] = layer.left[pick]
-        leaving = _Stage(
-            slope[:, None] * stage.gain, slope * stage.offset, np.abs(slope) * stage.reach, 0
-        )
-        change = layer.right[pick] - layer.left[pick]
-        leaving.gain[pick, product] += change
-        leaving.reach[pick] += np.abs(change) * np.abs(on).max(axis=0, initial=0.0)
-        leaving.terms = stage.terms + 2
-        return leaving
+        passing = Passing(slope, pick, product, layer.right[pick] - layer.left[pick])
+        return stage.past(passing, np.abs(on).max(axis=0, initial=0.0))
 
     def _add(self, body: FloatArray, right: FloatArray) -> None:
         self.rows.append(sp.csr_array(body))
@@ -183,7 +157,7 @@ def _forward(
     network: Network, domain: Domain, bounds: LayerBounds, open_: Sequence[Index]
 ) -> tuple[Relaxation, list[list[Coupling]]]:
     """The triangle relaxation of the forward pass, and the rows that tie switches to it."""
-    relaxation = Relaxation.start(domain)
+    relaxation = Relaxation.start(domain, sum(pick.size for pick in open_))
     couplings: list[list[Coupling]] = []
     for layer, pick, phase, low, high in zip(
         network.hidden, open_, bounds.phases, bounds.lower, bounds.upper, strict=True
@@ -279,9 +253,7 @@ def tighten_adjoints(
         ball: Ball = DualBall(functionals)
     else:
         ball = Hull(np.atleast_2d(np.asarray(functionals, dtype=np.float64)))
-    order = list(reversed(range(len(network.hidden))))
-    matrices = [layer.weight.T for layer in reversed(network.layers)]
-    return _tighten(network, domain, bounds, ball, found, order, matrices, time_limit)
+    return _tighten(network, domain, bounds, ball, found, time_limit, backwards=True)
 
 
 def tighten_tangents(
@@ -293,10 +265,8 @@ def tighten_tangents(
     time_limit: float = np.inf,
 ) -> tuple[DerivativeBounds, GivenSwitch]:
     """Tighten tangent bounds by linear programs; parameters as for `tighten_adjoints`."""
-    order = list(range(len(network.hidden)))
-    matrices = [layer.weight for layer in network.layers]
     ball = InputBall(input_norm)
-    return _tighten(network, domain, bounds, ball, found, order, matrices, time_limit)
+    return _tighten(network, domain, bounds, ball, found, time_limit, backwards=False)
 
 
 def _tighten(
@@ -305,11 +275,13 @@ def _tighten(
     bounds: LayerBounds,
     ball: Ball,
     found: DerivativeBounds,
-    order: list[int],
-    matrices: Sequence[Matrix],
     time_limit: float,
+    backwards: bool,
 ) -> tuple[DerivativeBounds, GivenSwitch]:
-    """Run through the layers in `order`."""
+    """Run through the layers."""
+    order, matrices = range(len(network.hidden)), [layer.weight for layer in network.layers]
+    if backwards:
+        order, matrices = order[::-1], [weight.T for weight in reversed(matrices)]
     lower, upper = [a.copy() for a in found.lower], [a.copy() for a in found.upper]
     given = GivenSwitch.of(replace(found, lower=lower, upper=upper))
     if not domain.is_bounded or bounds.empty:
@@ -318,7 +290,7 @@ def _tighten(
     joint = _Joint(network, domain, bounds, ball, matrices[0].shape[1])
     stage = joint.first
     for position, i in enumerate(order):
-        stage = stage.through(matrices[position])
+        stage = stage.times(matrices[position])
         program = joint.program() if joint.open[i].size else None
         for unit, switch in zip(joint.open[i], joint.switch[i], strict=True):
             if program is None or time.monotonic() > deadline:
@@ -337,10 +309,10 @@ def _tighten(
             program.set_bounds(int(switch), 0.0, 1.0)
         stage = joint.multiply(i, network.hidden[i], stage, given)
     ends = found.end_lower.copy(), found.end_upper.copy()
-    stage = stage.through(matrices[-1])
-    if len(stage.offset) <= MAX_ENDS:
+    stage = stage.times(matrices[-1])
+    if len(ends[0]) <= MAX_ENDS:
         program = joint.program()
-        for k in range(len(stage.offset)):
+        for k in range(len(ends[0])):
             if time.monotonic() > deadline:
                 break
             low, high = _range(program, stage, k)
@@ -351,11 +323,12 @@ def _tighten(
     return tight, given
 
 
-def _range(program: LinearProgram, stage: _Stage, k: int) -> tuple[float, float]:
+def _range(program: LinearProgram, stage: RangedSignal, k: int) -> tuple[float, float]:
     """Safe range of one row of a stage; infinite where the program gives none."""
+    row, error = np.asarray(stage.values.matrix)[k], stage.error[k]
     ends = []
     for sign in (-1.0, 1.0):
-        bound = program.maximise(sign * stage.gain[k]).bound
-        side = bound + sign * stage.offset[k] + stage.error[k] if np.isfinite(bound) else np.inf
+        bound = program.maximise(sign * row).bound
+        side = bound + error if np.isfinite(bound) else np.inf
         ends.append(sign * (side + 2.0 * UNIT * abs(side)))
     return ends[0], ends[1]

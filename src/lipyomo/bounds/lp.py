@@ -12,9 +12,9 @@ import time
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from lipyomo.affine.signal import FloatSignal, Passing, RangedSignal
 from lipyomo.bounds.interval import activated
 from lipyomo.bounds.layers import LayerBounds
 from lipyomo.bounds.relax import unit_lines
@@ -35,38 +35,38 @@ class Relaxation:
         Bounds of the variables: inputs, then outputs of open units.
     blocks : list of (sparse array, ndarray)
         Rows ``A w <= b``; blocks may be narrower than w.
-    gain : ndarray, shape (n, w); offset : ndarray, shape (n,)
-        The current signal as an affine function of the variables.
-    reach : ndarray, shape (n,)
-        Sum of the absolute terms of that function through all layers, for rounding errors.
-    terms : int
-        Length of the longest sum so far.
+    signal : RangedSignal
+        Where the network has been carried to, in the variables so far and to come.
     """
 
     lower: FloatArray
     upper: FloatArray
     blocks: list[tuple[sp.csr_array, FloatArray]]
-    gain: FloatArray
-    offset: FloatArray
-    reach: FloatArray
-    terms: int
+    signal: RangedSignal
 
     @classmethod
-    def start(cls, domain: Domain) -> Relaxation:
-        """The inputs only."""
+    def start(cls, domain: Domain, own: int) -> Relaxation:
+        """The inputs only; at most `own` units will have variables."""
         rows = domain.rows
         reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
         blocks = [(rows.A, rows.b)] if rows.count else []
-        d = domain.dimension
-        return cls(domain.lower, domain.upper, blocks, np.eye(d), np.zeros(d), reach, d)
+        signal = RangedSignal.of(FloatSignal.inputs(domain.dimension, own), reach)
+        return cls(domain.lower, domain.upper, blocks, signal)
+
+    @property
+    def gain(self) -> FloatArray:
+        """Coefficients of the signal in the variables so far, shape (n, w)."""
+        return np.asarray(self.signal.values.matrix)[:, : self.lower.size]
+
+    @property
+    def offset(self) -> FloatArray:
+        """Constants of the signal, shape (n,)."""
+        return np.asarray(self.signal.values.matrix)[:, -1]
 
     def affine(self, layer: Layer) -> FloatArray:
         """Move the signal through the affine map; returns the rounding errors, shape (n,)."""
-        self.gain = np.asarray(layer.weight @ self.gain)
-        self.offset = np.asarray(layer.weight @ self.offset) + layer.bias
-        self.reach = np.asarray(abs(layer.weight) @ self.reach) + np.abs(layer.bias)
-        self.terms += layer.inputs + self.gain.shape[1]
-        return np.asarray(gamma(self.terms) * self.reach)
+        self.signal = self.signal.through(layer)
+        return self.signal.error
 
     def program(self) -> LinearProgram:
         """The linear program of the rows so far."""
@@ -110,48 +110,32 @@ class Relaxation:
             Range of the units' outputs.
         """
         pick = np.flatnonzero(open_)
-        old, new = self.gain.shape[1], pick.size
-        slope = np.where(low >= 0, layer.right, layer.left)
-        gain = np.hstack([slope[:, None] * self.gain, np.zeros((slope.size, new))])
-        if new:
+        columns = self.lower.size + np.arange(pick.size)
+        self.lower = np.concatenate([self.lower, outputs[0][pick]])
+        self.upper = np.concatenate([self.upper, outputs[1][pick]])
+        if pick.size:
             left, right = layer.left[pick], layer.right[pick]
             lines = unit_lines(low[pick], high[pick], left, right)
             convex = right >= left
-            other = np.where(lines.lower_slope == right, left, right)
-            other = np.where(convex, other, np.where(lines.upper_slope == right, left, right))
-            eye = sp.eye_array(new, format="csr")
-            for slopes, offsets, sign in (
-                (lines.upper_slope, lines.upper_offset, 1.0),
-                (lines.lower_slope, lines.lower_offset, -1.0),
+            flat = np.where(convex, lines.lower_slope, lines.upper_slope)
+            other = np.where(flat == right, left, right)  # its line holds too
+            zero = np.zeros(pick.size)
+            for chosen, slopes, offsets, sign in (
+                (zero == 0, lines.upper_slope, lines.upper_offset, 1.0),
+                (zero == 0, lines.lower_slope, lines.lower_offset, -1.0),
+                (convex, other, zero, -1.0),
+                (~convex, other, zero, 1.0),
             ):
-                self._line(pick, slopes, offsets, sign, error, eye)
-            zero = np.zeros(new)
-            for sign, mask in ((-1.0, convex), (1.0, ~convex)):
-                if mask.any():
-                    self._line(pick[mask], other[mask], zero[mask], sign, error, eye[mask])
-            gain[pick] = 0.0
-            gain[pick, old + np.arange(new)] = 1.0
-            self.lower = np.concatenate([self.lower, outputs[0][pick]])
-            self.upper = np.concatenate([self.upper, outputs[1][pick]])
-        self.gain = gain
-        self.offset = np.where(open_, 0.0, slope * self.offset)
-        size = np.maximum(np.abs(outputs[0]), np.abs(outputs[1]))
-        self.reach = np.where(open_, size, np.abs(slope) * self.reach)
-
-    def _line(
-        self,
-        pick: npt.NDArray[np.intp],
-        slopes: FloatArray,
-        offsets: FloatArray,
-        sign: float,
-        error: FloatArray,
-        eye: sp.csr_array,
-    ) -> None:
-        """Ask that ``sign * output <= sign * (slope * signal + offset)`` for the units `pick`."""
-        body = sp.hstack([sp.csr_array(-slopes[:, None] * self.gain[pick]), eye])
-        right = sign * (slopes * self.offset[pick] + offsets)
-        slack = np.abs(slopes) * error[pick] + gamma(4) * np.abs(offsets)
-        self.blocks.append((sp.csr_array(sign * body), right + slack))
+                body = -slopes[:, None] * self.gain[pick]
+                body[np.arange(pick.size), columns] = 1.0
+                limit = sign * (slopes * self.offset[pick] + offsets)
+                slack = np.abs(slopes) * error[pick] + gamma(4) * np.abs(offsets)
+                if chosen.any():
+                    rows = sp.csr_array(sign * body[chosen])
+                    self.blocks.append((rows, (limit + slack)[chosen]))
+        slope = np.where(open_, 0.0, np.where(low >= 0, layer.right, layer.left))
+        size = np.maximum(np.abs(outputs[0]), np.abs(outputs[1]))[pick]
+        self.signal = self.signal.past(Passing(slope, pick, columns, np.ones(pick.size)), size)
 
 
 def tighten(network: Network, domain: Domain, bounds: LayerBounds, deadline: float) -> LayerBounds:
@@ -174,7 +158,7 @@ def tighten(network: Network, domain: Domain, bounds: LayerBounds, deadline: flo
     lower = [low.copy() for low in bounds.lower]
     upper = [high.copy() for high in bounds.upper]
     phases = list(bounds.phases)
-    relaxation = Relaxation.start(domain)
+    relaxation = Relaxation.start(domain, bounds.unstable)
     for k, layer in enumerate(network.hidden):
         error = relaxation.affine(layer)
         open_ = layer.kinked & (phases[k] == OPEN)
