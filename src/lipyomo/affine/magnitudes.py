@@ -38,6 +38,32 @@ def steepest(layers: Sequence[Layer], first: int | None = None) -> list[Passing]
     return found
 
 
+def switched_sizes(network: Network, start: FloatArray, constants: bool) -> list[FloatArray]:
+    """Sums of absolute terms where both slopes of a unit count: ``left z + (right - left) (y z)``.
+
+    Parameters
+    ----------
+    network : Network
+    start : ndarray, shape (d,)
+        Those of the inputs, or of their tangents.
+    constants : bool
+        Whether the biases count.
+
+    Returns
+    -------
+    list of ndarray, shapes (n_i,)
+        One a layer, of its pre-activations; the last of the outputs.
+    """
+    none = np.zeros(0, dtype=np.intp)
+    passing = []
+    for layer in network.hidden:
+        spread = np.abs(layer.right - layer.left)
+        steep = np.maximum(np.abs(layer.left), np.abs(layer.right))
+        passing.append(Passing(steep + spread, none, none, np.zeros(0)))
+    signal = SizeSignal(start[:, None], 1, 0 if constants else None)
+    return [np.asarray(z.matrix)[:, 0] for z in carry(signal, network.layers, passing)]
+
+
 def coefficient_sizes(network: Network) -> FloatArray:
     """Largest sums of absolute coefficients of the pre-activations in the inputs, shape (N,)."""
     start = SizeSignal(np.ones((network.input_dim, 1)), 1, None)

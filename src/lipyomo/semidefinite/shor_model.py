@@ -24,15 +24,17 @@ same cells is tighter, and the matrix does not grow.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.affine.magnitudes import switched_sizes
+from lipyomo.affine.signal import FloatSignal, Passing
 from lipyomo.bounds import LayerBounds, tangent_bounds
-from lipyomo.network import FloatArray, Layer
+from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
-from lipyomo.phases import OPEN, RIGHT
+from lipyomo.phases import OPEN
 from lipyomo.problem import LipschitzProblem
 from lipyomo.semidefinite.quadratic import QuadraticProgram
 from lipyomo.semidefinite.verify import IntArray
@@ -204,41 +206,33 @@ class ShorModel:
 
     def _layers(self, functional: FloatArray) -> None:
         """Carry tangents and pre-activations forward as linear forms."""
-        problem, places = self._problem, self._places
-        network, domain = problem.network, problem.domain
-        tangent = self._unit(places.t)
-        tangent_mass = np.ones(len(tangent))
-        value: FloatArray | None = None
-        value_mass = np.zeros(len(tangent))
+        network, domain, places = self._problem.network, self._problem.domain, self._places
+        tangent = FloatSignal(self._unit(places.t), places.width, None)
+        u_masses = switched_sizes(network, np.ones(network.input_dim), False)
+        value: FloatSignal | None = None
+        z_masses = u_masses
         if self._local:
-            radius = 0.5 * (domain.upper - domain.lower)
-            value = radius[:, None] * self._unit(places.x)
-            value[:, 0] += 0.5 * (domain.upper + domain.lower)
-            value_mass = np.abs(domain.upper) + np.abs(domain.lower)
+            start = (0.5 * (domain.upper - domain.lower))[:, None] * self._unit(places.x)
+            start[:, 0] += 0.5 * (domain.upper + domain.lower)
+            value = FloatSignal(start, places.width, 0)
+            z_masses = switched_sizes(network, np.abs(domain.upper) + np.abs(domain.lower), True)
         weights = np.asarray(functional @ network.head.weight)
-        sizes = np.asarray(np.abs(functional) @ abs(network.head.weight))
+        self._objective_mass = float(np.abs(functional) @ u_masses[-1])
         last = len(network.hidden) - 1
         for position, layer in enumerate(network.hidden):
-            u = np.asarray(layer.weight @ tangent)
-            z = None
-            if value is not None:
-                z = np.asarray(layer.weight @ value)
-                z[:, 0] += layer.bias
-            u_mass = np.asarray(abs(layer.weight) @ tangent_mass)
-            z_mass = np.asarray(abs(layer.weight) @ value_mass) + np.abs(layer.bias)
-            self._units(position, layer, z, z_mass)
+            tangent = tangent.through(layer)
+            value = None if value is None else value.through(layer)
+            u_mass, z_mass = u_masses[position], z_masses[position]
+            self._units(position, value, z_mass)
+            passing = Passing.of(layer, self._bounds.phases[position])
             if position == last:
-                self._finish(layer, u, weights)
-                self._objective_mass = float(sizes @ (steepness(layer) * u_mass))
+                self._finish(passing, np.asarray(tangent.matrix), weights)
             else:
-                tangent, value = self._pass_on(position, layer, u, z, u_mass, z_mass)
-                tangent_mass = steepness(layer) * u_mass
-                value_mass = steepness(layer) * z_mass
+                tangent, value = self._pass_on(position, passing, tangent, value, u_mass, z_mass)
         if not network.hidden:
-            self._objective[0] += (weights @ tangent)[: self._places.total]
-            self._objective_mass = float(sizes.sum())
+            self._objective[0] += (weights @ np.asarray(tangent.matrix))[: places.total]
 
-    def _units(self, position: int, layer: Layer, z: FloatArray | None, z_mass: FloatArray) -> None:
+    def _units(self, position: int, value: FloatSignal | None, z_mass: FloatArray) -> None:
         """Derivatives of the open units and how they hang on the pre-activations."""
         units, places = self._open[position], self._places.y[position]
         if units.size == 0:
@@ -247,8 +241,9 @@ class ShorModel:
         off = self._one - y
         # -(y (1 - y)) = y^2 - y: the sign is free, written so that the anchor adds to the diagonal
         self._anchors[places - 1] = list(self._products.add(y, off, equal=True))
-        if z is None:
+        if value is None:
             return
+        z = np.asarray(value.matrix)
         low, high = self._bounds.lower[position][units], self._bounds.upper[position][units]
         size = np.maximum(-low, high)
         virtual = self._places.z[position]
@@ -266,83 +261,63 @@ class ShorModel:
         self._products.add(off, form - low * self._one)
         self._products.add(form, high * y + low * off - form)
 
-    def _slopes(self, position: int, layer: Layer) -> FloatArray:
-        """Slope of decided units, left slope of open ones."""
-        phase = self._bounds.phases[position]
-        return np.where(phase == RIGHT, layer.right, layer.left)
-
-    def _finish(self, layer: Layer, u: FloatArray, weights: FloatArray) -> None:
+    def _finish(self, passing: Passing, u: FloatArray, weights: FloatArray) -> None:
         """The objective: ``sum_k c_k (left_k + (right_k - left_k) y_k) u_k``."""
-        position = len(self._open) - 1
         u = u[:, : self._places.total]
-        self._objective[0] += (weights * self._slopes(position, layer)) @ u
-        units = self._open[position]
-        jump = (layer.right - layer.left)[units] * weights[units]
-        self._objective[self._places.y[position]] += jump[:, None] * u[units]
+        self._objective[0] += (weights * passing.slope) @ u
+        jump = passing.jump * weights[passing.units]
+        self._objective[self._places.y[-1]] += jump[:, None] * u[passing.units]
 
     def _pass_on(
         self,
         position: int,
-        layer: Layer,
-        u: FloatArray,
-        z: FloatArray | None,
+        passing: Passing,
+        tangent: FloatSignal,
+        value: FloatSignal | None,
         u_mass: FloatArray,
         z_mass: FloatArray,
-    ) -> tuple[FloatArray, FloatArray | None]:
+    ) -> tuple[FloatSignal, FloatSignal | None]:
         """Outputs of a layer that is not the last: ``s = y u`` and ``h = y z`` as variables."""
-        units, slope = self._open[position], self._slopes(position, layer)[:, None]
-        jump = (layer.right - layer.left)[units][:, None]
-        y = self._unit(self._places.y[position])
-        bounds = self._tangents
-        size = np.maximum(-bounds.lower[position], bounds.upper[position])[units]
-        signal = slope * u
-        signal[units] += jump * self._switch(
-            y, self._places.s[position], u[units], size, u_mass[units]
-        )
-        if z is None:
-            return signal, None
-        high = self._bounds.upper[position][units]
-        size = np.maximum(high, -self._bounds.lower[position][units])
-        places = self._places.h[position]
-        relu = self._switch(y, places, z[units], size, z_mass[units])
-        self._products.add(self._unit(places), self._one[None, :].repeat(units.size, axis=0))
-        self._products.add(
-            (relu - z[units]) / size[:, None],
-            self._one[None, :].repeat(units.size, axis=0),
-            masses=(1.0 + z_mass[units] / size, None),
-        )
-        value = slope * z
-        value[units] += jump * relu
-        return signal, value
+        units, y = passing.units, self._unit(self._places.y[position])
 
-    def _switch(
-        self,
-        y: FloatArray,
-        places: IntArray,
-        form: FloatArray,
-        size: FloatArray,
-        mass: FloatArray,
-    ) -> FloatArray:
-        """Variables for ``y * form``, scaled by bounds of the form; returns the products' forms."""
-        size = np.where(size > 0, size, 1.0)[:, None]
-        rest_mass = 1.0 + mass / size[:, 0]
+        def switched(
+            signal: FloatSignal,
+            places: IntArray,
+            low: FloatArray,
+            high: FloatArray,
+            mass: FloatArray,
+        ) -> tuple[FloatSignal, FloatArray, FloatArray]:
+            size = np.maximum(-low, high)[units]
+            size = np.where(size > 0, size, 1.0)
+            form = np.asarray(signal.matrix)[units] / size[:, None]
+            self._switch(y, places, form, mass[units] / size)
+            own = replace(passing, columns=places, jump=passing.jump * size)
+            return signal.past(own), form, size
+
+        known, own = self._tangents, self._places
+        tangent, _, _ = switched(
+            tangent, own.s[position], known.lower[position], known.upper[position], u_mass
+        )
+        if value is None:
+            return tangent, None
+        low, high = self._bounds.lower[position], self._bounds.upper[position]
+        value, form, size = switched(value, own.h[position], low, high, z_mass)
+        relu, one = self._unit(own.h[position]), self._one[None, :].repeat(units.size, axis=0)
+        self._products.add(relu, one)
+        self._products.add(relu - form, one, masses=(1.0 + z_mass[units] / size, None))
+        return tangent, value
+
+    def _switch(self, y: FloatArray, places: IntArray, form: FloatArray, mass: FloatArray) -> None:
+        """Variables for ``y * form``, for forms that are bounded by one and their masses."""
         self._anchor(places)
         switched = self._unit(places)
-        rest = form / size - switched
+        rest, rest_mass = form - switched, 1.0 + mass
         off = self._one - y
         self._products.add(switched, off, equal=True)
         self._products.add(y, rest, equal=True, masses=(None, rest_mass))
         self._products.add(switched, rest, equal=True, masses=(None, rest_mass))
         if self._cells:
             for sign in (1.0, -1.0):
-                one = self._one + sign * form / size
+                one = self._one + sign * form
                 self._products.add(y, one, masses=(None, rest_mass))
                 self._products.add(off, one, masses=(None, rest_mass))
-        return size * switched
-
-
-def steepness(layer: Layer) -> FloatArray:
-    """Largest sum of the absolute coefficients that a unit passes on."""
-    return np.asarray(
-        np.maximum(np.abs(layer.left), np.abs(layer.right)) + np.abs(layer.right - layer.left)
-    )
