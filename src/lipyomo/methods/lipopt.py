@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from itertools import combinations
 from typing import TypeAlias
@@ -10,8 +9,9 @@ from typing import TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.affine.magnitudes import switched_sizes
 from lipyomo.bounds import LayerBounds
-from lipyomo.errors import MethodError, SolverError
+from lipyomo.errors import MethodError
 from lipyomo.methods.registry import LINEAR, Method, register
 from lipyomo.methods.support import (
     domain_bounds,
@@ -21,6 +21,7 @@ from lipyomo.methods.support import (
     whole_number,
 )
 from lipyomo.network import FloatArray
+from lipyomo.numerics.lp import LinearProgram
 from lipyomo.numerics.rounding import gamma, rounded_up
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
@@ -111,16 +112,9 @@ def coefficient_error(problem: LipschitzProblem, functional: FloatArray) -> floa
     rounding of the sums through all layers.
     """
     network = problem.network
-    mass = np.full(network.input_dim, 3.0)  # |2 tau| + |-1|
-    terms = network.input_dim
-    for layer in network.hidden:
-        spread = np.abs(layer.right - layer.left)
-        steep = np.maximum(np.abs(layer.left), np.abs(layer.right)) + spread
-        mass = steep * np.asarray(abs(layer.weight) @ mass)
-        terms += layer.inputs + 4
-    head = np.asarray(np.abs(functional) @ abs(network.head.weight))
-    terms += network.head.inputs + network.output_dim
-    return gamma(2 * terms) * float(head @ mass)
+    mass = switched_sizes(network, np.full(network.input_dim, 3.0), False)[-1]  # |2 tau| + |-1|
+    terms = network.input_dim + sum(layer.inputs + 4 for layer in network.layers)
+    return gamma(2 * (terms + network.output_dim)) * float(np.abs(functional) @ mass)
 
 
 def _products(subsets: list[Subset], index: dict[Subset, int]) -> sp.csr_array:
@@ -168,8 +162,6 @@ def polynomial_bound(terms: dict[Subset, float], count: int, k: int, time_limit:
     TooLarge
         If the program is.
     """
-    import highspy
-
     degree = max((len(key) for key in terms), default=0)
     if k < degree:
         raise MethodError(
@@ -197,40 +189,7 @@ def polynomial_bound(terms: dict[Subset, float], count: int, k: int, time_limit:
         c[index[key]] += value
     low, high = np.zeros(len(index)), np.ones(len(index))
     low[index[()]] = 1.0
-    model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = len(index), A.shape[0]
-    model.col_cost_, model.col_lower_, model.col_upper_ = c, low, high
-    model.row_lower_, model.row_upper_ = np.full(A.shape[0], -np.inf), np.zeros(A.shape[0])
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_, model.a_matrix_.index_ = A.indptr, A.indices
-    model.a_matrix_.value_ = A.data
-    model.sense_ = highspy.ObjSense.kMaximize
-    solver = highspy.Highs()
-    solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("threads", 1)
-    solver.setOptionValue("solver", "ipm")
-    solver.setOptionValue("run_crossover", "off")
-    if math.isfinite(time_limit):
-        solver.setOptionValue("time_limit", max(time_limit, 0.1))
-    if solver.passModel(model) == highspy.HighsStatus.kError:
-        raise SolverError("HiGHS refused the linear program of LipOpt")
-    solver.run()
-    duals = np.array(solver.getSolution().row_dual)
-    if duals.size != A.shape[0]:
-        duals = np.zeros(A.shape[0])
-    # any y >= 0 proves a bound; the sign of HiGHS's duals depends on the algorithm
-    proofs = (_weak_duality(A, c, low, high, np.maximum(sign * duals, 0.0)) for sign in (1, -1))
-    return min(proofs)
-
-
-def _weak_duality(
-    A: sp.csr_array, c: FloatArray, low: FloatArray, high: FloatArray, y: FloatArray
-) -> float:
-    """``max c.m`` over ``A m <= 0, low <= m <= high`` from above, with its rounding."""
-    reduced = c - A.T @ y
-    best = float(np.where(reduced > 0, reduced * high, reduced * low).sum())
-    size = float(np.abs(c).sum() + (abs(A).T @ y).sum())
-    return best + 2.0**-52 * (len(c) + 64) * size
+    return LinearProgram(low, high, A, np.zeros(A.shape[0])).bound(c, time_limit)
 
 
 def run(run: Run) -> Result:
