@@ -19,9 +19,10 @@ vanish: a row of the domain (positive inside), or a decided unit whose affine fo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from math import inf
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import inf, isfinite
+from typing import Any
 
 from flint import arb, arb_mat, fmpq, fmpq_mat
 
@@ -30,8 +31,13 @@ from lipyomo_check.statement import Number, Statement, rational
 
 OPEN, RIGHT, LEFT = 0, 1, -1
 
-Read = Callable[[float | fmpq], Number]
-"""Makes a number of a float: `arb` or `rational`."""
+NEAR = 2.0**-20
+"""Maxima within this share of the row's own range from zero are computed again: their sign counts,
+and the radius of a ball has 30 bits only."""
+
+Table = list[list[Number]]
+Matrix = Any
+"""An `arb_mat` or an `fmpq_mat`."""
 
 
 @dataclass
@@ -57,12 +63,28 @@ class Node:
     lower: list[float]
     upper: list[float]
     boxed: bool = False
+    _box: arb_mat | None = None
 
     def copy(self) -> Node:
-        """An independent copy."""
-        low, high = list(self.low), list(self.high)
+        """A copy with phases and bounds of its own."""
         lower, upper = list(self.lower), list(self.upper)
-        return Node(list(self.phases), low, high, lower, upper, self.boxed)
+        return replace(self, phases=list(self.phases), lower=lower, upper=upper)
+
+    def cut(self, j: int, low: float, high: float) -> Node:
+        """A copy with another side of the box."""
+        new = self.copy()
+        new.low, new.high = list(self.low), list(self.high)
+        new.low[j], new.high[j] = low, high
+        new.boxed, new._box = False, None
+        return new
+
+    @property
+    def box(self) -> arb_mat:
+        """The box as a column of balls."""
+        if self._box is None:
+            sides = zip(self.low, self.high, strict=True)
+            self._box = arb_mat([[arb(low).union(arb(high))] for low, high in sides])
+        return self._box
 
 
 @dataclass(frozen=True)
@@ -72,6 +94,15 @@ class Weights:
     beta: dict[int, float | fmpq] = field(default_factory=dict)
     alpha: dict[int, float | fmpq] = field(default_factory=dict)
     rho: dict[int, float | fmpq] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if any(v < 0 for part in (self.beta, self.rho) for v in part.values()):
+            raise ProofError("a weight is negative")
+        if any(not 0 <= v <= 1 for v in self.alpha.values()):
+            raise ProofError("a lower line's slope is not between 0 and 1")
+
+
+NONE = Weights()
 
 
 class Linear:
@@ -85,7 +116,7 @@ class Linear:
         self.count = self.starts[-1]
         self.left = [v for layer in statement.hidden for v in layer.left]
         self.right = [v for layer in statement.hidden for v in layer.right]
-        self._exact: list[fmpq_mat] = []
+        self._kept: dict[tuple[int, bool], tuple[Matrix, Matrix]] = {}
 
     def root(self) -> Node:
         """The node that stands for everything."""
@@ -101,17 +132,43 @@ class Linear:
             layer += 1
         return layer
 
-    # -- one bound -----------------------------------------------------------------------------
+    # -- what a node implies -------------------------------------------------------------------
+
+    def bound(self, node: Node, given: Sequence[tuple[int, int, Weights]]) -> bool:
+        """Bound ``sign * z_unit`` for triples (unit, sign, weights), and decide what follows.
+
+        False if nothing is left of the node.
+        """
+        wanted = [({unit: float(sign)}, weights) for unit, sign, weights in given]
+        tops = self._maxima(node, *self._backwards(node, wanted, exact=False))
+        alive = True
+        for (unit, sign, _), top in zip(given, tops, strict=True):
+            if sign > 0:
+                node.upper[unit] = min(node.upper[unit], rounded_up(top))
+            else:
+                node.lower[unit] = max(node.lower[unit], -rounded_up(top))
+            alive = self.settle(node, unit) and alive
+        return alive
 
     def is_empty(self, node: Node, weights: Weights) -> bool:
         """Whether `weights` contradict the node: in balls if they can tell, else in rationals."""
-        top, _ = self.maximum(node, {}, weights, exact=False)
+        (top,) = self._maxima(node, *self._backwards(node, [({}, weights)], exact=False))
         if top < 0:
             return True
-        top, varies = self.maximum(node, {}, weights, exact=True)
-        if top == 0 and not varies:
-            varies = any(beta > 0 and self._varies(node, k) for k, beta in weights.beta.items())
-        return bool(top < 0) or (bool(top == 0) and varies)
+        constants, rows = self._backwards(node, [({}, weights)], exact=True)
+        if constants[0] is inf:
+            return False
+        (row,) = rows.tolist()
+        top = self._over_box(node, row, constants[0], exact=True)
+        moving, A = self.statement.domain.moving, self.statement.domain.A
+        return bool(top < 0) or (
+            bool(top == 0)
+            and (
+                any(row[j] != 0 for j in moving)
+                or any(w > 0 and any(A[r][j] != 0 for j in moving) for r, w in weights.rho.items())
+                or any(beta > 0 and self._varies(node, k) for k, beta in weights.beta.items())
+            )
+        )
 
     def _varies(self, node: Node, unit: int) -> bool:
         """Whether a unit's pre-activation is surely not constant on any full-dimensional piece.
@@ -119,172 +176,216 @@ class Linear:
         Its affine form in the inputs is written out without rounding; where it depends on an open
         unit the answer is no.
         """
-        row, last = [rational(1.0)], self.layer_of(unit)
-        units = [unit - self.starts[last]]
+        last = self.layer_of(unit)
+        row = [rational(float(unit - self.starts[last] == k)) for k in range(self._units(last))]
         for i in range(last, -1, -1):
-            layer = self.statement.hidden[i]
-            if i < last:
-                units = [k for k in range(layer.units) if row[k] != 0]
-                if any(node.phases[self.starts[i] + k] == OPEN for k in units):
+            start = self.starts[i]
+            for k, c in enumerate(row):
+                if i == last or c == 0:
+                    continue
+                if node.phases[start + k] == OPEN:
                     return False
-                slopes = {k: self._slope(node, self.starts[i] + k) for k in units}
-                row = [row[k] * rational(slopes[k]) for k in units]
-            full = [rational(0.0)] * layer.units
-            for k, c in zip(units, row, strict=True):
-                full[k] = c
-            row = self._times(full, i, exact=True)
+                row[k] = c * rational(self.slope(node, start + k))
+            row = (fmpq_mat([row]) * self._layer(i, exact=True)[0]).entries()
         return any(row[j] != 0 for j in self.statement.domain.moving)
 
-    def _slope(self, node: Node, unit: int) -> float:
+    def slope(self, node: Node, unit: int) -> float:
         """Slope of a decided unit."""
-        return self.right[unit] if node.phases[unit] == RIGHT else self.left[unit]
+        return self.left[unit] if node.phases[unit] == LEFT else self.right[unit]
 
-    def maximum(
-        self, node: Node, aim: dict[int, float], weights: Weights, exact: bool
-    ) -> tuple[Number, bool]:
-        """Upper bound of ``aim . z``, and whether the last linear function is not constant.
+    # -- backwards through the layers ----------------------------------------------------------
 
-        Infinite bounds come as the float ``inf``.
+    def _units(self, i: int) -> int:
+        return self.statement.hidden[i].units
+
+    def _layer(self, i: int, exact: bool) -> tuple[Matrix, Matrix]:
+        """Weight and bias (a column) of a layer."""
+        if (i, exact) not in self._kept:
+            layer = self.statement.hidden[i]
+            bias = arb_mat([[b] for b in layer.bias])
+            kept = layer.weight, bias
+            if exact:
+                kept = layer.exact_weight, fmpq_mat([[rational(b)] for b in layer.bias])
+            self._kept[i, exact] = kept
+        return self._kept[i, exact]
+
+    def _backwards(
+        self, node: Node, wanted: Sequence[tuple[dict[int, float], Weights]], exact: bool
+    ) -> tuple[list[Number], Matrix]:
+        """Linear functions ``rows . x + constants`` above ``aim . z`` for pairs (aim, weights).
+
+        Where there is none, the constant is the float ``inf``.
         """
-        read: Read = rational if exact else arb
+        make, read = (fmpq_mat, rational) if exact else (arb_mat, arb)
         zero: Number = read(0.0)
+        sums = [self._sum(node, aim, weights, read) for aim, weights in wanted]
+        constants, rows = [zero] * len(sums), None
+        for i in range(max((self.layer_of(k) for own in sums for k in own), default=-1), -1, -1):
+            start, stop = self.starts[i], self.starts[i + 1]
+            if rows is None:
+                table = [[zero] * (stop - start) for _ in sums]
+            else:
+                table = rows.tolist()
+                self._pass_on(node, i, table, constants, [w for _, w in wanted], read)
+            for row, own in zip(table, sums, strict=True):
+                for k, c in own.items():
+                    if start <= k < stop:
+                        row[k - start] += c
+            weight, bias = self._layer(i, exact)
+            rows = make(table)
+            shifts = rows * bias
+            constants = [c if c is inf else c + shifts[r, 0] for r, c in enumerate(constants)]
+            rows = rows * weight
+        if rows is None:
+            rows = make([[zero] * self.statement.inputs for _ in sums])
+        if any(weights.rho for _, weights in wanted):
+            rows = make(self._with_domain(rows.tolist(), constants, [w for _, w in wanted], read))
+        return constants, rows
+
+    def _sum(self, node: Node, aim: dict[int, float], weights: Weights, read: Any) -> Any:
+        """Aim and weights of decided units as coefficients of pre-activations."""
         own = {k: read(v) for k, v in aim.items()}
         for k, beta in weights.beta.items():
-            if node.phases[k] == OPEN or self.left[k] == self.right[k] or beta < 0:
-                raise ProofError("a weight belongs to no decided unit, or is negative")
-            own[k] = own.get(k, zero) + read(beta) * node.phases[k]
-        last = max((self.layer_of(k) for k in own), default=-1)
-        constant, row = zero, None
-        for i in range(last, -1, -1):
-            layer, start = self.statement.hidden[i], self.starts[i]
-            on_z = [own.get(start + k, zero) for k in range(layer.units)]
-            if row is not None:
-                for k in range(layer.units):
-                    slope, shift = self._passed(node, weights, start + k, row[k], read)
-                    if shift is None:
-                        return inf, True
-                    on_z[k] += slope
-                    constant += shift
-            constant += sum((c * read(b) for c, b in zip(on_z, layer.bias, strict=True)), zero)
-            row = self._times(on_z, i, exact)
-        if row is None:
-            row = [zero] * self.statement.inputs
-        return self._over_domain(node, row, constant, weights.rho, read)
+            if node.phases[k] == OPEN or self.left[k] == self.right[k]:
+                raise ProofError("a weight belongs to no decided unit")
+            own[k] = own.get(k, read(0.0)) + read(beta) * node.phases[k]
+        return own
 
-    def _passed(
-        self, node: Node, weights: Weights, k: int, c: Number, read: Read
-    ) -> tuple[Number, Number | None]:
-        """Slope and offset in z of ``c`` times what unit k passes on; no offset if unbounded."""
-        zero = read(0.0)
-        phase = node.phases[k]
-        if phase != OPEN:
-            return c * read(self.right[k] if phase == RIGHT else self.left[k]), zero
-        jump = c * (read(self.right[k]) - read(self.left[k]))
-        if read is arb:
-            up, down = jump.max(zero), jump.min(zero)
-        else:
-            up, down = max(jump, zero), min(jump, zero)
-        low, high = node.lower[k], node.upper[k]
-        alpha = weights.alpha.get(k, 1.0 if high > -low else 0.0)
-        if not 0 <= alpha <= 1:
-            raise ProofError("a lower line's slope is not between 0 and 1")
-        slope = c * read(self.left[k]) + down * read(alpha)
-        if up == 0:
-            return slope, zero
+    def _pass_on(
+        self,
+        node: Node,
+        i: int,
+        table: Table,
+        constants: list[Number],
+        weights: list[Weights],
+        read: Any,
+    ) -> None:
+        """Replace what the units of a layer pass on by lines in their pre-activations."""
+        start = self.starts[i]
+        lines = [self._lines(node, start + k, read) for k in range(self._units(i))]
+        for r, row in enumerate(table):
+            alpha = weights[r].alpha
+            for k, c in enumerate(row):
+                if c == 0:
+                    continue
+                below, chord, shift, jump = lines[k]
+                if jump is None:
+                    row[k] = c * below
+                    continue
+                if start + k in alpha:
+                    below = read(self.left[start + k]) + jump * read(alpha[start + k])
+                up, down = _parts(c) if jump > 0 else _parts(c)[::-1]
+                if up == 0:
+                    row[k] = c * below
+                elif chord is None:
+                    constants[r], row[k] = inf, c * below
+                else:
+                    row[k] = up * chord + down * below
+                    if constants[r] is not inf:
+                        constants[r] += up * shift
+
+    def _lines(self, node: Node, k: int, read: Any) -> tuple[Number, ...]:
+        """Slope of the line through zero, slope and offset of the chord, jump of the slopes.
+
+        The jump is None for a decided unit, the chord for an unbounded one.
+        """
+        if node.phases[k] != OPEN:
+            return read(self.slope(node, k)), None, None, None
+        left, low, high = read(self.left[k]), node.lower[k], node.upper[k]
+        jump = read(self.right[k]) - left
+        below = left + jump if high > -low else left
         if high == inf or low == -inf:
-            return slope, None
+            return below, None, None, jump
         if not low < 0.0 < high:
             raise ProofError("an open unit's bounds leave one side")
-        width = read(high) - read(low)
-        slope += up * read(high) / width
-        return slope, -up * read(high) * read(low) / width
+        share = jump * read(high) / (read(high) - read(low))
+        return below, left + share, -share * read(low), jump
 
-    def _times(self, row: list[Number], i: int, exact: bool) -> list[Number]:
-        """A row times the weight of a layer."""
-        if not exact:
-            return list((arb_mat([row]) * self.statement.hidden[i].weight).entries())
-        while len(self._exact) <= i:
-            self._exact.append(self.statement.hidden[len(self._exact)].exact_weight())
-        return list((fmpq_mat([row]) * self._exact[i]).entries())
-
-    def _over_domain(
-        self, node: Node, row: list[Number], constant: Number, rho: dict[int, float], read: Read
-    ) -> tuple[Number, bool]:
-        """Maximum of ``row . x + constant`` over box and domain."""
+    def _with_domain(
+        self, table: Table, constants: list[Number], weights: list[Weights], read: Any
+    ) -> Table:
+        """Add the domain's rows with their weights."""
         domain = self.statement.domain
-        for r, weight in rho.items():
-            if weight < 0 or r >= len(domain.A):
-                raise ProofError("a row's weight is negative, or of no row")
-            constant += read(weight) * read(domain.b[r])
-            row = [c - read(weight) * read(a) for c, a in zip(row, domain.A[r], strict=True)]
-        moving = domain.moving
-        varies = any(row[j] != 0 for j in moving) or any(
-            weight > 0 and any(domain.A[r][j] != 0 for j in moving) for r, weight in rho.items()
-        )
-        return self._box_or_ball(node, row, constant, read), varies
+        for place, given in enumerate(weights):
+            for r, value in given.rho.items():
+                if r >= len(domain.A):
+                    raise ProofError("a weight belongs to no row of the domain")
+                rho = read(value)
+                if constants[place] is not inf:
+                    constants[place] += rho * read(domain.b[r])
+                pairs = zip(table[place], domain.A[r], strict=True)
+                table[place] = [c - rho * read(a) for c, a in pairs]
+        return table
 
-    def _box_or_ball(self, node: Node, row: list[Number], constant: Number, read: Read) -> Number:
-        best: Number = inf
-        total, bounded = constant, True
+    # -- over the domain -----------------------------------------------------------------------
+
+    def _maxima(self, node: Node, constants: list[Number], rows: arb_mat) -> list[Number]:
+        """Maxima of ``rows . x + constants`` over the domain within the node's box.
+
+        In a product of a row with the balls of the box, the radius is the sum that is wanted.
+        """
+        bounded = all(map(isfinite, node.low)) and all(map(isfinite, node.high))
+        around = rows * node.box if bounded else None
+        ball = self.statement.domain.ball
+        found: list[Number] = []
+        for r, constant in enumerate(constants):
+            if constant is inf:
+                found.append(inf)
+                continue
+            if around is not None:
+                reach = around[r, 0]
+                top = constant + reach.upper()
+            if around is None or abs(top) < NEAR * reach.rad():
+                row = [rows[r, j] for j in range(rows.ncols())]
+                top = self._over_box(node, row, constant, exact=False)
+            if ball is not None:
+                row = [rows[r, j] for j in range(rows.ncols())]
+                curved = constant + self._over_ball(row)
+                top = curved if top is inf or curved < top else top
+            found.append(top)
+        return found
+
+    def _over_ball(self, row: list[arb]) -> arb:
+        """Maximum of a row over the ball."""
+        norm, center, radius = self.statement.domain.ball or ("", [], 0.0)
+        reach = sum((c * x for c, x in zip(row, center, strict=True)), arb(0))
+        if norm == "l2":
+            return reach + radius * sum((c * c for c in row), arb(0)).sqrt()
+        size = arb(0)
+        for c in row:
+            size = size.max(abs(c))
+        return reach + radius * size
+
+    @staticmethod
+    def _over_box(node: Node, row: list[Number], constant: Number, exact: bool) -> Number:
+        """Maximum of one row over the box, side by side."""
+        read = rational if exact else arb
         for c, low, high in zip(row, node.low, node.high, strict=True):
-            if c.is_zero() if read is arb else c == 0:
+            if c == 0:
                 continue
             if low == -inf or high == inf:
-                positive, negative = c > 0, c < 0
-                if positive and high != inf:
-                    total += c * read(high)
-                elif negative and low != -inf:
-                    total += c * read(low)
-                else:
-                    bounded = False
-                    break
-                continue
-            ends = c * read(low), c * read(high)
-            total += ends[0].max(ends[1]) if read is arb else max(ends)
-        if bounded:
-            best = total
-        ball = self.statement.domain.ball
-        if ball is not None and read is arb:
-            norm, center, radius = ball
-            reach = constant + sum((c * arb(x) for c, x in zip(row, center, strict=True)), arb(0))
-            if norm == "l2":
-                size = sum((c * c for c in row), arb(0)).sqrt()
+                side = high if c > 0 else low if c < 0 else inf
+                if abs(side) == inf:
+                    return inf
+                constant += c * read(side)
             else:
-                size = arb(0)
-                for c in row:
-                    size = size.max(abs(c))
-            reach += arb(radius) * size
-            if best is inf or reach < best:
-                best = reach
-        return best
+                ends = c * read(low), c * read(high)
+                constant += max(ends) if exact else ends[0].max(ends[1])
+        return constant
 
     # -- all bounds ----------------------------------------------------------------------------
 
     def tighten(self, node: Node) -> bool:
         """Bound open units' pre-activations without weights (CROWN), and decide what follows.
 
-        Returns
-        -------
-        bool
-            False if the node contradicts itself: nothing is left of it.
+        False if nothing is left of the node.
         """
-        for i, layer in enumerate(self.statement.hidden):
-            start = self.starts[i]
-            units = [k for k in range(layer.units) if node.phases[start + k] == OPEN]
+        for i in range(len(self.statement.hidden)):
+            units = [k for k in range(*self.starts[i : i + 2]) if node.phases[k] == OPEN]
             if not units or (i == 0 and node.boxed):
                 continue
-            both = [
-                [sign if j == k else 0 for j in range(layer.units)]
-                for sign in (1, -1)
-                for k in units
-            ]
-            tops = self._tops(node, i, arb_mat(both))
-            for place, k in enumerate(units):
-                unit = start + k
-                node.upper[unit] = min(node.upper[unit], tops[place])
-                node.lower[unit] = max(node.lower[unit], -tops[len(units) + place])
-                if not self.settle(node, unit):
-                    return False
+            if not self.bound(node, [(k, sign, NONE) for k in units for sign in (1, -1)]):
+                return False
         node.boxed = True
         return True
 
@@ -303,28 +404,14 @@ class Linear:
             node.upper[unit] = min(node.upper[unit], 0.0)
         return node.lower[unit] <= node.upper[unit]
 
-    def _tops(self, node: Node, last: int, rows: arb_mat) -> list[float]:
-        """Upper bounds of many rows over the units of layer `last`, rounded up to floats."""
-        count = rows.nrows()
-        constants = [arb(0)] * count
-        none = Weights()
-        for i in range(last, -1, -1):
-            layer, start = self.statement.hidden[i], self.starts[i]
-            if i < last:
-                table = rows.tolist()
-                for r in range(count):
-                    for k in range(layer.units):
-                        slope, shift = self._passed(node, none, start + k, table[r][k], arb)
-                        table[r][k] = slope
-                        constants[r] = arb("inf") if shift is None else constants[r] + shift
-                rows = arb_mat(table)
-            biases = rows * arb_mat([[b] for b in layer.bias])
-            constants = [constants[r] + biases[r, 0] for r in range(count)]
-            rows = rows * layer.weight
-        table = rows.tolist()
-        return [
-            rounded_up(self._box_or_ball(node, table[r], constants[r], arb)) for r in range(count)
-        ]
+
+def _parts(value: Number) -> tuple[Number, Number]:
+    """Positive and negative part of a number."""
+    if value >= 0:
+        return value, 0
+    if value <= 0:
+        return 0, value
+    return value.max(0), value.min(0)
 
 
 def rounded_up(value: Number) -> float:

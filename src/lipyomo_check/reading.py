@@ -22,6 +22,8 @@ MOST_DIGITS = 20_000
 MOST_DEPTH = 20
 """Nesting of a line."""
 
+_OTHERS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+
 
 def lines(path: Path) -> Iterator[Any]:
     """The JSON values of the lines of a proof file.
@@ -80,12 +82,9 @@ def _parsed(texts: Iterator[bytes]) -> Iterator[Any]:
 def _depth(text: bytes) -> int:
     """An upper bound of the nesting (brackets in strings count as well)."""
     depth = deepest = 0
-    for byte in text:
-        if byte in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif byte in b"]}":
-            depth -= 1
+    for byte in text.translate(None, _OTHERS):
+        depth += 1 if byte in b"[{" else -1
+        deepest = max(deepest, depth)
     return deepest
 
 
@@ -132,6 +131,9 @@ def listed(value: Any, name: str, size: int | None = None) -> list[Any]:
 
 def reals(value: Any, name: str, size: int | None = None) -> list[float]:
     """A list of finite numbers."""
+    plain = isinstance(value, list) and all(type(v) is float for v in value)
+    if plain and size in (None, len(value)) and all(map(math.isfinite, value)):
+        return list(value)
     return [real(item, name) for item in listed(value, name, size)]
 
 

@@ -14,7 +14,19 @@ or for one input alone (l1).  If the matrix
     [ Y   U^2/tau I  ]        with Y = N (one functional, or all outputs for the Euclidean norm)
 
 is positive definite, then ``|Y w|^2 <= (U^2/tau) w^T C w <= U^2``.  The block of the inputs is
-diagonal; it is eliminated first, and the rest is factorised in balls (Cholesky).
+diagonal; it is eliminated first, and the rest S is factorised in balls (Cholesky).
+
+The same multipliers may prove the bound of one functional on one side of an open unit only.  On its
+left ``s_k = 0``: row and column k of S are left out.  On its right ``s_k = u_k``, that is
+``c_v v + c_s s = 0``; with the inputs eliminated, the least of the quadratic form under that
+condition is
+
+    s^T (S + h h^T / delta) s,    h = c_s - G D^-1 c_v,   delta = c_v D^-1 c_v,
+
+G being the rows' coupling to the inputs and D = diag(zeta).  Let S without its last row be positive
+definite and ``e^T S^-1 e < 0`` for the last unit vector e: S has one negative eigenvalue, and a
+negative determinant.  A smaller or raised matrix has at most as many, hence none if its determinant
+is positive, that is if ``e_k^T S^-1 e_k < 0``, or ``delta + h^T S^-1 h < 0``.
 """
 
 from __future__ import annotations
@@ -22,51 +34,51 @@ from __future__ import annotations
 from flint import arb, arb_mat
 
 from lipyomo_check.errors import ProofError
-from lipyomo_check.linear import LEFT, OPEN, Linear, Node
+from lipyomo_check.linear import LEFT, OPEN, RIGHT, Linear, Node
 from lipyomo_check.statement import Statement
 
 
 class Tangents:
     """The rows U and N of a node.
 
+    In the inputs' part they are kept as rows over a basis, ``U = T B``: B is the first weight where
+    that has fewer rows than columns (so that 784 inputs cost no more than 20 units), else one.
+
     Attributes
     ----------
-    units : list of int
-        The open units.
-    U : arb_mat, shape (F, d + F)
-    N : arb_mat, shape (m, d + F)
+    U : list of list of arb, shape (F, basis + F)
+    N : list of list of arb, shape (m, basis + F)
         Of the outputs themselves; functionals are applied later.
+    count : int
+        Number of open units F.
     """
 
     def __init__(self, statement: Statement, linear: Linear, node: Node) -> None:
         self.statement = statement
-        self.units = [k for k, phase in enumerate(node.phases) if phase == OPEN]
-        d, self.count = statement.inputs, len(self.units)
-        width = d + self.count
-        moving = set(statement.domain.moving)
-        column, found = d, []
-        blank = [arb(0)] * self.count
-        table = [
-            [arb(w) if j in moving else arb(0) for j, w in enumerate(row)] + blank
-            for row in statement.layers[0].rows
-        ]
+        self.count = node.phases.count(OPEN)
+        self.basis = statement.first if statement.first.nrows() < statement.first.ncols() else None
+        table: list[list[arb]] = statement.first.tolist()
+        if self.basis is not None:
+            table = [[arb(j == k) for j in range(len(table))] for k in range(len(table))]
+        self.width = column = len(table[0])
+        table = [row + [arb(0)] * self.count for row in table]
+        self.U: list[list[arb]] = []
         for i, layer in enumerate(statement.hidden):
             for k in range(layer.units):
                 unit = linear.starts[i] + k
-                phase, left, right = node.phases[unit], layer.left[k], layer.right[k]
-                if phase == OPEN:
-                    found.append(table[k])
-                    table[k] = [left * t if left else arb(0) for t in table[k]]
-                    table[k][column] += arb(right) - arb(left)
+                slope = linear.slope(node, unit)
+                if node.phases[unit] == OPEN:
+                    self.U.append(table[k])
+                    slope = layer.left[k]
+                if slope == 0.0:
+                    table[k] = [arb(0)] * len(table[k])
+                elif slope != 1.0:
+                    table[k] = [slope * t for t in table[k]]
+                if node.phases[unit] == OPEN:
+                    table[k] = list(table[k])
+                    table[k][column] += arb(layer.right[k]) - slope
                     column += 1
-                else:
-                    slope = left if phase == LEFT else right
-                    if slope == 0.0:
-                        table[k] = [arb(0)] * width
-                    elif slope != 1.0:
-                        table[k] = [slope * t for t in table[k]]
             table = (statement.layers[i + 1].weight * arb_mat(table)).tolist()
-        self.U = found
         self.N = table
 
     def holds(
@@ -91,37 +103,107 @@ class Tangents:
         lam : list of float
             One an open unit.
         """
-        statement, d = self.statement, self.statement.inputs
-        inputs = statement.domain.moving if column is None else [column]
-        if statement.input_norm == "linf":
+        made = self._matrix(bound, vertex, column, zeta, lam, [])
+        return made is not None and positive_definite(made[0])
+
+    def excluded(
+        self,
+        bound: float,
+        target: tuple[int | None, int | None],
+        zeta: list[float],
+        lam: list[float],
+        sides: list[tuple[int, int]],
+    ) -> bool:
+        """Whether the multipliers prove the bound wherever one of some units is on one side.
+
+        Parameters
+        ----------
+        bound, target, zeta, lam
+            See `holds`; the target is (vertex, column).
+        sides : list of (int, int)
+            Numbers of open units (0 is the first open one) with LEFT or RIGHT: on it, ``s_k = 0``
+            or ``s_k = u_k``, and the matrix has to be positive definite on that subspace only.
+        """
+        ons = [k for k, side in sides if side == RIGHT]
+        made = self._matrix(bound, *target, zeta, lam, [self.U[k] for k in ons])
+        if made is None or len(made[0]) != self.count + 1:
+            return False
+        lower, others = made
+        if not positive_definite(lower[:-1]):
+            return False
+        # pairs (h, delta), each of which has to satisfy delta + h^T S^-1 h < 0
+        unit = [[arb(j == k) for j in range(len(lower))] for k in range(len(lower))]
+        pairs = [(unit[-1], arb(0))] + [(unit[k], arb(0)) for k, side in sides if side == LEFT]
+        for k, (*through, delta) in zip(ons, others, strict=True):
+            own = [e - u for e, u in zip(unit[k], self.U[k][self.width :], strict=False)]
+            pairs.append(([g + o for g, o in zip(through, [*own, arb(0)], strict=True)], delta))
+            if not delta > 0:
+                return False
+        whole = [
+            [lower[max(a, b)][min(a, b)] for b in range(len(lower))] for a in range(len(lower))
+        ]
+        try:
+            solved = arb_mat(whole).solve(arb_mat([h for h, _ in pairs]).transpose())
+        except ZeroDivisionError:
+            return False
+        for r, (h, delta) in enumerate(pairs):
+            if not sum((c * solved[j, r] for j, c in enumerate(h)), delta) < 0:
+                return False
+        return True
+
+    def _matrix(
+        self,
+        bound: float,
+        vertex: int | None,
+        column: int | None,
+        zeta: list[float],
+        lam: list[float],
+        others: list[list[arb]],
+    ) -> tuple[list[list[arb]], list[list[arb]]] | None:
+        """The matrix (its lower triangle) without the inputs; None if numbers are not positive.
+
+        And of each of some `others` rows u, with the inputs' part u_v, the products
+        ``G D^-1 u_v`` and ``u_v D^-1 u_v``.
+        """
+        moving = self.statement.domain.moving
+        if self.statement.input_norm == "linf":
             tau = sum((arb(z) for z in zeta), arb(0))
         else:
-            zeta, tau = zeta * len(inputs), arb(zeta[0])
-        if any(not z > 0 for z in zeta) or not bound > 0 or len(zeta) != len(inputs):
-            return False
-        Y = self._objective(vertex)
-        top = arb(bound) * arb(bound) / tau
-        rows = len(Y)
-        size = self.count + rows
+            zeta, tau = zeta * len(moving), arb(zeta[0])
+        if any(not z > 0 for z in zeta) or not bound > 0 or len(zeta) != len(moving):
+            return None
         # rows of the units, then of the outputs: their coupling to the inputs, and among themselves
-        G = [[-arb(lam[k]) / 2 * self.U[k][j] for j in inputs] for k in range(self.count)]
-        G += [[y[j] for j in inputs] for y in Y]
-        M = [[arb(0)] * size for _ in range(size)]
-        for k in range(self.count):
-            for j in range(k):
-                M[k][j] = -arb(lam[k]) / 2 * self.U[k][d + j]
-            M[k][k] = arb(lam[k])
-        for r, y in enumerate(Y):
-            for k in range(self.count):
-                M[self.count + r][k] = y[d + k]
-            M[self.count + r][self.count + r] = top
-        left = arb_mat(G)
-        right = arb_mat([[g / z for g, z in zip(row, zeta, strict=True)] for row in G])
-        schur = (left * right.transpose()).tolist()
-        for a in range(size):
-            for b in range(a + 1):
-                M[a][b] -= schur[a][b]
-        return positive_definite(M)
+        halves = [-arb(value) / 2 for value in lam]
+        rows = [[h * u for u in row] for h, row in zip(halves, self.U, strict=True)]
+        rows += self._objective(vertex)
+        both = [row[: self.width] for row in rows + others]
+        through = self._through_inputs(both, column, zeta)
+        found: list[list[arb]] = []
+        for a, row in enumerate(rows):
+            made = [
+                *row[self.width : self.width + min(a, self.count)],
+                *[arb(0)] * (a - self.count),
+            ]
+            made.append(arb(lam[a]) if a < self.count else arb(bound) * arb(bound) / tau)
+            found.append([m - s for m, s in zip(made, through[a], strict=False)])
+        n = len(rows)
+        return found, [[*row[:n], row[n + r]] for r, row in enumerate(through[n:])]
+
+    def _through_inputs(
+        self, rows: list[list[arb]], column: int | None, zeta: list[float]
+    ) -> list[list[arb]]:
+        """``G D^-1 G^T``, with G the rows and D the inputs' diagonal block, or one entry of it."""
+        pairs = zip(zeta, self.statement.domain.moving, strict=True)
+        inverse = [1 / arb(z) if column in (None, j) else arb(0) for z, j in pairs]
+
+        def scaled(table: list[list[arb]]) -> arb_mat:
+            return arb_mat([[g * v for g, v in zip(row, inverse, strict=True)] for row in table])
+
+        left = arb_mat(rows)
+        if self.basis is None:
+            return list((scaled(rows) * left.transpose()).tolist())
+        inner = scaled(self.basis.tolist()) * self.basis.transpose()
+        return list((left * inner * left.transpose()).tolist())
 
     def _objective(self, vertex: int | None) -> list[list[arb]]:
         """The rows Y of a target."""
@@ -135,15 +217,15 @@ class Tangents:
 
     def value(self, vertex: int, column: int | None) -> arb:
         """The target's value where no unit is open."""
-        (row,) = self._objective(vertex)
-        moving = self.statement.domain.moving if column is None else [column]
-        entries = [row[j] for j in moving]
+        gradient = arb_mat(self._objective(vertex))
+        if self.basis is not None:
+            gradient = gradient * self.basis
+        pairs = zip(gradient.entries(), self.statement.domain.moving, strict=True)
+        entries = [g for g, j in pairs if column in (None, j)]
         norm = self.statement.input_norm
         if norm == "l2" and column is None:
             return sum((g * g for g in entries), arb(0)).sqrt()
-        if norm == "linf":
-            return sum((abs(g) for g in entries), arb(0))
-        return abs(entries[0])
+        return sum((abs(g) for g in entries), arb(0))
 
 
 def positive_definite(lower: list[list[arb]]) -> bool:

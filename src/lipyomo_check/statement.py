@@ -15,6 +15,7 @@ import hashlib
 import itertools
 import struct
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from flint import arb_mat, ctx, fmpq, fmpq_mat
@@ -23,7 +24,7 @@ from lipyomo_check.errors import ProofError
 from lipyomo_check.reading import entry, extended, listed, real, reals, sparse, whole
 
 BITS = 128
-FORMAT = "lipyomo-proof-2"
+FORMAT = "lipyomo-proof-3"
 MOST_VERTICES = 1 << 12
 
 Number = Any
@@ -50,6 +51,7 @@ class Layer:
         """Number of units."""
         return len(self.bias)
 
+    @cached_property
     def exact_weight(self) -> fmpq_mat:
         """The weight in rationals."""
         return fmpq_mat([[rational(w) for w in row] for row in self.rows])
@@ -65,7 +67,7 @@ class Domain:
     b: list[float]
     ball: tuple[str, list[float], float] | None
 
-    @property
+    @cached_property
     def moving(self) -> list[int]:
         """Inputs that can move."""
         return [j for j, (a, b) in enumerate(zip(self.lower, self.upper, strict=True)) if a != b]
@@ -88,6 +90,12 @@ class Statement:
     upper: float
     digest: str
     onnx: str | None
+
+    @cached_property
+    def first(self) -> arb_mat:
+        """The first weight, in the inputs that move."""
+        moving = self.domain.moving
+        return arb_mat([[row[j] for j in moving] for row in self.layers[0].rows])
 
     @property
     def inputs(self) -> int:

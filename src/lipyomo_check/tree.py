@@ -5,8 +5,10 @@ it or ends it:
 
     ["crown"]                       bound all pre-activations, decide what follows
     ["fix", k, side, weights]       decide unit k: the weights contradict its other side
-    ["bound", k, sign, weights]     bound sign * z_k from above
+    ["bound", bounds]               for each [k, sign, weights], bound sign * z_k from above
     ["close", targets, zeta, lam]   the multipliers prove these targets
+    ["exclude", zeta, lam, sides]   the multipliers prove the one target that is open wherever, for
+                                    any [k, side], unit k is not on that side
     ["split", k]                    two nodes follow: unit k on the left, then on the right
     ["cut", j, t]                   two nodes follow: x_j <= t, then x_j >= t
     ["empty", weights]              the weights contradict the node
@@ -24,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lipyomo_check.errors import ProofError
-from lipyomo_check.linear import LEFT, OPEN, RIGHT, Linear, Node, Weights, rounded_up
+from lipyomo_check.linear import LEFT, OPEN, RIGHT, Linear, Node, Weights
 from lipyomo_check.reading import listed, real, reals, weights, whole
 from lipyomo_check.semidefinite import Tangents
 from lipyomo_check.statement import Statement
@@ -41,6 +43,14 @@ def targets_of(statement: Statement) -> list[Target]:
     if statement.input_norm == "l1":
         columns = list(statement.domain.moving)
     return [(v, c) for v in vertices for c in columns]
+
+
+def _side(value: Any) -> int:
+    """LEFT or RIGHT."""
+    side = whole(value, "a side", -1, 1)
+    if side == OPEN:
+        raise ProofError("a side is neither left nor right")
+    return side
 
 
 @dataclass
@@ -106,6 +116,12 @@ class Tree:
                 if tangents is None:
                     tangents = Tangents(self.statement, self.linear, case.node)
                 self._close(case, tangents, rest)
+            elif word == "exclude":
+                if tangents is None:
+                    tangents = Tangents(self.statement, self.linear, case.node)
+                if not self._exclude(case, tangents, rest):
+                    return self._closed(last)
+                tangents = None
             elif word == "split":
                 return self._split(case, rest)
             elif word == "cut":
@@ -147,10 +163,7 @@ class Tree:
 
     def _fix(self, node: Node, rest: list[Any]) -> None:
         unit, side, given = listed(rest, "fix", 3)
-        unit = self._unit(unit, node)
-        side = whole(side, "a side", -1, 1)
-        if side == OPEN:
-            raise ProofError("a unit is fixed on no side")
+        unit, side = self._unit(unit, node), _side(side)
         other = node.copy()
         other.phases[unit] = -side
         if not self.linear.is_empty(other, self._weights(given)):
@@ -159,28 +172,48 @@ class Tree:
         self.linear.settle(node, unit)
 
     def _bound(self, node: Node, rest: list[Any]) -> bool:
-        unit, sign, given = listed(rest, "bound", 3)
-        unit = whole(unit, "a unit", 0, self.linear.count - 1)
-        sign = whole(sign, "a sign", -1, 1)
-        top, _ = self.linear.maximum(node, {unit: float(sign)}, self._weights(given), exact=False)
-        if sign > 0:
-            node.upper[unit] = min(node.upper[unit], rounded_up(top))
-        elif sign < 0:
-            node.lower[unit] = max(node.lower[unit], -rounded_up(top))
-        return self.linear.settle(node, unit)
+        given = []
+        for bound in listed(listed(rest, "bound", 1)[0], "the bounds"):
+            unit, sign, weights = listed(bound, "a bound", 3)
+            unit = whole(unit, "a unit", 0, self.linear.count - 1)
+            given.append((unit, _side(sign), self._weights(weights)))
+        return self.linear.bound(node, given)
 
     def _close(self, case: _Case, tangents: Tangents, rest: list[Any]) -> None:
         numbers, zeta, lam = listed(rest, "close", 3)
-        zeta = reals(zeta, "zeta")
-        lam = reals(lam, "lambda", tangents.count)
-        if not zeta:
-            raise ProofError("zeta is empty")
+        zeta, lam = self._multipliers(zeta, lam, tangents)
         for number in listed(numbers, "the targets"):
             target = whole(number, "a target", 0, len(self.targets) - 1)
             vertex, column = self.targets[target]
             if not tangents.holds(self.statement.upper, vertex, column, zeta, lam):
                 raise ProofError("multipliers do not prove the bound of a target")
             case.targets.discard(target)
+
+    def _exclude(self, case: _Case, tangents: Tangents, rest: list[Any]) -> bool:
+        zeta, lam, record = listed(rest, "exclude", 3)
+        node = case.node
+        still = [k for k, phase in enumerate(node.phases) if phase == OPEN]
+        sides: dict[int, int] = {}
+        for pair in listed(record, "the sides"):
+            unit, side = listed(pair, "a side", 2)
+            unit = self._unit(unit, node)
+            sides[unit] = _side(side)
+        if len(case.targets) != 1:
+            raise ProofError("sides are excluded with several targets, or none")
+        (target,) = case.targets
+        others = [(still.index(k), -side) for k, side in sides.items()]
+        zeta, lam = self._multipliers(zeta, lam, tangents)
+        if not tangents.excluded(self.statement.upper, self.targets[target], zeta, lam, others):
+            raise ProofError("multipliers do not prove the bound on a side that they exclude")
+        node.phases = [sides.get(k, phase) for k, phase in enumerate(node.phases)]
+        return all(self.linear.settle(node, k) for k in sides)
+
+    @staticmethod
+    def _multipliers(zeta: Any, lam: Any, tangents: Tangents) -> tuple[list[float], list[float]]:
+        zeta = reals(zeta, "zeta")
+        if not zeta:
+            raise ProofError("zeta is empty")
+        return zeta, reals(lam, "lambda", tangents.count)
 
     def _split(self, case: _Case, rest: list[Any]) -> list[_Case]:
         (unit,) = listed(rest, "split", 1)
@@ -199,9 +232,8 @@ class Tree:
         value = real(value, "a cut")
         if not case.node.low[j] < value < case.node.high[j]:
             raise ProofError("a cut lies outside its box")
-        right, left = case.node.copy(), case.node.copy()
-        right.low[j] = left.high[j] = value
-        right.boxed = left.boxed = False
+        node = case.node
+        right, left = node.cut(j, value, node.high[j]), node.cut(j, node.low[j], value)
         return [_Case(right, set(case.targets)), _Case(left, set(case.targets))]
 
     def _end(self, case: _Case, tangents: Tangents | None) -> None:

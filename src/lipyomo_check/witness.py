@@ -32,13 +32,10 @@ def check_witness(statement: Statement, record: Any) -> None:
         rest = reals(record["rest"], "the rest of the point", d)
         x = [v + rational(w) for v, w in zip(x, rest, strict=True)]
     _check_inside(statement.domain, x)
-    jacobian = _jacobian(statement, x, listed(entry(record, "pattern"), "the pattern"))
+    slopes = _slopes(statement, x, listed(entry(record, "pattern"), "the pattern"))
     y = [rational(v) for v in reals(entry(record, "functional"), "the functional", m)]
     square = _size_squared(statement, y)
-    moving = statement.domain.moving
-    gradient = [
-        sum((a * row[j] for a, row in zip(y, jacobian, strict=True)), fmpq(0)) for j in moving
-    ]
+    gradient = _gradient(statement, slopes, y)
     if statement.input_norm == "linf":
         value = sum((abs(g) for g in gradient), fmpq(0)) ** 2
     elif statement.input_norm == "l1":
@@ -76,35 +73,38 @@ def _check_inside(domain: Domain, x: list[fmpq]) -> None:
             raise ProofError("the witness lies outside the ball, or on its boundary")
 
 
-def _jacobian(statement: Statement, x: list[fmpq], pattern: list[Any]) -> list[list[fmpq]]:
-    """The Jacobian of the pattern's piece, once the pattern is checked at x."""
-    d = statement.inputs
-    moving = set(statement.domain.moving)
+def _slopes(statement: Statement, x: list[fmpq], pattern: list[Any]) -> list[list[fmpq]]:
+    """The units' slopes on the pattern's piece, once the pattern is checked at x."""
     if len(pattern) != len(statement.hidden):
         raise ProofError("the pattern has another number of layers")
-    # columns: the inputs that move, and the value at x
-    table = [_first_row(row, x, moving) for row in statement.layers[0].rows]
-    for i, (layer, text) in enumerate(zip(statement.hidden, pattern, strict=True)):
+    slopes: list[list[fmpq]] = []
+    signal = fmpq_mat([[v] for v in x])
+    for layer, text in zip(statement.hidden, pattern, strict=True):
         if not isinstance(text, str) or len(text) != layer.units or set(text) - {"0", "1"}:
             raise ProofError("the pattern is not one of 0 and 1 a unit")
+        z = [
+            v + rational(b)
+            for v, b in zip((layer.exact_weight * signal).entries(), layer.bias, strict=True)
+        ]
         for k, on in enumerate(text):
-            z = table[k][d] + rational(layer.bias[k])
-            flat = all(v == 0 for v in table[k][:d])
             kinked = layer.left[k] != layer.right[k]
-            sign = 1 if on == "1" else -1
-            if kinked and not (z * sign > 0 or (flat and z == 0)):
-                raise ProofError("a unit does not have the pattern's sign at the witness")
-            slope = rational(layer.right[k] if on == "1" else layer.left[k])
-            table[k] = [slope * v for v in table[k][:d]] + [slope * z]
-        table = (statement.layers[i + 1].exact_weight() * fmpq_mat(table)).tolist()
-    return [row[:d] for row in table]
+            if kinked and not z[k] * (1 if on == "1" else -1) > 0:
+                unit = [fmpq(int(j == k)) for j in range(layer.units)]
+                if z[k] != 0 or any(g != 0 for g in _gradient(statement, slopes, unit)):
+                    raise ProofError("a unit does not have the pattern's sign at the witness")
+        sides = zip(text, layer.left, layer.right, strict=True)
+        slopes.append([rational(right if on == "1" else left) for on, left, right in sides])
+        signal = fmpq_mat([[a * v] for a, v in zip(slopes[-1], z, strict=True)])
+    return slopes
 
 
-def _first_row(row: list[float], x: list[fmpq], moving: set[int]) -> list[fmpq]:
-    """A row of the first layer: its entries for the inputs that move, and its value at x."""
-    entries = [rational(w) for w in row]
-    value = sum((w * v for w, v in zip(entries, x, strict=True)), fmpq(0))
-    return [w if j in moving else fmpq(0) for j, w in enumerate(entries)] + [value]
+def _gradient(statement: Statement, slopes: list[list[fmpq]], y: list[fmpq]) -> list[fmpq]:
+    """The gradient of ``y . z`` for the pre-activations z behind the layers with known slopes."""
+    for i in range(len(slopes), -1, -1):
+        if i < len(slopes):
+            y = [a * v for a, v in zip(slopes[i], y, strict=True)]
+        y = (fmpq_mat([y]) * statement.layers[i].exact_weight).entries()
+    return [y[j] for j in statement.domain.moving]
 
 
 def _size_squared(statement: Statement, y: list[fmpq]) -> fmpq:

@@ -105,7 +105,7 @@ def true_lines(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """A proof with splits, multipliers and refuted cases, as JSON values."""
     path = tmp_path_factory.mktemp("proofs") / "p"
     problem = LipschitzProblem(
-        random_network(1, (2, 4, 3, 2)), Box(-1.0, 1.0, 2), functional=[1.0, -1.0]
+        random_network(8, (2, 5, 4, 2)), Box(-1.0, 1.0, 2), functional=[1.0, -1.0]
     )
     proved(problem, path)
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
@@ -163,7 +163,7 @@ NUMBERS = [
     lambda v: v * 0.99,
     lambda v: math.nextafter(v, math.inf),
     lambda v: v + 1,
-    lambda v: 1e308,
+    lambda v: 1e90,
 ]
 OTHERS = [
     lambda v: None,
@@ -265,7 +265,7 @@ def test_refutations_need_more_than_zero(tmp_path: Path) -> None:
     network = {"inputs": 1, "weight": [[0.0]], "bias": [0.0], "left": [0.0], "right": [1.0]}
     head = {"inputs": 1, "weight": [[1.0]], "bias": [0.0], "left": [1.0], "right": [1.0]}
     first = {
-        "format": "lipyomo-proof-2",
+        "format": "lipyomo-proof-3",
         "network": [network, head],
         "domain": {"lower": [-1.0], "upper": [1.0], "A": [], "b": [], "ball": None},
         "input_norm": "linf",

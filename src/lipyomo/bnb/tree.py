@@ -414,7 +414,7 @@ class Tree:
         bounds_close = known.closed_by_bound * known.programs
         empties = known.empty * known.bounds
         bound_first = bounds_close > empties or not self._bounded
-        ask = not inside.size and self._asks_program()
+        ask = not inside.size and self.asks_program()
         if not (not ask or bound_first or self._has_interior(node, form)):
             return []
         self._forget_unproved(node)
@@ -431,7 +431,7 @@ class Tree:
         node.candidates = self.brancher.candidates(form, worst, known, self.cutoff)
         return [node]
 
-    def _asks_program(self) -> bool:
+    def asks_program(self) -> bool:
         """Whether the linear program is worth its time on a node in which no point is known.
 
         Where dual ascent runs it finds most empty nodes first.  The programs also give points,

@@ -19,7 +19,7 @@ from lipyomo.domains import Domain
 from lipyomo.network import FloatArray
 from lipyomo.phases import RIGHT
 from lipyomo.regions.euclidean import nearest_point
-from lipyomo.regions.partial import TOLERANCE, NodeRows, RegionProgram
+from lipyomo.regions.partial import TOLERANCE, NodeRows, Optimum, RegionProgram
 from lipyomo_check import linear as checked
 
 NEGLIGIBLE = 1e-12
@@ -39,25 +39,38 @@ class Refuter:
     domain : Domain
         In the inputs that move.
     linear : lipyomo_check.linear.Linear
+    program : RegionProgram
     """
 
-    def __init__(self, system: UnitSystem, domain: Domain, linear: checked.Linear) -> None:
+    def __init__(
+        self,
+        system: UnitSystem,
+        domain: Domain,
+        linear: checked.Linear,
+        program: RegionProgram,
+    ) -> None:
         self._system, self._domain, self._linear = system, domain, linear
-        self._program = RegionProgram(system, domain)
+        self._program = program
 
-    def refute(self, node: checked.Node, form: NodeForm, ours: Node) -> list[Any] | None:
-        """Weights that contradict the case, as they are written; None if none were found."""
-        for beta, alpha, rho in self._suggested(form, ours):
+    def refute(
+        self, node: checked.Node, form: NodeForm, ours: Node
+    ) -> tuple[list[Any] | None, Optimum | None]:
+        """Weights that contradict the case, as they are written, if some do; else what was found.
+
+        Its point has a positive margin: the case is not empty.
+        """
+        suggestions, optimum = self._suggested(form, ours)
+        for beta, alpha, rho in suggestions:
             weights = checked.Weights(dict(beta), dict(alpha), dict(rho))
             if self._linear.is_empty(node, weights):
-                return [[list(p) for p in part] for part in (beta, alpha, rho)]
+                return [[list(p) for p in part] for part in (beta, alpha, rho)], None
             if form.units.size:
                 continue
             exact = self._cancelling([int(k) for k, _ in beta], ours)
             if exact is not None and self._linear.is_empty(node, checked.Weights(exact)):
                 written = [[k, f"{v.p}/{v.q}"] for k, v in exact.items()]
-                return [written, [], []]
-        return None
+                return [written, [], []], None
+        return None, optimum
 
     def _cancelling(self, units: list[int], ours: Node) -> dict[int, fmpq] | None:
         """Weights of decided units whose forms cancel exactly, up to the box's finite sides.
@@ -88,8 +101,8 @@ class Refuter:
                     return {k: sign * w for k, w in pairs if w != 0}
         return None
 
-    def _suggested(self, form: NodeForm, ours: Node) -> list[Suggestion]:
-        """Weights from the duals of the margin program."""
+    def _suggested(self, form: NodeForm, ours: Node) -> tuple[list[Suggestion], Optimum | None]:
+        """Weights from the duals of the margin program, or its point where there is one."""
         rows = self._program.rows(form, ours)
         d, (count, inner, _) = form.inputs, rows.counts
         most = rows.most.copy()
@@ -97,11 +110,11 @@ class Refuter:
         rows = replace(rows, most=most)
         units, size = rows.owners[:count], rows.size
         if not count:
-            return []
+            return [], None
         pushed = self._pushed_out(form, rows, ours)
         found = self._program.optimum(form, rows)
         if found is None or found.margin > TOLERANCE:
-            return pushed
+            return pushed, found
         duals = found.weights[: len(rows.owners)]
         beta = duals[:count] / size
         above = duals[count : count + inner]
@@ -111,7 +124,8 @@ class Refuter:
         faces = found.weights[len(rows.owners) :][: self._domain.rows.count]
         between = zip(form.units[:inner].tolist(), alpha, share, strict=True)
         lines = [[k, float(a)] for k, a, s in between if s > 0]
-        return [(_kept(units, beta), lines, _kept(np.arange(faces.size), faces)), *pushed]
+        first = _kept(units, beta), lines, _kept(np.arange(faces.size), faces)
+        return [first, *pushed], None
 
     def _pushed_out(self, form: NodeForm, rows: NodeRows, ours: Node) -> list[Suggestion]:
         """Weights that hold a full pattern's region away from the centre of a Euclidean ball."""

@@ -1,9 +1,9 @@
 """The upper end as a tree of cases that `lipyomo_check` can check.
 
 The tree is made once the interval is known: a branch and bound that only has to prove its cutoff,
-depth first, with the node bounds and the branching rule of the search.  Every certificate is tried
-by the checker's own arithmetic before it is written, so that a finished tree is a proof by
-construction; the file grows as the tree does.
+depth first, with the node bounds, the dual ascent, the margin programs and the branching rule of
+the search.  Every certificate is tried by the checker's own arithmetic before it is written, so
+that a finished tree is a proof by construction; the file grows as the tree does.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
-from lipyomo.bnb.bounding import NodeBounder, Worst
-from lipyomo.bnb.branching import Brancher
-from lipyomo.bnb.experience import Experience
-from lipyomo.bnb.node import Node
+from lipyomo.affine.system import FlatPhases, NodeForm
+from lipyomo.bnb.bounding import Worst
+from lipyomo.bnb.node import Node, stack_of
+from lipyomo.bnb.tree import Tree
 from lipyomo.errors import ProofError
 from lipyomo.network import BoolArray, FloatArray, Layer, Network
 from lipyomo.phases import LEFT, OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs.refute import Refuter
-from lipyomo.targets import ALL, Targets, targets_of
+from lipyomo.targets import ALL, Targets
 from lipyomo_check import linear as checked
 from lipyomo_check.semidefinite import Tangents
 from lipyomo_check.statement import Statement
@@ -38,6 +37,18 @@ _THEIRS = {ours: theirs for theirs, ours in _OURS.items()}
 
 AIM = 1e-9
 """Relative distance below the upper end that floating-point bounds aim at."""
+
+POINTS = 64
+"""Sampled points that tell which cases are not empty."""
+
+GAIN = 0.05
+"""Bounds by dual ascent are written if they cut off this share of a pre-activation's range."""
+
+NEAR = 0.01
+"""Slopes of lower lines as near as this to those that the checker takes are not written."""
+
+WEAK = 1e-4
+"""Nor are weights below this share of the largest."""
 
 
 class Unfinished(ProofError):
@@ -75,17 +86,20 @@ class CaseTree:
             network = _held(network, moving, domain.upper)
             domain = domain.restrict(moving)
         self._moving = np.flatnonzero(moving)
-        small = LipschitzProblem(network, domain, problem.input_norm, problem.output_norm)
-        self._targets: Targets = targets_of(small)
-        self._system = UnitSystem(network, self._targets.functionals, domain)
-        self._bounder = NodeBounder(self._system, self._targets)
+        self._kit = kit = Tree(
+            LipschitzProblem(network, domain, problem.input_norm, problem.output_norm),
+            np.random.default_rng(0),
+        )
+        self._targets: Targets = kit.targets
+        self._system, self._domain = kit.system, domain
+        self._bounder, self._brancher, self._tightener = kit.bounder, kit.brancher, kit.tightener
         self._bounder.solved = 1  # its way of bounding roots leaves targets without multipliers
-        self._brancher = Brancher(self._system, domain)
-        self._experience = Experience.none(self._system.count)
-        self._refuter = Refuter(self._system, domain, self._linear)
-        self._domain = domain
+        self._refuter = Refuter(kit.system, domain, self._linear, kit.region)
+        self._pool, self._experience = kit.pool, kit.experience
+        self._pool.enter(domain.sample(np.random.default_rng(0), POINTS))
         self._theirs = targets_of_statement(statement)
         self._numbers = self._numbered()
+        self._last: tuple[tuple[int, ...], Tangents] | None = None
         self.cases = 0
 
     def _numbered(self) -> list[int]:
@@ -140,6 +154,7 @@ class CaseTree:
             np.full(count, np.inf),
             np.full(count, np.inf),
             np.zeros(0, dtype=np.int64),
+            pool=np.arange(self._pool.count),
         )
 
     # -- one case ------------------------------------------------------------------------------
@@ -147,25 +162,31 @@ class CaseTree:
     def _settled(self, case: _Case) -> tuple[Steps, list[_Case]]:
         """The steps of a case, and the cases that it leaves, left first."""
         steps: Steps = []
-        if self._domain.is_bounded and self._worth_bounding(case):
-            steps.append(["crown"])
-            if not self._linear.tighten(case.node):
+        ours, node = case.ours, case.node
+        fresh = bool(ours.warm)  # what a child inherits may close it before anything is tightened
+        while True:
+            tightens = not fresh and self._tightener is not None and checked.OPEN in node.phases
+            if tightens and not self._tightened(case, steps):
                 return steps, []
-        self._follow(case)
-        ours = case.ours
-        form = self._system.reduce(ours.phases)
-        if not form.units.size:
-            return [*steps, *self._full(case, form)], []
-        # only what has a certificate counts: bounds that were proved otherwise are forgotten
-        ours.proved = np.full(ours.targets.size, np.inf)
-        ours.target_bounds = ours.proved.copy()
-        worst = self._bounder.bound(
-            ours, form, self._statement.upper * (1.0 - AIM), self._statement.upper
-        )
-        steps += self._closed(case, form)
-        if not ours.targets.size:
-            return [*steps, ["end"]], []
-        weights = self._refuter.refute(case.node, form, ours)
+            self._follow(case)
+            form = self._system.reduce(ours.phases)
+            if not form.units.size:
+                return [*steps, *self._full(case, form)], []
+            worst = self._bounded(ours, form)
+            steps += self._closed(case, form)
+            if not ours.targets.size:
+                return [*steps, ["end"]], []
+            if worst is not None and len(ours.targets) == 1:
+                sides = self._excluded(case, form, worst, steps)
+                if sides:
+                    if not all(self._linear.settle(node, k) for k in sides):
+                        return steps, []
+                    fresh = False
+                    continue
+            if not fresh:
+                break
+            fresh = False
+        weights = self._refuted(case, form)
         if weights is not None:
             return [*steps, ["empty", weights]], []
         cut = self._brancher.halves(ours) if self._brancher.wants_box(ours) else []
@@ -173,9 +194,100 @@ class CaseTree:
             return self._cut(case, cut, steps)
         return self._split(case, form, worst, steps)
 
-    def _worth_bounding(self, case: _Case) -> bool:
-        """Whether bounds may have changed since the last time."""
-        return bool((case.ours.phases == OPEN).any())
+    def _excluded(self, case: _Case, form: NodeForm, worst: Worst, steps: Steps) -> list[int]:
+        """Decide the units whose other sides the multipliers close; which ones."""
+        upper, target = self._statement.upper, worst.found.target
+        aim = upper * (1.0 - AIM)
+        sides = {}
+        for position, on, bound in self._bounder.excluded(form, worst, aim):
+            if bound <= aim:
+                sides[position] = checked.LEFT if on else checked.RIGHT
+        zeta, lam = self._parts(target, worst.found.state.multipliers, form)
+        others = [(k, -side) for k, side in sides.items()]
+        pair = self._theirs[self._numbers[target]]
+        tangents = self._tangents(case.node)
+        if not others or not tangents.excluded(upper, pair, zeta, lam, others):
+            return []
+        known = [[int(form.units[k]), side] for k, side in sides.items()]
+        steps.append(["exclude", zeta, lam, known])
+        for unit, side in known:
+            case.node.phases[unit] = side
+        return [unit for unit, _ in known]
+
+    def _bounded(self, ours: Node, form: NodeForm) -> Worst | None:
+        """Semidefinite bounds of a case."""
+        # only what has a certificate counts: bounds that were proved otherwise are forgotten
+        ours.proved = np.full(ours.targets.size, np.inf)
+        ours.target_bounds = ours.proved.copy()
+        upper = self._statement.upper
+        return self._bounder.bound(ours, form, upper * (1.0 - AIM), upper)
+
+    def _tightened(self, case: _Case, steps: Steps) -> bool:
+        """Bound the pre-activations of a case; False if nothing is left of it."""
+        node, linear = case.node, self._linear
+        steps.append(["crown"])
+        if not linear.tighten(node):
+            return False
+        self._follow(case)
+        bounds = self._ascended(case.ours)
+        if not bounds:
+            return True
+        steps.append(["bound", bounds])
+        still = node.phases.count(checked.OPEN)
+        given = [(k, sign, checked.Weights(*map(dict, w))) for k, sign, w in bounds]
+        if not linear.bound(node, given):
+            return False
+        if node.phases.count(checked.OPEN) == still:
+            return True
+        steps.append(["crown"])
+        return linear.tighten(node)
+
+    def _ascended(self, ours: Node) -> list[Any]:
+        """What dual ascent improves: units, signs and weights, as they are written."""
+        on = self._pool.on[ours.pool]
+        seen = (np.asarray(~on.all(axis=0)), np.asarray(on.any(axis=0))) if len(on) else None
+        stack, before = stack_of([ours]), ours.ascent
+        assert self._tightener is not None
+        (found,) = self._tightener.tighten(stack, [before], [seen])
+        if found is None or found is before or found.rest:
+            return []
+        ours.ascent = found
+        tops = np.stack([ours.upper, -ours.lower], axis=1).reshape(-1)[found.keys]
+        better = np.stack([stack.upper[0], -stack.lower[0]], axis=1).reshape(-1)[found.keys]
+        width = (ours.upper - ours.lower)[found.keys // 2]
+        gain = np.where(better <= 0.0, np.inf, tops - better) > GAIN * width
+        return [
+            [int(key) // 2, 1 - 2 * (int(key) % 2), self._weights(ours, values)]
+            for key, values in zip(found.keys[gain], found.values[gain], strict=True)
+        ]
+
+    def _weights(self, ours: Node, values: FloatArray) -> list[Any]:
+        """Multipliers of dual ascent as weights, where they are not what the checker takes."""
+        system, count = self._system, self._system.count
+        known, rows = values[:count].astype(np.float64), values[count:].astype(np.float64)
+        still = ours.phases == OPEN
+        jump = np.where(still, system.right - system.left, 1.0)
+        alpha = np.clip((known - system.left) / jump, 0.0, 1.0)
+        usual = np.where(ours.upper > -ours.lower, 1.0, 0.0)
+        beta = np.where(system.kinked & ~still, known, 0.0)
+        return [
+            _shortened(beta, beta > WEAK * beta.max(initial=0.0)),
+            _shortened(alpha, still & (np.abs(alpha - usual) > NEAR)),
+            _shortened(rows, rows > WEAK * rows.max(initial=0.0)),
+        ]
+
+    def _refuted(self, case: _Case, form: NodeForm) -> list[Any] | None:
+        """Weights that contradict the case, where no point of it is known; None if none do."""
+        ours, known = case.ours, self._experience
+        if ours.pool.size or not (self._kit.asks_program() or not form.units.size):
+            return None
+        known.programs += 1
+        weights, found = self._refuter.refute(case.node, form, ours)
+        if found is not None:
+            near = self._pool.visit(found.point, found.margin)
+            ours.pool = self._pool.within(near, ours.phases, np.flatnonzero(self._system.kinked))
+        known.empty_by_program += weights is not None
+        return weights
 
     def _follow(self, case: _Case) -> None:
         """Let our node follow the checker's."""
@@ -183,6 +295,17 @@ class CaseTree:
         ours.phases = np.array([_OURS[p] for p in node.phases], dtype=np.int8)
         ours.lower = np.array(node.lower, dtype=np.float64)
         ours.upper = np.array(node.upper, dtype=np.float64)
+        pool, kinked = self._pool, np.flatnonzero(self._system.kinked)
+        ours.pool = pool.within(ours.pool, ours.phases, kinked)
+        points = pool.points[ours.pool]
+        ours.pool = ours.pool[((points >= ours.low) & (points <= ours.high)).all(axis=1)]
+
+    def _tangents(self, node: checked.Node) -> Tangents:
+        """The checker's tangents of a case; the last ones are kept."""
+        phases = tuple(node.phases)
+        if self._last is None or self._last[0] != phases:
+            self._last = phases, Tangents(self._statement, self._linear, node)
+        return self._last[1]
 
     def _closed(self, case: _Case, form: NodeForm) -> Steps:
         """Close the targets whose multipliers the checker accepts."""
@@ -196,7 +319,7 @@ class CaseTree:
                 kept.append(index)
                 continue
             if tangents is None:
-                tangents = Tangents(self._statement, self._linear, case.node)
+                tangents = self._tangents(case.node)
             zeta, lam = self._parts(target, multipliers, form)
             number = self._numbers[target]
             vertex, column = self._theirs[number]
@@ -223,7 +346,7 @@ class CaseTree:
 
     def _full(self, case: _Case, form: NodeForm) -> Steps:
         """The steps of a case without open units."""
-        tangents = Tangents(self._statement, self._linear, case.node)
+        tangents = self._tangents(case.node)
         steps: Steps = []
         for target in case.ours.targets.tolist():
             number = self._numbers[target]
@@ -234,7 +357,7 @@ class CaseTree:
             if vertex is None and tangents.holds(self._statement.upper, None, column, zeta, []):
                 steps.append(["close", [number], zeta, []])
                 continue
-            weights = self._refuter.refute(case.node, form, case.ours)
+            weights = self._refuted(case, form)
             if weights is None:
                 raise ProofError(
                     "the upper end could not be proved: a region with a larger norm seems to have "
@@ -272,9 +395,10 @@ class CaseTree:
         low, high = halves[0], halves[1]
         j = int(np.flatnonzero(low.high != case.ours.high)[0])
         value, place = float(low.high[j]), int(self._moving[j])
-        left, right = case.node.copy(), case.node.copy()
-        left.high[place] = right.low[place] = value
-        left.boxed = right.boxed = False
+        node = case.node
+        left, right = (
+            node.cut(place, *ends) for ends in ((node.low[place], value), (value, node.high[place]))
+        )
         first, second = (self._child(case.ours, case.ours.phases) for _ in range(2))
         first.high, second.low = low.high, high.low
         return [*steps, ["cut", place, value]], [_Case(left, first), _Case(right, second)]
@@ -293,7 +417,14 @@ class CaseTree:
             parent.proved.copy(),
             parent.units,
             parent.warm,
+            parent.pool,
+            ascent=parent.ascent,
         )
+
+
+def _shortened(values: FloatArray, use: BoolArray) -> list[list[float]]:
+    """(index, value) of what is used, to few digits."""
+    return [[int(k), float(f"{values[k]:.3g}")] for k in np.flatnonzero(use)]
 
 
 def _held(network: Network, moving: BoolArray, values: FloatArray) -> Network:
