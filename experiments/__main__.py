@@ -4,6 +4,7 @@
 - ``exact``: the exact methods side by side
 - ``methods``: upper bounds beside the published figures
 - ``build``: time and memory to build Pyomo models
+- ``adversarial``: worst margins of images, beside OMLT and gurobi-machinelearning
 - ``scale``: networks of 100 to 5,000 units, beside bound propagation
 - ``solvers``: model transfer, time to optimality and agreement of solvers
 - ``robustness``: certified accuracy, constants by activation, cost of decisions and sweeps
@@ -22,7 +23,17 @@ from importlib import import_module
 from lipyomo.cli.main import guarded
 from lipyomo.cli.parser import UsageError
 
-MEASUREMENTS = ("exact", "methods", "build", "scale", "solvers", "robustness", "picture", "gallery")
+MEASUREMENTS = (
+    "exact",
+    "methods",
+    "build",
+    "adversarial",
+    "scale",
+    "solvers",
+    "robustness",
+    "picture",
+    "gallery",
+)
 
 
 def run(words: Sequence[str]) -> int:

@@ -103,14 +103,16 @@ def bare(network: Network) -> Any:
     return model
 
 
-def omlt_forward(network: Network) -> Any:
+def omlt_forward(network: Network, box: Box) -> Any:
     """The same network by OMLT's big-M formulation."""
     from omlt import OmltBlock
     from omlt.neuralnet import NetworkDefinition, ReluBigMFormulation
     from omlt.neuralnet.layer import DenseLayer, InputLayer
 
     definition = NetworkDefinition(
-        scaled_input_bounds=dict.fromkeys(range(network.input_dim), (0.0, 1.0))
+        scaled_input_bounds=dict(
+            enumerate(zip(box.lower.tolist(), box.upper.tolist(), strict=True))
+        )
     )
     before = InputLayer([network.input_dim])
     definition.add_layer(before)
@@ -167,7 +169,7 @@ def main(words: Sequence[str]) -> None:
         "LipschitzBlock": lambda: lipschitz(network, domain, bounds),
     }
     if not arguments.no_omlt:
-        builds["OMLT big-M, forward"] = lambda: omlt_forward(network)
+        builds["OMLT big-M, forward"] = lambda: omlt_forward(network, domain)
     print(f"network {'-'.join(map(str, arguments.sizes))}, {bounds.unstable} undecided units\n")
     print("| model | CPU s | peak MB | variables | rows | compiled, CPU s |")
     print("|---|---:|---:|---:|---:|---:|")

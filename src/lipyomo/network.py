@@ -244,6 +244,7 @@ class Network:
             Slope of the hidden units below zero.
         name : str, optional
         """
+        instance(weights, Iterable, "the weights", NetworkError, "a list of matrices")
         matrices = [_as_matrix(weight, f"weight {i}") for i, weight in enumerate(weights)]
         if biases is None:
             biases = [np.zeros(matrix.shape[0]) for matrix in matrices]

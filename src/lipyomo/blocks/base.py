@@ -20,6 +20,7 @@ from pyomo.common.gc_manager import PauseGC
 from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
 from pyomo.core.base.block import BlockData, declare_custom_block
 
+from lipyomo.arguments import instance
 from lipyomo.blocks.use import check_use
 from lipyomo.errors import ProblemError
 
@@ -322,6 +323,7 @@ def rebuild(model: Any) -> int:
     >>> rebuild(m)
     1
     """
+    instance(model, BlockData, "the model", ProblemError, "a Pyomo model or block")
     blocks = [
         block
         for block in model.block_data_objects(active=True)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
+from lipyomo.arguments import brief
 from lipyomo.blocks.assemble import add_equalities, add_variables, index_of
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import (
@@ -105,7 +106,11 @@ class GradientBlockData(FormulationBlockData):
         network_block, limits = recipe["network_block"], recipe["limits"]
         network = network_of(network_block)
         m, functional = network.output_dim, recipe["functional"]
+        if limits is not None and not isinstance(limits, ChainLimits | OutputNorm | np.ndarray):
+            raise ProblemError(f"limits={brief(limits)} are no ChainLimits, norm or points")
         if functional is None and m > 1:
+            if limits is not None:
+                raise ProblemError("limits belong to one functional, not to the whole Jacobian")
             with self._building(**recipe, again=again):
                 self._rely_on_block(network_block)
                 self._build_rows(network_block, m)
@@ -113,6 +118,8 @@ class GradientBlockData(FormulationBlockData):
         fixed = functional_points(0 if functional is None else functional, m)
         if isinstance(limits, ChainLimits):
             limits.check(network.hidden, network.input_dim)
+        elif limits is not None and fixed is not None:
+            raise ProblemError("a norm or points as limits belong to a functional of variables")
         with self._building(**recipe, again=again):
             self._rely_on_block(network_block)
             if fixed is not None:

@@ -85,7 +85,7 @@ class LipschitzBlockData(FormulationBlockData):
         input_norm: InputNorm = "linf",
         output_norm: str | OutputNorm = "linf",
         formulation: Encoding | Literal["auto"] = "auto",
-        bounds: BoundChoice = "linear",
+        bounds: BoundChoice = "ascent",
         limits: ChainLimits | None = None,
         sense: Literal["max"] = "max",
         input_bounds: InputBounds = None,

@@ -13,12 +13,13 @@ z = 0.  Units that bounds decide (l >= 0 or u <= 0) have no switch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyomo.environ as pyo
 import scipy.sparse as sp
+from pyomo.common.collections import ComponentMap
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
 from lipyomo.arguments import whole_number
@@ -27,11 +28,13 @@ from lipyomo.blocks.assemble import Rows, add_equalities, add_variables, index_o
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.formulations import UNIT_TIES
 from lipyomo.blocks.inputs import InputBounds, Region, attach_inputs, check_domain
+from lipyomo.blocks.local_start import local_start
 from lipyomo.blocks.ranges import box_of, need_finite
 from lipyomo.blocks.scaling import Scaling, scaling_of
 from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation, switch_of
 from lipyomo.bounds import LayerBounds, preactivation_bounds
 from lipyomo.bounds.interval import interval_range, times
+from lipyomo.bounds.sharpen import sharpen
 from lipyomo.domains import Domain
 from lipyomo.errors import BoundsMissing, ProblemError
 from lipyomo.network import FloatArray, Layer, Network
@@ -39,9 +42,14 @@ from lipyomo.phases import LEFT, OPEN, RIGHT, decide, open_phases
 from lipyomo.settings import BoundRung
 from lipyomo.solvers.rows import Affine
 
-BOUND_RUNGS = ("linear", "interval", "lp", "auto")
+ASCENT_WORK = 10_000_000
+"""Most open units times weights for which dual ascent is tried; a third of a second."""
 
-BoundChoice: TypeAlias = "BoundRung | LayerBounds | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
+BOUND_RUNGS = ("ascent", "linear", "interval", "lp", "auto")
+
+BoundChoice: TypeAlias = (
+    "BoundRung | Literal['ascent'] | LayerBounds | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
+)
 """A rung of the bound ladder, or bounds: one pair (lower, upper) a hidden layer."""
 
 ReluNetworkBlock: Any = None  # declared by the decorator below
@@ -95,7 +103,7 @@ class ReluNetworkBlockData(FormulationBlockData):
         network: Network,
         inputs: Any = None,
         domain: Domain | None = None,
-        bounds: BoundChoice = "linear",
+        bounds: BoundChoice = "ascent",
         scaling: Scaling | Any = None,
         values: bool = True,
         formulation: UnitFormulation = "bigm",
@@ -114,8 +122,9 @@ class ReluNetworkBlockData(FormulationBlockData):
         domain : Domain, optional
             Where the inputs may be, besides their own bounds: a box, an l1 ball or a polytope,
             which become constraints.
-        bounds : {'linear', 'interval', 'lp', 'auto'}, LayerBounds or pairs of arrays, optional
-            How the pre-activations are bounded, or their bounds (lower, upper) layer by layer.
+        bounds : {'ascent', 'linear', 'interval', 'lp', 'auto'}, LayerBounds or pairs of arrays
+            How the pre-activations are bounded, or their bounds (lower, upper) layer by layer.  By
+            default linear bounds, sharpened by dual ascent where that takes a moment only.
         scaling : Scaling, optional
             Offsets and factors between the model's units and the network's; OMLT's
             ``OffsetScaling`` and a dict of its arguments are understood too.
@@ -200,6 +209,8 @@ class ReluNetworkBlockData(FormulationBlockData):
             area = self.region.area([variable.name for variable in variables])
             if finite:
                 need_finite(variables, area.lower, area.upper)
+            if bounds == "ascent":
+                return _ascended(network, area)
             return preactivation_bounds(network, area, rung=bounds)
         if isinstance(bounds, LayerBounds):
             sizes = [len(side) for side in bounds.lower]
@@ -308,6 +319,20 @@ class ReluNetworkBlockData(FormulationBlockData):
             )
         return switch_of(self.layer[i])
 
+    def propose_start(self, model: Any) -> ComponentMap | None:
+        """Values at a good point of a model that is no more than networks and their inputs.
+
+        Solver adapters ask for it where no start is given, and check that the point is feasible.
+        """
+        blocks = [
+            block
+            for block in model.block_data_objects(active=True)
+            if isinstance(block, ReluNetworkBlockData) and block.is_built
+        ]
+        if any(b.formulation != "bigm" or b.component("outputs") is None for b in blocks):
+            return None
+        return local_start(model, blocks)
+
     def pattern(self) -> tuple[npt.NDArray[np.bool_], ...]:
         """The activation pattern that the variables' values select (switches rounded)."""
         assert self.layer_bounds is not None
@@ -318,6 +343,15 @@ class ReluNetworkBlockData(FormulationBlockData):
                 on[k] = a.value is not None and a.value > 0.5
             found.append(on)
         return tuple(found)
+
+
+def _ascended(network: Network, area: Domain) -> LayerBounds:
+    """Linear bounds, sharpened by dual ascent if there is not too much to do."""
+    found = preactivation_bounds(network, area)
+    behind = sum(int((phases == OPEN).sum()) for phases in found.phases[1:])
+    if behind * sum(layer.weight.size for layer in network.hidden) > ASCENT_WORK:
+        return found
+    return sharpen(network, area, found)
 
 
 def _given_bounds(network: Network, given: Any) -> tuple[list[FloatArray], list[FloatArray]]:

@@ -25,6 +25,7 @@ from lipyomo.solvers.matrices import FloatArray, LinearModel, compile_model
 from lipyomo.solvers.normalise import normalise, pyomo_condition, pyomo_solution_status
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.runs import RunReport, RunRequest
+from lipyomo.solvers.start import proposed_start
 from lipyomo.solvers.status import SolveStatus
 from lipyomo.solvers.supervise import Supervisor
 
@@ -163,6 +164,10 @@ class MatrixSolver(SolverBase):
         if refused is not None:
             raise SolverError(f"{refused}.  Remedy: choose another solver, or 'auto'")
         started = datetime.now(UTC)
+        start, searched = _start_vector(model, config), False
+        if start is None and model.is_mip and pyomo_model is not None:
+            start = proposed_start(pyomo_model, model)
+            searched = start is not None
         supervisor = Supervisor(config.progress, config.stop, _tee(config.tee))
         request = RunRequest(
             supervisor=supervisor,
@@ -172,7 +177,8 @@ class MatrixSolver(SolverBase):
             abs_gap=config.abs_gap,
             integrality_tolerance=config.integrality_tolerance,
             native=dict(config.solver_options.value()),
-            start=_start_vector(model, config),
+            start=start,
+            searched=searched,
         )
         report = self._run_and_decide(model, request)
         final = normalise(model, report, request.start)

@@ -22,6 +22,13 @@ MIN_TOLERANCE = 1e-10
 """HiGHS takes no integrality tolerance below this."""
 COMPLETION_NODES = 500
 """Nodes spent on finding the missing discrete values of a start."""
+SUB_MIPS = (
+    "mip_heuristic_run_rens",
+    "mip_heuristic_run_rins",
+    "mip_heuristic_run_root_reduced_cost",
+)
+"""Searches around a point, each a MIP of its own: most of the time on networks of many inputs."""
+
 
 KNOBS = {
     "time_limit": "time_limit",
@@ -82,6 +89,8 @@ class Highs(MatrixSolver):
         highspy = require("highspy", "HiGHS")
         highs = highspy.Highs()
         _listen(highs, request)
+        for name in SUB_MIPS if request.searched else ():
+            highs.setOptionValue(name, False)
         for name, value in request.settings(KNOBS, MIN_TOLERANCE):
             _set_option(highspy, highs, name, value)
         if pass_model(highs, model) == highspy.HighsStatus.kError:

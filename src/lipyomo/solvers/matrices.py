@@ -22,9 +22,11 @@ from pyomo.common.errors import (
     PyomoException,
 )
 from pyomo.core.base import Constraint, Objective, Var, maximize, value
+from pyomo.core.base.block import BlockData
 from pyomo.repn import generate_standard_repn
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
+from lipyomo.arguments import instance
 from lipyomo.errors import SolverError
 from lipyomo.solvers.curved import (
     Curved,
@@ -213,6 +215,7 @@ def compile_model(model: Any) -> LinearModel:
         If the model has terms beyond quadratic ones, several objectives, components that no
         such solver takes, or NaN among its numbers.
     """
+    instance(model, BlockData, "the model", SolverError, "a Pyomo model or block")
     objectives = list(model.component_data_objects(Objective, active=True, descend_into=True))
     if len(objectives) > 1:
         names = ", ".join(objective.name for objective in objectives)

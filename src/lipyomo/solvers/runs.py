@@ -25,6 +25,8 @@ class RunRequest:
         The solver's own options.
     start : numpy.ndarray, shape (columns,), optional
         A point to start from; NaN where no value is known.
+    searched : bool, optional
+        Whether the start comes from a local search, so that another one would bring little.
     """
 
     supervisor: Supervisor
@@ -35,6 +37,7 @@ class RunRequest:
     integrality_tolerance: float | None = None
     native: Mapping[str, Native] = field(default_factory=dict)
     start: FloatArray | None = None
+    searched: bool = False
 
     def settings(
         self, names: Mapping[str, str], least_tolerance: float = 0.0

@@ -9,6 +9,8 @@ from typing import Any
 
 from pyomo.core import TransformationFactory
 
+from lipyomo.arguments import instance
+from lipyomo.errors import SolverError
 from lipyomo.solvers.adapter import MatrixSolver
 from lipyomo.solvers.matrices import LinearModel, compile_model
 from lipyomo.solvers.options import KNOBS, SolverOptions
@@ -70,7 +72,8 @@ def solve_model(
     Raises
     ------
     SolverError
-        If the model is not linear, an option is wrong, or no solver can be used.
+        If the model is neither linear nor quadratic, an argument is wrong, or no solver can be
+        used.
 
     Examples
     --------
@@ -84,7 +87,10 @@ def solve_model(
     ('OPTIMAL', 3.0, 3.0)
     """
     settings = resolve_settings(settings)
-    options = options or SolverOptions()
+    options = SolverOptions() if options is None else options
+    instance(options, SolverOptions, "options", SolverError, "SolverOptions(time_limit=...)")
+    if start is not None:
+        instance(start, Mapping, "start", SolverError, "a ComponentMap from variables to values")
     linear = compile_model(model)
     if relax:
         linear = linear.relaxed()

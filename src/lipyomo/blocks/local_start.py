@@ -1,0 +1,166 @@
+r"""A start for solvers by local search: sign-gradient ascent through the networks of a model.
+
+Solvers find good points of network models by sub-MIPs over all inputs, which takes most of their
+time; evaluating a network and its gradient takes microseconds.  For an objective
+``c . x + sum_n d_n . f_n(x)`` in the inputs x and the outputs of networks f_n, points go through
+the box of the inputs by steps ``w_j sign(c + sum_n J_n(x)^T d_n)_j / (2 + t / 4)``, w_j being half
+its width (projected gradient steps; Madry et al., 2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyomo.environ as pyo
+from pyomo.common.collections import ComponentMap
+from pyomo.repn import generate_standard_repn
+
+from lipyomo.blocks.units import switch_of
+from lipyomo.network import FloatArray
+
+STEPS = 40
+
+POINTS = 64
+"""Most points that are followed."""
+
+WORK = 4e8
+"""Most multiplications."""
+
+
+@dataclass(frozen=True)
+class _Ascent:
+    """An objective to be made large over a box of inputs.
+
+    Attributes
+    ----------
+    inputs : list of VarData
+    lower, upper : ndarray, shape (d,)
+    direct : ndarray, shape (d,)
+        Coefficients of the inputs themselves.
+    parts : list of (block, ndarray of int, ndarray)
+        Network blocks, where their inputs are among `inputs`, and coefficients of their outputs.
+    """
+
+    inputs: list[Any]
+    lower: FloatArray
+    upper: FloatArray
+    direct: FloatArray
+    parts: list[tuple[Any, npt.NDArray[np.intp], FloatArray]]
+
+    def values(self, points: FloatArray) -> FloatArray:
+        """The objective at points (n, d), shape (n,)."""
+        found = points @ self.direct
+        for block, places, weights in self.parts:
+            found = found + block.network.forward(points[:, places]) @ weights
+        return np.asarray(found)
+
+    def slopes(self, points: FloatArray) -> FloatArray:
+        """Its gradients, shape (n, d)."""
+        found = np.tile(self.direct, (len(points), 1))
+        for block, places, weights in self.parts:
+            if weights.any():
+                slopes = block.network.gradients(points[:, places], weights)
+                np.add.at(found.T, places, slopes.T)
+        return found
+
+    def best(self) -> FloatArray:
+        """The best point that a few dozen ascents meet, shape (d,)."""
+        entries = sum(
+            layer.weight.size for block, _, _ in self.parts for layer in block.network.layers
+        )
+        count = int(np.clip(WORK / (4 * STEPS * entries), 1, POINTS))
+        rng = np.random.default_rng(0)
+        points = rng.uniform(self.lower, self.upper, (count, self.lower.size))
+        points[0] = 0.5 * (self.lower + self.upper)
+        width = 0.5 * (self.upper - self.lower)
+        top, point = -np.inf, points[0]
+        for turn in range(STEPS + 1):
+            values = self.values(points)
+            k = int(values.argmax())
+            if values[k] > top:
+                top, point = float(values[k]), points[k].copy()
+            if turn < STEPS:
+                step = width * np.sign(self.slopes(points)) / (2.0 + 0.25 * turn)
+                points = np.clip(points + step, self.lower, self.upper)
+        return np.asarray(point)
+
+
+def local_start(model: Any, blocks: Sequence[Any]) -> ComponentMap | None:
+    """Values of the variables of network blocks at a point that a local search finds good.
+
+    Parameters
+    ----------
+    model : BlockData
+    blocks : sequence of ReluNetworkBlock
+        Built, with switches and values.
+
+    Returns
+    -------
+    ComponentMap or None
+        Nothing if the objective is not linear in inputs and outputs of the networks, or an input
+        has no bounds.
+    """
+    ascent = _ascent_of(model, blocks)
+    if ascent is None:
+        return None
+    point = ascent.best()
+    values = ComponentMap(zip(ascent.inputs, point.tolist(), strict=True))
+    for block, places, _ in ascent.parts:
+        x = point[places]
+        for i, z in enumerate(block.network.preactivations(x)):
+            part, layer = block.layer[i], block.network.hidden[i]
+            for k, variable in part.preactivation.items():
+                values[variable] = float(z[k])
+            for k, variable in part.output.items():
+                values[variable] = float(layer.activate(z)[k])
+            for k, variable in switch_of(part).items():
+                values[variable] = float(z[k] > 0.0)
+        outputs = block.network.forward(x).tolist()
+        values.update(zip(block.outputs.values(), outputs, strict=True))
+    return values
+
+
+def _ascent_of(model: Any, blocks: Sequence[Any]) -> _Ascent | None:
+    """The objective of a model as an ascent over the inputs of its networks."""
+    objectives = list(model.component_data_objects(pyo.Objective, active=True))
+    if len(objectives) != 1:
+        return None
+    form = generate_standard_repn(objectives[0].expr, quadratic=False)
+    if form.nonlinear_vars:
+        return None
+    sign = 1.0 if objectives[0].sense == pyo.maximize else -1.0
+    weight = ComponentMap(zip(form.linear_vars, form.linear_coefs, strict=True))
+    inputs: ComponentMap = ComponentMap()
+    parts: list[tuple[Any, npt.NDArray[np.intp], FloatArray]] = []
+    lows: list[float] = []
+    highs: list[float] = []
+    for block in blocks:
+        lower, upper = block.region.box
+        places = []
+        for variable, low, high in zip(_inputs_of(block), lower, upper, strict=True):
+            place = inputs.setdefault(variable, len(lows))
+            if place == len(lows):
+                own = variable.bounds
+                if variable.fixed:
+                    own = variable.value, variable.value
+                lows.append(-np.inf if own[0] is None else own[0])
+                highs.append(np.inf if own[1] is None else own[1])
+            lows[place], highs[place] = max(lows[place], low), min(highs[place], high)
+            places.append(place)
+        weights = [sign * weight.pop(v, 0.0) for v in block.outputs.values()]
+        parts.append((block, np.array(places, dtype=np.intp), np.array(weights)))
+    direct = np.array([sign * weight.pop(variable, 0.0) for variable in inputs])
+    lower, upper = np.array(lows, dtype=float), np.array(highs, dtype=float)
+    sound = np.isfinite(lower).all() and np.isfinite(upper).all() and (lower <= upper).all()
+    if len(weight) or not sound or not any(weights.any() for _, _, weights in parts):
+        return None
+    return _Ascent(list(inputs), lower, upper, direct, parts)
+
+
+def _inputs_of(block: Any) -> list[Any]:
+    """The variables behind the inputs of a network block."""
+    return [v if v.is_variable_type() else v.expr for v in block.inputs.values()]

@@ -1,0 +1,38 @@
+"""Starts that blocks of a model propose by themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lipyomo.solvers.matrices import FloatArray, LinearModel
+
+VIOLATION = 1e-7
+"""Largest violation of a proposed point that counts as feasible."""
+
+
+def proposed_start(model: Any, linear: LinearModel) -> FloatArray | None:
+    """A feasible point that the blocks of a model propose, or None.
+
+    Blocks whose class has a method ``propose_start`` are asked in turn; it gives values of
+    variables, of the whole model as far as it can tell.
+
+    Parameters
+    ----------
+    model : BlockData
+    linear : LinearModel
+        The same model, compiled.
+
+    Returns
+    -------
+    ndarray or None, shape (columns,)
+    """
+    for block in model.block_data_objects(active=True):
+        propose = getattr(type(block), "propose_start", None)
+        values = None if propose is None else propose(block, model)
+        if values is not None:
+            point = linear.vector(values)
+            if np.isfinite(point).all() and linear.violation(point) <= VIOLATION:
+                return point
+    return None
