@@ -14,6 +14,7 @@ seconds.
 from __future__ import annotations
 
 import argparse
+import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -103,6 +104,7 @@ def main(words: Sequence[str]) -> None:
         "--ways", nargs="+", choices=("lipyomo", "omlt", "gurobi-ml"), default=["lipyomo", "omlt"]
     )
     arguments = parser.parse_args(words)
+    logging.getLogger("pyomo").setLevel(logging.ERROR)  # OMLT's values are outside of its bounds
     split = mnist_data.load(arguments.mnist, tuple(range(10)))
     trained = train_classifier(
         (784, 50, 50, 10), split.images, split.labels, epochs=40, batch_size=64

@@ -7,7 +7,7 @@ import pyomo.environ as pyo
 import pytest
 
 from lipyomo import Box, ball
-from lipyomo.blocks import GradientBlock, ReluNetworkBlock, local_start
+from lipyomo.blocks import GradientBlock, ReluNetworkBlock
 from lipyomo.solvers import available_solvers, solve_model
 from lipyomo.solvers.matrices import compile_model
 from lipyomo.solvers.start import proposed_start
@@ -66,7 +66,7 @@ def test_two_networks_with_common_and_fixed_inputs():
     assert found is not None
     assert found <= solve_model(m, "highs").incumbent + 1e-6
     m.goal.expr += m.other.outputs[0] * m.x[1]
-    assert local_start.local_start(m, [m.net, m.other]) is None
+    assert m.net.propose_start(m, compile_model(m).columns) is None
 
 
 def test_a_start_that_breaks_another_constraint_is_none():

@@ -9,7 +9,7 @@ its width (projected gradient steps; Madry et al., 2018).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,7 +89,7 @@ class _Ascent:
         return np.asarray(point)
 
 
-def local_start(model: Any, blocks: Sequence[Any]) -> ComponentMap | None:
+def local_start(model: Any, blocks: Sequence[Any], columns: list[Any]) -> ComponentMap | None:
     """Values of the variables of network blocks at a point that a local search finds good.
 
     Parameters
@@ -97,13 +97,18 @@ def local_start(model: Any, blocks: Sequence[Any]) -> ComponentMap | None:
     model : BlockData
     blocks : sequence of ReluNetworkBlock
         Built, with switches and values.
+    columns : list of VarData
+        Variables that a start has to have values of.
 
     Returns
     -------
     ComponentMap or None
-        Nothing if the objective is not linear in inputs and outputs of the networks, or an input
-        has no bounds.
+        Nothing if there are other columns, the objective is not linear in inputs and outputs of the
+        networks, or an input has no bounds.
     """
+    known = {id(v) for block in blocks for v in _variables_of(block)}
+    if any(id(column) not in known for column in columns):
+        return None
     ascent = _ascent_of(model, blocks)
     if ascent is None:
         return None
@@ -164,3 +169,12 @@ def _ascent_of(model: Any, blocks: Sequence[Any]) -> _Ascent | None:
 def _inputs_of(block: Any) -> list[Any]:
     """The variables behind the inputs of a network block."""
     return [v if v.is_variable_type() else v.expr for v in block.inputs.values()]
+
+
+def _variables_of(block: Any) -> Iterator[Any]:
+    """All variables of a network block."""
+    yield from _inputs_of(block)
+    yield from block.outputs.values()
+    for part in block.layer.values():
+        for name in ("preactivation", "output", "switch"):
+            yield from getattr(part, name).values()

@@ -319,8 +319,8 @@ class ReluNetworkBlockData(FormulationBlockData):
             )
         return switch_of(self.layer[i])
 
-    def propose_start(self, model: Any) -> ComponentMap | None:
-        """Values at a good point of a model that is no more than networks and their inputs.
+    def propose_start(self, model: Any, columns: list[Any]) -> ComponentMap | None:
+        """Values at a good point of a model whose columns are those of networks and their inputs.
 
         Solver adapters ask for it where no start is given, and check that the point is feasible.
         """
@@ -331,7 +331,7 @@ class ReluNetworkBlockData(FormulationBlockData):
         ]
         if any(b.formulation != "bigm" or b.component("outputs") is None for b in blocks):
             return None
-        return local_start(model, blocks)
+        return local_start(model, blocks, columns)
 
     def pattern(self) -> tuple[npt.NDArray[np.bool_], ...]:
         """The activation pattern that the variables' values select (switches rounded)."""

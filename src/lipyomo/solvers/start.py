@@ -15,8 +15,8 @@ VIOLATION = 1e-7
 def proposed_start(model: Any, linear: LinearModel) -> FloatArray | None:
     """A feasible point that the blocks of a model propose, or None.
 
-    Blocks whose class has a method ``propose_start`` are asked in turn; it gives values of
-    variables, of the whole model as far as it can tell.
+    Blocks whose class has a method ``propose_start`` are asked in turn, for values of all of the
+    model's columns.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def proposed_start(model: Any, linear: LinearModel) -> FloatArray | None:
     """
     for block in model.block_data_objects(active=True):
         propose = getattr(type(block), "propose_start", None)
-        values = None if propose is None else propose(block, model)
+        values = None if propose is None else propose(block, model, linear.columns)
         if values is not None:
             point = linear.vector(values)
             if np.isfinite(point).all() and linear.violation(point) <= VIOLATION:
