@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lipyomo_check.errors import ProofError
+from lipyomo_check.network import compare_network
 from lipyomo_check.reading import entry, lines
 from lipyomo_check.statement import Statement, read_statement
+from lipyomo_check.together import check_together
 from lipyomo_check.tree import Tree
 from lipyomo_check.witness import check_witness
 
@@ -44,22 +46,25 @@ class Verdict:
 
 
 def check_proof(
-    path: Path,
-    network: Path | None = None,
+    path: str | Path,
+    network: str | Path | None = None,
     digest: str | None = None,
     told: Callable[[int], None] | None = None,
+    workers: int = 1,
 ) -> Verdict:
     """Check a proof file.
 
     Parameters
     ----------
-    path : Path
-    network : Path, optional
+    path : path
+    network : path, optional
         The ONNX file that it should be about.
     digest : str, optional
         Digest of the chain that another program made of that file, where this one cannot.
     told : callable, optional
         Called with the number of nodes that are checked.
+    workers : int, optional
+        Processes.
 
     Returns
     -------
@@ -70,8 +75,7 @@ def check_proof(
     ProofError
         If anything does not hold.
     """
-    from lipyomo_check.network import compare_network
-
+    path, network = Path(path), None if network is None else Path(network)
     found = lines(path)
     first = next(found, None)
     if first is None:
@@ -83,7 +87,9 @@ def check_proof(
     if basis is not None and not isinstance(basis, str):
         raise ProofError("what the upper end rests on is not said in words")
     tree = Tree(statement)
-    if basis is None:
+    if basis is None and workers > 1:
+        check_together(tree, path, found, workers, told)
+    elif basis is None:
         tree.check(found, told)
     if next(found, None) is not None:
         raise ProofError("the file goes on after its last case")

@@ -65,6 +65,9 @@ class Node:
     boxed: bool = False
     _box: arb_mat | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_box": None}
+
     def copy(self) -> Node:
         """A copy with phases and bounds of its own."""
         lower, upper = list(self.lower), list(self.upper)

@@ -54,7 +54,7 @@ def _side(value: Any) -> int:
 
 
 @dataclass
-class _Case:
+class Case:
     """A node that waits for its steps, with the numbers of its open targets."""
 
     node: Node
@@ -75,28 +75,36 @@ class Tree:
         self.targets = targets_of(statement)
         self.nodes = 0
 
-    def check(self, nodes: Iterator[Any], told: Callable[[int], None] | None = None) -> None:
-        """Check all nodes.
+    def root(self) -> Case:
+        """The case that stands for everything."""
+        return Case(self.linear.root(), set(range(len(self.targets))))
+
+    def check(
+        self,
+        nodes: Iterator[Any],
+        told: Callable[[int], None] | None = None,
+        case: Case | None = None,
+    ) -> None:
+        """Check all nodes of a case, by default of the whole tree.
 
         Raises
         ------
         ProofError
-            If a case is missing, left over, or not settled.
+            If a case is missing or not settled.
         """
-        waiting = [_Case(self.linear.root(), set(range(len(self.targets))))]
+        waiting = [case or self.root()]
         while waiting:
-            steps = next(nodes, None)
-            if steps is None:
-                raise ProofError(f"{len(waiting)} cases are left open")
-            self.nodes += 1
-            waiting += self._settle(waiting.pop(), listed(steps, "a node"))
+            waiting += self.settle(waiting.pop(), next(nodes, None))
             if told is not None:
                 told(self.nodes)
 
-    def _settle(self, case: _Case, steps: list[Any]) -> list[_Case]:
+    def settle(self, case: Case, steps: Any) -> list[Case]:
         """Take the steps of a node; the cases that it leaves, the first one last."""
+        if steps is None:
+            raise ProofError("cases are left open")
+        self.nodes += 1
         tangents: Tangents | None = None
-        for position, step in enumerate(steps):
+        for position, step in enumerate(listed(steps, "a node")):
             word, *rest = listed(step, "a step") or [None]
             last = position == len(steps) - 1
             if word in ("split", "cut", "empty", "end") and not last:
@@ -139,7 +147,7 @@ class Tree:
         raise ProofError("a node has no end")
 
     @staticmethod
-    def _closed(last: bool) -> list[_Case]:
+    def _closed(last: bool) -> list[Case]:
         """A node that contradicts itself ends there."""
         if not last:
             raise ProofError("a node goes on though nothing is left of it")
@@ -179,7 +187,7 @@ class Tree:
             given.append((unit, _side(sign), self._weights(weights)))
         return self.linear.bound(node, given)
 
-    def _close(self, case: _Case, tangents: Tangents, rest: list[Any]) -> None:
+    def _close(self, case: Case, tangents: Tangents, rest: list[Any]) -> None:
         numbers, zeta, lam = listed(rest, "close", 3)
         zeta, lam = self._multipliers(zeta, lam, tangents)
         for number in listed(numbers, "the targets"):
@@ -189,7 +197,7 @@ class Tree:
                 raise ProofError("multipliers do not prove the bound of a target")
             case.targets.discard(target)
 
-    def _exclude(self, case: _Case, tangents: Tangents, rest: list[Any]) -> bool:
+    def _exclude(self, case: Case, tangents: Tangents, rest: list[Any]) -> bool:
         zeta, lam, record = listed(rest, "exclude", 3)
         node = case.node
         still = [k for k, phase in enumerate(node.phases) if phase == OPEN]
@@ -215,7 +223,7 @@ class Tree:
             raise ProofError("zeta is empty")
         return zeta, reals(lam, "lambda", tangents.count)
 
-    def _split(self, case: _Case, rest: list[Any]) -> list[_Case]:
+    def _split(self, case: Case, rest: list[Any]) -> list[Case]:
         (unit,) = listed(rest, "split", 1)
         unit = self._unit(unit, case.node)
         parts = []
@@ -223,10 +231,10 @@ class Tree:
             node = case.node.copy()
             node.phases[unit] = side
             self.linear.settle(node, unit)
-            parts.append(_Case(node, set(case.targets)))
+            parts.append(Case(node, set(case.targets)))
         return parts
 
-    def _cut(self, case: _Case, rest: list[Any]) -> list[_Case]:
+    def _cut(self, case: Case, rest: list[Any]) -> list[Case]:
         j, value = listed(rest, "cut", 2)
         j = whole(j, "an input", 0, self.statement.inputs - 1)
         value = real(value, "a cut")
@@ -234,9 +242,9 @@ class Tree:
             raise ProofError("a cut lies outside its box")
         node = case.node
         right, left = node.cut(j, value, node.high[j]), node.cut(j, node.low[j], value)
-        return [_Case(right, set(case.targets)), _Case(left, set(case.targets))]
+        return [Case(right, set(case.targets)), Case(left, set(case.targets))]
 
-    def _end(self, case: _Case, tangents: Tangents | None) -> None:
+    def _end(self, case: Case, tangents: Tangents | None) -> None:
         """Whatever is not closed must be the value of a full pattern."""
         for target in sorted(case.targets):
             vertex, column = self.targets[target]

@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
 
 
 def _write_proof(problem: LipschitzProblem, result: Result, arguments: argparse.Namespace) -> None:
-    """Write the proof; Ctrl-C leaves one of the lower end alone."""
+    """Write the proof; Ctrl-C, or the time limit once more, leaves one of the lower end alone."""
     with Interruption() as interruption:
         cases = write_proof(
             arguments.proof,
@@ -100,6 +100,7 @@ def _write_proof(problem: LipschitzProblem, result: Result, arguments: argparse.
             arguments.network,
             interruption.requested,
             certify=arguments.certify,
+            time_limit=math.inf if arguments.time_limit is None else arguments.time_limit,
         )
     if not arguments.quiet:
         ends = f"both ends, {cases} cases" if cases else "the lower end only"

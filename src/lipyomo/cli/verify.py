@@ -34,6 +34,9 @@ def run(words: Sequence[str]) -> int:
     parser.add_argument("proof", metavar="PROOF", type=Path, help="the proof file")
     parser.add_argument("network", metavar="NET", type=Path, help="the ONNX file it is about")
     parser.add_argument("--output", metavar="NODE", help="cut the graph at this node or tensor")
+    parser.add_argument(
+        "--workers", metavar="N", type=int, default=1, help="processes that check cases [1]"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
@@ -41,7 +44,11 @@ def run(words: Sequence[str]) -> int:
     digest = network_digest(load(arguments.network, output=arguments.output))
     try:
         verdict = check_proof(
-            arguments.proof, arguments.network, digest, _progress(arguments.quiet)
+            arguments.proof,
+            arguments.network,
+            digest,
+            _progress(arguments.quiet),
+            max(arguments.workers, 1),
         )
     except ProofError as error:
         raise LipyomoError(f"the proof does not hold: {error}") from None

@@ -8,6 +8,8 @@ that a finished tree is a proof by construction; the file grows as the tree does
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -73,10 +75,16 @@ class CaseTree:
         Of the same problem, with the upper end to be proved.
     stop : callable
         Polled; True gives up.
+    time_limit : float, optional
+        Seconds from now on, after which it gives up.
     """
 
     def __init__(
-        self, problem: LipschitzProblem, statement: Statement, stop: Callable[[], bool]
+        self,
+        problem: LipschitzProblem,
+        statement: Statement,
+        stop: Callable[[], bool],
+        time_limit: float = math.inf,
     ) -> None:
         self._statement, self._stop = statement, stop
         self._linear = checked.Linear(statement)
@@ -93,6 +101,7 @@ class CaseTree:
         self._targets: Targets = kit.targets
         self._system, self._domain = kit.system, domain
         self._bounder, self._brancher, self._tightener = kit.bounder, kit.brancher, kit.tightener
+        self._bounder.deadline = time.perf_counter() + time_limit
         self._bounder.solved = 1  # its way of bounding roots leaves targets without multipliers
         self._refuter = Refuter(kit.system, domain, self._linear, kit.region)
         self._pool, self._experience = kit.pool, kit.experience
@@ -134,7 +143,7 @@ class CaseTree:
         """
         waiting = [_Case(self._linear.root(), self._root())]
         while waiting:
-            if self._stop():
+            if self._stop() or time.perf_counter() > self._bounder.deadline:
                 raise Unfinished("the proof of the upper end was stopped")
             self.cases += 1
             steps, children = self._settled(waiting.pop())

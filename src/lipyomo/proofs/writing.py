@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -85,6 +86,7 @@ def write_proof(
     stop: Callable[[], bool] = lambda: False,
     told: Told | None = None,
     certify: bool = False,
+    time_limit: float = math.inf,
 ) -> int:
     """Write the proof of a result.
 
@@ -104,6 +106,8 @@ def write_proof(
         Called with the number of cases that are written.
     certify : bool, optional
         Prove the upper end also where it rests on a solver.
+    time_limit : float, optional
+        Seconds, after which the upper end is left unproved.
 
     Returns
     -------
@@ -121,7 +125,7 @@ def write_proof(
     try:
         cases = 0
         if first["basis"] is None:
-            tree = CaseTree(problem, read_statement(first), stop)
+            tree = CaseTree(problem, read_statement(first), stop, time_limit)
             try:
                 _write(partial, [first], tree.nodes(), lambda: told and told(tree.cases))
                 cases = tree.cases
