@@ -297,10 +297,8 @@ class Linear:
         left, low, high = read(self.left[k]), node.lower[k], node.upper[k]
         jump = read(self.right[k]) - left
         below = left + jump if high > -low else left
-        if high == inf or low == -inf:
+        if not -inf < low < 0.0 < high < inf:
             return below, None, None, jump
-        if not low < 0.0 < high:
-            raise ProofError("an open unit's bounds leave one side")
         share = jump * read(high) / (read(high) - read(low))
         return below, left + share, -share * read(low), jump
 

@@ -33,7 +33,6 @@ from __future__ import annotations
 
 from flint import arb, arb_mat
 
-from lipyomo_check.errors import ProofError
 from lipyomo_check.linear import LEFT, OPEN, RIGHT, Linear, Node
 from lipyomo_check.statement import Statement
 
@@ -209,10 +208,7 @@ class Tangents:
         """The rows Y of a target."""
         if vertex is None:
             return list(self.N)
-        vertices = self.statement.vertices
-        if vertices is None:
-            raise ProofError("the Euclidean norm has no vertices")
-        y = arb_mat([vertices[vertex]])
+        y = arb_mat([(self.statement.vertices or [])[vertex]])
         return list((y * arb_mat(self.N)).tolist())
 
     def value(self, vertex: int, column: int | None) -> arb:

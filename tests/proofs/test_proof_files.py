@@ -73,6 +73,33 @@ def test_every_output_norm(output: str, input_norm: str, tmp_path: Path) -> None
     proved(problem, tmp_path / "p")
 
 
+@pytest.mark.parametrize("domain", ["box", "frozen", "l1", "l2", "polytope", "all"])
+@pytest.mark.parametrize("output", ["l2", "linf", "cross"])
+def test_output_norms_on_every_domain(domain: str, output: str, tmp_path: Path) -> None:
+    for seed, input_norm in enumerate(("linf", "l1", "l2")):
+        network = mixed_network(seed, (2, 4, 3, 3))
+        problem = LipschitzProblem(network, DOMAINS[domain], input_norm, output)
+        proved(problem, tmp_path / "p")
+
+
+def test_several_processes_check_the_same(tmp_path: Path) -> None:
+    problem = LipschitzProblem(random_network(8, (2, 8, 6, 2)), DOMAINS["box"], "linf", "linf")
+    alone = proved(problem, tmp_path / "p")
+    told: list[int] = []
+    together = check_proof(tmp_path / "p", told=told.append, workers=2)
+    assert together.nodes == alone.nodes == told[-1]
+
+
+def test_a_stopped_proof_is_one_of_the_lower_end(tmp_path: Path) -> None:
+    problem = LipschitzProblem(random_network(5, (2, 5, 3, 2)), DOMAINS["box"])
+    result = lipyomo.solve(problem)
+    for given in ({"stop": lambda: True}, {"time_limit": 0.0}):
+        assert write_proof(tmp_path / "p", problem, result, **given) == 0
+        verdict = check_proof(tmp_path / "p")
+        assert not verdict.upper_proved
+        assert "not written to its end" in verdict.basis
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_degenerate_networks(seed: int, tmp_path: Path) -> None:
     problem = LipschitzProblem(integer_network(seed, (2, 4, 3, 1)), Box(-1.0, 1.0, 2))

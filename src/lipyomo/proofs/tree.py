@@ -257,7 +257,8 @@ class CaseTree:
         seen = (np.asarray(~on.all(axis=0)), np.asarray(on.any(axis=0))) if len(on) else None
         stack, before = stack_of([ours]), ours.ascent
         assert self._tightener is not None
-        (found,) = self._tightener.tighten(stack, [before], [seen])
+        with np.errstate(invalid="ignore"):  # units without a kink have no bounds
+            (found,) = self._tightener.tighten(stack, [before], [seen])
         if found is None or found is before or found.rest:
             return []
         ours.ascent = found

@@ -1,0 +1,221 @@
+"""Every rejection of the checker has a file that triggers it: one that is true but for one lie."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import gzip
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lipyomo
+import lipyomo_check
+from lipyomo.onnx import write
+from lipyomo_check import ProofError, check_proof, network, together
+
+FIRST: dict[str, Any] = {
+    "format": "lipyomo-proof-3",
+    "network": [
+        {"inputs": 1, "weight": [[1.0], [-1.0]], "bias": [0.0] * 2, "left": [0.0] * 2}
+        | {"right": [1.0] * 2},
+        {"inputs": 2, "weight": [[2.0, 1.0]], "bias": [0.0], "left": [1.0], "right": [1.0]},
+    ],
+    "domain": {"lower": [-1.0], "upper": [1.0], "A": [], "b": [], "ball": None},
+    "input_norm": "linf",
+    "output_norm": "linf",
+    "lower": 2.0,
+    "upper": 2.0,
+    "onnx": None,
+    "witness": {"x": [0.5], "functional": [1.0], "pattern": ["10"]},
+    "basis": None,
+}
+"""f(x) = 2 max(x, 0) + max(-x, 0) on [-1, 1]."""
+
+BOTH = [[[0, 1.0], [1, 1.0]], [], []]
+NONE: list[Any] = [[], [], []]
+CASES: list[Any] = [
+    *([["split", 0]], [["split", 1]], [["empty", BOTH]], [["end"]]),
+    *([["split", 1]], [["end"]], [["empty", BOTH]]),
+]
+BIG = {"norm": "l2", "center": [0.0], "radius": 9.0}
+
+
+def stated(*path: Any, to: Any) -> bytes:
+    """The proof with another entry of its first line."""
+    first = copy.deepcopy(FIRST)
+    place: Any = first
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = to
+    return packed([first, *CASES])
+
+
+def cased(*cases: Any, **entries: Any) -> bytes:
+    """The statement, perhaps with other entries, and other cases."""
+    return packed([FIRST | entries, *cases])
+
+
+def packed(lines: list[Any]) -> bytes:
+    return gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode())
+
+
+def rows(*A: list[float], b: float) -> bytes:
+    return stated("domain", to=FIRST["domain"] | {"A": list(A), "b": [b]})
+
+
+WHOLE = packed([FIRST, *CASES])
+HIGH = {"lower": [0.5], "upper": [1.0], "A": [], "b": [], "ball": None}
+LIES: dict[str, bytes] = {
+    "empty file": gzip.compress(b""),
+    "basis in words": stated("basis", to=3),
+    "goes on": packed([FIRST, *CASES, [["end"]]]),
+    "negative weight": cased([["empty", [[[0, -1.0]], [], []]]]),
+    "slope of a line": cased([["empty", [[], [[0, 2.0]], []]]]),
+    "weight of an open unit": cased([["empty", [[[0, 1.0]], [], []]]]),
+    "weight of no row": cased([["empty", [[], [], [[0, 1.0]]]]]),
+    "torn file": WHOLE[:-3],
+    "not gzipped": b"x" * 99,
+    "bomb": gzip.compress(b" " * (1 << 26)),
+    "bytes behind": WHOLE + b"x",
+    "torn line": gzip.compress(b"[1"),
+    "nested": gzip.compress(b"[" * 1000 + b"]" * 1000 + b"\n"),
+    "not JSON": gzip.compress(b"[1,\n"),
+    "NaN": gzip.compress(b"[NaN]\n"),
+    "long integer": gzip.compress(b"[" + b"1" * 30 + b"]\n"),
+    "no entries": packed([[1], *CASES]),
+    "not finite": stated("upper", to="inf"),
+    "not whole": cased([["split", 0.5]]),
+    "not listed": cased({"split": 0}),
+    "no fraction": cased([["empty", [[[0, "1/x"]], [], []]]]),
+    "fraction over zero": cased([["empty", [[[0, "1/0"]], [], []]]]),
+    "index twice": cased([["empty", [[[0, 1.0], [0, 1.0]], [], []]]]),
+    "format": stated("format", to="lipyomo-proof-1"),
+    "no layers": stated("network", to=[]),
+    "layers do not fit": stated(
+        "network", 1, to=FIRST["network"][1] | {"inputs": 3, "weight": [[1.0, 2.0, 3.0]]}
+    ),
+    "units at the end": stated("network", 1, "left", to=[0.0]),
+    "input norm": stated("input_norm", to="l3"),
+    "interval": stated("upper", to=1.0),
+    "digest": stated("onnx", to=3),
+    "layer without units": stated(
+        "network", 0, to={"inputs": 1, "weight": [], "bias": [], "left": [], "right": []}
+    ),
+    "box": stated("domain", "lower", to=[3.0]),
+    "ball's norm": stated("domain", "ball", to=BIG | {"norm": "l7"}),
+    "frozen": stated("domain", to=FIRST["domain"] | {"lower": [1.0]}),
+    "l1 of many outputs": packed(
+        [
+            FIRST
+            | {
+                "output_norm": "l1",
+                "network": [
+                    {"inputs": 1, "weight": [[1.0]] * 20, "bias": [0.0] * 20}
+                    | {"left": [1.0] * 20, "right": [1.0] * 20}
+                ],
+            }
+        ]
+    ),
+    "no vertices": stated("output_norm", to={"vertices": []}),
+    "output norm": stated("output_norm", to="l9"),
+    "side": cased([["fix", 0, 0, NONE]]),
+    "left open": packed([FIRST, *CASES[:-1]]),
+    "after its end": cased([["end"], ["end"]]),
+    "not empty": cased([["empty", NONE]]),
+    "unknown step": cased([["leap"]]),
+    "no end": cased([]),
+    "nothing left": cased(
+        [["split", 0]], [["bound", [[0, -1, NONE]]], ["end"]], domain=HIGH, lower=0.0
+    ),
+    "decided twice": cased([["split", 0]], [["split", 0]]),
+    "fixed wrongly": cased([["fix", 0, 1, NONE]]),
+    "multipliers": cased([["close", [0], [1e-9], [0.0, 0.0]], ["end"]]),
+    "negative zeta": cased([["close", [0], [-1.0], [0.0, 0.0]], ["end"]]),
+    "several targets": cased(
+        [["exclude", [1.0], [0.0, 0.0], [[0, 1]]], ["end"]],
+        output_norm={"vertices": [[1.0], [0.5]]},
+    ),
+    "excluded wrongly": cased([["exclude", [1.0], [0.0, 0.0], [[0, 1]]], ["end"]]),
+    "zeta": cased([["close", [0], [], [0.0, 0.0]], ["end"]]),
+    "cut": cased([["cut", 0, 5.0]]),
+    "not closed": cased([["end"]]),
+    "larger norm": cased(*CASES, upper=1.5, lower=0.0),
+    "not attained": cased(*CASES, upper=3.0, lower=2.5),
+    "outside the box": stated("witness", "x", to=[1.0]),
+    "outside a row": rows([1.0], b=0.5),
+    "outside the ball": stated("domain", "ball", to=BIG | {"radius": 0.5}),
+    "outside an l1 ball": stated("domain", "ball", to=BIG | {"norm": "l1", "radius": 0.5}),
+    "layers of the pattern": stated("witness", "pattern", to=[]),
+    "letters of the pattern": stated("witness", "pattern", to=["1x"]),
+    "another pattern": stated("witness", "pattern", to=["11"]),
+    "on a kink": stated("witness", "x", to=[0.0]),
+    "no vertex": packed(
+        [
+            FIRST | {"output_norm": "cross", "witness": FIRST["witness"] | {"functional": [7.0]}},
+            *CASES,
+        ]
+    ),
+}
+
+
+def rejected(check: Callable[[], object]) -> tuple[str, int]:
+    """File and line that reject."""
+    with pytest.raises(ProofError) as caught:
+        check()
+    last = caught.traceback[-1]
+    return Path(str(last.path)).name, last.lineno + 1
+
+
+def dies(path: Path) -> None:
+    os._exit(1)
+
+
+def sites() -> set[tuple[str, int]]:
+    """Files and lines of all rejections."""
+    found = set()
+    for path in Path(lipyomo_check.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Raise) and "ProofError" in ast.dump(node):
+                found.add((path.name, node.lineno))
+    return found
+
+
+def test_the_proof_is_one_without_a_lie(tmp_path: Path) -> None:
+    path = tmp_path / "p"
+    path.write_bytes(WHOLE)
+    assert check_proof(str(path)).upper_proved
+    assert check_proof(path, workers=2).nodes == len(CASES)
+
+
+def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, true = tmp_path / "p", tmp_path / "true"
+    true.write_bytes(WHOLE)
+    found = set()
+    for name, content in LIES.items():
+        path.write_bytes(content)
+        try:
+            found.add(rejected(lambda: check_proof(path)))
+        except BaseException as error:
+            raise AssertionError(name) from error
+    found.add(rejected(lambda: check_proof(tmp_path / "none")))
+    path.write_bytes(LIES["goes on"])
+    found.add(rejected(lambda: check_proof(path, workers=2)))
+    other = tmp_path / "other.onnx"
+    write(lipyomo.Network.from_arrays([np.array([[2.0]])]), other)
+    found.add(rejected(lambda: check_proof(true, other)))
+    found.add(rejected(lambda: check_proof(true, tmp_path / "none.onnx")))
+    (tmp_path / "text.onnx").write_bytes(b"this is no ONNX file")
+    found.add(rejected(lambda: check_proof(true, tmp_path / "text.onnx")))
+    with monkeypatch.context() as patch:
+        patch.setattr(network, "MOST_BYTES", 10)
+        found.add(rejected(lambda: check_proof(true, other)))
+    with monkeypatch.context() as patch:
+        patch.setattr(together, "_begin", dies)
+        found.add(rejected(lambda: check_proof(true, workers=2)))
+    assert sites() - found == set()
