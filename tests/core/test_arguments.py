@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pyomo.environ import ConcreteModel
 
 import lipyomo
 from lipyomo import (
@@ -24,6 +25,7 @@ from lipyomo import (
     solve,
     to_onnx,
 )
+from lipyomo.solvers import solve_model
 
 NETWORK = Network.from_arrays([[[2.0, 1.0], [-1.0, 0.5]], [[1.0, 1.0], [0.0, 1.0]]])
 DOMAIN = Box(-1, 1, 2)
@@ -56,6 +58,10 @@ BAD = {
     "complex bias": (lambda: Layer([[1.0]], [1j]), "bias"),
     "numbers for layers": (lambda: Network([1, 2]), "layer"),
     "nothing for layers": (lambda: Network(None), "layers"),
+    "number for weights": (lambda: Network.from_arrays(3), "weights"),
+    "number for a model": (lambda: solve_model(3, "highs"), "model"),
+    "dict for options": (lambda: solve_model(ConcreteModel(), "highs", {"threads": 1}), "options"),
+    "number for a start": (lambda: solve_model(ConcreteModel(), "highs", start=3), "start"),
     "short functional": (lambda: NETWORK.gradients(np.zeros((3, 2)), [1]), "functionals"),
     "text for a point": (lambda: NETWORK.forward("abc"), "points"),
     "ragged points": (lambda: NETWORK.forward([[1, 2], [3]]), "points"),

@@ -8,6 +8,7 @@ import numpy as np
 import pyomo.environ as pyo
 import pytest
 import scipy.sparse as sp
+from pyomo.contrib.fbbt.fbbt import fbbt
 from pyomo.core.expr.visitor import identify_variables
 
 from lipyomo.errors import SolverError
@@ -122,6 +123,15 @@ def test_a_row_is_a_constraint():
     assert system(m)["rows[a]"] == ({"y[0]": 1.0}, -np.inf, 7.0)
     m.rows.deactivate()
     assert set(system(m)) == {"extra"}
+
+
+def test_parts_of_one_row_belong_to_one_expression():
+    m = model("dense", True)
+    assert m.rows["a"].body is m.rows["a"].expr.args[0]
+    copy = m.clone()
+    assert {v.model() for v in identify_variables(copy.rows["a"].body)} == {copy}
+    fbbt(m)
+    assert m.y[0].lb == pytest.approx(-10.0)
 
 
 def test_nothing_stays_set_aside_after_an_error():

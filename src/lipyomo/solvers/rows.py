@@ -2,7 +2,7 @@
 
 A dense layer has one coefficient for each pair of units, and an object of Pyomo's for each takes
 fifty times the memory and the time of the number itself.  So affine rows stay matrices: a
-constraint writes its expression anew for whoever asks, and forgets it.
+constraint writes its expression anew for whoever asks, and keeps only the latest.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import copy
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from pyomo.common.autoslots import AutoSlots
 from pyomo.core.base import Constraint
 from pyomo.core.base.constraint import ConstraintData, IndexedConstraint
 from pyomo.core.expr import LinearExpression
@@ -125,9 +127,7 @@ class MatrixRowData(ConstraintData):
     def expr(self) -> Any:
         """The expression of the constraint, written anew."""
         place = self.place
-        if place is None:
-            return super().expr
-        return EqualityExpression(self.parent_component().terms(place))
+        return super().expr if place is None else self.parent_component().expression(place)
 
     def to_bounded_expression(self, evaluate_bounds: bool = False) -> tuple[Any, Any, Any]:
         """Lower bound, body and upper bound."""
@@ -135,7 +135,7 @@ class MatrixRowData(ConstraintData):
         if place is None:
             found: tuple[Any, Any, Any] = super().to_bounded_expression(evaluate_bounds)
             return found
-        body, side = self.parent_component().terms(place)
+        body, side = self.expr.args
         return side, body, side
 
 
@@ -153,6 +153,7 @@ class MatrixRows(IndexedConstraint):
     """
 
     _ComponentDataClass = MatrixRowData
+    __autoslot_mappers__ = MappingProxyType({"_latest": AutoSlots.encode_as_none})
 
     def __init__(
         self,
@@ -164,6 +165,7 @@ class MatrixRows(IndexedConstraint):
         super().__init__(index)
         self.targets, self.forms = list(targets), forms
         self.keep = np.arange(forms.size) if keep is None else np.asarray(keep, dtype=np.intp)
+        self._latest: tuple[int, Any] | None = None
 
     def fill(self, keys: Iterable[Any]) -> None:
         """Make the constraints, once the component is part of a block."""
@@ -172,14 +174,16 @@ class MatrixRows(IndexedConstraint):
             row._expr, row._index = place, key
             self._data[key] = row
 
-    def terms(self, place: int) -> tuple[Any, float]:
-        """Body and right-hand side of one row as Pyomo writes them."""
-        k = int(self.keep[place])
-        coefs, variables = self.forms.row(k)
-        coefs.append(-1.0)
-        variables.append(self.targets[place])
-        body = LinearExpression(constant=0.0, linear_coefs=coefs, linear_vars=variables)
-        return body, -float(self.forms.constant[k])
+    def expression(self, place: int) -> Any:
+        """One row as Pyomo writes it; the latest is kept for who asks for its parts in turn."""
+        if self._latest is None or self._latest[0] != place:
+            k = int(self.keep[place])
+            coefs, variables = self.forms.row(k)
+            coefs.append(-1.0)
+            variables.append(self.targets[place])
+            body = LinearExpression(constant=0.0, linear_coefs=coefs, linear_vars=variables)
+            self._latest = place, EqualityExpression((body, -float(self.forms.constant[k])))
+        return self._latest[1]
 
 
 @dataclass(frozen=True)
