@@ -96,5 +96,6 @@ METHOD = register(
         Guarantee.EXACT,
         "this project (node bounds: semidefinite multipliers, Cauchy-Schwarz)",
         run,
+        unbounded=True,
     )
 )

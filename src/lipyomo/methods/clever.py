@@ -184,6 +184,7 @@ register(
         guarantee=Guarantee.HEURISTIC,
         reference="Weng et al., Evaluating the robustness of neural networks (ICLR 2018)",
         run=run,
+        unbounded=True,
         options={"batches": _BATCHES, "batch_size": _BATCH_SIZE},
     )
 )

@@ -105,7 +105,6 @@ for _name, _title, _run in (
             run=_run,
             input_norms=("linf", "l1"),
             output_norms=("cross", "cross(i)", "linear"),
-            unbounded=False,
             refuses=refuses,
         )
     )
@@ -117,7 +116,6 @@ register(
         reference=_REFERENCE,
         run=run_loop,
         input_norms=("linf", "l1"),
-        unbounded=False,
         output_norms=("linf", "cross", "cross(i)", "linear"),
         options={"method": "mip"},
     )

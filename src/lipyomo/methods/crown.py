@@ -28,5 +28,6 @@ register(
         guarantee=Guarantee.UPPER,
         reference="Shi et al., Efficiently computing local Lipschitz constants (NeurIPS 2022)",
         run=run,
+        unbounded=True,
     )
 )

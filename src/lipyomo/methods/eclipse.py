@@ -26,5 +26,6 @@ register(
         guarantee=Guarantee.UPPER,
         reference="Xu and Sivaranjani, ECLipsE (NeurIPS 2024)",
         run=run,
+        unbounded=True,
     )
 )

@@ -39,6 +39,7 @@ register(
         guarantee=Guarantee.UPPER,
         reference="Weng et al., Towards fast computation of certified robustness (ICML 2018)",
         run=run,
+        unbounded=True,
         options={"adjoints": "interval"},
     )
 )

@@ -42,6 +42,7 @@ for _name, _title, _run in (("hr1", "HR-1", run_first), ("hr2", "HR-2", run_seco
             guarantee=Guarantee.UPPER,
             reference=REFERENCE,
             run=_run,
+            unbounded=True,
             input_norms=("linf", "l2"),
             output_norms=LINEAR,
             options={"tolerance": TOLERANCE},

@@ -100,6 +100,7 @@ register(
         guarantee=Guarantee.UPPER,
         reference="Weng et al. (ICML 2018); Zhang et al. (NeurIPS 2018); Shi et al. (NeurIPS 2022)",
         run=run,
+        unbounded=True,
         options={"evaluations": 0},
     )
 )

@@ -242,6 +242,7 @@ register(
         guarantee=Guarantee.UPPER,
         reference="Latorre, Rolland and Cevher, Sparse polynomial optimization (ICLR 2020)",
         run=run,
+        unbounded=True,
         input_norms=("linf",),
         output_norms=LINEAR,
         options={"k": 3},

@@ -175,6 +175,7 @@ register(
         guarantee=Guarantee.UPPER,
         reference="Fazlyab et al., Efficient and accurate estimation (NeurIPS 2019)",
         run=run,
+        unbounded=True,
         options={"form": "neuron", "solver": "auto", "split": 0, "slopes": "local"},
     )
 )

@@ -32,6 +32,7 @@ register(
         guarantee=Guarantee.LOWER,
         reference="lipyomo",
         run=run,
+        unbounded=True,
         options={"evaluations": 0},
     )
 )

@@ -39,7 +39,6 @@ METHOD = register(
         run,
         input_norms=("linf", "l1"),
         output_norms=LINEAR,
-        unbounded=False,
         refuses=refuses,
     )
 )

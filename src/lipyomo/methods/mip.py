@@ -74,7 +74,6 @@ METHOD = register(
         run,
         input_norms=("linf", "l1"),
         output_norms=LINEAR,
-        unbounded=False,
         options={"partition": True},
         refuses=refuses,
     )

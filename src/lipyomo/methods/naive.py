@@ -56,6 +56,7 @@ register(
         guarantee=Guarantee.UPPER,
         reference="Jordan and Dimakis (NeurIPS 2020), appendix F.2; Szegedy et al. (2013)",
         run=run,
+        unbounded=True,
         options={"norms": "asked"},
     )
 )

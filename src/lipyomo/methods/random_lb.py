@@ -47,6 +47,7 @@ register(
         guarantee=Guarantee.LOWER,
         reference="Jordan and Dimakis (NeurIPS 2020), appendix F.1",
         run=run,
+        unbounded=True,
         options={"samples": _SAMPLES},
     )
 )

@@ -67,7 +67,7 @@ class Method:
     run: Recipe
     input_norms: tuple[str, ...] = ("linf", "l1", "l2")
     output_norms: tuple[str, ...] = EVERY
-    unbounded: bool = True
+    unbounded: bool = False
     relu_only: bool = False
     options: dict[str, object] = field(default_factory=dict)
     refuses: Callable[[LipschitzProblem], str | None] | None = None

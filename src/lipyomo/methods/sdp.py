@@ -30,5 +30,6 @@ METHOD = register(
         Guarantee.UPPER,
         "this project (semidefinite multipliers; compare LipSDP, Fazlyab et al. 2019)",
         run,
+        unbounded=True,
     )
 )

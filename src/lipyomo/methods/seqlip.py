@@ -189,6 +189,7 @@ register(
         guarantee=Guarantee.HEURISTIC,
         reference="Virmaux and Scaman, Lipschitz regularity of deep networks (NeurIPS 2018)",
         run=run,
+        unbounded=True,
         options={"search": "greedy", "slopes": "global"},
         refuses=refuses,
     )

@@ -145,6 +145,7 @@ register(
         guarantee=Guarantee.UPPER,
         reference=REFERENCE,
         run=run,
+        unbounded=True,
         input_norms=("linf", "l2"),
         output_norms=LINEAR,
         options={"tolerance": TOLERANCE},
