@@ -87,13 +87,14 @@ def floor_of(network: Network, functional: FloatArray | None) -> float:
 
 
 def overflow_is_meant(network: Network, domain: Domain) -> AbstractContextManager[object]:
-    """Silence on overflow for networks that leave the range of float32, in which some steps run.
+    """Silence on overflow for networks whose numbers, or their inverses, may leave float32's range.
 
-    What overflows there is a multiplier or a bound that does not count.
+    Some steps run in float32; what overflows there is a multiplier or a bound that does not count.
     """
     finite = np.concatenate([ends[np.isfinite(ends)] for ends in (domain.lower, domain.upper)])
     reach = math.log10(max(1.0, _ends(finite)[0]))
-    if _gain(network) + reach < SINGLE:
+    least = min(layer_ends(layer)[1] for layer in network.layers)
+    if _gain(network) + reach < SINGLE and least > 10.0**-SINGLE:
         return nullcontext()
     return np.errstate(over="ignore", invalid="ignore")
 

@@ -19,6 +19,7 @@ from fuzz_judge import faults
 
 import lipyomo
 from lipyomo import LipyomoError
+from lipyomo.methods import get_method
 
 EXACT = ("auto", "bnb", "mip")
 """Methods whose answers are counted as open unless they are exact."""
@@ -88,6 +89,16 @@ class Fuzz:
         print(", ".join(f"{key} {value}" for key, value in self.counts.items()), flush=True)
 
 
+def next_in_turn(names: list[str], turn: int, sample: Sample) -> tuple[list[str], int]:
+    """The next method that takes the problem, if any, and whose turn comes then."""
+    for step in range(len(names)):
+        name = names[(turn + step) % len(names)]
+        method = name.partition(":")[0]
+        if method == "auto" or get_method(method).refusal(sample.problem) is None:
+            return [name], turn + step + 1
+    return [], turn
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--families", nargs="*", default=list(FAMILIES))
@@ -107,8 +118,7 @@ def main() -> int:
                 continue
             names = options.methods
             if options.rotate:
-                names = [names[turn % len(names)]]
-                turn += 1
+                names, turn = next_in_turn(names, turn, found[0])
             for name in names:
                 fuzz.run(*found, name)
         if (seed + 1 - options.first) % 10 == 0:
