@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.arrays import FloatArray
+from lipyomo.arrays import FloatArray, Matrix
 from lipyomo.network import Layer, Network
 from lipyomo.numerics.exactness import product_is_exact
 
@@ -36,15 +36,46 @@ def merged(network: Network) -> Network:
         the weights of the next layer would round, an affine layer stands in between.
     """
     for position in range(len(network.hidden)):
-        found = _merged_layer(network.layers[position])
-        if found is not None:
-            chain = [*network.layers[:position], *found, *network.layers[position + 1 :]]
+        for _ in range(2):  # kinks that are gone leave identities, which may be alike as well
+            layer, after = network.layers[position : position + 2]
+            found = _merged_layer(layer)
+            if found is None:
+                break
+            fewer, spread = found
+            tail = _after(spread, after)
+            chain = [*network.layers[:position], fewer, *tail, *network.layers[position + 2 :]]
             network = Network(chain, network.name).fused()
     return network
 
 
-def _merged_layer(layer: Layer) -> tuple[Layer, Layer] | None:
-    """The layer with fewer kinks, and the affine map from its units to the old ones."""
+def _after(spread: sp.csr_array, layer: Layer) -> list[Layer]:
+    """The next layer on what is left of its inputs, and what stands before it if it must round.
+
+    Rows whose weights add up without rounding take them; the others get the old inputs back.
+    """
+    rows = sp.csr_array(layer.weight)
+    exact = np.ones(layer.units, dtype=bool)
+    if not product_is_exact(rows, spread):
+        exact[:] = [product_is_exact(rows[[k]], spread) for k in range(layer.units)]
+    weight = sp.diags_array(exact.astype(float)) @ (rows @ spread)
+    if exact.all():
+        return [Layer(_like(layer.weight, weight), layer.bias, layer.left, layer.right)]
+    own = sp.diags_array((~exact).astype(float)) @ rows
+    kept = sp.eye_array(spread.shape[1], format="csr")
+    old = sp.csr_array(sp.vstack([kept, spread]))
+    both = sp.csr_array(sp.hstack([weight, own]))
+    used = np.flatnonzero(abs(both).sum(axis=0) > 0)
+    first = Layer(old[used], np.zeros(used.size))
+    return [first, Layer(_like(layer.weight, both[:, used]), layer.bias, layer.left, layer.right)]
+
+
+def _like(given: Matrix, found: sp.csr_array) -> Matrix:
+    """Sparse or dense, as given."""
+    return found.toarray() if isinstance(given, np.ndarray) else sp.csr_array(found)
+
+
+def _merged_layer(layer: Layer) -> tuple[Layer, sp.csr_array] | None:
+    """The layer with fewer kinks, and the matrix from its units to the old ones."""
     shares: dict[int, tuple[int, float, float]] = {}
     for group in _alike(layer):
         leaders: list[int] = []
@@ -71,11 +102,7 @@ def _merged_layer(layer: Layer) -> tuple[Layer, Layer] | None:
         if of_own != 0:
             spread[unit, place[unit]] = of_own
             left[place[unit]] = right[place[unit]] = 1.0
-    weight = layer.weight[kept]
-    return (
-        Layer(weight, layer.bias[kept], left, right),
-        Layer(sp.csr_array(spread), np.zeros(layer.units)),
-    )
+    return Layer(layer.weight[kept], layer.bias[kept], left, right), sp.csr_array(spread)
 
 
 def _alike(layer: Layer) -> list[list[int]]:
@@ -89,7 +116,7 @@ def _alike(layer: Layer) -> list[list[int]]:
     rng = np.random.default_rng(0)
     mixed = np.asarray(weights @ rng.uniform(1.0, 2.0, layer.inputs))
     mixed = mixed + np.abs(layer.bias) * rng.uniform(1.0, 2.0)
-    usable = np.flatnonzero(layer.kinked & (sizes > 0))
+    usable = np.flatnonzero(sizes > 0)
     prints = mixed[usable] / sizes[usable]
     order = np.argsort(prints, kind="stable")
     breaks = np.flatnonzero(np.diff(prints[order]) > _ALIKE * layer.units * prints[order][1:]) + 1
@@ -98,7 +125,10 @@ def _alike(layer: Layer) -> list[list[int]]:
 
 
 def _share(layer: Layer, leader: int, unit: int) -> tuple[float, float] | None:
-    """(P, Q) with ``h_unit = P h_leader + Q z_unit``; None if there are no such float64 numbers."""
+    """(P, Q) with ``h_unit = P h_leader + Q z_unit``; None if there are no such float64 numbers.
+
+    Identities are shared among themselves.
+    """
     first, second = _row(layer, leader), _row(layer, unit)
     pivot = int(np.argmax(np.abs(first)))
     ratio = Fraction(float(second[pivot])) / Fraction(float(first[pivot]))
@@ -107,6 +137,8 @@ def _share(layer: Layer, leader: int, unit: int) -> tuple[float, float] | None:
         return None
     if not product_is_exact(np.array([[c]]), first[None, :]):
         return None
+    if not (layer.kinked[leader] and layer.kinked[unit]):
+        return None if layer.kinked[leader] or layer.kinked[unit] else (c, 0.0)
     low, high = Fraction(float(layer.left[leader])), Fraction(float(layer.right[leader]))
     own = Fraction(float(layer.left[unit])), Fraction(float(layer.right[unit]))
     below, above = own if ratio > 0 else own[::-1]  # in terms of the leader's sign

@@ -17,6 +17,7 @@ from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import examine, make_witness
 from lipyomo.regions.combination import Index
+from lipyomo.regions.witness import CANCELLED, attained
 from lipyomo.result import Witness
 
 
@@ -63,13 +64,13 @@ def confirm_pattern(
     """
     reduced = problem.reduced
     network = reduced.problem.network
-    norm = reduced.problem.norm_of(network.jacobian(pattern)).upper
+    norm = attained(reduced.problem, pattern)[0].upper * (1.0 + 2.0 * CANCELLED)
     answer = examine(network, domain, pattern)
     if answer.support is not None:
         return Confirmation(0.0, True, None, _reason(network, bounds, pattern, answer.support))
     if answer.point is not None:
         witness = make_witness(problem, reduced.lift_point(answer.point))
-        if witness is not None and witness.value >= norm * (1.0 - 1e-9):
+        if witness is not None and witness.value >= norm * (1.0 - 5.0 * CANCELLED):
             return Confirmation(witness.value, True, witness)
     return Confirmation(norm, False)
 
