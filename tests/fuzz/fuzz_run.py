@@ -32,9 +32,11 @@ class Fuzz:
         self.seconds, self.quiet = seconds, quiet
         self.counts: Counter[str] = Counter()
         self.refusals: Counter[str] = Counter()
+        self.work: Counter[str] = Counter()
 
     def sample(self, family: str, seed: int) -> tuple[Sample, arb] | None:
         """A problem and its constant."""
+        work = time.process_time()
         try:
             found = draw(family, seed)
             truth = found.oracle.constant()
@@ -45,13 +47,15 @@ class Fuzz:
         else:
             self.counts["networks"] += 1
             return found, truth
+        finally:
+            self.work["oracle"] += time.process_time() - work
         return None
 
     def run(self, sample: Sample, truth: arb, name: str) -> None:
         """One method on one problem."""
         label = f"{sample.family}/{sample.seed} {name}"
         method, _, solver = name.partition(":")
-        start = time.perf_counter()
+        start, work = time.perf_counter(), time.process_time()
         self.counts["runs"] += 1
         try:
             with warnings.catch_warnings():
@@ -70,6 +74,8 @@ class Fuzz:
             last = traceback.format_exc().strip().splitlines()
             print(f"{label}: {last[-3].strip()} {last[-1]}", flush=True)
             return
+        finally:
+            self.work[name] += time.process_time() - work
         took = time.perf_counter() - start
         wrong = faults(sample, result, truth)
         if took > 2 * self.seconds + 1:
@@ -86,6 +92,7 @@ class Fuzz:
         """Print the counts."""
         for what, count in self.refusals.most_common():
             print(f"refused {count} times: {what}")
+        print("CPU s:", ", ".join(f"{key} {value:.0f}" for key, value in self.work.most_common()))
         print(", ".join(f"{key} {value}" for key, value in self.counts.items()), flush=True)
 
 

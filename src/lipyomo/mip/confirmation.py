@@ -66,6 +66,9 @@ def confirm_pattern(
     network = reduced.problem.network
     norm = attained(reduced.problem, pattern)[0].upper * (1.0 + 2.0 * CANCELLED)
     answer = examine(network, domain, pattern)
+    own = reduced.problem.domain
+    if answer.point is not None and not own.holds_inside(answer.point):
+        answer = examine(network, own, pattern)  # the cell's rows are rounded outwards
     if answer.support is not None:
         return Confirmation(0.0, True, None, _reason(network, bounds, pattern, answer.support))
     if answer.point is not None:
