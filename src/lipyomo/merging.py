@@ -35,16 +35,17 @@ def merged(network: Network) -> Network:
         `network` itself if there is nothing to merge.  Number for number the same function: where
         the weights of the next layer would round, an affine layer stands in between.
     """
-    for position in range(len(network.hidden)):
-        for _ in range(2):  # kinks that are gone leave identities, which may be alike as well
-            layer, after = network.layers[position : position + 2]
-            found = _merged_layer(layer)
-            if found is None:
-                break
-            fewer, spread = found
-            tail = _after(spread, after)
-            chain = [*network.layers[:position], fewer, *tail, *network.layers[position + 2 :]]
+    position = tries = 0
+    while position < len(network.hidden):
+        layer, after = network.layers[position : position + 2]
+        found = _merged_layer(layer)
+        if found is not None:
+            tail = _after(found[1], after)
+            chain = [*network.layers[:position], found[0], *tail, *network.layers[position + 2 :]]
             network = Network(chain, network.name).fused()
+        # once more: kinks that are gone leave identities, which may be alike as well
+        again = found is not None and tries == 0
+        position, tries = (position, 1) if again else (position + 1, 0)
     return network
 
 

@@ -66,3 +66,10 @@ def test_the_identity_written_as_relus_is_none() -> None:
     assert result.is_exact
     assert (result.lower, result.upper) == (1.0, pytest.approx(1.0, rel=1e-9))
     assert result.nodes == 0
+
+
+def test_a_layer_that_becomes_affine_vanishes() -> None:
+    network = Network([Layer([[1.0], [-1.0]], [0.5, -0.5], 0.0, 1.0), Layer([[3.0, -3.0]], [0.0])])
+    small = merged(network.fused())
+    assert not small.hidden
+    assert small.forward([2.0]) == network.forward([2.0])
