@@ -41,7 +41,8 @@ def merged(network: Network) -> Network:
         found = _merged_layer(layer)
         if found is not None:
             tail = _after(found[1], after)
-            chain = [*network.layers[:position], found[0], *tail, *network.layers[position + 2 :]]
+            few = _used(found[0], tail[0])
+            chain = [*network.layers[:position], *few, *tail[1:], *network.layers[position + 2 :]]
             network = Network(chain, network.name).fused()
         # once more: kinks that are gone leave identities, which may be alike as well
         again = found is not None and tries == 0
@@ -68,6 +69,16 @@ def _after(spread: sp.csr_array, layer: Layer) -> list[Layer]:
     used = np.flatnonzero(abs(both).sum(axis=0) > 0)
     first = Layer(old[used], np.zeros(used.size))
     return [first, Layer(_like(layer.weight, both[:, used]), layer.bias, layer.left, layer.right)]
+
+
+def _used(layer: Layer, after: Layer) -> tuple[Layer, Layer]:
+    """Both layers without the units of the first that the second does not look at."""
+    sizes = np.asarray(abs(after.weight).sum(axis=0)).reshape(-1)
+    keep = np.flatnonzero(sizes > 0)
+    if not 0 < keep.size < layer.units:
+        return layer, after
+    fewer = Layer(layer.weight[keep], layer.bias[keep], layer.left[keep], layer.right[keep])
+    return fewer, Layer(after.weight[:, keep], after.bias, after.left, after.right)
 
 
 def _like(given: Matrix, found: sp.csr_array) -> Matrix:
