@@ -35,18 +35,17 @@ def merged(network: Network) -> Network:
         `network` itself if there is nothing to merge.  Number for number the same function: where
         the weights of the next layer would round, an affine layer stands in between.
     """
-    position = tries = 0
+    position = 0
     while position < len(network.hidden):
         layer, after = network.layers[position : position + 2]
         found = _merged_layer(layer)
-        if found is not None:
+        if found is None:
+            position += 1
+        else:  # once more: kinks that are gone leave identities, which may be alike as well
             tail = _after(found[1], after)
             few = _used(found[0], tail[0])
             chain = [*network.layers[:position], *few, *tail[1:], *network.layers[position + 2 :]]
             network = Network(chain, network.name).fused()
-        # once more: kinks that are gone leave identities, which may be alike as well
-        again = found is not None and tries == 0
-        position, tries = (position, 1) if again else (position + 1, 0)
     return network
 
 

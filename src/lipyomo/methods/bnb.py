@@ -13,7 +13,7 @@ from lipyomo.methods.registry import Method, register
 from lipyomo.methods.support import climbed
 from lipyomo.network import FloatArray, Network
 from lipyomo.phases import Phases, count_open, open_phases
-from lipyomo.regions import make_witness
+from lipyomo.regions.witness import witness_near
 from lipyomo.result import Guarantee, Result, Status
 from lipyomo.run import Run
 from lipyomo.sampling.local_search import search_incumbent
@@ -54,7 +54,7 @@ def run(run: Run) -> Result:
 
     def tell(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if point is not None:
-            run.raise_lower(make_witness(problem, reduced.lift_point(point)))
+            run.raise_lower(witness_near(problem, point))
         run.show(upper, nodes, message)
 
     network, rng = reduced.problem.network, np.random.default_rng(run.settings.seed)
@@ -72,10 +72,10 @@ def run(run: Run) -> Result:
         reduced.problem, run.settings, run.clock, tell, ladder=ladder, report=run.drop_upper
     ).run()
     if outcome.point is not None:
-        run.raise_lower(make_witness(problem, reduced.lift_point(outcome.point)))
+        run.raise_lower(witness_near(problem, outcome.point))
     if run.witness is None:  # nothing exceeds zero, which any interior point attains
         for x in reduced.problem.domain.sample(rng, ZERO_POINTS):
-            if run.raise_lower(make_witness(problem, reduced.lift_point(x))):
+            if run.raise_lower(witness_near(problem, x)):
                 break
     run.drop_upper(outcome.upper)
     counters = asdict(outcome.counters)

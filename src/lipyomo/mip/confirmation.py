@@ -15,9 +15,9 @@ from lipyomo.domains import Domain
 from lipyomo.network import Network, Pattern
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
-from lipyomo.regions import examine, make_witness
+from lipyomo.regions import examine
 from lipyomo.regions.combination import Index
-from lipyomo.regions.witness import CANCELLED, attained
+from lipyomo.regions.witness import CANCELLED, attained, witness_near
 from lipyomo.result import Witness
 
 
@@ -72,7 +72,7 @@ def confirm_pattern(
     if answer.support is not None:
         return Confirmation(0.0, True, None, _reason(network, bounds, pattern, answer.support))
     if answer.point is not None:
-        witness = make_witness(problem, reduced.lift_point(answer.point))
+        witness = witness_near(problem, answer.point)
         if witness is not None and witness.value >= norm * (1.0 - 5.0 * CANCELLED):
             return Confirmation(witness.value, True, witness)
     return Confirmation(norm, False)

@@ -22,6 +22,9 @@ from lipyomo.result import Witness
 CANCELLED = 1e-9
 """Share of a norm that rounding may take before its Jacobian is computed exactly."""
 
+NEARBY = 16
+"""Points that are tried around one on a kink, the last within 1e-13 of the domain's width."""
+
 MANY_WEIGHTS = 1 << 19
 """In networks with more weights, exact values are computed only where gradients cancel."""
 
@@ -67,6 +70,32 @@ def make_witness(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
 def is_large(network: Network) -> bool:
     """Whether the rows of all units are too many to be written out."""
     return network.kinked_units * network.input_dim > MANY_ENTRIES
+
+
+def witness_near(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
+    """A witness at a point of the reduced problem, or close to it.
+
+    The network that was given may have kinks where the reduced one has none any more.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        The original problem.
+    x : ndarray, shape (k,) or (2, k)
+        In the inputs that can move.
+    """
+    reduced = problem.reduced
+    found = make_witness(problem, reduced.lift_point(x))
+    if found is not None or x.ndim > 1:
+        return found
+    wanted = reduced.problem.value_at(x).value * (1.0 - CANCELLED)
+    for k, y in enumerate(reduced.problem.domain.sample(np.random.default_rng(0), NEARBY)):
+        near = make_witness(problem, reduced.lift_point(x + 8.0**-k * (y - x)))
+        if near is not None and (found is None or near.value > found.value):
+            found = near
+        if found is not None and found.value >= wanted:
+            break
+    return found
 
 
 def attained(problem: LipschitzProblem, pattern: Pattern) -> tuple[OperatorNorm, float]:

@@ -20,7 +20,7 @@ from lipyomo.affine import affine_pieces
 from lipyomo.network import BoolArray, FloatArray, Pattern
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.margin import WIDE, interior_point
-from lipyomo.regions.witness import make_witness, witness_of_pattern
+from lipyomo.regions.witness import witness_near, witness_of_pattern
 from lipyomo.result import Witness
 from lipyomo.run import Clock
 from lipyomo.sampling.ascent import SmoothAscent, pulled_inside
@@ -374,7 +374,7 @@ def search_incumbent(
 def _certified(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
     """A witness at a point of the reduced problem, or elsewhere in its region."""
     reduced = problem.reduced
-    witness = make_witness(problem, reduced.lift_point(x))
+    witness = witness_near(problem, x)
     if witness is None:
         witness = witness_of_pattern(problem, reduced.problem.network.pattern(x))
     return witness
