@@ -38,7 +38,8 @@ def merged(network: Network) -> Network:
     position = 0
     while position < len(network.hidden):
         layer, after = network.layers[position : position + 2]
-        found = _merged_layer(layer)
+        # an affine layer stands where weights would round: its rows are what others need
+        found = None if layer.is_affine else _merged_layer(layer)
         if found is None:
             position += 1
         else:  # once more: kinks that are gone leave identities, which may be alike as well
