@@ -81,7 +81,7 @@ def _cut_layer(block: Any, i: int, point: Mapping[Any, float], tolerance: float)
     added = 0
     for k, out in part.output.items():
         z, a = part.preactivation[k], part.switch[k]
-        coefs, variables, constant = terms_of(part, k, z)
+        coefs, variables, constant = terms_of(part, k)
         w = np.array(coefs)
         box = box_of(variables)
         small = np.where(w > 0, w * box.lower, w * box.upper)

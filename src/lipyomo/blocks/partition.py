@@ -26,17 +26,16 @@ from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.units import OpenUnits
 
 
-def terms_of(block: Any, k: int, z: Any) -> tuple[list[float], list[Any], float]:
-    """Coefficients, variables and constant of the pre-activation of unit k, from its row."""
-    body, side = block.affine[k].expr.args
-    pairs = [(c, v) for c, v in zip(body.linear_coefs, body.linear_vars, strict=True) if v is not z]
-    return [c for c, _ in pairs], [v for _, v in pairs], -float(side)
+def terms_of(block: Any, k: int) -> tuple[list[float], list[Any], float]:
+    """Coefficients, variables and constant of the pre-activation of unit k."""
+    forms = block.affine.forms
+    return *forms.row(k), float(forms.constant[k])
 
 
 def tie_partition(block: Any, units: OpenUnits) -> None:
     """Declare ``switch``, ``share[k, n]`` and their rows."""
     switch = add_variables(block, "switch", units.keys, binary=True)
-    plans = {k: _grouped(*terms_of(block, k, units.z[k]), units.groups) for k in units.keys}
+    plans = {k: _grouped(*terms_of(block, k), units.groups) for k in units.keys}
     pairs = [(k, n) for k, (groups, _) in plans.items() for n in range(len(groups))]
     ends = {(k, n): _range(*plans[k][0][n]) for k, n in pairs}
     lows = [min(ends[pair][0], 0.0) for pair in pairs]
