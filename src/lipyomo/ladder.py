@@ -68,8 +68,6 @@ class Ladder:
         Without frozen inputs.
     bounds : LayerBounds
         Of the pre-activations over its domain.
-    targets : Targets, optional
-        By default one a vertex of the dual ball, or one for the whole ball if these are many.
     clock : Clock, optional
         Once it has expired, `climb` returns as soon as it can; it decides which rungs to take.
     report : callable, optional
@@ -78,6 +76,7 @@ class Ladder:
     Attributes
     ----------
     targets : Targets
+        One a vertex of the dual ball, or one for the whole ball if these are many.
     upper : ndarray, shape (T,)
         Safe against rounding; infinite before the first rung.
     """
@@ -86,12 +85,11 @@ class Ladder:
         self,
         problem: LipschitzProblem,
         bounds: LayerBounds,
-        targets: Targets | None = None,
         clock: Clock | None = None,
         report: Callable[[float], object] | None = None,
     ) -> None:
         self.problem, self.bounds = problem, bounds
-        self.targets = ladder_targets(problem) if targets is None else targets
+        self.targets = ladder_targets(problem)
         self.upper = np.full(self.targets.count, np.inf)
         self._clock = clock or Clock()
         self._report = report

@@ -13,7 +13,7 @@ from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
 from lipyomo.magnitudes import check_magnitudes, floor_of
 from lipyomo.merging import merged
-from lipyomo.network import BoolArray, FloatArray, Network, Pattern
+from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.norms import (
     CrossOutput,
     InputNorm,
@@ -150,10 +150,6 @@ class LipschitzProblem:
     def value_at(self, x: FloatArray) -> OperatorNorm:
         """Operator norm of the Jacobian of the pattern at the point `x`, shape (d,)."""
         return self.norm_of(self.network.jacobian(self.network.pattern(x)))
-
-    def value_of(self, pattern: Pattern) -> OperatorNorm:
-        """Operator norm of the Jacobian that `pattern` selects."""
-        return self.norm_of(self.network.jacobian(pattern))
 
     # -- frozen inputs ----------------------------------------------------------------------------
 

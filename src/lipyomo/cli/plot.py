@@ -15,7 +15,7 @@ LOWER, UPPER = "#1f6fb2", "#c0392b"
 DPI = 150
 
 
-def check_picture(path: Path, option: str = "--plot") -> None:
+def check_picture(path: Path) -> None:
     """Find out before a long run whether a picture can be written.
 
     Raises
@@ -28,13 +28,13 @@ def check_picture(path: Path, option: str = "--plot") -> None:
     from lipyomo.compare.plot import new_figure
 
     if not path.name or path.is_dir():
-        raise UsageError(f"{option}: '{path}' is not the name of a file.  Remedy: such as run.png")
+        raise UsageError(f"--plot: '{path}' is not the name of a file.  Remedy: such as run.png")
     if not path.absolute().parent.is_dir():
-        raise UsageError(f"{option}: there is no folder '{path.parent}'")
+        raise UsageError(f"--plot: there is no folder '{path.parent}'")
     known = new_figure(1.0, 1.0).canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in known:
         raise UsageError(
-            f"{option}: '{path}' has no known format.  Remedy: end it in .png, .pdf or .svg"
+            f"--plot: '{path}' has no known format.  Remedy: end it in .png, .pdf or .svg"
         )
 
 

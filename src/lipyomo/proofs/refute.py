@@ -85,8 +85,7 @@ class Refuter:
         form = ExactForm(self._system, ours.phases)
         rows = []
         for k in units:
-            *normal, _ = form.sign_row(k, bool(ours.phases[k] == RIGHT))
-            rows.append([fmpq(a.numerator, a.denominator) for a in normal])
+            rows.append(form.sign_row(k, bool(ours.phases[k] == RIGHT))[:-1])
         d = len(rows[0]) if rows else 0
         for j in range(d):
             for sign, side in ((1, ours.high[j]), (-1, ours.low[j])):

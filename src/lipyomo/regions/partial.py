@@ -277,7 +277,7 @@ class RegionProgram:
         rounded = self._rounded(form, rows, matrix, right, bounded)
         found = contradicts_beyond_rounding(rounded, least, most, weights)
         if found is None and not self._system.roughness:  # else nothing is exact
-            written = self._exact_rows(form, part, rows)
+            written = self._exact_rows(part, rows)
             ball = self._domain.ball
             if ball is not None:  # tangents give way to the ball itself
                 weights = weights[:count]
@@ -308,9 +308,7 @@ class RegionProgram:
         limit[: len(owners)] = found[:, -1] + 8.0 * UNIT * np.abs(right[: len(owners)])
         return RoundedRows(rows, right, error, limit)
 
-    def _exact_rows(
-        self, form: NodeForm, part: Part, rows: NodeRows
-    ) -> Callable[[int], list[fmpq]]:
+    def _exact_rows(self, part: Part, rows: NodeRows) -> Callable[[int], list[fmpq]]:
         """Row number k of a program without rounding, in (x, y), as ``(a, b)``."""
         maps = ExactForm(self._system, part.phases)
         signs, inner, _ = rows.counts
