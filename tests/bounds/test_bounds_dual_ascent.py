@@ -94,12 +94,12 @@ def triangle_optima(setting: Setting, node: int, rows: Rows) -> FloatArray:
     bounds = [*zip(s.low[node], s.high[node], strict=True)]
     bounds += [(None, None)] * (2 * n)
     width = d + 2 * n + 1
-    for i, weight in enumerate(system.weights):
+    for i, layer in enumerate(setting.network.hidden):
         span = system.span(i)
         before = np.arange(d) if i == 0 else d + n + np.arange(*system.starts[i - 1 : i + 1])
         for q, k in enumerate(range(span.start, span.stop)):
             row = np.zeros(width)
-            row[before], row[d + k], row[-1] = weight[q], -1.0, -system.biases[i][q]
+            row[before], row[d + k], row[-1] = layer.dense_weight[q], -1.0, -layer.bias[q]
             equal.append(row)
             phase, a, b = s.phases[node, k], system.left[k], system.right[k]
             low, u = s.lower[node, k], s.upper[node, k]
@@ -186,9 +186,9 @@ def test_the_evaluation_is_safe_against_rounding(slope: float) -> None:
                     total -= lam[q] * (1 - F(slope)) * low * u / (u - low)
                 else:
                     value += lam[q] * max(m, F(slope))
-                total += value * F(float(system.biases[i][q]))
+                total += value * F(float(system.network.hidden[i].bias[q]))
                 mu.append(value)
-            weight = system.weights[i]
+            weight = system.network.hidden[i].dense_weight
             lam = [
                 sum((mu[q] * F(float(weight[q, j])) for q in range(4)), F(0))
                 for j in range(weight.shape[1])

@@ -52,8 +52,6 @@ class UnitSystem:
         Bounds the weights' sizes, before anything in them cancelled; `network` if they are exact.
     roughness : float
         What the weights are off by, as a share of `magnitudes`.
-    biases : list of ndarray
-        One a hidden layer.
     starts : list of int
         First unit of each layer, and N at the end.
     left, right : ndarray, shape (N,)
@@ -80,7 +78,6 @@ class UnitSystem:
         self.roughness = 0.0
         if presolved is not None:
             self.magnitudes, self.roughness = presolved.magnitudes, presolved.roughness
-        self.biases = [layer.bias for layer in network.hidden]
         counts = [layer.units for layer in network.hidden]
         self.starts = [0, *np.cumsum(counts).tolist()]
         self._spans = [slice(a, b) for a, b in pairwise(self.starts)]
@@ -97,11 +94,6 @@ class UnitSystem:
         self.count = self.starts[-1]
         self.errors = preactivation_errors(self.magnitudes, domain, self.roughness)
         self.layer_of = np.repeat(np.arange(len(counts)), counts)
-
-    @cached_property
-    def weights(self) -> list[FloatArray]:
-        """Dense weights, one a hidden layer."""
-        return [np.ascontiguousarray(layer.dense_weight) for layer in self.network.hidden]
 
     @cached_property
     def map_errors(self) -> FloatArray:
@@ -121,7 +113,7 @@ class UnitSystem:
 
     @cached_property
     def rough(self) -> list[FloatArray] | None:
-        """What the entries of `weights` are off by; None if they are exact."""
+        """What the entries of the weights are off by; None if they are exact."""
         if not self.roughness:
             return None
         return [self.roughness * layer.dense_weight for layer in self.magnitudes.hidden]
@@ -134,7 +126,7 @@ class UnitSystem:
     @property
     def depth(self) -> int:
         """Number of hidden layers."""
-        return len(self.biases)
+        return len(self._spans)
 
     def span(self, layer: int) -> slice:
         """The units of a layer."""

@@ -1,9 +1,9 @@
-"""Where directions and functionals live: what a chain of tangents or adjoints starts from."""
+"""Where directions and functionals live: what a chain of affine maps starts from."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,30 +15,28 @@ from lipyomo.norms import DUAL, InputNorm, OutputNorm, vector_norm
 from lipyomo.numerics.rounding import gamma
 
 
-class Ball(Protocol):
+class Ball(ABC):
     """A set of vectors known by its support function, or one set for each of a batch of chains."""
 
     @property
     def batch(self) -> int:
         """Number of sets B; 1 if all chains share one."""
+        return 1
 
+    @abstractmethod
     def support(self, rows: FloatArray) -> FloatArray:
         """Safe upper bounds of functionals (B, r, n) over the set, shape (B, r)."""
 
+    @abstractmethod
     def reach(self, rows: Matrix) -> FloatArray:
         """Upper bounds of the sum of the absolute terms of these rows (r, n), shape (B, r)."""
 
 
 @dataclass(frozen=True)
-class InputBall:
+class InputBall(Ball):
     """Directions v with ``|v|_alpha <= 1``."""
 
     norm: InputNorm
-
-    @property
-    def batch(self) -> int:
-        """1."""
-        return 1
 
     def support(self, rows: FloatArray) -> FloatArray:
         """Dual norms of the rows."""
@@ -59,15 +57,10 @@ class InputBall:
 
 
 @dataclass(frozen=True)
-class DualBall:
+class DualBall(Ball):
     """Functionals y in the dual ball of an output norm."""
 
     norm: OutputNorm
-
-    @property
-    def batch(self) -> int:
-        """1."""
-        return 1
 
     def support(self, rows: FloatArray) -> FloatArray:
         """Output norms of the rows."""
@@ -80,15 +73,10 @@ class DualBall:
 
 
 @dataclass(frozen=True, eq=False)
-class Hull:
+class Hull(Ball):
     """The convex hull of functionals, rows of shape (k, m)."""
 
     points: FloatArray
-
-    @property
-    def batch(self) -> int:
-        """1."""
-        return 1
 
     def support(self, rows: FloatArray) -> FloatArray:
         """Largest product with one of the points."""
@@ -101,7 +89,7 @@ class Hull:
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class Points(Ball):
     """One functional for each of B chains, rows of shape (B, m)."""
 
     points: FloatArray

@@ -17,11 +17,12 @@ Rounding: a value that is computed here is a sum of products along paths.  It is
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.bounds.balls import Ball
 from lipyomo.bounds.parts import SplitMatrix, apply_rows, pull_back
 from lipyomo.bounds.relax import Lines
 from lipyomo.bounds.stack import Index
@@ -33,20 +34,6 @@ DENSE = 0.1
 
 CHUNK = 1 << 22
 """Most entries of an array of functionals that are substituted at once."""
-
-
-class Argument(Protocol):
-    """Where the argument a of a chain lives, for a batch of B chains."""
-
-    @property
-    def batch(self) -> int:
-        """B; 1 if all chains share the set."""
-
-    def support(self, rows: FloatArray) -> FloatArray:
-        """Safe upper bounds of functionals (B, r, p) over the set, shape (B, r)."""
-
-    def reach(self, rows: Matrix) -> FloatArray:
-        """Upper bounds of the sum of absolute terms of products with rows (r, p), shape (B, r)."""
 
 
 class Block(NamedTuple):
@@ -151,12 +138,13 @@ class Chain:
 
     Parameters
     ----------
-    argument : Argument
+    argument : Ball
+        Where a lives; one set a chain of the batch, or one for all.
     stop : callable, optional
         Polled now and then; once True, ranges that are not known yet are infinite.
     """
 
-    def __init__(self, argument: Argument, stop: Callable[[], bool] | None = None) -> None:
+    def __init__(self, argument: Ball, stop: Callable[[], bool] | None = None) -> None:
         self._argument = argument
         self._stop = stop
         self._blocks: list[Block] = []

@@ -153,7 +153,7 @@ def chain_bounds(
         found.upper.append(high)
         if pair is None:
             break
-        down, up = pair.times(low, high)
+        down, up = pair.range(low, high)
         found.switched_lower.append(down)
         found.switched_upper.append(up)
         if linear:
@@ -252,7 +252,7 @@ def gradient_sizes(
     for i in range(len(layers) - 1, -1, -1):
         layer = layers[i]
         here, end = phases[:, None, end - layer.units : end], end - layer.units
-        down, up = Switches.of(layer, here).times(low, high)
+        down, up = Switches.of(layer, here).range(low, high)
         low, high = parts_of(layer).split.transposed.range(down, up)
         if rough is not None:
             room = pull_back(np.maximum(np.abs(down), np.abs(up)), rough[i])

@@ -31,7 +31,7 @@ class Switches(NamedTuple):
         same = (self.left == self.right) & (self.left == self.left[:1])
         return np.flatnonzero(~same.all(axis=0))
 
-    def times(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def range(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Range of ``slope * t`` over ``lower <= t <= upper`` and both slopes."""
         ends = self.left * lower, self.left * upper, self.right * lower, self.right * upper
         low = np.minimum(np.minimum(*ends[:2]), np.minimum(*ends[2:]))

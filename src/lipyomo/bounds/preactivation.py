@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from lipyomo.bounds.balls import Ball
 from lipyomo.bounds.chain import Chain
 from lipyomo.bounds.interval import Switches, activated, interval_range
 from lipyomo.bounds.layers import LayerBounds, by_layer
@@ -86,7 +87,7 @@ def preactivation_bounds(
 
 
 @dataclass(frozen=True, eq=False)
-class Boxes:
+class Boxes(Ball):
     """Boxes (B, d) as arguments of a chain."""
 
     lower: FloatArray
