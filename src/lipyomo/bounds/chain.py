@@ -44,18 +44,17 @@ class Block(NamedTuple):
     start : ndarray or sparse array, shape (F, p)
     links : list of ndarray, sparse array or None, shapes (F, F_j)
         One an earlier block; None for zero.
-    lines : Lines, shapes (B, F)
-        Around what the members pass on.
-    above, below : ndarray, shapes (B, F, 2)
+    slopes : ndarray, shape (2, B, F)
+        Of the lines above and below what the members pass on.
+    sums : ndarray, shape (2, B, F, 2)
         Constants of these lines as functions of argument and earlier members, and the sums of the
-        absolute terms of the lines.
+        absolute terms of the lines, with the sign of what they are multiplied with.
     """
 
     start: Matrix
     links: list[Matrix | None]
-    lines: Lines
-    above: FloatArray
-    below: FloatArray
+    slopes: FloatArray
+    sums: FloatArray
 
     @property
     def members(self) -> int:
@@ -65,7 +64,7 @@ class Block(NamedTuple):
     @property
     def batch(self) -> int:
         """B."""
-        return len(self.above)
+        return int(self.slopes.shape[1])
 
 
 class Functionals(NamedTuple):
@@ -117,16 +116,6 @@ def _scaled(matrix: Matrix, factors: FloatArray) -> Matrix:
 
 def _dense(matrix: Matrix) -> FloatArray:
     return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
-
-
-def _constants(
-    slope: FloatArray, offset: FloatArray, bias: FloatArray, reach: FloatArray
-) -> FloatArray:
-    """``slope (z + bias) + offset`` at z = 0, and the sum of its absolute terms; (B, F, 2)."""
-    found = np.empty((*slope.shape, 2))
-    found[..., 0] = slope * bias + offset
-    found[..., 1] = np.abs(slope) * reach + np.abs(offset)
-    return found
 
 
 def _is_wide(matrix: Matrix) -> TypeGuard[FloatArray]:
@@ -186,7 +175,7 @@ class Chain:
             Of the decided units; what stands at members is ignored.
         members : ndarray of int, shape (F,)
             Units that get lines.
-        lines : Lines, shapes (B, F)
+        lines : Lines, shapes (2, B, F)
         size : ndarray, shape (B, F)
             At least the absolute values that members pass on.
         """
@@ -203,10 +192,11 @@ class Chain:
         self._members = members
         if members.size:
             picked = [None if piece is None else piece[members] for piece in self._links]
-            constants, reach = self._bias[members], self.reach[:, members]
-            above = _constants(lines.upper_slope, lines.upper_offset, constants, reach)
-            below = _constants(lines.lower_slope, lines.lower_offset, constants, reach)
-            self._blocks.append(Block(self._start[members], picked, lines, above, below))
+            sums = np.empty((*lines.slopes.shape, 2))
+            sums[..., 0] = lines.slopes * self._bias[members] + lines.offsets
+            sums[..., 1] = np.abs(lines.slopes) * self.reach[:, members] + np.abs(lines.offsets)
+            sums[1, ..., 1] *= -1.0
+            self._blocks.append(Block(self._start[members], picked, lines.slopes, sums))
             self._links = [*self._links, None]
 
     def rows(self, pick: Index) -> Functionals:
@@ -268,25 +258,24 @@ class Chain:
 
         start = signed(rows.start)
         links = [None if piece is None else signed(piece) for piece in rows.links]
-        constant, error = rows.constant, rows.reach
+        r = rows.reach.shape[-1]
+        sums = np.empty((len(rows.reach), (1 + both) * r, 2))  # constants, and absolute terms
+        sums[:, :r, 0], sums[:, :r, 1] = rows.constant, rows.reach
         if both:
-            constant = np.concatenate([constant, -constant], axis=-1)
-            error = np.concatenate([error, error], axis=-1)
+            sums[:, r:, 0], sums[:, r:, 1] = -rows.constant, rows.reach
         terms = self._terms
         for j in range(len(self._blocks) - 1, -1, -1):
             here, block = links[j], self._blocks[j]
             if here is None:
                 continue
             terms += block.members
-            lines = block.lines
-            up = np.maximum(here, 0.0)
-            down = here - up
-            above, below = up @ block.above, down @ block.below
-            error = error + (above - below)[..., 1]
-            above += below
-            constant = constant + above[..., 0]
-            passed = up * lines.upper_slope[:, None, :]
-            passed += down * lines.lower_slope[:, None, :]
+            parts = np.empty((2, *(here.shape if here.ndim == 3 else (1, *here.shape))))
+            np.maximum(here, 0.0, out=parts[0])
+            np.minimum(here, 0.0, out=parts[1])
+            found = parts @ block.sums
+            sums = sums + found[0] + found[1]
+            scaled = parts * block.slopes[:, :, None, :]
+            passed = scaled[0] + scaled[1]
             for i, link in enumerate(block.links):
                 if link is not None:
                     more, old = pull_back(passed, link), links[i]
@@ -296,8 +285,7 @@ class Chain:
             start = start[None]
         if self._first is not None:
             start = pull_back(start, self._first)
-        reached = self._argument.support(start)
-        found = constant + reached
-        found += gamma(terms) * (error + np.abs(constant) + np.abs(reached))
-        r = rows.reach.shape[-1]
-        return [found[:, :r], found[:, r:]]
+        constant, reached = sums[..., 0], self._argument.support(start)
+        bound = constant + reached
+        bound += gamma(terms) * (sums[..., 1] + np.abs(constant) + np.abs(reached))
+        return [bound[:, :r], bound[:, r:]]

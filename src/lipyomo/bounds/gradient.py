@@ -112,8 +112,8 @@ def _ends(
 def _sum_of_sizes(chain: Chain, low: FloatArray, high: FloatArray) -> FloatArray:
     """Upper bounds of ``sum_j |g_j|`` for a chain that ends in g, shape (B,)."""
     lines = switch_lines(low, high, np.full(1, -1.0), np.ones(1))
-    offset = lines.upper_offset.sum(axis=1) * (1.0 + gamma(low.shape[1]))
-    found = chain.upper(chain.combined(lines.upper_slope))[:, 0] + offset
+    offset = lines.offsets[0].sum(axis=1) * (1.0 + gamma(low.shape[1]))
+    found = chain.upper(chain.combined(lines.slopes[0]))[:, 0] + offset
     return np.asarray(found + gamma(2) * np.abs(found))
 
 

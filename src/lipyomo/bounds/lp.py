@@ -117,12 +117,12 @@ class Relaxation:
             left, right = layer.left[pick], layer.right[pick]
             lines = unit_lines(low[pick], high[pick], left, right)
             convex = right >= left
-            flat = np.where(convex, lines.lower_slope, lines.upper_slope)
+            flat = np.where(convex, lines.slopes[1], lines.slopes[0])
             other = np.where(flat == right, left, right)  # its line holds too
             zero = np.zeros(pick.size)
             for chosen, slopes, offsets, sign in (
-                (zero == 0, lines.upper_slope, lines.upper_offset, 1.0),
-                (zero == 0, lines.lower_slope, lines.lower_offset, -1.0),
+                (zero == 0, lines.slopes[0], lines.offsets[0], 1.0),
+                (zero == 0, lines.slopes[1], lines.offsets[1], -1.0),
                 (convex, other, zero, -1.0),
                 (~convex, other, zero, 1.0),
             ):

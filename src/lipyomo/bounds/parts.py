@@ -89,7 +89,7 @@ class SplitMatrix:
         -------
         ndarray, ndarray, shapes (..., n_out)
         """
-        ends: FloatArray = np.empty((4, *np.broadcast_shapes(lower.shape, upper.shape)))
+        ends: FloatArray = np.empty((4, *lower.shape))
         ends[0], ends[1] = lower, upper
         infinite = ~np.isfinite(ends[:2])
         unbounded = bool(infinite.any())

@@ -216,9 +216,10 @@ def propagate(
                     room = errors[start:end][index]
                     found = found[0] - room, found[1] + room
                 part.meet(*found, index)
-        part.decide()
+        if position >= first:
+            part.decide()
         if intervals:
-            part.settle(layer.kinked)
+            part.cut(layer.kinked)
             low, high = activated(layer, part.phases, part.lower, part.upper)
         if linear and position + 1 < len(layers):
             slopes = Switches.of(layer, part.phases)
@@ -229,7 +230,7 @@ def propagate(
             lines = unit_lines(*sides, left, right)
             chain.activate(slopes.left[0], members, lines, size * (1.0 + UNIT))
     if not intervals:
-        stack.settle(kinked)
+        stack.cut(kinked)
 
 
 def _worth_a_bound(stack: Stack, held: BoolArray) -> BoolArray:

@@ -17,12 +17,20 @@ from lipyomo.numerics.rounding import UNIT
 
 
 class Lines(NamedTuple):
-    """``lower_slope z + lower_offset <= unit(z) <= upper_slope z + upper_offset``, (B, units)."""
+    """Lines above (first) and below ``unit(z)``: ``slopes z + offsets``, shapes (2, B, units)."""
 
-    upper_slope: FloatArray
-    upper_offset: FloatArray
-    lower_slope: FloatArray
-    lower_offset: FloatArray
+    slopes: FloatArray
+    offsets: FloatArray
+
+    @classmethod
+    def of(
+        cls, above: tuple[FloatArray, FloatArray], below: tuple[FloatArray, FloatArray]
+    ) -> Lines:
+        """From slope and offset of each side."""
+        slopes, offsets = np.empty((2, 2, *above[0].shape))
+        slopes[0], offsets[0] = above
+        slopes[1], offsets[1] = below
+        return cls(slopes, offsets)
 
 
 def _chord(
@@ -32,15 +40,15 @@ def _chord(
     width = upper - lower
     slope = (right * upper - left * lower) / np.where(width > 0, width, 1.0)
     slope = np.where((lower < 0) & (upper > 0) & (left != right), slope, right)
-    at_low, at_high = (left - slope) * lower, (right - slope) * upper
-    steep = np.maximum(np.abs(left), np.abs(right)) + np.abs(slope)
-    return slope, at_low, at_high, 4.0 * UNIT * steep * np.maximum(np.abs(lower), np.abs(upper))
+    steep = np.maximum(np.abs(left), np.abs(right))
+    error = 9.0 * UNIT * steep * np.maximum(-lower, upper)  # the slope lies between the two
+    return slope, (left - slope) * lower, (right - slope) * upper, error
 
 
 def unit_lines(lower: FloatArray, upper: FloatArray, left: FloatArray, right: FloatArray) -> Lines:
     """Lines around units with pre-activations in [lower, upper]; all finite, shapes (B, units).
 
-    `left` and `right` are equal for decided units.
+    `left` and `right` are equal for decided units; the others have ``lower < 0 < upper``.
     """
     slope, at_low, at_high, error = _chord(lower, upper, left, right)
     convex = right >= left
@@ -48,11 +56,9 @@ def unit_lines(lower: FloatArray, upper: FloatArray, left: FloatArray, right: Fl
     offset = np.where(left == right, 0.0, np.where(convex, above, below))
     origin = np.where(upper > -lower, right, left)
     upper_offset = np.where(convex, offset, 0.0)
-    return Lines(
-        np.where(convex, slope, origin),
-        upper_offset,
-        np.where(convex, origin, slope),
-        offset - upper_offset,
+    return Lines.of(
+        (np.where(convex, slope, origin), upper_offset),
+        (np.where(convex, origin, slope), offset - upper_offset),
     )
 
 
@@ -73,4 +79,4 @@ def switch_lines(
     slope, at_low, at_high, error = _chord(lower, upper, large, small)
     lower_slope = np.where(positive, small, np.where(negative, large, slope))
     lower_offset = np.where(fixed, 0.0, np.minimum(at_low, at_high) - error)
-    return Lines(upper_slope, upper_offset, lower_slope, lower_offset)
+    return Lines.of((upper_slope, upper_offset), (lower_slope, lower_offset))

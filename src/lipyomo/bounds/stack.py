@@ -65,17 +65,21 @@ class Stack:
         self.phases[on] = RIGHT
         self.phases[open_ & ~on & (self.upper <= 0)] = LEFT
 
-    def settle(self, kinked: BoolArray) -> None:
-        """Let the bounds decide open units, and decided units cut their bounds.
+    def cut(self, kinked: BoolArray) -> None:
+        """Let decided units cut their bounds, or show that no point has these phases.
 
         Parameters
         ----------
         kinked : ndarray of bool, shape (N,)
             Units without a kink force no sign.
         """
-        self.decide()
         lower, upper = self.lower, self.upper
         np.maximum(lower, 0.0, out=lower, where=(self.phases == RIGHT) & kinked)
         np.minimum(upper, 0.0, out=upper, where=(self.phases == LEFT) & kinked)
         self.alive[(lower > upper).any(axis=1)] = False
         np.maximum(upper, lower, out=upper)
+
+    def settle(self, kinked: BoolArray) -> None:
+        """Do both."""
+        self.decide()
+        self.cut(kinked)
