@@ -41,7 +41,8 @@ class Block(NamedTuple):
 
     Attributes
     ----------
-    start : ndarray or sparse array, shape (F, p)
+    start : ndarray, sparse array or None, shape (F, p)
+        None for zero, as in `links`.
     links : list of ndarray, sparse array or None, shapes (F, F_j)
         One an earlier block; None for zero.
     slopes : ndarray, shape (2, B, F)
@@ -51,7 +52,7 @@ class Block(NamedTuple):
         absolute terms of the lines, with the sign of what they are multiplied with.
     """
 
-    start: Matrix
+    start: Matrix | None
     links: list[Matrix | None]
     slopes: FloatArray
     sums: FloatArray
@@ -59,7 +60,7 @@ class Block(NamedTuple):
     @property
     def members(self) -> int:
         """F."""
-        return int(self.start.shape[0])
+        return int(self.slopes.shape[2])
 
     @property
     def batch(self) -> int:
@@ -72,13 +73,13 @@ class Functionals(NamedTuple):
 
     Attributes
     ----------
-    start : ndarray or sparse array, shape (B, r, p), or (r, p) if all chains share it
+    start : ndarray, sparse array or None, shape (B, r, p), or (r, p) if all chains share it
     links : list of ndarray, sparse array or None, shapes (B, r, F_j) or (r, F_j)
     constant : ndarray, shape (B, r) or (r,)
     reach : ndarray, shape (B, r)
     """
 
-    start: Matrix
+    start: Matrix | None
     links: list[Matrix | None]
     constant: FloatArray
     reach: FloatArray
@@ -118,7 +119,7 @@ def _dense(matrix: Matrix) -> FloatArray:
     return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
 
 
-def _is_wide(matrix: Matrix) -> TypeGuard[FloatArray]:
+def _is_wide(matrix: Matrix | None) -> TypeGuard[FloatArray]:
     return isinstance(matrix, np.ndarray) and matrix.shape[0] < matrix.shape[1]
 
 
@@ -137,12 +138,13 @@ class Chain:
         self._argument = argument
         self._stop = stop
         self._blocks: list[Block] = []
+        self._inputs = 0
         self._first: FloatArray | None = None
         self._start: Matrix | None = None
         self._links: list[Matrix | None] = []
         self._bias: FloatArray = np.zeros(0)
         self._terms = 64
-        self._members: Index = np.zeros(0, dtype=np.intp)
+        self._members: Index | None = None
         self._slope: FloatArray = np.zeros(0)
         self._size: FloatArray = np.zeros((1, 0))
         self.reach: FloatArray = np.zeros((1, 0))
@@ -152,58 +154,70 @@ class Chain:
         full = matrix.full
         given = np.zeros(full.shape[0]) if bias is None else bias
         self._terms += full.shape[1] + 4
-        if self._start is None:
+        if not self._inputs:
+            self._inputs = full.shape[1]
             self._start, self._bias = _settled(full), given
             self.reach = self._argument.reach(self._start) + np.abs(given)
             return
+        pieces: list[Matrix | None] = [None] * len(self._links)
         on = np.flatnonzero(self._slope)
-        through = _scaled(_columns(full, on), self._slope[on])
-        pieces = [None if piece is None else _product(through, piece[on]) for piece in self._links]
-        if self._members.size:
+        if on.size:
+            through = _scaled(_columns(full, on), self._slope[on])
+            pieces = [None if p is None else _product(through, p[on]) for p in self._links]
+            self._start = None if self._start is None else _product(through, self._start[on])
+            self._bias = np.asarray(through @ self._bias[on]) + given
+        else:
+            self._start, self._bias = None, given
+        if self._members is None:
+            pieces[-1] = _settled(full)
+        elif self._members.size:
             pieces[-1] = _columns(full, self._members)
-        self._start = _product(through, self._start[on])
-        self._bias = np.asarray(through @ self._bias[on]) + given
         self._links = pieces
         self.reach = apply_rows(matrix.size, self._size) + np.abs(given)
 
-    def activate(self, slope: FloatArray, members: Index, lines: Lines, size: FloatArray) -> None:
+    def activate(
+        self, slope: FloatArray, members: Index | None, lines: Lines, size: FloatArray
+    ) -> None:
         """Let the signal pass a row of units.
 
         Parameters
         ----------
         slope : ndarray, shape (n,)
             Of the decided units; what stands at members is ignored.
-        members : ndarray of int, shape (F,)
-            Units that get lines.
+        members : ndarray of int, shape (F,), or None
+            Units that get lines; None for all.
         lines : Lines, shapes (2, B, F)
         size : ndarray, shape (B, F)
             At least the absolute values that members pass on.
         """
-        assert self._start is not None
-        if self._first is None and not self._blocks and _is_wide(self._start):
+        if members is not None and not self._blocks and _is_wide(self._start):
             # what is substituted back is narrower in front of the first map than behind it
             self._first, self._start = self._start, np.eye(len(self._start))
             self._terms += len(self._start)
-        self._slope = slope.copy()
-        self._slope[members] = 0.0
-        self._size = np.empty((max(len(size), len(self.reach)), slope.size))
-        self._size[:] = np.abs(self._slope) * self.reach
-        self._size[:, members] = size
+        pick: Index | slice = slice(None) if members is None else members
         self._members = members
-        if members.size:
-            picked = [None if piece is None else piece[members] for piece in self._links]
+        if members is None:
+            self._slope, self._size = np.zeros(slope.size), size
+        else:
+            self._slope = slope.copy()
+            self._slope[members] = 0.0
+            self._size = np.empty((max(len(size), len(self.reach)), slope.size))
+            self._size[:] = np.abs(self._slope) * self.reach
+            self._size[:, members] = size
+        if members is None or members.size:
+            start = None if self._start is None else self._start[pick]
+            picked = [None if piece is None else piece[pick] for piece in self._links]
             sums = np.empty((*lines.slopes.shape, 2))
-            sums[..., 0] = lines.slopes * self._bias[members] + lines.offsets
-            sums[..., 1] = np.abs(lines.slopes) * self.reach[:, members] + np.abs(lines.offsets)
+            sums[..., 0] = lines.slopes * self._bias[pick] + lines.offsets
+            sums[..., 1] = np.abs(lines.slopes) * self.reach[:, pick] + np.abs(lines.offsets)
             sums[1, ..., 1] *= -1.0
-            self._blocks.append(Block(self._start[members], picked, lines.slopes, sums))
+            self._blocks.append(Block(start, picked, lines.slopes, sums))
             self._links = [*self._links, None]
 
     def rows(self, pick: Index) -> Functionals:
         """The chosen entries of the signal as functionals."""
-        assert self._start is not None
         return Functionals(
-            self._start[pick],
+            None if self._start is None else self._start[pick],
             [None if piece is None else piece[pick] for piece in self._links],
             self._bias[pick],
             self.reach[:, pick],
@@ -211,9 +225,8 @@ class Chain:
 
     def combined(self, weights: FloatArray) -> Functionals:
         """Sums of the entries of the signal with weights (B, n), one row a chain."""
-        assert self._start is not None
         return Functionals(
-            pull_back(weights, self._start)[:, None, :],
+            None if self._start is None else pull_back(weights, self._start)[:, None, :],
             [
                 None if piece is None else pull_back(weights, piece)[:, None, :]
                 for piece in self._links
@@ -228,11 +241,9 @@ class Chain:
 
     def range(self, pick: Index) -> tuple[FloatArray, FloatArray]:
         """Safe lower and upper bounds of entries of the signal (r,), shapes (B, r)."""
-        assert self._start is not None
         members = [block.members for block in self._blocks]
         batch = max([self._argument.batch, *(block.batch for block in self._blocks)])
-        inputs = (self._start if self._first is None else self._first).shape[1]
-        step = max(CHUNK // (2 * max(sum(members), inputs) * batch), 16)
+        step = max(CHUNK // (2 * max(sum(members), self._inputs) * batch), 16)
         lows, highs = [], []
         for begin in range(0, pick.size, step):
             if begin and self._stop is not None and self._stop():
@@ -256,7 +267,7 @@ class Chain:
             dense = _dense(matrix)
             return np.concatenate([dense, -dense], axis=-2) if both else dense
 
-        start = signed(rows.start)
+        start = None if rows.start is None else signed(rows.start)
         links = [None if piece is None else signed(piece) for piece in rows.links]
         r = rows.reach.shape[-1]
         sums = np.empty((len(rows.reach), (1 + both) * r, 2))  # constants, and absolute terms
@@ -280,7 +291,11 @@ class Chain:
                 if link is not None:
                     more, old = pull_back(passed, link), links[i]
                     links[i] = more if old is None else old + more
-            start = start + pull_back(passed, block.start)
+            if block.start is not None:
+                more = pull_back(passed, block.start)
+                start = more if start is None else start + more
+        if start is None:
+            start = np.zeros((sums.shape[1], self._inputs))
         if start.ndim == 2:
             start = start[None]
         if self._first is not None:

@@ -31,6 +31,9 @@ from lipyomo.settings import BoundRung
 LP_UNITS = 150
 """Most open units for which the rung ``auto`` climbs to linear programs."""
 
+FEW = 32
+"""Units of a layer up to which multiplying the decided ones through costs more than it saves."""
+
 AUTO_SECONDS = 2.0
 """Time that the rung ``auto`` may spend on linear programs when no limit is given."""
 
@@ -223,12 +226,14 @@ def propagate(
             low, high = activated(layer, part.phases, part.lower, part.upper)
         if linear and position + 1 < len(layers):
             slopes = Switches.of(layer, part.phases)
-            members = slopes.members
-            sides = part.lower[:, members], part.upper[:, members]
-            left, right = slopes.left[:, members], slopes.right[:, members]
-            size = np.maximum(np.abs(left * sides[0]), np.abs(right * sides[1]))
-            lines = unit_lines(*sides, left, right)
-            chain.activate(slopes.left[0], members, lines, size * (1.0 + UNIT))
+            lower, upper, left, right = part.lower, part.upper, *slopes
+            members = None
+            if layer.units > FEW:
+                members = slopes.members
+                lower, upper = lower[:, members], upper[:, members]
+                left, right = left[:, members], right[:, members]
+            size = np.maximum(np.abs(left * lower), np.abs(right * upper)) * (1.0 + UNIT)
+            chain.activate(slopes.left[0], members, unit_lines(lower, upper, left, right), size)
     if not intervals:
         stack.cut(kinked)
 
