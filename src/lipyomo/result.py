@@ -135,7 +135,7 @@ class Witness:
         } | ({} if self.rest is None else {"rest": self.rest.tolist()})
 
 
-@dataclass(repr=False)
+@dataclass(repr=False, eq=False)
 class Result:
     """An interval [lower, upper] that holds the Lipschitz constant, and how it was found.
 
@@ -246,12 +246,19 @@ class Result:
         lines = [f"{name:<10}  {text}" for name, text in rows.items()]
         return "\n".join(lines + [f"{'warning':<10}  {note}" for note in self.warnings])
 
+    def __eq__(self, other: object) -> bool:
+        """Whether all that `to_dict` gives is the same."""
+        return isinstance(other, Result) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]  # it can be changed
+
     def __repr__(self) -> str:
         """Three lines at most: the interval, how it ended, by what."""
         shown = f"Result [{down(self.lower)}, {up(self.upper)}]"
         if self.estimate is not None:
             shown += f", estimate {self.estimate:.9g}"
-        more = f", {len(self.warnings)} warnings" if self.warnings else ""
+        count = len(self.warnings)
+        more = f", {count} warning{'s' * (count > 1)}" if count else ""
         return f"{shown}\n  {self._ending()}{more}\n  {self._how()}"
 
     def _repr_html_(self) -> str:

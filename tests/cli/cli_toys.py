@@ -58,7 +58,9 @@ def enrol() -> None:
     options: dict[str, object] = {"memory": False}
     register(Method("broken", "Broken", Guarantee.EXACT, "test", broken, options=options))
     options = {"value": 7.0, "count": 3, "name": "a"}
-    register(Method("above", "Above", Guarantee.UPPER, "test", above, options=options))
+    register(
+        Method("above", "Above", Guarantee.UPPER, "test", above, unbounded=False, options=options)
+    )
 
 
 if __name__ == "__main__":

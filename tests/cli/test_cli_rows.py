@@ -141,6 +141,27 @@ def test_bad_rows_are_named_and_the_good_ones_done(
     assert [row["error"] is None for row in rows] == [True] * 2 + [False] * 2 + [True] * 4
 
 
+def test_csv_with_semicolons_and_missing_labels(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "data.csv").write_text("0.1;0.2;0;1\n0.1;0.2;0;\n0,1;0.2;0;1\n")
+    words = [word if word != "data.npz" else "data.csv" for word in CERTIFY]
+    main([*words, "--json"])
+    errors = [row["error"] or "" for row in json.loads(capsys.readouterr().out)["rows"]]
+    assert errors[0] == ""
+    assert "label is missing" in errors[1]
+    assert "NaN" in errors[2]  # decimal commas are no numbers here
+
+
+def test_progress_tells_how_many_rows_are_left(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([word for word in CERTIFY if word != "--quiet"])
+    lines = capsys.readouterr().err.splitlines()
+    assert "(1 of 8, " in lines[0]
+    assert lines[7].endswith("(8 of 8, 0 s left)")
+
+
 @pytest.mark.parametrize("command", [CERTIFY, SWEEP, MONOTONE])
 @pytest.mark.parametrize(
     ("name", "content"),
@@ -154,6 +175,8 @@ def test_bad_rows_are_named_and_the_good_ones_done(
         ("nothing.npz", "nothing"),
         ("short.npz", "short"),
         ("none.npy", "none"),
+        ("words.npz", "words"),
+        (".", None),
     ],
 )
 def test_bad_data_is_one_sentence(
@@ -172,6 +195,8 @@ def test_bad_data_is_one_sentence(
         np.savez(path, weights=np.ones(3))
     elif content == "short":
         np.savez(path, inputs=np.ones((4, 3)), labels=np.ones(2))
+    elif content == "words":
+        np.savez(path, inputs=np.ones((2, 3)), labels=["a", "b"])
     elif content == "none":
         np.save(path, np.zeros((0, 3)))
     assert main([word if word != "data.npz" else name for word in command]) == 1

@@ -47,6 +47,8 @@ def test_html_escapes(found):
 
 def test_what_was_saved_comes_back(found):
     back = Result.from_dict(json.loads(found.to_json()))
+    assert back == found
+    assert back != Result(0.0, math.inf, Status.TIME_LIMIT, "mip")
     assert back.to_dict() == found.to_dict()
     assert np.array_equal(back.witness.x, found.witness.x)
     both = zip(back.witness.pattern, found.witness.pattern, strict=True)

@@ -18,6 +18,9 @@ from lipyomo.problem import LipschitzProblem
 
 Clip = tuple[float | FloatArray, float | FloatArray]
 
+NO_LABEL = -1
+"""Stands for a label that is none."""
+
 
 class DataError(LipyomoError):
     """A row of a data set cannot be used."""
@@ -64,6 +67,8 @@ class Classifier:
             raise DataError("the row holds NaN or infinite entries")
         if (point < self.clip.lower).any() or (point > self.clip.upper).any():
             raise DataError("the row lies outside the box of valid inputs (--clip)")
+        if label == NO_LABEL:
+            raise DataError("the row's label is missing, or no whole number from 0 on")
         if label is not None and not 0 <= label < self.classes:
             raise DataError(f"the label {label} is none of the {self.classes} classes")
         return point

@@ -441,8 +441,8 @@ def least_slope(
     lower = max(float(np.nextafter(scale - found.upper, -math.inf)), -size)
     if found.witness is None:
         return size, Slope(lower, math.inf, None)
-    x = found.witness.x
-    return size, Slope(lower, float(network.gradients(x[None], row)[0, i]), x)
+    upper = float(np.nextafter(scale - found.lower, math.inf))
+    return size, Slope(lower, upper, found.witness.x)
 
 
 def tilted(network: Network, row: FloatArray, i: int, scale: float) -> Network:

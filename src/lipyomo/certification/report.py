@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.certification.classifier import Classifier, Clip
+from lipyomo.certification.classifier import NO_LABEL, Classifier, Clip
 from lipyomo.certification.point import (
     LADDER,
     Check,
@@ -224,8 +224,9 @@ def data_rows(points: FloatArray, labels: npt.ArrayLike | None) -> list[_Job]:
 
 
 def _label(value: float) -> int:
-    """A label as a number of a class; -1, which is none, for what is no whole number."""
-    return int(value) if np.isfinite(value) and value == np.floor(value) else -1
+    """A label as a number of a class; `NO_LABEL` for what is no whole number."""
+    whole = np.isfinite(value) and value == np.floor(value) and value >= 0
+    return int(value) if whole else NO_LABEL
 
 
 class _Task:

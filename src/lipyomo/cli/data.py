@@ -42,9 +42,9 @@ def read_data(path: Path, width: int) -> DataSet:
     """Read ``.npz``, ``.npy`` or ``.csv``.
 
     An ``.npz`` holds the inputs as ``inputs``, ``images``, ``x``, ``data`` or ``points``, and maybe
-    classes as ``labels``, ``y`` or ``targets``.  A ``.csv`` has one row a point, with or without a
-    head; a column called like labels, or one column more than the network has inputs, is the class
-    (the last one, without a head).
+    classes as ``labels``, ``y`` or ``targets``.  A ``.csv`` (also with semicolons, or tabs) has one
+    row a point, with or without a head; a column called like labels, or one column more than the
+    network has inputs, is the class (the last one, without a head).
 
     Parameters
     ----------
@@ -68,13 +68,13 @@ def read_data(path: Path, width: int) -> DataSet:
 
 
 def _read_numpy(path: Path) -> DataSet:
-    loaded = read_any(path, "DATA")
+    loaded = read_any(path, "DATA", INPUT_NAMES + LABEL_NAMES)
     if isinstance(loaded, np.ndarray):
         return DataSet(_rows(loaded), None)
     inputs = next((loaded[name] for name in INPUT_NAMES if name in loaded), None)
     if inputs is None:
         raise UsageError(
-            f"DATA: '{path}' holds {', '.join(loaded) or 'nothing'}, no inputs.  "
+            f"DATA: '{path}' holds no inputs.  "
             f"Remedy: call the array {', '.join(INPUT_NAMES[:3])} or so"
         )
     labels = next((loaded[name] for name in LABEL_NAMES if name in loaded), None)
@@ -92,7 +92,9 @@ def _rows(array: FloatArray) -> FloatArray:
 def _read_csv(path: Path, width: int) -> DataSet:
     try:
         with path.open(encoding="utf-8-sig", newline="") as stream:
-            rows = [row for row in csv.reader(stream) if any(cell.strip() for cell in row)]
+            lines = stream.read().splitlines()
+        between = max(",;\t", key="".join(lines[:2]).count)
+        rows = [row for row in csv.reader(lines, delimiter=between) if any(map(str.strip, row))]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or "it is not a text file of rows"
         raise UsageError(f"DATA: cannot read '{path}': {reason}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +55,8 @@ def read_archive(path: Path, option: str) -> dict[str, FloatArray]:
     return {name: _numbers(array, path, option) for name, array in loaded.items()}
 
 
-def read_any(path: Path, option: str) -> FloatArray | dict[str, FloatArray]:
-    """Read the numbers of a ``.npy`` or ``.npz`` file.
+def read_any(path: Path, option: str, names: Collection[str]) -> FloatArray | dict[str, FloatArray]:
+    """Read the numbers of a ``.npy`` file, or all of a ``.npz`` file that `names` stand for.
 
     Raises
     ------
@@ -66,8 +66,8 @@ def read_any(path: Path, option: str) -> FloatArray | dict[str, FloatArray]:
     loaded = _load(path, option)
     if isinstance(loaded, np.ndarray):
         return _numbers(loaded, path, option)
-    kept = {name: array for name, array in loaded.items() if array.dtype.kind in "fiub"}
-    return {name: array.astype(np.float64) for name, array in kept.items()}
+    wanted = {name: array for name, array in loaded.items() if name in names}
+    return {name: _numbers(array, path, option) for name, array in wanted.items()}
 
 
 def _load(path: Path, option: str) -> np.ndarray | dict[str, np.ndarray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import sys
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -157,6 +158,19 @@ def work_rows(
     return [rows[index] for index in sorted(rows)], stopped
 
 
+def _teller(total: int, done: int) -> Callable[[str], None]:
+    """Tells rows line by line, with how many there are and about how long the others take."""
+    started, before = time.monotonic(), done
+
+    def tell(line: str) -> None:
+        nonlocal done
+        done += 1
+        left = (time.monotonic() - started) / (done - before) * (total - done)
+        print(f"{line}  ({done} of {total}, {left:.0f} s left)", file=sys.stderr, flush=True)
+
+    return tell
+
+
 def row_progress(
     stack: ExitStack, arguments: argparse.Namespace, total: int, done: int
 ) -> Callable[[str], None]:
@@ -166,7 +180,7 @@ def row_progress(
     if done:
         print(f"{done} of {total} rows were there already", file=sys.stderr)
     if not sys.stderr.isatty():
-        return lambda line: print(line, file=sys.stderr, flush=True)
+        return _teller(total, done)
     from rich.console import Console
     from rich.progress import (
         BarColumn,
