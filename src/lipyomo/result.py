@@ -250,8 +250,6 @@ class Result:
         """Whether all that `to_dict` gives is the same."""
         return isinstance(other, Result) and self.to_dict() == other.to_dict()
 
-    __hash__ = None  # type: ignore[assignment]  # it can be changed
-
     def __repr__(self) -> str:
         """Three lines at most: the interval, how it ended, by what."""
         shown = f"Result [{down(self.lower)}, {up(self.upper)}]"
