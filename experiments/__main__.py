@@ -2,6 +2,7 @@
 
 - ``table1`` to ``table5``, ``figure1``, ``figure5`` to ``figure7``: those of the LipMIP paper
 - ``exact``: the exact methods side by side
+- ``proofs``: what it costs to write and to check proofs
 - ``methods``: upper bounds beside the published figures
 - ``build``: time and memory to build Pyomo models
 - ``adversarial``: worst margins of images, beside OMLT and gurobi-machinelearning
@@ -25,6 +26,7 @@ from lipyomo.cli.parser import UsageError
 
 MEASUREMENTS = (
     "exact",
+    "proofs",
     "methods",
     "build",
     "adversarial",

@@ -1,0 +1,77 @@
+"""Proofs: what it costs to write and to check them, beside the search.
+
+Usage::
+
+    python -m experiments proofs [--cases NAME ...] [--time 60] [--shared FOLDER]
+
+Prints one line a case: CPU seconds of branch and bound, of writing the proof and of checking it,
+the proof's cases and kB, and whether the upper end is proved.  The cases are those of ``exact``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import lipyomo
+from experiments.exact import own_cases, reference_cases
+from experiments.reference import ROOT, SHARED
+from lipyomo import Box, LipschitzProblem, LipyomoError
+from lipyomo.proofs import write_proof
+from lipyomo_check import check_proof
+
+
+@contextmanager
+def timed(seconds: list[float]) -> Iterator[None]:
+    """Append the CPU seconds of what happens inside."""
+    began = time.process_time()
+    yield
+    seconds.append(time.process_time() - began)
+
+
+def quickstart() -> LipschitzProblem:
+    """The example of the documentation's first page."""
+    network = lipyomo.load(ROOT / "models" / "iris.onnx")
+    return LipschitzProblem(network, Box(0.0, 8.0, 4), margin=1)
+
+
+def main(words: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments proofs", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--cases", nargs="*", default=[""], help="parts of case names")
+    parser.add_argument("--time", type=float, default=60.0, help="seconds of a search, of a proof")
+    parser.add_argument("--shared", type=Path, default=SHARED)
+    options = parser.parse_args(words)
+    cases = [("quickstart", quickstart), *own_cases()]
+    if (options.shared / "reference").is_dir():
+        cases += reference_cases(options.shared)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "proof"
+        for case, build in cases:
+            if not any(part in case for part in options.cases):
+                continue
+            seconds: list[float] = []
+            problem = build()
+            try:
+                with timed(seconds):
+                    result = lipyomo.solve(problem, "bnb", time_limit=options.time)
+                with timed(seconds):
+                    write_proof(path, problem, result, time_limit=options.time)
+                with timed(seconds):
+                    verdict = check_proof(path)
+            except LipyomoError as error:
+                print(f"{case:34s} {str(error).splitlines()[0]}", flush=True)
+                continue
+            solved, written, checked = seconds
+            print(
+                f"{case:34s} {result.status:10s} solve {solved:7.2f} write {written:7.2f} "
+                f"check {checked:7.2f} s CPU {verdict.nodes:6d} cases "
+                f"{path.stat().st_size / 1000:8.1f} kB "
+                f"{'proved' if verdict.upper_proved else 'not proved'}",
+                flush=True,
+            )
