@@ -24,7 +24,7 @@ condition is
     s^T (S + h h^T / delta) s,    h = c_s - G D^-1 c_v,   delta = c_v D^-1 c_v,
 
 G being the rows' coupling to the inputs and D = diag(zeta).  Let S without its last row be positive
-definite and ``e^T S^-1 e < 0`` for the last unit vector e: S has one negative eigenvalue, and a
+definite and the last pivot p of its factorisation be negative: S has one negative eigenvalue, and a
 negative determinant.  A smaller or raised matrix has at most as many, hence none if its determinant
 is positive, that is if ``e_k^T S^-1 e_k < 0``, or ``delta + h^T S^-1 h < 0``.
 """
@@ -103,7 +103,7 @@ class Tangents:
             One an open unit.
         """
         made = self._matrix(bound, vertex, column, zeta, lam, [])
-        return made is not None and positive_definite(made[0])
+        return made is not None and cholesky(made[0]) is not None
 
     def excluded(
         self,
@@ -128,25 +128,25 @@ class Tangents:
         if made is None or len(made[0]) != self.count + 1:
             return False
         lower, others = made
-        if not positive_definite(lower[:-1]):
+        factor = cholesky(lower[:-1])
+        if factor is None:
             return False
-        # pairs (h, delta), each of which has to satisfy delta + h^T S^-1 h < 0
-        unit = [[arb(j == k) for j in range(len(lower))] for k in range(len(lower))]
-        pairs = [(unit[-1], arb(0))] + [(unit[k], arb(0)) for k, side in sides if side == LEFT]
-        for k, (*through, delta) in zip(ons, others, strict=True):
-            own = [e - u for e, u in zip(unit[k], self.U[k][self.width :], strict=False)]
-            pairs.append(([g + o for g, o in zip(through, [*own, arb(0)], strict=True)], delta))
+        *below, corner = lower[-1]
+        last = substituted(factor, below)
+        pivot = sum((-a * a for a in last), corner)
+        if not pivot < 0:
+            return False
+        unit = [[arb(j == k) for j in range(self.count)] for k in range(self.count)]
+        pairs = [(unit[k], arb(0), arb(0)) for k, side in sides if side == LEFT]
+        for k, (*through, end, delta) in zip(ons, others, strict=True):
+            own = zip(through, unit[k], self.U[k][self.width :], strict=True)
+            pairs.append(([g + e - u for g, e, u in own], end, delta))
             if not delta > 0:
                 return False
-        whole = [
-            [lower[max(a, b)][min(a, b)] for b in range(len(lower))] for a in range(len(lower))
-        ]
-        try:
-            solved = arb_mat(whole).solve(arb_mat([h for h, _ in pairs]).transpose())
-        except ZeroDivisionError:
-            return False
-        for r, (h, delta) in enumerate(pairs):
-            if not sum((c * solved[j, r] for j, c in enumerate(h)), delta) < 0:
+        for h, end, delta in pairs:
+            front = substituted(factor, h)
+            end -= sum((a * b for a, b in zip(last, front, strict=True)), arb(0))
+            if not sum((a * a for a in front), delta) + end * end / pivot < 0:
                 return False
         return True
 
@@ -224,25 +224,26 @@ class Tangents:
         return sum((abs(g) for g in entries), arb(0))
 
 
-def positive_definite(lower: list[list[arb]]) -> bool:
-    """Whether a symmetric matrix, given by its lower triangle, is surely positive definite.
+def cholesky(lower: list[list[arb]]) -> list[list[arb]] | None:
+    """The Cholesky factor of a symmetric matrix, given by its lower triangle.
 
-    Cholesky in balls: each pivot has to be surely positive.
+    None unless the matrix is surely positive definite: each pivot has to be surely positive.
     """
     factor: list[list[arb]] = []
-    for i, row in enumerate(lower):
-        made: list[arb] = []
-        for j in range(i):
-            total = row[j]
-            other = factor[j]
-            for a, b in zip(made, other, strict=False):
-                total -= a * b
-            made.append(total / other[j])
-        pivot = row[i]
-        for a in made:
-            pivot -= a * a
+    for *row, pivot in lower:
+        made = substituted(factor, row)
+        pivot = sum((-a * a for a in made), pivot)
         if not pivot > 0:
-            return False
-        made.append(pivot.sqrt())
-        factor.append(made)
-    return True
+            return None
+        factor.append([*made, pivot.sqrt()])
+    return factor
+
+
+def substituted(factor: list[list[arb]], row: list[arb]) -> list[arb]:
+    """Solve with a lower triangular matrix."""
+    made: list[arb] = []
+    for total, other in zip(row, factor, strict=True):
+        for a, b in zip(made, other, strict=False):
+            total -= a * b
+        made.append(total / other[-1])
+    return made
