@@ -376,18 +376,22 @@ class Linear:
 
     # -- all bounds ----------------------------------------------------------------------------
 
-    def tighten(self, node: Node) -> bool:
+    def tighten(self, node: Node, only: set[int] | None = None) -> bool:
         """Bound open units' pre-activations without weights (CROWN), and decide what follows.
 
-        False if nothing is left of the node.
+        Layer by layer; all of them, or `only` some.  False if nothing is left of the node.
         """
         for i in range(len(self.statement.hidden)):
-            units = [k for k in range(*self.starts[i : i + 2]) if node.phases[k] == OPEN]
+            units = [
+                k
+                for k in range(*self.starts[i : i + 2])
+                if node.phases[k] == OPEN and (only is None or k in only)
+            ]
             if not units or (i == 0 and node.boxed):
                 continue
             if not self.bound(node, [(k, sign, NONE) for k in units for sign in (1, -1)]):
                 return False
-        node.boxed = True
+        node.boxed = node.boxed or only is None
         return True
 
     def settle(self, node: Node, unit: int) -> bool:

@@ -3,7 +3,8 @@
 A proof is a list of nodes in depth-first order; a node is a list of steps, the last of which splits
 it or ends it:
 
-    ["crown"]                       bound all pre-activations, decide what follows
+    ["crown", units]                bound these open units (without the list: all), layer by layer,
+                                    and decide what follows
     ["fix", k, side, weights]       decide unit k: the weights contradict its other side
     ["bound", bounds]               for each [k, sign, weights], bound sign * z_k from above
     ["close", targets, zeta, lam]   the multipliers prove these targets
@@ -110,7 +111,7 @@ class Tree:
             if word in ("split", "cut", "empty", "end") and not last:
                 raise ProofError("a node goes on after its end")
             if word == "crown":
-                if not self.linear.tighten(case.node):
+                if not self.linear.tighten(case.node, self._units(rest)):
                     return self._closed(last)
                 tangents = None
             elif word == "fix":
@@ -159,6 +160,13 @@ class Tree:
         if node.phases[unit] != OPEN:
             raise ProofError("a unit is decided twice")
         return unit
+
+    def _units(self, rest: list[Any]) -> set[int] | None:
+        """The units of a crown step, None for all."""
+        if not rest:
+            return None
+        (units,) = listed(rest, "crown", 1)
+        return {whole(k, "a unit", 0, self.linear.count - 1) for k in listed(units, "the units")}
 
     def _weights(self, record: Any) -> Weights:
         beta, alpha, rho = listed(record, "weights", 3)

@@ -21,6 +21,7 @@ from lipyomo.affine.system import FlatPhases, NodeForm
 from lipyomo.bnb.bounding import Worst
 from lipyomo.bnb.node import Node, stack_of
 from lipyomo.bnb.tree import Tree
+from lipyomo.bounds.preactivation import propagate, within
 from lipyomo.errors import ProofError
 from lipyomo.network import BoolArray, FloatArray, Layer, Network
 from lipyomo.phases import LEFT, OPEN, RIGHT
@@ -234,8 +235,7 @@ class CaseTree:
     def _tightened(self, case: _Case, steps: Steps) -> bool:
         """Bound the pre-activations of a case; False if nothing is left of it."""
         node, linear = case.node, self._linear
-        steps.append(["crown"])
-        if not linear.tighten(node):
+        if not self._crowned(case, steps):
             return False
         self._follow(case)
         bounds = self._ascended(case.ours)
@@ -248,8 +248,24 @@ class CaseTree:
             return False
         if node.phases.count(checked.OPEN) == still:
             return True
-        steps.append(["crown"])
-        return linear.tighten(node)
+        return self._crowned(case, steps)
+
+    def _crowned(self, case: _Case, steps: Steps) -> bool:
+        """Bound the units for which that seems to matter; False if nothing is left of the case."""
+        self._follow(case)
+        ours, stack = case.ours, stack_of([case.ours])
+        over, errors = within(self._domain, stack.low, stack.high), self._system.weight_errors
+        with np.errstate(invalid="ignore"):
+            propagate(self._system.network.hidden, over, stack, intervals=False, errors=errors)
+            width, new = ours.upper - ours.lower, stack.upper[0] - stack.lower[0]
+            shrunk = ~np.isfinite(width) | (new < (1.0 - GAIN) * width)
+        still = ours.phases == OPEN
+        use = still & (shrunk | (stack.phases[0] != OPEN))
+        if not use.any():
+            return True
+        units = None if use.sum() == still.sum() else np.flatnonzero(use).tolist()
+        steps.append(["crown"] if units is None else ["crown", units])
+        return self._linear.tighten(case.node, None if units is None else set(units))
 
     def _ascended(self, ours: Node) -> list[Any]:
         """What dual ascent improves: units, signs and weights, as they are written."""
