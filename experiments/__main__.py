@@ -7,6 +7,7 @@
 - ``build``: time and memory to build Pyomo models
 - ``adversarial``: worst margins of images, beside OMLT and gurobi-machinelearning
 - ``scale``: networks of 100 to 5,000 units, beside bound propagation
+- ``networks``: train networks of that size
 - ``solvers``: model transfer, time to optimality and agreement of solvers
 - ``robustness``: certified accuracy, constants by activation, cost of decisions and sweeps
 - ``picture``: the picture of the README
@@ -31,6 +32,7 @@ MEASUREMENTS = (
     "build",
     "adversarial",
     "scale",
+    "networks",
     "solvers",
     "robustness",
     "picture",

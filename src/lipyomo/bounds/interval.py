@@ -33,7 +33,8 @@ class Switches(NamedTuple):
 
     def range(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Range of ``slope * t`` over ``lower <= t <= upper`` and both slopes."""
-        ends = self.left * lower, self.left * upper, self.right * lower, self.right * upper
+        left, right = self.left, self.right
+        ends = times(left, lower), times(left, upper), times(right, lower), times(right, upper)
         low = np.minimum(np.minimum(*ends[:2]), np.minimum(*ends[2:]))
         high = np.maximum(np.maximum(*ends[:2]), np.maximum(*ends[2:]))
         return low - UNIT * np.abs(low), high + UNIT * np.abs(high)

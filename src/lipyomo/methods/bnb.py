@@ -64,9 +64,12 @@ def run(run: Run) -> Result:
         share = FIRST_SHARE * run.left if math.isfinite(run.left) else math.inf
         run.raise_lower(search_incumbent(problem, rng, None, run.clock.within(share)))
     ladder = climbed(run)
-    if search_bytes(network, count, ladder.bounds.phases) > MOST_BYTES:
+    large = search_bytes(network, count, ladder.bounds.phases) > MOST_BYTES
+    if large:
         run.warn("the network is too large to branch in memory: its bounds are those of the ladder")
-        run.raise_lower(search_incumbent(problem, rng, None, run.clock))
+    if large or run.expired:
+        if run.witness is None or not run.expired:
+            run.raise_lower(search_incumbent(problem, rng, None, run.clock))
         return run.result(unstable=ladder.bounds.unstable, bounds=ladder.bounds.rung)
     outcome = Search(
         reduced.problem, run.settings, run.clock, tell, ladder=ladder, report=run.drop_upper
