@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
-from experiments.lirpa import module_of as module_from_onnx
+from experiments.lirpa import module_of
 from experiments.networks import SHAPES, Shape, as_onnx, made_up_images, train
 from experiments.scale import cases
 from lipyomo import load
@@ -28,7 +28,7 @@ def test_a_trained_module_is_the_same_function_as_its_file(shape, tmp_path):
     with torch.no_grad():
         expected = module(torch.from_numpy(x)).numpy().reshape(-1)
     np.testing.assert_allclose(load(path).forward(x.reshape(-1)), expected, atol=1e-5)
-    again, size = module_load(path)
+    again, size = module_of(path)
     assert size == (1, *shape.inputs)
     with torch.no_grad():
         np.testing.assert_allclose(again(torch.from_numpy(x)).numpy().reshape(-1), expected)
