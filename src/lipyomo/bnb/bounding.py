@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.affine.system import NodeForm, UnitSystem
+from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.bnb.node import Node
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.bounder import Bounder, Minimum, inherited
@@ -42,6 +42,8 @@ class NodeBounder:
     ----------
     system : UnitSystem
     targets : Targets
+    known : ndarray of int8, shape (N,), optional
+        Phases that hold on all nodes: inputs may be joined by the signs that follow from them.
 
     Attributes
     ----------
@@ -51,9 +53,11 @@ class NodeBounder:
         Bounds computed and Newton steps taken.
     """
 
-    def __init__(self, system: UnitSystem, targets: Targets) -> None:
+    def __init__(
+        self, system: UnitSystem, targets: Targets, known: FlatPhases | None = None
+    ) -> None:
         self._system, self._targets = system, targets
-        self._bounder = Bounder(system, targets)
+        self.bounder = Bounder(system, targets, known, join=known is not None)
         self.deadline = math.inf
         self.solved = 0
         self.steps = 0
@@ -61,7 +65,7 @@ class NodeBounder:
     @property
     def value_errors(self) -> FloatArray:
         """Rounding errors of the targets' values under full patterns, shape (T,)."""
-        return self._bounder.value_errors
+        return self.bounder.value_errors
 
     def bound(self, node: Node, form: NodeForm, aim: float | None, cutoff: float) -> Worst | None:
         """Bound the node's targets, worst first, until one stays above the next one's bound.
@@ -84,7 +88,7 @@ class NodeBounder:
         """
         if not (self.solved or node.warm):
             return self._root(node, form, cutoff)
-        bounder = self._bounder
+        bounder = self.bounder
         warm: dict[int, FloatArray] = {}
         worst: Minimum | None = None
         reached = -np.inf
@@ -126,7 +130,7 @@ class NodeBounder:
         """Bound a node that inherits nothing: in closed form first, and all targets together."""
         known = np.zeros(self._targets.count)
         known[node.targets] = node.proved
-        root = RootBounds(self._system, self._targets, node.phases, known)
+        root = RootBounds(self._system, self._targets, node.phases, known, bounder=self.bounder)
         root.run(cutoff, left=lambda: self.deadline - time.perf_counter())
         self.solved += max(len(root.multipliers), 1)
         self.steps += root.steps
@@ -144,7 +148,7 @@ class NodeBounder:
         for index, target in enumerate(node.targets):
             multipliers = node.warm.get(int(target))
             if multipliers is not None and form.units.size:
-                proved = self._bounder.prover.bound(form, int(target), multipliers)
+                proved = self.bounder.prover.bound(form, int(target), multipliers)
                 node.proved[index] = min(proved, float(node.proved[index]))
         node.target_bounds = node.proved
         return node.bound
@@ -157,7 +161,7 @@ class NodeBounder:
         list of (position, on, bound)
             Deciding open unit number `position` that way cannot exceed the proved `bound`.
         """
-        return self._bounder.excluded(form, worst.found, (worst.off, worst.on), aim)
+        return self.bounder.excluded(form, worst.found, (worst.off, worst.on), aim)
 
     def _affordable(self, form: NodeForm) -> bool:
         """Whether a step fits into memory and into the time that is left."""

@@ -116,7 +116,9 @@ class Tree:
             self._units = small.units
         self.pool = Pool(problem, self._units, rng)
         self.region = RegionProgram(self.system, problem.domain)
-        self.bounder = NodeBounder(self.system, self.targets)
+        if known is not None and small is not None:
+            known = self.system.root_phases()
+        self.bounder = NodeBounder(self.system, self.targets, known)
         self.brancher = Brancher(self.system, problem.domain)
         self.tightener: Tightener | None = None
         if problem.domain.is_bounded and self.system.kinked.any():
@@ -229,7 +231,10 @@ class Tree:
     def _descend(self, node: Node, clock: Clock, report: Callable[[float], object] | None) -> None:
         """Lower the root's bounds step by step, where the first one would be long in coming."""
         norm = self.problem.output_norm
-        root = RootBounds(self.system, self.targets, node.phases, node.proved, norm)
+        bounder = self.bounder.bounder
+        root = RootBounds(
+            self.system, self.targets, node.phases, node.proved, norm, bounder=bounder
+        )
         if root.cost.full < LONG:
             return
         root.run(self.cutoff, lambda: clock.left * (not clock.interrupted), report)

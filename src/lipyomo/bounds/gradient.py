@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.bounds.balls import Ball, InputBall
+from lipyomo.bounds.balls import Ball, InputBall, Points
 from lipyomo.bounds.chain import Chain
 from lipyomo.bounds.derivative import ChainBounds, Rung, Way, chain_bounds, refined
 from lipyomo.bounds.relax import switch_lines
@@ -85,6 +85,14 @@ def gradient_ends(
         elif input_norm == "l2":
             norms = np.minimum(norms, _sum_of_squares(found.chain, low, high))
     return GradientEnds(np.maximum(np.abs(low), np.abs(high)), norms)
+
+
+def gradient_ranges(
+    network: Network, phases: Phases, functionals: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Least and largest entries of the gradients of functionals (k, m), shapes (k, d)."""
+    way = Way.backwards(network, phases)
+    return _ends(way, Points(functionals), "linear", None, norm_only=True)[1:]
 
 
 def _ends(

@@ -160,7 +160,7 @@ def root_bounds(run: Run, bounds: LayerBounds, ladder: Ladder | None = None) -> 
         same = ladder.targets.count == targets.count
         known = ladder.upper if same else np.full(targets.count, ladder.value)
     phases = np.concatenate([np.zeros(0, dtype=np.int8), *bounds.phases])
-    return RootBounds(system, targets, phases, known, small.output_norm)
+    return RootBounds(system, targets, phases, known, small.output_norm, join=True)
 
 
 def few_vertices(problem: LipschitzProblem, method: str) -> FloatArray:

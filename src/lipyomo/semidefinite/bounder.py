@@ -14,6 +14,7 @@ from lipyomo.semidefinite.choice import Ball, kernel_for
 from lipyomo.semidefinite.descent import minimise
 from lipyomo.semidefinite.kernel import Kernel, State
 from lipyomo.semidefinite.prove import Exclusion, Prover
+from lipyomo.semidefinite.signs import FixedSigns, joined
 from lipyomo.targets import ALL, Targets
 
 IntArray = npt.NDArray[np.int64]
@@ -46,6 +47,8 @@ class Bounder:
         By default every kinked unit is open.
     ball : {'l2', 'l1'}, optional
         The ball of functionals of a target that stands for all of them.
+    join : bool, optional
+        Whether to join the inputs whose partial derivatives keep their sign under `phases`.
     """
 
     def __init__(
@@ -54,9 +57,13 @@ class Bounder:
         targets: Targets,
         phases: FlatPhases | None = None,
         ball: Ball = "l2",
+        join: bool = False,
     ) -> None:
         self.targets, self._ball = targets, ball
         self.prover = Prover(system, targets, phases, ball)
+        if join and phases is not None:
+            errors = self.prover.gradient_errors
+            self.prover.signs = FixedSigns(system, targets, phases, errors)
 
     @property
     def value_errors(self) -> FloatArray:
@@ -71,6 +78,10 @@ class Bounder:
         if column != ALL:
             keep = np.concatenate([[column], np.arange(inputs, rows.shape[1])])
             rows, objectives, inputs, euclidean = rows[:, keep], objectives[:, keep], 1, True
+        signs = None if self.prover.signs is None else self.prover.signs.of(target)
+        if signs is not None:
+            inputs = 1 + int(np.count_nonzero(signs == 0))
+            rows, objectives = joined(rows, signs), joined(objectives, signs)
         if row == ALL and objectives.any():
             return kernel_for(rows, objectives, inputs, euclidean, self._ball)
         return kernel_for(rows, objectives[max(row, 0)][None], inputs, euclidean)

@@ -20,6 +20,7 @@ from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.phases import OPEN
 from lipyomo.semidefinite.choice import Ball
 from lipyomo.semidefinite.columns import column_bounds
+from lipyomo.semidefinite.signs import FixedSigns, joined_form
 from lipyomo.semidefinite.verify import SizedForm, VerifiedMatrix, bound_from, bounds_from
 from lipyomo.targets import ALL, Targets
 
@@ -52,6 +53,8 @@ class Prover:
     ----------
     gradient_errors : ndarray, shape (k, d)
         Rounding errors of the functionals' gradients under any such pattern.
+    signs : FixedSigns or None
+        Multipliers may be those of a form whose inputs are joined by them: there are fewer.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Prover:
         ball: Ball = "l2",
     ) -> None:
         self._system, self._targets, self._ball = system, targets, ball
+        self.signs: FixedSigns | None = None
         self._phases = system.root_phases() if phases is None else phases
         network, d = system.network, system.inputs
         self._place = np.cumsum(self._phases == OPEN) - 1
@@ -124,7 +128,8 @@ class Prover:
         """
         targets = self._targets
         sized, zeta, lam, grouped = self._sized(form, target, multipliers)
-        if targets.columns[0] != ALL or targets.rows[0] == ALL:
+        own = targets.columns[0] != ALL or targets.rows[0] == ALL
+        if own or sized.inputs < form.inputs:  # of no other target
             found = np.full(targets.count, np.inf)
             if targets.columns[0] != ALL:
                 found = self._by_column(column_bounds(self.sized(form), lam))
@@ -203,6 +208,9 @@ class Prover:
         if column != ALL:
             sized = sized.seeing(np.array([column]))
         count = form.units.size
+        signs = None if self.signs is None else self.signs.of(target)
+        if signs is not None and multipliers.size - count < sized.inputs:
+            sized = joined_form(sized, signs)
         head, lam = multipliers[: multipliers.size - count], multipliers[multipliers.size - count :]
         grouped = self._targets.input_norm == "l2" and column == ALL
         d = sized.inputs

@@ -102,6 +102,10 @@ class RootBounds:
         The output norm, for a target that stands for all functionals (l2 unless it is l1).
     tolerance : float, optional
         Relative accuracy of each minimum.
+    bounder : Bounder, optional
+        Whose multipliers are wanted; by default one of its own.
+    join : bool, optional
+        Whether that one may join inputs.
 
     Attributes
     ----------
@@ -121,11 +125,13 @@ class RootBounds:
         known: FloatArray | None = None,
         norm: OutputNorm | None = None,
         tolerance: float = 1e-3,
+        bounder: Bounder | None = None,
+        join: bool = False,
     ) -> None:
         self._targets, self._tolerance = targets, tolerance
         self._norm = norm
         ball: Ball = "l1" if norm is not None and norm.dual_ball == "cube" else "l2"
-        self._bounder = Bounder(system, targets, phases, ball)
+        self._bounder = bounder or Bounder(system, targets, phases, ball, join)
         self.form = system.reduce(phases)
         count = targets.count
         self.upper = np.full(count, np.inf) if known is None else np.array(known, dtype=float)
