@@ -141,6 +141,7 @@ class Search:
         self._evaluations = default_evaluations(problem) // CLIMB_SHARE
         self._next_climb = 1.0
         self._told = 0.0
+        self._node_seconds = 0.0
         self._saved = 0.0
         shared = settings.executor is not None or settings.dask is not None
         self._several = shared or (settings.threads or 1) > 1
@@ -154,9 +155,15 @@ class Search:
                 if self._parallel_pays():
                     self._search_together()
                     continue
+                if self._clock.left < self._node_seconds:  # what is left is for the lower end
+                    self.tree.climb(self._evaluations, self._clock)
+                    self._note()
+                    continue
+                began = self._clock.seconds
                 self._taken = [self._pop()]
                 self._merge(self.tree.expand(self._taken[0]))
                 self._taken = []
+                self._node_seconds = self._clock.seconds - began
                 self._after()
             complete = not self._waiting()
         except KeyboardInterrupt:
@@ -176,7 +183,7 @@ class Search:
             tree.climb(self._evaluations // FIRST_SHARE, self._clock)
             self._note()
             found = tree.root(self._clock, self._ladder, self._report)
-            self._open_units = tree.open_at_root
+            self._open_units, self._node_seconds = tree.open_at_root, 2.0 * tree.root_seconds
             self._root = max([node.bound for node in found.children], default=found.closed)
             self._set_capacity(found.children)
             self._merge(found)

@@ -123,7 +123,7 @@ class Tree:
         self.tightener: Tightener | None = None
         if problem.domain.is_bounded and self.system.kinked.any():
             self.tightener = Tightener(self.system, problem.domain)
-        self.open_at_root = 0
+        self.open_at_root, self.root_seconds = 0, 0.0
         self.experience = Experience.none(self.system.count)
         self._gap = max(gap, PRUNE)
         self._record = record
@@ -191,13 +191,15 @@ class Tree:
         report : callable, optional
             Called with proved bounds of the whole problem while they drop.
         """
-        node = self._whole()
+        node, clock = self._whole(), clock or Clock()
         if ladder is not None and self.system.count:
             self._take_over(node, ladder)
-            self._descend(node, clock or Clock(), report)
-            if clock is not None and clock.expired:
+            self._descend(node, clock, report)
+            if clock.expired:
                 return Expansion([node])
+        began = clock.seconds
         found = self._expansion(node, [node], ladder is not None and not self.system.roughness)
+        self.root_seconds = clock.seconds - began
         self.open_at_root = int(np.count_nonzero(node.phases == OPEN))
         return found
 
