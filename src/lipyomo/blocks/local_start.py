@@ -69,21 +69,21 @@ class _Ascent:
 
     def best(self) -> FloatArray:
         """The best point that a few dozen ascents meet, shape (d,)."""
-        entries = sum(
-            layer.weight.size for block, _, _ in self.parts for layer in block.network.layers
-        )
-        count = int(np.clip(WORK / (4 * STEPS * entries), 1, POINTS))
+        layers = [layer for block, _, _ in self.parts for layer in block.network.layers]
+        passes = WORK / (4 * sum(layer.weight.size for layer in layers))
+        turns = int(min(STEPS, passes))
+        count = int(np.clip(passes / STEPS, 1, POINTS))
         rng = np.random.default_rng(0)
         points = rng.uniform(self.lower, self.upper, (count, self.lower.size))
         points[0] = 0.5 * (self.lower + self.upper)
         width = 0.5 * (self.upper - self.lower)
         top, point = -np.inf, points[0]
-        for turn in range(STEPS + 1):
+        for turn in range(turns + 1):
             values = self.values(points)
             k = int(values.argmax())
             if values[k] > top:
                 top, point = float(values[k]), points[k].copy()
-            if turn < STEPS:
+            if turn < turns:
                 step = width * np.sign(self.slopes(points)) / (2.0 + 0.25 * turn)
                 points = np.clip(points + step, self.lower, self.upper)
         return np.asarray(point)

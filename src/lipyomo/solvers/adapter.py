@@ -7,6 +7,7 @@ A solver is added by a subclass of `MatrixSolver` with four methods: `available`
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -164,14 +165,17 @@ class MatrixSolver(SolverBase):
         if refused is not None:
             raise SolverError(f"{refused}.  Remedy: choose another solver, or 'auto'")
         started = datetime.now(UTC)
-        start, searched = _start_vector(model, config), False
+        start, searched, limit = _start_vector(model, config), False, config.time_limit
         if start is None and model.is_mip and pyomo_model is not None:
+            began = time.perf_counter()
             start = proposed_start(pyomo_model, model)
             searched = start is not None
+            if limit is not None:
+                limit = max(limit - (time.perf_counter() - began), min(limit, 0.01))
         supervisor = Supervisor(config.progress, config.stop, _tee(config.tee))
         request = RunRequest(
             supervisor=supervisor,
-            time_limit=config.time_limit,
+            time_limit=limit,
             threads=config.threads,
             rel_gap=config.rel_gap,
             abs_gap=config.abs_gap,
