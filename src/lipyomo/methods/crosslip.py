@@ -65,10 +65,11 @@ def run_loop(run: Run) -> Result:
     Options
     -------
     method : str
-        The exact method of the scalar problems, ``mip`` by default.
+        The exact method of the scalar problems: by default ``mip``, or ``bnb`` on curved domains.
     """
     problem, settings = run.problem, run.settings
-    inner = str(settings.options.get("method", "mip"))
+    fit = "mip" if refuses(problem) is None else "bnb"
+    inner = str(settings.options.get("method", fit))
     vertices = few_vertices(problem, "pairwise")
     found: list[Result] = []
     for position, y in enumerate(vertices):
