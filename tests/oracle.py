@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 from scipy.optimize import linprog, nnls
 
-from lipyomo.domains import Domain, NormBall
+from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Network, Pattern
 from lipyomo.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.problem import LipschitzProblem
@@ -37,10 +37,11 @@ class _Body:
         faces = domain.rows
         rows.extend(faces.A.toarray())
         right.extend(faces.b)
-        if isinstance(domain, NormBall) and domain.norm == "l1":
+        ball = domain.ball
+        if ball is not None and ball.norm == "l1":
             for signs in product((-1.0, 1.0), repeat=d):
                 rows.append(np.array(signs))
-                right.append(float(np.dot(signs, domain.point)) + domain.radius)
+                right.append(float(np.dot(signs, ball.point)) + ball.radius)
         self.A = np.array(rows).reshape(-1, d)
         self.b = np.array(right)
 
@@ -61,9 +62,10 @@ class _Body:
         if found.x is None:
             return np.zeros(d), -np.inf
         x, margin = found.x[:d], float(found.x[d])
-        if isinstance(self.domain, NormBall) and self.domain.norm == "l2" and margin > THIN:
-            nearest = _project(self.domain.point, rows, right)
-            room = self.domain.radius - float(np.linalg.norm(nearest - self.domain.point))
+        ball = self.domain.ball
+        if ball is not None and ball.norm == "l2" and margin > THIN:
+            nearest = _project(ball.point, rows, right)
+            room = ball.radius - float(np.linalg.norm(nearest - ball.point))
             if room <= THIN:
                 return x, -1.0
         return x, margin
@@ -139,11 +141,29 @@ def regions(network: Network, domain: Domain) -> Iterator[tuple[Pattern, FloatAr
     yield from search(0, [], np.eye(d), np.zeros(d), np.zeros((0, d)), np.zeros(0))
 
 
+_KNOWN: dict[str, list[Pattern]] = {}
+
+
+def _patterns(network: Network, domain: Domain) -> list[Pattern]:
+    """The patterns of `regions`, remembered: they do not depend on norms."""
+    rows, ball = domain.rows, domain.ball
+    parts = [domain.lower, domain.upper, rows.A.toarray(), rows.b]
+    if ball is not None:
+        parts += [ball.point, np.array(ball.radius)]
+    for layer in network.layers:
+        parts += [layer.dense_weight, layer.bias, layer.left, layer.right]
+    text = "".join(f"{part.shape}{part.tobytes().hex()}" for part in parts)
+    key = f"{text}{None if ball is None else ball.norm}"
+    if key not in _KNOWN:
+        _KNOWN[key] = [pattern for pattern, _ in regions(network, domain)]
+    return _KNOWN[key]
+
+
 def exact_constant(problem: LipschitzProblem) -> float:
     """The Lipschitz constant, as the largest Jacobian norm over all regions."""
     moving = ~problem.domain.frozen
     best = 0.0
-    for pattern, _ in regions(problem.network, problem.domain):
+    for pattern in _patterns(problem.network, problem.domain):
         jacobian = problem.network.jacobian(pattern)[:, moving]
         best = max(best, matrix_norm(jacobian, problem.input_norm, problem.output_norm))
     return best
