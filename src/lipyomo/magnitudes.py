@@ -15,8 +15,11 @@ from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
 from lipyomo.network import Layer, Network
 
-LARGEST, LEAST = 1e100, 1e-60
-"""Numbers beyond these, but for zeros, are refused: their products leave the range of float64."""
+LARGEST = 1e100
+"""Numbers above this are refused: their products overflow."""
+
+THINNEST = 1e-60
+"""Domains that are thinner in an input that can move are refused."""
 
 MOST_GAIN = 150.0
 """Largest decimal exponent of a product of one row sum a layer: its square is a float64 number."""
@@ -25,9 +28,12 @@ FAINT = 120.0
 """Products of one number a layer that are above the inverse of this power of ten, and their
 squares, do not underflow, nor do differences of them."""
 
-FLOOR = 1e-130
-"""What upper ends are at least where products may underflow.  The underflow itself, some 1e-323 a
-product, is multiplied by 1e150 at most."""
+FLOOR = -130.0
+"""Decimal exponent of what is added to upper ends where products may underflow, at least."""
+
+LOST = -230.0
+"""Decimal exponent of the gradients that may be lost at a pre-activation that underflows: some
+1e-300 in a domain of width 1e-60, and room.  Later layers multiply it by their gain."""
 
 SINGLE = 15.0
 """Decimal exponent up to which squares of products stay in the range of float32."""
@@ -42,34 +48,26 @@ def check_magnitudes(network: Network, domain: Domain, functional: FloatArray | 
     ------
     ProblemError
     """
-    if functional is not None:
-        largest, least = _ends(functional)
-        if largest > LARGEST or least < LEAST:
-            raise ProblemError(
-                f"the functional has entries beyond {LARGEST:g} or, but for zeros, below "
-                f"{LEAST:g}.  Remedy: scale it; the constant is proportional to it"
-            )
+    if functional is not None and _ends(functional)[0] > LARGEST:
+        raise ProblemError(
+            f"the functional has entries above {LARGEST:g}.  Remedy: scale it down; the "
+            "constant is proportional to it"
+        )
     finite = [ends[np.isfinite(ends)] for ends in (domain.lower, domain.upper)]
     if _ends(np.concatenate(finite))[0] > LARGEST:
         raise ProblemError(
             f"the domain reaches beyond {LARGEST:g}.  Remedy: {_REMEDY}, or take all of R^d"
         )
     with np.errstate(invalid="ignore"):
-        if _ends(domain.upper - domain.lower)[1] < LEAST:
+        if _ends(domain.upper - domain.lower)[1] < THINNEST:
             raise ProblemError(
-                f"the domain is thinner than {LEAST:g} in an input.  Remedy: {_REMEDY}, or fix the "
-                "input by equal bounds"
+                f"the domain is thinner than {THINNEST:g} in an input.  Remedy: {_REMEDY}, or "
+                "fix the input by equal bounds"
             )
     for position, layer in enumerate(network.layers):
-        largest, least = layer_ends(layer)
-        if largest > LARGEST:
+        if layer_ends(layer)[0] > LARGEST:
             raise ProblemError(
                 f"layer {position} of the network has numbers above {LARGEST:g}.  Remedy: {_REMEDY}"
-            )
-        if least < LEAST:
-            raise ProblemError(
-                f"layer {position} of the network has numbers below {LEAST:g} that are not zero, "
-                f"whose products underflow.  Remedy: set them to zero, or {_REMEDY}"
             )
     if _gain(network) > MOST_GAIN:
         raise ProblemError(
@@ -78,12 +76,17 @@ def check_magnitudes(network: Network, domain: Domain, functional: FloatArray | 
         )
 
 
-def floor_of(network: Network, functional: FloatArray | None) -> float:
-    """The least upper end that may be believed: zero unless products may underflow."""
+def underflow_of(network: Network, functional: FloatArray | None) -> float:
+    """What is added to upper ends for underflow: zero unless products may underflow."""
     drops = [_slope_drop(layer) for layer in network.layers]
     if functional is not None:
         drops.append(min(0.0, math.log10(_ends(functional)[1])))
-    return FLOOR if sum(drops) < -FAINT else 0.0
+    if sum(drops) >= -FAINT:
+        return 0.0
+    gain = _gain(network)
+    if functional is not None:
+        gain += max(0.0, math.log10(max(1.0, float(np.abs(functional).sum()))))
+    return float(10.0 ** max(FLOOR, LOST + gain))
 
 
 def overflow_is_meant(network: Network, domain: Domain) -> AbstractContextManager[object]:
@@ -129,4 +132,4 @@ def _gain(network: Network) -> float:
 def _slope_drop(layer: Layer) -> float:
     """Decimal exponent of the least weight times the least slope, at most 0."""
     slopes = min(_ends(layer.left)[1], _ends(layer.right)[1])
-    return min(0.0, math.log10(_ends(_entries(layer))[1] * slopes))
+    return math.log10(_ends(_entries(layer))[1]) + math.log10(slopes)

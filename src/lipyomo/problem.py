@@ -11,7 +11,7 @@ import numpy.typing as npt
 from lipyomo.arguments import instance, real_numbers, whole_number
 from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
-from lipyomo.magnitudes import check_magnitudes, floor_of
+from lipyomo.magnitudes import check_magnitudes, underflow_of
 from lipyomo.merging import merged
 from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.norms import (
@@ -126,9 +126,9 @@ class LipschitzProblem:
         return self.output_norm.vertices(self.network.output_dim)
 
     @cached_property
-    def floor(self) -> float:
-        """What an upper end is at least: positive where products may underflow."""
-        return floor_of(self.network, self.functional)
+    def underflow(self) -> float:
+        """What upper ends have to be raised by, because products may underflow; mostly zero."""
+        return underflow_of(self.network, self.functional)
 
     def describe_norms(self) -> str:
         """Such as ``linf -> cross(3)``."""

@@ -201,7 +201,7 @@ class Run:
         basis : str, optional
             What the bound rests on, if it is not proved.
         """
-        bound = max(float(bound), self.problem.floor)
+        bound = float(bound) + self.problem.underflow
         if not bound < self.upper:
             return False
         self.upper, self.basis = bound, basis

@@ -31,7 +31,7 @@ SLOPES = np.array(
     [
         (0.0, 1.0), (1.0, 0.0), (0.5, 0.5), (0.0, 0.0), (-0.0, 0.0), (-0.0, 1.0), (-1.0, -1.0),
         (-1.0, 1.0), (-0.5, 0.25), (2.0, 1.0), (3.0, -2.0), (1.0, 1.0 + 2.0**-52), (0.1, 0.1),
-        (-1e-17, 1.0), (1e-50, 1.0), (1e-59, 0.0), (1e8, 1.0), (1.0, -1.0), (1.0, 1.0),
+        (-1e-17, 1.0), (1e-300, 1.0), (5e-324, 0.0), (1e8, 1.0), (1.0, -1.0), (1.0, 1.0),
     ]
 )  # fmt: skip
 
@@ -50,7 +50,7 @@ def faint(rng: Rng) -> list[PlainLayer]:
     layers = some(rng)
     at = int(rng.integers(0, len(layers)))
     count = len(layers[at].bias)
-    rows = 2.0 ** -rng.integers(40, 200, count if rng.random() < 0.5 else 1).astype(float)
+    rows = 2.0 ** -rng.integers(40, 1072, count if rng.random() < 0.5 else 1).astype(float)
     layers[at] = times(layers[at], np.broadcast_to(rows, (count,)).copy())
     if at + 1 < len(layers) and rng.random() < 0.5:
         after = layers[at + 1]
@@ -90,7 +90,7 @@ def vanishing(rng: Rng) -> list[PlainLayer]:
     none = np.hstack([eye, -eye, -eye])  # relu(z) - relu(-z) - z
     free = normals(rng, (int(rng.integers(0, 3)), 3 * n))
     weight = np.vstack([none, none[::-1] * rng.choice([1.0, -2.0, 1e8]), free])
-    bias = rng.choice([0.0, 0.0, 1.0, -1.0, 1e-17, -1e-58], len(weight))
+    bias = rng.choice([0.0, 0.0, 1.0, -1.0, 1e-17, -5e-324], len(weight))
     kinds = SLOPES[rng.integers(0, 14, len(weight))]
     second = PlainLayer(weight, bias, kinds[:, 0], kinds[:, 1])
     m = int(rng.integers(1, 3))
@@ -158,7 +158,7 @@ def residues(rng: Rng) -> list[PlainLayer]:
 def single(rng: Rng) -> list[PlainLayer]:
     """One input, one output, many kinks, some closer together than float64 numbers."""
     n = int(rng.integers(2, 9))
-    at = rng.choice([0.0, 0.1, 0.1 + 2.0**-56, 1 / 3, -0.5, 1e-50, 1e-17, 1.0, -1.0], n)
+    at = rng.choice([0.0, 0.1, 0.1 + 2.0**-56, 1 / 3, -0.5, 5e-324, 1e-17, 1.0, -1.0], n)
     size = rng.choice([1.0, 3.0, -1.0, 0.1, 7.0], n)
     kinds = SLOPES[rng.integers(0, len(SLOPES), n)]
     first = PlainLayer(size[:, None], -size * at, kinds[:, 0], kinds[:, 1])
@@ -264,7 +264,7 @@ def strange_norms(rng: Rng, m: int) -> tuple[str, dict[str, object], list[np.nda
     kind = str(rng.choice(["functional", "linf", "l1", "l2", "cross", "margin"]))
     eye = np.eye(m)
     if kind == "functional":
-        c = rng.choice([1.0, -1.0, 0.0, -0.0, 1e-50, 1e12, 0.1], m)
+        c = rng.choice([1.0, -1.0, 0.0, -0.0, 1e-300, 1e12, 0.1], m)
         return input_norm, {"functional": c}, [c]
     if kind == "linf":
         return input_norm, {"output_norm": "linf"}, list(eye)
