@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyomo.environ as pyo
@@ -147,3 +148,10 @@ def test_infeasible_rows_are_seen():
     m = model("dense", True)
     m.y[2].fix(5.0)
     assert "rows[c]" in (compile_model(m).infeasible or "")
+
+
+def test_threads_may_compile_one_model():
+    m = model("dense", True)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: compile_model(m).size, range(40)))
+    assert set(found) == {(4, 6)}

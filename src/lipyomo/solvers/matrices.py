@@ -7,6 +7,7 @@ without variables, crossed bounds, constants that miss a bound by rounding, and 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -61,6 +62,9 @@ ALL_FEATURES = frozenset(
         ORDERED_SETS,
     }
 )
+
+_COMPILING = threading.RLock()
+"""Parts of a model are set aside while it is compiled, which no other thread may see."""
 
 CONSTANT_TOLERANCE = 1e-9
 """A row without variables counts as satisfied within this tolerance (scaled by its bound)."""
@@ -222,8 +226,16 @@ def compile_model(model: Any) -> LinearModel:
         raise SolverError(
             f"the model has {len(objectives)} active objectives ({names}); deactivate all but one"
         )
+    with _COMPILING:
+        found = _whole(model)
+    wrong = _between_integers(model)
+    return found if wrong is None else replace(found, fractional=wrong)
+
+
+def _whole(model: Any) -> LinearModel:
+    """Compile a model, what is not linear included."""
     try:
-        found = _compiled(model)
+        return _compiled(model)
     except (InvalidConstraintError, InvalidExpressionError, ValueError, TypeError):
         _refuse_valueless(model)
         # Something is not linear: it is set aside, and joined to the matrices afterwards.
@@ -234,9 +246,7 @@ def compile_model(model: Any) -> LinearModel:
             raise SolverError(
                 f"the model cannot be passed to a linear or quadratic solver: {error}"
             ) from error
-        found = _joined(found, curved)
-    wrong = _between_integers(model)
-    return found if wrong is None else replace(found, fractional=wrong)
+        return _joined(found, curved)
 
 
 def _compiled(model: Any) -> LinearModel:

@@ -176,14 +176,16 @@ class MatrixRows(IndexedConstraint):
 
     def expression(self, place: int) -> Any:
         """One row as Pyomo writes it; the latest is kept for who asks for its parts in turn."""
-        if self._latest is None or self._latest[0] != place:
+        latest = self._latest
+        if latest is None or latest[0] != place:
             k = int(self.keep[place])
             coefs, variables = self.forms.row(k)
             coefs.append(-1.0)
             variables.append(self.targets[place])
             body = LinearExpression(constant=0.0, linear_coefs=coefs, linear_vars=variables)
-            self._latest = place, EqualityExpression((body, -float(self.forms.constant[k])))
-        return self._latest[1]
+            latest = place, EqualityExpression((body, -float(self.forms.constant[k])))
+            self._latest = latest
+        return latest[1]
 
 
 @dataclass(frozen=True)
