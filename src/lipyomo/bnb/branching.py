@@ -39,8 +39,11 @@ PROBE_SHARE = 0.5
 DECIDED = 0.5
 """Worth of deciding all open units, where closing the gap is worth one."""
 
+MANY_UNITS = 128
+"""Open units from which a drop on one side only is looked for."""
+
 _FLOOR = 0.01
-_LITTLE = 1e-4
+_LITTLE = 1e-3
 
 
 class Brancher:
@@ -61,17 +64,20 @@ class Brancher:
     ) -> npt.NDArray[np.int64]:
         """Open units whose decision promises large drops of the bound, best first.
 
-        The promise is the geometric mean of the two children's drops with the multipliers frozen (a
-        little is added to both: a unit that closes much of the gap on one side is worth deciding
-        though it gains nothing on the other), averaged over all nodes in which the unit was open:
-        an order that hardly changes from node to node needs several times fewer nodes than the
-        node's own score.  Earlier layers are
+        The promise is the geometric mean of the two children's drops with the multipliers frozen,
+        averaged over all nodes in which the unit was open: an order that hardly changes from node
+        to node needs several times fewer nodes than the node's own score.  Where of many units
+        none promises anything on both sides, a little is added to both: a drop on one side is worth
+        something then, for the region may close the other.  Earlier layers are
         favoured.
         """
         if worst is not None:
             value = worst.found.state.value
             least = _LITTLE * max(value - cutoff, 0.0) / max(value, 1e-300)
-            experience.promise[form.units] += np.sqrt((worst.off + least) * (worst.on + least))
+            promise = np.sqrt(worst.off * worst.on)
+            if form.units.size > MANY_UNITS and promise.max() < least:
+                promise = np.sqrt((worst.off + least) * (worst.on + least))
+            experience.promise[form.units] += promise
             experience.promises[form.units] += 1
         score = experience.promise[form.units] / np.maximum(experience.promises[form.units], 1.0)
         score = score * EARLIER ** -self._system.layer_of[form.units].astype(np.float64)
