@@ -26,6 +26,8 @@ from lipyomo_check.reading import entry, extended, listed, real, reals, sparse, 
 BITS = 128
 FORMAT = "lipyomo-proof-3"
 MOST_VERTICES = 1 << 12
+MOST_BLANK = 1000
+"""Entries of a weight for each one that the file names (and a million): memory has bounds."""
 
 Number = Any
 """An `arb` or an `fmpq`: functions of this package take either, and one path serves both."""
@@ -164,6 +166,9 @@ def _layer(record: Any) -> Layer:
     units = len(bias)
     columns = whole(entry(record, "inputs"), "a number of inputs", 1, 10**6)
     given = listed(entry(record, "weight"), "a weight", units)
+    named = sum(len(row) for row in given if isinstance(row, list))
+    if units * columns > MOST_BLANK * (1000 + named):
+        raise ProofError("a weight has far more entries than the file names")
     rows = []
     for row in given:
         if isinstance(row, list) and row and isinstance(row[0], list):
@@ -205,10 +210,13 @@ def _domain(record: Any, d: int) -> Domain:
 
 def _output_norm(record: Any, m: int) -> tuple[str, list[list[float]] | None]:
     """Name and dual vertices of the output norm over m outputs."""
+    if m > MOST_VERTICES or (record == "cross" and m * m > 2 * MOST_VERTICES):
+        raise ProofError("the output norm has too many dual vertices")
     eye = [[float(i == j) for j in range(m)] for i in range(m)]
-    minus = [
-        [a - b for a, b in zip(eye[i], eye[j], strict=True)] for i in range(m) for j in range(m)
-    ]
+
+    def minus(i: int, j: int) -> list[float]:
+        return [a - b for a, b in zip(eye[i], eye[j], strict=True)]
+
     if record == "l2":
         return "l2", None if m > 1 else eye
     if record == "linf":
@@ -218,10 +226,10 @@ def _output_norm(record: Any, m: int) -> tuple[str, list[list[float]] | None]:
             raise ProofError("the l1 norm of so many outputs has too many dual vertices")
         return "l1", [[1.0, *signs] for signs in itertools.product((1.0, -1.0), repeat=m - 1)]
     if record == "cross":
-        return "cross", eye + [minus[i * m + j] for i in range(m) for j in range(i)]
+        return "cross", eye + [minus(i, j) for i in range(m) for j in range(i)]
     if isinstance(record, dict) and "cross" in record:
         i = whole(record["cross"], "the class", 0, m - 1)
-        return f"cross({i})", [eye[i], *(minus[i * m + j] for j in range(m) if j != i)]
+        return f"cross({i})", [eye[i], *(minus(i, j) for j in range(m) if j != i)]
     if isinstance(record, dict) and "vertices" in record:
         rows = [reals(row, "a vertex", m) for row in listed(record["vertices"], "the vertices")]
         if not 0 < len(rows) <= MOST_VERTICES:

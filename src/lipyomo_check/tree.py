@@ -5,7 +5,6 @@ it or ends it:
 
     ["crown", units]                bound these open units (without the list: all), layer by layer,
                                     and decide what follows
-    ["fix", k, side, weights]       decide unit k: the weights contradict its other side
     ["bound", bounds]               for each [k, sign, weights], bound sign * z_k from above
     ["close", targets, zeta, lam]   the multipliers prove these targets
     ["exclude", zeta, lam, sides]   the multipliers prove the one target that is open wherever, for
@@ -32,6 +31,8 @@ from lipyomo_check.reading import listed, real, reals, weights, whole
 from lipyomo_check.semidefinite import Tangents
 from lipyomo_check.statement import Statement
 
+MOST_TARGETS = 10**6
+
 Target = tuple[int | None, int | None]
 
 
@@ -43,6 +44,8 @@ def targets_of(statement: Statement) -> list[Target]:
     columns: list[int | None] = [None]
     if statement.input_norm == "l1":
         columns = list(statement.domain.moving)
+    if len(vertices) * len(columns) > MOST_TARGETS:
+        raise ProofError("there are too many targets")
     return [(v, c) for v in vertices for c in columns]
 
 
@@ -114,9 +117,6 @@ class Tree:
                 if not self.linear.tighten(case.node, self._units(rest)):
                     return self._closed(last)
                 tangents = None
-            elif word == "fix":
-                self._fix(case.node, rest)
-                tangents = None
             elif word == "bound":
                 if not self._bound(case.node, rest):
                     return self._closed(last)
@@ -176,16 +176,6 @@ class Tree:
             weights(alpha, "alpha", count),
             weights(rho, "rho", max(len(self.statement.domain.A), 1)),
         )
-
-    def _fix(self, node: Node, rest: list[Any]) -> None:
-        unit, side, given = listed(rest, "fix", 3)
-        unit, side = self._unit(unit, node), _side(side)
-        other = node.copy()
-        other.phases[unit] = -side
-        if not self.linear.is_empty(other, self._weights(given)):
-            raise ProofError("a side that is called empty may not be")
-        node.phases[unit] = side
-        self.linear.settle(node, unit)
 
     def _bound(self, node: Node, rest: list[Any]) -> bool:
         given = []

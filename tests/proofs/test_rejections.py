@@ -17,7 +17,7 @@ import pytest
 import lipyomo
 import lipyomo_check
 from lipyomo.onnx import write
-from lipyomo_check import ProofError, check_proof, network, together
+from lipyomo_check import ProofError, check_proof, network, together, tree
 
 FIRST: dict[str, Any] = {
     "format": "lipyomo-proof-3",
@@ -100,6 +100,9 @@ LIES: dict[str, bytes] = {
     "layers do not fit": stated(
         "network", 1, to=FIRST["network"][1] | {"inputs": 3, "weight": [[1.0, 2.0, 3.0]]}
     ),
+    "blank weight": stated(
+        "network", 0, to=FIRST["network"][0] | {"inputs": 10**6, "weight": [[], []]}
+    ),
     "units at the end": stated("network", 1, "left", to=[0.0]),
     "input norm": stated("input_norm", to="l3"),
     "interval": stated("upper", to=1.0),
@@ -122,9 +125,21 @@ LIES: dict[str, bytes] = {
             }
         ]
     ),
+    "cross of many outputs": packed(
+        [
+            FIRST
+            | {
+                "output_norm": "cross",
+                "network": [
+                    {"inputs": 1, "weight": [[1.0]] * 100, "bias": [0.0] * 100}
+                    | {"left": [1.0] * 100, "right": [1.0] * 100}
+                ],
+            }
+        ]
+    ),
     "no vertices": stated("output_norm", to={"vertices": []}),
     "output norm": stated("output_norm", to="l9"),
-    "side": cased([["fix", 0, 0, NONE]]),
+    "side": cased([["bound", [[0, 0, NONE]]]]),
     "left open": packed([FIRST, *CASES[:-1]]),
     "after its end": cased([["end"], ["end"]]),
     "not empty": cased([["empty", NONE]]),
@@ -134,7 +149,6 @@ LIES: dict[str, bytes] = {
         [["split", 0]], [["bound", [[0, -1, NONE]]], ["end"]], domain=HIGH, lower=0.0
     ),
     "decided twice": cased([["split", 0]], [["split", 0]]),
-    "fixed wrongly": cased([["fix", 0, 1, NONE]]),
     "multipliers": cased([["close", [0], [1e-9], [0.0, 0.0]], ["end"]]),
     "negative zeta": cased([["close", [0], [-1.0], [0.0, 0.0]], ["end"]]),
     "several targets": cased(
@@ -212,6 +226,9 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
     found.add(rejected(lambda: check_proof(true, tmp_path / "none.onnx")))
     (tmp_path / "text.onnx").write_bytes(b"this is no ONNX file")
     found.add(rejected(lambda: check_proof(true, tmp_path / "text.onnx")))
+    with monkeypatch.context() as patch:
+        patch.setattr(tree, "MOST_TARGETS", 0)
+        found.add(rejected(lambda: check_proof(true)))
     with monkeypatch.context() as patch:
         patch.setattr(network, "MOST_BYTES", 10)
         found.add(rejected(lambda: check_proof(true, other)))
