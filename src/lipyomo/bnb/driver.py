@@ -44,8 +44,12 @@ CLIMB_SHARE, FIRST_SHARE = 6, 4
 """A local search inside the tree is this many times shorter than one by itself, and the first one,
 before any bound is known, this many times shorter again."""
 
-CLIMB_GROWTH = 1.5
-"""The local search is resumed whenever the number of nodes has grown by this factor."""
+FIRST_CLIMB, CLIMB_GROWTH = 16.0, 1.8
+"""The local search is resumed after so many nodes, and whenever their number has grown by this
+factor: one takes about as long as ten nodes of the size `COMMON`."""
+
+COMMON = 40_000
+"""Open units squared times inputs of a node that counts as one; larger ones count as several."""
 
 CHECKPOINT_SECONDS = 120.0
 """Between two checkpoints; more where they take long to write."""
@@ -139,7 +143,7 @@ class Search:
         self._taken: list[Node] = []
         self._team: Team | None = None
         self._evaluations = default_evaluations(problem) // CLIMB_SHARE
-        self._next_climb = 1.0
+        self._next_climb = FIRST_CLIMB
         self._told = 0.0
         self._node_seconds = 0.0
         self._saved = 0.0
@@ -198,8 +202,10 @@ class Search:
 
     def _after(self) -> None:
         """What is done now and then: local search, news, checkpoints."""
-        if self._counters.nodes >= self._next_climb:
-            self._next_climb = 4.0 + CLIMB_GROWTH * self._counters.nodes
+        size = self._open_units**2 * self.tree.problem.network.input_dim
+        nodes = self._counters.nodes * max(size / COMMON, 1.0)
+        if nodes >= self._next_climb:
+            self._next_climb = 4.0 + CLIMB_GROWTH * nodes
             self.tree.climb(self._evaluations, self._clock)
         self._note()
         if self._settings.checkpoint is not None:
