@@ -9,6 +9,7 @@ import pytest
 
 import lipyomo
 from lipyomo.errors import LipyomoError
+from lipyomo.executors import Carried
 from networks import random_network
 
 
@@ -63,3 +64,21 @@ def test_on_a_cluster() -> None:
     ) as client:
         found = answers(list(lipyomo.sweep(problems(), executor=client.get_executor(pure=False))))
     assert found == pytest.approx(answers(list(lipyomo.sweep(problems(), workers=1))), rel=1e-12)
+
+
+class Counting:
+    """Counts its calls, to tell whether it is the same object in the next one."""
+
+    calls = 0
+
+    def __call__(self, job: int) -> tuple[int, int]:
+        self.calls += 1
+        return job, self.calls
+
+
+def test_what_a_worker_has_found_stays_for_its_next_job() -> None:
+    counting = Counting()
+    carried = Carried(counting)
+    again = pickle.loads(pickle.dumps(carried))
+    assert [carried(5), again(6), pickle.loads(pickle.dumps(again))(7)] == [(5, 1), (6, 2), (7, 3)]
+    assert counting.calls == 0
