@@ -157,7 +157,7 @@ def within(domain: Domain, low: FloatArray, high: FloatArray, programs: bool = F
     programs : bool, optional
         Whether to look at the rows of a polytope, by a linear program a functional.
     """
-    if domain.is_box or (domain.is_polyhedral and not programs):
+    if domain.is_polyhedral and not (programs and domain.rows.count):
         return Boxes(low, high)
     return Inside(low, high, domain)
 
