@@ -30,3 +30,21 @@ def test_no_promise_is_broken(family: str) -> None:
             assert not faults(sample, result, truth), (str(sample), method, result)
             judged += 1
     assert judged >= 2 * len(SEEDS)
+
+
+FOUND = (
+    "ties/500001", "duplicates/500002", "slopes/400000", "decimal/400005", "huge/400015",
+    "float32/400016", "signed_zeros/400002", "scaled/400000", "dead/400002", "faces/100183",
+    "duplicates/100013", "duplicates/100041", "cancelling/100219", "decimal/100263", "slopes/401",
+)  # fmt: skip
+"""Problems on which an earlier state went wrong, or gave no answer."""
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_went_wrong_once_does_not_again(name: str) -> None:
+    family, seed = name.split("/")
+    sample = draw(family, int(seed))
+    truth = sample.oracle.constant()
+    for method in ("auto", "crown"):
+        result = lipyomo.solve(sample.problem, method, time_limit=20)
+        assert not faults(sample, result, truth), (str(sample), method, result)

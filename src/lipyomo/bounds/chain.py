@@ -190,7 +190,8 @@ class Chain:
         size : ndarray, shape (B, F)
             At least the absolute values that members pass on.
         """
-        if members is not None and not self._blocks and _is_wide(self._start):
+        fresh = self._first is None and not self._blocks
+        if members is not None and fresh and _is_wide(self._start):
             # what is substituted back is narrower in front of the first map than behind it
             self._first, self._start = self._start, np.eye(len(self._start))
             self._terms += len(self._start)
@@ -295,7 +296,8 @@ class Chain:
                 more = pull_back(passed, block.start)
                 start = more if start is None else start + more
         if start is None:
-            start = np.zeros((sums.shape[1], self._inputs))
+            width = self._inputs if self._first is None else len(self._first)
+            start = np.zeros((sums.shape[1], width))
         if start.ndim == 2:
             start = start[None]
         if self._first is not None:
