@@ -31,10 +31,15 @@ is positive, that is if ``e_k^T S^-1 e_k < 0``, or ``delta + h^T S^-1 h < 0``.
 
 from __future__ import annotations
 
+from itertools import product
+
 from flint import arb, arb_mat
 
 from lipyomo_check.linear import LEFT, OPEN, RIGHT, Linear, Node
 from lipyomo_check.statement import Statement
+
+MOST_CORNERS = 16
+"""Inputs of a cube whose corners are listed."""
 
 
 class Tangents:
@@ -211,11 +216,24 @@ class Tangents:
         y = arb_mat([(self.statement.vertices or [])[vertex]])
         return list((y * arb_mat(self.N)).tolist())
 
-    def value(self, vertex: int, column: int | None) -> arb:
-        """The target's value where no unit is open."""
+    def value(self, vertex: int | None, column: int | None) -> arb | None:
+        """The target's value where no unit is open.
+
+        The Euclidean norm of several outputs over the cube is taken at all its corners, if they are
+        few; None for others of its kind.
+        """
         gradient = arb_mat(self._objective(vertex))
         if self.basis is not None:
             gradient = gradient * self.basis
+        if vertex is None:
+            inputs = gradient.ncols()
+            if self.statement.input_norm != "linf" or inputs > MOST_CORNERS:
+                return None
+            corners = [[1, *signs] for signs in product((1, -1), repeat=inputs - 1)]
+            best = arb(0)
+            for image in (arb_mat(corners) * gradient.transpose()).tolist():
+                best = best.max(sum((g * g for g in image), arb(0)))
+            return best.sqrt()
         pairs = zip(gradient.entries(), self.statement.domain.moving, strict=True)
         entries = [g for g, j in pairs if column in (None, j)]
         norm = self.statement.input_norm

@@ -248,7 +248,8 @@ class Tree:
             vertex, column = self.targets[target]
             if tangents is None:
                 tangents = Tangents(self.statement, self.linear, case.node)
-            if vertex is None or tangents.count:
+            value = None if tangents.count else tangents.value(vertex, column)
+            if value is None:
                 raise ProofError("a case ends with a target that is not closed")
-            if not tangents.value(vertex, column) <= self.statement.upper:
+            if not value <= self.statement.upper:
                 raise ProofError("a full pattern has a larger norm than the upper end")

@@ -82,6 +82,12 @@ def test_output_norms_on_every_domain(domain: str, output: str, tmp_path: Path) 
         proved(problem, tmp_path / "p")
 
 
+def test_the_euclidean_norm_over_a_cube(tmp_path: Path) -> None:
+    """Full patterns are closed at the cube's corners: multipliers leave a gap there."""
+    problem = LipschitzProblem(random_network(0, (4, 6, 5, 3)), Box(-1.0, 1.0, 4), "linf", "l2")
+    proved(problem, tmp_path / "p")
+
+
 def test_several_processes_check_the_same(tmp_path: Path) -> None:
     problem = LipschitzProblem(random_network(8, (2, 8, 6, 2)), DOMAINS["box"], "linf", "linf")
     alone = proved(problem, tmp_path / "p")

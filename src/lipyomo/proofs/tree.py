@@ -377,7 +377,8 @@ class CaseTree:
         for target in case.ours.targets.tolist():
             number = self._numbers[target]
             vertex, column = self._theirs[number]
-            if vertex is not None and tangents.value(vertex, column) <= self._statement.upper:
+            value = tangents.value(vertex, column)
+            if value is not None and value <= self._statement.upper:
                 continue
             zeta = self._direct(form, column is not None)
             if vertex is None and tangents.holds(self._statement.upper, None, column, zeta, []):
