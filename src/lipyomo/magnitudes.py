@@ -24,11 +24,11 @@ THINNEST = 1e-60
 MOST_GAIN = 150.0
 """Largest decimal exponent of a product of one row sum a layer: its square is a float64 number."""
 
-FAINT = 120.0
+FAINT = 60.0
 """Products of one number a layer that are above the inverse of this power of ten, and their
-squares, do not underflow, nor do differences of them."""
+fourth powers, do not underflow, nor do differences of them."""
 
-FLOOR = -130.0
+FLOOR = -60.0
 """Decimal exponent of what is added to upper ends where products may underflow, at least."""
 
 LOST = -230.0

@@ -279,7 +279,10 @@ class Oracle:
             return arb(best).sqrt()
         gram = fmpq_mat(jacobian) * fmpq_mat(jacobian).transpose()
         roots = gram.charpoly().complex_roots()
-        return max((root.real for root, _ in roots), key=float).max(arb(0)).sqrt()
+        best = arb(0)
+        for root, _ in roots:
+            best = best.max(root.real)
+        return best.sqrt()
 
 
 def _project(point: Vector, rows: list[Vector]) -> Vector | None:
