@@ -132,7 +132,7 @@ def _norm_error(problem: LipschitzProblem, pattern: Pattern) -> float:
 
 
 def witness_of_pattern(problem: LipschitzProblem, pattern: Pattern) -> Witness | None:
-    """A witness in the region of a pattern of the reduced problem's network.
+    """A witness in, or close to, the region of a pattern of the reduced problem's network.
 
     Parameters
     ----------
@@ -150,4 +150,4 @@ def witness_of_pattern(problem: LipschitzProblem, pattern: Pattern) -> Witness |
     if is_large(reduced.problem.network):
         return None
     found = interior_point(reduced.problem.network, reduced.problem.domain, pattern)
-    return make_witness(problem, reduced.lift_point(found.x)) if found.margin > 0 else None
+    return witness_near(problem, found.x) if found.margin > 0 else None
