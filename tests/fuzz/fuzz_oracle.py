@@ -20,6 +20,7 @@ Vector = list[fmpq]
 
 BITS = 300
 _MOST_GENERATORS = 24
+_TOO_MANY_GENERATORS = 20_000
 
 
 def exact(value: float) -> fmpq:
@@ -80,6 +81,8 @@ class _Region:
         region = _Region(list(found.values()), [*self.constraints, row])
         if len(region.generators) > _MOST_GENERATORS:
             region._prune()
+        if len(region.generators) > _TOO_MANY_GENERATORS:
+            raise OverflowError("a cone that is not pointed has too many generators")
         return region
 
     def _prune(self) -> None:
