@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 import lipyomo
 from lipyomo.bnb import driver, parallel
@@ -49,6 +51,21 @@ def test_an_answer_depends_on_the_tasks_and_not_on_who_does_them() -> None:
         pooled = lipyomo.solve(PROBLEM, "bnb", threads=2, executor=pool)
     assert inline.status is Status.EXACT
     assert (inline.lower, inline.upper, inline.nodes) == (pooled.lower, pooled.upper, pooled.nodes)
+
+
+def _blas_threads() -> int:
+    return max(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+
+
+def test_a_worker_uses_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        before = pool.submit(_blas_threads).result()
+        if before == 1:
+            pytest.skip("this machine has one core")
+        lipyomo.solve(PROBLEM, "bnb", threads=2, executor=pool)
+        assert pool.submit(_blas_threads).result() == 1
 
 
 def test_leaves_of_all_processes_cover_the_domain() -> None:

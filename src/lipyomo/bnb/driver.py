@@ -31,14 +31,16 @@ QUEUE_BYTES = 1 << 30
 LEAST_QUEUE = 1000
 """Nodes that may wait in any case."""
 
-PARALLEL_AFTER = 300
-"""Splits after which further processes are worth starting; fewer where nodes are large."""
+PARALLEL_AFTER = 240
+"""Nodes after which further processes get work; fewer where nodes are large.  They are started,
+which takes a second, after a third of them, while this process goes on."""
 
 LARGE = 1_500_000
 """Open units squared times splits that are as much work as starting a process."""
 
-SPLITS = 60
-"""Most splits of a task; fewer where nodes are large."""
+SPLITS, TASKS = 60, 16
+"""Most splits of a task; fewer where nodes are large, or so few so far that they would not make so
+many tasks: what a task does not know of the others costs nodes."""
 
 CLIMB_SHARE, FIRST_SHARE = 6, 4
 """A local search inside the tree is this many times shorter than one by itself, and the first one,
@@ -156,19 +158,10 @@ class Search:
         try:
             self._begin()
             while self._waiting() and not self._clock.expired:
-                if self._parallel_pays():
+                if self._several and self._parallel_pays(PARALLEL_AFTER // 3):
                     self._search_together()
                     continue
-                if self._clock.left < self._node_seconds:  # what is left is for the lower end
-                    self.tree.climb(self._evaluations, self._clock)
-                    self._note()
-                    continue
-                began = self._clock.seconds
-                self._taken = [self._pop()]
-                self._merge(self.tree.expand(self._taken[0]))
-                self._taken = []
-                self._node_seconds = self._clock.seconds - began
-                self._after()
+                self._expand_next()
             complete = not self._waiting()
         except KeyboardInterrupt:
             self._clock.stop()
@@ -177,6 +170,19 @@ class Search:
         if self._settings.checkpoint is not None and np.isfinite(self._root):
             self._save()
         return self._outcome(self._final_upper(complete))
+
+    def _expand_next(self) -> None:
+        """Replace the best node by its children."""
+        if self._clock.left < self._node_seconds:  # what is left is for the lower end
+            self.tree.climb(self._evaluations, self._clock)
+            self._note()
+            return
+        began = self._clock.seconds
+        self._taken = [self._pop()]
+        self._merge(self.tree.expand(self._taken[0]))
+        self._taken = []
+        self._node_seconds = self._clock.seconds - began
+        self._after()
 
     def _begin(self) -> None:
         """Start at the root, or where a checkpoint left off."""
@@ -258,20 +264,25 @@ class Search:
 
     # -- several workers ---------------------------------------------------------------------------
 
-    def _parallel_pays(self) -> bool:
+    def _parallel_pays(self, after: int) -> bool:
         size = max(self._open_units, 1) ** 2
-        enough = self._counters.nodes >= min(PARALLEL_AFTER, LARGE // size)
-        return self._several and enough and len(self._heap) > 1 and not self._stack
+        enough = self._counters.nodes >= min(after, LARGE // size)
+        return enough and len(self._heap) > 1 and not self._stack
 
     def _search_together(self) -> None:
         """Let workers search, until nothing waits or the clock ends."""
         tree, settings = self.tree, self._settings
         content = pickle.dumps((tree.problem, settings.gap, self._record, tree.known))
         token = uuid.uuid4().hex
-        splits = int(np.clip(2e7 / max(self._open_units, 1) ** 3, 4, SPLITS))
+        most = float(np.clip(2e7 / max(self._open_units, 1) ** 3, 4, SPLITS))
         with Workers[Task, Report](settings.threads, settings.executor, settings.dask) as workers:
             team = self._team = Team(workers)
             try:
+                team.wake()
+                while not self._parallel_pays(PARALLEL_AFTER):
+                    if not self._waiting() or self._clock.expired:
+                        return
+                    self._expand_next()
                 while not self._clock.expired:
                     while team.room > 0 and self._waiting():
                         self._take_handful(team.room)
@@ -281,7 +292,7 @@ class Search:
                             [pack(tree, node) for node in self._taken],
                             tree.pool.best,
                             tree.experience.copy(),
-                            splits,
+                            int(np.clip(self._counters.nodes / TASKS, 4, most)),
                             self._clock.left,
                         )
                         team.send(task, self._taken)

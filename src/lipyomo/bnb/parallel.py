@@ -10,6 +10,7 @@ There is no barrier: while the oldest task is waited for, others are being worke
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import multiprocessing
 import pickle
@@ -25,6 +26,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from lipyomo.bnb.counters import Counters
 from lipyomo.bnb.experience import Experience
@@ -124,6 +126,8 @@ _kept = threading.local()
 def _tree_of(task: Task) -> Tree:
     """The worker's tree for the task's search, as if it were new."""
     if getattr(_kept, "token", None) != task.token:
+        # a worker a core: BLAS threads of their own would take the cores from each other
+        threadpool_limits(limits=1, user_api="blas")
         problem, gap, record, known = pickle.loads(task.problem)
         _kept.tree = Tree(problem, np.random.default_rng(0), gap, record, known)
         _kept.token = task.token
@@ -168,6 +172,10 @@ def search_below(task: Task) -> Report:
     )
 
 
+def ready() -> None:
+    """Nothing: a worker that was asked for it has loaded this module."""
+
+
 class Team:
     """Tasks under way on the workers of an executor, in their order.
 
@@ -190,6 +198,12 @@ class Team:
     def nodes(self) -> list[Node]:
         """The nodes of all tasks under way."""
         return [node for _, nodes, _ in self._flight for node in nodes]
+
+    def wake(self) -> None:
+        """Have the workers start, and load what they need, before there is work for them."""
+        for _ in range(self._workers.count):
+            with contextlib.suppress(BrokenProcessPool, RuntimeError, OSError):
+                self._workers.executor.submit(ready)
 
     def send(self, task: Task, nodes: list[Node]) -> None:
         """Set off a task on copies of `nodes`."""
