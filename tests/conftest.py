@@ -10,6 +10,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
+# Several processes test at once, and some tests count CPU seconds: a core each, before NumPy loads.
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+
 # A shell without job control starts background jobs with Ctrl-C ignored, which Python and all its
 # children would inherit; the tests of interruption need it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -15,6 +15,7 @@ from lipyomo.mip.probing import probed
 from lipyomo.mip.scaling import LARGEST, largest_number
 from lipyomo.network import FloatArray
 from lipyomo.operator_norm import operator_norm
+from lipyomo.regions.witness import CANCELLED
 from lipyomo.result import Witness
 from lipyomo.run import PROVED, Run
 from lipyomo.solvers import (
@@ -123,8 +124,13 @@ class CellLoop:
         self._bound(settled)
 
     def _bound(self, upper: float) -> None:
-        """Tell the run of a bound of all cells, given that some were only bounded by a cutoff."""
-        self.run.drop_upper(self.units.outward(max(upper, self._given_up)), self._basis)
+        """Tell the run of a bound of all cells, given that some were only bounded by a cutoff.
+
+        Cutoffs and values of confirmed patterns are rounded down, so that the norm of a pattern
+        that attains one may be above it by as much as `confirm_pattern` allows for.
+        """
+        bound = max(upper, self._given_up) * (1.0 + 6.0 * CANCELLED)
+        self.run.drop_upper(self.units.outward(bound), self._basis)
 
     def _cutoff(self) -> float:
         """What is attained: no greater values need to be looked for."""
