@@ -8,8 +8,8 @@ import numpy.typing as npt
 from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.bnb.bounding import Worst
 from lipyomo.bnb.experience import Experience
-from lipyomo.bnb.node import Node, Split, child_of, stack_of
-from lipyomo.bounds.preactivation import propagate, within
+from lipyomo.bnb.node import Node, Split, child_of, stack_of, substitute_back
+from lipyomo.bounds.preactivation import within
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray
 from lipyomo.phases import LEFT, OPEN, RIGHT
@@ -117,9 +117,7 @@ class Brancher:
             for i, (a, b) in enumerate(zip(low, high, strict=True))
         ]
         stack = stack_of(nodes)
-        over = within(self._domain, low, high)
-        system = self._system
-        propagate(system.network.hidden, over, stack, intervals=False, errors=system.weight_errors)
+        substitute_back(self._system, within(self._domain, low, high), stack)
         still = np.where(stack.alive, (stack.phases == OPEN).sum(axis=1), 0.0)
         first, second = still[:d], still[d:]
         relative = (node.high - node.low) / (self._domain.upper - self._domain.lower)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.affine.system import FlatPhases
+from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.bnb.tighten import Multipliers
+from lipyomo.bounds.preactivation import Boxes, propagate
 from lipyomo.bounds.stack import Stack
 from lipyomo.network import FloatArray
 
@@ -118,3 +119,9 @@ def stack_of(nodes: list[Node]) -> Stack:
         np.stack([node.high for node in nodes]),
         np.ones(len(nodes), dtype=bool),
     )
+
+
+def substitute_back(system: UnitSystem, over: Boxes, stack: Stack, first: int = 0) -> None:
+    """Tighten a stack of nodes by CROWN from layer `first` on, as `propagate` does."""
+    layers, errors = system.network.hidden, system.weight_errors
+    propagate(layers, over, stack, intervals=False, first=first, errors=errors)

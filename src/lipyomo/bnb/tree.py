@@ -13,11 +13,11 @@ from lipyomo.bnb.bounding import NodeBounder, Worst
 from lipyomo.bnb.branching import PROBE_SHARE, RELIABLE, Brancher, worth
 from lipyomo.bnb.counters import Counters
 from lipyomo.bnb.experience import Experience
-from lipyomo.bnb.node import Node, stack_of
+from lipyomo.bnb.node import Node, stack_of, substitute_back
 from lipyomo.bnb.pool import Pool
 from lipyomo.bnb.tighten import Tightener
 from lipyomo.bounds.derivative import gradient_sizes
-from lipyomo.bounds.preactivation import Boxes, propagate, within
+from lipyomo.bounds.preactivation import within
 from lipyomo.bounds.stack import Stack
 from lipyomo.ladder import Ladder
 from lipyomo.network import Pattern
@@ -191,7 +191,7 @@ class Tree:
         report : callable, optional
             Called with proved bounds of the whole problem while they drop.
         """
-        node, clock = self._whole(), clock or Clock()
+        node, clock = self.whole(), clock or Clock()
         if ladder is not None and self.system.count:
             self._take_over(node, ladder)
             self._descend(node, clock, report)
@@ -203,7 +203,8 @@ class Tree:
         self.open_at_root = int(np.count_nonzero(node.phases == OPEN))
         return found
 
-    def _whole(self) -> Node:
+    def whole(self) -> Node:
+        """The whole problem as a node of which nothing is known yet."""
         n, domain = self.system.count, self.problem.domain
         everything = np.arange(self.targets.count)
         return Node(
@@ -318,10 +319,10 @@ class Tree:
         elif self._bounded:  # a split on a unit leaves the first layer's ranges as they are
             same = all(c is not parent and c.low is parent.low for c in children)
             same &= all(c.high is parent.high for c in children)
-            self._propagate(over, stack, first=int(same))
+            substitute_back(system, over, stack, first=int(same))
         self._locate(parent, children, stack)
         if self.tightener is not None and self._tighten(children, stack):
-            self._propagate(over, stack, first=1)
+            substitute_back(system, over, stack, first=1)
         ends = system.head - system.head_errors, system.head + system.head_errors
         sizes = self.targets.interval(
             gradient_sizes(system.network.hidden, stack.phases, *ends, system.rough)
@@ -336,11 +337,6 @@ class Tree:
             child.target_bounds = np.minimum(child.target_bounds, child.proved)
             kept += self._examine(child)
         return kept
-
-    def _propagate(self, over: Boxes, stack: Stack, first: int) -> None:
-        errors = self.system.weight_errors
-        layers = self.system.network.hidden
-        propagate(layers, over, stack, intervals=False, first=first, errors=errors)
 
     def _locate(self, parent: Node, children: list[Node], stack: Stack) -> None:
         """Tell the children which known points lie in them."""

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.affine.system import FlatPhases, NodeForm
+from lipyomo.affine.system import NodeForm
 from lipyomo.bnb.bounding import Worst
-from lipyomo.bnb.node import Node, stack_of
+from lipyomo.bnb.node import Node, stack_of, substitute_back
 from lipyomo.bnb.tree import Tree
-from lipyomo.bounds.preactivation import propagate, within
+from lipyomo.bounds.preactivation import within
 from lipyomo.errors import ProofError
 from lipyomo.network import BoolArray, FloatArray, Layer, Network
 from lipyomo.phases import LEFT, OPEN, RIGHT
@@ -142,7 +142,7 @@ class CaseTree:
         ProofError
             If a case can be neither closed nor split.
         """
-        waiting = [_Case(self._linear.root(), self._root())]
+        waiting = [_Case(self._linear.root(), self._kit.whole())]
         while waiting:
             if self._stop() or time.perf_counter() > self._bounder.deadline:
                 raise Unfinished("the proof of the upper end was stopped")
@@ -150,22 +150,6 @@ class CaseTree:
             steps, children = self._settled(waiting.pop())
             yield steps
             waiting += reversed(children)
-
-    def _root(self) -> Node:
-        n, count = self._system.count, self._targets.count
-        domain = self._domain
-        return Node(
-            self._system.root_phases(),
-            np.full(n, -np.inf),
-            np.full(n, np.inf),
-            domain.lower,
-            domain.upper,
-            np.arange(count),
-            np.full(count, np.inf),
-            np.full(count, np.inf),
-            np.zeros(0, dtype=np.int64),
-            pool=np.arange(self._pool.count),
-        )
 
     # -- one case ------------------------------------------------------------------------------
 
@@ -254,9 +238,9 @@ class CaseTree:
         """Bound the units for which that seems to matter; False if nothing is left of the case."""
         self._follow(case)
         ours, stack = case.ours, stack_of([case.ours])
-        over, errors = within(self._domain, stack.low, stack.high), self._system.weight_errors
+        over = within(self._domain, stack.low, stack.high)
         with np.errstate(invalid="ignore"):
-            propagate(self._system.network.hidden, over, stack, intervals=False, errors=errors)
+            substitute_back(self._system, over, stack)
             width, new = ours.upper - ours.lower, stack.upper[0] - stack.lower[0]
             shrunk = ~np.isfinite(width) | (new < (1.0 - GAIN) * width)
         still = ours.phases == OPEN
@@ -409,44 +393,22 @@ class CaseTree:
         known, aim = self._experience, self._statement.upper
         unit = int(self._brancher.candidates(form, worst, known, aim)[0])
         children = []
-        for phase in (LEFT, RIGHT):
+        for ours in self._brancher.sides(case.ours, unit):
             node = case.node.copy()
-            node.phases[unit] = _THEIRS[phase]
+            node.phases[unit] = _THEIRS[int(ours.phases[unit])]
             self._linear.settle(node, unit)
-            phases: FlatPhases = case.ours.phases.copy()
-            phases[unit] = phase
-            children.append(_Case(node, self._child(case.ours, phases)))
+            children.append(_Case(node, ours))
         return [*steps, ["split", unit]], children
 
     def _cut(self, case: _Case, halves: list[Node], steps: Steps) -> tuple[Steps, list[_Case]]:
-        low, high = halves[0], halves[1]
-        j = int(np.flatnonzero(low.high != case.ours.high)[0])
-        value, place = float(low.high[j]), int(self._moving[j])
+        first, second = halves
+        j = first.trail[-1].index
+        value, place = float(first.high[j]), int(self._moving[j])
         node = case.node
         left, right = (
             node.cut(place, *ends) for ends in ((node.low[place], value), (value, node.high[place]))
         )
-        first, second = (self._child(case.ours, case.ours.phases) for _ in range(2))
-        first.high, second.low = low.high, high.low
         return [*steps, ["cut", place, value]], [_Case(left, first), _Case(right, second)]
-
-    @staticmethod
-    def _child(parent: Node, phases: FlatPhases) -> Node:
-        """A node of our own below `parent`."""
-        return Node(
-            phases,
-            parent.lower,
-            parent.upper,
-            parent.low,
-            parent.high,
-            parent.targets,
-            parent.target_bounds.copy(),
-            parent.proved.copy(),
-            parent.units,
-            parent.warm,
-            parent.pool,
-            ascent=parent.ascent,
-        )
 
 
 def _shortened(values: FloatArray, use: BoolArray) -> list[list[float]]:
