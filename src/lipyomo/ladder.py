@@ -29,6 +29,7 @@ from lipyomo.bounds.balls import Ball, DualBall, Points
 from lipyomo.bounds.gradient import gradient_ends, tangent_ends
 from lipyomo.errors import MethodError
 from lipyomo.network import FloatArray
+from lipyomo.phases import count_open
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
 from lipyomo.targets import ALL, Targets, targets_of
@@ -115,12 +116,11 @@ class Ladder:
 
     def predicted(self, rung: UpperRung) -> float:
         """About how many seconds a rung takes for its first target."""
-        widths = [int(np.count_nonzero(phase == 2)) for phase in self.bounds.phases]
         sizes = self.problem.network.sizes
         weights = sum(layer.weight.size for layer in self.problem.network.layers)
         if rung == "entries":
             return 8.0 * weights / FLOPS
-        members = float(sum(widths))
+        members = float(count_open(self.bounds.phases))
         ends = sizes[0] if rung == "joint" else self._count
         return (weights + 2.0 * members**3 + 2.0 * ends * members**2) / FLOPS
 

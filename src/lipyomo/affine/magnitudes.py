@@ -38,6 +38,34 @@ def steepest(layers: Sequence[Layer], first: int | None = None) -> list[Passing]
     return found
 
 
+def term_sizes(
+    layers: Sequence[Layer],
+    start: FloatArray,
+    constants: bool = True,
+    passing: Sequence[Passing] | None = None,
+) -> list[FloatArray]:
+    """Sums of the absolute terms of pre-activations.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+    start : ndarray, shape (d,)
+        Those of the inputs, or of their tangents.
+    constants : bool, optional
+        Whether the biases count.
+    passing : sequence of Passing, optional
+        Without columns; the steepest ones if not given.
+
+    Returns
+    -------
+    list of ndarray, shapes (n_i,)
+        One a layer.
+    """
+    signal = SizeSignal(start[:, None], 1, 0 if constants else None)  # the constant adds up there
+    carried = carry(signal, layers, steepest(layers) if passing is None else passing)
+    return [np.asarray(z.matrix)[:, 0] for z in carried]
+
+
 def switched_sizes(network: Network, start: FloatArray, constants: bool) -> list[FloatArray]:
     """Sums of absolute terms where both slopes of a unit count: ``left z + (right - left) (y z)``.
 
@@ -60,15 +88,12 @@ def switched_sizes(network: Network, start: FloatArray, constants: bool) -> list
         spread = np.abs(layer.right - layer.left)
         steep = np.maximum(np.abs(layer.left), np.abs(layer.right))
         passing.append(Passing(steep + spread, none, none, np.zeros(0)))
-    signal = SizeSignal(start[:, None], 1, 0 if constants else None)
-    return [np.asarray(z.matrix)[:, 0] for z in carry(signal, network.layers, passing)]
+    return term_sizes(network.layers, start, constants, passing)
 
 
 def coefficient_sizes(network: Network) -> FloatArray:
     """Largest sums of absolute coefficients of the pre-activations in the inputs, shape (N,)."""
-    start = SizeSignal(np.ones((network.input_dim, 1)), 1, None)
-    layers = network.hidden
-    sizes = [np.asarray(z.matrix)[:, 0] for z in carry(start, layers, steepest(layers))]
+    sizes = term_sizes(network.hidden, np.ones(network.input_dim), constants=False)
     return np.concatenate([np.zeros(0), *sizes])
 
 
@@ -84,12 +109,12 @@ def preactivation_errors(network: Network, domain: Domain, roughness: float = 0.
     if not domain.is_bounded:
         return np.full(sum(layer.units for layer in layers), np.inf)
     reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
-    start = SizeSignal(reach[:, None], 1, 0)  # the constant adds up in the same column
     passing = [Passing(3.0 * p.slope, p.units, p.columns, p.jump) for p in steepest(layers)]
     terms = network.input_dim + 8
     errors = [np.zeros(0)]
-    for depth, (layer, z) in enumerate(zip(layers, carry(start, layers, passing), strict=True)):
+    sizes = term_sizes(layers, reach, passing=passing)
+    for depth, (layer, size) in enumerate(zip(layers, sizes, strict=True)):
         terms += 2 * layer.inputs + 12
         relative = terms * UNIT + (depth + 2) * roughness
-        errors.append(relative * np.asarray(z.matrix)[:, 0])
+        errors.append(relative * size)
     return np.concatenate(errors)

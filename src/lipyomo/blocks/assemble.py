@@ -18,9 +18,9 @@ from pyomo.core.expr import LinearExpression
 from lipyomo.solvers.rows import Affine, MatrixRows
 
 
-def linear(coefs: list[float], variables: list[Any], constant: float = 0.0) -> Any:
-    """``coefs . variables + constant`` as a Pyomo expression."""
-    return LinearExpression(constant=constant, linear_coefs=coefs, linear_vars=variables)
+def linear(coefs: list[float], variables: list[Any]) -> Any:
+    """``coefs . variables`` as a Pyomo expression."""
+    return LinearExpression(constant=0.0, linear_coefs=coefs, linear_vars=variables)
 
 
 def keys_of(shape: tuple[int, ...]) -> list[Any]:

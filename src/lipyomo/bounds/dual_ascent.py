@@ -43,6 +43,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.affine.magnitudes import term_sizes
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray, Layer
 from lipyomo.numerics.rounding import UNIT
@@ -134,9 +135,9 @@ class DualAscent:
         self, layers: Sequence[Layer], domain: Domain, errors: FloatArray | None = None
     ) -> None:
         weights = self._weights = [layer.weight for layer in layers]
-        biases = self._biases = [layer.bias for layer in layers]
+        self._biases = [layer.bias for layer in layers]
         self._single = [weight.astype(np.float32) for weight in weights]
-        self._single_biases = [bias.astype(np.float32) for bias in biases]
+        self._single_biases = [bias.astype(np.float32) for bias in self._biases]
         empty: FloatArray = np.zeros(0)
         left = self._left = np.concatenate([empty, *(layer.left for layer in layers)])
         right = self._right = np.concatenate([empty, *(layer.right for layer in layers)])
@@ -149,17 +150,11 @@ class DualAscent:
         self._limits = domain.rows.b
         self._single_rows = self._facets.astype(np.float32), self._limits.astype(np.float32)
         reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
-        self._sizes = np.zeros(self._count)
         self._facet_sizes = np.abs(self._facets) @ reach + np.abs(self._limits)
-        steep = np.maximum(np.abs(left), np.abs(right))
-        signal = reach
-        for weight, bias, span in zip(weights, biases, self._spans, strict=True):
-            self._sizes[span] = abs(weight) @ signal + np.abs(bias)
-            signal = steep[span] * self._sizes[span]
+        self._sizes = np.concatenate([empty, *term_sizes(layers, reach)])
         self._terms = max([reach.size, *(layer.units for layer in layers)])
         self.columns = self._count + int(self._limits.size)
-        entries = [w.size if isinstance(w, np.ndarray) else w.nnz for w in weights]
-        self.work = 2 * sum(entries) + 16 * self.columns
+        self.work = 2 * sum(weight.size for weight in weights) + 16 * self.columns
         self._terms += self._limits.size + 4 * len(self._spans) + 32
         if errors is not None:  # as if rounding had caused them
             self._sizes = self._sizes + errors / (3.0 * self._terms * UNIT)
@@ -219,7 +214,6 @@ class DualAscent:
         rows: Rows,
         multipliers: SingleArray,
         steps: int,
-        rate: float = RATE,
     ) -> SingleArray:
         """Improve `multipliers` by `steps` steps; the best of each row are returned."""
         least, most = (_columns(part, rows.node) for part in self._ranges(relaxation))
@@ -231,7 +225,7 @@ class DualAscent:
         current = np.clip(np.ascontiguousarray(multipliers.T), least, most)
         data = _Gathered.of(relaxation, rows, self._spans, np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
-            kept = self._climb(data, current, (least, most, scale), steps, rate)
+            kept = self._climb(data, current, (least, most, scale), steps)
         return np.ascontiguousarray(kept.T)
 
     def _climb(
@@ -240,7 +234,6 @@ class DualAscent:
         current: SingleArray,
         limits: tuple[SingleArray, SingleArray, SingleArray],
         steps: int,
-        rate: float,
     ) -> SingleArray:
         """The steps of `ascend` (Adam; Kingma and Ba, 2015) on columns of multipliers."""
         least, most, scale = limits
@@ -263,7 +256,7 @@ class DualAscent:
             correction = np.sqrt(1 - _SQUARES ** (turn + 1)) / (1 - _MOMENTUM ** (turn + 1))
             np.divide(first, size, out=size)
             size *= scale
-            size *= np.float32(rate * _DECAY**turn * correction)
+            size *= np.float32(RATE * _DECAY**turn * correction)
             current -= size
             np.maximum(current, least, out=current)
             np.minimum(current, most, out=current)

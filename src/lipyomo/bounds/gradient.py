@@ -141,7 +141,6 @@ def tangent_ends(
     phases: Phases,
     functionals: FloatArray,
     input_norm: InputNorm,
-    rung: Rung = "linear",
     stop: Callable[[], bool] | None = None,
 ) -> FloatArray:
     """Largest absolute derivatives of functionals in all directions of the unit ball.
@@ -150,5 +149,5 @@ def tangent_ends(
     bounds (k,) of the dual norms of their gradients.
     """
     way = Way.forwards(network, phases).then(functionals)
-    _, low, high = _ends(way, InputBall(input_norm), rung, stop)
+    _, low, high = _ends(way, InputBall(input_norm), "linear", stop)
     return np.asarray(np.maximum(np.abs(low[0]), np.abs(high[0])))

@@ -21,6 +21,9 @@ Clip = tuple[float | FloatArray, float | FloatArray]
 NO_LABEL = -1
 """Stands for a label that is none."""
 
+GLOBAL = 2.0
+"""Seconds for a constant over all valid inputs."""
+
 
 class DataError(LipyomoError):
     """A row of a data set cannot be used."""
@@ -111,7 +114,7 @@ class Classifier:
         bounds = preactivation_bounds(self._with_margins[label], domain)
         return np.asarray(bounds.lower[-1])
 
-    def global_constants(self, label: int, seconds: float = 2.0) -> FloatArray:
+    def global_constants(self, label: int) -> FloatArray:
         """Upper bounds of ``L(f_i - f_j)`` over all valid inputs, shape (classes - 1,)."""
         if label not in self._global:
             from lipyomo.api import solve
@@ -120,7 +123,7 @@ class Classifier:
                 self.metric.problem(self.network, None, np.inf, self.clip, functional(c))
                 for c in self.functionals(label)
             )
-            bounds = [solve(problem, "naive", time_limit=seconds).upper for problem in problems]
+            bounds = [solve(problem, "naive", time_limit=GLOBAL).upper for problem in problems]
             self._global[label] = np.array(bounds)
         return self._global[label]
 

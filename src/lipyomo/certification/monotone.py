@@ -29,7 +29,7 @@ import scipy.sparse as sp
 from lipyomo.api import solve
 from lipyomo.certification.classifier import Clip, DataError
 from lipyomo.certification.goal import bound_until
-from lipyomo.certification.report import OnnxSource, runtime_values
+from lipyomo.certification.report import OnnxSource, data_points, runtime_values
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
 from lipyomo.executors import Workers
@@ -236,14 +236,12 @@ def check_monotone(
     >>> [(row.input, str(row.verdict)) for row in report.rows]
     [(0, 'monotone'), (1, 'not monotone')]
     """
-    points = np.asarray(inputs, dtype=np.float64)
-    if points.ndim < 2:
-        raise LipyomoError(f"inputs have shape {points.shape}, expected one row a point")
+    points = data_points(inputs)
     task = monotone_task(
         network, radius, increasing, decreasing, functional, clip, method, time_limit, tolerance,
         onnx,
     )  # fmt: skip
-    rows = task.run(points.reshape(len(points), -1), (), workers, executor, dask)
+    rows = task.run(points, (), workers, executor, dask)
     return MonotoneReport(tuple(sorted(rows, key=lambda row: row.index)))
 
 

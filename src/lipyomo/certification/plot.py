@@ -12,9 +12,7 @@ from lipyomo.certification.report import RobustnessReport
 from lipyomo.compare.plot import new_figure, save_figure, tidy
 
 
-def plot_curves(
-    reports: Mapping[str, RobustnessReport], path: Path, most: float | None = None
-) -> None:
+def plot_curves(reports: Mapping[str, RobustnessReport], path: Path) -> None:
     """Draw certified accuracy against the radius, with what attacks leave above it.
 
     Parameters
@@ -23,8 +21,6 @@ def plot_curves(
         One curve a name; between what is certified and what no attack reached the curve is shaded.
     path : Path
         The suffix names the format.
-    most : float, optional
-        Largest radius that is shown.
 
     Raises
     ------
@@ -38,7 +34,7 @@ def plot_curves(
         for report in reports.values()
         for row in report.rows
     ]
-    radii = np.linspace(0.0, most or 1.05 * max(ends, default=1.0), 400)
+    radii = np.linspace(0.0, 1.05 * max(ends, default=1.0), 400)
     for number, (name, report) in enumerate(reports.items()):
         colour = f"C{number}"
         inner = 100 * report.certified_accuracy(radii)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
@@ -187,9 +188,7 @@ def certify_robustness(
     >>> [(str(row.verdict), round(row.certified_radius, 2)) for row in report.rows]
     [('robust', 0.5), ('not robust', 0.1)]
     """
-    points = np.asarray(inputs, dtype=np.float64)
-    if points.ndim < 2:
-        raise LipyomoError(f"inputs have shape {points.shape}, expected one row a point")
+    points = data_points(inputs)
     names = [*ladder, "exact"] if exact else list(ladder)
     settings = PointSettings(radius, time_limit, tuple(names), radii, seed, solver)
     classifier = Classifier(network, norm, clip)
@@ -204,6 +203,20 @@ def certify_robustness(
     return RobustnessReport(radius, tuple(sorted(found, key=lambda row: row.index)))
 
 
+def data_points(inputs: npt.ArrayLike) -> FloatArray:
+    """Inputs as points, shape (n, d).
+
+    Raises
+    ------
+    LipyomoError
+        If they are not one row a point.
+    """
+    points = np.asarray(inputs, dtype=np.float64)
+    if points.ndim < 2:
+        raise LipyomoError(f"inputs have shape {points.shape}, expected one row a point")
+    return points.reshape(len(points), math.prod(points.shape[1:]))
+
+
 def data_rows(points: FloatArray, labels: npt.ArrayLike | None) -> list[_Job]:
     """(index, x, label) of every row.
 
@@ -212,15 +225,14 @@ def data_rows(points: FloatArray, labels: npt.ArrayLike | None) -> list[_Job]:
     LipyomoError
         If there are not as many labels as points, or they are no whole numbers.
     """
-    flat = points.reshape(len(points), -1) if len(points) else points.reshape(0, 0)
     if labels is None:
-        return [(k, x, None) for k, x in enumerate(flat)]
+        return [(k, x, None) for k, x in enumerate(points)]
     given = np.asarray(labels).reshape(-1)
     if given.size != len(points):
         raise LipyomoError(f"{len(points)} inputs, but {given.size} labels")
     if given.dtype.kind not in "iufb":
         raise LipyomoError("labels are the numbers of classes: whole numbers from 0 on")
-    return [(k, x, _label(y)) for k, (x, y) in enumerate(zip(flat, given, strict=True))]
+    return [(k, x, _label(y)) for k, (x, y) in enumerate(zip(points, given, strict=True))]
 
 
 def _label(value: float) -> int:

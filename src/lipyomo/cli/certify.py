@@ -22,6 +22,9 @@ from lipyomo.cli.inputs import read_dual_ball
 from lipyomo.cli.parser import Parser, UsageError
 from lipyomo.cli.plot import check_picture
 from lipyomo.cli.rows import (
+    DONE,
+    EXIT_CODES,
+    OPEN,
     RowsJob,
     add_data_arguments,
     add_rows_options,
@@ -29,17 +32,11 @@ from lipyomo.cli.rows import (
     work_rows,
 )
 
-DONE, OPEN = 0, 2
 COLUMNS = (
     "index", "predicted", "label", "margin", "certified_radius", "adversarial_radius",
     "verdict", "method", "seconds", "error",
 )  # fmt: skip
-EPILOG = """\
-exit codes:
-  0  every usable row was decided
-  2  some rows are open, or Ctrl-C ended the run (rows that were finished are kept)
-  1  the input was wrong
-
+EXAMPLE = """
 example:
   lipyomo certify net.onnx test.npz --radius 0.02 --clip 0,1 --out rows.csv --plot curve.png
 """
@@ -50,7 +47,7 @@ def _parser() -> Parser:
         "lipyomo certify",
         "Robustness of a classifier at the points of a data set: certified radii, adversarial "
         "examples, verdicts.",
-        EPILOG,
+        EXIT_CODES + EXAMPLE,
     )
     add_data_arguments(parser)
     parser.add_argument("--radius", type=float, required=True, metavar="R", help="of the verdicts")

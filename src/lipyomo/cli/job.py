@@ -23,7 +23,7 @@ from lipyomo.memory import limit_memory
 from lipyomo.methods.registry import get_method
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs import write_proof
-from lipyomo.result import Guarantee, Result, Status
+from lipyomo.result import Guarantee, Progress, Result, Status
 from lipyomo.settings import Settings
 
 DONE, BOUNDS_ONLY = 0, 2
@@ -92,13 +92,19 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
 
 def _write_proof(problem: LipschitzProblem, result: Result, arguments: argparse.Namespace) -> None:
     """Write the proof; Ctrl-C, or the time limit once more, leaves one of the lower end alone."""
-    with Interruption() as interruption:
+    with Interruption() as interruption, live_line(arguments.quiet) as tracker:
+
+        def told(cases: int) -> None:
+            said = f"{cases} cases of the proof"
+            tracker.update(Progress(tracker.seconds, result.lower, result.upper, message=said))
+
         cases = write_proof(
             arguments.proof,
             problem,
             result,
             arguments.network,
             interruption.requested,
+            told,
             certify=arguments.certify,
             time_limit=math.inf if arguments.time_limit is None else arguments.time_limit,
         )

@@ -17,19 +17,21 @@ from lipyomo.certification.monotone import (
 from lipyomo.cli.inputs import read_functional, read_side
 from lipyomo.cli.parser import Parser, UsageError
 from lipyomo.cli.plot import check_picture
-from lipyomo.cli.rows import RowsJob, add_data_arguments, add_rows_options, work_rows
+from lipyomo.cli.rows import (
+    DONE,
+    EXIT_CODES,
+    OPEN,
+    RowsJob,
+    add_data_arguments,
+    add_rows_options,
+    work_rows,
+)
 
-DONE, OPEN = 0, 2
 COLUMNS = (
     "index", "row", "input", "wanted", "slope_lower", "slope_upper", "verdict", "wrong_by",
     "confirmed", "seconds", "error",
 )  # fmt: skip
-EPILOG = """\
-exit codes:
-  0  every usable row was decided
-  2  some rows are open, or Ctrl-C ended the run (rows that were finished are kept)
-  1  the input was wrong
-
+EXAMPLE = """
 example:
   lipyomo monotone net.onnx rows.csv --radius 0.1 --increasing 0,3 --decreasing 1 --out rows.jsonl
 """
@@ -40,7 +42,7 @@ def _parser() -> Parser:
         "lipyomo monotone",
         "Whether an output grows, or falls, with some inputs everywhere in boxes around the rows "
         "of a data set: proofs, or pairs of points that show the contrary.",
-        EPILOG,
+        EXIT_CODES + EXAMPLE,
     )
     add_data_arguments(parser)
     parser.add_argument(

@@ -22,6 +22,14 @@ from lipyomo.onnx import load
 from lipyomo.proofs.digest import network_digest
 from lipyomo.rowfile import Row, RowFile
 
+DONE, OPEN = 0, 2
+EXIT_CODES = """\
+exit codes:
+  0  every usable row was decided
+  2  some rows are open, or Ctrl-C ended the run (rows that were finished are kept)
+  1  the input was wrong
+"""
+
 
 def add_rows_options(parser: Parser) -> None:
     """Add the options of commands that work through the rows of a data set."""

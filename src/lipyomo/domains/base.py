@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from flint import fmpq
 
 from lipyomo.arguments import real_numbers
 from lipyomo.errors import DomainError
@@ -35,6 +36,26 @@ class Rows:
     def count(self) -> int:
         """Number of rows."""
         return int(self.b.size)
+
+    def exactly(self, moving: BoolArray, held: FloatArray) -> list[list[fmpq]]:
+        """``(a, b)`` of each row in the inputs that can move, the others at `held` (d,)."""
+        found = []
+        for normal, limit in zip(self.A.toarray(), self.b.tolist(), strict=True):
+            fixed = zip(normal[~moving].tolist(), held[~moving].tolist(), strict=True)
+            right = exact(limit) - sum((exact(a) * exact(x) for a, x in fixed), fmpq(0))
+            found.append([*map(exact, normal[moving].tolist()), right])
+        return found
+
+
+def box_sides(lower: FloatArray, upper: FloatArray) -> list[list[fmpq]]:
+    """``(a, b)`` of the finite sides of a box, as rows ``a . x <= b``."""
+    found = []
+    for sign, ends in ((1, upper), (-1, lower)):
+        for j in np.flatnonzero(np.isfinite(ends)).tolist():
+            row = [fmpq(0)] * ends.size
+            row[j] = fmpq(sign)
+            found.append([*row, sign * exact(float(ends[j]))])
+    return found
 
 
 @lru_cache(maxsize=64)

@@ -7,10 +7,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from flint import fmpq
 
 from lipyomo.arguments import real_numbers
-from lipyomo.domains.base import Domain, Rows
+from lipyomo.domains.base import Domain, Rows, box_sides
 from lipyomo.domains.box import Box
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix
@@ -36,19 +35,13 @@ def interior_of(rows: Rows, lower: FloatArray, upper: FloatArray) -> Decision:
         A point in the inputs that can move, or weights that prove that there is none; neither
         if the exact simplex method does not take on so many rows.
     """
-    moving = np.flatnonzero(lower != upper)
-    held = [exact(v) for v in np.where(lower == upper, upper, 0.0).tolist()]
-    found = []
-    for a, b in zip(rows.A.toarray().tolist(), rows.b.tolist(), strict=True):
-        right = exact(b) - sum((exact(u) * v for u, v in zip(a, held, strict=True)), fmpq(0))
-        own = [exact(a[j]) for j in moving]
-        if any(value != 0 for value in own) or right < 0:
-            found.append([*own, right])
-    for sign, ends in ((1, upper), (-1, lower)):
-        for i, j in enumerate(moving.tolist()):
-            if np.isfinite(ends[j]):
-                side = [fmpq(sign * (i == k)) for k in range(moving.size)]
-                found.append([*side, sign * exact(float(ends[j]))])
+    moving = lower != upper
+    found = [
+        row
+        for row in rows.exactly(moving, upper)
+        if any(value != 0 for value in row[:-1]) or row[-1] < 0
+    ]
+    found += box_sides(lower[moving], upper[moving])
     return decide_strictly(found, np.zeros(len(found))) if found else Decision()
 
 

@@ -16,6 +16,7 @@ from flint import fmpq, fmpz
 from lipyomo.affine.exact import ExactSignal
 from lipyomo.affine.signal import Passing, carry
 from lipyomo.domains import Domain
+from lipyomo.domains.base import box_sides
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
 from lipyomo.numerics.exact import approximate, exact
 from lipyomo.numerics.simplex import decide_strictly
@@ -23,7 +24,7 @@ from lipyomo.regions.answer import UNKNOWN, Interior
 from lipyomo.regions.combination import Body, Index, Row, contradicts
 from lipyomo.regions.margin import Deepest, deepest
 from lipyomo.regions.replay import in_region, strict_pattern
-from lipyomo.regions.slivers import float_points, slacks, with_faces
+from lipyomo.regions.slivers import float_points, slacks
 
 MOST_FACES = 64
 """l1 balls with more faces than this are not written as rows."""
@@ -83,7 +84,7 @@ def _decided(network: Network, domain: Domain, pattern: Pattern, deep: Deepest) 
         if support is not None:
             return Interior(support=owners[support[support < len(owners)]])
     point = domain.upper.copy()
-    every = with_faces(rows, body)
+    every = [*rows, *box_sides(body.lower, body.upper)]
     if not every:
         return UNKNOWN
     guess = np.zeros(len(every))
@@ -166,15 +167,9 @@ def _face_rows(domain: Domain, moving: BoolArray) -> tuple[list[list[fmpq]], lis
             for signs in product((-1, 1), repeat=d)
         ]
         return sides, []
-    faces = domain.rows
-    rows, places = [], []
-    for k, (normal, limit) in enumerate(zip(faces.A.toarray(), faces.b.tolist(), strict=True)):
-        if (normal[moving] != 0).any():
-            held = zip(normal[~moving].tolist(), domain.upper[~moving].tolist(), strict=True)
-            right = exact(limit) - sum((exact(a) * exact(x) for a, x in held), fmpq(0))
-            rows.append([*(exact(value) for value in normal[moving].tolist()), right])
-            places.append(k)
-    return rows, places
+    every = domain.rows.exactly(moving, domain.upper)
+    places = [k for k, row in enumerate(every) if any(value != 0 for value in row[:-1])]
+    return [every[k] for k in places], places
 
 
 def _translated(

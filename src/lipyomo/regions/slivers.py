@@ -11,24 +11,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from flint import fmpq
 
+from lipyomo.domains.base import box_sides
 from lipyomo.network import FloatArray
 from lipyomo.numerics.exact import approximate, exact
 from lipyomo.regions.combination import Body, Row
 
 TRIES = 60
 """Points along a sliver that are tried for one of float64 coordinates."""
-
-
-def with_faces(rows: Sequence[Row], body: Body) -> list[Row]:
-    """The rows, and those of the body's finite bounds."""
-    d = body.lower.size
-    found = list(rows)
-    for sign, ends in ((1, body.upper), (-1, body.lower)):
-        for j in np.flatnonzero(np.isfinite(ends)).tolist():
-            row = [fmpq(0)] * d
-            row[j] = fmpq(sign)
-            found.append([*row, sign * exact(float(ends[j]))])
-    return found
 
 
 def slacks(rows: Sequence[Row], point: Sequence[fmpq]) -> list[fmpq]:
@@ -54,7 +43,7 @@ def float_points(
     size : float
         How far from it to look, at most.
     """
-    every = with_faces(rows, body)
+    every = [*rows, *box_sides(body.lower, body.upper)]
     rounded = np.array([approximate(x) for x in point])
     if min(slacks(every, [exact(x) for x in rounded.tolist()])) > 0:
         yield rounded
