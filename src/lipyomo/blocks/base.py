@@ -8,7 +8,6 @@ where a bound has become wider since, instead of a model that is wrong without s
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
 from pyomo.core.base.block import BlockData, declare_custom_block
 
 from lipyomo.arguments import instance
+from lipyomo.blocks.ranges import ends_of
 from lipyomo.blocks.use import check_use
 from lipyomo.errors import ProblemError
 
@@ -65,8 +65,7 @@ class Reliance:
     def _compare(
         self, source: Any, low: float | None, high: float | None, slack: float, what: str = "now in"
     ) -> str | None:
-        lower = -math.inf if low is None else float(low)
-        upper = math.inf if high is None else float(high)
+        lower, upper = ends_of(low, high)
         if lower >= self.lower - slack and upper <= self.upper + slack:
             return None
         now = f"{lower:g}" if what == "fixed at" else f"[{lower:g}, {upper:g}]"
@@ -77,9 +76,7 @@ class Reliance:
 
 def range_of_expression(expression: Any) -> tuple[float, float]:
     """Range of an expression from the bounds of its variables, fixed or not, rounded outwards."""
-    low, high = compute_bounds_on_expr(expression, ignore_fixed=True)
-    lower = -math.inf if low is None else float(low)
-    upper = math.inf if high is None else float(high)
+    lower, upper = ends_of(*compute_bounds_on_expr(expression, ignore_fixed=True))
     return lower - 1e-12 * abs(lower), upper + 1e-12 * abs(upper)
 
 
@@ -88,7 +85,7 @@ class FormulationBlockData(BlockData):
 
     Notes
     -----
-    Subclasses build within ``with self._building(**arguments):`` and write `_write_again`.
+    Subclasses write `_build`, which builds within ``with self._building(**recipe):``.
     """
 
     _KEPT: ClassVar[tuple[str, ...]] = ()
@@ -140,9 +137,13 @@ class FormulationBlockData(BlockData):
                 return f"'{other.name}', which it was built on, was rebuilt"
         return None
 
+    def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
+        """Check the arguments of `build_formulation` and write the constraints; by subclasses."""
+        raise TypeError(f"{type(self).__name__} cannot be built")
+
     def _write_again(self, recipe: dict[str, Any]) -> None:
-        """Build from the arguments of the first time; to be written by subclasses."""
-        raise TypeError(f"{type(self).__name__} cannot be rebuilt")
+        """Build from the arguments of the first time."""
+        self._build(recipe, again=True)
 
     @contextmanager
     def _building(self, **recipe: Any) -> Iterator[None]:
@@ -159,11 +160,8 @@ class FormulationBlockData(BlockData):
                 f"block '{self.name}' is built already.  Remedy: call rebuild() when bounds have "
                 "changed, or make a new block"
             )
-        state = {
-            name: value
-            for name, value in self.__dict__.items()
-            if name in ("_recipe", "_relied", "_parts", "_promises", *self._STATE)
-        }
+        names = ("_recipe", "_relied", "_parts", "_promises", *self._STATE)
+        state = {name: value for name, value in self.__dict__.items() if name in names}
         stash = [
             self.component(name)
             for name in self._made
@@ -215,10 +213,7 @@ class FormulationBlockData(BlockData):
     def _rely_on_bounds(self, variables: list[Any]) -> None:
         """Keep all bounds of variables as they are now."""
         for variable in variables:
-            low, high = variable.bounds
-            self._rely_on(
-                variable, -math.inf if low is None else low, math.inf if high is None else high
-            )
+            self._rely_on(variable, *ends_of(*variable.bounds))
 
     def _rely_on_block(self, other: Any) -> None:
         """Keep the state of another block that this one is built on."""
@@ -247,6 +242,11 @@ class FormulationBlockData(BlockData):
             if self._promises and not self._owned:
                 check_use(self, self._promises)
         yield from super()._component_data_itervalues(ctype, active, sort, dedup)
+
+
+def recipe_of(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `build_formulation` by name, from its ``locals()``."""
+    return {name: value for name, value in arguments.items() if name != "self"}
 
 
 def formulation_block(name: str) -> Callable[[type], type]:

@@ -18,7 +18,7 @@ import numpy as np
 from lipyomo.arguments import whole_number
 from lipyomo.blocks.arguments import check_choice
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
-from lipyomo.blocks.base import FormulationBlockData, formulation_block
+from lipyomo.blocks.base import FormulationBlockData, formulation_block, recipe_of
 from lipyomo.blocks.norm import output_norm_of
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray
@@ -70,10 +70,7 @@ class DualBallBlockData(FormulationBlockData):
         NormError
             If the norm is not linear or does not fit the size.
         """
-        self._build({"size": size, "norm": norm, "half": half})
-
-    def _write_again(self, recipe: dict[str, Any]) -> None:
-        self._build(recipe, again=True)
+        self._build(recipe_of(locals()))
 
     def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
         size, half = recipe["size"], recipe["half"]

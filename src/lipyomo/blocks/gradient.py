@@ -16,7 +16,7 @@ import pyomo.environ as pyo
 
 from lipyomo.arguments import brief
 from lipyomo.blocks.assemble import add_equalities, add_variables, index_of
-from lipyomo.blocks.base import FormulationBlockData, formulation_block
+from lipyomo.blocks.base import FormulationBlockData, formulation_block, recipe_of
 from lipyomo.blocks.derivative import (
     ChainLimits,
     derivative_rung,
@@ -97,10 +97,7 @@ class GradientBlockData(FormulationBlockData):
         BoundsMissing
             If a variable functional has no bounds.
         """
-        self._build({"network_block": network_block, "functional": functional, "limits": limits})
-
-    def _write_again(self, recipe: dict[str, Any]) -> None:
-        self._build(recipe, again=True)
+        self._build(recipe_of(locals()))
 
     def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
         network_block, limits = recipe["network_block"], recipe["limits"]

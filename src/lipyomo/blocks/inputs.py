@@ -12,7 +12,7 @@ from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
 from lipyomo.blocks.assemble import Rows, add_variables, index_of, keys_of, linear
 from lipyomo.blocks.base import FormulationBlockData, range_of_expression
-from lipyomo.blocks.ranges import box_of
+from lipyomo.blocks.ranges import box_of, ends_of
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.domains import Box, Domain
 from lipyomo.errors import DomainError, ProblemError
@@ -233,8 +233,7 @@ def parse_input_bounds(given: Any, keys: list[Any], size: int) -> Box:
     for j, pair in pairs:
         try:
             low, high = pair
-            lower[j] = -np.inf if low is None else float(low)
-            upper[j] = np.inf if high is None else float(high)
+            lower[j], upper[j] = ends_of(low, high)
         except (TypeError, ValueError):
             raise ProblemError(
                 f"input_bounds: {pair!r} of input {j} is no pair (lower, upper)"

@@ -17,7 +17,7 @@ import numpy as np
 
 from lipyomo.blocks.arguments import check_choice
 from lipyomo.blocks.assemble import Rows, add_value
-from lipyomo.blocks.base import FormulationBlockData, formulation_block
+from lipyomo.blocks.base import FormulationBlockData, formulation_block, recipe_of
 from lipyomo.blocks.derivative import ChainLimits, derivative_rung, network_of
 from lipyomo.blocks.dual_ball import DualBallBlock
 from lipyomo.blocks.gradient import GradientBlock
@@ -114,20 +114,7 @@ class LipschitzBlockData(FormulationBlockData):
         ProblemError
             If an argument is none of the above.  The block is then as it was before the call.
         """
-        self._build(
-            {
-                "network": network,
-                "inputs": inputs,
-                "domain": domain,
-                "input_norm": input_norm,
-                "output_norm": output_norm,
-                "formulation": formulation,
-                "bounds": bounds,
-                "limits": limits,
-                "sense": sense,
-                "input_bounds": input_bounds,
-            }
-        )
+        self._build(recipe_of(locals()))
 
     def _write_again(self, recipe: dict[str, Any]) -> None:
         # Bounds that were given belong to the domain of that time, and so does the choice of the

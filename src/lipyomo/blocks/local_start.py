@@ -19,6 +19,7 @@ import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap
 from pyomo.repn import generate_standard_repn
 
+from lipyomo.blocks.ranges import ends_of
 from lipyomo.blocks.units import switch_of
 from lipyomo.network import FloatArray
 
@@ -149,11 +150,10 @@ def _ascent_of(model: Any, blocks: Sequence[Any]) -> _Ascent | None:
         for variable, low, high in zip(_inputs_of(block), lower, upper, strict=True):
             place = inputs.setdefault(variable, len(lows))
             if place == len(lows):
-                own = variable.bounds
-                if variable.fixed:
-                    own = variable.value, variable.value
-                lows.append(-np.inf if own[0] is None else own[0])
-                highs.append(np.inf if own[1] is None else own[1])
+                held = variable.value, variable.value
+                own = ends_of(*(held if variable.fixed else variable.bounds))
+                lows.append(own[0])
+                highs.append(own[1])
             lows[place], highs[place] = max(lows[place], low), min(highs[place], high)
             places.append(place)
         weights = [sign * weight.pop(v, 0.0) for v in block.outputs.values()]

@@ -18,7 +18,7 @@ import numpy as np
 
 from lipyomo.blocks.arguments import check_choice
 from lipyomo.blocks.assemble import Rows, add_value, add_variables
-from lipyomo.blocks.base import FormulationBlockData, formulation_block
+from lipyomo.blocks.base import FormulationBlockData, formulation_block, recipe_of
 from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.stand_ins import refer
@@ -92,10 +92,7 @@ class NormBlockData(FormulationBlockData):
         BoundsMissing
             If binaries are needed and a variable has no bounds.
         """
-        self._build({"inputs": inputs, "norm": norm, "sense": sense, "one_sided": one_sided})
-
-    def _write_again(self, recipe: dict[str, Any]) -> None:
-        self._build(recipe, again=True)
+        self._build(recipe_of(locals()))
 
     def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
         norm, sense, one_sided = recipe["norm"], recipe["sense"], recipe["one_sided"]

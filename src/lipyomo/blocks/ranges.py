@@ -19,12 +19,16 @@ def box_of(variables: list[Any], finite: bool = True) -> Box:
     BoundsMissing
         If `finite` is asked for and a bound is missing.
     """
-    ends = [variable.bounds for variable in variables]
-    lower = np.array([-np.inf if low is None else float(low) for low, _ in ends])
-    upper = np.array([np.inf if high is None else float(high) for _, high in ends])
+    ends = np.array([ends_of(*variable.bounds) for variable in variables]).reshape(-1, 2)
+    lower, upper = ends[:, 0].copy(), ends[:, 1].copy()
     if finite:
         need_finite(variables, lower, upper)
     return Box(lower, upper)
+
+
+def ends_of(low: Any, high: Any) -> tuple[float, float]:
+    """Bounds as numbers; None stands for infinity."""
+    return -np.inf if low is None else float(low), np.inf if high is None else float(high)
 
 
 def need_finite(variables: list[Any], lower: FloatArray, upper: FloatArray) -> None:

@@ -25,12 +25,13 @@ from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 from lipyomo.arguments import whole_number
 from lipyomo.blocks.arguments import check_choice, check_network
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables, index_of, keys_of, linear
-from lipyomo.blocks.base import FormulationBlockData, formulation_block
+from lipyomo.blocks.base import FormulationBlockData, formulation_block, recipe_of
 from lipyomo.blocks.formulations import UNIT_TIES
 from lipyomo.blocks.inputs import InputBounds, Region, attach_inputs, check_domain
 from lipyomo.blocks.local_start import local_start
 from lipyomo.blocks.ranges import box_of, need_finite
 from lipyomo.blocks.scaling import Scaling, scaling_of
+from lipyomo.blocks.switch import Triplets
 from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation, switch_of
 from lipyomo.bounds import LayerBounds, preactivation_bounds
 from lipyomo.bounds.interval import interval_range, times
@@ -148,22 +149,7 @@ class ReluNetworkBlockData(FormulationBlockData):
             If an argument is none of the above, or numbers of inputs or of bounds do not fit.  The
             block is then as it was before the call.
         """
-        self._build(
-            {
-                "network": network,
-                "inputs": inputs,
-                "domain": domain,
-                "bounds": bounds,
-                "scaling": scaling,
-                "values": values,
-                "formulation": formulation,
-                "groups": groups,
-                "input_bounds": input_bounds,
-            }
-        )
-
-    def _write_again(self, recipe: dict[str, Any]) -> None:
-        self._build(recipe, again=True)
+        self._build(recipe_of(locals()))
 
     def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
         """Check the arguments of `build_formulation` and write the constraints."""
@@ -273,7 +259,7 @@ class ReluNetworkBlockData(FormulationBlockData):
         block: Any, layer: Layer, slope: FloatArray, z: dict[int, Any], y: dict[int, Any]
     ) -> Affine:
         """Declare ``activation`` and return the outputs of the layer as forms."""
-        rows, data, columns = [], [], []
+        found = Triplets()
         expressions = pyo.Expression(index_of(range(layer.units)))
         block.add_component("activation", expressions)
         for k, factor in enumerate(slope.tolist()):
@@ -286,12 +272,8 @@ class ReluNetworkBlockData(FormulationBlockData):
                 expressions[k] = 0.0
                 continue
             expressions[k] = variable if factor == 1.0 else linear([factor], [variable])
-            rows.append(k)
-            data.append(factor)
-            columns.append(variable)
-        shape = (layer.units, len(columns))
-        matrix = sp.csr_array((data, (rows, range(len(columns)))), shape=shape, dtype=np.float64)
-        return Affine(matrix, np.zeros(layer.units), columns)
+            found.add(k, factor, variable)
+        return Affine(found.matrix(layer.units), np.zeros(layer.units), found.columns)
 
     def _add_outputs(self, network: Network, before: Affine) -> None:
         """Declare ``outputs`` and tie them to the last hidden layer."""

@@ -54,7 +54,7 @@ class ArrivingBounds:
 
 
 @dataclass
-class _Triplets:
+class Triplets:
     """A sparse matrix and its columns, growing entry by entry."""
 
     rows: list[int] = field(default_factory=list)
@@ -64,6 +64,7 @@ class _Triplets:
     known: dict[int, int] = field(default_factory=dict)
 
     def add(self, row: int, factor: float, variable: Any) -> None:
+        """Enter a coefficient; zeros are left out."""
         if factor == 0.0:
             return
         place = self.known.setdefault(id(variable), len(self.columns))
@@ -74,6 +75,7 @@ class _Triplets:
         self.places.append(place)
 
     def matrix(self, size: int) -> Matrix:
+        """The entries, shape (size, columns)."""
         shape = (size, len(self.columns))
         return sp.csr_array((self.data, (self.rows, self.places)), shape=shape, dtype=np.float64)
 
@@ -125,7 +127,7 @@ def add_switched(
     s = add_variables(block, "switched", product.tolist(), low, high)
     _tie_products(block, product.tolist(), s, place, switches, bounds)
     made = dict(zip(product.tolist(), s, strict=True))
-    found = _Triplets()
+    found = Triplets()
     constant = np.zeros(arriving.size)
     values, slopes = arriving.constant.tolist(), fixed_slope.tolist()
     for k, is_open in enumerate(open_.tolist()):

@@ -16,7 +16,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables, index_of
-from lipyomo.blocks.base import FormulationBlockData, formulation_block
+from lipyomo.blocks.base import FormulationBlockData, formulation_block, recipe_of
 from lipyomo.blocks.derivative import ChainLimits, derivative_rung, network_of
 from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.ranges import box_of
@@ -81,17 +81,7 @@ class TangentBlockData(FormulationBlockData):
             If the network block is not built, the norm is not linear, or the given direction has
             no bounds.
         """
-        self._build(
-            {
-                "network_block": network_block,
-                "direction": direction,
-                "norm": norm,
-                "limits": limits,
-            }
-        )
-
-    def _write_again(self, recipe: dict[str, Any]) -> None:
-        self._build(recipe, again=True)
+        self._build(recipe_of(locals()))
 
     def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
         network_block, limits = recipe["network_block"], recipe["limits"]

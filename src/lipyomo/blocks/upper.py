@@ -29,7 +29,7 @@ import pyomo.environ as pyo
 from lipyomo.arguments import real_number
 from lipyomo.blocks.arguments import check_network
 from lipyomo.blocks.assemble import Rows, add_equalities, add_value, add_variables, index_of
-from lipyomo.blocks.base import FormulationBlockData, formulation_block
+from lipyomo.blocks.base import FormulationBlockData, formulation_block, recipe_of
 from lipyomo.blocks.inputs import InputBounds, attach_inputs, check_domain, items_of, variables_of
 from lipyomo.blocks.norm import output_norm_of
 from lipyomo.blocks.ranges import box_of, need_finite
@@ -149,22 +149,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         ProblemError, DomainError
             If an argument does not fit.  The block is then as it was before the call.
         """
-        self._build(
-            {
-                "network": network,
-                "inputs": inputs,
-                "radius": radius,
-                "domain": domain,
-                "input_norm": input_norm,
-                "output_norm": output_norm,
-                "scaling": scaling,
-                "input_bounds": input_bounds,
-                "margin": margin,
-            }
-        )
-
-    def _write_again(self, recipe: dict[str, Any]) -> None:
-        self._build(recipe, again=True)
+        self._build(recipe_of(locals()))
 
     def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
         network, input_norm = recipe["network"], recipe["input_norm"]
@@ -245,11 +230,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         phases[(phases == OPEN) & (z.most <= 0.0)] = LEFT
         slope = np.where(phases == LEFT, layer.left, layer.right)
         live = np.flatnonzero((phases == OPEN) | (slope != 0.0)).tolist()
-        low = add_variables(block, "low", live, z.least[live], z.most[live])
-        high = add_variables(block, "high", live, z.least[live], z.most[live])
-        add_equalities(block, "low_affine", live, low, z.low, live)
-        add_equalities(block, "high_affine", live, high, z.high, live)
-        p, q = dict(zip(live, low, strict=True)), dict(zip(live, high, strict=True))
+        p, q = _declared(block, live, z)
         tracked = [k for k in np.flatnonzero(phases == OPEN).tolist() if _plain(layer, k)]
         found = Certain(phases, tracked, *_binaries(block, tracked, p, q, z, margin))
         after = Ends(layer.units)
@@ -320,6 +301,16 @@ class UpperLipschitzBlockData(FormulationBlockData):
         return float(reach.max(initial=0.0))
 
 
+def _declared(block: Any, units: list[int], span: Span) -> tuple[dict[int, Any], dict[int, Any]]:
+    """Variables ``low[k]`` and ``high[k]`` that are the ends of intervals, by unit."""
+    found = []
+    for name, forms in (("low", span.low), ("high", span.high)):
+        ends = add_variables(block, name, units, span.least[units], span.most[units])
+        add_equalities(block, f"{name}_affine", units, ends, forms, units)
+        found.append(dict(zip(units, ends, strict=True)))
+    return found[0], found[1]
+
+
 def _plain(layer: Layer, k: int) -> bool:
     """Whether a unit is convex and does not fall: ReLU, LeakyReLU."""
     return bool(0.0 <= layer.left[k] < layer.right[k])
@@ -347,11 +338,7 @@ def _through(block: Any, layer: Layer, arriving: Span, certain: Certain) -> Span
     slope = np.where(phases == LEFT, layer.left, layer.right)
     live = np.flatnonzero((phases == OPEN) | (slope != 0.0)).tolist()
     least, most = arriving.least, arriving.most
-    low = add_variables(block, "low", live, least[live], most[live])
-    high = add_variables(block, "high", live, least[live], most[live])
-    add_equalities(block, "low_affine", live, low, arriving.low, live)
-    add_equalities(block, "high_affine", live, high, arriving.high, live)
-    t, top = dict(zip(live, low, strict=True)), dict(zip(live, high, strict=True))
+    t, top = _declared(block, live, arriving)
     keys = certain.tracked
     for k in live:
         pair = (float(layer.left[k]), float(layer.right[k]))
