@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,25 +12,16 @@ from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.bounds.dual_ascent import DualAscent, Rows, SingleArray
 from lipyomo.bounds.stack import Stack
 from lipyomo.domains import Domain
-from lipyomo.network import BoolArray
+from lipyomo.network import BoolArray, FloatArray
 from lipyomo.phases import LEFT, OPEN, RIGHT
 
 HalfArray = npt.NDArray[np.float16]
 
 STEPS = 12
-"""Steps on a node where they decide much; children go on from where their parent got to."""
+"""Steps on a node; children go on from where their parent got to."""
 
 COLD = 3
 """Times as many steps where there is no parent to go on from."""
-
-FEW, LITTLE = 4, 0.12
-"""Steps where fewer units are decided a node, on the way from the root to it."""
-
-REST, NOTHING = 3, 0.04
-"""Where next to nothing is decided, only one level in so many is tightened at all."""
-
-_FORGET = 0.15
-"""Weight of a node's own yield in the average along its path."""
 
 MOST_WORK = 5_000_000_000
 """Multiplications that the bounds of a batch may take; fewer bounds or steps stay within."""
@@ -53,17 +44,11 @@ class Multipliers:
     keys : ndarray of int, shape (R,)
         ``2 unit + (sign < 0)``, rising.
     values : ndarray of float16, shape (R, columns)
-    share : float
-        Units decided a node on the path from the root, an average that forgets.
-    rest : int
-        Levels since the last ascent.
     """
 
     phases: FlatPhases
     keys: npt.NDArray[np.int64]
     values: HalfArray
-    share: float = 2.0 * LITTLE
-    rest: int = 0
 
 
 class Tightener:
@@ -114,9 +99,6 @@ class Tightener:
         list of Multipliers or None
             For the nodes' children.
         """
-        wanted = max(_steps(known) for known in inherited)
-        if not wanted:
-            return [known and replace(known, rest=known.rest + 1) for known in inherited]
         ascent = self._ascent
         parts = [
             self._wanted(
@@ -132,6 +114,7 @@ class Tightener:
         keys = np.concatenate(parts)
         if not keys.size:
             return list(inherited)
+        wanted = STEPS if all(inherited) else COLD * STEPS
         steps = int(min(wanted, MOST_WORK // (ascent.work * keys.size)))
         if not steps:
             return list(inherited)
@@ -144,25 +127,20 @@ class Tightener:
             _inherit(start[begin:stop], part, stack.phases[b], inherited[b])
         found = ascent.ascend(relaxation, rows, start, steps)
         bounds = ascent.bounds(relaxation, rows, found)
-        gains = self._apply(stack, rows, bounds)
+        self._apply(stack, rows, bounds)
         room = KEPT_BYTES // (2 * ascent.columns)
         half = np.minimum(found, 6e4).astype(np.float16)
         kept: list[Multipliers | None] = []
         stop = 0
         for b, part in enumerate(parts):
             begin, stop = stop, stop + part.size
-            known = inherited[b]
-            before = known.share if known is not None else 2.0 * LITTLE
-            share = (1.0 - _FORGET) * before + _FORGET * float(gains[b])
             near = np.sort(np.argsort(bounds[begin:stop], kind="stable")[:room])
             phases = stack.phases[b].copy()
-            kept.append(Multipliers(phases, part[near], half[begin:stop][near], share))
+            kept.append(Multipliers(phases, part[near], half[begin:stop][near]))
         return kept
 
-    def _apply(
-        self, stack: Stack, rows: Rows, bounds: npt.NDArray[np.float64]
-    ) -> npt.NDArray[np.int64]:
-        """Write the bounds into the stack, and what follows; units decided on each node."""
+    def _apply(self, stack: Stack, rows: Rows, bounds: FloatArray) -> None:
+        """Write the bounds into the stack, and what follows."""
         up = rows.sign > 0
         np.minimum.at(stack.upper, (rows.node[up], rows.unit[up]), bounds[up])
         np.maximum.at(stack.lower, (rows.node[~up], rows.unit[~up]), -bounds[~up])
@@ -172,7 +150,6 @@ class Tightener:
         closed = alive & ~stack.alive
         found = np.where(closed, 1, (still & (stack.phases != OPEN)).sum(axis=1))
         self.decided += int(found.sum())
-        return np.asarray(found)
 
     def _wanted(
         self,
@@ -201,15 +178,6 @@ class Tightener:
             return keys
         far = np.stack([stack.upper[b], -stack.lower[b]], axis=1).reshape(-1)[keys]
         return np.sort(keys[np.argsort(far, kind="stable")[:most]])
-
-
-def _steps(known: Multipliers | None) -> int:
-    """Steps for a node, by what they gave on the path to it."""
-    if known is None:
-        return COLD * STEPS
-    if known.share >= LITTLE:
-        return STEPS
-    return FEW if known.share >= NOTHING or known.rest + 1 >= REST else 0
 
 
 def _inherit(

@@ -259,7 +259,7 @@ class CaseTree:
         assert self._tightener is not None
         with np.errstate(invalid="ignore"):  # units without a kink have no bounds
             (found,) = self._tightener.tighten(stack, [before], [seen])
-        if found is None or found is before or found.rest:
+        if found is None or found is before:
             return []
         ours.ascent = found
         tops = np.stack([ours.upper, -ours.lower], axis=1).reshape(-1)[found.keys]
