@@ -1,7 +1,8 @@
 """The common part of the adapters: Pyomo's solver contract over matrices.
 
-A solver is added by a subclass of `MatrixSolver` with four methods: `available`, `version`,
-`check_option` and `run`.  Everything that must not differ between solvers is done here.
+A solver is added by a subclass of `MatrixSolver` that names its `package` and has three methods:
+`version_of`, `check_option` and `run`.  Everything that must not differ between solvers is done
+here.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pyomo.contrib.solver.common.results import Results
 from pyomo.contrib.solver.common.util import NoFeasibleSolutionError, NoOptimalSolutionError
 
 from lipyomo.errors import SolverError
+from lipyomo.solvers.extras import installed, require
 from lipyomo.solvers.loading import MatrixSolutionLoader
 from lipyomo.solvers.matrices import FloatArray, LinearModel, compile_model
 from lipyomo.solvers.normalise import normalise, pyomo_condition, pyomo_solution_status
@@ -76,12 +78,17 @@ class MatrixSolver(SolverBase):
 
     Notes
     -----
-    Subclasses set `title` and write `available`, `version`, `check_option` and `run`.
+    Subclasses set `title` and `package` and write `version_of`, `check_option` and `run`; what is
+    no Python package has `available` and `version` of its own.
     """
 
     CONFIG = MatrixConfig()
     title = "solver"
     """The solver's name for people."""
+    package = ""
+    """The Python package that it comes in."""
+    terms = "open source"
+    """One line on its licence."""
     takes: frozenset[str] = frozenset()
     """What the solver takes beyond linear rows; names of `LinearModel.features`."""
 
@@ -111,9 +118,25 @@ class MatrixSolver(SolverBase):
         """Raise `SolverError` unless the solver itself takes this option and value."""
         raise TypeError(f"{type(self).__name__} does not say how to check the option {name}")
 
+    def available(self) -> Availability:
+        """Whether the solver is installed; commercial ones also say with which licence."""
+        return Availability.FullLicense if installed(self.package) else Availability.NotFound
+
+    def version(self) -> tuple[int, ...] | None:
+        """Return the version of the solver, or None."""
+        return self.version_of(self.module()) if installed(self.package) else None
+
+    def version_of(self, module: Any) -> tuple[int, ...]:
+        """Return the version that the imported package tells; to be written by adapters."""
+        raise TypeError(f"{type(self).__name__} does not say which version it is")
+
+    def module(self) -> Any:
+        """Import the package; `MissingExtra` if it is not installed."""
+        return require(self.package, self.title)
+
     def licence(self) -> str:
         """Return one line on the licence in use."""
-        return "open source"
+        return self.terms
 
     def commercial_licence(self, free: str) -> str:
         """Return the line on the licence of a commercial solver, whose free licence is `free`."""

@@ -30,7 +30,7 @@ import numpy as np
 from lipyomo.errors import SolverError
 from lipyomo.solvers import cbc_log
 from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
-from lipyomo.solvers.extras import installed, require
+from lipyomo.solvers.extras import installed
 from lipyomo.solvers.matrices import ORDERED_SETS, FloatArray, LinearModel
 from lipyomo.solvers.mps import write_mps, write_start
 from lipyomo.solvers.options import Native
@@ -63,6 +63,8 @@ class Cbc(MatrixSolver):
 
     name = "cbc"
     title = "CBC"
+    package = "cbcbox"
+    terms = "EPL 2.0, no limits"
     takes = frozenset({ORDERED_SETS})
     executable: str | None = None
     """The program to call."""
@@ -76,9 +78,7 @@ class Cbc(MatrixSolver):
         """Return the path of the program, or None."""
         if self.executable is not None:
             return shutil.which(self.executable)
-        if not installed("cbcbox"):
-            return None
-        return str(require("cbcbox", "CBC").cbc_bin_path())
+        return str(self.module().cbc_bin_path()) if installed(self.package) else None
 
     def version(self) -> tuple[int, ...] | None:
         """Return the version of the program; of a development version, that of its package."""
@@ -87,12 +87,8 @@ class Cbc(MatrixSolver):
             return None
         said = _program_version(program)
         if said == (0,) and self.executable is None:
-            return tuple(int(part) for part in metadata.version("cbcbox").split("."))
+            return tuple(int(part) for part in metadata.version(self.package).split("."))
         return said
-
-    def licence(self) -> str:
-        """Return the licence."""
-        return "EPL 2.0, no limits"
 
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless the program takes the option (without its dash)."""

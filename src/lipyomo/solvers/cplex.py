@@ -53,17 +53,16 @@ class Cplex(MatrixSolver):
 
     name = "cplex"
     title = "CPLEX"
+    package = "cplex"
     takes = ALL_FEATURES - {NONCONVEX_CONSTRAINTS}
 
     def available(self) -> Availability:
         """Whether ``cplex`` is installed, and with which licence."""
-        return _availability() if installed("cplex") else Availability.NotFound
+        return _availability() if installed(self.package) else Availability.NotFound
 
-    def version(self) -> tuple[int, ...] | None:
-        """Return the version of CPLEX, or None."""
-        if not installed("cplex"):
-            return None
-        with require("cplex", "CPLEX").Cplex() as target:
+    def version_of(self, module: Any) -> tuple[int, ...]:
+        """Return the version of CPLEX."""
+        with module.Cplex() as target:
             return tuple(int(part) for part in target.get_version().split("."))
 
     def licence(self) -> str:
@@ -72,17 +71,17 @@ class Cplex(MatrixSolver):
 
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless CPLEX takes the parameter (``group.name``)."""
-        cplex = require("cplex", "CPLEX")
+        cplex = self.module()
         with cplex.Cplex() as target:
-            _mute(target)
+            _send_to(target, None)
             _set_parameter(cplex, target, name, value)
 
     def run(self, model: LinearModel, request: RunRequest) -> RunReport:
         """Solve; see `MatrixSolver.run`."""
-        cplex = require("cplex", "CPLEX")
+        cplex = self.module()
         try:
             with cplex.Cplex() as target:
-                _log_to(target, request)
+                _send_to(target, _Stream(request))
                 if model.is_mip:
                     contexts = cplex.callbacks.Context.id
                     # Global progress alone comes at CPLEX's synchronisations, minutes apart.
@@ -105,7 +104,7 @@ def _availability() -> Availability:
     cplex = require("cplex", "CPLEX")
     try:
         with cplex.Cplex() as probe:
-            _mute(probe)
+            _send_to(probe, None)
             probe.variables.add(obj=[0.0] * (COMMUNITY_LIMIT + 1))
             probe.solve()
     except cplex.exceptions.CplexError as error:
@@ -114,12 +113,12 @@ def _availability() -> Availability:
     return Availability.FullLicense
 
 
-def _mute(target: Any) -> None:
-    """Close all output streams."""
-    target.set_results_stream(None)
-    target.set_log_stream(None)
-    target.set_warning_stream(None)
-    target.set_error_stream(None)
+def _send_to(target: Any, stream: Any) -> None:
+    """Send all output to a stream; None closes it."""
+    target.set_results_stream(stream)
+    target.set_log_stream(stream)
+    target.set_warning_stream(stream)
+    target.set_error_stream(stream)
 
 
 def pass_model(target: Any, model: LinearModel) -> None:
@@ -221,15 +220,6 @@ class _Listener:
         )
 
 
-def _log_to(target: Any, request: RunRequest) -> None:
-    """Route the log to the supervisor."""
-    stream = _Stream(request)
-    target.set_results_stream(stream)
-    target.set_log_stream(stream)
-    target.set_warning_stream(stream)
-    target.set_error_stream(stream)
-
-
 def _read(cplex: Any, target: Any, model: LinearModel) -> RunReport:
     """Read status, incumbent, bound and nodes back."""
     solution = target.solution
@@ -275,8 +265,7 @@ def _code(cplex: Any, error: Any) -> int | None:
 def _failure(cplex: Any, error: Any) -> RunReport:
     """Turn a `CplexError` into a report."""
     code = _code(cplex, error)
+    status = SolveStatus.LICENCE if code in _LICENCE_ERRORS else SolveStatus.ERROR
     if code == _SIZE_LIMIT_ERROR:
-        return RunReport(SolveStatus.SIZE_LIMIT, message=f"{error}")
-    if code in _LICENCE_ERRORS:
-        return RunReport(SolveStatus.LICENCE, message=f"{error}")
-    return RunReport(SolveStatus.ERROR, message=f"{error}")
+        status = SolveStatus.SIZE_LIMIT
+    return RunReport(status, message=f"{error}")

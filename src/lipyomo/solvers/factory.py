@@ -24,52 +24,35 @@ from lipyomo.solvers.settings import load_settings
 PREFIX = "lipyomo_"
 
 
-def _prepare(solver: MatrixSolver) -> None:
-    """Give an adapter the settings that ``solvers.toml`` has for it, if it is installed."""
-    settings = load_settings()
-    entry = settings.entries.get(solver.name.removeprefix(PREFIX))
-    if entry is not None and solver.available():
-        configure(solver, entry, settings)
+class Configured(MatrixSolver):
+    """An adapter with the settings that ``solvers.toml`` has for it, if it is installed."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        settings = load_settings()
+        entry = settings.entries.get(self.name.removeprefix(PREFIX))
+        if entry is not None and self.available():
+            configure(self, entry, settings)
 
 
-class FactoryHighs(Highs):
+class FactoryHighs(Configured, Highs):
     """HiGHS as ``lipyomo_highs``."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        _prepare(self)
 
-
-class FactoryGurobi(Gurobi):
+class FactoryGurobi(Configured, Gurobi):
     """Gurobi as ``lipyomo_gurobi``."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        _prepare(self)
 
-
-class FactoryCplex(Cplex):
+class FactoryCplex(Configured, Cplex):
     """CPLEX as ``lipyomo_cplex``."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        _prepare(self)
 
-
-class FactoryScip(Scip):
+class FactoryScip(Configured, Scip):
     """SCIP as ``lipyomo_scip``."""
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        _prepare(self)
 
-
-class FactoryCbc(Cbc):
+class FactoryCbc(Configured, Cbc):
     """CBC as ``lipyomo_cbc``."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        _prepare(self)
 
 
 class LegacyHighs(LegacySolverWrapper, FactoryHighs):

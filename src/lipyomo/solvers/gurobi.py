@@ -52,17 +52,16 @@ class Gurobi(MatrixSolver):
 
     name = "gurobi"
     title = "Gurobi"
+    package = "gurobipy"
     takes = ALL_FEATURES
 
     def available(self) -> Availability:
         """Whether ``gurobipy`` is installed, and with which licence."""
-        return _availability() if installed("gurobipy") else Availability.NotFound
+        return _availability() if installed(self.package) else Availability.NotFound
 
-    def version(self) -> tuple[int, ...] | None:
-        """Return the version of Gurobi, or None."""
-        if not installed("gurobipy"):
-            return None
-        return tuple(require("gurobipy", "Gurobi").gurobi.version())
+    def version_of(self, module: Any) -> tuple[int, ...]:
+        """Return the version of Gurobi."""
+        return tuple(module.gurobi.version())
 
     def licence(self) -> str:
         """Return which licence was found."""
@@ -70,7 +69,7 @@ class Gurobi(MatrixSolver):
 
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless Gurobi takes the parameter."""
-        gurobi = require("gurobipy", "Gurobi")
+        gurobi = self.module()
         try:
             with gurobi.Model(env=_environment(gurobi)) as model:
                 model.setParam(name, value)
@@ -79,7 +78,7 @@ class Gurobi(MatrixSolver):
 
     def run(self, model: LinearModel, request: RunRequest) -> RunReport:
         """Solve; see `MatrixSolver.run`."""
-        gurobi = require("gurobipy", "Gurobi")
+        gurobi = self.module()
         try:
             with gurobi.Model(env=_environment(gurobi)) as target:
                 rows = pass_model(gurobi, target, model)
@@ -221,8 +220,7 @@ def _read(gurobi: Any, target: Any, model: LinearModel, rows: Any) -> RunReport:
 
 def _failure(error: Any) -> RunReport:
     """Turn a `GurobiError` into a report."""
+    status = SolveStatus.LICENCE if error.errno in _LICENCE_ERRORS else SolveStatus.ERROR
     if error.errno == _SIZE_LIMIT_ERROR:
-        return RunReport(SolveStatus.SIZE_LIMIT, message=f"Gurobi: {error}")
-    if error.errno in _LICENCE_ERRORS:
-        return RunReport(SolveStatus.LICENCE, message=f"Gurobi: {error}")
-    return RunReport(SolveStatus.ERROR, message=f"Gurobi: {error}")
+        status = SolveStatus.SIZE_LIMIT
+    return RunReport(status, message=f"Gurobi: {error}")

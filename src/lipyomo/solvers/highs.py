@@ -12,8 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.errors import SolverError
-from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
-from lipyomo.solvers.extras import installed, require
+from lipyomo.solvers.adapter import MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.matrices import QUADRATIC_OBJECTIVE, FloatArray, LinearModel
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import SolveStatus
@@ -60,33 +59,25 @@ class Highs(MatrixSolver):
 
     name = "highs"
     title = "HiGHS"
+    package = "highspy"
+    terms = "MIT, no limits"
     takes = frozenset({QUADRATIC_OBJECTIVE})
 
-    def available(self) -> Availability:
-        """Whether ``highspy`` is installed."""
-        return Availability.FullLicense if installed("highspy") else Availability.NotFound
-
-    def version(self) -> tuple[int, ...] | None:
-        """Return the version of HiGHS, or None."""
-        if not self.available():
-            return None
-        highs = require("highspy", "HiGHS").Highs()
+    def version_of(self, module: Any) -> tuple[int, ...]:
+        """Return the version of HiGHS."""
+        highs = module.Highs()
         return highs.versionMajor(), highs.versionMinor(), highs.versionPatch()
-
-    def licence(self) -> str:
-        """Return the licence."""
-        return "MIT, no limits"
 
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless HiGHS takes the option."""
-        highspy = require("highspy", "HiGHS")
+        highspy = self.module()
         highs = highspy.Highs()
         highs.setOptionValue("output_flag", False)
         _set_option(highspy, highs, name, value)
 
     def run(self, model: LinearModel, request: RunRequest) -> RunReport:
         """Solve; see `MatrixSolver.run`."""
-        highspy = require("highspy", "HiGHS")
+        highspy = self.module()
         highs = highspy.Highs()
         _listen(highs, request)
         for name in SUB_MIPS if request.searched else ():

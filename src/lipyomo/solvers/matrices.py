@@ -409,23 +409,16 @@ def _assemble(form: _Form) -> LinearModel:
     lower, upper = np.minimum(lower, upper), np.maximum(lower, upper)
 
     empty = np.bincount(matrix.indices, minlength=rhs.size) == 0
-    if empty.any():
-        slack = CONSTANT_TOLERANCE * np.maximum(1.0, np.abs(rhs))
-        wrong = np.flatnonzero(empty & ((row_lower > slack) | (row_upper < -slack)))
-        if wrong.size:
-            name = constraints[wrong[0]].name
-            infeasible = f"the constraint '{name}' cannot be satisfied: it has no free variable"
-        keep = np.flatnonzero(~empty)
-        matrix = sp.csc_array(sp.csr_array(matrix)[keep])
-        row_lower, row_upper = row_lower[keep], row_upper[keep]
-        constraints = [constraints[i] for i in keep]
-
-    never = np.flatnonzero((row_lower >= INFINITE) | (row_upper <= -INFINITE))
+    slack = CONSTANT_TOLERANCE * np.maximum(1.0, np.abs(rhs))
+    wrong = np.flatnonzero(empty & ((row_lower > slack) | (row_upper < -slack)))
+    if wrong.size:
+        name = constraints[wrong[0]].name
+        infeasible = f"the constraint '{name}' cannot be satisfied: it has no free variable"
+    never = np.flatnonzero(~empty & ((row_lower >= INFINITE) | (row_upper <= -INFINITE)))
     if never.size:
         infeasible = f"the constraint '{constraints[never[0]].name}' asks for an infinite value"
-    free = np.isneginf(row_lower) & np.isposinf(row_upper)
-    if free.any():
-        keep = np.flatnonzero(~free)
+    keep = np.flatnonzero(~empty & (np.isfinite(row_lower) | np.isfinite(row_upper)))
+    if keep.size < rhs.size:
         matrix = sp.csc_array(sp.csr_array(matrix)[keep])
         row_lower, row_upper = row_lower[keep], row_upper[keep]
         constraints = [constraints[i] for i in keep]

@@ -75,7 +75,7 @@ def normalise(model: LinearModel, report: RunReport, start: FloatArray | None) -
     if violation > GROSS:
         x = incumbent = None
         message = f"the solver's point violates the model by {violation:.3g} and is dropped"
-    bound = _bound(model.maximise, report, incumbent)
+    bound = true_bound(status, report.bound, incumbent, model.maximise)
 
     witness = _start_objective(model, start)
     if witness is not None and _contradicts(model.maximise, status, bound, witness):
@@ -91,22 +91,28 @@ def normalise(model: LinearModel, report: RunReport, start: FloatArray | None) -
             message = message or "the solver claims an optimum but returned no solution"
             bound = no_bound(model.maximise)
         else:
-            closed = abs(incumbent - bound) <= CLOSED * max(1.0, abs(incumbent))
-            status = SolveStatus.OPTIMAL if closed else SolveStatus.GAP
+            status = ending(incumbent, bound)
     if status is SolveStatus.UNBOUNDED:
         incumbent = None
     return Final(status, x, incumbent, bound, violation, message)
 
 
-def _bound(maximise: bool, report: RunReport, incumbent: float | None) -> float:
+def ending(incumbent: float, bound: float) -> SolveStatus:
+    """Return what a claimed optimum is: one, or a gap in double precision."""
+    closed = abs(incumbent - bound) <= CLOSED * max(1.0, abs(incumbent))
+    return SolveStatus.OPTIMAL if closed else SolveStatus.GAP
+
+
+def true_bound(
+    status: SolveStatus, bound: float | None, incumbent: float | None, maximise: bool
+) -> float:
     """Return a true dual bound in the model's sense."""
     nothing = no_bound(maximise)
-    if report.status is SolveStatus.INFEASIBLE:
+    if status is SolveStatus.INFEASIBLE:
         # The supremum over the empty set.
         return -nothing
-    if report.status in (SolveStatus.ERROR, SolveStatus.UNBOUNDED):
+    if status in (SolveStatus.ERROR, SolveStatus.UNBOUNDED):
         return nothing
-    bound = report.bound
     if bound is None or math.isnan(bound) or abs(bound) >= HUGE:
         return nothing
     if incumbent is not None:

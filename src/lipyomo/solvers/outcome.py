@@ -9,7 +9,7 @@ from typing import Any
 from pyomo.common.collections import ComponentMap
 
 from lipyomo.errors import SolverError
-from lipyomo.solvers.normalise import CLOSED, HUGE, gap_between, no_bound, status_of
+from lipyomo.solvers.normalise import ending, gap_between, no_bound, status_of, true_bound
 from lipyomo.solvers.status import SolveStatus
 
 
@@ -109,31 +109,37 @@ def outcome_of(
         Wall-clock seconds, used if the results hold none.
     notes : tuple of str
     """
-    extra = results.extra_info
-    wall_time = results.timing_info.wall_time
-    version = ".".join(str(part) for part in results.solver_version or ())
-    status = extra.get("status")
-    if status is not None:
-        return SolveOutcome(
-            status=status.value(),
-            incumbent=results.incumbent_objective,
-            bound=results.objective_bound,
-            nodes=extra.nodes,
-            seconds=seconds if wall_time is None else wall_time,
-            log=results.solver_log or "",
-            solver=solver,
-            version=version,
-            message=extra.message,
-            violation=extra.violation,
-            notes=notes,
-            results=results,
-        )
-    status = status_of(results.termination_condition)
+    extra, wall_time = results.extra_info, results.timing_info.wall_time
+    if extra.get("status") is not None:
+        status = extra.get("status").value()
+        incumbent, bound = results.incumbent_objective, results.objective_bound
+        nodes, message, violation = extra.nodes, extra.message, extra.violation
+    else:
+        status, incumbent, bound, message = _of_foreign(results, maximise)
+        nodes, violation = 0, math.nan
+    return SolveOutcome(
+        status=status,
+        incumbent=incumbent,
+        bound=bound,
+        nodes=nodes,
+        seconds=seconds if wall_time is None else wall_time,
+        log=results.solver_log or "",
+        solver=solver,
+        version=".".join(str(part) for part in results.solver_version or ()),
+        message=message,
+        violation=violation,
+        notes=notes,
+        results=results,
+    )
+
+
+def _of_foreign(results: Any, maximise: bool) -> tuple[SolveStatus, float | None, float, str]:
+    """Status, incumbent, bound and message of an adapter that is not ours."""
+    status, message = status_of(results.termination_condition), ""
     incumbent = results.incumbent_objective
     if status in (SolveStatus.INFEASIBLE, SolveStatus.UNBOUNDED):
         incumbent = None
-    bound = _foreign_bound(status, results.objective_bound, incumbent, maximise)
-    message = ""
+    bound = true_bound(status, results.objective_bound, incumbent, maximise)
     if status is SolveStatus.OPTIMAL and incumbent is None:
         if results.solution_loader is not None and results.solution_status.value > 0:
             # A model without an objective: the point is all there is.
@@ -141,36 +147,6 @@ def outcome_of(
         else:
             status, bound = SolveStatus.ERROR, no_bound(maximise)
             message = "the solver claims an optimum but returned no solution"
-    closed = incumbent is not None and abs(incumbent - bound) <= CLOSED * max(1.0, abs(incumbent))
     if status is SolveStatus.OPTIMAL:
-        status = SolveStatus.OPTIMAL if closed else SolveStatus.GAP
-    return SolveOutcome(
-        status=status,
-        incumbent=incumbent,
-        bound=bound,
-        nodes=0,
-        seconds=seconds if wall_time is None else wall_time,
-        log=results.solver_log or "",
-        solver=solver,
-        version=version,
-        message=message,
-        violation=math.nan,
-        notes=notes,
-        results=results,
-    )
-
-
-def _foreign_bound(
-    status: SolveStatus, bound: float | None, incumbent: float | None, maximise: bool
-) -> float:
-    """Return the bound of an adapter that is not ours, with the signs of `SolveOutcome`."""
-    nothing = no_bound(maximise)
-    if status is SolveStatus.INFEASIBLE:
-        return -nothing
-    if status in (SolveStatus.ERROR, SolveStatus.UNBOUNDED):
-        return nothing
-    if bound is None or math.isnan(bound) or abs(bound) >= HUGE:
-        return nothing
-    if incumbent is None:
-        return float(bound)
-    return max(bound, incumbent) if maximise else min(bound, incumbent)
+        status = ending(incumbent, bound)
+    return status, incumbent, bound, message

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from lipyomo.errors import SolverError
-from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
+from lipyomo.solvers.adapter import MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.curved import QuadraticForm
-from lipyomo.solvers.extras import installed, require
 from lipyomo.solvers.matrices import ALL_FEATURES, LinearModel
 from lipyomo.solvers.mps import write_mps
 from lipyomo.solvers.options import Native
@@ -65,30 +64,22 @@ class Scip(MatrixSolver):
 
     name = "scip"
     title = "SCIP"
+    package = "pyscipopt"
+    terms = "Apache 2.0, no limits"
     takes = ALL_FEATURES
 
-    def available(self) -> Availability:
-        """Whether ``pyscipopt`` is installed."""
-        return Availability.FullLicense if installed("pyscipopt") else Availability.NotFound
-
-    def version(self) -> tuple[int, ...] | None:
-        """Return the version of SCIP, or None."""
-        if not self.available():
-            return None
-        model = require("pyscipopt", "SCIP").Model()
+    def version_of(self, module: Any) -> tuple[int, ...]:
+        """Return the version of SCIP."""
+        model = module.Model()
         return model.getMajorVersion(), model.getMinorVersion(), model.getTechVersion()
-
-    def licence(self) -> str:
-        """Return the licence."""
-        return "Apache 2.0, no limits"
 
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless SCIP takes the parameter."""
-        _set_parameter(require("pyscipopt", "SCIP").Model(), name, value)
+        _set_parameter(self.module().Model(), name, value)
 
     def run(self, model: LinearModel, request: RunRequest) -> RunReport:
         """Solve; see `MatrixSolver.run`."""
-        scip = require("pyscipopt", "SCIP")
+        scip = self.module()
         with tempfile.TemporaryDirectory(prefix="lipyomo-") as folder:
             target = scip.Model()
             target.hideOutput()
