@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from lipyomo.bnb.driver import Search
-from lipyomo.bnb.node import Node
-from lipyomo.bnb.tree import Tree
+from lipyomo.bnb.tree import Part, Tree
 from lipyomo.domains import Box
 from lipyomo.network import Network
 from lipyomo.problem import LipschitzProblem
@@ -25,10 +24,11 @@ def test_dropped_targets_are_proved(seed: int, monkeypatch: pytest.MonkeyPatch) 
     unproved = []
     plain = Tree._drop_targets
 
-    def watched(tree: Tree, node: Node) -> bool:
+    def watched(tree: Tree, part: Part) -> bool:
+        node = part.node
         drop = node.target_bounds <= tree.cutoff
         unproved.extend(node.proved[drop & (node.proved > tree.cutoff)].tolist())
-        return plain(tree, node)
+        return plain(tree, part)
 
     monkeypatch.setattr(Tree, "_drop_targets", watched)
     # no points from sampling: incumbents come late, and overtake bounds that wait

@@ -15,7 +15,7 @@ from lipyomo.bnb.checkpoint import Saved, load, save
 from lipyomo.bnb.counters import Counters
 from lipyomo.bnb.node import Node
 from lipyomo.bnb.parallel import SHARE, Report, Task, Team, pack, unpack
-from lipyomo.bnb.tree import Expansion, Tree
+from lipyomo.bnb.tree import COMMON, Expansion, Tree
 from lipyomo.executors import Workers
 from lipyomo.ladder import Ladder
 from lipyomo.network import FloatArray
@@ -49,9 +49,6 @@ before any bound is known, this many times shorter again."""
 FIRST_CLIMB, CLIMB_GROWTH = 16.0, 1.8
 """The local search is resumed after so many nodes, and whenever their number has grown by this
 factor: one takes about as long as ten nodes of the size `COMMON`."""
-
-COMMON = 40_000
-"""Open units squared times inputs of a node that counts as one; larger ones count as several."""
 
 CHECKPOINT_SECONDS = 120.0
 """Between two checkpoints; more where they take long to write."""
@@ -172,14 +169,15 @@ class Search:
         return self._outcome(self._final_upper(complete))
 
     def _expand_next(self) -> None:
-        """Replace the best node by its children."""
+        """Replace the best nodes by their children."""
         if self._clock.left < self._node_seconds:  # what is left is for the lower end
             self.tree.climb(self._evaluations, self._clock)
             self._note()
             return
         began = self._clock.seconds
-        self._taken = [self._pop()]
-        self._merge(self.tree.expand(self._taken[0]))
+        self._take(len(self._heap))
+        for found in self.tree.expand(self._taken):
+            self._merge(found)
         self._taken = []
         self._node_seconds = self._clock.seconds - began
         self._after()
@@ -246,13 +244,20 @@ class Search:
             self._heap.pop()
         return False
 
-    def _pop(self) -> Node:
-        """The next node: a full queue is emptied depth first."""
-        if self._stack:
-            self._taken = [self._stack[-1]]  # noted before it leaves: an interrupt must not lose it
-            return self._stack.pop()
-        self._taken = [self._heap[0][2]]
-        return heapq.heappop(self._heap)[2]
+    def _take(self, most: int) -> None:
+        """Take at most so many of the next nodes: a full queue is emptied depth first."""
+        self._taken = []
+        if self._stack:  # nodes are noted before they leave: an interrupt must not lose them
+            self._taken.append(self._stack[-1])
+            self._stack.pop()
+            return
+        count = min(most, self.tree.together(self._heap[0][2], len(self._heap)))
+        while len(self._taken) < max(count, 1):
+            bound, _, node = self._heap[0]
+            if self._taken and -bound <= self.tree.cutoff:
+                break
+            self._taken.append(node)
+            heapq.heappop(self._heap)
 
     def _merge(self, found: Expansion) -> None:
         """Enter what became of a node."""
@@ -285,7 +290,7 @@ class Search:
                     self._expand_next()
                 while not self._clock.expired:
                     while team.room > 0 and self._waiting():
-                        self._take_handful(team.room)
+                        self._take(min(SHARE, len(self._heap) // team.room))
                         task = Task(
                             token,
                             content,
@@ -310,14 +315,6 @@ class Search:
                     self._push(node)
                 team.stop()
                 self._team = None
-
-    def _take_handful(self, room: int) -> None:
-        """Take some of the best nodes, with some left for the others."""
-        count = max(1, min(SHARE, len(self._heap) // room))
-        self._pop()
-        while len(self._taken) < count and self._heap and -self._heap[0][0] > self.tree.cutoff:
-            self._taken.append(self._heap[0][2])
-            heapq.heappop(self._heap)
 
     def _merge_report(self, report: Report) -> None:
         tree = self.tree

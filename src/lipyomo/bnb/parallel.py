@@ -150,18 +150,22 @@ def search_below(task: Task) -> Report:
     serial, splits, closed, counters = len(heap), task.splits, 0.0, Counters()
     leaves: list[tuple[Node, float]] = []
     while heap and splits > 0 and time.perf_counter() < deadline:
-        node = heapq.heappop(heap)[2]
-        if node.bound <= tree.cutoff:
-            found = tree.close(node)
+        best = heap[0][2]
+        if best.bound <= tree.cutoff:
+            expansions = [tree.close(heapq.heappop(heap)[2])]
         else:
-            found = tree.expand(node)
-            splits -= 1
-        closed = max(closed, found.closed)
-        counters = counters + found.counters
-        leaves += found.leaves
-        for child in found.children:
-            serial += 1
-            heapq.heappush(heap, (-child.bound, serial, child))
+            count = min(splits, tree.together(best, len(heap)))
+            nodes = [heapq.heappop(heap)[2] for _ in range(count)]
+            expansions = tree.expand([node for node in nodes if node.bound > tree.cutoff])
+            expansions += [tree.close(node) for node in nodes if node.bound <= tree.cutoff]
+            splits -= count
+        for found in expansions:
+            closed = max(closed, found.closed)
+            counters = counters + found.counters
+            leaves += found.leaves
+            for child in found.children:
+                serial += 1
+                heapq.heappush(heap, (-child.bound, serial, child))
     return Report(
         [pack(tree, node) for _, _, node in heap],
         closed,

@@ -135,20 +135,21 @@ class Pool:
                 patterns[k], generic[k] = np.concatenate(exact), True
         return patterns, generic & inside
 
-    def visit(self, point: FloatArray, margin: float) -> npt.NDArray[np.int64]:
-        """Enter points near an interior `point` of a region; returns their numbers."""
-        domain, rng = self._problem.domain, self._rng
-        center = domain.center
-        reach = 0.2 * min(margin, 1.0)
-        noise = reach * rng.uniform(-1.0, 1.0, (3, point.size))
-        near = point + noise * np.array([[0.0], [0.1], [1.0]])
-        inward = center - near
-        length = np.abs(inward).max(axis=1, keepdims=True)
+    def visit(self, points: FloatArray, margins: FloatArray) -> list[npt.NDArray[np.int64]]:
+        """Enter points near interior points (k, d) of k regions; returns each one's numbers."""
+        domain, k = self._problem.domain, len(points)
+        reach = 0.2 * np.minimum(margins, 1.0)[:, None, None]
+        noise = reach * self._rng.uniform(-1.0, 1.0, (k, 3, points.shape[1]))
+        near = points[:, None, :] + noise * np.array([[0.0], [0.1], [1.0]])
+        inward = domain.center - near
+        length = np.abs(inward).max(axis=2, keepdims=True)
         near += inward * np.minimum(0.01, 0.1 * reach / np.maximum(length, 1e-300))
-        near = np.clip(near, domain.lower, domain.upper)
-        first = self.count
-        self.enter(near[domain.contains(near)])
-        return np.arange(first, self.count)
+        near = np.clip(near, domain.lower, domain.upper).reshape(-1, points.shape[1])
+        inside = np.flatnonzero(domain.contains(near))
+        first, numbers = self.count, np.full(len(near), -1)
+        entered = inside[self.enter(near[inside]) >= 0][: self.count - first]
+        numbers[entered] = np.arange(first, self.count)
+        return [here[here >= 0] for here in numbers.reshape(k, 3)]
 
     def within(
         self,

@@ -59,18 +59,12 @@ class Tightener:
     system : UnitSystem
     domain : Domain
         Bounded.
-
-    Attributes
-    ----------
-    decided : int
-        Units that it decided so far, and nodes that it closed.
     """
 
     def __init__(self, system: UnitSystem, domain: Domain) -> None:
         self._system = system
         self._domain = domain
         self._last = system.starts[-2] if system.depth else 0
-        self.decided = 0
 
     @cached_property
     def _ascent(self) -> DualAscent:
@@ -134,9 +128,11 @@ class Tightener:
         stop = 0
         for b, part in enumerate(parts):
             begin, stop = stop, stop + part.size
-            near = np.sort(np.argsort(bounds[begin:stop], kind="stable")[:room])
-            phases = stack.phases[b].copy()
-            kept.append(Multipliers(phases, part[near], half[begin:stop][near]))
+            here = half[begin:stop].copy()
+            if part.size > room:
+                near = np.sort(np.argsort(bounds[begin:stop], kind="stable")[:room])
+                part, here = part[near], here[near]
+            kept.append(Multipliers(stack.phases[b].copy(), part, here))
         return kept
 
     def _apply(self, stack: Stack, rows: Rows, bounds: FloatArray) -> None:
@@ -144,12 +140,7 @@ class Tightener:
         up = rows.sign > 0
         np.minimum.at(stack.upper, (rows.node[up], rows.unit[up]), bounds[up])
         np.maximum.at(stack.lower, (rows.node[~up], rows.unit[~up]), -bounds[~up])
-        still = stack.phases == OPEN
-        alive = stack.alive.copy()
         stack.settle(self._system.kinked)
-        closed = alive & ~stack.alive
-        found = np.where(closed, 1, (still & (stack.phases != OPEN)).sum(axis=1))
-        self.decided += int(found.sum())
 
     def _wanted(
         self,

@@ -1,4 +1,4 @@
-"""One step of the search: a node in, its surviving children out."""
+"""One step of the search: some nodes in, the surviving children of each out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lipyomo.bounds.derivative import gradient_sizes
 from lipyomo.bounds.preactivation import within
 from lipyomo.bounds.stack import Stack
 from lipyomo.ladder import Ladder
-from lipyomo.network import Pattern
+from lipyomo.network import BoolArray, FloatArray, Pattern
 from lipyomo.numerics.exact import approximate
 from lipyomo.phases import OPEN, to_pattern
 from lipyomo.problem import LipschitzProblem
@@ -47,6 +47,13 @@ PROGRAM_TURN = 8
 LONG = 1.0
 """Predicted seconds of a root bound from which it is lowered step by step, each one an answer."""
 
+COMMON = 40_000
+"""Open units squared times inputs of a node that counts as one; larger ones count as several."""
+
+TOGETHER, WAITING = 16, 4
+"""Most nodes of the size `COMMON` that are split together, and how many wait for one of them:
+what the first of them tells would come too late for the others."""
+
 _CANCELLED = 1e-10
 """Rounding errors of a value above this share of it call for exact arithmetic."""
 
@@ -70,6 +77,57 @@ class Expansion:
     closed: float = 0.0
     leaves: list[tuple[Node, float]] = field(default_factory=list)
     counters: Counters = field(default_factory=Counters)
+
+
+@dataclass
+class Part:
+    """A part of a node on its way through the tests.
+
+    Attributes
+    ----------
+    parent, node : Node
+        The same for the root.
+    into : Expansion
+        Hears what becomes of it.
+    form : NodeForm
+        Its reduction, once its phases are settled.
+    asks : bool
+        Whether a linear program is to tell if it has interior.
+    worst : Worst, optional
+        What holds its bound up.
+    """
+
+    parent: Node
+    node: Node
+    into: Expansion
+    form: NodeForm = field(init=False, repr=False)
+    asks: bool = False
+    worst: Worst | None = None
+
+    @property
+    def keeps_box(self) -> bool:
+        """Whether its box is its parent's."""
+        return self.node.low is self.parent.low and self.node.high is self.parent.high
+
+
+@dataclass
+class Trial:
+    """A split that is tried.
+
+    Attributes
+    ----------
+    unit : int or None
+        The unit that is decided; None if the box is split, or nothing.
+    parts : list of Node
+    found : Expansion
+    value : float
+        What a split on a unit was worth.
+    """
+
+    unit: int | None
+    parts: list[Node]
+    found: Expansion = field(default_factory=Expansion)
+    value: float = 0.0
 
 
 class Tree:
@@ -127,7 +185,6 @@ class Tree:
         self.experience = Experience.none(self.system.count)
         self._gap = max(gap, PRUNE)
         self._record = record
-        self._here = Expansion()
         self._value_errors = self.bounder.value_errors
         self._bounded = problem.domain.is_bounded
         self._rng = rng
@@ -198,7 +255,8 @@ class Tree:
             if clock.expired:
                 return Expansion([node])
         began = clock.seconds
-        found = self._expansion(node, [node], ladder is not None and not self.system.roughness)
+        found = Expansion()
+        self._examine([Part(node, node, found)], ladder is not None and not self.system.roughness)
         self.root_seconds = clock.seconds - began
         self.open_at_root = int(np.count_nonzero(node.phases == OPEN))
         return found
@@ -245,152 +303,208 @@ class Tree:
         node.target_bounds = root.upper.copy()
         node.warm, node.units = root.multipliers, root.form.units
 
-    def expand(self, node: Node) -> Expansion:
-        """Split `node`, which stays as it is; what became of its parts."""
-        self.experience.nodes += 1
-        if not node.candidates.size:  # a root that time left unexamined
-            return self._expansion(node, [replace(node, proved=node.proved.copy())])
-        halves = self.brancher.halves(node) if self.brancher.wants_box(node) else []
-        found = self._expansion(node, halves) if halves else self._best_split(node)
-        found.counters.nodes += 1
+    def together(self, node: Node, waiting: int) -> int:
+        """How many nodes like the best one to split together, where so many wait."""
+        size = np.count_nonzero(node.phases == OPEN) ** 2 * node.low.size / COMMON
+        return int(np.clip(waiting // WAITING, 1, max(TOGETHER / max(size, 1.0), 1.0)))
+
+    def expand(self, nodes: list[Node]) -> list[Expansion]:
+        """Split some nodes, which stay as they are; what became of the parts of each.
+
+        Many are split together: at the sizes of most networks, numpy's own time is what counts.
+        """
+        self.experience.nodes += len(nodes)
+        planned = np.zeros(self.system.count)
+        first = self._tried([(node, self._first_trials(node, planned)) for node in nodes])
+        last = self._tried([(node, self._last_trial(node, tried)) for node, tried in first])
+        found = []
+        for (node, tried), (_, more) in zip(first, last, strict=True):
+            chosen = more[0] if more else max(tried, key=lambda trial: trial.value)
+            counters = Counters(nodes=int(node.candidates.size > 0))
+            for trial in [*tried, *more]:
+                counters = counters + trial.found.counters
+            found.append(replace(chosen.found, counters=counters))
         return found
 
-    def _best_split(self, node: Node) -> Expansion:
-        """Split on the unit whose splits were worth most so far; try the unknown ones first."""
-        known = self.experience
-        best: tuple[float, Expansion] | None = None
-        tried = Counters()
+    def _first_trials(self, node: Node, planned: FloatArray) -> list[Trial]:
+        """The split of a box; or those on units of which too little is known."""
+        if not node.candidates.size:  # a root that time left unexamined
+            return [Trial(None, [replace(node, proved=node.proved.copy())])]
+        halves = self.brancher.halves(node) if self.brancher.wants_box(node) else []
+        if halves:
+            return [Trial(None, halves)]
+        known, trials = self.experience, []
         for unit in node.candidates.tolist():
-            if known.gains[unit] >= RELIABLE or known.probes > PROBE_SHARE * known.nodes:
-                continue
-            known.probes += 1
-            found, value = self._split(node, unit)
-            tried = tried + found.counters
-            if best is None or value > best[0]:
-                best = value, found
-        expected = self.brancher.expected(node.candidates, known)
-        k = int(np.argmax(expected)) if np.isfinite(expected).any() else 0
-        if best is None or expected[k] > best[0]:
-            found, _ = self._split(node, int(node.candidates[k]))
-            tried = tried + found.counters
-        else:
-            found = best[1]
-        return replace(found, counters=tried)
+            trusted = known.gains[unit] + planned[unit] >= RELIABLE
+            if not trusted and known.probes <= PROBE_SHARE * known.nodes:
+                known.probes += 1
+                planned[unit] += 1
+                trials.append(Trial(unit, self.brancher.sides(node, unit)))
+        return trials
 
-    def _split(self, node: Node, unit: int) -> tuple[Expansion, float]:
-        """Both sides of a unit, and what they were worth."""
-        found = self._expansion(node, self.brancher.sides(node, unit))
-        value = worth(node, found.children, self.cutoff)
-        self.experience.gain[unit] += value
-        self.experience.gains[unit] += 1
-        return found, value
+    def _last_trial(self, node: Node, tried: list[Trial]) -> list[Trial]:
+        """The split whose like was worth most so far, unless one that was tried is worth more."""
+        if any(trial.unit is None for trial in tried):
+            return []
+        expected = self.brancher.expected(node.candidates, self.experience)
+        for trial in tried:
+            expected[node.candidates == trial.unit] = -np.inf
+        k = int(np.argmax(expected))
+        if expected[k] <= max((trial.value for trial in tried), default=-np.inf):
+            return []
+        unit = int(node.candidates[k])
+        return [Trial(unit, self.brancher.sides(node, unit))]
+
+    def _tried(self, trials: list[tuple[Node, list[Trial]]]) -> list[tuple[Node, list[Trial]]]:
+        """Bound the parts of all trials, and learn what they were worth."""
+        pairs = [(node, trial) for node, here in trials for trial in here]
+        self._examine([Part(n, part, t.found) for n, t in pairs for part in t.parts])
+        for node, trial in pairs:
+            if trial.unit is not None:
+                trial.value = worth(node, trial.found.children, self.cutoff)
+                self.experience.gain[trial.unit] += trial.value
+                self.experience.gains[trial.unit] += 1
+        return trials
 
     def close(self, node: Node) -> Expansion:
         """Close a waiting node that the incumbent has overtaken, by a proved bound."""
-        self._here = Expansion()
-        self._close(node, self.proved_bound(node))
-        return self._here
+        found = Expansion()
+        self._close(Part(node, node, found), self.proved_bound(node))
+        return found
 
     def proved_bound(self, node: Node) -> float:
         """The node's bound with its semidefinite part proved."""
         copy = replace(node, proved=node.proved.copy())
         return self.bounder.prove(copy, self.system.reduce(node.phases))
 
-    def _expansion(self, parent: Node, children: list[Node], known: bool = False) -> Expansion:
-        """Bound the children of a node, and note everything that happens on the way."""
-        self._here = Expansion()
-        solved, steps, programs = self.bounder.solved, self.bounder.steps, self.region.solved
-        kept = self._process(parent, children, known)
-        counters = self._here.counters
-        counters.semidefinite += self.bounder.solved - solved
-        counters.newton += self.bounder.steps - steps
-        counters.programs += self.region.solved - programs
-        self.experience.bounds += self.bounder.solved - solved
-        self.experience.programs += self.region.solved - programs
-        self._here.children = kept
-        return self._here
+    def _examine(self, parts: list[Part], known: bool = False) -> None:
+        """Put parts of nodes through all tests; `known` if pre-activation bounds are known."""
+        while parts:
+            parts, known = self._tested(parts, known), False
 
-    def _process(self, parent: Node, children: list[Node], known: bool = False) -> list[Node]:
-        """Bound a batch of children of one parent; `known` if that is done for pre-activations."""
-        stack, system = stack_of(children), self.system
+    def _tested(self, parts: list[Part], known: bool) -> list[Part]:
+        """Bound parts of nodes, look for points in them, choose their branches.
+
+        What is neither closed nor entered as a child comes back, with more units decided.
+        """
+        full: list[Part] = []
+        still: list[Part] = []
+        for part in self._propagated(parts, known):
+            self._forget_unproved(part.node)
+            if self._drop_targets(part):
+                continue
+            part.form = self.system.reduce(part.node.phases)
+            (still if part.form.units.size else full).append(part)
+        for part in full:
+            part.asks = not part.node.pool.size
+        for part in self._with_interior(full):
+            self._finish(part)
+        for part in still:
+            part.asks = not part.node.pool.size and self.asks_program()
+        # of the two tests that cost about the same, the one that closes more nodes comes first;
+        # on unbounded domains emptiness is proved in rational numbers, which costs more
+        learnt = self.experience
+        bounds_close = learnt.closed_by_bound * learnt.programs
+        empties = learnt.empty * learnt.bounds
+        if bounds_close > empties or not self._bounded:
+            still = self._with_interior(self._bound(still))
+        else:
+            still = self._bound(self._with_interior(still))
+        again = []
+        for part in still:
+            rest = self._without_excluded(part)
+            if rest is not None:
+                again.append(rest)
+                continue
+            node = part.node
+            node.candidates = self.brancher.candidates(part.form, part.worst, learnt, self.cutoff)
+            part.into.children.append(node)
+        return again
+
+    def _propagated(self, parts: list[Part], known: bool) -> list[Part]:
+        """Bound pre-activations and gradients of a batch; the parts that are left."""
+        stack, system = stack_of([part.node for part in parts]), self.system
         over = within(self.problem.domain, stack.low, stack.high)
         if known:
             stack.settle(system.kinked)
         elif self._bounded:  # a split on a unit leaves the first layer's ranges as they are
-            same = all(c is not parent and c.low is parent.low for c in children)
-            same &= all(c.high is parent.high for c in children)
+            same = all(p.node is not p.parent and p.keeps_box for p in parts)
             substitute_back(system, over, stack, first=int(same))
-        self._locate(parent, children, stack)
-        if self.tightener is not None and self._tighten(children, stack):
-            substitute_back(system, over, stack, first=1)
+        self._locate(parts, stack)
+        if self.tightener is not None:
+            self._tighten(parts, stack)
         ends = system.head - system.head_errors, system.head + system.head_errors
         sizes = self.targets.interval(
             gradient_sizes(system.network.hidden, stack.phases, *ends, system.rough)
         )
-        kept = []
-        for b, child in enumerate(children):
+        alive = []
+        for b, part in enumerate(parts):
             if not stack.alive[b]:
-                self._close_empty(child)
+                self._close_empty(part)
                 continue
-            child.phases, child.lower, child.upper = stack.phases[b], stack.lower[b], stack.upper[b]
-            child.proved = np.minimum(child.proved, sizes[b, child.targets])
-            child.target_bounds = np.minimum(child.target_bounds, child.proved)
-            kept += self._examine(child)
-        return kept
+            node = part.node
+            node.phases = stack.phases[b].copy()  # a view would keep the whole batch in memory
+            node.lower, node.upper = stack.lower[b].copy(), stack.upper[b].copy()
+            node.proved = np.minimum(node.proved, sizes[b, node.targets])
+            node.target_bounds = np.minimum(node.target_bounds, node.proved)
+            alive.append(part)
+        return alive
 
-    def _locate(self, parent: Node, children: list[Node], stack: Stack) -> None:
-        """Tell the children which known points lie in them."""
-        for b, child in enumerate(children):
+    def _locate(self, parts: list[Part], stack: Stack) -> None:
+        """Tell the parts which known points lie in them."""
+        for b, part in enumerate(parts):
             if not stack.alive[b]:
                 continue
-            changed = (
-                np.flatnonzero(stack.phases[b] != parent.phases)
-                if child is not parent
-                else np.flatnonzero(stack.phases[b] != OPEN)
-            )
-            inside = self.pool.within(child.pool, stack.phases[b], changed)
-            if inside.size and (child.low is not parent.low or child.high is not parent.high):
+            node, phases = part.node, stack.phases[b]
+            before = OPEN if node is part.parent else part.parent.phases
+            inside = self.pool.within(node.pool, phases, np.flatnonzero(phases != before))
+            if inside.size and not part.keeps_box:
                 points = self.pool.points[inside]
-                inside = inside[((points >= child.low) & (points <= child.high)).all(axis=1)]
-            child.pool = inside
+                inside = inside[((points >= node.low) & (points <= node.high)).all(axis=1)]
+            node.pool = inside
 
-    def _tighten(self, children: list[Node], stack: Stack) -> bool:
-        """Improve the bounds of a stack by dual ascent; whether that decided units."""
+    def _tighten(self, parts: list[Part], stack: Stack) -> None:
+        """Improve the bounds of a stack by dual ascent, and what follows from them."""
         assert self.tightener is not None
-        before, seen = self.tightener.decided, []
-        for child in children:
-            on = self.pool.on[child.pool]
+        seen: list[tuple[BoolArray, BoolArray] | None] = []
+        for part in parts:
+            on = self.pool.on[part.node.pool]
             seen.append(
                 (np.asarray(~on.all(axis=0)), np.asarray(on.any(axis=0))) if len(on) else None
             )
-        kept = self.tightener.tighten(stack, [child.ascent for child in children], seen)
-        for child, multipliers in zip(children, kept, strict=True):
-            child.ascent = multipliers
-        return self.tightener.decided > before
+        before = stack.phases.copy()
+        kept = self.tightener.tighten(stack, [part.node.ascent for part in parts], seen)
+        for part, multipliers in zip(parts, kept, strict=True):
+            part.node.ascent = multipliers
+        more = np.flatnonzero(stack.alive & (stack.phases != before).any(axis=1))
+        if more.size:
+            some = stack.take(more)
+            over = within(self.problem.domain, some.low, some.high)
+            substitute_back(self.system, over, some, first=1)
+            stack.put(more, some)
 
-    def _close(self, node: Node, bound: float) -> None:
-        """Remember what a closed node was worth."""
-        here = self._here
-        here.closed = max(here.closed, bound)
+    def _close(self, part: Part, bound: float) -> None:
+        """Remember what a closed part was worth; an empty one has minus infinity."""
+        part.into.closed = max(part.into.closed, bound)
         if self._record:
-            empty = np.isneginf(bound)
-            here.leaves.append((node, bound if empty else max(bound, node.dropped)))
+            worth = bound if np.isneginf(bound) else max(bound, part.node.dropped)
+            part.into.leaves.append((part.node, worth))
 
-    def _close_empty(self, node: Node) -> None:
-        self._here.counters.empty += 1
+    def _close_empty(self, part: Part) -> None:
+        part.into.counters.empty += 1
         self.experience.empty += 1
-        self._close(node, -np.inf)
+        self._close(part, -np.inf)
 
-    def _drop_targets(self, node: Node) -> bool:
-        """Forget targets that cannot beat the incumbent; True if none is left (closes `node`)."""
-        top = node.bound
+    def _drop_targets(self, part: Part) -> bool:
+        """Forget targets that cannot beat the incumbent; True if none is left (closes the part)."""
+        node = part.node
         keep = node.target_bounds > self.cutoff
         if not keep.any():
-            self._close(node, top)
+            self._close(part, node.bound)
             return True
         if not keep.all():
             node.dropped = max(node.dropped, float(node.target_bounds[~keep].max()))
-            self._here.closed = max(self._here.closed, node.dropped)
+            part.into.closed = max(part.into.closed, node.dropped)
             node.targets, node.target_bounds = node.targets[keep], node.target_bounds[keep]
             node.proved = node.proved[keep]
         return False
@@ -400,39 +514,21 @@ class Tree:
         stale = (node.target_bounds <= self.cutoff) & (node.proved > self.cutoff)
         node.target_bounds = np.where(stale, node.proved, node.target_bounds)
 
-    def _examine(self, node: Node) -> list[Node]:
-        """Bound `node`, look for points in it, choose its branch; nothing if it is closed."""
-        self._forget_unproved(node)
-        if self._drop_targets(node):
-            return []
-        inside = node.pool
-        form = self.system.reduce(node.phases)
-        if not form.units.size:
-            if inside.size or self._has_interior(node, form):
-                self._finish(node, form)
-            return []
-        # of the two tests that cost about the same, the one that closes more nodes comes first;
-        # on unbounded domains emptiness is proved in rational numbers, which costs more
-        known = self.experience
-        bounds_close = known.closed_by_bound * known.programs
-        empties = known.empty * known.bounds
-        bound_first = bounds_close > empties or not self._bounded
-        ask = not inside.size and self.asks_program()
-        if not (not ask or bound_first or self._has_interior(node, form)):
-            return []
-        self._forget_unproved(node)
-        worst = self.bounder.bound(node, form, self.aim, self.cutoff)
-        if self._drop_targets(node):
-            known.closed_by_bound += 1
-            return []
-        if bound_first and ask and not self._has_interior(node, form):
-            return []
-        if worst is not None and node.targets.size == 1:
-            remaining = self._without_excluded(node, form, worst)
-            if remaining is not None:
-                return self._process(node, [remaining])
-        node.candidates = self.brancher.candidates(form, worst, known, self.cutoff)
-        return [node]
+    def _bound(self, parts: list[Part]) -> list[Part]:
+        """Bound the parts' targets; the parts that are left."""
+        kept = []
+        for part in parts:
+            self._forget_unproved(part.node)
+            solved, steps = self.bounder.solved, self.bounder.steps
+            part.worst = self.bounder.bound(part.node, part.form, self.aim, self.cutoff)
+            part.into.counters.semidefinite += self.bounder.solved - solved
+            part.into.counters.newton += self.bounder.steps - steps
+            self.experience.bounds += self.bounder.solved - solved
+            if self._drop_targets(part):
+                self.experience.closed_by_bound += 1
+            else:
+                kept.append(part)
+        return kept
 
     def asks_program(self) -> bool:
         """Whether the linear program is worth its time on a node in which no point is known.
@@ -447,20 +543,35 @@ class Tree:
         pays = known.empty_by_program > PROGRAM_PAYS * known.programs
         return pays or known.pointless % PROGRAM_TURN == 0
 
-    def _has_interior(self, node: Node, form: NodeForm) -> bool:
-        """Whether the node's region may have interior; closes it otherwise."""
-        answer = self.region.examine(form, node)
-        if answer.empty:
-            self.experience.empty_by_program += 1
-            self._close_empty(node)
-            return False
-        if answer.point is not None:
-            found = self.pool.visit(answer.point, answer.margin)
-            node.pool = self.pool.within(found, node.phases, np.flatnonzero(self.system.kinked))
-        return True
+    def _with_interior(self, parts: list[Part]) -> list[Part]:
+        """Those parts whose regions may have interior, as programs say where they are asked."""
+        kept, found = [], []
+        for part in parts:
+            if part.asks:
+                solved = self.region.solved
+                answer = self.region.examine(part.form, part.node)
+                part.into.counters.programs += self.region.solved - solved
+                self.experience.programs += self.region.solved - solved
+                if answer.empty:
+                    self.experience.empty_by_program += 1
+                    self._close_empty(part)
+                    continue
+                if answer.point is not None:
+                    found.append((part.node, answer.point, answer.margin))
+            kept.append(part)
+        if found:
+            nodes, points, margins = zip(*found, strict=True)
+            visited = self.pool.visit(np.array(points), np.array(margins))
+            units = np.flatnonzero(self.system.kinked)
+            for node, near in zip(nodes, visited, strict=True):
+                node.pool = self.pool.within(near, node.phases, units)
+        return kept
 
-    def _without_excluded(self, node: Node, form: NodeForm, worst: Worst) -> Node | None:
+    def _without_excluded(self, part: Part) -> Part | None:
         """Decide units whose other side cannot beat the incumbent; None if there are none."""
+        node, form, worst = part.node, part.form, part.worst
+        if worst is None or node.targets.size > 1:
+            return None
         remaining = node
         for position, on, bound in self.bounder.excluded(form, worst, self.aim):
             unit = int(form.units[position])
@@ -468,9 +579,9 @@ class Tree:
                 continue
             left, right = self.brancher.sides(remaining, unit)
             other, remaining = (right, left) if on else (left, right)
-            self._close(other, bound)
-            self._here.counters.fixed += 1
-        return None if remaining is node else remaining
+            self._close(Part(node, other, part.into), bound)
+            part.into.counters.fixed += 1
+        return None if remaining is node else Part(node, remaining, part.into)
 
     def _value(self, node: Node, form: NodeForm) -> float:
         """Upper bound of a node without open units; exact where much of its gradient cancels."""
@@ -484,17 +595,17 @@ class Tree:
             values, errors = self.targets.exact(gradients)[node.targets], 0.0 * errors
         return float((values + errors).max()) * (1.0 + 1e-12)
 
-    def _finish(self, node: Node, form: NodeForm) -> None:
-        """Close a node without open units: its value is known, if its region has interior."""
-        value = min(self._value(node, form), float(node.proved.max()))
+    def _finish(self, part: Part) -> None:
+        """Close a part without open units: its value is known, if its region has interior."""
+        node = part.node
+        value = min(self._value(node, part.form), float(node.proved.max()))
         if value > self.cutoff:
             network, domain = self.problem.network, self.problem.domain
-            pattern = self._pattern(node.phases)
-            answer = examine(network, domain, pattern)
+            answer = examine(network, domain, self._pattern(node.phases))
             if answer.empty:
-                self._close_empty(node)
+                self._close_empty(part)
                 return
             if answer.point is not None:
                 self.pool.challenge(answer.point)
-            self._here.counters.unresolved += value > self.cutoff
-        self._close(node, value)
+            part.into.counters.unresolved += value > self.cutoff
+        self._close(part, value)

@@ -49,6 +49,16 @@ class Stack:
         phases, lower, upper = self.phases[:, span], self.lower[:, span], self.upper[:, span]
         return Stack(phases, lower, upper, self.low, self.high, self.alive)
 
+    def take(self, index: Index) -> Stack:
+        """Copies of some of the patterns."""
+        phases, lower, upper = self.phases[index], self.lower[index], self.upper[index]
+        return Stack(phases, lower, upper, self.low[index], self.high[index], self.alive[index])
+
+    def put(self, index: Index, part: Stack) -> None:
+        """Replace some of the patterns, whose boxes stay."""
+        self.phases[index], self.alive[index] = part.phases, part.alive
+        self.lower[index], self.upper[index] = part.lower, part.upper
+
     def meet(self, lower: FloatArray, upper: FloatArray, units: Index | None = None) -> None:
         """Intersect the bounds of all or some units with others."""
         if units is None:

@@ -294,7 +294,7 @@ class CaseTree:
         known.programs += 1
         weights, found = self._refuter.refute(case.node, form, ours)
         if found is not None:
-            near = self._pool.visit(found.point, found.margin)
+            (near,) = self._pool.visit(found.point[None], np.array([found.margin]))
             ours.pool = self._pool.within(near, ours.phases, np.flatnonzero(self._system.kinked))
         known.empty_by_program += weights is not None
         return weights
