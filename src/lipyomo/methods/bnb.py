@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from lipyomo.affine.presolve import presolved_sizes
-from lipyomo.methods.registry import Method, register
+from lipyomo.methods.registry import method
 from lipyomo.methods.support import climbed
 from lipyomo.network import FloatArray, Network
 from lipyomo.phases import Phases, count_open, open_phases
@@ -37,6 +37,13 @@ def search_bytes(network: Network, functionals: int, phases: Phases) -> float:
     return 8.0 * (weights + 3.0 * sum(sizes[1:]) * (network.input_dim + count_open(phases)))
 
 
+@method(
+    "bnb",
+    "branch and bound, semidefinite",
+    Guarantee.EXACT,
+    "this project (node bounds: semidefinite multipliers, Cauchy-Schwarz)",
+    unbounded=True,
+)
 def run(run: Run) -> Result:
     """Search activation patterns and input boxes until the interval closes.
 
@@ -90,15 +97,3 @@ def run(run: Run) -> Result:
     run.record(root_bound=outcome.root, **counters)
     done = outcome.status in (Status.EXACT, Status.GAP)
     return run.result(done, unstable=outcome.open_units, bounds=ladder.bounds.rung)
-
-
-METHOD = register(
-    Method(
-        "bnb",
-        "branch and bound, semidefinite",
-        Guarantee.EXACT,
-        "this project (node bounds: semidefinite multipliers, Cauchy-Schwarz)",
-        run,
-        unbounded=True,
-    )
-)

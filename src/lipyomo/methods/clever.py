@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.methods.registry import Method, register
+from lipyomo.methods.registry import method
 from lipyomo.methods.support import best_witness, whole_number
 from lipyomo.network import FloatArray
 from lipyomo.result import Guarantee, Result
@@ -129,6 +129,14 @@ def fit_reverse_weibull(maxima: FloatArray) -> WeibullFit:
     )
 
 
+@method(
+    "clever",
+    "CLEVER",
+    Guarantee.HEURISTIC,
+    "Weng et al., Evaluating the robustness of neural networks (ICLR 2018)",
+    unbounded=True,
+    options={"batches": _BATCHES, "batch_size": _BATCH_SIZE},
+)
 def run(run: Run) -> Result:
     """Estimate the constant from the maxima of batches of sampled gradient norms.
 
@@ -175,16 +183,3 @@ def run(run: Run) -> Result:
             "maximum"
         )
     return run.result(len(maxima) == batches, estimate=fit.end if fit.usable else float(seen.max()))
-
-
-register(
-    Method(
-        name="clever",
-        title="CLEVER",
-        guarantee=Guarantee.HEURISTIC,
-        reference="Weng et al., Evaluating the robustness of neural networks (ICLR 2018)",
-        run=run,
-        unbounded=True,
-        options={"batches": _BATCHES, "batch_size": _BATCH_SIZE},
-    )
-)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from lipyomo.errors import MethodError
 from lipyomo.methods.mip import refuses
 from lipyomo.methods.mip import run as run_mip
-from lipyomo.methods.registry import Method, register, run_method
+from lipyomo.methods.registry import method, run_method
 from lipyomo.methods.support import few_vertices
 from lipyomo.norms import LinearOutput
 from lipyomo.problem import LipschitzProblem
@@ -19,6 +20,12 @@ from lipyomo.run import PROVED, Run
 from lipyomo.settings import Formulation
 
 _REFERENCE = "Jordan and Dimakis (NeurIPS 2020), appendix E.2 and Table 5"
+
+_PROMISES: dict[str, Any] = {
+    "input_norms": ("linf", "l1"),
+    "output_norms": ("cross", "cross(i)", "linear"),
+    "refuses": refuses,
+}
 
 
 def pairs(label: int, m: int) -> LinearOutput:
@@ -49,16 +56,27 @@ def _delegate(run: Run, encoding: Formulation) -> Result:
     return run_mip(run)
 
 
+@method("crosslip", "CrossLip(i)", Guarantee.EXACT, _REFERENCE, **_PROMISES)
 def run_hull(run: Run) -> Result:
     """CrossLip(i): the adjoint MIP, whose functional runs over the whole dual ball."""
     return _delegate(run, "adjoint")
 
 
+@method("mipcrosslip", "MIPCrossLip(i)", Guarantee.EXACT, _REFERENCE, **_PROMISES)
 def run_choice(run: Run) -> Result:
     """MIPCrossLip(i): the tangent MIP, with a binary choice among the vertices."""
     return _delegate(run, "tangent")
 
 
+@method(
+    "pairwise",
+    "Naive pairs",
+    Guarantee.EXACT,
+    _REFERENCE,
+    input_norms=("linf", "l1"),
+    output_norms=("linf", "cross", "cross(i)", "linear"),
+    options={"method": "mip"},
+)
 def run_loop(run: Run) -> Result:
     """One scalar problem a vertex of the dual ball.
 
@@ -91,33 +109,3 @@ def run_loop(run: Run) -> Result:
         run.warn(f"{len(vertices) - len(found)} scalar problems were not begun")
     run.record(problems=len(found), values=[each.lower for each in found])
     return run.result(complete and not run.expired, solver=found[0].solver)
-
-
-for _name, _title, _run in (
-    ("crosslip", "CrossLip(i)", run_hull),
-    ("mipcrosslip", "MIPCrossLip(i)", run_choice),
-):
-    register(
-        Method(
-            name=_name,
-            title=_title,
-            guarantee=Guarantee.EXACT,
-            reference=_REFERENCE,
-            run=_run,
-            input_norms=("linf", "l1"),
-            output_norms=("cross", "cross(i)", "linear"),
-            refuses=refuses,
-        )
-    )
-register(
-    Method(
-        name="pairwise",
-        title="Naive pairs",
-        guarantee=Guarantee.EXACT,
-        reference=_REFERENCE,
-        run=run_loop,
-        input_norms=("linf", "l1"),
-        output_norms=("linf", "cross", "cross(i)", "linear"),
-        options={"method": "mip"},
-    )
-)

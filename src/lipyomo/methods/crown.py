@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from lipyomo.methods.registry import Method, register
+from lipyomo.methods.registry import method
 from lipyomo.methods.support import climbed
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
 
+@method(
+    "crown",
+    "joint CROWN",
+    Guarantee.UPPER,
+    "Shi et al., Efficiently computing local Lipschitz constants (NeurIPS 2022)",
+    unbounded=True,
+)
 def run(run: Run) -> Result:
     """Substitute linear bounds of the switches back, from the norm of the gradient to the outputs.
 
@@ -19,15 +26,3 @@ def run(run: Run) -> Result:
     """
     ladder = climbed(run, ("entries", "joint"))
     return run.result(unstable=ladder.bounds.unstable, bounds=ladder.bounds.rung)
-
-
-register(
-    Method(
-        name="crown",
-        title="joint CROWN",
-        guarantee=Guarantee.UPPER,
-        reference="Shi et al., Efficiently computing local Lipschitz constants (NeurIPS 2022)",
-        run=run,
-        unbounded=True,
-    )
-)

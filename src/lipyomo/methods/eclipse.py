@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from lipyomo.methods.registry import Method, register
+from lipyomo.methods.registry import method
 from lipyomo.methods.support import domain_bounds, fall_back, root_bounds
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
 
+@method(
+    "eclipse",
+    "ECLipsE",
+    Guarantee.UPPER,
+    "Xu and Sivaranjani, ECLipsE (NeurIPS 2024)",
+    unbounded=True,
+)
 def run(run: Run) -> Result:
     """Carry an ellipsoid of tangents from the inputs to the outputs."""
     bounds = domain_bounds(run)
@@ -17,15 +24,3 @@ def run(run: Run) -> Result:
     if run.expired:
         fall_back(run)
     return run.result(unstable=bounds.unstable, bounds=bounds.rung)
-
-
-register(
-    Method(
-        name="eclipse",
-        title="ECLipsE",
-        guarantee=Guarantee.UPPER,
-        reference="Xu and Sivaranjani, ECLipsE (NeurIPS 2024)",
-        run=run,
-        unbounded=True,
-    )
-)

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from lipyomo.ladder import Ladder, UpperRung
-from lipyomo.methods.registry import Method, register
+from lipyomo.methods.registry import method
 from lipyomo.methods.support import choice, domain_bounds
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
 
+@method(
+    "fastlip",
+    "FastLip",
+    Guarantee.UPPER,
+    "Weng et al., Towards fast computation of certified robustness (ICML 2018)",
+    unbounded=True,
+    options={"adjoints": "interval"},
+)
 def run(run: Run) -> Result:
     """Bound every entry of the gradient and take the dual norm of the largest absolute values.
 
@@ -30,16 +38,3 @@ def run(run: Run) -> Result:
     run.drop_upper(ladder.value)
     run.record(adjoints=kind)
     return run.result(unstable=bounds.unstable, bounds=bounds.rung)
-
-
-register(
-    Method(
-        name="fastlip",
-        title="FastLip",
-        guarantee=Guarantee.UPPER,
-        reference="Weng et al., Towards fast computation of certified robustness (ICML 2018)",
-        run=run,
-        unbounded=True,
-        options={"adjoints": "interval"},
-    )
-)

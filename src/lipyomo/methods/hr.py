@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from lipyomo.methods.registry import LINEAR, Method, register
+from typing import Any
+
+from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.shor import REFERENCE, TOLERANCE, relax
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
+_PROMISES: dict[str, Any] = {
+    "unbounded": True,
+    "input_norms": ("linf", "l2"),
+    "output_norms": LINEAR,
+    "options": {"tolerance": TOLERANCE},
+}
 
+
+@method("hr1", "HR-1", Guarantee.UPPER, REFERENCE, **_PROMISES)
 def run_first(run: Run) -> Result:
     """HR-1: the first order for any number of hidden layers (one layer: Shor's relaxation).
 
@@ -19,6 +29,7 @@ def run_first(run: Run) -> Result:
     return relax(run, cells=False)
 
 
+@method("hr2", "HR-2", Guarantee.UPPER, REFERENCE, **_PROMISES)
 def run_second(run: Run) -> Result:
     """HR-2: with the second-order information on the cells {y_k, z_k} and {x_j, t_j}.
 
@@ -32,19 +43,3 @@ def run_second(run: Run) -> Result:
         Relative accuracy of the semidefinite program, 1e-6 by default.
     """
     return relax(run, cells=True)
-
-
-for _name, _title, _run in (("hr1", "HR-1", run_first), ("hr2", "HR-2", run_second)):
-    register(
-        Method(
-            name=_name,
-            title=_title,
-            guarantee=Guarantee.UPPER,
-            reference=REFERENCE,
-            run=_run,
-            unbounded=True,
-            input_norms=("linf", "l2"),
-            output_norms=LINEAR,
-            options={"tolerance": TOLERANCE},
-        )
-    )

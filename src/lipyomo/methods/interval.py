@@ -21,7 +21,7 @@ from lipyomo.bounds import (
 )
 from lipyomo.bounds.gradient import entry_norms
 from lipyomo.ladder import MAX_FUNCTIONALS, RUNGS, UpperRung
-from lipyomo.methods.registry import Method, register
+from lipyomo.methods.registry import method
 from lipyomo.methods.support import climbed, whole_number
 from lipyomo.network import FloatArray
 from lipyomo.norms import OutputNorm
@@ -72,6 +72,14 @@ def programmed_bound(problem: LipschitzProblem, bounds: LayerBounds, time_limit:
     return min(upper, rounded_up(tangent, 2 * size.size))
 
 
+@method(
+    "interval",
+    "Interval",
+    Guarantee.UPPER,
+    "Weng et al. (ICML 2018); Zhang et al. (NeurIPS 2018); Shi et al. (NeurIPS 2022)",
+    unbounded=True,
+    options={"evaluations": 0},
+)
 def run(run: Run) -> Result:
     """Bound the constant from both sides.
 
@@ -91,16 +99,3 @@ def run(run: Run) -> Result:
     if run.witness is None:
         run.warn("no point was found that is off every kink and inside the domain")
     return run.result(unstable=bounds.unstable, bounds=bounds.rung)
-
-
-register(
-    Method(
-        name="interval",
-        title="Interval",
-        guarantee=Guarantee.UPPER,
-        reference="Weng et al. (ICML 2018); Zhang et al. (NeurIPS 2018); Shi et al. (NeurIPS 2022)",
-        run=run,
-        unbounded=True,
-        options={"evaluations": 0},
-    )
-)

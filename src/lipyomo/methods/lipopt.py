@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from lipyomo.affine.magnitudes import switched_sizes
 from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError
-from lipyomo.methods.registry import LINEAR, Method, register
+from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import (
     domain_bounds,
     entry_bounds,
@@ -192,6 +192,16 @@ def polynomial_bound(terms: dict[Subset, float], count: int, k: int, time_limit:
     return LinearProgram(low, high, A, np.zeros(A.shape[0])).bound(c, time_limit)
 
 
+@method(
+    "lipopt",
+    "LipOpt-k",
+    Guarantee.UPPER,
+    "Latorre, Rolland and Cevher, Sparse polynomial optimization (ICLR 2020)",
+    unbounded=True,
+    input_norms=("linf",),
+    output_norms=LINEAR,
+    options={"k": 3},
+)
 def run(run: Run) -> Result:
     """LipOpt-k: Krivine's certificates of degree k for the gradient as a polynomial.
 
@@ -233,18 +243,3 @@ def run(run: Run) -> Result:
         unstable=bounds.unstable,
         bounds=bounds.rung,
     )
-
-
-register(
-    Method(
-        name="lipopt",
-        title="LipOpt-k",
-        guarantee=Guarantee.UPPER,
-        reference="Latorre, Rolland and Cevher, Sparse polynomial optimization (ICLR 2020)",
-        run=run,
-        unbounded=True,
-        input_norms=("linf",),
-        output_norms=LINEAR,
-        options={"k": 3},
-    )
-)

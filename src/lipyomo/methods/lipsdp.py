@@ -12,7 +12,7 @@ import numpy as np
 from lipyomo.affine.system import UnitSystem
 from lipyomo.domains import AllSpace
 from lipyomo.errors import MethodError, SolverError
-from lipyomo.methods.registry import Method, register
+from lipyomo.methods.registry import method
 from lipyomo.methods.support import MAX_VERTICES, choice, domain_bounds, fall_back, whole_number
 from lipyomo.network import Layer, Network
 from lipyomo.norms import InputNorm, L2Output, OutputNorm
@@ -122,6 +122,14 @@ def pieces(network: Network, phases: Phases, length: int) -> Iterator[tuple[Netw
         yield Network([*part, head]), phases[start : start + length]
 
 
+@method(
+    "lipsdp",
+    "LipSDP",
+    Guarantee.UPPER,
+    "Fazlyab et al., Efficient and accurate estimation (NeurIPS 2019)",
+    unbounded=True,
+    options={"form": "neuron", "solver": "auto", "split": 0, "slopes": "local"},
+)
 def run(run: Run) -> Result:
     """Bound the constant by LipSDP.
 
@@ -166,16 +174,3 @@ def run(run: Run) -> Result:
     if run.expired or not math.isfinite(upper):
         fall_back(run)
     return run.result(solver=solver, bounds=rung, unstable=count_open(phases))
-
-
-register(
-    Method(
-        name="lipsdp",
-        title="LipSDP",
-        guarantee=Guarantee.UPPER,
-        reference="Fazlyab et al., Efficient and accurate estimation (NeurIPS 2019)",
-        run=run,
-        unbounded=True,
-        options={"form": "neuron", "solver": "auto", "split": 0, "slopes": "local"},
-    )
-)

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.methods.registry import Method, register
+from lipyomo.methods.registry import method
 from lipyomo.methods.support import whole_number
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 from lipyomo.sampling.local_search import search_incumbent
 
 
+@method(
+    "local_search",
+    "Local search LB",
+    Guarantee.LOWER,
+    "lipyomo",
+    unbounded=True,
+    options={"evaluations": 0},
+)
 def run(run: Run) -> Result:
     """Sample, move the best points, and step from region to region.
 
@@ -23,16 +31,3 @@ def run(run: Run) -> Result:
     rng = np.random.default_rng(run.settings.seed)
     run.raise_lower(search_incumbent(run.problem, rng, evaluations, run.clock))
     return run.result()
-
-
-register(
-    Method(
-        name="local_search",
-        title="Local search LB",
-        guarantee=Guarantee.LOWER,
-        reference="lipyomo",
-        run=run,
-        unbounded=True,
-        options={"evaluations": 0},
-    )
-)

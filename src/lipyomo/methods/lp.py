@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from lipyomo.methods.mip import refuses
-from lipyomo.methods.registry import LINEAR, Method, register
+from lipyomo.methods.registry import LINEAR, method
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
 
+@method(
+    "lp",
+    "LipLP",
+    Guarantee.UPPER,
+    "Jordan and Dimakis 2020 (LipLP); adjoint and tangent encodings",
+    input_norms=("linf", "l1"),
+    output_norms=LINEAR,
+    refuses=refuses,
+)
 def run(run: Run) -> Result:
     """Bound the constant by one linear program.
 
@@ -28,17 +37,3 @@ def run(run: Run) -> Result:
     first_incumbent(run)
     found = relaxed_bound(run)
     return run.result(found.done, **found.facts)
-
-
-METHOD = register(
-    Method(
-        "lp",
-        "LipLP",
-        Guarantee.UPPER,
-        "Jordan and Dimakis 2020 (LipLP); adjoint and tangent encodings",
-        run,
-        input_norms=("linf", "l1"),
-        output_norms=LINEAR,
-        refuses=refuses,
-    )
-)

@@ -10,12 +10,34 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lipyomo.methods import bnb
-from lipyomo.methods.registry import LINEAR, Method, register
+from lipyomo.methods.registry import LINEAR, method
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
 
+def refuses(problem: LipschitzProblem) -> str | None:
+    """Why a model of the problem cannot be written, or None if it can."""
+    domain = problem.domain
+    if domain.is_bounded and domain.polyhedron() is None:
+        return (
+            f"the domain ({domain.describe()}) is not a polyhedron with few faces, and a "
+            "mixed-integer model cannot express it.  Remedy: give a box or a polytope, or use "
+            "method bnb"
+        )
+    return None
+
+
+@method(
+    "mip",
+    "LipMIP",
+    Guarantee.EXACT,
+    "Jordan and Dimakis 2020 (LipMIP); adjoint and tangent encodings",
+    input_norms=("linf", "l1"),
+    output_norms=LINEAR,
+    options={"partition": True},
+    refuses=refuses,
+)
 def run(run: Run) -> Result:
     """Solve the problem to optimality, or narrow the interval until something stops it.
 
@@ -51,30 +73,3 @@ def run(run: Run) -> Result:
         or encoding_of(small.network, root, small.input_norm, settings.formulation),
         solver=loop.solver or asked,
     )
-
-
-def refuses(problem: LipschitzProblem) -> str | None:
-    """Why a model of the problem cannot be written, or None if it can."""
-    domain = problem.domain
-    if domain.is_bounded and domain.polyhedron() is None:
-        return (
-            f"the domain ({domain.describe()}) is not a polyhedron with few faces, and a "
-            "mixed-integer model cannot express it.  Remedy: give a box or a polytope, or use "
-            "method bnb"
-        )
-    return None
-
-
-METHOD = register(
-    Method(
-        "mip",
-        "LipMIP",
-        Guarantee.EXACT,
-        "Jordan and Dimakis 2020 (LipMIP); adjoint and tangent encodings",
-        run,
-        input_norms=("linf", "l1"),
-        output_norms=LINEAR,
-        options={"partition": True},
-        refuses=refuses,
-    )
-)

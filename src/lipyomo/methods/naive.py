@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.methods.registry import Method, register
+from lipyomo.methods.registry import method
 from lipyomo.methods.support import choice, upper_result
 from lipyomo.network import Layer
 from lipyomo.norms import InputNorm, L1Output, L2Output, LinfOutput, OutputNorm
@@ -27,6 +27,14 @@ def layer_norm(layer: Layer, norm_in: InputNorm, norm_out: OutputNorm) -> float:
     return rounded_up(found.upper, 8 * sum(layer.dense_weight.shape))
 
 
+@method(
+    "naive",
+    "NaiveUB",
+    Guarantee.UPPER,
+    "Jordan and Dimakis (NeurIPS 2020), appendix F.2; Szegedy et al. (2013)",
+    unbounded=True,
+    options={"norms": "asked"},
+)
 def run(run: Run) -> Result:
     """Multiply the layers' norms.
 
@@ -47,16 +55,3 @@ def run(run: Run) -> Result:
     product = rounded_up(float(np.prod(factors)), len(factors))
     run.record(factors=factors, norms=form)
     return upper_result(run, product)
-
-
-register(
-    Method(
-        name="naive",
-        title="NaiveUB",
-        guarantee=Guarantee.UPPER,
-        reference="Jordan and Dimakis (NeurIPS 2020), appendix F.2; Szegedy et al. (2013)",
-        run=run,
-        unbounded=True,
-        options={"norms": "asked"},
-    )
-)

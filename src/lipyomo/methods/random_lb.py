@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.methods.registry import Method, register
+from lipyomo.methods.registry import method
 from lipyomo.methods.support import best_witness, whole_number
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
@@ -14,6 +14,14 @@ _BATCH = 1024
 _SAMPLES = 1000
 
 
+@method(
+    "random_lb",
+    "RandomLB",
+    Guarantee.LOWER,
+    "Jordan and Dimakis (NeurIPS 2020), appendix F.1",
+    unbounded=True,
+    options={"samples": _SAMPLES},
+)
 def run(run: Run) -> Result:
     """Evaluate the Jacobian's norm at random points (LipMIP paper, appendix F.1).
 
@@ -38,16 +46,3 @@ def run(run: Run) -> Result:
     run.raise_lower(best_witness(run.problem, original, np.concatenate(values)))
     run.record(samples=drawn)
     return run.result(drawn >= samples)
-
-
-register(
-    Method(
-        name="random_lb",
-        title="RandomLB",
-        guarantee=Guarantee.LOWER,
-        reference="Jordan and Dimakis (NeurIPS 2020), appendix F.1",
-        run=run,
-        unbounded=True,
-        options={"samples": _SAMPLES},
-    )
-)

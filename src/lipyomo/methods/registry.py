@@ -1,7 +1,7 @@
 """The table of methods: each file of this package registers one, with what it promises.
 
-To add a method, write a file in this package with a function from a `Run` to its `Result` and call
-`register` on a `Method` that holds it; the file is found by itself.
+To add a method, write a file in this package with a function from a `Run` to its `Result` and put
+`method` before it; the file is found by itself.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from threadpoolctl import threadpool_limits
 
@@ -101,6 +101,18 @@ def register(method: Method) -> Method:
     """Enter `method` in the table."""
     _METHODS[method.name] = method
     return method
+
+
+def method(
+    name: str, title: str, guarantee: Guarantee, reference: str, **promises: Any
+) -> Callable[[Recipe], Recipe]:
+    """Enter the decorated function in the table; the arguments are fields of its `Method`."""
+
+    def enter(run: Recipe) -> Recipe:
+        register(Method(name, title, guarantee, reference, run, **promises))
+        return run
+
+    return enter
 
 
 def methods() -> dict[str, Method]:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from lipyomo.methods.registry import Method, register
+from lipyomo.methods.registry import method
 from lipyomo.methods.support import climbed, root_bounds
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
 
+@method(
+    "sdp",
+    "semidefinite bound over the open switches",
+    Guarantee.UPPER,
+    "this project (semidefinite multipliers; compare LipSDP, Fazlyab et al. 2019)",
+    unbounded=True,
+)
 def run(run: Run) -> Result:
     """Bound the constant over all switches that the domain's pre-activation bounds leave open.
 
@@ -21,15 +28,3 @@ def run(run: Run) -> Result:
     run.drop_upper(root.value)
     run.record(newton_steps=root.steps)
     return run.result(unstable=bounds.unstable, bounds=bounds.rung)
-
-
-METHOD = register(
-    Method(
-        "sdp",
-        "semidefinite bound over the open switches",
-        Guarantee.UPPER,
-        "this project (semidefinite multipliers; compare LipSDP, Fazlyab et al. 2019)",
-        run,
-        unbounded=True,
-    )
-)

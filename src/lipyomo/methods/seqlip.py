@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from lipyomo.errors import MethodError
-from lipyomo.methods.registry import Method, register
+from lipyomo.methods.registry import method
 from lipyomo.methods.support import (
     choice,
     domain_bounds,
@@ -138,6 +138,26 @@ def seqlip(
     return value
 
 
+def refuses(problem: LipschitzProblem) -> str | None:
+    """Why the method is not for a problem: a layer is too large for singular vectors."""
+    largest = max(layer.units * layer.inputs for layer in problem.reduced.problem.network.layers)
+    if largest > MAX_ENTRIES:
+        return (
+            f"it decomposes every layer into singular vectors, and one has {largest} entries, more "
+            f"than {MAX_ENTRIES}.  Remedy: use crown"
+        )
+    return None
+
+
+@method(
+    "seqlip",
+    "SeqLip",
+    Guarantee.HEURISTIC,
+    "Virmaux and Scaman, Lipschitz regularity of deep networks (NeurIPS 2018)",
+    unbounded=True,
+    options={"search": "greedy", "slopes": "global"},
+    refuses=refuses,
+)
 def run(run: Run) -> Result:
     """SeqLip, scaled by sqrt(d) for linf inputs.
 
@@ -169,28 +189,3 @@ def run(run: Run) -> Result:
     if run.expired:
         run.warn("the search for the largest slopes was cut short")
     return run.result(guarantee=Guarantee.HEURISTIC, estimate=value)
-
-
-def refuses(problem: LipschitzProblem) -> str | None:
-    """Why the method is not for a problem: a layer is too large for singular vectors."""
-    largest = max(layer.units * layer.inputs for layer in problem.reduced.problem.network.layers)
-    if largest > MAX_ENTRIES:
-        return (
-            f"it decomposes every layer into singular vectors, and one has {largest} entries, more "
-            f"than {MAX_ENTRIES}.  Remedy: use crown"
-        )
-    return None
-
-
-register(
-    Method(
-        name="seqlip",
-        title="SeqLip",
-        guarantee=Guarantee.HEURISTIC,
-        reference="Virmaux and Scaman, Lipschitz regularity of deep networks (NeurIPS 2018)",
-        run=run,
-        unbounded=True,
-        options={"search": "greedy", "slopes": "global"},
-        refuses=refuses,
-    )
-)

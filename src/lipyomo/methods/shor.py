@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError
-from lipyomo.methods.registry import LINEAR, Method, register
+from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import domain_bounds, entry_bounds, few_vertices, upper_result
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
@@ -116,17 +116,6 @@ def relax(run: Run, cells: bool) -> Result:
     )
 
 
-def run(run: Run) -> Result:
-    """Shor's relaxation for one hidden layer.
-
-    Options
-    -------
-    tolerance : float
-        Relative accuracy of the semidefinite program, 1e-6 by default.
-    """
-    return relax(run, cells=False)
-
-
 def refuses(problem: LipschitzProblem) -> str | None:
     """Why the relaxation is not for a problem: it has more than one hidden layer."""
     layers = len(problem.reduced.problem.network.hidden)
@@ -138,17 +127,23 @@ def refuses(problem: LipschitzProblem) -> str | None:
     return None
 
 
-register(
-    Method(
-        name="shor",
-        title="Shor",
-        guarantee=Guarantee.UPPER,
-        reference=REFERENCE,
-        run=run,
-        unbounded=True,
-        input_norms=("linf", "l2"),
-        output_norms=LINEAR,
-        options={"tolerance": TOLERANCE},
-        refuses=refuses,
-    )
+@method(
+    "shor",
+    "Shor",
+    Guarantee.UPPER,
+    REFERENCE,
+    unbounded=True,
+    input_norms=("linf", "l2"),
+    output_norms=LINEAR,
+    options={"tolerance": TOLERANCE},
+    refuses=refuses,
 )
+def run(run: Run) -> Result:
+    """Shor's relaxation for one hidden layer.
+
+    Options
+    -------
+    tolerance : float
+        Relative accuracy of the semidefinite program, 1e-6 by default.
+    """
+    return relax(run, cells=False)

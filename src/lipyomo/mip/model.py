@@ -71,11 +71,6 @@ class CellModel:
                 row = linear([1.0, off - on], [self.block.value, switch])
                 model.sides.add((None, row, off))
 
-    @property
-    def binaries(self) -> int:
-        """Number of switches."""
-        return len(self._switches)
-
     def set_cutoff(self, lower: float) -> None:
         """Ask for values that are not clearly below `lower`."""
         self.block.value.setlb(lower - CUTOFF_SLACK * abs(lower) if lower > 0 else None)

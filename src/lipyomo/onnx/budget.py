@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 import onnx
@@ -20,6 +21,8 @@ import onnx
 from lipyomo.errors import ImportRefused
 from lipyomo.memory import machine_memory
 from lipyomo.onnx.graph import Array, Node
+
+Argument = TypeVar("Argument")
 
 NUMBER = 8
 """Bytes of a number."""
@@ -221,6 +224,12 @@ def forecast(
             return None
         result.append(tuple(int(dim.dim_value) for dim in dims))
     return result
+
+
+def present(node: Node, arguments: Sequence[Argument | None]) -> dict[str, Argument]:
+    """The arguments of a node that are there, by name."""
+    pairs = zip(node.inputs, arguments, strict=True)
+    return {name: value for name, value in pairs if value is not None and name}
 
 
 def entries(shape: tuple[int, ...]) -> float:

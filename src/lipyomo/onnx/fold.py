@@ -6,17 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lipyomo.onnx.budget import NUMBER, budget, entries, forecast, inner_operations
+from lipyomo.onnx.budget import NUMBER, budget, entries, forecast, inner_operations, present
 from lipyomo.onnx.graph import EVALUATOR_ERRORS, Array, Node, real_array
 
 _RANDOM = {
-    "Bernoulli",
-    "Multinomial",
-    "RandomNormal",
-    "RandomNormalLike",
-    "RandomUniform",
+    "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
     "RandomUniformLike",
-}
+}  # fmt: skip
 
 _REPEAT = {"Loop", "Scan", "SequenceMap"}
 
@@ -75,10 +71,9 @@ def fold(node: Node, arguments: list[Array | None]) -> list[Array]:
         if node.op_type == "Constant":
             return [_constant(node)]
         simple = _SIMPLE.get(node.op_type)
-        present = [argument for argument in arguments if argument is not None]
-        if simple is not None and len(present) == len(arguments):
+        if simple is not None and all(argument is not None for argument in arguments):
             with np.errstate(all="ignore"):
-                return [np.asarray(simple(*present))]
+                return [np.asarray(simple(*arguments))]
     return _by_reference(node, arguments)
 
 
@@ -90,11 +85,7 @@ def _afford(node: Node, arguments: list[Array | None]) -> None:
     ImportRefused
         If it asks for too much.
     """
-    given = {
-        name: value
-        for name, value in zip(node.inputs, arguments, strict=True)
-        if value is not None and name
-    }
+    given = present(node, arguments)
     shapes = {name: value.shape for name, value in given.items()}
     found = forecast(node, shapes, given)
     read = sum(float(value.size) for value in given.values())
@@ -109,11 +100,7 @@ def _by_reference(node: Node, arguments: list[Array | None]) -> list[Array]:
     from onnx.defs import SchemaError
     from onnx.reference import ReferenceEvaluator
 
-    feeds = {
-        name: value
-        for name, value in zip(node.inputs, arguments, strict=True)
-        if value is not None and name
-    }
+    feeds = present(node, arguments)
     try:
         evaluator = ReferenceEvaluator(node.proto, opsets={node.domain: node.version})
         with np.errstate(all="ignore"):

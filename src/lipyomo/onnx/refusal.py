@@ -9,88 +9,32 @@ from lipyomo.errors import ImportRefused
 from lipyomo.onnx.graph import Node
 
 SMOOTH = {
-    "Softmax",
-    "LogSoftmax",
-    "Sigmoid",
-    "Tanh",
-    "Softplus",
-    "Softsign",
-    "Elu",
-    "Celu",
-    "Selu",
-    "Gelu",
-    "Mish",
-    "HardSwish",
-    "Swish",
-    "Erf",
-    "Exp",
-    "Log",
-    "Sqrt",
-    "Reciprocal",
-    "Pow",
-    "Sin",
-    "Cos",
-    "LayerNormalization",
-    "InstanceNormalization",
-    "GroupNormalization",
-    "RMSNormalization",
-    "LpNormalization",
-    "LRN",
-    "Normalizer",
-    "LSTM",
-    "GRU",
-    "RNN",
-    "Attention",
+    "Softmax", "LogSoftmax", "Sigmoid", "Tanh", "Softplus", "Softsign", "Elu", "Celu", "Selu",
+    "Gelu", "Mish", "HardSwish", "Swish", "Erf", "Exp", "Log", "Sqrt", "Reciprocal", "Pow", "Sin",
+    "Cos", "LayerNormalization", "InstanceNormalization", "GroupNormalization",
+    "RMSNormalization", "LpNormalization", "LRN", "Normalizer", "LSTM", "GRU", "RNN", "Attention",
     "LinearClassifier",
-}
+}  # fmt: skip
 """Operators that are not piecewise linear."""
 
 STEPS = {
-    "ArgMax",
-    "ArgMin",
-    "ZipMap",
-    "Hardmax",
-    "Sign",
-    "Floor",
-    "Ceil",
-    "Round",
-    "Binarizer",
-    "TopK",
-    "ThresholdedRelu",
-    "Shrink",
-    "Greater",
-    "GreaterOrEqual",
-    "Less",
-    "LessOrEqual",
-    "Equal",
-    "LabelEncoder",
-    "QuantizeLinear",
-}
+    "ArgMax", "ArgMin", "ZipMap", "Hardmax", "Sign", "Floor", "Ceil", "Round", "Binarizer",
+    "TopK", "ThresholdedRelu", "Shrink", "Greater", "GreaterOrEqual", "Less", "LessOrEqual",
+    "Equal", "LabelEncoder", "QuantizeLinear",
+}  # fmt: skip
 """Operators with jumps, or with an output that is not a tensor of real numbers."""
 
 
 QUANTISED = {
-    "QuantizeLinear",
-    "DynamicQuantizeLinear",
-    "QLinearConv",
-    "QLinearMatMul",
-    "ConvInteger",
+    "QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger",
     "MatMulInteger",
-}
+}  # fmt: skip
 """Operators of quantised networks."""
 
 SHAPES = {
-    "Identity",
-    "Cast",
-    "Reshape",
-    "Flatten",
-    "Squeeze",
-    "Unsqueeze",
-    "Transpose",
-    "ArrayFeatureExtractor",
-    "Concat",
-    "Sub",
-}
+    "Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose",
+    "ArrayFeatureExtractor", "Concat", "Sub",
+}  # fmt: skip
 """Operators that often follow a final Softmax or Sigmoid."""
 
 

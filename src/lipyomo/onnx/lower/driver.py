@@ -9,7 +9,7 @@ import numpy as np
 from lipyomo.errors import ImportRefused, NetworkError
 from lipyomo.network import Network
 from lipyomo.onnx.affine import Affine
-from lipyomo.onnx.budget import ENTRY, NUMBER, budget, entries, forecast
+from lipyomo.onnx.budget import ENTRY, NUMBER, budget, entries, forecast, present
 from lipyomo.onnx.chain import to_network
 from lipyomo.onnx.fold import fold
 from lipyomo.onnx.graph import (
@@ -64,11 +64,7 @@ def _expect(node: Node, arguments: list[Value | None]) -> None:
     ImportRefused
         If they are too large.
     """
-    given = {
-        name: value
-        for name, value in zip(node.inputs, arguments, strict=True)
-        if value is not None and name
-    }
+    given: dict[str, Value] = present(node, arguments)
     shapes = {name: value.shape for name, value in given.items()}
     constants = {name: v for name, v in given.items() if not isinstance(v, Affine)}
     found = forecast(node, shapes, constants)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -50,12 +52,8 @@ def pad(call: Call) -> Value:
     if mode == "constant":
         index = np.pad(tensor.index[cut], grown, constant_values=-1)
         return take_or_fill(tensor, index, fill)
-    if mode == "edge":
-        return tensor.take(np.pad(tensor.index[cut], grown, mode="edge"))
-    if mode == "reflect":
-        return tensor.take(np.pad(tensor.index[cut], grown, mode="reflect"))
-    if mode == "wrap":
-        return tensor.take(np.pad(tensor.index[cut], grown, mode="wrap"))
+    if mode in ("edge", "reflect", "wrap"):
+        return tensor.take(np.pad(tensor.index[cut], grown, cast(Any, mode)))
     raise call.node.refuse(f"padding mode '{mode}' is unknown", "use constant padding")
 
 

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from lipyomo.onnx.affine import Affine, IntArray
 from lipyomo.onnx.lower.registry import Call, Value, lowers
+from lipyomo.onnx.lower.units import tree
 from lipyomo.onnx.lower.windows import Window, joint_positions, windows
 from lipyomo.onnx.trace import Trace
 
@@ -44,10 +45,7 @@ def average_pool(call: Call) -> Value:
 
 def largest(trace: Trace, pieces: list[Affine]) -> Affine:
     """Entry-wise maximum of tensors of one shape, as a balanced tree."""
-    while len(pieces) > 1:
-        joined = [trace.maximum(b, a) for a, b in zip(pieces[::2], pieces[1::2], strict=False)]
-        pieces = joined + pieces[2 * len(joined) :]
-    return pieces[0]
+    return tree(pieces, trace.maximum)
 
 
 def _along(trace: Trace, x: Affine, axis: int, positions: IntArray) -> Affine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 
 import numpy as np
@@ -76,23 +77,21 @@ def hard_sigmoid(call: Call) -> Value:
 
 @lowers("Max")
 def maximum(call: Call) -> Value:
-    """Entry-wise maximum of any number of tensors and constants, as a balanced tree."""
-    tensors = _constants_first(call, np.maximum)
-    while len(tensors) > 1:
-        pairs = zip(tensors[1::2], tensors[::2], strict=False)
-        joined = [call.trace.maximum(a, b) for a, b in pairs]
-        tensors = joined + tensors[len(tensors) - len(tensors) % 2 :]
-    return tensors[0]
+    """Entry-wise maximum of any number of tensors and constants."""
+    return tree(_constants_first(call, np.maximum), call.trace.maximum)
 
 
 @lowers("Min")
 def minimum(call: Call) -> Value:
-    """Entry-wise minimum of any number of tensors and constants, as a balanced tree."""
-    tensors = _constants_first(call, np.minimum)
+    """Entry-wise minimum of any number of tensors and constants."""
+    return tree(_constants_first(call, np.minimum), call.trace.minimum)
+
+
+def tree(tensors: list[Affine], join: Callable[[Affine, Affine], Affine]) -> Affine:
+    """Join tensors in pairs, as a balanced tree."""
     while len(tensors) > 1:
-        pairs = zip(tensors[1::2], tensors[::2], strict=False)
-        joined = [call.trace.minimum(a, b) for a, b in pairs]
-        tensors = joined + tensors[len(tensors) - len(tensors) % 2 :]
+        joined = [join(a, b) for a, b in zip(tensors[1::2], tensors[::2], strict=False)]
+        tensors = joined + tensors[2 * len(joined) :]
     return tensors[0]
 
 
