@@ -13,7 +13,6 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from types import TracebackType
 from typing import Any, Generic, TypeVar, cast
 
 from lipyomo.errors import LipyomoError, MissingExtra
@@ -113,12 +112,7 @@ class Workers(Generic[Job, Value]):
             self._connect(self._address)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._own and self._executor is not None:
             self._executor.shutdown(wait=kind is None, cancel_futures=True)
         if self._client is not None:
@@ -160,7 +154,7 @@ class Workers(Generic[Job, Value]):
 
     def run(
         self, function: Callable[[Job], Value], jobs: Iterable[Job]
-    ) -> Iterator[tuple[int, Value | BaseException]]:
+    ) -> Iterator[tuple[int, Value | LipyomoError]]:
         """Call `function` on every job; results come as they finish.
 
         A job whose worker died is tried once more, in a pool of its own.
@@ -174,8 +168,8 @@ class Workers(Generic[Job, Value]):
 
         Yields
         ------
-        (int, value or exception)
-            Position of the job, and what came of it.
+        (int, value or LipyomoError)
+            Position of the job, and what came of it; other errors are raised.
         """
         waiting = iter(enumerate(jobs))
         running: dict[Future[Value], tuple[int, Job]] = {}
@@ -199,7 +193,7 @@ class Workers(Generic[Job, Value]):
                     if isinstance(error, BrokenProcessPool) and self._own:
                         lost.append((index, job))
                     else:
-                        yield index, future.result() if error is None else error
+                        yield index, error if isinstance(error, LipyomoError) else future.result()
                 if lost:
                     lost += running.values()
                     running.clear()
@@ -210,7 +204,7 @@ class Workers(Generic[Job, Value]):
             for future in running:
                 future.cancel()
 
-    def _alone(self, function: Callable[[Job], Value], job: Job) -> Value | BaseException:
+    def _alone(self, function: Callable[[Job], Value], job: Job) -> Value | LipyomoError:
         """Run a job whose worker died, where its death harms no other."""
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(1, mp_context=context) as pool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from html import escape
@@ -287,13 +287,7 @@ class Result:
         ResultError
             If pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError:
-            raise ResultError(
-                "a frame needs pandas.  Remedy: pip install pandas, or use the history"
-            ) from None
-        return pandas.DataFrame(self.history, columns=["seconds", "lower", "upper"])
+        return frame_of(self.history, "use the history", ["seconds", "lower", "upper"])
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Result:
@@ -334,6 +328,25 @@ class Result:
     def to_json(self, indent: int | None = None) -> str:
         """One JSON object."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+
+def frame_of(
+    rows: Iterable[Any], instead: str = "iterate over the rows", columns: list[str] | None = None
+) -> Any:
+    """Rows as a pandas frame.
+
+    Raises
+    ------
+    ResultError
+        If pandas is not installed.
+    """
+    try:
+        import pandas
+    except ImportError:
+        raise ResultError(
+            f"a frame needs pandas.  Remedy: pip install pandas, or {instead}"
+        ) from None
+    return pandas.DataFrame(list(rows), columns=columns)
 
 
 def close_enough(lower: float, upper: float) -> bool:

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lipyomo.errors import LipyomoError
 from lipyomo.executors import Workers
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Result
+from lipyomo.result import Result, frame_of
 from lipyomo.settings import Settings
 
 if TYPE_CHECKING:
@@ -138,28 +137,10 @@ def _rows(
 
     with context as pool:
         for index, found in pool.run(partial(solve, method=method, settings=settings), problems):
-            if isinstance(found, Result):
-                row = SweepRow(index, found)
-            elif isinstance(found, LipyomoError):
-                row = SweepRow(index, None, str(found))
-            else:
-                raise found
+            row = (
+                SweepRow(index, found)
+                if isinstance(found, Result)
+                else SweepRow(index, None, str(found))
+            )
             logger.info("problem %d: %s", index, row.error or f"{row.result!r}".splitlines()[0])
             yield row
-
-
-def frame_of(rows: Iterable[dict[str, Any]]) -> DataFrame:
-    """Rows as a pandas frame.
-
-    Raises
-    ------
-    LipyomoError
-        If pandas is not installed.
-    """
-    try:
-        import pandas
-    except ImportError:
-        raise LipyomoError(
-            "a frame needs pandas.  Remedy: pip install pandas, or iterate over the rows"
-        ) from None
-    return pandas.DataFrame(list(rows))

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,16 +29,12 @@ import scipy.sparse as sp
 from lipyomo.api import solve
 from lipyomo.certification.classifier import Clip, DataError
 from lipyomo.certification.goal import bound_until
-from lipyomo.certification.report import OnnxSource, data_points, runtime_values
+from lipyomo.certification.report import OnnxSource, Report, data_points, runtime_values
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
 from lipyomo.executors import Workers
 from lipyomo.network import FloatArray, Layer, Matrix, Network
 from lipyomo.problem import LipschitzProblem
-from lipyomo.sweeps import frame_of
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 logger = logging.getLogger(__name__)
 
@@ -140,14 +136,10 @@ class MonotoneRow:
 
 
 @dataclass(frozen=True)
-class MonotoneReport:
+class MonotoneReport(Report):
     """The rows of a data set, one an input and point."""
 
     rows: tuple[MonotoneRow, ...]
-
-    def count(self, verdict: Trend) -> int:
-        """Number of rows with a verdict."""
-        return sum(row.verdict is verdict for row in self.rows)
 
     def summary(self) -> dict[str, Any]:
         """Counts, in all and for each input, as plain data."""
@@ -160,14 +152,6 @@ class MonotoneReport:
             **{str(verdict): self.count(verdict) for verdict in Trend},
             "inputs": {str(name): dict(count) for name, count in sorted(inputs.items())},
         }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Summary and rows as plain data."""
-        return {"summary": self.summary(), "rows": [row.to_dict() for row in self.rows]}
-
-    def to_frame(self) -> DataFrame:
-        """The rows as a pandas frame."""
-        return frame_of(row.to_dict() for row in self.rows)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.count(verdict)} {verdict}" for verdict in Trend)
@@ -320,8 +304,6 @@ class MonotoneTask:
             for position, found in pool.run(self, jobs):
                 if isinstance(found, LipyomoError):
                     found = self._failed(jobs[position], found, 0.0)
-                elif not isinstance(found, MonotoneRow):
-                    raise found
                 logger.info("row %d: %s %s", found.index, found.verdict, found.error or "")
                 yield found
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +29,7 @@ from lipyomo.errors import LipyomoError
 from lipyomo.executors import Workers
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import OutputNorm
-from lipyomo.sweeps import frame_of
+from lipyomo.result import frame_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -40,8 +42,36 @@ OnnxSource = str | Path | tuple[str | Path, str]
 _Job = tuple[int, FloatArray, int | None]
 
 
+class Report(ABC):
+    """Rows, and what they add up to.
+
+    Attributes
+    ----------
+    rows : tuple
+        Each with a `verdict`, None where it could not be used, and a method `to_dict`.
+    """
+
+    rows: tuple[Any, ...]
+
+    def count(self, verdict: StrEnum) -> int:
+        """Number of rows with a verdict."""
+        return sum(row.verdict is verdict for row in self.rows)
+
+    @abstractmethod
+    def summary(self) -> dict[str, Any]:
+        """Counts and shares, as plain data."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Summary and rows as plain data."""
+        return {"summary": self.summary(), "rows": [row.to_dict() for row in self.rows]}
+
+    def to_frame(self) -> DataFrame:
+        """The rows as a pandas frame."""
+        return frame_of(row.to_dict() for row in self.rows)
+
+
 @dataclass(frozen=True)
-class RobustnessReport:
+class RobustnessReport(Report):
     """The rows of a data set, and what they add up to.
 
     Attributes
@@ -53,10 +83,6 @@ class RobustnessReport:
 
     radius: float
     rows: tuple[RobustnessRow, ...]
-
-    def count(self, verdict: Verdict) -> int:
-        """Number of rows with a verdict."""
-        return sum(row.verdict is verdict for row in self.rows)
 
     @property
     def used(self) -> int:
@@ -99,14 +125,6 @@ class RobustnessReport:
             "decided by": dict(Counter(row.method for row in self.rows if row.method)),
             "median seconds": float(np.median(seconds)) if seconds else None,
         }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Summary and rows as plain data."""
-        return {"summary": self.summary(), "rows": [row.to_dict() for row in self.rows]}
-
-    def to_frame(self) -> DataFrame:
-        """The rows as a pandas frame."""
-        return frame_of(row.to_dict() for row in self.rows)
 
     def __repr__(self) -> str:
         found = self.summary()
@@ -271,8 +289,6 @@ def certify_rows(
         for position, found in pool.run(task, known):
             if isinstance(found, LipyomoError):
                 found = RobustnessRow(known[position][0], error=str(found))
-            elif not isinstance(found, RobustnessRow):
-                raise found
             logger.info("row %d: %s %s", found.index, found.verdict, found.error or found.method)
             yield found
 

@@ -15,7 +15,7 @@ from lipyomo.cli.crosscheck import cross_check
 from lipyomo.cli.inputs import read_memory, read_options, read_problem, read_solvers
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
-from lipyomo.cli.parser import UsageError
+from lipyomo.cli.parser import UsageError, check_file
 from lipyomo.cli.plot import check_picture
 from lipyomo.cli.show import HISTORY_FORMATS, show
 from lipyomo.cli.streams import answer_only
@@ -181,10 +181,8 @@ def _check_report(arguments: argparse.Namespace) -> None:
     """Find out before a long run whether its files can be written."""
     for option in ("proof", "checkpoint", "history"):
         path = getattr(arguments, option)
-        if path is not None and (not path.name or path.is_dir()):
-            raise UsageError(f"--{option}: '{path}' is not the name of a file")
-        if path is not None and not path.absolute().parent.is_dir():
-            raise UsageError(f"--{option}: there is no folder '{path.parent}'")
+        if path is not None:
+            check_file(path, f"--{option}")
     if arguments.history is not None and arguments.history.suffix not in HISTORY_FORMATS:
         raise UsageError(f"--history: '{arguments.history}' should end in .csv or .json")
     if arguments.resume and arguments.checkpoint is None:

@@ -96,6 +96,20 @@ def join_negatives(arguments: Sequence[str]) -> list[str]:
     return joined
 
 
+def check_file(path: Path, option: str, remedy: str = "") -> None:
+    """Find out before a long run whether the file that an option names can be written.
+
+    Raises
+    ------
+    UsageError
+        If the name is empty or a folder, or its folder is missing.
+    """
+    if not path.name or path.is_dir():
+        raise UsageError(f"{option}: '{path}' is not the name of a file{remedy}")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"{option}: there is no folder '{path.parent}'")
+
+
 def ratio(text: str) -> float:
     """Read ``0.05`` or ``5%``."""
     return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)

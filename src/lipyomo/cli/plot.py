@@ -6,13 +6,12 @@ import math
 from pathlib import Path
 from typing import Any
 
-from lipyomo.cli.parser import UsageError
+from lipyomo.cli.parser import UsageError, check_file
 from lipyomo.decimals import down, up
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Result
 
 LOWER, UPPER = "#1f6fb2", "#c0392b"
-DPI = 150
 
 
 def check_picture(path: Path) -> None:
@@ -27,10 +26,7 @@ def check_picture(path: Path) -> None:
     """
     from lipyomo.compare.plot import new_figure
 
-    if not path.name or path.is_dir():
-        raise UsageError(f"--plot: '{path}' is not the name of a file.  Remedy: such as run.png")
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"--plot: there is no folder '{path.parent}'")
+    check_file(path, "--plot", ".  Remedy: such as run.png")
     known = new_figure(1.0, 1.0).canvas.get_supported_filetypes()
     if path.suffix[1:].lower() not in known:
         raise UsageError(
@@ -95,10 +91,10 @@ def plot_history(result: Result, problem: LipschitzProblem, path: Path) -> None:
 
     Raises
     ------
-    UsageError
+    ProblemError
         If the format is unknown or the file cannot be written.
     """
-    from lipyomo.compare.plot import new_figure, tidy
+    from lipyomo.compare.plot import new_figure, save_figure, tidy
 
     figure = new_figure(6.4, 4.0)
     axes = figure.subplots()
@@ -113,7 +109,4 @@ def plot_history(result: Result, problem: LipschitzProblem, path: Path) -> None:
     tops = [value for row in history_of(result) for value in row[1:] if 0 < value < math.inf]
     axes.set_ylim(0.0, 1.08 * max(tops, default=1.0))
     axes.set_xlim(0.0, 1.22 * max(history_of(result)[-1][0], 1e-3))
-    try:
-        figure.savefig(path, dpi=DPI)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--plot: cannot write '{path}': {error}") from None
+    save_figure(figure, path)

@@ -16,7 +16,7 @@ import numpy as np
 from lipyomo.certification.report import OnnxSource
 from lipyomo.cli.data import DataSet, read_data
 from lipyomo.cli.inputs import Side, read_pair
-from lipyomo.cli.parser import Parser, UsageError
+from lipyomo.cli.parser import Parser, UsageError, check_file
 from lipyomo.network import Network
 from lipyomo.onnx import load
 from lipyomo.proofs.digest import network_digest
@@ -149,8 +149,7 @@ def work_rows(
     with ExitStack() as stack:
         file = None
         if arguments.out is not None:
-            if not arguments.out.absolute().parent.is_dir():
-                raise UsageError(f"--out: there is no folder '{arguments.out.parent}'")
+            check_file(arguments.out, "--out")
             file = stack.enter_context(RowFile(arguments.out, columns, head))
             rows = {index: row for index, row in file.rows.items() if index < total}
         told = row_progress(stack, arguments, total, len(rows))
