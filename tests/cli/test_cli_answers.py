@@ -38,7 +38,7 @@ def test_json_is_one_object_with_the_promised_keys(cli: Cli, net: Path) -> None:
     ran = cli(net, "--box", "0,1", "--method", "above", "--json")
     assert ran.code == 0
     assert set(ran.json) >= KEYS
-    assert ran.json["problem"]["sizes"] == [4, 8, 8, 3]
+    assert ran.json["problem"]["sizes"] == [4, 4, 4, 8, 8, 3]
     assert ran.json["problem"]["input_norm"] == "linf"
 
 

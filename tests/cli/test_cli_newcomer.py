@@ -42,7 +42,7 @@ def test_info_says_what_a_file_holds(cli: Cli, models: Path) -> None:
     for words in ("784-96-48-10", "144 units", "batch x 1 x 28 x 28", "2 Conv"):
         assert words in ran.out
     record = cli("info", models / "iris.onnx", "--json").json
-    assert record["network"]["sizes"] == [4, 8, 8, 3]
+    assert record["network"]["sizes"] == [4, 4, 4, 8, 8, 3]
 
 
 def test_info_says_why_a_file_is_refused_and_where_to_cut(cli: Cli, tmp_path: Path) -> None:

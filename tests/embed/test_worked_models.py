@@ -88,7 +88,7 @@ def test_two_networks_differ_nowhere_more(page, designs):
     others = page["rounded"].gradients(points, [1.0])
     largest = np.abs(slopes - others).sum(axis=1).max()
     assert largest <= page["difference"] + 1e-6
-    first, second = page["exchanger"].fused().layers, page["rounded"].layers
+    first, second = page["exchanger"].fused(rounding=True).layers, page["rounded"].layers
     weights = [
         np.vstack([first[0].dense_weight, second[0].dense_weight]),
         block_diag(first[1].dense_weight, second[1].dense_weight),

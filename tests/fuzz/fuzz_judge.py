@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 from flint import arb
-from fuzz_families import Sample
 from fuzz_oracle import exact
 
-from lipyomo import Result, Status
+from lipyomo import Status
 
 EXACT = 1e-6
 """Relative width up to which an interval may be called exact."""
 
 
-def faults(sample: Sample, result: Result, truth: arb) -> list[str]:
+class Answered(Protocol):
+    """A result, as far as it is judged."""
+
+    @property
+    def lower(self) -> float: ...
+    @property
+    def upper(self) -> float: ...
+    @property
+    def status(self) -> Status: ...
+    @property
+    def witness(self) -> object: ...
+
+
+def faults(result: Answered, truth: arb) -> list[str]:
     """Names of the promises that `result` breaks; empty if it keeps all."""
     found = []
     if math.isnan(result.lower) or math.isnan(result.upper):

@@ -102,6 +102,10 @@ def _dot(a: Vector, b: Vector) -> fmpq:
     return sum((x * y for x, y in zip(a, b, strict=True)), fmpq(0))
 
 
+class FlatDomain(ValueError):
+    """A domain that should have been refused."""
+
+
 @dataclass
 class Oracle:
     """The exact constant of a network on a domain.
@@ -138,8 +142,13 @@ class Oracle:
         ------
         OverflowError
             If there are more regions than `most`.
+        FlatDomain
+            If the domain has no interior in the inputs that can move.
         """
         ctx.prec = BITS
+        whole = self._start()
+        if fmpq_mat(whole.generators).rank() <= self.d or not self._inside_ball(whole):
+            raise FlatDomain("the domain has no interior")
         best = arb(0)
         for jacobian in self.jacobians():
             value = self.norm(jacobian)

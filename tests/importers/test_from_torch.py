@@ -210,8 +210,9 @@ def test_batch_normalisation_is_not_rounded_into_the_layer_before_it() -> None:
     module = nn.Sequential(nn.Linear(1, 1, bias=False), nn.BatchNorm1d(1, eps=0.0, affine=False))
     module[0].weight.data.fill_(3.0)
     module[1].running_var.fill_(7.0)
-    (layer,) = from_torch(module).layers
-    assert layer.dense_weight[0, 0] == pytest.approx(3.0 / np.sqrt(7.0), rel=1e-15)
+    network = from_torch(module)
+    found = network.jacobian(network.pattern([1.0]))
+    assert found[0, 0] == pytest.approx(3.0 / np.sqrt(7.0), rel=1e-15)
 
 
 def test_double_modules_keep_their_digits() -> None:

@@ -105,6 +105,11 @@ class Polytope(Domain):
 
         An input is frozen where its given bounds, and the rows of it alone, leave exactly one
         number.  Bounds that only rounding brings together are moved apart.
+
+        Raises
+        ------
+        DomainError
+            If they leave none.
         """
         low = [exact(v) if np.isfinite(v) else None for v in outer.lower.tolist()]
         high = [exact(v) if np.isfinite(v) else None for v in outer.upper.tolist()]
@@ -121,10 +126,12 @@ class Polytope(Domain):
         for j, (least, most) in enumerate(zip(low, high, strict=True)):
             if least is not None and least == most and exact(approximate(least)) == least:
                 self.lower[j] = self.upper[j] = approximate(least)
+            elif least is not None and most is not None and least > most:
+                raise DomainError("the polytope is empty: no x satisfies A x <= b and the bounds")
             elif self.upper[j] <= self.lower[j]:
                 ends = sorted((self.lower[j], self.upper[j]))
-                self.lower[j] = np.nextafter(ends[0], -np.inf)
-                self.upper[j] = np.nextafter(ends[1], np.inf)
+                self.lower[j] = max(np.nextafter(ends[0], -np.inf), outer.lower[j])
+                self.upper[j] = min(np.nextafter(ends[1], np.inf), outer.upper[j])
 
     def __reduce__(self) -> tuple[type[Polytope], tuple[object, ...]]:
         """Pickle by the rows and the box: the solver's state stays behind."""

@@ -30,6 +30,15 @@ def unit_exponents(values: _Array) -> _Ints:
     return np.where(digits == 0, _HUGE, exponent.astype(np.int64) - 53 + shift)
 
 
+def _without_zeros(values: object) -> sp.csr_array:
+    """A matrix as rows of its non-zero entries; what was given stays as it is."""
+    matrix = sp.csr_array(values)
+    if not matrix.data.all():
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
+    return matrix
+
+
 def product_is_exact(first: object, second: object) -> bool:
     """Whether ``first @ second`` is computed without rounding.
 
@@ -40,56 +49,65 @@ def product_is_exact(first: object, second: object) -> bool:
 
     Notes
     -----
-    Sufficient, and necessary but for sums that happen to round to themselves.  Rows of `first` with
-    a single entry are looked at entry by entry.
+    Sufficient, and necessary but for sums that happen to round to themselves.  Rows of `first` and
+    columns of `second` with a single entry are looked at entry by entry.
     """
-    a, b = sp.csr_array(first), sp.csr_array(second)
-    a.eliminate_zeros()
-    b.eliminate_zeros()
+    a, b = _without_zeros(first), _without_zeros(second)
     if not a.nnz or not b.nnz:
         return True
-    counts = np.diff(a.indptr)
-    single = counts <= 1
-    if single.any():
-        rows = np.flatnonzero(counts == 1)
-        places = a.indptr[rows]
-        chosen = sp.csr_array(b[a.indices[places]])
-        factor = np.repeat(a.data[places], np.diff(chosen.indptr))
-        if not _entries_exact(factor, chosen.data):
-            return False
-    rest = np.flatnonzero(~single)
-    if not rest.size:
+    if not _single_rows_are_exact(a, b):
+        return False
+    a = sp.csr_array(a[np.flatnonzero(np.diff(a.indptr) > 1)])
+    if not a.nnz:
         return True
-    a = sp.csr_array(a[rest])
-    rows = np.repeat(np.arange(rest.size), np.diff(a.indptr))
-    row_units = np.full(rest.size, _HUGE)
+    turned = sp.csr_array(b.T)
+    if not _single_rows_are_exact(turned, sp.csr_array(a.T)):
+        return False
+    b = sp.csr_array(turned[np.flatnonzero(np.diff(turned.indptr) > 1)].T)
+    rows = np.repeat(np.arange(a.shape[0]), np.diff(a.indptr))
+    row_units = np.full(a.shape[0], _HUGE)
     np.minimum.at(row_units, rows, unit_exponents(a.data))
     column_units = np.full(b.shape[1], _HUGE)
     np.minimum.at(column_units, b.indices, unit_exponents(b.data))
-    sizes = np.asarray((abs(a) @ abs(b)).todense())
-    units = row_units[:, None] + column_units[None, :]
-    used = sizes > 0
-    if (units[used] < _LOWEST).any() or not np.isfinite(sizes).all():
+    terms = sp.coo_array(abs(a) @ abs(b))
+    sizes = terms.data
+    units = row_units[terms.row] + column_units[terms.col]
+    if (units < _LOWEST).any() or not np.isfinite(sizes).all():
         return False
-    return bool((sizes[used] <= np.ldexp(1.0 - 2.0**-40, units[used] + 53)).all())
+    return bool((sizes <= np.ldexp(1.0 - 2.0**-40, units + 53)).all())
+
+
+def _single_rows_are_exact(a: sp.csr_array, b: sp.csr_array) -> bool:
+    """Whether those rows of ``a @ b`` are exact for which `a` has one entry."""
+    rows = np.flatnonzero(np.diff(a.indptr) == 1)
+    if not rows.size:
+        return True
+    places = a.indptr[rows]
+    chosen = sp.csr_array(b[a.indices[places]])
+    factor = np.repeat(a.data[places], np.diff(chosen.indptr))
+    return bool(entries_are_exact(factor, chosen.data).all())
 
 
 def sum_is_exact(first: _Array, second: _Array) -> bool:
     """Whether ``first + second`` is computed without rounding, entry by entry."""
+    return bool(sums_are_exact(first, second).all())
+
+
+def sums_are_exact(first: _Array, second: _Array) -> npt.NDArray[np.bool_]:
+    """Which sums ``first + second`` of numbers are computed without rounding."""
     total = first + second
     part = total - first
     error = (first - (total - part)) + (second - part)  # Knuth's two-sum
-    return bool((error == 0).all() and np.isfinite(total).all())
+    return np.asarray((error == 0) & np.isfinite(total))
 
 
-def _entries_exact(first: _Array, second: _Array) -> bool:
-    """Whether the products of numbers are exact."""
-    product = first * second
+def entries_are_exact(first: _Array, second: _Array) -> npt.NDArray[np.bool_]:
+    """Which products ``first * second`` of numbers are computed without rounding."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        product = first * second
     units = unit_exponents(first) + unit_exponents(second)
-    used = product != 0
-    if (units[used] < _LOWEST).any() or not np.isfinite(product).all():
-        return False
-    if (~used & (first != 0) & (second != 0)).any():
-        return False
+    zero = (first == 0) | (second == 0)
+    fits = (units >= _LOWEST) & np.isfinite(product) & (product != 0)
     # the true product is an odd multiple of its unit: exact if and only if that has 53 bits
-    return bool((np.abs(product[used]) < np.ldexp(1.0, units[used] + 53)).all())
+    fits[fits] = np.abs(product[fits]) < np.ldexp(1.0, units[fits] + 53)
+    return np.asarray(zero | fits)

@@ -4,17 +4,22 @@ While a graph is lowered, every tensor that depends on the input is an `Affine`:
 row of a sparse matrix plus one offset an entry.  The columns are the *variables*: the d inputs
 first, then the outputs of all two-slope units in the order in which they were made.  Skips,
 Concat, Split and residual sums then need no care: they are sums and selections of rows.
+
+Nothing is rounded: where float64 numbers cannot hold a product or a sum, the tensor is first
+carried by identity units of its own, which have coefficients of one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.network import FloatArray
+from lipyomo.arrays import BoolArray, FloatArray
+from lipyomo.numerics.exactness import entries_are_exact, product_is_exact, sum_is_exact
 from lipyomo.onnx.budget import NUMBER, budget
 
 IntArray = npt.NDArray[np.intp]
@@ -76,6 +81,23 @@ def _relabelled(factor: sp.csr_array, matrix: sp.csr_array) -> sp.csr_array:
     return result
 
 
+def matrix_sum_is_exact(a: sp.csr_array, b: sp.csr_array, total: sp.csr_array) -> bool:
+    """Whether ``a + b == total`` holds without rounding."""
+    if total.nnz == a.nnz + b.nnz:
+        return True  # no entry has two terms
+    if not total.shape[1]:
+        return True
+    part = total - a
+    return not abs(a - (total - part)).max() and not abs(b - part).max()  # Knuth's two-sum
+
+
+class Carrier(Protocol):
+    """Whoever makes the variables."""
+
+    def carried(self, x: Affine) -> Affine:
+        """The same tensor, each entry of which is a variable."""
+
+
 @dataclass(frozen=True, eq=False)
 class Affine:
     """A tensor whose entries are affine functions of the variables.
@@ -86,11 +108,14 @@ class Affine:
         One row an entry of the tensor, in row-major order.
     offset : ndarray, shape (size,)
     shape : tuple of int
+    carrier : Carrier, optional
+        None for tensors without variables, whose arithmetic is that of constants.
     """
 
     matrix: sp.csr_array
     offset: FloatArray
     shape: tuple[int, ...]
+    carrier: Carrier | None = None
 
     @property
     def size(self) -> int:
@@ -110,13 +135,34 @@ class Affine:
         """The positions 0, 1, ... of the entries, in the shape of the tensor."""
         return np.arange(self.size).reshape(self.shape)
 
+    @property
+    def plain(self) -> BoolArray:
+        """Which entries, of the flattened tensor, are a variable and nothing else."""
+        plain = (np.diff(self.matrix.indptr) == 1) & (self.offset == 0.0)
+        plain[plain] = self.matrix.data[self.matrix.indptr[:-1][plain]] == 1.0
+        return np.asarray(plain)
+
+    @property
+    def fresh(self) -> bool:
+        """Whether every entry is a variable of its own."""
+        indices = self.matrix.indices
+        return bool(self.plain.all()) and np.unique(indices).size == indices.size
+
+    def carried(self) -> Affine:
+        """The same tensor in variables of its own."""
+        return self if self.carrier is None else self.carrier.carried(self)
+
+    def reshaped(self, shape: tuple[int, ...]) -> Affine:
+        """The same entries in another shape."""
+        return replace(self, shape=shape)
+
     def take(self, index: IntArray) -> Affine:
         """The tensor whose entries are those at the positions `index`, in the shape of `index`."""
         flat = index.reshape(-1)
         if flat.size == self.size and np.array_equal(flat, np.arange(self.size)):
-            return Affine(self.matrix, self.offset, index.shape)
+            return self.reshaped(index.shape)
         _afford(np.diff(self.matrix.indptr)[flat].sum(dtype=np.float64))
-        return Affine(self.matrix[flat], self.offset[flat], index.shape)
+        return Affine(self.matrix[flat], self.offset[flat], index.shape, self.carrier)
 
     def broadcast(self, shape: tuple[int, ...]) -> Affine:
         """The tensor repeated to `shape` by the usual broadcasting rules."""
@@ -124,37 +170,53 @@ class Affine:
 
     def apply(self, operator: FloatArray | sp.csr_array, shape: tuple[int, ...]) -> Affine:
         """A linear map of the flattened tensor, read as a tensor of the given shape."""
-        return Affine(
-            product(operator, self.matrix), np.asarray(operator @ self.offset), tuple(shape)
+        exact = self.fresh or (
+            product_is_exact(operator, self.matrix)
+            and product_is_exact(operator, self.offset[:, None])
         )
+        x = self if exact else self.carried()
+        offset = np.asarray(operator @ x.offset)
+        return Affine(product(operator, x.matrix), offset, tuple(shape), x.carrier)
 
     def scale(self, factors: npt.ArrayLike) -> Affine:
         """Multiply by constants (broadcast both ways)."""
         values = np.asarray(factors, dtype=np.float64)
         target = self.broadcast(np.broadcast_shapes(self.shape, values.shape))
         flat = np.broadcast_to(values, target.shape).reshape(-1)
+        each = np.repeat(flat, np.diff(target.matrix.indptr))
+        exact = entries_are_exact(each, target.matrix.data).all()
+        if not (exact and entries_are_exact(flat, target.offset).all()):
+            target = target.carried()
+            each = np.repeat(flat, np.diff(target.matrix.indptr))
         matrix = target.matrix.copy()
-        matrix.data = matrix.data * np.repeat(flat, np.diff(matrix.indptr))
+        matrix.data = matrix.data * each
         matrix.eliminate_zeros()
-        return Affine(matrix, target.offset * flat, target.shape)
+        return Affine(matrix, target.offset * flat, target.shape, target.carrier)
 
     def shift(self, values: npt.ArrayLike) -> Affine:
         """Add constants (broadcast both ways)."""
         constants = np.asarray(values, dtype=np.float64)
         target = self.broadcast(np.broadcast_shapes(self.shape, constants.shape))
         flat = np.broadcast_to(constants, target.shape).reshape(-1)
-        return Affine(target.matrix, target.offset + flat, target.shape)
+        if not sum_is_exact(target.offset, flat):
+            target = target.carried()
+        return replace(target, offset=target.offset + flat)
 
     def __add__(self, other: Affine) -> Affine:
         shape = np.broadcast_shapes(self.shape, other.shape)
         left, right = self.broadcast(shape), other.broadcast(shape)
         columns = max(left.matrix.shape[1], right.matrix.shape[1])
-        matrix = sp.csr_array(widen(left.matrix, columns) + widen(right.matrix, columns))
+        a, b = widen(left.matrix, columns), widen(right.matrix, columns)
+        matrix = sp.csr_array(a + b)
+        exact = sum_is_exact(left.offset, right.offset) and matrix_sum_is_exact(a, b, matrix)
+        carrier = left.carrier or right.carrier
+        if not exact and carrier is not None:
+            return left.carried() + right.carried()
         matrix.eliminate_zeros()
-        return Affine(matrix, left.offset + right.offset, shape)
+        return Affine(matrix, left.offset + right.offset, shape, carrier)
 
     def __neg__(self) -> Affine:
-        return Affine(-self.matrix, -self.offset, self.shape)
+        return replace(self, matrix=-self.matrix, offset=-self.offset)
 
     def __sub__(self, other: Affine) -> Affine:
         return self + (-other)
@@ -171,4 +233,5 @@ def stack(parts: list[Affine]) -> Affine:
     columns = max(part.matrix.shape[1] for part in parts)
     matrix = sp.csr_array(sp.vstack([widen(part.matrix, columns) for part in parts], format="csr"))
     offset = np.concatenate([part.offset for part in parts])
-    return Affine(matrix, offset, (offset.size,))
+    carriers = [part.carrier for part in parts if part.carrier is not None]
+    return Affine(matrix, offset, (offset.size,), carriers[0] if carriers else None)

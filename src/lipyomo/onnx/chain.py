@@ -81,7 +81,7 @@ def _split(lower: sp.csr_array) -> tuple[sp.csr_array, sp.csr_array]:
     return sp.csr_array(spread @ reads_unique), sp.csr_array(carried)
 
 
-def to_network(system: System, name: str) -> Network:
+def to_network(system: System, name: str, fuse: bool = True) -> Network:
     """The chain of layers that computes the outputs of `system`.
 
     Parameters
@@ -89,6 +89,8 @@ def to_network(system: System, name: str) -> Network:
     system : System
     name : str
         Name of the network.
+    fuse : bool, optional
+        Whether affine layers are put together where that does not round.
 
     Returns
     -------
@@ -122,6 +124,6 @@ def to_network(system: System, name: str) -> Network:
     bias = rows[:, [width - 1]].toarray().reshape(-1)
     layers.append(Layer(_settle(sp.csr_array(rows[:, :inputs])), bias, left, right))
     network = Network(reversed(layers), name)
-    if not any(layer.is_affine for layer in network.hidden):
+    if not fuse or not any(layer.is_affine for layer in network.hidden):
         return network
-    return network.fused(rounding=True)
+    return network.fused()

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.network import FloatArray
-from lipyomo.onnx.affine import Affine, stack, widen
+from lipyomo.arrays import FloatArray
+from lipyomo.numerics.exactness import entries_are_exact, sums_are_exact
+from lipyomo.onnx.affine import Affine, IntArray, stack, widen
 from lipyomo.onnx.budget import ENTRY, UNIT, budget
 
 
@@ -18,6 +19,8 @@ class Trace:
     ----------
     inputs : int
         Number d of network inputs.
+    apart : bool, optional
+        Whether nodes are not to be put together.
 
     Attributes
     ----------
@@ -25,8 +28,9 @@ class Trace:
         Pre-activations of the units, one flat tensor a call of `unit`.
     """
 
-    def __init__(self, inputs: int) -> None:
+    def __init__(self, inputs: int, apart: bool = False) -> None:
         self.inputs = inputs
+        self.apart = apart
         self.variables = inputs
         self.groups: list[Affine] = []
         self.left: list[FloatArray] = []
@@ -35,9 +39,34 @@ class Trace:
     def input(self, shape: tuple[int, ...]) -> Affine:
         """The network's input as a tensor of the given shape."""
         budget().charge(ENTRY * self.inputs, f"an input of {self.inputs:,} entries")
-        return Affine(
-            sp.csr_array(sp.eye_array(self.inputs, format="csr")), np.zeros(self.inputs), shape
-        )
+        eye = sp.csr_array(sp.eye_array(self.inputs, format="csr"))
+        return Affine(eye, np.zeros(self.inputs), shape, self)
+
+    def carried(self, x: Affine) -> Affine:
+        """The same tensor with identity units for all entries that are not a variable already."""
+        first = np.zeros(x.size, dtype=bool)
+        plain = np.flatnonzero(x.plain)
+        first[plain[np.unique(x.matrix.indices[x.matrix.indptr[plain]], return_index=True)[1]]] = 1
+        others = np.flatnonzero(~first)
+        made = self._made(x, others, np.ones(others.size), np.ones(others.size))
+        kept = sp.diags_array(first.astype(np.float64)) @ widen(x.matrix, made.shape[1])
+        return Affine(sp.csr_array(kept + made), np.zeros(x.size), x.shape, self)
+
+    def _made(
+        self, z: Affine, entries: IntArray, left: FloatArray, right: FloatArray
+    ) -> sp.csr_array:
+        """New units for some entries of `z`, as a matrix with a row for each entry of `z`."""
+        budget().charge(UNIT * (self.variables - self.inputs + entries.size), "the units so far")
+        if entries.size:
+            whole = entries.size == z.size
+            rows = (z.matrix, z.offset) if whole else (z.matrix[entries], z.offset[entries])
+            self.groups.append(Affine(*rows, (entries.size,), self))
+            self.left.append(left)
+            self.right.append(right)
+        columns = self.variables + np.arange(entries.size)
+        self.variables += entries.size
+        ones = np.ones(entries.size)
+        return sp.csr_array((ones, (entries, columns)), shape=(z.size, self.variables))
 
     def unit(self, z: Affine, left: npt.ArrayLike, right: npt.ArrayLike = 1.0) -> Affine:
         """Pass `z` through units with slopes `left` below zero and `right` above (broadcast to z).
@@ -53,29 +82,12 @@ class Trace:
         low, high = (np.array(slope).reshape(-1) for slope in slopes[:2])
         constant = np.diff(z.matrix.indptr) == 0
         kinked = np.flatnonzero((low != high) & ~constant)
-        budget().charge(UNIT * (self.variables - self.inputs + kinked.size), "the units so far")
-        keep = low.copy()
+        keep = np.where(constant & (z.offset >= 0), high, low)
         keep[kinked] = 0.0
-        offset = keep * z.offset
-        offset[constant] = (np.where(z.offset < 0, low, high) * z.offset)[constant]
-
-        columns = self.variables + np.arange(kinked.size)
-        matrix = sp.csr_array(
-            (np.ones(kinked.size), (kinked, columns)), shape=(z.size, self.variables + kinked.size)
-        )
-        if keep.any():  # what stays affine
-            affine = widen(z.matrix, matrix.shape[1]).copy()
-            affine.data = affine.data * np.repeat(keep, np.diff(affine.indptr))
-            matrix = sp.csr_array(affine + matrix)
-            matrix.eliminate_zeros()
-        if kinked.size:
-            whole = kinked.size == z.size
-            rows = (z.matrix, z.offset) if whole else (z.matrix[kinked], z.offset[kinked])
-            self.groups.append(Affine(*rows, (kinked.size,)))
-            self.left.append(low[kinked])
-            self.right.append(high[kinked])
-            self.variables += kinked.size
-        return Affine(matrix, offset, z.shape)
+        matrix = self._made(z, kinked, low[kinked], high[kinked])
+        bent = Affine(matrix, np.zeros(z.size), z.shape, z.carrier)
+        # what stays affine or constant
+        return bent + z.scale(keep.reshape(z.shape)) if keep.any() else bent
 
     def before_unit(self, x: Affine) -> tuple[Affine, float, float] | None:
         """Undo the last step, if `x` is nothing but nondecreasing units of equal slopes.
@@ -98,7 +110,7 @@ class Trace:
             return None
         place = matrix.indices - starts[which]
         left, right = (np.unique(slopes[which][place]) for slopes in (self.left, self.right))
-        if left.size > 1 or right.size > 1 or min(left[0], right[0]) < 0.0:
+        if left.size > 1 or right.size > 1 or min(left[0], right[0]) < 0.0 or left[0] == right[0]:
             return None
         z = self.groups[which].take(place.reshape(x.shape))
         return z, float(left[0]), float(right[0])
@@ -111,55 +123,62 @@ class Trace:
         """``max(a, b)``, entry by entry, with broadcasting.
 
         Usually ``b + relu(a - b)``.  Where the variable parts are proportional, ``b = s a + c``
-        with s < 1 (``max(x, 0.1 x)``, ``max(x, -x)``, a constant b), one unit with slopes (s, 1)
-        does.
+        (``max(x, 0.1 x)``, ``max(x, -x)``, a constant b), one unit with slopes s and 1 does.
         """
         shape = np.broadcast_shapes(a.shape, b.shape)
-        a, b = (
-            Affine(x.matrix, x.offset, (x.size,)) for x in (a.broadcast(shape), b.broadcast(shape))
-        )
-        slope, inverse = proportion(b.matrix, a.matrix), proportion(a.matrix, b.matrix)
-        single, swapped = slope < 1.0, inverse < 1.0
+        a, b = (x.broadcast(shape) for x in (a, b))
+        a, b = (x.reshaped((x.size,)) for x in (a, b))
+        (slope, kink), (inverse, back) = bend(a, b), bend(b, a)
+        single, swapped = np.isfinite(slope), np.isfinite(inverse)
         swapped &= ~single
         parts = [np.flatnonzero(mask) for mask in (single, swapped, ~(single | swapped))]
-        one = self._bent(a.take(parts[0]), b.take(parts[0]), slope[parts[0]])
-        other = self._bent(b.take(parts[1]), a.take(parts[1]), inverse[parts[1]])
+        one = self._bent(a.take(parts[0]), slope[parts[0]], kink[parts[0]])
+        other = self._bent(b.take(parts[1]), inverse[parts[1]], back[parts[1]])
         left, right = a.take(parts[2]), b.take(parts[2])
         two = right + self.relu(left - right)
         order = np.empty(a.size, dtype=np.intp)
         order[np.concatenate(parts)] = np.arange(a.size)
         return stack([one, other, two]).take(order.reshape(shape))
 
-    def _bent(self, steep: Affine, flat: Affine, slope: FloatArray) -> Affine:
-        """The maximum of two tensors, where `flat` has `slope` (< 1) times the rows of `steep`."""
-        kink = (flat.offset - slope * steep.offset) / (1.0 - slope)
-        return self.unit(steep.shift(-kink), slope).shift(kink)
+    def _bent(self, steep: Affine, slope: FloatArray, kink: FloatArray) -> Affine:
+        """``kink + max(t, slope t)`` for ``t = steep - kink``."""
+        left, right = np.minimum(slope, 1.0), np.maximum(slope, 1.0)
+        return self.unit(steep.shift(-kink), left, right).shift(kink)
 
     def minimum(self, a: Affine, b: Affine) -> Affine:
         """``min(a, b) = -max(-a, -b)``."""
         return -self.maximum(-a, -b)
 
 
-def proportion(b: sp.csr_array, a: sp.csr_array) -> FloatArray:
-    """Factors s with ``b[i] = s[i] a[i]`` up to rounding; NaN for rows that are not proportional.
+def bend(steep: Affine, flat: Affine) -> tuple[FloatArray, FloatArray]:
+    """Where ``flat = slope steep + constant``: the slopes, and the values at which both agree.
 
     Parameters
     ----------
-    b, a : csr_array, with the same number of rows
+    steep, flat : Affine, of one flat shape
 
     Returns
     -------
-    ndarray, shape (rows,)
-        Zero where b has an empty row.
+    slope, kink : ndarray, shape (size,)
+        NaN where the rows are not proportional, or float64 numbers cannot hold either.
     """
-    rows, columns = a.shape[0], max(a.shape[1], b.shape[1])
-    a, b = widen(a, columns), widen(b, columns)
+    rows, columns = steep.size, max(steep.matrix.shape[1], flat.matrix.shape[1])
+    a, b = widen(steep.matrix, columns), widen(flat.matrix, columns)
     filled = np.flatnonzero(np.diff(a.indptr))
     at = a.indptr[filled]
     first = sp.csr_array((np.ones(filled.size), (filled, a.indices[at])), shape=(rows, columns))
-    factor = np.asarray(b.multiply(first).sum(axis=1)).reshape(-1)
-    factor[filled] /= a.data[at]
-    residual = sp.csr_array(abs(b - sp.diags_array(factor) @ a))
-    size = np.asarray(abs(b).max(axis=1).todense()).reshape(-1) if columns else np.zeros(rows)
-    error = np.asarray(residual.max(axis=1).todense()).reshape(-1) if columns else np.zeros(rows)
-    return np.where(error <= 8 * np.finfo(np.float64).eps * size, factor, np.nan)
+    slope = np.asarray(b.multiply(first).sum(axis=1)).reshape(-1)
+    with np.errstate(all="ignore"):
+        slope[filled] /= a.data[at]
+        each = np.repeat(slope, np.diff(a.indptr))
+        wrong = sp.csr_array(abs(b - sp.diags_array(slope) @ a))
+        rounded = sp.csr_array((~entries_are_exact(each, a.data), a.indices, a.indptr), a.shape)
+        rise, share = slope * steep.offset, 1.0 - slope
+        gap = flat.offset - rise
+        kink = gap / share
+        holds = entries_are_exact(slope, steep.offset) & entries_are_exact(kink, share)
+        holds &= sums_are_exact(flat.offset, -rise) & sums_are_exact(np.ones(rows), -slope)
+        holds &= kink * share == gap
+    for matrix in (wrong, rounded):
+        holds[np.repeat(np.arange(rows), np.diff(matrix.indptr))[matrix.data != 0]] = False
+    return np.where(holds, slope, np.nan), np.where(holds, kink, np.nan)

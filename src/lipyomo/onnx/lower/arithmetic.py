@@ -83,9 +83,4 @@ def div(call: Call) -> Value:
     divisor = np.asarray(_operands(call)[1], dtype=np.float64)
     if not divisor.all():
         raise call.node.refuse("the divisor holds a zero", "export the network again")
-    tensor = call.tensor(0)
-    target = tensor.broadcast(np.broadcast_shapes(tensor.shape, divisor.shape))
-    flat = np.broadcast_to(divisor, target.shape).reshape(-1)
-    matrix = target.matrix.copy()
-    matrix.data = matrix.data / np.repeat(flat, np.diff(matrix.indptr))
-    return Affine(matrix, target.offset / flat, target.shape)
+    return call.tensor(0).scale(1.0 / divisor)

@@ -183,6 +183,9 @@ def _lower_nodes(graph: Graph, scope: _Scope, trace: Trace) -> None:
         budget().poll()
         try:
             lowered = _lower_node(graph, position, scope, trace)
+            if trace.apart:
+                values = [lowered] if isinstance(lowered, Affine | np.ndarray) else lowered
+                lowered = [v.carried() if isinstance(v, Affine) else v for v in values]
         except (ValueError, IndexError, TypeError, OverflowError) as error:
             raise ImportRefused(
                 f"the shapes do not fit ({first_line(error)})",
@@ -194,7 +197,7 @@ def _lower_nodes(graph: Graph, scope: _Scope, trace: Trace) -> None:
     budget().node = None
 
 
-def lower_graph(graph: Graph, name: str = "network") -> Network:
+def lower_graph(graph: Graph, name: str = "network", apart: bool = False) -> Network:
     """Turn a graph into a chain of affine maps and two-slope units.
 
     Parameters
@@ -203,6 +206,9 @@ def lower_graph(graph: Graph, name: str = "network") -> Network:
         Its constants are used up: they are forgotten once they have been read.
     name : str, optional
         Name of the network.
+    apart : bool, optional
+        Whether every node keeps a layer of its own: a wider and deeper network, in which all
+        numbers occur that occur in the graph.
 
     Returns
     -------
@@ -216,7 +222,7 @@ def lower_graph(graph: Graph, name: str = "network") -> Network:
         If an operator is not piecewise linear or not supported, shapes do not fit, or the model
         asks for more memory or time than its budget allows.
     """
-    trace = Trace(math.prod(graph.input_shape))
+    trace = Trace(math.prod(graph.input_shape), apart)
     known: dict[str, Value] = dict(graph.constants)
     graph.constants.clear()
     known[graph.input_name] = trace.input(graph.input_shape)
@@ -224,7 +230,8 @@ def lower_graph(graph: Graph, name: str = "network") -> Network:
     _lower_nodes(graph, scope, trace)
     output = _output(scope.get(graph.output_name), graph.output_name)
     try:
-        network = to_network(merge_parallel(System.of(trace, output)), name)
+        system = System.of(trace, output)
+        network = to_network(system if apart else merge_parallel(system), name, fuse=not apart)
     except NetworkError as error:
         raise ImportRefused(
             f"the network's numbers overflow once its nodes are put together ({error})",
