@@ -12,7 +12,8 @@ Rungs, cheapest first:
 - ``joint``: back-substitution of the gradient's norm as a whole.
 
 The next rungs are semidefinite: closed-form ellipsoids (ECLipsE), and the bound over all open units
-that branch and bound starts with.
+that branch and bound starts with (`lipyomo.semidefinite.root`).  With many open units the closed
+form costs less than the joint rung for all targets, and comes before it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from lipyomo.bounds.balls import Ball, DualBall, Points
 from lipyomo.bounds.gradient import gradient_ends, tangent_ends
 from lipyomo.errors import MethodError
 from lipyomo.network import FloatArray
+from lipyomo.numerics.pace import fits, seconds_of
 from lipyomo.phases import count_open
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
@@ -38,13 +40,13 @@ UpperRung = Literal["entries", "tangents", "joint"]
 
 RUNGS: tuple[UpperRung, ...] = get_args(UpperRung)
 
+QUICK: tuple[UpperRung, ...] = ("entries", "tangents")
+"""Rungs that treat all targets in one pass."""
+
 MAX_FUNCTIONALS = 512
 """Most vertices of the dual ball that are bounded one by one."""
 
-FLOPS = 1e9
-"""Floating-point operations a second that predictions of a rung's cost assume."""
-
-TOGETHER = 0.02
+TOGETHER = 0.003
 """Predicted seconds up to which all functionals go through a rung at once."""
 
 SLACK = 1e-9
@@ -105,7 +107,7 @@ class Ladder:
     def climb(self, rungs: Sequence[UpperRung] = RUNGS) -> None:
         """Take rungs in turn, those that the time left allows, and the first in any case."""
         for rung in rungs:
-            if math.isfinite(self.value) and self.predicted(rung) > self._clock.left:
+            if math.isfinite(self.value) and not fits(self.predicted(rung), self._clock.left):
                 continue
             for found in self._steps(rung):
                 self._take(found)
@@ -114,15 +116,25 @@ class Ladder:
             if self._stop():
                 return
 
+    def bounds_of(self, targets: Targets) -> FloatArray:
+        """What is known of targets that may be finer than the ladder's, shape (T,)."""
+        same = targets.count == self.targets.count
+        return self.upper.copy() if same else np.full(targets.count, self.value)
+
+    def know(self, upper: FloatArray) -> None:
+        """Take bounds of targets that may be finer than the ladder's, shape (T,)."""
+        known = upper if upper.size == self.upper.size else float(upper.max(initial=0.0))
+        self.upper = np.fmin(self.upper, known)
+
     def predicted(self, rung: UpperRung) -> float:
         """About how many seconds a rung takes for its first target."""
         sizes = self.problem.network.sizes
         weights = sum(layer.weight.size for layer in self.problem.network.layers)
         if rung == "entries":
-            return 8.0 * weights / FLOPS
+            return seconds_of(8.0 * weights)
         members = float(count_open(self.bounds.phases))
         ends = sizes[0] if rung == "joint" else self._count
-        return (weights + 2.0 * members**3 + 2.0 * ends * members**2) / FLOPS
+        return seconds_of(8.0 * weights + 2.0 * members**3 + 2.0 * ends * members**2)
 
     def _stop(self) -> bool:
         return self._clock.expired

@@ -11,6 +11,7 @@ import numpy as np
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.bnb.node import Node
 from lipyomo.network import FloatArray
+from lipyomo.numerics.pace import fits
 from lipyomo.semidefinite.bounder import Bounder, Minimum, inherited
 from lipyomo.semidefinite.root import RootBounds, root_cost
 from lipyomo.targets import Targets
@@ -47,6 +48,8 @@ class NodeBounder:
 
     Attributes
     ----------
+    root : RootBounds or None
+        What is known of the root, for nodes that inherit nothing.
     deadline : float
         Value of ``time.perf_counter()`` at which iterations stop.
     solved, steps : int
@@ -58,6 +61,7 @@ class NodeBounder:
     ) -> None:
         self._system, self._targets = system, targets
         self.bounder = Bounder(system, targets, known, join=known is not None)
+        self.root: RootBounds | None = None
         self.deadline = math.inf
         self.solved = 0
         self.steps = 0
@@ -130,7 +134,9 @@ class NodeBounder:
         """Bound a node that inherits nothing: in closed form first, and all targets together."""
         known = np.zeros(self._targets.count)
         known[node.targets] = node.proved
-        root = RootBounds(self._system, self._targets, node.phases, known, bounder=self.bounder)
+        root = self.root
+        if root is None or not np.array_equal(root.form.units, form.units):
+            root = RootBounds(self._system, self._targets, node.phases, known, bounder=self.bounder)
         root.run(cutoff, left=lambda: self.deadline - time.perf_counter())
         self.solved += max(len(root.multipliers), 1)
         self.steps += root.steps
@@ -166,7 +172,7 @@ class NodeBounder:
     def _affordable(self, form: NodeForm) -> bool:
         """Whether a step fits into memory and into the time that is left."""
         cost = root_cost(self._targets, form.inputs, form.units.size)
-        return cost.fits and time.perf_counter() + cost.step < self.deadline
+        return cost.fits and fits(cost.step, self.deadline - time.perf_counter())
 
     def _late(self) -> bool:
         return time.perf_counter() >= self.deadline

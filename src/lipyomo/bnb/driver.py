@@ -46,6 +46,9 @@ CLIMB_SHARE, FIRST_SHARE = 6, 4
 """A local search inside the tree is this many times shorter than one by itself, and the first one,
 before any bound is known, this many times shorter again."""
 
+FIRST_TIME = 0.1
+"""Most of the time left that the first one may take."""
+
 FIRST_CLIMB, CLIMB_GROWTH = 16.0, 1.8
 """The local search is resumed after so many nodes, and whenever their number has grown by this
 factor: one takes about as long as ten nodes of the size `COMMON`."""
@@ -188,7 +191,8 @@ class Search:
         if settings.resume and settings.checkpoint is not None and settings.checkpoint.exists():
             self._restore(load(settings.checkpoint, tree.problem))
         else:
-            tree.climb(self._evaluations // FIRST_SHARE, self._clock)
+            first = self._clock.within(FIRST_TIME * self._clock.left)
+            tree.climb(self._evaluations // FIRST_SHARE, first)
             self._note()
             found = tree.root(self._clock, self._ladder, self._report)
             self._open_units, self._node_seconds = tree.open_at_root, 2.0 * tree.root_seconds

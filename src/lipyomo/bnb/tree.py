@@ -29,7 +29,7 @@ from lipyomo.regions.partial import RegionProgram
 from lipyomo.regions.replay import exact_gradients
 from lipyomo.run import Clock
 from lipyomo.sampling.local_search import LocalSearch
-from lipyomo.semidefinite.root import RootBounds
+from lipyomo.semidefinite.root import RootBounds, climb_root
 from lipyomo.targets import Targets, targets_of
 
 PRUNE = 2e-7
@@ -44,7 +44,7 @@ PROGRAM_PAYS = 0.2
 PROGRAM_TURN = 8
 """Otherwise one in so many nodes without a known point gets one, for the point."""
 
-LONG = 1.0
+LONG = 0.3
 """Predicted seconds of a root bound from which it is lowered step by step, each one an answer."""
 
 COMMON = 40_000
@@ -251,7 +251,7 @@ class Tree:
         node, clock = self.whole(), clock or Clock()
         if ladder is not None and self.system.count:
             self._take_over(node, ladder)
-            self._descend(node, clock, report)
+            self._descend(node, clock, ladder, report)
             if clock.expired:
                 return Expansion([node])
         began = clock.seconds
@@ -285,20 +285,28 @@ class Tree:
         node.phases[own] = np.concatenate(known.phases)[units]
         node.lower[own] = np.concatenate(known.lower)[units]
         node.upper[own] = np.concatenate(known.upper)[units]
-        same = ladder.targets.count == self.targets.count
-        node.proved = ladder.upper.copy() if same else np.full_like(node.proved, ladder.value)
+        node.proved = ladder.bounds_of(self.targets)
         node.target_bounds = node.proved.copy()
 
-    def _descend(self, node: Node, clock: Clock, report: Callable[[float], object] | None) -> None:
-        """Lower the root's bounds step by step, where the first one would be long in coming."""
+    def _descend(
+        self,
+        node: Node,
+        clock: Clock,
+        ladder: Ladder,
+        report: Callable[[float], object] | None,
+    ) -> None:
+        """Lower the root's bounds, step by step where the first one would be long in coming."""
         norm = self.problem.output_norm
         bounder = self.bounder.bounder
         root = RootBounds(
             self.system, self.targets, node.phases, node.proved, norm, bounder=bounder
         )
         if root.cost.full < LONG:
+            ladder.climb(("joint",))
+            self._take_over(node, ladder)
             return
-        root.run(self.cutoff, lambda: clock.left * (not clock.interrupted), report)
+        climb_root(root, ladder, clock, report, self.cutoff)
+        self.bounder.root = root
         node.proved = root.upper.copy()
         node.target_bounds = root.upper.copy()
         node.warm, node.units = root.multipliers, root.form.units

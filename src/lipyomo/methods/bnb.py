@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from lipyomo.affine.presolve import presolved_sizes
+from lipyomo.ladder import QUICK
 from lipyomo.methods.registry import method
 from lipyomo.methods.support import climbed
 from lipyomo.network import FloatArray, Network
@@ -70,11 +71,13 @@ def run(run: Run) -> Result:
     if search_bytes(network, count, open_phases(network)) > MOST_BYTES:
         share = FIRST_SHARE * run.left if math.isfinite(run.left) else math.inf
         run.raise_lower(search_incumbent(problem, rng, None, run.clock.within(share)))
-    ladder = climbed(run)
+    ladder = climbed(run, QUICK)
     large = search_bytes(network, count, ladder.bounds.phases) > MOST_BYTES
     if large:
         run.warn("the network is too large to branch in memory: its bounds are those of the ladder")
     if large or run.expired:
+        ladder.climb(("joint",))
+        run.drop_upper(ladder.value)
         if run.witness is None or not run.expired:
             run.raise_lower(search_incumbent(problem, rng, None, run.clock))
         return run.result(unstable=ladder.bounds.unstable, bounds=ladder.bounds.rung)

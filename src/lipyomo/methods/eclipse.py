@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from lipyomo.methods.registry import method
 from lipyomo.methods.support import domain_bounds, fall_back, root_bounds
 from lipyomo.result import Guarantee, Result
@@ -21,6 +23,6 @@ def run(run: Run) -> Result:
     root = root_bounds(run, bounds)
     root.run(left=lambda: run.left * (not run.interrupted), report=run.drop_upper, closed_only=True)
     run.drop_upper(root.value)
-    if run.expired:
+    if not math.isfinite(root.value) or run.expired:
         fall_back(run)
     return run.result(unstable=bounds.unstable, bounds=bounds.rung)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from lipyomo.ladder import QUICK
 from lipyomo.methods.registry import method
 from lipyomo.methods.support import climbed, root_bounds
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
+from lipyomo.semidefinite.root import climb_root
 
 
 @method(
@@ -21,10 +23,10 @@ def run(run: Run) -> Result:
     The cheap rungs of the ladder and bounds in closed form come first; the semidefinite one goes on
     as long as there is time, and every step of it is an answer.
     """
-    ladder = climbed(run)
+    ladder = climbed(run, QUICK)
     bounds = ladder.bounds
     root = root_bounds(run, bounds, ladder)
-    root.run(left=lambda: run.left * (not run.interrupted), report=run.drop_upper)
+    climb_root(root, ladder, run.clock, report=run.drop_upper)
     run.drop_upper(root.value)
     run.record(newton_steps=root.steps)
     return run.result(unstable=bounds.unstable, bounds=bounds.rung)

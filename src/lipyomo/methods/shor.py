@@ -7,6 +7,7 @@ from lipyomo.errors import MethodError
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import domain_bounds, entry_bounds, few_vertices, upper_result
 from lipyomo.network import FloatArray
+from lipyomo.numerics.pace import fits
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Clock, Run
@@ -57,7 +58,7 @@ def _too_much(
             f"the relaxation has about {products} multipliers, more than {MAX_MULTIPLIERS}: its "
             "dense linear algebra would not fit"
         )
-    if LEAST_ITERATIONS * predicted_seconds(variables, products) > clock.left:
+    if not fits(LEAST_ITERATIONS * predicted_seconds(variables, products), clock.left):
         return (
             f"the relaxation has about {variables} variables and {products} multipliers: too many "
             "for the time that is left"

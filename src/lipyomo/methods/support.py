@@ -15,7 +15,7 @@ from lipyomo.bounds.balls import Points
 from lipyomo.bounds.gradient import gradient_ends
 from lipyomo.bounds.sharpen import sharpen
 from lipyomo.errors import MethodError
-from lipyomo.ladder import RUNGS, Ladder, UpperRung
+from lipyomo.ladder import QUICK, RUNGS, Ladder, UpperRung
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
@@ -101,20 +101,22 @@ def domain_bounds(run: Run) -> LayerBounds:
 def climbed(run: Run, rungs: Sequence[UpperRung] = RUNGS) -> Ladder:
     """The ladder of the reduced problem, climbed; the run hears of every end.
 
-    Its pre-activation bounds are, by default, sharpened by dual ascent where that pays: after a
-    first climb, so that an interval is there soon, and followed by a second.
+    Its pre-activation bounds are, by default, sharpened by dual ascent where that pays: after the
+    quick rungs, so that an interval is there soon, which are then taken once more.
     """
     small = run.problem.reduced.problem
     ladder = Ladder(small, domain_bounds(run), clock=run.clock, report=run.drop_upper)
-    ladder.climb(rungs)
+    quick = [rung for rung in rungs if rung in QUICK]
+    ladder.climb(quick)
     run.drop_upper(ladder.value)
     if run.settings.bounds == "auto" and not run.expired:
         sharper = sharpen(small.network, small.domain, ladder.bounds, run.clock)
         decided = sharper.unstable < ladder.bounds.unstable
         ladder.bounds = sharper
         if decided:
-            ladder.climb(rungs)
-            run.drop_upper(ladder.value)
+            ladder.climb(quick)
+    ladder.climb([rung for rung in rungs if rung not in QUICK])
+    run.drop_upper(ladder.value)
     return ladder
 
 
@@ -155,10 +157,7 @@ def root_bounds(run: Run, bounds: LayerBounds, ladder: Ladder | None = None) -> 
     small = run.problem.reduced.problem
     targets = semidefinite_targets(small)
     system = UnitSystem(small.network, targets.functionals, small.domain)
-    known = None
-    if ladder is not None:
-        same = ladder.targets.count == targets.count
-        known = ladder.upper if same else np.full(targets.count, ladder.value)
+    known = None if ladder is None else ladder.bounds_of(targets)
     phases = np.concatenate([np.zeros(0, dtype=np.int8), *bounds.phases])
     return RootBounds(system, targets, phases, known, small.output_norm, join=True)
 

@@ -15,6 +15,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from lipyomo.network import FloatArray
+from lipyomo.numerics.pace import seconds_of
 from lipyomo.semidefinite.dense import DenseKernel
 from lipyomo.semidefinite.kernel import Kernel
 from lipyomo.semidefinite.spectral import SpectralKernel
@@ -28,13 +29,10 @@ _CALLS = {"dense": 1e6, "direct": 6e6, "conjugate": 2e7}
 _CONJUGATE_STEPS = 10
 """Iterations of conjugate gradients that a Newton step usually takes."""
 
-_SPEED = 5e9
-"""Operations a second of one slow core, on matrices of some size."""
-
 _COLD_STEPS = 20
 """Newton steps of a descent from a closed-form start, usually."""
 
-_LONG = 0.1
+_LONG = 0.02
 """Seconds of a step from which on threads of the linear algebra pay."""
 
 
@@ -61,11 +59,6 @@ def step_costs(
         each = 4.0 * d * F**2 + 10.0 * d * F
         costs["conjugate"] = shared + (_CONJUGATE_STEPS + 2) * each + _CALLS["conjugate"]
     return costs
-
-
-def seconds_of(operations: float) -> float:
-    """About how long so many operations take."""
-    return operations / _SPEED
 
 
 def seen_inputs(inputs: int, units: int, functionals: int, euclidean: bool) -> int:

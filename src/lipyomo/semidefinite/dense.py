@@ -9,6 +9,8 @@ starts from its parent's multipliers costs a fraction of a millisecond.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
@@ -134,10 +136,11 @@ class DenseKernel:
         """Log-determinant of C."""
         return 2.0 * float(np.log(factor.diagonal()).sum())
 
-    def start(self) -> FloatArray | None:
+    def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:
         """Multipliers in closed form, zeta enlarged until C is definite."""
-        found = closed_form(self.rows, self._objective[None], self.inputs, self.euclidean)
-        return found.definite(self.factor)
+        objective, euclidean = self._objective[None], self.euclidean
+        found = closed_form(self.rows, objective, self.inputs, euclidean, stop)
+        return None if found is None else found.definite(self.factor)
 
     def system(
         self, factor: Factor, y: FloatArray, x: FloatArray, mu: float

@@ -149,7 +149,7 @@ def minimise(
             point = _at(kernel, _stretched(kernel, warm, stretch))
             if point is not None:
                 return refine(kernel, point, target, max_iterations, tolerance, stop)
-    descent = Descent(kernel, tolerance)
+    descent = Descent(kernel, tolerance, stop=stop)
     descent.run(target, stop)
     return descent.best
 
@@ -214,6 +214,8 @@ class Descent:
         prediction tells: the bound falls at least in proportion to mu.
     most : int, optional
         Most Newton steps.
+    stop : callable, optional
+        Polled while the start is computed; `done` without an answer if it comes too late.
 
     Attributes
     ----------
@@ -223,13 +225,19 @@ class Descent:
         Whether nothing more is to be gained.
     """
 
-    def __init__(self, kernel: Kernel, tolerance: float = 1e-3, most: int = 400) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        tolerance: float = 1e-3,
+        most: int = 400,
+        stop: Callable[[], bool] | None = None,
+    ) -> None:
         self.kernel, self._tolerance, self._most = kernel, tolerance, most
         self._last, self._fallen = math.inf, 1.0
         self._seconds = 0.0
         self.best: State | None = None
         self.done = True
-        y = kernel.start()
+        y = kernel.start(stop)
         point = None if y is None else _at(kernel, y)
         if point is None:
             return

@@ -23,6 +23,7 @@ import numpy as np
 from lipyomo.network import FloatArray
 
 _SHARES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""Shares s that are tried."""
 _TINY = 1e-9
 _TRIES = 60
 
@@ -66,8 +67,12 @@ def blocks(rows: FloatArray, inputs: int) -> list[slice]:
 
 
 def closed_form(
-    rows: FloatArray, objectives: FloatArray, inputs: int, euclidean: bool
-) -> ClosedForm:
+    rows: FloatArray,
+    objectives: FloatArray,
+    inputs: int,
+    euclidean: bool,
+    stop: Callable[[], bool] | None = None,
+) -> ClosedForm | None:
     """Carry an ellipsoid of directions through the open units.
 
     Parameters
@@ -79,11 +84,15 @@ def closed_form(
         d.
     euclidean : bool
         The inputs' ball: Euclidean, or the cube.
+    stop : callable, optional
+        Polled between blocks; once True, the best of what is complete is the answer.
 
     Returns
     -------
-    ClosedForm
+    ClosedForm or None
+        None if nothing is complete.
     """
+    stop = stop or (lambda: False)
     count = len(rows)
     seen = np.vstack([rows, objectives])
     zeta = np.ones(inputs)
@@ -94,56 +103,87 @@ def closed_form(
     first = (seen[:, :inputs] / zeta) @ seen[:, :inputs].T
     parts = blocks(rows, inputs)
     found: ClosedForm | None = None
+    begin: list[_Joint] = []  # the first block is the same whatever the measure
     for measure in (_trace, _roots, _sums)[: len(parts) or 1]:
         gram, lam = first, np.zeros(count)
         for part, ahead in zip(parts, [*parts[1:], slice(count, len(seen))], strict=True):
-            passed = seen[:, inputs + part.start : inputs + part.stop]
-            lam[part], grown = _joined(gram, passed, part, ahead, measure)
+            if stop():
+                return found
+            joints = begin if part.start == 0 else []
+            if not joints:
+                joints = _joints(gram, seen[:, inputs + part.start : inputs + part.stop], part)
+            begin = begin or joints
+            sizes = np.array([measure(gram[ahead, ahead], joint, ahead) for joint in joints])
+            k, i = np.unravel_index(int(np.argmin(sizes)), sizes.shape)
+            lam[part] = 4.0 * _SHARES[i] * joints[k].shape
+            grown = joints[k].grown(_SHARES[i])
             gram = gram + grown @ grown.T
         end = gram[count:, count:]
         if found is None or float(np.trace(end)) < float(np.trace(found.gram)):
             found = ClosedForm(zeta, lam, end)
-    assert found is not None
     return found
 
 
-def _trace(old: FloatArray, grown: FloatArray) -> float:
-    return float(np.square(grown).sum())
+@dataclass(frozen=True)
+class _Joint:
+    """A block of b units joined with multipliers ``4 s T``, for any share s.
+
+    Attributes
+    ----------
+    shape : ndarray, shape (b,)
+        The diagonal of T.
+    values : ndarray, shape (b,)
+        Eigenvalues of ``T^{1/2} N T^{1/2}``.
+    own, bent : ndarray, shape (F + k, b)
+        The Gram matrix grows by ``G G^T``, where G has the columns
+        ``(own_j s^{-1/2} + bent_j s^{1/2}) (1 - s values_j)^{-1/2}``.
+    """
+
+    shape: FloatArray
+    values: FloatArray
+    own: FloatArray
+    bent: FloatArray
+
+    def grown(self, share: float, rows: slice = slice(None)) -> FloatArray:
+        """Some rows of G."""
+        both = self.own[rows] / np.sqrt(share) + np.sqrt(share) * self.bent[rows]
+        return np.asarray(both / np.sqrt(1.0 - share * self.values))
+
+    def lengths(self, rows: slice) -> list[FloatArray]:
+        """Squared lengths of some rows of G, one array a share."""
+        own, bent = self.own[rows], self.bent[rows]
+        squares, mixed, bents = np.square(own), own * bent, np.square(bent)
+        found = []
+        for share in _SHARES:
+            weight = 1.0 / (1.0 - share * self.values)
+            lengths = squares @ weight / share + 2.0 * (mixed @ weight) + share * (bents @ weight)
+            found.append(np.maximum(lengths, 0.0))
+        return found
 
 
-def _roots(old: FloatArray, grown: FloatArray) -> float:
-    return float(np.sqrt(np.diagonal(old) + np.square(grown).sum(axis=1)).sum())
+def _trace(old: FloatArray, joint: _Joint, ahead: slice) -> list[float]:
+    return [float(lengths.sum()) for lengths in joint.lengths(ahead)]
 
 
-def _sums(old: FloatArray, grown: FloatArray) -> float:
-    return float(np.abs(old + grown @ grown.T).sum(axis=1).max())
+def _roots(old: FloatArray, joint: _Joint, ahead: slice) -> list[float]:
+    return [float(np.sqrt(np.diagonal(old) + each).sum()) for each in joint.lengths(ahead)]
 
 
-def _joined(
-    gram: FloatArray,
-    passed: FloatArray,
-    part: slice,
-    ahead: slice,
-    measure: Callable[[FloatArray, FloatArray], float],
-) -> tuple[FloatArray, FloatArray]:
-    """Multipliers of a block, and a square root of what it adds to the Gram matrix."""
-    block = gram[part, part]
-    best: tuple[float, FloatArray, FloatArray, FloatArray, FloatArray, float] | None = None
-    for shape in _shapes(block):
+def _sums(old: FloatArray, joint: _Joint, ahead: slice) -> list[float]:
+    grown = (joint.grown(share, ahead) for share in _SHARES)
+    return [float(np.abs(old + each @ each.T).sum(axis=1).max()) for each in grown]
+
+
+def _joints(gram: FloatArray, passed: FloatArray, part: slice) -> list[_Joint]:
+    """A block joined in a few shapes."""
+    found = []
+    for shape in _shapes(gram[part, part]):
         root = np.sqrt(shape)
-        values, vectors = np.linalg.eigh(root[:, None] * block * root)
-        values = np.minimum(values, 1.0)
+        values, vectors = np.linalg.eigh(root[:, None] * gram[part, part] * root)
         own = 0.5 * (passed / root) @ vectors
         bent = (gram[:, part] * root) @ vectors
-        for share in _SHARES:
-            grown = own[ahead] / np.sqrt(share) + np.sqrt(share) * bent[ahead]
-            size = measure(gram[ahead, ahead], grown / np.sqrt(1.0 - share * values))
-            if best is None or size < best[0]:
-                best = (size, shape, values, own, bent, share)
-    assert best is not None
-    _, shape, values, own, bent, share = best
-    grown = own / np.sqrt(share) + np.sqrt(share) * bent
-    return 4.0 * share * shape, grown / np.sqrt(1.0 - share * values)
+        found.append(_Joint(shape, np.minimum(values, 1.0), own, bent))
+    return found
 
 
 def _shapes(block: FloatArray) -> list[FloatArray]:

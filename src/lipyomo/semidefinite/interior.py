@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
 from lipyomo.network import FloatArray
-from lipyomo.semidefinite.choice import seconds_of
+from lipyomo.numerics.pace import seconds_of
 from lipyomo.semidefinite.quadratic import (
     QuadraticProgram,
     least_gamma,

@@ -113,8 +113,8 @@ class Kernel(Protocol):
     def logdet(self, factor: Factor, y: FloatArray) -> float:
         """Log-determinant of C."""
 
-    def start(self) -> FloatArray | None:
-        """Multipliers to begin with, in closed form; None if none was found."""
+    def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:
+        """Multipliers to begin with, in closed form; None if none was found before `stop`."""
 
     def system(
         self, factor: Factor, y: FloatArray, x: FloatArray, mu: float

@@ -14,12 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
+from lipyomo.ladder import Ladder
 from lipyomo.network import FloatArray
 from lipyomo.norms import OutputNorm
+from lipyomo.numerics.pace import fits, seconds_of
 from lipyomo.operator_norm import operator_norm
 from lipyomo.problem import LipschitzProblem
+from lipyomo.run import Clock
 from lipyomo.semidefinite.bounder import Bounder, Minimum
-from lipyomo.semidefinite.choice import Ball, predicted_seconds, seconds_of, threads_for
+from lipyomo.semidefinite.choice import Ball, predicted_seconds, threads_for
 from lipyomo.semidefinite.descent import Descent
 from lipyomo.semidefinite.ellipsoids import closed_form
 from lipyomo.targets import ALL, Targets, targets_of
@@ -32,6 +35,9 @@ MEMORY = 1 << 32
 
 _MATRICES = 6
 """Square matrices that a step holds at a time, about."""
+
+_GRACE = 1.0
+"""Seconds by which the proof of what was found may exceed the time."""
 
 _BELOW = 1e-6
 """How far below the next target's bound the worst one is lowered, relative."""
@@ -59,12 +65,14 @@ class RootCost:
 
     Attributes
     ----------
-    closed, step, full : float
-        Seconds for bounds in closed form, for one Newton step, and for one target.
+    closed, proof, step, full : float
+        Seconds of one quiet core for bounds in closed form, for a proof, for one Newton step, and
+        for one target.
     bytes : float
     """
 
     closed: float
+    proof: float
     step: float
     full: float
     bytes: float
@@ -83,9 +91,10 @@ def root_cost(targets: Targets, inputs: int, units: int) -> RootCost:
     functionals = len(targets.functionals) if whole else 1
     ball: Ball = "l2" if whole else "vertices"
     closed = seconds_of(2.0 * inputs * units**2 + 20.0 * units**3)
+    proof = seconds_of(2.0 * inputs * units**2 + 7.0 * units**3)
     full = predicted_seconds(d, units, functionals, euclidean, ball)
     step = predicted_seconds(d, units, functionals, euclidean, ball, steps=1)
-    return RootCost(closed, step, full, 8.0 * _MATRICES * (d + units + functionals) ** 2)
+    return RootCost(closed, proof, step, full, 8.0 * _MATRICES * (d + units + functionals) ** 2)
 
 
 class RootBounds:
@@ -109,6 +118,7 @@ class RootBounds:
 
     Attributes
     ----------
+    targets : Targets
     upper : ndarray, shape (T,)
         Proved, valid at any moment.
     multipliers : dict of int to ndarray
@@ -128,7 +138,7 @@ class RootBounds:
         bounder: Bounder | None = None,
         join: bool = False,
     ) -> None:
-        self._targets, self._tolerance = targets, tolerance
+        self.targets, self._tolerance = targets, tolerance
         self._norm = norm
         ball: Ball = "l1" if norm is not None and norm.dual_ball == "cube" else "l2"
         self._bounder = bounder or Bounder(system, targets, phases, ball, join)
@@ -136,6 +146,7 @@ class RootBounds:
         count = targets.count
         self.upper = np.full(count, np.inf) if known is None else np.array(known, dtype=float)
         self.multipliers: dict[int, FloatArray] = {}
+        self._begun = False
         self._descents: dict[int, Descent] = {}
         self._finished: set[int] = set()
 
@@ -152,7 +163,7 @@ class RootBounds:
     @property
     def cost(self) -> RootCost:
         """What the bounds are predicted to take."""
-        return root_cost(self._targets, self.form.inputs, self.form.units.size)
+        return root_cost(self.targets, self.form.inputs, self.form.units.size)
 
     def minimum(self, target: int) -> Minimum | None:
         """The least bound of a target in floating point; None if it was not lowered."""
@@ -188,19 +199,38 @@ class RootBounds:
         """
         left = left or (lambda: math.inf)
         report = report or (lambda value: None)
-        if not self.form.units.size:
-            self._lower(self._decided(), report)
-            return self.value
+        self.begin(cutoff, left, report)
         cost = self.cost
-        if self.value <= cutoff or not cost.fits or left() < cost.closed:
+        if not self.form.units.size or self.value <= cutoff or not cost.fits:
             return self.value
-        with threads_for(cost.step):
-            if not self._descents:
-                self._closed(report)
-            by_column = self._targets.columns[0] != ALL  # these share all that a closed form has
-            if not by_column if closed_only else left() >= cost.step:
+        closed_only = closed_only or not fits(cost.closed + cost.step, left())
+        by_column = self.targets.columns[0] != ALL  # these share all that a closed form has
+        if not (by_column and closed_only):
+            with threads_for(cost.step):
                 self._descend(cutoff, left, report, closed_only)
         return self.value
+
+    def begin(
+        self,
+        cutoff: float = 0.0,
+        left: Callable[[], float] | None = None,
+        report: Callable[[float], object] | None = None,
+    ) -> None:
+        """Bound all targets in closed form, unless that is done; parameters are those of `run`."""
+        left = left or (lambda: math.inf)
+        report = report or (lambda value: None)
+        if not self.form.units.size:
+            self._lower(self._decided(), report)
+            return
+        cost = self.cost
+        if self._begun or self.value <= cutoff or not cost.fits or not fits(cost.closed, left()):
+            return
+        with threads_for(cost.step):
+            self._closed(left, report)
+
+    def take(self, known: FloatArray) -> None:
+        """Take bounds (T,) that were found otherwise."""
+        self.upper = np.fmin(self.upper, known)
 
     def _lower(self, found: FloatArray, report: Callable[[float], object]) -> None:
         before = self.value
@@ -210,7 +240,7 @@ class RootBounds:
 
     def _decided(self) -> FloatArray:
         """No open unit: the targets' values, with their rounding."""
-        jacobian, targets = self.form.jacobian, self._targets
+        jacobian, targets = self.form.jacobian, self.targets
         norm = self._norm
         if targets.rows[0] == ALL and norm is not None and norm.dual_ball == "cube":
             exact = np.array([operator_norm(jacobian, targets.input_norm, norm).upper])
@@ -219,12 +249,16 @@ class RootBounds:
             exact, errors = targets.exact(jacobian), self._bounder.value_errors
         return np.asarray((exact + errors) * (1.0 + 2.0**-51 * (jacobian.size + 8)))
 
-    def _closed(self, report: Callable[[float], object]) -> None:
+    def _closed(self, left: Callable[[], float], report: Callable[[float], object]) -> None:
         """Bounds of all targets in closed form."""
-        form, targets = self.form, self._targets
+        form, targets = self.form, self.targets
         by_column = targets.columns[0] != ALL
         euclidean = targets.input_norm != "linf"
-        found = closed_form(form.rows, form.objective, form.inputs, euclidean)
+        rows, objective = form.rows, form.objective
+        found = closed_form(rows, objective, form.inputs, euclidean, lambda: left() <= 0)
+        if found is None or not fits(self.cost.proof, left() + _GRACE):
+            return
+        self._begun = True
         scale = found.zeta[:1] if by_column else found.zeta
         outer = np.zeros(0)
         if targets.rows[0] == ALL:
@@ -253,8 +287,13 @@ class RootBounds:
             aim = self._aim(worst, cutoff)
             descent = self._descents.get(worst)
             if descent is None:
+                if not fits(self.cost.closed, left()):
+                    return
                 kernel = self._bounder.kernel(self.form, worst)
-                descent = self._descents[worst] = Descent(kernel, self._tolerance)
+                descent = Descent(kernel, self._tolerance, stop=lambda: left() <= 0)
+                if descent.best is None and left() <= 0:
+                    return
+                self._descents[worst] = descent
 
             def late(descent: Descent = descent) -> bool:
                 return left() <= 1.5 * descent.seconds
@@ -275,3 +314,35 @@ class RootBounds:
                 self._finished.add(worst)
             if late():
                 return
+
+
+def climb_root(
+    root: RootBounds,
+    ladder: Ladder,
+    clock: Clock,
+    report: Callable[[float], object] | None = None,
+    cutoff: float = 0.0,
+) -> None:
+    """Climb from the quick rungs to the semidefinite ones, with the joint rung in between.
+
+    Parameters
+    ----------
+    root : RootBounds
+        Begins with what `ladder` knows.
+    ladder : Ladder
+        Takes its joint rung.
+    clock : Clock
+    report : callable, optional
+        Called with proved bounds of all targets.
+    cutoff : float, optional
+        Bounds at or below it need not be lowered.
+    """
+
+    def left() -> float:
+        return clock.left * (not clock.interrupted)
+
+    root.begin(cutoff, left, report)
+    ladder.know(root.upper)
+    ladder.climb(("joint",))
+    root.take(ladder.bounds_of(root.targets))
+    root.run(cutoff, left, report)

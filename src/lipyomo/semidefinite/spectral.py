@@ -11,6 +11,8 @@ outputs) has a gamma for each output, and their sum for the bound.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from lipyomo.network import FloatArray
@@ -89,9 +91,11 @@ class SpectralKernel:
         """Log-determinant of the joint matrix."""
         return 2.0 * float(np.log(factor.diagonal()).sum())
 
-    def start(self) -> FloatArray | None:
+    def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:
         """Multipliers in closed form, gamma from the largest eigenvalue."""
-        found = closed_form(self.rows, self._objectives, self.inputs, self.euclidean)
+        found = closed_form(self.rows, self._objectives, self.inputs, self.euclidean, stop)
+        if found is None:
+            return None
         top = 0.25 * float(np.linalg.eigvalsh(found.gram)[-1])
         if not top > 0:
             return None

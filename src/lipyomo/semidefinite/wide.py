@@ -148,10 +148,10 @@ class WideKernel:
         """Log-determinant of C."""
         return float(factor.logdet)
 
-    def start(self) -> FloatArray | None:
+    def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:
         """Multipliers in closed form, zeta enlarged until C is definite."""
-        found = closed_form(self.rows, self._objective[None], self.inputs, False)
-        return found.definite(self.factor)
+        found = closed_form(self.rows, self._objective[None], self.inputs, False, stop)
+        return None if found is None else found.definite(self.factor)
 
     def expand(self, step: FloatArray) -> FloatArray:
         """The step itself: all multipliers are free."""
