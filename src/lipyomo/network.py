@@ -135,7 +135,8 @@ class Layer:
         return np.where(on, self.right, self.left)
 
 
-def _scaled_rows(matrix: Matrix, scale: FloatArray) -> Matrix:
+def scaled_rows(matrix: Matrix, scale: FloatArray) -> Matrix:
+    """``diag(scale) @ matrix``; sparse matrices stay so."""
     if isinstance(matrix, np.ndarray):
         return np.asarray(scale[:, None] * matrix)
     return sp.csr_array(sp.diags_array(scale) @ matrix)
@@ -153,7 +154,7 @@ def _normalised(layer: Layer, rounding: bool) -> list[Layer]:
     factor = sp.csr_array(sp.diags_array(scale))
     both = sp.hstack([sp.csr_array(layer.weight), sp.csr_array(layer.bias[:, None])])
     if rounding or product_is_exact(factor, both):
-        weight = _scaled_rows(layer.weight, scale)
+        weight = scaled_rows(layer.weight, scale)
         return [Layer(weight, scale * layer.bias, left, right)]
     return [Layer(layer.weight, layer.bias, left, right), Layer(factor, np.zeros(layer.units))]
 

@@ -133,20 +133,8 @@ def _signs(count: int) -> FloatArray:
 class L1Output(OutputNorm):
     """The l1 norm: its dual ball is the cube [-1, 1]^m."""
 
-    @property
-    def name(self) -> str:
-        """``l1``."""
-        return "l1"
-
-    @property
-    def kind(self) -> NormKind:
-        """``l1``."""
-        return "l1"
-
-    @property
-    def dual_ball(self) -> Literal["cube"]:
-        """The cube."""
-        return "cube"
+    name = kind = "l1"
+    dual_ball = "cube"
 
     def attaining(self, outputs: FloatArray) -> FloatArray:
         """The signs of the outputs."""
@@ -169,15 +157,7 @@ class L1Output(OutputNorm):
 class LinfOutput(OutputNorm):
     """The linf norm: its dual ball is conv{+-e_i}."""
 
-    @property
-    def name(self) -> str:
-        """``linf``."""
-        return "linf"
-
-    @property
-    def kind(self) -> NormKind:
-        """``linf``."""
-        return "linf"
+    name = kind = "linf"
 
     def vertices(self, m: int) -> FloatArray:
         """The unit vectors."""
@@ -199,15 +179,9 @@ class LinfOutput(OutputNorm):
 class L2Output(OutputNorm):
     """The Euclidean norm; not linear."""
 
-    @property
-    def name(self) -> str:
-        """``l2``."""
-        return "l2"
-
-    @property
-    def kind(self) -> NormKind:
-        """``l2``."""
-        return "l2"
+    name = kind = "l2"
+    dual_ball = "round"
+    is_linear = False
 
     def vertices(self, m: int) -> FloatArray | None:
         """The Euclidean ball is no polytope, except for one output."""
@@ -216,16 +190,6 @@ class L2Output(OutputNorm):
     def inequalities(self, m: int) -> tuple[FloatArray, FloatArray] | None:
         """The Euclidean ball is no polytope, except for one output."""
         return (np.array([[1.0], [-1.0]]), np.ones(2)) if m == 1 else None
-
-    @property
-    def dual_ball(self) -> Literal["round"]:
-        """The Euclidean ball."""
-        return "round"
-
-    @property
-    def is_linear(self) -> bool:
-        """False."""
-        return False
 
     def attaining(self, outputs: FloatArray) -> FloatArray:
         """The outputs, scaled to length one."""
@@ -330,10 +294,7 @@ class LinearOutput(OutputNorm):
         """The name given by the user."""
         return self._name
 
-    @property
-    def kind(self) -> NormKind:
-        """``linear``."""
-        return "linear"
+    kind = "linear"
 
     def check(self, m: int) -> None:
         """Raise `NormError` if the dual ball lives in another dimension than `m`."""

@@ -27,6 +27,11 @@ def open_phases(network: Network) -> Phases:
     )
 
 
+def flat(phases: Phases) -> npt.NDArray[np.int8]:
+    """Phases of all layers in one array, shape (N,)."""
+    return np.concatenate([np.zeros(0, dtype=np.int8), *phases])
+
+
 def to_pattern(phases: Phases) -> Pattern:
     """The pattern of phases without open units (open ones count as left)."""
     return tuple(np.asarray(layer == RIGHT) for layer in phases)

@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.network import BoolArray, FloatArray, Layer, Matrix, Network, Pattern
+from lipyomo.network import BoolArray, FloatArray, Layer, Matrix, Network, Pattern, scaled_rows
 from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import OPEN, RIGHT
 
@@ -90,6 +90,11 @@ def passings(
     return found
 
 
+def decided(layers: Sequence[Layer], pattern: Pattern) -> list[Passing]:
+    """What each layer passes on under a full pattern."""
+    return [Passing.decided(layer, on) for layer, on in zip(layers, pattern, strict=True)]
+
+
 def affine_pieces(network: Network, pattern: Pattern) -> list[tuple[FloatArray, FloatArray]]:
     """Pre-activations and outputs as affine functions of x on the region of `pattern`.
 
@@ -99,10 +104,8 @@ def affine_pieces(network: Network, pattern: Pattern) -> list[tuple[FloatArray, 
         One pair a layer, ``z_i(x) = G_i x + g_i`` with G_i of shape (n_i, d); the last pair is
         the Jacobian and the offset of the outputs.
     """
-    passing = [
-        Passing.decided(layer, on) for layer, on in zip(network.hidden, pattern, strict=True)
-    ]
     start = FloatSignal.inputs(network.input_dim)
+    passing = decided(network.hidden, pattern)
     maps = [np.asarray(z.matrix) for z in carry(start, network.layers, passing)]
     return [(piece[:, :-1], piece[:, -1]) for piece in maps]
 
@@ -137,12 +140,6 @@ def carry(signal: S, layers: Iterable[Layer], passing: Iterable[Passing]) -> Ite
             signal = signal.past(next(units))
         signal = signal.through(layer)
         yield signal
-
-
-def _scaled(slope: FloatArray, matrix: Matrix) -> Matrix:
-    if isinstance(matrix, np.ndarray):
-        return np.asarray(slope[:, None] * matrix)
-    return sp.csr_array(sp.diags_array(slope) @ matrix)
 
 
 def _with_entries(matrix: Matrix, rows: Index, columns: Index, values: FloatArray) -> Matrix:
@@ -233,7 +230,7 @@ class FloatSignal:
 
     def past(self, passing: Passing) -> Self:
         """What leaves the units."""
-        values = _scaled(passing.slope, self.matrix)
+        values = scaled_rows(self.matrix, passing.slope)
         if passing.units.size:
             values = _with_entries(values, passing.units, passing.columns, passing.jump)
         return self._with(values)

@@ -25,7 +25,7 @@ from lipyomo.bounds.stack import Stack
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray, Layer, Matrix, Network
 from lipyomo.numerics.rounding import UNIT, gamma
-from lipyomo.phases import OPEN, Phases, open_phases
+from lipyomo.phases import OPEN, Phases, flat, open_phases
 from lipyomo.settings import BoundRung
 
 LP_UNITS = 150
@@ -70,7 +70,7 @@ def preactivation_bounds(
     start = open_phases(network) if phases is None else phases
     low, high = domain.lower[None, :], domain.upper[None, :]
     over = within(domain, low, high, programs=True)
-    stack = Stack.unknown(np.concatenate([np.zeros(0, np.int8), *start])[None], low, high)
+    stack = Stack.unknown(flat(start)[None], low, high)
     linear = rung != "interval" and domain.is_bounded
     propagate(network.hidden, over, stack, linear=linear, stop=stop)
     found = LayerBounds(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lipyomo.cli.inputs import read_memory
-from lipyomo.cli.parser import Parser
+from lipyomo.cli.parser import Parser, add_output
 from lipyomo.cli.show import laid_out, terminal_width, uses_colour
 from lipyomo.errors import ImportRefused
 
@@ -28,8 +28,7 @@ def run(words: Sequence[str]) -> int:
     parser.add_argument("--nodes", action="store_true", help="list the nodes in order")
     parser.add_argument("--time-limit", type=float, metavar="S", help="seconds of the import")
     parser.add_argument("--memory-limit", type=float, metavar="MB", help="megabytes of the import")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    add_output(parser, quiet=False)
     arguments = parser.parse_args(words)
     record = describe(
         arguments.network,
@@ -81,16 +80,13 @@ def describe(
                 record["refused"] = str(error)
                 return record
         record["notes"] = [str(note.message) for note in notes]
-    weights = sum(
-        layer.weight.size if hasattr(layer.weight, "shape") else 0 for layer in network.layers
-    )
     record["network"] = {
         "sizes": list(network.sizes),
         "inputs": network.input_dim,
         "outputs": network.output_dim,
         "units": network.kinked_units,
         "layers": len(network.layers),
-        "coefficients": int(weights),
+        "coefficients": sum(int(layer.weight.size) for layer in network.layers),
     }
     return record
 

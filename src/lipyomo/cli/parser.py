@@ -96,6 +96,14 @@ def join_negatives(arguments: Sequence[str]) -> list[str]:
     return joined
 
 
+def add_output(group: Any, quiet: bool = True) -> None:
+    """Add how a command tells what it found: --json, --quiet and --debug."""
+    group.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    if quiet:
+        group.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    group.add_argument("--debug", action="store_true", help="show tracebacks")
+
+
 def check_file(path: Path, option: str, remedy: str = "") -> None:
     """Find out before a long run whether the file that an option names can be written.
 
@@ -250,7 +258,6 @@ def _add_method(parser: Parser) -> None:
 
 def _add_report(parser: Parser) -> None:
     report = parser.add_argument_group("report")
-    report.add_argument("--json", action="store_true", help="one JSON object on stdout")
     report.add_argument("--plot", metavar="FILE", type=Path, help="draw the interval over time")
     report.add_argument(
         "--history",
@@ -266,5 +273,4 @@ def _add_report(parser: Parser) -> None:
         action="store_true",
         help="with --proof: prove the upper end also where it rests on a MIP solver",
     )
-    report.add_argument("--quiet", action="store_true", help="no progress on stderr")
-    report.add_argument("--debug", action="store_true", help="show tracebacks")
+    add_output(report)

@@ -16,7 +16,7 @@ import numpy as np
 from lipyomo.certification.report import OnnxSource
 from lipyomo.cli.data import DataSet, read_data
 from lipyomo.cli.inputs import Side, read_pair
-from lipyomo.cli.parser import Parser, UsageError, check_file
+from lipyomo.cli.parser import Parser, UsageError, add_output, check_file
 from lipyomo.network import Network
 from lipyomo.onnx import load
 from lipyomo.proofs.digest import network_digest
@@ -43,9 +43,7 @@ def add_rows_options(parser: Parser) -> None:
         metavar="FILE",
         help="write rows to this .csv or .jsonl file as they finish; a second run goes on there",
     )
-    rows.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    rows.add_argument("--quiet", action="store_true", help="no progress on stderr")
-    rows.add_argument("--debug", action="store_true", help="show tracebacks")
+    add_output(rows)
 
 
 def add_data_arguments(parser: Parser) -> None:

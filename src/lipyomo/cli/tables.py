@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lipyomo.cli.parser import Parser
+from lipyomo.cli.parser import Parser, add_output
 
 if TYPE_CHECKING:
     from lipyomo.methods.registry import Method
@@ -110,9 +110,8 @@ def solvers(words: Sequence[str]) -> int:
     from lipyomo.solvers import solver_table
 
     parser = Parser("lipyomo solvers", "Which solvers can be used here, in the order of 'auto'.")
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.add_argument("--solvers", metavar="FILE", type=Path, help="another solvers.toml")
-    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    add_output(parser, quiet=False)
     arguments = parser.parse_args(words)
     rows = solver_table(arguments.solvers)
     if arguments.json:

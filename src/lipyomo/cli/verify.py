@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from lipyomo.cli.parser import Parser
+from lipyomo.cli.parser import Parser, add_output
 from lipyomo.errors import LipyomoError
 from lipyomo.onnx import load
 from lipyomo.proofs.digest import network_digest
@@ -37,9 +37,7 @@ def run(words: Sequence[str]) -> int:
     parser.add_argument(
         "--workers", metavar="N", type=int, default=1, help="processes that check cases [1]"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
-    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    add_output(parser)
     arguments = parser.parse_args(words)
     digest = network_digest(load(arguments.network, output=arguments.output))
     try:

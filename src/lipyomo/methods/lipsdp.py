@@ -16,7 +16,7 @@ from lipyomo.methods.registry import method
 from lipyomo.methods.support import MAX_VERTICES, choice, domain_bounds, fall_back, whole_number
 from lipyomo.network import Layer, Network
 from lipyomo.norms import InputNorm, L2Output, OutputNorm
-from lipyomo.phases import Phases, count_open, open_phases
+from lipyomo.phases import Phases, count_open, flat, open_phases
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 from lipyomo.semidefinite.choice import Ball
@@ -89,17 +89,17 @@ def bound_piece(network: Network, phases: Phases, norm: OutputNorm, plan: _Plan,
     """Proved LipSDP bound of one piece."""
     ball, targets = _targets(network, norm, plan.input_norm)
     system = UnitSystem(network, targets.functionals, AllSpace(network.input_dim))
-    flat = np.concatenate([np.zeros(0, dtype=np.int8), *phases])
-    root = RootBounds(system, targets, flat, norm=norm, tolerance=TOLERANCE)
+    every = flat(phases)
+    root = RootBounds(system, targets, every, norm=norm, tolerance=TOLERANCE)
     conic = root.form.units.size and (plan.sharing == "layer" or plan.solver in _SOLVERS[2:])
     if conic:
-        sized = Prover(system, targets, flat, ball).sized(root.form)
+        sized = Prover(system, targets, every, ball).sized(root.form)
         layers = system.layer_of[root.form.units]
-        every = [sized]
+        forms = [sized]
         if ball == "vertices":
-            every = [sized.select(np.array([row])) for row in range(len(sized.objective))]
+            forms = [sized.select(np.array([row])) for row in range(len(sized.objective))]
         try:
-            found = max(_conic(form, layers, ball, plan, run) for form in every)
+            found = max(_conic(form, layers, ball, plan, run) for form in forms)
             if math.isfinite(found):
                 return found
             run.warn(

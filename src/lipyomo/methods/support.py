@@ -17,6 +17,7 @@ from lipyomo.bounds.sharpen import sharpen
 from lipyomo.errors import MethodError
 from lipyomo.ladder import QUICK, RUNGS, Ladder, UpperRung
 from lipyomo.network import FloatArray
+from lipyomo.phases import flat
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
 from lipyomo.result import Result, Witness
@@ -158,8 +159,7 @@ def root_bounds(run: Run, bounds: LayerBounds, ladder: Ladder | None = None) -> 
     targets = semidefinite_targets(small)
     system = UnitSystem(small.network, targets.functionals, small.domain)
     known = None if ladder is None else ladder.bounds_of(targets)
-    phases = np.concatenate([np.zeros(0, dtype=np.int8), *bounds.phases])
-    return RootBounds(system, targets, phases, known, small.output_norm, join=True)
+    return RootBounds(system, targets, flat(bounds.phases), known, small.output_norm, join=True)
 
 
 def few_vertices(problem: LipschitzProblem, method: str) -> FloatArray:

@@ -17,9 +17,9 @@ from lipyomo.blocks.lipschitz import functional_set
 from lipyomo.blocks.switch import ArrivingBounds
 from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, preactivation_bounds
 from lipyomo.mip.cells import Cell, gradient_size
-from lipyomo.mip.semidefinite import CellBounder, flat, open_units
+from lipyomo.mip.semidefinite import CellBounder, open_units
 from lipyomo.network import FloatArray
-from lipyomo.phases import LEFT, OPEN, RIGHT, Phases, decide
+from lipyomo.phases import LEFT, OPEN, RIGHT, Phases, decide, flat
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
 

@@ -13,12 +13,12 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
+from scipy.sparse import diags_array
 
 from lipyomo.bounds import LayerBounds
 from lipyomo.domains import Box, Domain
 from lipyomo.mip.cells import Cell
-from lipyomo.network import FloatArray, Layer, Matrix, Network
+from lipyomo.network import FloatArray, Layer, Matrix, Network, scaled_rows
 from lipyomo.norms import LinearOutput, OutputNorm
 from lipyomo.problem import LipschitzProblem
 
@@ -197,9 +197,8 @@ def _with_units(network: Network, factors: list[FloatArray], outputs: float) -> 
 
 def _times(matrix: Matrix, rows: FloatArray, columns: FloatArray) -> Matrix:
     """``diag(rows) @ matrix @ diag(columns)``."""
-    if isinstance(matrix, np.ndarray):
-        return np.asarray(matrix * rows[:, None] * columns)
-    return (sparse.diags_array(rows) @ matrix @ sparse.diags_array(columns)).tocsr()
+    scaled = scaled_rows(matrix, rows)
+    return scaled * columns if isinstance(scaled, np.ndarray) else scaled @ diags_array(columns)
 
 
 def _scaled_norm(problem: LipschitzProblem) -> tuple[OutputNorm, float]:

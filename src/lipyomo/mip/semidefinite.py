@@ -95,11 +95,6 @@ class CellBounder:
         return min(limit, worst)
 
 
-def flat(phases: tuple[np.ndarray, ...]) -> FlatPhases:
-    """Phases of all layers in one array."""
-    return np.concatenate([np.zeros(0, dtype=np.int8), *phases])
-
-
 def open_units(phases: tuple[np.ndarray, ...]) -> list[tuple[int, int]]:
     """Layer and number of each undecided unit."""
     return [

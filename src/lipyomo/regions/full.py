@@ -14,7 +14,7 @@ import numpy as np
 from flint import fmpq, fmpz
 
 from lipyomo.affine.exact import ExactSignal
-from lipyomo.affine.signal import Passing, carry
+from lipyomo.affine.signal import carry, decided
 from lipyomo.domains import Domain
 from lipyomo.domains.base import box_sides
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
@@ -129,7 +129,7 @@ def _unit_rows(
     start[moving, :own] = np.eye(own)
     start[:, own] = np.where(moving, 0.0, domain.upper)
     layers = network.hidden
-    passing = [Passing.decided(layer, on) for layer, on in zip(layers, pattern, strict=True)]
+    passing = decided(layers, pattern)
     rows: list[list[fmpq]] = []
     owners: list[int] = []
     first = 0

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from flint import fmpq
 
 from lipyomo.affine.exact import ExactSignal, pulled_back
-from lipyomo.affine.signal import Passing, carry
+from lipyomo.affine.signal import carry, decided
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
 from lipyomo.numerics.exact import approximate, exact
 from lipyomo.numerics.rounding import UNIT, gamma
@@ -53,7 +53,7 @@ def exact_signs(
     The slopes of `pattern` are used: where it disagrees with a sign, that layer is wrong anyway.
     """
     layers = network.hidden
-    passing = [Passing.decided(layer, on) for layer, on in zip(layers, pattern, strict=True)]
+    passing = decided(layers, pattern)
     signs, vanish = [], []
     for layer, z in zip(layers, carry(ExactSignal.at(x), layers, passing), strict=True):
         entries = z.values.matrix.entries()[:-1]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.affine.signal import FloatSignal, Passing, TrackedSignal, carry
+from lipyomo.affine.signal import FloatSignal, TrackedSignal, carry, decided
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
 
 
@@ -53,9 +53,7 @@ def region_rows(
     """
     d = network.input_dim
     start = TrackedSignal.of(FloatSignal.inputs(d, 0, moving, values))
-    passing = [
-        Passing.decided(layer, on) for layer, on in zip(network.hidden, pattern, strict=True)
-    ]
+    passing = decided(network.hidden, pattern)
     contradiction, first = False, 0
     blocks: list[FloatArray] = [np.zeros((0, d))]
     sides: list[FloatArray] = [np.zeros(0)]
