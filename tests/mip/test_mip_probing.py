@@ -9,7 +9,7 @@ import lipyomo
 from lipyomo import Box, LipschitzProblem, Status
 from lipyomo.mip.cells import whole
 from lipyomo.mip.probing import probed
-from lipyomo.mip.semidefinite import CellBounder, flat
+from lipyomo.mip.semidefinite import CellBounder
 from lipyomo.phases import LEFT, OPEN, RIGHT
 from lipyomo.run import Clock
 from lipyomo.sampling.evaluate import point_norms

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.affine.signal import FloatSignal, Passing, RangedSignal
-from lipyomo.bounds.balls import Ball, DualBall, Hull, InputBall
+from lipyomo.bounds.balls import Ball, DualBall, Hull, InputBall, functional_set
 from lipyomo.bounds.derivative import DerivativeBounds
 from lipyomo.bounds.interval import activated
 from lipyomo.bounds.layers import LayerBounds
@@ -249,10 +249,7 @@ def tighten_adjoints(
     DerivativeBounds, GivenSwitch
         In any case, and given each open unit's switch.
     """
-    if isinstance(functionals, OutputNorm):
-        ball: Ball = DualBall(functionals)
-    else:
-        ball = Hull(np.atleast_2d(np.asarray(functionals, dtype=np.float64)))
+    ball = functional_set(functionals, network.output_dim)
     return _tighten(network, domain, bounds, ball, found, time_limit, backwards=True)
 
 

@@ -139,9 +139,14 @@ def _perceptron(trace: Trace, x: Affine, label: str, step: object) -> Affine:
     return x
 
 
+def _last(estimator: BaseEstimator) -> MLPRegressor | MLPClassifier:
+    """The perceptron, which a pipeline ends in."""
+    return estimator[-1] if hasattr(estimator, "steps") else estimator
+
+
 def _predicted(estimator: BaseEstimator, points: FloatArray, logits: FloatArray) -> FloatArray:
     """The largest difference between what the estimator predicts and what the network says."""
-    last: MLPRegressor | MLPClassifier = estimator[-1] if hasattr(estimator, "steps") else estimator
+    last = _last(estimator)
     if not hasattr(last, "predict_proba"):
         expected = np.asarray(estimator.predict(points)).reshape(len(points), -1)
         return np.asarray(np.abs(expected - logits) / (1.0 + np.abs(logits)))
@@ -157,16 +162,8 @@ def _predicted(estimator: BaseEstimator, points: FloatArray, logits: FloatArray)
 
 def _compare(network: Network, estimator: BaseEstimator) -> None:
     """Compare with the estimator's own predictions at random points."""
-    rng = np.random.default_rng(0)
-    points = rng.normal(size=(CHECK_POINTS, network.input_dim))
-    kind = next(
-        (
-            step.coefs_[0].dtype
-            for step in [estimator[-1] if hasattr(estimator, "steps") else estimator]
-        ),
-        np.dtype(np.float64),
-    )
-    allowed = 1e-9 if kind == np.float64 else 1e-4
+    points = np.random.default_rng(0).normal(size=(CHECK_POINTS, network.input_dim))
+    allowed = 1e-9 if _last(estimator).coefs_[0].dtype == np.float64 else 1e-4
     difference = _predicted(estimator, points, network.forward(points))
     if not (difference <= allowed).all():
         raise ImportRefused(
