@@ -10,7 +10,7 @@ from lipyomo import Box, LipschitzProblem, Status
 from lipyomo.mip.cells import whole
 from lipyomo.mip.probing import probed
 from lipyomo.mip.semidefinite import CellBounder
-from lipyomo.phases import LEFT, OPEN, RIGHT
+from lipyomo.phases import LEFT, OPEN, RIGHT, flat
 from lipyomo.run import Clock
 from lipyomo.sampling.evaluate import point_norms
 from networks import random_network
