@@ -46,7 +46,10 @@ def _parser() -> Parser:
     )
     add_data_arguments(parser)
     parser.add_argument(
-        "--radius", required=True, metavar="R", help="half width of the boxes; a .npy file has more"
+        "--radius",
+        required=True,
+        metavar="R",
+        help="half width of the boxes: a number, or a .npy file",
     )
     parser.add_argument("--increasing", default="", metavar="I,...", help="inputs, from 0 on")
     parser.add_argument("--decreasing", default="", metavar="I,...", help="inputs, from 0 on")

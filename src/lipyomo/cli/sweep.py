@@ -49,7 +49,7 @@ def _parser() -> Parser:
         "lipyomo sweep", "Lipschitz constants of balls around every row of a data set.", EPILOG
     )
     add_data_arguments(parser)
-    parser.add_argument("--radius", required=True, metavar="R,...", help="of the balls; several do")
+    parser.add_argument("--radius", required=True, metavar="R,...", help="radii of the balls")
     inputs = parser.add_mutually_exclusive_group()
     inputs.add_argument(
         "--norm", choices=("linf", "l2", "l1"), default="linf", help="of balls and inputs (linf)"
@@ -62,16 +62,24 @@ def _parser() -> Parser:
     )
     outputs = parser.add_mutually_exclusive_group()
     outputs.add_argument("--output-norm", metavar="NORM", help="as of the main job")
-    outputs.add_argument("--functional", metavar="C", help="|c.f|")
-    outputs.add_argument("--dual-ball", metavar="FILE", type=Path, help="a linear norm")
+    outputs.add_argument(
+        "--functional", metavar="C", help="|c.f| for numbers such as 1,-1 or a .npy file"
+    )
+    outputs.add_argument(
+        "--dual-ball", metavar="FILE", type=Path, help="a linear norm by its dual ball"
+    )
     outputs.add_argument(
         "--margin-of-label", action="store_true", help="cross(i), i the row's (or predicted) class"
     )
     parser.add_argument("--method", default="auto", metavar="NAME", help="see 'lipyomo methods'")
-    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--gap", type=ratio, default=0.0, metavar="G", help="0.05 or 5%%")
-    parser.add_argument("--solver", default="auto", metavar="NAME")
-    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="of the method"
+    )
+    parser.add_argument(
+        "--gap", type=ratio, default=0.0, metavar="G", help="stop at this relative gap: 0.05 or 5%%"
+    )
+    parser.add_argument("--solver", default="auto", metavar="NAME", help="see 'lipyomo solvers'")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all sampling (0)")
     parser.add_argument(
         "--time-limit", type=float, default=60.0, metavar="S", help="seconds a ball (60)"
     )

@@ -35,7 +35,7 @@ def run(words: Sequence[str]) -> int:
     parser.add_argument("network", metavar="NET", type=Path, help="the ONNX file it is about")
     parser.add_argument("--output", metavar="NODE", help="cut the graph at this node or tensor")
     parser.add_argument(
-        "--workers", metavar="N", type=int, default=1, help="processes that check cases [1]"
+        "--workers", metavar="N", type=int, default=1, help="processes that check cases (1)"
     )
     add_output(parser)
     arguments = parser.parse_args(words)
