@@ -29,39 +29,21 @@ if TYPE_CHECKING:
     from lipyomo.settings import Settings
     from lipyomo.sweeps import SweepRow, sweep
 
-_HOMES = {
-    "solve": "api",
-    "load": "onnx",
-    "to_onnx": "onnx",
-    "from_torch": "importers",
-    "from_sklearn": "importers",
-    "Layer": "network",
-    "Network": "network",
-    "Box": "domains",
-    "Domain": "domains",
-    "NormBall": "domains",
-    "AllSpace": "domains",
-    "ball": "domains",
-    "Polytope": "domains",
-    "LinearOutput": "norms",
-    "OutputNorm": "norms",
-    "functional": "norms",
-    "parse_output_norm": "norms",
-    "LipschitzProblem": "problem",
-    "Result": "result",
-    "Status": "result",
-    "Guarantee": "result",
-    "Progress": "result",
-    "Witness": "result",
-    "Settings": "settings",
-    "LipyomoError": "errors",
-    "SweepRow": "sweeps",
-    "sweep": "sweeps",
-    "certify_robustness": "certification",
-    "check_monotone": "certification",
-    "RobustnessReport": "certification",
-    "MonotoneReport": "certification",
+_NAMES = {
+    "api": ("solve",),
+    "onnx": ("load", "to_onnx"),
+    "importers": ("from_torch", "from_sklearn"),
+    "network": ("Layer", "Network"),
+    "domains": ("Box", "Domain", "NormBall", "AllSpace", "ball", "Polytope"),
+    "norms": ("LinearOutput", "OutputNorm", "functional", "parse_output_norm"),
+    "problem": ("LipschitzProblem",),
+    "result": ("Result", "Status", "Guarantee", "Progress", "Witness"),
+    "settings": ("Settings",),
+    "errors": ("LipyomoError",),
+    "sweeps": ("SweepRow", "sweep"),
+    "certification": ("certify_robustness", "check_monotone", "RobustnessReport", "MonotoneReport"),
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [
     "AllSpace",

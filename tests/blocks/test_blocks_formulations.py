@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 import pytest
+from pyomo_models import best as optimum
+from pyomo_models import model_of as any_model_of
 
 from lipyomo import Box
 from lipyomo.blocks import GradientBlock, NormBlock, ReluNetworkBlock, add_ideal_cuts
@@ -22,24 +24,13 @@ LINEAR = [
 
 
 def model_of(network, formulation="bigm", bounds="linear", **options):
-    m = pyo.ConcreteModel()
-    m.x = pyo.Var(range(network.input_dim), bounds=(-1, 1))
-    m.net = ReluNetworkBlock()
-    m.net.build_formulation(network, inputs=m.x, bounds=bounds, formulation=formulation, **options)
-    return m
+    return any_model_of(network, formulation=formulation, bounds=bounds, **options)
 
 
 def transformed(m, how="gdp.bigm"):
     if m.net.formulation == "gdp":
         pyo.TransformationFactory(how).apply_to(m)
     return m
-
-
-def optimum(m, **options):
-    outcome = solve_model(m, "highs", **options)
-    assert outcome.status.proven
-    outcome.load()
-    return outcome.incumbent
 
 
 @pytest.mark.parametrize("seed", range(3))

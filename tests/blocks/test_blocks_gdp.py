@@ -8,6 +8,7 @@ import highspy
 import pyomo.environ as pyo
 import pytest
 from pyomo.gdp import Disjunct, Disjunction
+from pyomo_models import best
 
 from lipyomo.blocks import (
     DualBallBlock,
@@ -18,7 +19,6 @@ from lipyomo.blocks import (
     TangentBlock,
     UpperLipschitzBlock,
 )
-from lipyomo.solvers import solve_model
 from networks import random_network
 
 NETWORK = random_network(3, (2, 3, 3, 2))
@@ -104,12 +104,6 @@ def disjunctive(build, m):
     m.either = Disjunction(expr=[m.case[0], m.case[1]])
     m.goal = pyo.Objective(expr=m.gain, sense=pyo.maximize)
     return m
-
-
-def best(model):
-    outcome = solve_model(model, "highs")
-    assert outcome.status.proven, outcome.message
-    return outcome.incumbent
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from io import StringIO
 import numpy as np
 import pyomo.environ as pyo
 import pytest
+from pyomo_models import best
 
 from lipyomo import Box
 from lipyomo.blocks import GradientBlock, LipschitzBlock, NormBlock, ReluNetworkBlock
@@ -28,12 +29,6 @@ def full_model(network=NETWORK):
     m.size.build_formulation(m.slope.gradient, "l1", "max")
     m.goal = pyo.Objective(expr=m.size.value, sense=pyo.maximize)
     return m
-
-
-def best(model):
-    outcome = solve_model(model, "highs")
-    assert outcome.status.proven
-    return outcome.incumbent
 
 
 @pytest.fixture(scope="module")

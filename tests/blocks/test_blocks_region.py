@@ -8,6 +8,7 @@ import pydoc
 import numpy as np
 import pyomo.environ as pyo
 import pytest
+from pyomo_models import best, model_of
 
 from lipyomo import Box, Network, ball
 from lipyomo.blocks import (
@@ -28,21 +29,6 @@ from networks import random_network
 
 SHIFTED = Network.from_arrays([[[1.0]], [[1.0]]], [[-2.0], [0.0]])  # relu(x - 2)
 NETWORK = random_network(3, (2, 5, 4, 2))
-
-
-def best(model):
-    outcome = solve_model(model, "highs")
-    assert outcome.status.proven, outcome.message
-    outcome.load()
-    return outcome.incumbent
-
-
-def model_of(network, bounds, **options):
-    m = pyo.ConcreteModel()
-    m.x = pyo.Var(range(network.input_dim), bounds=bounds)
-    m.net = ReluNetworkBlock()
-    m.net.build_formulation(network, inputs=m.x, **options)
-    return m
 
 
 @pytest.mark.parametrize(

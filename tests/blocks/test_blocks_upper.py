@@ -5,22 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 import pytest
+from pyomo_models import best
 
 import lipyomo
 from lipyomo import Box, LipschitzProblem, Network
 from lipyomo.blocks import ReluNetworkBlock, UpperLipschitzBlock
 from lipyomo.errors import BoundsMissing, NormError, ProblemError
 from lipyomo.norms import parse_output_norm
-from lipyomo.solvers import solve_model
 from networks import mixed_network, random_network
 from oracle import matrix_norm
-
-
-def optimum(model):
-    outcome = solve_model(model, "highs")
-    assert outcome.status.proven, outcome.message
-    outcome.load()
-    return outcome.incumbent
 
 
 def calm_model(network, radius, **options):
@@ -55,7 +48,7 @@ def test_above_the_truth_wherever_the_box_is(make, input_norm, output_norm, radi
     for centre in rng.uniform(-1, 1, (4, 2)):
         for j in range(2):
             m.x[j].fix(centre[j])
-        value = optimum(m)
+        value = best(m)
         true = largest_sampled(network, centre, radius, input_norm, output_norm)
         assert value >= true - 1e-6
         if radius == 0.0 and make is random_network:
@@ -69,13 +62,13 @@ def test_a_calm_design_is_calm():
     m.net = ReluNetworkBlock()
     m.net.build_formulation(network, inputs=m.x)
     m.goal = pyo.Objective(expr=m.net.outputs[0], sense=pyo.maximize)
-    wild = optimum(m)
+    wild = best(m)
     centre = np.array([pyo.value(m.x[j]) for j in range(2)])
     problem = LipschitzProblem(network, lipyomo.ball(centre, radius))
     reached = lipyomo.solve(problem, "bnb").upper
     limit = 0.7 * reached
     m.limit = pyo.Constraint(expr=m.calm.value <= limit)
-    calm = optimum(m)
+    calm = best(m)
     assert calm < wild
     centre = np.array([pyo.value(m.x[j]) for j in range(2)])
     problem = LipschitzProblem(network, lipyomo.ball(centre, radius))
@@ -90,11 +83,11 @@ def test_the_radius_may_be_a_variable():
     m.calm = UpperLipschitzBlock()
     m.calm.build_formulation(network, inputs=m.x, radius=m.r)
     m.goal = pyo.Objective(expr=m.calm.value)
-    least = optimum(m)
+    least = best(m)
     m.goal.deactivate()
     m.limit = pyo.Constraint(expr=m.calm.value <= 1.2 * least + 0.1)
     m.wide = pyo.Objective(expr=m.r, sense=pyo.maximize)
-    radius = optimum(m)
+    radius = best(m)
     assert radius > 0
     centre = np.array([pyo.value(m.x[j]) for j in range(2)])
     problem = LipschitzProblem(network, lipyomo.ball(centre, radius))
@@ -118,4 +111,4 @@ def test_what_it_refuses():
     assert not list(m.calm.component_objects())
     m.calm.build_formulation(Network.from_arrays([[[1.0, 2.0]]]), inputs=m.x, domain=Box(-1, 1, 2))
     m.goal = pyo.Objective(expr=m.calm.value)
-    assert optimum(m) == pytest.approx(3.0)
+    assert best(m) == pytest.approx(3.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyomo.environ as pyo
 import pytest
+from pyomo_models import solved
 
 from lipyomo import Box, LinearOutput, Network
 from lipyomo.blocks import (
@@ -19,17 +20,8 @@ from lipyomo.blocks import (
 from lipyomo.domains import Polytope
 from lipyomo.errors import BoundsMissing, LipyomoError, NormError, ProblemError
 from lipyomo.norms import parse_output_norm
-from lipyomo.solvers import solve_model
 from networks import mixed_network, random_network
 from oracle import matrix_norm
-
-
-def solved(model, solver="highs"):
-    outcome = solve_model(model, solver)
-    assert outcome.status.proven, outcome.message
-    if outcome.incumbent is not None:
-        outcome.load()
-    return outcome
 
 
 def values(component):

@@ -13,7 +13,7 @@ from lipyomo.domains import AllSpace
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.operator_norm import operator_norm
-from lipyomo.phases import OPEN, Phases, open_phases, to_pattern
+from lipyomo.phases import OPEN, Phases, flat, open_phases, to_pattern
 from lipyomo.semidefinite.bounder import Bounder, inherited
 from lipyomo.semidefinite.choice import kernel_for, step_costs
 from lipyomo.semidefinite.dense import DenseKernel
@@ -34,10 +34,6 @@ OUTPUTS: list[tuple[str, OutputNorm]] = [
     ("l2", L2Output()),
     ("l1", L1Output()),
 ]
-
-
-def flat(phases: Phases) -> np.ndarray:
-    return np.concatenate(phases)
 
 
 def root_of(

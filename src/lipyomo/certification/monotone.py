@@ -287,6 +287,7 @@ class MonotoneTask:
         self, network: Network, row: FloatArray, settings: MonotoneSettings, onnx: OnnxSource | None
     ) -> None:
         self.network, self.row, self.settings, self.onnx = network, row, settings, onnx
+        self._size: tuple[int, float | None] = (-1, None)  # of the last row's slopes
 
     def run(
         self,
@@ -344,7 +345,9 @@ class MonotoneTask:
         index, k, i, x = job
         settings, box = self.settings, self._box(x, i)
         row = settings.signs[i] * self.row
-        size, least = least_slope(self.network, box, row, i, settings, start)
+        known = self._size[1] if self._size[0] == k else None
+        size, least = least_slope(self.network, box, row, i, settings, start, known)
+        self._size = k, size
         tolerance = settings.tolerance * size
         verdict, pair, wrong = Trend.OPEN, None, None
         if least.lower >= -tolerance:
@@ -388,6 +391,7 @@ def least_slope(
     i: int,
     settings: MonotoneSettings,
     start: float | None = None,
+    size: float | None = None,
 ) -> tuple[float, Slope]:
     """A bound of the sizes of all slopes of ``row . f`` over a box, and the least one of input i.
 
@@ -401,6 +405,8 @@ def least_slope(
         The search stops as soon as the sign is decided.
     start : float, optional
         Value of ``time.monotonic()`` from which the time limit counts.
+    size : float, optional
+        The bound of the sizes of all slopes, if it is known.
 
     Returns
     -------
@@ -408,8 +414,8 @@ def least_slope(
     slope : Slope
     """
     begun = time.monotonic() if start is None else start
-    plain = LipschitzProblem(network, box, "l1", functional=row)
-    size = solve(plain, "fastlip").upper
+    if size is None:
+        size = solve(LipschitzProblem(network, box, "l1", functional=row), "fastlip").upper
     if not math.isfinite(size):
         return size, Slope(-math.inf, math.inf, None)
     scale = 1.0 if size == 0 else math.ldexp(1.0, math.frexp(2.0 * size)[1])

@@ -1,10 +1,7 @@
 """The linear relaxation of a cell's model.
 
-The bound is recomputed from the duals y of the rows: over ``rl <= A x <= ru`` and ``l <= x <= u``,
-
-    c . x  <=  sum_i max(y_i rl_i, y_i ru_i)  +  sum_j max(r_j l_j, r_j u_j),   r = c - A^T y,
-
-for any y, so that the solver's tolerances do not matter (Neumaier and Shcherbina, 2004).
+The bound is recomputed from the duals of the rows, so that the solver's tolerances do not matter
+(see `lipyomo.numerics.lp`).
 """
 
 from __future__ import annotations
@@ -14,10 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from pyomo.contrib.solver.common.util import NoDualsError
 
 from lipyomo.mip.cells import for_models, whole
 from lipyomo.mip.model import CellModel
+from lipyomo.numerics.lp import weak_duality
 from lipyomo.run import Run
 from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus, solve_model
 from lipyomo.solvers.matrices import LinearModel, compile_model
@@ -111,21 +110,15 @@ def dual_bound(linear: LinearModel, outcome: SolveOutcome) -> float | None:
     except NoDualsError:
         return None
     y = np.array([duals.get(row, 0.0) for row in linear.constraints])
-    rows, columns = linear.size
-    unit = 2.0**-52 * (rows + columns + 8)
+    above = np.flatnonzero(np.isfinite(linear.row_upper))
+    below = np.flatnonzero(np.isfinite(linear.row_lower))
+    rows = sp.csr_array(linear.matrix)
+    A = sp.csr_array(sp.vstack([rows[above], -rows[below]]))
+    b = np.concatenate([linear.row_upper[above], -linear.row_lower[below]])
     best = math.inf
-    for weights in (y, -y):  # solvers do not agree on the sign
-        side = np.where(weights > 0, linear.row_upper, linear.row_lower)
-        w = np.where(np.isfinite(side), weights, 0.0)
-        reduced = linear.cost - linear.matrix.T @ w
-        ends = np.where(reduced > 0, linear.upper, linear.lower)
-        if not np.isfinite(ends[reduced != 0]).all():
-            continue
-        terms = np.where(reduced == 0, 0.0, reduced * np.where(reduced == 0, 0.0, ends))
-        product = np.where(w == 0, 0.0, w * np.where(w == 0, 0.0, side))
-        reach = np.where(np.isfinite(ends), np.abs(ends), 0.0)
-        size = np.abs(product).sum() + reach @ (
-            np.abs(linear.cost) + abs(linear.matrix).T @ np.abs(w)
-        )
-        best = min(best, float(product.sum() + terms.sum() + unit * size) + linear.offset)
+    for sign in (1.0, -1.0):  # solvers do not agree on the sign
+        weights = np.maximum(sign * np.concatenate([y[above], -y[below]]), 0.0)
+        end, loose, _ = weak_duality(linear.cost, A, b, linear.lower, linear.upper, weights)
+        if loose == 0.0:
+            best = min(best, end + linear.offset)
     return best if math.isfinite(best) else None

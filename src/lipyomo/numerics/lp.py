@@ -201,23 +201,39 @@ class LinearProgram:
             self.set_bounds(j, max(-down, self._lower[j]), min(up, self._upper[j]))
 
     def _dual_bound(self, c: FloatArray, y: FloatArray) -> tuple[float, float, float]:
-        """``c . x <= end + loose |x| + noise |x|`` from row duals, for every feasible x.
+        return weak_duality(c, self._A, self._b, self._lower, self._upper, y)
 
-        The norm is linf over the variables that are unbounded on a side: `loose` is what their
-        reduced costs sum up to, `noise` the rounding of these.
-        """
-        reduced = c - self._A.T @ y
-        side = np.where(reduced > 0, self._upper, self._lower)
-        open_ = ~np.isfinite(side)
-        given = np.where(open_ | (reduced == 0), 0.0, side)
-        reach = np.maximum(np.abs(self._lower), np.abs(self._upper))
-        half = ~np.isfinite(reach)
-        reach = np.where(half, np.abs(given), reach)
-        error = 2.0**-52 * (c.size + y.size + 8) * (np.abs(c) + abs(self._A).T @ y)
-        end = float(y @ self._b + reduced @ given)
-        size = float(y @ np.abs(self._b) + np.abs(reduced) @ np.abs(given))
-        end += 2.0**-52 * (c.size + y.size + 8) * size + float(error @ reach)
-        return end, float(np.abs(reduced[open_]).sum()), float(error[half].sum())
+
+def weak_duality(
+    c: FloatArray, A: Matrix, b: FloatArray, lower: FloatArray, upper: FloatArray, y: FloatArray
+) -> tuple[float, float, float]:
+    """``c . x <= end + loose |x| + noise |x|`` from row duals, for every feasible x.
+
+    The norm is linf over the variables that are unbounded on a side: `loose` is what their
+    reduced costs sum up to, `noise` the rounding of these.
+
+    Parameters
+    ----------
+    c : ndarray, shape (n,)
+    A, b : matrix (r, n) and ndarray (r,)
+        Rows ``A x <= b``.
+    lower, upper : ndarray, shape (n,)
+        May be infinite.
+    y : ndarray, shape (r,)
+        Not negative; any will do.
+    """
+    reduced = c - A.T @ y
+    side = np.where(reduced > 0, upper, lower)
+    open_ = ~np.isfinite(side)
+    given = np.where(open_ | (reduced == 0), 0.0, side)
+    reach = np.maximum(np.abs(lower), np.abs(upper))
+    half = ~np.isfinite(reach)
+    reach = np.where(half, np.abs(given), reach)
+    error = 2.0**-52 * (c.size + y.size + 8) * (np.abs(c) + abs(A).T @ y)
+    end = float(y @ b + reduced @ given)
+    size = float(y @ np.abs(b) + np.abs(reduced) @ np.abs(given))
+    end += 2.0**-52 * (c.size + y.size + 8) * size + float(error @ reach)
+    return end, float(np.abs(reduced[open_]).sum()), float(error[half].sum())
 
 
 def _by_rows(A: Matrix) -> tuple[IndexArray, IndexArray, FloatArray]:

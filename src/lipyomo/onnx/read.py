@@ -81,16 +81,12 @@ def check_model(model: onnx.ModelProto, what: str) -> None:
         missing.append("graph output")
     if not model.opset_import:
         missing.append("operator set")
+    remedy = "export the model to ONNX again, or copy the file again"
     if not _is_text(model):
-        raise ImportRefused(
-            f"'{what}' is damaged: it holds names that are not text",
-            remedy="export the model to ONNX again, or copy the file again",
-        )
+        raise ImportRefused(f"'{what}' is damaged: it holds names that are not text", remedy=remedy)
     if missing:
-        raise ImportRefused(
-            f"'{what}' is not a complete ONNX model: it has no {' and no '.join(missing)}",
-            remedy="export the model to ONNX again, or copy the file again",
-        )
+        said = f"it has no {' and no '.join(missing)}"
+        raise ImportRefused(f"'{what}' is not a complete ONNX model: {said}", remedy=remedy)
 
 
 def _names(model: onnx.ModelProto) -> Iterator[str]:

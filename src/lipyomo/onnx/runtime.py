@@ -33,10 +33,15 @@ def _runtime_errors() -> tuple[type[Exception], ...]:
     return (*found, RuntimeError, ValueError)
 
 
+def _stored_kinds(graph: onnx.GraphProto) -> set[int]:
+    """Types of the weights and of the inputs."""
+    kinds = {tensor.data_type for tensor in graph.initializer}
+    return kinds | {value.type.tensor_type.elem_type for value in graph.input}
+
+
 def _precision(graph: onnx.GraphProto) -> float:
     """Unit roundoff of the least precise real type that the graph mentions."""
-    kinds = {tensor.data_type for tensor in graph.initializer}
-    kinds |= {value.type.tensor_type.elem_type for value in graph.input}
+    kinds = _stored_kinds(graph)
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.HasField("t"):
@@ -57,12 +62,6 @@ def _expose(cut: onnx.ModelProto, source: str) -> None:
         reached.update(name for name in node.output if name)
         fresh = [name for name in node.output if name and name not in known]
         cut.graph.output.extend(onnx.ValueInfoProto(name=name) for name in fresh)
-
-
-def _has_bfloat16(graph: onnx.GraphProto) -> bool:
-    kinds = {tensor.data_type for tensor in graph.initializer}
-    kinds |= {value.type.tensor_type.elem_type for value in graph.input}
-    return onnx.TensorProto.BFLOAT16 in kinds
 
 
 class NotImplementedThere(ImportRefused):
@@ -89,7 +88,7 @@ def open_runtime(model: onnx.ModelProto, output: str | None = None) -> Runner:
         except EVALUATOR_ERRORS:
             raise refusal from None
         except ImportRefused:
-            if _has_bfloat16(model.graph):
+            if onnx.TensorProto.BFLOAT16 in _stored_kinds(model.graph):
                 raise ImportRefused(
                     "onnxruntime does not compute in bfloat16, so the import cannot be checked",
                     remedy="convert the model to float32, which changes no weight",

@@ -42,18 +42,14 @@ __all__ = [
     "solver_table",
 ]
 
-_HOMES = {
-    "SolveOutcome": "outcome",
-    "Choice": "registry",
-    "available_solvers": "registry",
-    "choose_solver": "registry",
-    "get_solver": "registry",
-    "SolverRow": "table",
-    "solver_table": "table",
-    "SolverSettings": "settings",
-    "load_settings": "settings",
-    "solve_model": "solve",
+_NAMES = {
+    "outcome": ("SolveOutcome",),
+    "registry": ("Choice", "available_solvers", "choose_solver", "get_solver"),
+    "table": ("SolverRow", "solver_table"),
+    "settings": ("SolverSettings", "load_settings"),
+    "solve": ("solve_model",),
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 register()

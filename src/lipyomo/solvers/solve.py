@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from pyomo.core import TransformationFactory
@@ -121,26 +122,17 @@ def _next_choice(linear: LinearModel, tried: set[str], settings: SolverSettings)
     return choose_solver(linear, AUTO, rest)
 
 
+@dataclass(frozen=True)
 class _Task:
     """A model and all that was asked for it, to be put to one solver after another."""
 
-    def __init__(
-        self,
-        model: Any,
-        linear: LinearModel,
-        options: SolverOptions,
-        start: Mapping[Any, float] | None,
-        progress: Callable[[Progress], None] | None,
-        stop: StopEvent | None,
-        relax: bool,
-    ) -> None:
-        self.model = model
-        self.linear = linear
-        self.options = options
-        self.start = start
-        self.progress = progress
-        self.stop = stop
-        self.relax = relax
+    model: Any
+    linear: LinearModel
+    options: SolverOptions
+    start: Mapping[Any, float] | None
+    progress: Callable[[Progress], None] | None
+    stop: StopEvent | None
+    relax: bool
 
     def run(self, choice: Choice, settings: SolverSettings) -> SolveOutcome:
         """Solve with the chosen solver."""
