@@ -53,6 +53,9 @@ FIRST_CLIMB, CLIMB_GROWTH = 16.0, 1.8
 """The local search is resumed after so many nodes, and whenever their number has grown by this
 factor: one takes about as long as ten nodes of the size `COMMON`."""
 
+CLIMB_NODES = 500
+"""From so many nodes on, searches grow with their number: what they cost stays a twentieth."""
+
 CHECKPOINT_SECONDS = 120.0
 """Between two checkpoints; more where they take long to write."""
 
@@ -210,11 +213,13 @@ class Search:
 
     def _after(self) -> None:
         """What is done now and then: local search, news, checkpoints."""
-        size = self._open_units**2 * self.tree.problem.network.input_dim
+        units = self._open_units
+        size = units**2 * min(self.tree.problem.network.input_dim, units)
         nodes = self._counters.nodes * max(size / COMMON, 1.0)
         if nodes >= self._next_climb:
             self._next_climb = 4.0 + CLIMB_GROWTH * nodes
-            self.tree.climb(self._evaluations, self._clock)
+            more = max(nodes / CLIMB_NODES, 1.0)
+            self.tree.climb(int(self._evaluations * more), self._clock)
         self._note()
         if self._settings.checkpoint is not None:
             began = self._clock.seconds

@@ -48,7 +48,8 @@ LONG = 0.3
 """Predicted seconds of a root bound from which it is lowered step by step, each one an answer."""
 
 COMMON = 40_000
-"""Open units squared times inputs of a node that counts as one; larger ones count as several."""
+"""Open units squared times inputs (or units, if they are fewer) of a node that counts as one;
+larger ones count as several."""
 
 TOGETHER, WAITING = 16, 4
 """Most nodes of the size `COMMON` that are split together, and how many wait for one of them:
@@ -313,7 +314,8 @@ class Tree:
 
     def together(self, node: Node, waiting: int) -> int:
         """How many nodes like the best one to split together, where so many wait."""
-        size = np.count_nonzero(node.phases == OPEN) ** 2 * node.low.size / COMMON
+        units = int(np.count_nonzero(node.phases == OPEN))
+        size = units**2 * min(node.low.size, units) / COMMON
         return int(np.clip(waiting // WAITING, 1, max(TOGETHER / max(size, 1.0), 1.0)))
 
     def expand(self, nodes: list[Node]) -> list[Expansion]:

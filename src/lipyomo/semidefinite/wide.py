@@ -113,7 +113,7 @@ class WideKernel:
         self, rows: FloatArray, objective: FloatArray, inputs: int, direct: bool = False
     ) -> None:
         self.rows, self.inputs, self.order = rows, inputs, rows.shape[1]
-        self._objective, self._direct = objective, direct
+        self.objective, self._direct = objective, direct
         self._rows_inputs = np.ascontiguousarray(rows[:, :inputs])
         self._columns = np.ascontiguousarray(rows[:, :inputs].T)
         self._triangle = np.eye(len(rows)) - rows[:, inputs:]
@@ -150,7 +150,7 @@ class WideKernel:
 
     def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:
         """Multipliers in closed form, zeta enlarged until C is definite."""
-        found = closed_form(self.rows, self._objective[None], self.inputs, False, stop)
+        found = closed_form(self.rows, self.objective[None], self.inputs, False, stop)
         return None if found is None else found.definite(self.factor)
 
     def expand(self, step: FloatArray) -> FloatArray:

@@ -1,0 +1,122 @@
+"""The cube of directions in an ellipsoid: zeta keeps its proportions, and inputs become few.
+
+With ``zeta = t z``, ``sum z = 1``, the cube lies in the ellipsoid ``sum z_i v_i^2 <= 1``: the unit
+ball of ``sqrt(z) v``.  A ball is rotated into the span of what the units see of it, so that 784
+inputs in front of a layer of 20 units become 20, and a Newton step costs a fiftieth.  Nodes of a
+tree inherit good proportions, which are corrected between two minimisations: at a point of the
+central path with all of zeta free,
+
+    X_ii = x_i^2 + mu (C^{-1})_ii = 1    for every input i,
+
+so that ``z_i`` is multiplied by ``X_ii^(1/4)``, half of the step that would be right if nothing
+else moved.  What comes out are multipliers zeta and lambda like any others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from lipyomo.network import FloatArray
+from lipyomo.semidefinite.choice import step_costs
+from lipyomo.semidefinite.dense import DenseKernel
+from lipyomo.semidefinite.descent import minimise
+from lipyomo.semidefinite.kernel import State
+from lipyomo.semidefinite.wide import WideKernel
+
+PAYS = 4.0
+"""Times that a step must be cheaper than one with all of zeta free."""
+
+_POWER = 0.25
+_LIMITS = 0.01, 20.0
+_STRETCHES = 1.0, 1.1, 1.25, 1.5, 2.0, 3.0
+_RANK = 1e-13
+
+
+def pays(kernel: WideKernel) -> bool:
+    """Whether nodes with this kernel are bounded with zeta in proportion."""
+    units = len(kernel.rows)
+    ball = step_costs(min(kernel.inputs, units + 1), units, euclidean=True)["dense"]
+    return PAYS * ball < min(step_costs(kernel.inputs, units).values())
+
+
+def minimise_in_proportion(
+    kernel: WideKernel,
+    start: FloatArray,
+    aim: float | None,
+    steps: int,
+    stop: Callable[[], bool] | None,
+) -> tuple[DenseKernel, State] | None:
+    """Lower a bound with zeta in proportion, twice, the proportions corrected in between.
+
+    Parameters
+    ----------
+    kernel : WideKernel
+    start : ndarray, shape (d + F,)
+        Multipliers zeta and lambda.
+    aim : float or None
+        What the bound should reach.
+    steps : int
+        Most Newton steps; without any the proportions stay.
+    stop : callable, optional
+        Polled before each step.
+
+    Returns
+    -------
+    (DenseKernel, State) or None
+        The state's primal and factor are those of the kernel, its multipliers zeta and lambda.
+    """
+    d = kernel.inputs
+    best: tuple[DenseKernel, State] | None = None
+    for turn in range(2 if steps else 1):
+        tau = float(start[:d].sum())
+        z = start[:d] / tau
+        ball = DenseKernel(*_as_ball(kernel, z), euclidean=True)
+        warm = np.concatenate([np.full(ball.inputs, tau), start[d:]])
+        state = minimise(ball, warm, aim, steps, stop=stop)
+        if state is None:
+            break
+        lam = state.multipliers[ball.inputs :]
+        full = np.concatenate([state.multipliers[0] * z, lam])
+        if best is None or state.value < best[1].value:
+            best = ball, replace(state, multipliers=full)
+        if turn or (aim is not None and state.value <= aim):
+            break
+        corrected = _corrected(kernel, full)
+        if corrected is None:
+            break
+        start = corrected
+    return best
+
+
+def _as_ball(kernel: WideKernel, z: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+    """Rows, objective, and the number of inputs after scaling and rotation."""
+    d, count = kernel.inputs, len(kernel.rows)
+    seen = np.vstack([kernel.rows[:, :d], kernel.objective[:d]]) / np.sqrt(z)
+    sizes, axes = np.linalg.eigh(seen @ seen.T)
+    use = sizes > _RANK * sizes[-1]
+    few = axes[:, use] * np.sqrt(sizes[use])
+    rows = np.hstack([few[:count], kernel.rows[:, d:]])
+    return rows, np.concatenate([few[count], kernel.objective[d:]]), few.shape[1]
+
+
+def _corrected(kernel: WideKernel, y: FloatArray) -> FloatArray | None:
+    """Multipliers with better proportions of zeta, enlarged until C is definite."""
+    d = kernel.inputs
+    factor = kernel.factor(y)
+    if factor is None:
+        return None
+    x, tau, _ = kernel.terms(factor, y)
+    square, zeta = np.square(x[:d]), y[:d]
+    spread = solve_triangular(factor.lower, factor.E.T, lower=True, check_finite=False)
+    variance = 1.0 / zeta + np.square(spread).sum(axis=0) / np.square(2.0 * zeta)
+    mu = max(float((tau - zeta @ square) / (zeta @ variance)), 0.0)
+    correction = np.clip(square + mu * variance, *_LIMITS) ** _POWER
+    for stretch in _STRETCHES:
+        better = np.concatenate([stretch * correction * zeta, y[d:]])
+        if kernel.factor(better) is not None:
+            return better
+    return None

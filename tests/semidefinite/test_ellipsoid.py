@@ -1,0 +1,55 @@
+"""Bounds with zeta in proportion hold, and lie close to those with all of zeta free."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from lipyomo import Box, LipschitzProblem, Network
+from lipyomo.affine.system import UnitSystem
+from lipyomo.phases import LEFT, RIGHT
+from lipyomo.sampling.evaluate import point_norms
+from lipyomo.semidefinite.bounder import Bounder, inherited
+from lipyomo.semidefinite.descent import minimise
+from lipyomo.semidefinite.ellipsoid import minimise_in_proportion
+from lipyomo.semidefinite.wide import WideKernel
+from lipyomo.targets import targets_of
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_children_of_wide_nodes(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = (120, 8, 8, 1)
+    weights = [rng.normal(0, np.sqrt(2 / a), (b, a)) for a, b in pairwise(sizes)]
+    network = Network.from_arrays(weights, [rng.normal(0, 0.1, n) for n in sizes[1:]])
+    problem = LipschitzProblem(network, Box(-1.0, 1.0, 120))
+    targets = targets_of(problem)
+    system = UnitSystem(network, targets.functionals, problem.domain)
+    bounder, phases = Bounder(system, targets), system.root_phases()
+    root = bounder.minimise(system.reduce(phases), 0)
+    assert root is not None
+    warm = system.reduce(phases).units, root.state.multipliers
+    points = rng.uniform(-1.0, 1.0, (4000, 120))
+    values, _ = point_norms(problem, points)
+    on = np.concatenate([z > 0 for z in network.preactivations(points)], axis=1)
+    for unit, phase in ((0, LEFT), (11, RIGHT), (5, RIGHT), (14, LEFT)):
+        phases = phases.copy()
+        phases[unit] = phase
+        form = system.reduce(phases)
+        wide = WideKernel(form.rows, form.objective[0], form.inputs)
+        start = inherited(wide, form, *warm)
+        best = minimise(wide, start)
+        found = minimise_in_proportion(wide, start, None, 60, None)
+        assert best is not None
+        assert found is not None
+        kernel, state = found
+        assert kernel.inputs <= 9
+        proved = bounder.prover.bound(form, 0, state.multipliers)
+        assert proved == pytest.approx(state.value, rel=1e-8)
+        assert 0.995 * best.value < state.value < 1.03 * best.value
+        decided = phases != system.root_phases()
+        inside = (on[:, decided] == (phases[decided] == RIGHT)).all(axis=1)
+        assert values[inside].max(initial=0.0) <= proved
+        warm = form.units, state.multipliers
