@@ -50,6 +50,20 @@ class Targets:
     columns: npt.NDArray[np.int64]
     input_norm: InputNorm
 
+    @classmethod
+    def of(
+        cls, vertices: FloatArray | None, outputs: int, inputs: int, input_norm: InputNorm
+    ) -> Targets:
+        """Each vertex (k, m) of a dual ball with each direction that is told apart.
+
+        None stands for the Euclidean ball.
+        """
+        functionals = np.eye(outputs) if vertices is None else vertices
+        rows = np.array([ALL]) if vertices is None else np.arange(len(vertices))
+        columns = np.arange(inputs) if input_norm == "l1" else np.array([ALL])
+        rows, columns = np.repeat(rows, columns.size), np.tile(columns, rows.size)
+        return cls(functionals, rows, columns, input_norm)
+
     @property
     def count(self) -> int:
         """Number of targets T."""
@@ -96,17 +110,10 @@ def targets_of(problem: LipschitzProblem) -> Targets:
         raise MethodError(
             f"the dual ball of {problem.output_norm.name} over {m} outputs has too many vertices"
         )
-    functionals = np.eye(m) if vertices is None else vertices
-    rows = np.array([ALL]) if vertices is None else np.arange(len(vertices))
-    columns = np.arange(d) if problem.input_norm == "l1" else np.array([ALL])
-    if rows.size * columns.size > MAX_TARGETS:
+    rows, columns = 1 if vertices is None else len(vertices), d if problem.input_norm == "l1" else 1
+    if rows * columns > MAX_TARGETS:
         raise MethodError(
-            f"{rows.size} dual vertices times {columns.size} inputs are too many for branch and "
-            "bound.  Remedy: another output norm, or a scalar functional"
+            f"{rows} dual vertices times {columns} inputs are too many for branch and bound.  "
+            "Remedy: another output norm, or a scalar functional"
         )
-    return Targets(
-        functionals,
-        np.repeat(rows, columns.size),
-        np.tile(columns, rows.size),
-        problem.input_norm,
-    )
+    return Targets.of(vertices, m, d, problem.input_norm)

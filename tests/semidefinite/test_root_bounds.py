@@ -40,13 +40,7 @@ def root_of(
     network: Network, phases: Phases, norm: str, ball: str, output: OutputNorm, **more: float
 ) -> RootBounds:
     d, m = network.input_dim, network.output_dim
-    functionals, rows = np.eye(m), np.array([ALL])
-    if ball == "vertices":
-        functionals = output.vertices(m)
-        rows = np.arange(len(functionals))
-    columns = np.arange(d) if norm == "l1" else np.array([ALL])
-    rows, columns = np.repeat(rows, columns.size), np.tile(columns, rows.size)
-    targets = Targets(functionals, rows, columns, norm)
+    targets = Targets.of(output.vertices(m) if ball == "vertices" else None, m, d, norm)
     system = UnitSystem(network, targets.functionals, AllSpace(d))
     return RootBounds(system, targets, flat(phases), norm=output, **more)
 

@@ -25,7 +25,7 @@ from lipyomo.semidefinite.lipsdp_model import Sharing, along_norms, solve_conic
 from lipyomo.semidefinite.prove import Prover
 from lipyomo.semidefinite.root import RootBounds
 from lipyomo.semidefinite.verify import IntArray, SizedForm
-from lipyomo.targets import ALL, Targets
+from lipyomo.targets import Targets
 
 TOLERANCE = 1e-7
 """A bound for its own sake is worth more steps than one of thousands of nodes."""
@@ -53,18 +53,17 @@ def _targets(network: Network, norm: OutputNorm, input_norm: InputNorm) -> tuple
     m = network.output_dim
     ball: Ball = "l2" if norm.dual_ball == "round" else "l1"
     vertices = norm.vertices(m)
-    functionals, rows = np.eye(m), np.array([ALL])
-    if vertices is not None and (len(vertices) == 1 or norm.dual_ball != "cube"):
+    if vertices is None or (len(vertices) > 1 and norm.dual_ball == "cube"):
+        vertices = None
+    else:
         if len(vertices) > MAX_VERTICES:
             raise MethodError(
                 f"method lipsdp treats the {len(vertices)} vertices of the dual ball of "
                 f"{norm.name} one by one, at most {MAX_VERTICES}.  Remedy: give a functional, or "
                 "use the output norm l2"
             )
-        ball, functionals, rows = "vertices", vertices, np.arange(len(vertices))
-    columns = np.arange(network.input_dim) if input_norm == "l1" else np.array([ALL])
-    rows, columns = np.repeat(rows, columns.size), np.tile(columns, rows.size)
-    return ball, Targets(functionals, rows, columns, input_norm)
+        ball = "vertices"
+    return ball, Targets.of(vertices, m, network.input_dim, input_norm)
 
 
 def _conic(form: SizedForm, layers: IntArray, ball: Ball, plan: _Plan, run: Run) -> float:
