@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.arrays import FloatArray, Matrix
+from lipyomo.arrays import FloatArray, Matrix, dense
 from lipyomo.network import Layer, Network
 from lipyomo.numerics.exactness import product_is_exact
 
@@ -162,9 +162,7 @@ def _share(layer: Layer, leader: int, unit: int) -> tuple[float, float] | None:
 
 def _row(layer: Layer, unit: int) -> FloatArray:
     """A unit's weights and bias, dense."""
-    weights = layer.weight[[unit]]
-    dense = weights if isinstance(weights, np.ndarray) else weights.toarray()
-    return np.append(dense.reshape(-1), layer.bias[unit])
+    return np.append(dense(layer.weight[[unit]]).reshape(-1), layer.bias[unit])
 
 
 def _as_float(value: Fraction) -> float | None:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.arguments import instance, real_numbers
-from lipyomo.arrays import BoolArray, FloatArray, Matrix, Pattern
+from lipyomo.arrays import BoolArray, FloatArray, Matrix, Pattern, dense, scaled_rows
 from lipyomo.errors import NetworkError
 from lipyomo.numerics.exactness import product_is_exact, sum_is_exact
 
@@ -115,9 +115,7 @@ class Layer:
     @cached_property
     def dense_weight(self) -> FloatArray:
         """The weight as a dense array, shape (units, inputs)."""
-        if isinstance(self.weight, np.ndarray):
-            return self.weight
-        return np.asarray(self.weight.toarray())
+        return dense(self.weight)
 
     def preactivation(self, h: FloatArray) -> FloatArray:
         """``W h + b`` for points `h` of shape (..., inputs)."""
@@ -133,13 +131,6 @@ class Layer:
     def slopes(self, on: BoolArray) -> FloatArray:
         """Slopes of the units when `on` says which are on their right-hand side."""
         return np.where(on, self.right, self.left)
-
-
-def scaled_rows(matrix: Matrix, scale: FloatArray) -> Matrix:
-    """``diag(scale) @ matrix``; sparse matrices stay so."""
-    if isinstance(matrix, np.ndarray):
-        return np.asarray(scale[:, None] * matrix)
-    return sp.csr_array(sp.diags_array(scale) @ matrix)
 
 
 def _normalised(layer: Layer, rounding: bool) -> list[Layer]:

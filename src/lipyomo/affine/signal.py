@@ -32,7 +32,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.network import BoolArray, FloatArray, Layer, Matrix, Network, Pattern, scaled_rows
+from lipyomo.arrays import dense, scaled_rows
+from lipyomo.network import BoolArray, FloatArray, Layer, Matrix, Network, Pattern
 from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import OPEN, RIGHT
 
@@ -214,10 +215,7 @@ class FloatSignal:
         if self.values is None:  # no product with the identity: inputs may be thousands
             n, d = weight.shape
             found: Matrix = np.zeros((n, self.width))
-            if isinstance(weight, np.ndarray):
-                found[:, :d] = weight
-            else:
-                found[:, :d] = weight.toarray()
+            found[:, :d] = dense(weight)
         else:
             found = weight @ self.values
         if self.constant is None or bias is None:

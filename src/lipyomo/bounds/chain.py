@@ -22,6 +22,7 @@ from typing import NamedTuple, TypeGuard
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.arrays import dense
 from lipyomo.bounds.balls import Ball
 from lipyomo.bounds.parts import SplitMatrix, apply_rows, pull_back
 from lipyomo.bounds.relax import Lines
@@ -113,10 +114,6 @@ def _scaled(matrix: Matrix, factors: FloatArray) -> Matrix:
     if isinstance(matrix, np.ndarray):
         return matrix * factors
     return sp.csr_array(matrix @ sp.diags_array(factors))
-
-
-def _dense(matrix: Matrix) -> FloatArray:
-    return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
 
 
 def _is_wide(matrix: Matrix | None) -> TypeGuard[FloatArray]:
@@ -265,8 +262,8 @@ class Chain:
         """Upper bounds of the rows, and of their negatives if `both`."""
 
         def signed(matrix: Matrix) -> FloatArray:
-            dense = _dense(matrix)
-            return np.concatenate([dense, -dense], axis=-2) if both else dense
+            rows = dense(matrix)
+            return np.concatenate([rows, -rows], axis=-2) if both else rows
 
         start = None if rows.start is None else signed(rows.start)
         links = [None if piece is None else signed(piece) for piece in rows.links]

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from flint import fmpq
 
 from lipyomo.arguments import real_numbers
+from lipyomo.arrays import dense
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix
 from lipyomo.numerics.exact import Exact, ExactWeights, exact
@@ -248,7 +249,7 @@ def box_support(lower: FloatArray, upper: FloatArray, directions: Matrix) -> Flo
     if np.isfinite(lower).all() and np.isfinite(upper).all():
         middle, radius = 0.5 * (lower + upper), 0.5 * (upper - lower)
         return np.asarray(directions @ middle + abs(directions) @ radius)
-    dense = directions if isinstance(directions, np.ndarray) else directions.toarray()
+    rows = dense(directions)
     with np.errstate(invalid="ignore"):
-        terms = np.where(dense > 0, dense * upper, np.where(dense < 0, dense * lower, 0.0))
+        terms = np.where(rows > 0, rows * upper, np.where(rows < 0, rows * lower, 0.0))
     return np.asarray(terms.sum(axis=1))

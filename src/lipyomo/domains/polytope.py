@@ -9,6 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.arguments import real_numbers
+from lipyomo.arrays import dense
 from lipyomo.domains.base import Domain, Rows, box_sides
 from lipyomo.domains.box import Box
 from lipyomo.errors import DomainError
@@ -196,8 +197,7 @@ class Polytope(Domain):
 
     def support(self, directions: Matrix) -> FloatArray:
         """Maxima by LP, made safe by their dual bounds; shape (k,)."""
-        dense = directions if isinstance(directions, np.ndarray) else directions.toarray()
-        return np.array([self._lp.maximise(row).bound for row in dense])
+        return np.array([self._lp.maximise(row).bound for row in dense(directions)])
 
     def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
         """Hit-and-run from the middle, shape (count, d)."""

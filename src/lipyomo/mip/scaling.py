@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import diags_array
 
+from lipyomo.arrays import scaled_rows
 from lipyomo.bounds import LayerBounds
 from lipyomo.domains import Box, Domain
 from lipyomo.mip.cells import Cell
-from lipyomo.network import FloatArray, Layer, Matrix, Network, scaled_rows
+from lipyomo.network import FloatArray, Layer, Matrix, Network
 from lipyomo.norms import LinearOutput, OutputNorm
 from lipyomo.problem import LipschitzProblem
 

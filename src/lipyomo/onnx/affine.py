@@ -228,6 +228,13 @@ class Affine:
         return Affine(sp.csr_array((array.size, 0)), array.reshape(-1).copy(), array.shape)
 
 
+def joined(parts: list[Affine], axis: int) -> Affine:
+    """Tensors joined along an axis."""
+    starts = np.cumsum([0, *(part.size for part in parts)])
+    order = [part.index + start for part, start in zip(parts, starts, strict=False)]
+    return stack(parts).take(np.concatenate(order, axis=axis))
+
+
 def stack(parts: list[Affine]) -> Affine:
     """The entries of all parts, one after another, as one flat tensor."""
     columns = max(part.matrix.shape[1] for part in parts)

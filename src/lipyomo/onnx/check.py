@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
+from lipyomo.arrays import dense
 from lipyomo.errors import ImportRefused
 from lipyomo.network import FloatArray, Network
 from lipyomo.onnx.budget import budget
@@ -115,8 +116,7 @@ def _add_hidden_errors(
     outputs: slice,
 ) -> None:
     """Add to `tolerance` what errors of the hidden layers do to some outputs at some points."""
-    head = network.head.weight[outputs]
-    rows = np.asarray(head if isinstance(head, np.ndarray) else head.toarray())
+    rows = dense(network.head.weight[outputs])
     points = part.stop - part.start
     jacobians = np.broadcast_to(rows, (points, *rows.shape))
     for position in range(len(network.hidden) - 1, -1, -1):

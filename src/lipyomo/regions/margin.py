@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.arrays import dense
 from lipyomo.domains import Domain, NormBall
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
 from lipyomo.numerics.lp import LinearProgram
@@ -138,8 +139,7 @@ def margin_from_below(network: Network, domain: Domain, pattern: Pattern, x: Flo
         units = np.flatnonzero(least[i] < far)
         if not units.size:
             continue
-        rows = layer.weight[units]
-        g = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        g = dense(layer.weight[units])
         for below, on in zip(reversed(network.hidden[:i]), reversed(pattern[:i]), strict=True):
             g = np.asarray((g * below.slopes(on)) @ below.weight)
         length = np.abs(g[:, ~domain.frozen]).sum(axis=1)

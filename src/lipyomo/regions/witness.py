@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.arrays import dense
 from lipyomo.network import FloatArray, Network, Pattern
 from lipyomo.numerics.exact import root_below
 from lipyomo.numerics.rounding import gamma
@@ -126,9 +127,8 @@ def _norm_error(problem: LipschitzProblem, pattern: Pattern) -> float:
         slopes = sp.diags_array(np.abs(layer.slopes(on)))
         sizes = (sizes @ slopes) @ abs(layer.weight)
         terms += layer.inputs + 2
-    dense = sizes if isinstance(sizes, np.ndarray) else sizes.toarray()
-    reach = float(np.sqrt(sum(dense.shape))) * float(problem.norm_of(np.asarray(dense)).upper)
-    return gamma(terms + sum(dense.shape)) * reach
+    reach = float(np.sqrt(sum(sizes.shape))) * float(problem.norm_of(dense(sizes)).upper)
+    return gamma(terms + sum(sizes.shape)) * reach
 
 
 def witness_of_pattern(problem: LipschitzProblem, pattern: Pattern) -> Witness | None:

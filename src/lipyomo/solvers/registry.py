@@ -130,8 +130,7 @@ def configure(solver: Any, entry: SolverEntry, settings: SolverSettings) -> None
 def available_solvers(settings: SettingsLike = None) -> list[str]:
     """Return the names that can be used here: those of ``auto`` in its order, then the others."""
     settings = resolve_settings(settings)
-    names = [*settings.auto, *(name for name in settings.entries if name not in settings.auto)]
-    return [name for name in names if _usable(settings.entries[name], settings.source)]
+    return [name for name in settings.names if _usable(settings.entries[name], settings.source)]
 
 
 def choose_solver(

@@ -85,6 +85,11 @@ class SolverSettings:
     defaults: Mapping[str, Any]
     entries: Mapping[str, SolverEntry]
 
+    @property
+    def names(self) -> list[str]:
+        """All solvers: those of ``auto`` in its order, then the others."""
+        return [*self.auto, *(name for name in self.entries if name not in self.auto)]
+
     def entry(self, name: str) -> SolverEntry:
         """Return the entry of a solver, or raise `SolverError` with the names there are."""
         try:

@@ -59,9 +59,8 @@ def solver_table(settings: SettingsLike = None) -> list[SolverRow]:
     list of SolverRow
     """
     settings = resolve_settings(settings)
-    names = [*settings.auto, *(name for name in settings.entries if name not in settings.auto)]
     rows = []
-    for name in names:
+    for name in settings.names:
         rank = settings.auto.index(name) + 1 if name in settings.auto else None
         rows.append(_row(settings.entries[name], settings.source, rank))
     return rows

@@ -66,11 +66,7 @@ def neg(call: Call) -> Value:
 def mul(call: Call) -> Value:
     """``a * b`` where one of them is constant."""
     a, b = _operands(call)
-    if isinstance(a, Affine) and isinstance(b, Affine):
-        raise call.node.refuse(
-            "both factors depend on the network's input, so the product is not piecewise linear",
-            call.cut,
-        )
+    call.refuse_product(a, b)
     if isinstance(a, Affine):
         return a.scale(np.asarray(b))
     return (b if isinstance(b, Affine) else Affine.constant(b)).scale(a)

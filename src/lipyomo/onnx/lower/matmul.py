@@ -55,11 +55,7 @@ def constant_times(weight: FloatArray, x: Affine) -> Affine:
 
 def multiply(call: Call, a: Value, b: Value) -> Affine:
     """``a @ b`` where one of them is constant."""
-    if isinstance(a, Affine) and isinstance(b, Affine):
-        raise call.node.refuse(
-            "both factors depend on the network's input, so the product is not piecewise linear",
-            call.cut,
-        )
+    call.refuse_product(a, b)
     if isinstance(a, Affine):
         return times_constant(a, np.asarray(b, dtype=np.float64))
     tensor = b if isinstance(b, Affine) else Affine.constant(b)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.onnx.affine import stack
+from lipyomo.onnx.affine import joined
 from lipyomo.onnx.lower.matmul import times_constant
 from lipyomo.onnx.lower.registry import Call, Value, lowers
 
@@ -62,9 +62,7 @@ def feature_vectorizer(call: Call) -> Value:
     """Join the features of several tensors."""
     parts = [call.tensor(position) for position in range(len(call.arguments))]
     parts = [p if len(p.shape) > 1 else p.reshaped((1, p.size)) for p in parts]
-    starts = np.cumsum([0, *(part.size for part in parts)])
-    order = [part.index + start for part, start in zip(parts, starts, strict=False)]
-    return stack(parts).take(np.concatenate(order, axis=1))
+    return joined(parts, 1)
 
 
 @lowers("Imputer", domain=_ML)

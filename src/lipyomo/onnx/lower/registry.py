@@ -63,6 +63,15 @@ class Call:
         """All arguments, none of which may be omitted."""
         return [self.value(position) for position in range(len(self.arguments))]
 
+    def refuse_product(self, a: Value, b: Value) -> None:
+        """Refuse two factors that both depend on the network's input."""
+        if isinstance(a, Affine) and isinstance(b, Affine):
+            raise self.node.refuse(
+                "both factors depend on the network's input, so the product is not piecewise "
+                "linear",
+                self.cut,
+            )
+
     def constant(self, position: int, what: str) -> Array:
         """An argument that must not depend on the network's input."""
         value = self.value(position)

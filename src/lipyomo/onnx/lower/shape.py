@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from lipyomo.onnx.affine import Affine, stack
+from lipyomo.onnx.affine import Affine, joined
 from lipyomo.onnx.graph import REAL_TYPES
 from lipyomo.onnx.lower.registry import Call, Value, lowers, move
 
@@ -109,9 +109,7 @@ def concat(call: Call) -> Value:
     if not any(isinstance(value, Affine) for value in values):
         return np.concatenate([np.asarray(value) for value in values], axis=axis)
     parts = [call.tensor(position) for position in range(len(values))]
-    starts = np.cumsum([0, *(part.size for part in parts)])
-    order = [part.index + start for part, start in zip(parts, starts, strict=False)]
-    return stack(parts).take(np.concatenate(order, axis=axis))
+    return joined(parts, axis)
 
 
 @lowers("Split", constants=True)
