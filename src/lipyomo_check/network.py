@@ -57,7 +57,7 @@ def _same(layers: list[Layer], chain: list[dict[str, Any]]) -> bool:
         return False
     return all(
         layer.rows == made["weight"]
-        and layer.bias == made["bias"]
+        and layer.offset == made["bias"]
         and layer.left == made["left"]
         and layer.right == made["right"]
         for layer, made in zip(layers, chain, strict=True)

@@ -5,24 +5,17 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-
-from flint import fmpq, fmpz
 
 from lipyomo_check.errors import ProofError
 
 MOST_EXPANSION = 60
 """A file may not unpack to more than so many times its size (and a megabyte)."""
 
-MOST_DIGITS = 20_000
-"""Length of a fraction."""
-
-MOST_DEPTH = 20
-"""Nesting of a line."""
-
-_OTHERS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+MOST_LISTS = 10**7
+"""In a line."""
 
 
 def lines(path: Path) -> Iterator[Any]:
@@ -71,27 +64,12 @@ def _parsed(texts: Iterator[bytes]) -> Iterator[Any]:
         raise ValueError(word)
 
     for text in texts:
-        if text.count(b"[") > 10**7 or _depth(text) > MOST_DEPTH:
-            raise ProofError("a line is nested too deeply")
+        if text.count(b"[") > MOST_LISTS:
+            raise ProofError("a line has too many lists")
         try:
-            yield json.loads(text, parse_constant=refuse, parse_int=_integer)
+            yield json.loads(text, parse_constant=refuse)
         except (ValueError, RecursionError):
             raise ProofError("a line is not JSON") from None
-
-
-def _depth(text: bytes) -> int:
-    """An upper bound of the nesting (brackets in strings count as well)."""
-    depth = deepest = 0
-    for byte in text.translate(None, _OTHERS):
-        depth += 1 if byte in b"[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
-
-
-def _integer(digits: str) -> int:
-    if len(digits) > 18:
-        raise ValueError(digits)
-    return int(digits)
 
 
 def entry(record: Any, name: str) -> Any:
@@ -103,22 +81,10 @@ def entry(record: Any, name: str) -> Any:
 
 def real(value: Any, name: str = "a number") -> float:
     """A finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if type(value) is int and abs(value) < 1 << 62:
+        value = float(value)
+    if type(value) is not float or not math.isfinite(value):
         raise ProofError(f"{name} is not a finite number")
-    return float(value)
-
-
-def extended(value: Any, name: str) -> float:
-    """A number, or one of the words inf and -inf."""
-    if value in ("inf", "-inf"):
-        return float(value)
-    return real(value, name)
-
-
-def whole(value: Any, name: str, least: int, most: int) -> int:
-    """An integer with `least <= value <= most`."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ProofError(f"{name} is not a whole number from {least} to {most}")
     return value
 
 
@@ -131,48 +97,26 @@ def listed(value: Any, name: str, size: int | None = None) -> list[Any]:
 
 def reals(value: Any, name: str, size: int | None = None) -> list[float]:
     """A list of finite numbers."""
-    plain = isinstance(value, list) and all(type(v) is float for v in value)
-    if plain and size in (None, len(value)) and all(map(math.isfinite, value)):
-        return list(value)
     return [real(item, name) for item in listed(value, name, size)]
 
 
-def sparse(value: Any, name: str, size: int) -> dict[int, float]:
-    """A list of (index, number) pairs, each index once."""
-    found: dict[int, float] = {}
-    for index, number in _pairs(value, name, size):
-        found[index] = real(number, name)
+def wholes(value: Any, name: str, most: float, size: int | None = None) -> list[int]:
+    """A list of integers from 0 to `most`."""
+    given = listed(value, name, size)
+    if set(map(type, given)) - {int} or (given and not 0 <= min(given) <= max(given) <= most):
+        raise ProofError(f"{name} is not a whole number from 0 to {most}")
+    return given
+
+
+def whole(value: Any, name: str, most: float) -> int:
+    """An integer from 0 to `most`."""
+    return wholes([value], name, most)[0]
+
+
+def sparse(value: Any, name: str, size: int, read: Callable[[Any, str], list[Any]]) -> Any:
+    """A list of indices and one of their numbers, as a dictionary."""
+    indices, numbers = listed(value, name, 2)
+    found = dict(zip(wholes(indices, name, size - 1), read(numbers, name), strict=False))
+    if not len(found) == len(indices) == len(numbers):
+        raise ProofError(f"{name} has an index twice, or without a number")
     return found
-
-
-def weights(value: Any, name: str, size: int) -> dict[int, float | fmpq]:
-    """Like `sparse`; numbers may be fractions as well, ``"p/q"`` in decimal digits."""
-    return {index: _weight(number, name) for index, number in _pairs(value, name, size)}
-
-
-def _weight(value: Any, name: str) -> float | fmpq:
-    if not isinstance(value, str):
-        return real(value, name)
-    parts = value.split("/")
-    if (
-        len(value) > MOST_DIGITS
-        or len(parts) != 2
-        or not all(p.isascii() and p.isdigit() for p in parts)
-    ):
-        raise ProofError(f"{name} is not a fraction")
-    top, bottom = (fmpz(part) for part in parts)
-    if bottom == 0:
-        raise ProofError(f"{name} is not a fraction")
-    return fmpq(top, bottom)
-
-
-def _pairs(value: Any, name: str, size: int) -> Iterator[tuple[int, Any]]:
-    """(index, entry) pairs, each index once."""
-    found: set[int] = set()
-    for pair in listed(value, name):
-        index, number = listed(pair, name, 2)
-        index = whole(index, name, 0, size - 1)
-        if index in found:
-            raise ProofError(f"{name} has the index {index} twice")
-        found.add(index)
-        yield index, number

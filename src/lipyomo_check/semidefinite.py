@@ -13,33 +13,48 @@ or for one input alone (l1).  If the matrix
     [ C       Y^T    ]
     [ Y   U^2/tau I  ]        with Y = N (one functional, or all outputs for the Euclidean norm)
 
-is positive definite, then ``|Y w|^2 <= (U^2/tau) w^T C w <= U^2``.  The block of the inputs is
-diagonal; it is eliminated first, and the rest S is factorised in balls (Cholesky).
+is positive definite, then ``|Y w|^2 <= (U^2/tau) w^T C w <= U^2``.  Twice the block of the inputs
+is the diagonal matrix D = 2 diag(zeta); it is eliminated first, with ``q >= D^-1`` instead of its
+inverse, which makes the matrix smaller.  The rest is S.
 
 The same multipliers may prove the bound of one functional on one side of an open unit only.  On its
-left ``s_k = 0``: row and column k of S are left out.  On its right ``s_k = u_k``, that is
-``c_v v + c_s s = 0``; with the inputs eliminated, the least of the quadratic form under that
-condition is
+left ``s_k = 0``, on its right ``s_k = u_k``; so a multiple of ``e_k``, or of ``U_k - e_k``, may be
+taken from Y.
 
-    s^T (S + h h^T / delta) s,    h = c_s - G D^-1 c_v,   delta = c_v D^-1 c_v,
-
-G being the rows' coupling to the inputs and D = diag(zeta).  Let S without its last row be positive
-definite and the last pivot p of its factorisation be negative: S has one negative eigenvalue, and a
-negative determinant.  A smaller or raised matrix has at most as many, hence none if its determinant
-is positive, that is if ``e_k^T S^-1 e_k < 0``, or ``delta + h^T S^-1 h < 0``.
+All numbers are integers in units of a power of two.  Entries of the matrix are rounded; what they
+can be off by, at most two units each (times the norm of a basis of the inputs), is taken from its
+diagonal.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
 from itertools import product
+from math import isqrt
+from operator import mul
 
-from flint import arb, arb_mat
+from flint import fmpz, fmpz_mat
 
 from lipyomo_check.linear import LEFT, OPEN, RIGHT, Linear, Node
-from lipyomo_check.statement import Statement
+from lipyomo_check.statement import Statement, rational
 
 MOST_CORNERS = 16
 """Inputs of a cube whose corners are listed."""
+
+FINE = 48
+"""Bits to which inverses are rounded."""
+
+ENTRY = 40
+"""Bits behind the point of a matrix' entries."""
+
+LARGE = 30
+"""Bits before the point of its last entry: outputs may be scaled by anything."""
+
+ROOTS = (30, 64, 256)
+"""Bits of a Cholesky factor, tried in turn."""
+
+Rows = list[list[fmpz]]
 
 
 class Tangents:
@@ -50,9 +65,12 @@ class Tangents:
 
     Attributes
     ----------
-    U : list of list of arb, shape (F, basis + F)
-    N : list of list of arb, shape (m, basis + F)
+    U : list of (list of fmpz, int), length F
+        Rows without what follows their last entry, with their bits.
+    N : fmpz_mat, shape (m, basis + F)
         Of the outputs themselves; functionals are applied later.
+    bits : int
+        Of N.
     count : int
         Number of open units F.
     """
@@ -60,208 +78,202 @@ class Tangents:
     def __init__(self, statement: Statement, linear: Linear, node: Node) -> None:
         self.statement = statement
         self.count = node.phases.count(OPEN)
-        self.basis = statement.first if statement.first.nrows() < statement.first.ncols() else None
-        table: list[list[arb]] = statement.first.tolist()
-        if self.basis is not None:
-            table = [[arb(j == k) for j in range(len(table))] for k in range(len(table))]
-        self.width = column = len(table[0])
-        table = [row + [arb(0)] * self.count for row in table]
-        self.U: list[list[arb]] = []
+        self.basis, bits, rows = None, statement.layers[0].bits, statement.first
+        if rows.nrows() < rows.ncols():
+            n = rows.nrows()
+            self.basis, bits, rows = (
+                rows,
+                0,
+                fmpz_mat(n, n, [j % (n + 1) == 0 for j in range(n * n)]),
+            )
+        self.width = rows.ncols()
+        self.U: list[tuple[list[fmpz], int]] = []
         for i, layer in enumerate(statement.hidden):
-            for k in range(layer.units):
-                unit = linear.starts[i] + k
-                slope = linear.slope(node, unit)
-                if node.phases[unit] == OPEN:
-                    self.U.append(table[k])
-                    slope = layer.left[k]
-                if slope == 0.0:
-                    table[k] = [arb(0)] * len(table[k])
-                elif slope != 1.0:
-                    table[k] = [slope * t for t in table[k]]
-                if node.phases[unit] == OPEN:
-                    table[k] = list(table[k])
-                    table[k][column] += arb(layer.right[k]) - slope
-                    column += 1
-            table = (statement.layers[i + 1].weight * arb_mat(table)).tolist()
-        self.N = table
+            phases = node.phases[linear.starts[i] : linear.starts[i + 1]]
+            still = [k for k, phase in enumerate(phases) if phase == OPEN]
+            table: Rows = rows.tolist()
+            blank, nothing = [fmpz(0)] * len(still), [fmpz(0)] * (rows.ncols() + len(still))
+            self.U += [(table[k], bits) for k in still]
+            for k, row in enumerate(table):
+                left, right = layer.slopes[k]
+                slope = right if phases[k] == RIGHT else left
+                table[k] = nothing
+                if slope:
+                    table[k] = (row if slope == 1 else [slope * t for t in row]) + blank
+            for column, k in enumerate(still, rows.ncols()):
+                left, right = layer.slopes[k]
+                table[k] = [*table[k]]
+                table[k][column] = fmpz(right - left) << bits
+            rows = statement.layers[i + 1].weight * fmpz_mat(table)
+            bits += layer.slope_bits + statement.layers[i + 1].bits
+        self.N, self.bits = rows, bits
 
     def holds(
         self,
         bound: float,
-        vertex: int | None,
-        column: int | None,
-        zeta: list[float],
-        lam: list[float],
+        target: tuple[int | None, int | None],
+        zeta: list[int],
+        lam: list[int],
+        sides: Sequence[tuple[int, int, float]] | None = None,
     ) -> bool:
-        """Whether the multipliers prove that a target is at most `bound`.
+        """Whether multipliers prove that a target is at most `bound`.
 
         Parameters
         ----------
         bound : float
-        vertex : int or None
-            Number of the dual vertex; None for the Euclidean norm of the outputs.
-        column : int or None
-            The input of an l1 target; None for all.
-        zeta : list of float
+        target : (int or None, int or None)
+            Number of the dual vertex, None for the Euclidean norm of the outputs; the input of an
+            l1 target, None for all.
+        zeta : list of int
             One a moving input (linf), or one number (l2, l1).
-        lam : list of float
-            One an open unit.
+        lam : list of int
+            One an open unit; zeta and lambda may have any common factor.
+        sides : sequence of (int, int, float), optional
+            Prove it wherever one of some units is on one side, and not everywhere: numbers of open
+            units (0 is the first open one), LEFT or RIGHT, and the multiple to take from Y.
         """
-        made = self._matrix(bound, vertex, column, zeta, lam, [])
-        return made is not None and cholesky(made[0]) is not None
-
-    def excluded(
-        self,
-        bound: float,
-        target: tuple[int | None, int | None],
-        zeta: list[float],
-        lam: list[float],
-        sides: list[tuple[int, int]],
-    ) -> bool:
-        """Whether the multipliers prove the bound wherever one of some units is on one side.
-
-        Parameters
-        ----------
-        bound, target, zeta, lam
-            See `holds`; the target is (vertex, column).
-        sides : list of (int, int)
-            Numbers of open units (0 is the first open one) with LEFT or RIGHT: on it, ``s_k = 0``
-            or ``s_k = u_k``, and the matrix has to be positive definite on that subspace only.
-        """
-        ons = [k for k, side in sides if side == RIGHT]
-        made = self._matrix(bound, *target, zeta, lam, [self.U[k] for k in ons])
-        if made is None or len(made[0]) != self.count + 1:
+        moving, euclidean = self.statement.domain.moving, self.statement.input_norm != "linf"
+        tau, zeta = (zeta[0], zeta * len(moving)) if euclidean else (sum(zeta), zeta)
+        if len(zeta) != len(moving) or min(zeta) <= 0 or bound <= 0:
             return False
-        lower, others = made
-        factor = cholesky(lower[:-1])
-        if factor is None:
+        rows = [
+            _at([-value * u for u in row], own)
+            for value, (row, own) in zip(lam, self.U, strict=True)
+        ]
+        outputs, corner = self._outputs(bound, target[0], tau, sides or [])
+        n, count, width = len(outputs), self.count, self.width
+        slack = 4 * (count + n + width) * self._size
+        fine = max(zeta).bit_length() + FINE
+        own = [k for k, j in enumerate(moving) if target[1] in (None, j)]
+        D = {k: (2 * zeta[k] << ENTRY) - slack for k in own}
+        if min(D.values()) <= 0:
             return False
-        *below, corner = lower[-1]
-        last = substituted(factor, below)
-        pivot = sum((-a * a for a in last), corner)
-        if not pivot < 0:
-            return False
-        unit = [[arb(j == k) for j in range(self.count)] for k in range(self.count)]
-        pairs = [(unit[k], arb(0), arb(0)) for k, side in sides if side == LEFT]
-        for k, (*through, end, delta) in zip(ons, others, strict=True):
-            own = zip(through, unit[k], self.U[k][self.width :], strict=True)
-            pairs.append(([g + e - u for g, e, u in own], end, delta))
-            if not delta > 0:
-                return False
-        for h, end, delta in pairs:
-            front = substituted(factor, h)
-            end -= sum((a * b for a, b in zip(last, front, strict=True)), arb(0))
-            if not sum((a * a for a in front), delta) + end * end / pivot < 0:
-                return False
-        return True
+        q = [-(-(1 << (ENTRY + fine)) // D[k]) if k in D else 0 for k in range(len(zeta))]
+        made = [row[width:] + [fmpz(0)] * (width + count + n - len(row)) for row in rows + outputs]
+        for k, row in enumerate(made):
+            row[k] = (fmpz(lam[k]) << ENTRY if k < count else corner) - slack
+        G, E = fmpz_mat([row[:width] for row in rows + outputs]), fmpz_mat(made)
+        if self.basis is None:
+            inner = _scaled(G, q) * G.transpose()
+        else:
+            inner = G * (_scaled(self.basis, q) * self.basis.transpose()) * G.transpose()
+            fine += 2 * self.statement.layers[0].bits
+        S = (E + E.transpose()) * (fmpz(1) << (ENTRY + fine)) - inner
+        return positive(S.tolist(), count, together=sides is None)
 
-    def _matrix(
+    @cached_property
+    def _size(self) -> int:
+        """A bound of the Frobenius norm of the basis, or of the norm of one without."""
+        if self.basis is None:
+            return 1
+        square = sum((b * b for b in self.basis.entries()), fmpz(0))
+        return (isqrt(int(square)) >> self.statement.layers[0].bits) + 1
+
+    def _outputs(
         self,
         bound: float,
         vertex: int | None,
-        column: int | None,
-        zeta: list[float],
-        lam: list[float],
-        others: list[list[arb]],
-    ) -> tuple[list[list[arb]], list[list[arb]]] | None:
-        """The matrix (its lower triangle) without the inputs; None if numbers are not positive.
+        tau: int,
+        sides: Sequence[tuple[int, int, float]],
+    ) -> tuple[Rows, fmpz]:
+        """Twice the rows Y (or what is left of it on each side), and U^2/tau; suitably scaled."""
+        found, power = self._objective(vertex)
+        size = rational(bound) ** 2 / tau
+        scale = (LARGE - size.p.bit_length() + size.q.bit_length()) // 2
+        corner = rational(2.0) ** (2 * scale + ENTRY) * size
+        Y = [_at(row, self.bits + power - scale - 1) for row in found.tolist()]
+        if not sides:
+            return Y, corner.p // corner.q
+        rows = []
+        for k, side, multiple in sides:
+            step = rational(multiple) * rational(2.0) ** (scale + 1)
+            row = list(Y[0])
+            row[self.width + k] += (1 if side != LEFT else -1) * (step.p << ENTRY) // step.q
+            if side != LEFT:
+                through, bits = self.U[k]
+                for j, t in enumerate(_at([step.p * t for t in through], bits)):
+                    row[j] -= t // step.q
+            rows.append(row)
+        return rows, corner.p // corner.q
 
-        And of each of some `others` rows u, with the inputs' part u_v, the products
-        ``G D^-1 u_v`` and ``u_v D^-1 u_v``.
-        """
-        moving = self.statement.domain.moving
-        if self.statement.input_norm == "linf":
-            tau = sum((arb(z) for z in zeta), arb(0))
-        else:
-            zeta, tau = zeta * len(moving), arb(zeta[0])
-        if any(not z > 0 for z in zeta) or not bound > 0 or len(zeta) != len(moving):
-            return None
-        # rows of the units, then of the outputs: their coupling to the inputs, and among themselves
-        halves = [-arb(value) / 2 for value in lam]
-        rows = [[h * u for u in row] for h, row in zip(halves, self.U, strict=True)]
-        rows += self._objective(vertex)
-        both = [row[: self.width] for row in rows + others]
-        through = self._through_inputs(both, column, zeta)
-        found: list[list[arb]] = []
-        for a, row in enumerate(rows):
-            made = [
-                *row[self.width : self.width + min(a, self.count)],
-                *[arb(0)] * (a - self.count),
-            ]
-            made.append(arb(lam[a]) if a < self.count else arb(bound) * arb(bound) / tau)
-            found.append([m - s for m, s in zip(made, through[a], strict=False)])
-        n = len(rows)
-        return found, [[*row[:n], row[n + r]] for r, row in enumerate(through[n:])]
-
-    def _through_inputs(
-        self, rows: list[list[arb]], column: int | None, zeta: list[float]
-    ) -> list[list[arb]]:
-        """``G D^-1 G^T``, with G the rows and D the inputs' diagonal block, or one entry of it."""
-        pairs = zip(zeta, self.statement.domain.moving, strict=True)
-        inverse = [1 / arb(z) if column in (None, j) else arb(0) for z, j in pairs]
-
-        def scaled(table: list[list[arb]]) -> arb_mat:
-            return arb_mat([[g * v for g, v in zip(row, inverse, strict=True)] for row in table])
-
-        left = arb_mat(rows)
-        if self.basis is None:
-            return list((scaled(rows) * left.transpose()).tolist())
-        inner = scaled(self.basis.tolist()) * self.basis.transpose()
-        return list((left * inner * left.transpose()).tolist())
-
-    def _objective(self, vertex: int | None) -> list[list[arb]]:
-        """The rows Y of a target."""
+    def _objective(self, vertex: int | None) -> tuple[fmpz_mat, int]:
+        """The rows Y of a target, and by how many bits their units are finer than those of N."""
         if vertex is None:
-            return list(self.N)
-        y = arb_mat([(self.statement.vertices or [])[vertex]])
-        return list((y * arb_mat(self.N)).tolist())
+            return self.N, 0
+        functionals, power = self.statement.functionals
+        return fmpz_mat([functionals[vertex]]) * self.N, power
 
-    def value(self, vertex: int | None, column: int | None) -> arb | None:
-        """The target's value where no unit is open.
+    def at_most(self, bound: float, target: tuple[int | None, int | None]) -> bool | None:
+        """Whether a target is at most `bound` where no unit is open; None if that is not known.
 
         The Euclidean norm of several outputs over the cube is taken at all its corners, if they are
-        few; None for others of its kind.
+        few; others of its kind need multipliers.
         """
-        gradient = arb_mat(self._objective(vertex))
+        vertex, column = target
+        gradient, power = self._objective(vertex)
+        power += self.bits
         if self.basis is not None:
-            gradient = gradient * self.basis
-        if vertex is None:
-            inputs = gradient.ncols()
-            if self.statement.input_norm != "linf" or inputs > MOST_CORNERS:
-                return None
-            corners = [[1, *signs] for signs in product((1, -1), repeat=inputs - 1)]
-            best = arb(0)
-            for image in (arb_mat(corners) * gradient.transpose()).tolist():
-                best = best.max(sum((g * g for g in image), arb(0)))
-            return best.sqrt()
-        pairs = zip(gradient.entries(), self.statement.domain.moving, strict=True)
-        entries = [g for g, j in pairs if column in (None, j)]
+            gradient, power = gradient * self.basis, power + self.statement.layers[0].bits
         norm = self.statement.input_norm
-        if norm == "l2" and column is None:
-            return sum((g * g for g in entries), arb(0)).sqrt()
-        return sum((abs(g) for g in entries), arb(0))
-
-
-def cholesky(lower: list[list[arb]]) -> list[list[arb]] | None:
-    """The Cholesky factor of a symmetric matrix, given by its lower triangle.
-
-    None unless the matrix is surely positive definite: each pivot has to be surely positive.
-    """
-    factor: list[list[arb]] = []
-    for *row, pivot in lower:
-        made = substituted(factor, row)
-        pivot = sum((-a * a for a in made), pivot)
-        if not pivot > 0:
+        limit = (rational(bound) * (fmpz(1) << power)) ** 2
+        if column is not None:
+            gradient = gradient * fmpz_mat([[j == column] for j in self.statement.domain.moving])
+        entries = gradient.entries()
+        if column is not None or (vertex is not None and norm == "l2"):
+            return bool(sum((g * g for g in entries), fmpz(0)) <= limit)
+        if vertex is not None:
+            return bool(sum((abs(g) for g in entries), fmpz(0)) ** 2 <= limit)
+        if norm == "l2" or gradient.ncols() > MOST_CORNERS:
             return None
-        factor.append([*made, pivot.sqrt()])
-    return factor
+        corners = [[1, *signs] for signs in product((1, -1), repeat=gradient.ncols() - 1)]
+        images = (fmpz_mat(corners) * gradient.transpose()).tolist()
+        return all(sum((g * g for g in image), fmpz(0)) <= limit for image in images)
 
 
-def substituted(factor: list[list[arb]], row: list[arb]) -> list[arb]:
-    """Solve with a lower triangular matrix."""
-    made: list[arb] = []
-    for total, other in zip(row, factor, strict=True):
-        for a, b in zip(made, other, strict=False):
-            total -= a * b
-        made.append(total / other[-1])
-    return made
+def _at(row: list[fmpz], bits: int) -> list[fmpz]:
+    """Numbers in units of ``2^-bits`` in units of ``2^-ENTRY``, rounded down."""
+    more = bits - ENTRY
+    return [t >> more for t in row] if more > 0 else [t << -more for t in row]
+
+
+def _scaled(matrix: fmpz_mat, q: list[int]) -> fmpz_mat:
+    """A matrix with its columns multiplied by numbers."""
+    return fmpz_mat([[t * v for t, v in zip(row, q, strict=True)] for row in matrix.tolist()])
+
+
+def positive(S: Rows, count: int, together: bool) -> bool:
+    """Whether a symmetric matrix is surely positive definite.
+
+    Parameters
+    ----------
+    S : list of list of fmpz
+    count : int
+    together : bool
+        False: the answer is for all of the matrices that the first `count` rows (and columns) make
+        with one of the others.
+
+    Notes
+    -----
+    S is scaled by powers of two to a diagonal below 4^b.  A factor L is made with entries rounded
+    down to integers: with l_jj <= 2^b, an entry of L L^T lies less than 2^b below that of S, and S
+    was rounded by less than one.  As n 2^b was taken from the diagonal first, S - L L^T is
+    diagonally dominant, hence positive definite, and so is S.
+    """
+    half = [(row[k].bit_length() + 1) // 2 for k, row in enumerate(S)]
+    for bits in ROOTS:
+        slack, factor = len(S) << bits, list[list[int]]()
+        for k, entries in enumerate(S):
+            shift = half[k] - 2 * bits
+            pairs = zip(entries, half[: k + 1], strict=False)
+            *row, pivot = [int(s >> d if (d := shift + h) >= 0 else s << -d) for s, h in pairs]
+            new: list[int] = []
+            for total, other in zip(row, factor, strict=False):
+                new.append((total - sum(map(mul, new, other))) // other[-1])
+            pivot -= sum(map(mul, new, new)) + slack
+            if pivot <= 0:
+                break
+            if together or k < count:
+                factor.append([*new, isqrt(pivot)])
+        else:
+            return True
+    return False

@@ -14,57 +14,124 @@ from __future__ import annotations
 import hashlib
 import itertools
 import struct
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from flint import arb_mat, ctx, fmpq, fmpq_mat
+from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 
 from lipyomo_check.errors import ProofError
-from lipyomo_check.reading import entry, extended, listed, real, reals, sparse, whole
+from lipyomo_check.reading import entry, listed, real, reals, sparse, whole
 
-BITS = 128
-FORMAT = "lipyomo-proof-3"
+FORMAT = "lipyomo-proof-4"
 MOST_VERTICES = 1 << 12
 MOST_BLANK = 1000
 """Entries of a weight for each one that the file names (and a million): memory has bounds."""
 
-Number = Any
-"""An `arb` or an `fmpq`: functions of this package take either, and one path serves both."""
+INFINITE = float("inf")
 
 
-def rational(value: float | fmpq) -> fmpq:
+def rational(value: float) -> fmpq:
     """A float as the rational number that it is."""
-    return value if isinstance(value, fmpq) else fmpq(*value.as_integer_ratio())
+    return fmpq(*value.as_integer_ratio())
+
+
+def dyadic(rows: Iterable[Sequence[float]]) -> tuple[list[list[Any]], int]:
+    """Floats as whole multiples of ``2^-bits``, and the least such `bits` (None for infinity)."""
+    ratios = [[None if abs(v) == INFINITE else v.as_integer_ratio() for v in row] for row in rows]
+    bits = max((v[1].bit_length() - 1 for row in ratios for v in row if v), default=0)
+    return [[v and (v[0] << bits) // v[1] for v in row] for row in ratios], bits
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer, in balls (exact numbers) and, when asked for, in rationals."""
+    """One layer: as floats, and as integers in units of ``2^-bits`` and ``2^-slope_bits``.
 
-    weight: arb_mat
-    bias: list[float]
+    Attributes
+    ----------
+    rows, offset, left, right : list
+        Weight, bias and slopes.
+    """
+
+    rows: list[list[float]]
+    offset: list[float]
     left: list[float]
     right: list[float]
-    rows: list[list[float]]
 
     @property
     def units(self) -> int:
         """Number of units."""
-        return len(self.bias)
+        return len(self.offset)
+
+    @property
+    def inputs(self) -> int:
+        """Number of inputs."""
+        return len(self.rows[0])
+
+    @cached_property
+    def _numbers(self) -> tuple[list[list[int]], int]:
+        return dyadic([*self.rows, self.offset])
+
+    @property
+    def bits(self) -> int:
+        """Of weight and bias."""
+        return self._numbers[1]
+
+    @cached_property
+    def weight(self) -> fmpz_mat:
+        """The weight."""
+        return fmpz_mat(self._numbers[0][:-1])
+
+    @cached_property
+    def bias(self) -> fmpz_mat:
+        """The bias, a column."""
+        return fmpz_mat([[b] for b in self._numbers[0][-1]])
+
+    @cached_property
+    def _kinks(self) -> tuple[list[list[int]], int]:
+        return dyadic(zip(self.left, self.right, strict=True))
+
+    @property
+    def slopes(self) -> list[list[int]]:
+        """Left and right slope of each unit."""
+        return self._kinks[0]
+
+    @property
+    def slope_bits(self) -> int:
+        """Of the slopes."""
+        return self._kinks[1]
 
     @cached_property
     def exact_weight(self) -> fmpq_mat:
         """The weight in rationals."""
-        return fmpq_mat([[rational(w) for w in row] for row in self.rows])
+        return fmpq_mat(self.weight) * fmpq(1, fmpz(1) << self.bits)
+
+
+@dataclass(frozen=True)
+class Box:
+    """``lower <= x <= upper``; entries may be infinite."""
+
+    lower: list[float]
+    upper: list[float]
+
+    @cached_property
+    def numbers(self) -> tuple[list[list[Any]], int]:
+        """Both sides of each input as integers."""
+        return dyadic(zip(self.lower, self.upper, strict=True))
+
+    def cut(self, j: int, low: float, high: float) -> Box:
+        """Another interval for one input."""
+        lower, upper = list(self.lower), list(self.upper)
+        lower[j], upper[j] = low, high
+        return Box(lower, upper)
 
 
 @dataclass(frozen=True)
 class Domain:
-    """``lower <= x <= upper`` (entries may be infinite), ``A x <= b``, and a ball (or None)."""
+    """A box, ``A x <= b``, and a ball (or None)."""
 
-    lower: list[float]
-    upper: list[float]
+    box: Box
     A: list[list[float]]
     b: list[float]
     ball: tuple[str, list[float], float] | None
@@ -72,7 +139,13 @@ class Domain:
     @cached_property
     def moving(self) -> list[int]:
         """Inputs that can move."""
-        return [j for j, (a, b) in enumerate(zip(self.lower, self.upper, strict=True)) if a != b]
+        pairs = zip(self.box.lower, self.box.upper, strict=True)
+        return [j for j, (a, b) in enumerate(pairs) if a != b]
+
+    @cached_property
+    def rows(self) -> tuple[list[list[int]], int]:
+        """Rows (A, b) as integers."""
+        return dyadic([*row, end] for row, end in zip(self.A, self.b, strict=True))
 
 
 @dataclass(frozen=True)
@@ -94,15 +167,20 @@ class Statement:
     onnx: str | None
 
     @cached_property
-    def first(self) -> arb_mat:
+    def first(self) -> fmpz_mat:
         """The first weight, in the inputs that move."""
         moving = self.domain.moving
-        return arb_mat([[row[j] for j in moving] for row in self.layers[0].rows])
+        return fmpz_mat([[row[j] for j in moving] for row in self.layers[0].weight.tolist()])
+
+    @cached_property
+    def functionals(self) -> tuple[list[list[int]], int]:
+        """The vertices as integers."""
+        return dyadic(self.vertices or [])
 
     @property
     def inputs(self) -> int:
         """Number of inputs d."""
-        return len(self.domain.lower)
+        return self.layers[0].inputs
 
     @property
     def hidden(self) -> list[Layer]:
@@ -115,14 +193,14 @@ class Statement:
         domain = self.domain
         frozen = self.inputs - len(domain.moving)
         parts = [f"{sizes} network, weights with SHA-256 {self.digest[:16]}..."]
-        low, high = min(domain.lower), max(domain.upper)
+        low, high = min(domain.box.lower), max(domain.box.upper)
         if domain.ball is not None:
             parts.append(f"on the {domain.ball[0]} ball of radius {domain.ball[2]!r}, in the box")
         elif domain.A:
             parts.append(f"on a polytope with {len(domain.A)} rows, in the box")
         else:
             parts.append("on the box")
-        same = len(set(domain.lower)) == len(set(domain.upper)) == 1
+        same = len(set(domain.box.lower)) == len(set(domain.box.upper)) == 1
         bounds = f"[{low!r}, {high!r}]^{self.inputs}"
         parts[-1] += f" {bounds}" if same else f" within {bounds} (sides differ)"
         if frozen:
@@ -134,18 +212,17 @@ class Statement:
 
 def read_statement(record: Any) -> Statement:
     """The statement of a proof's first line."""
-    ctx.prec = BITS
     if entry(record, "format") != FORMAT:
         raise ProofError(f"the first line is not that of the format '{FORMAT}'")
     layers = [_layer(item) for item in listed(entry(record, "network"), "the network")]
     if not layers:
         raise ProofError("the network has no layers")
     for first, second in itertools.pairwise(layers):
-        if second.weight.ncols() != first.units:
+        if second.inputs != first.units:
             raise ProofError("two layers do not fit together")
     if any(slope != 1.0 for slope in layers[-1].left + layers[-1].right):
         raise ProofError("the last layer has units")
-    domain = _domain(entry(record, "domain"), layers[0].weight.ncols())
+    domain = _domain(entry(record, "domain"), layers[0].inputs)
     input_norm = entry(record, "input_norm")
     if input_norm not in ("l1", "l2", "linf"):
         raise ProofError("the input norm is none of l1, l2, linf")
@@ -164,34 +241,34 @@ def read_statement(record: Any) -> Statement:
 def _layer(record: Any) -> Layer:
     bias = reals(entry(record, "bias"), "a bias")
     units = len(bias)
-    columns = whole(entry(record, "inputs"), "a number of inputs", 1, 10**6)
+    columns = whole(entry(record, "inputs"), "a number of inputs", 10**6)
     given = listed(entry(record, "weight"), "a weight", units)
-    named = sum(len(row) for row in given if isinstance(row, list))
-    if units * columns > MOST_BLANK * (1000 + named):
-        raise ProofError("a weight has far more entries than the file names")
-    rows = []
+    if not units or not columns:
+        raise ProofError("a layer has no units, or no inputs")
+    rows: list[list[float]] = []
+    named = 0
     for row in given:
         if isinstance(row, list) and row and isinstance(row[0], list):
-            dense = [0.0] * columns
-            for index, value in sparse(row, "a weight", columns).items():
-                dense[index] = value
-            rows.append(dense)
+            entries = sparse(row, "a weight", columns, reals)
         else:
-            rows.append([0.0] * columns if row == [] else reals(row, "a weight", columns))
+            entries = dict(enumerate(reals(row, "a weight", columns)))
+        named += len(entries)
+        if (len(rows) + 1) * columns > MOST_BLANK * (1000 + named):
+            raise ProofError("a weight has far more entries than the file names")
+        rows.append([entries.get(j, 0.0) for j in range(columns)])
     left = reals(entry(record, "left"), "a slope", units)
     right = reals(entry(record, "right"), "a slope", units)
-    if not units:
-        raise ProofError("a layer has no units")
-    return Layer(arb_mat(rows), bias, left, right, rows)
+    return Layer(rows, bias, left, right)
 
 
 def _domain(record: Any, d: int) -> Domain:
+    words = {"inf": INFINITE, "-inf": -INFINITE}
     lower, upper = (
-        [extended(v, side) for v in listed(entry(record, side), side, d)]
-        for side in ("lower", "upper")
+        [words[v] if v in ("inf", "-inf") else real(v, side) for v in listed(given, side, d)]
+        for side, given in ((side, entry(record, side)) for side in ("lower", "upper"))
     )
     pairs = zip(lower, upper, strict=True)
-    if any(a > b or a == float("inf") or b == float("-inf") for a, b in pairs):
+    if any(a > b or a == INFINITE or b == -INFINITE for a, b in pairs):
         raise ProofError("the box is empty")
     A = [reals(row, "a row of the domain", d) for row in listed(entry(record, "A"), "A")]
     b = reals(entry(record, "b"), "b", len(A))
@@ -202,7 +279,7 @@ def _domain(record: Any, d: int) -> Domain:
             raise ProofError("the ball's norm is neither l1 nor l2")
         center = reals(entry(ball, "center"), "the center", d)
         ball = (norm, center, real(entry(ball, "radius"), "the radius"))
-    domain = Domain(lower, upper, A, b, ball)
+    domain = Domain(Box(lower, upper), A, b, ball)
     if not domain.moving:
         raise ProofError("no input can move")
     return domain
@@ -228,7 +305,7 @@ def _output_norm(record: Any, m: int) -> tuple[str, list[list[float]] | None]:
     if record == "cross":
         return "cross", eye + [minus(i, j) for i in range(m) for j in range(i)]
     if isinstance(record, dict) and "cross" in record:
-        i = whole(record["cross"], "the class", 0, m - 1)
+        i = whole(record["cross"], "the class", m - 1)
         return f"cross({i})", [eye[i], *(minus(i, j) for j in range(m) if j != i)]
     if isinstance(record, dict) and "vertices" in record:
         rows = [reals(row, "a vertex", m) for row in listed(record["vertices"], "the vertices")]
@@ -243,7 +320,7 @@ def digest_of(layers: list[Layer]) -> str:
     """SHA-256 of weights, biases and slopes (rows without their zeros)."""
     digest = hashlib.sha256()
     for layer in layers:
-        digest.update(struct.pack("<qq", layer.units, layer.weight.ncols()))
+        digest.update(struct.pack("<qq", layer.units, layer.inputs))
         starts, columns, values = [0], [], []
         for row in layer.rows:
             columns += [j for j, w in enumerate(row) if w != 0.0]
@@ -251,6 +328,6 @@ def digest_of(layers: list[Layer]) -> str:
             starts.append(len(columns))
         digest.update(struct.pack(f"<{len(starts)}q", *starts))
         digest.update(struct.pack(f"<{len(columns)}q", *columns))
-        for numbers in (values, layer.bias, layer.left, layer.right):
+        for numbers in (values, layer.offset, layer.left, layer.right):
             digest.update(struct.pack(f"<{len(numbers)}d", *(v + 0.0 for v in numbers)))
     return digest.hexdigest()

@@ -3,12 +3,11 @@
 A proof is a list of nodes in depth-first order; a node is a list of steps, the last of which splits
 it or ends it:
 
-    ["crown", units]                bound these open units (without the list: all), layer by layer,
-                                    and decide what follows
-    ["bound", bounds]               for each [k, sign, weights], bound sign * z_k from above
+    ["bound", bounds]               for each [k, sign, value, weights]: sign * z_k <= value; then
+                                    what follows is decided
     ["close", targets, zeta, lam]   the multipliers prove these targets
-    ["exclude", zeta, lam, sides]   the multipliers prove the one target that is open wherever, for
-                                    any [k, side], unit k is not on that side
+    ["exclude", zeta, lam, sides]   for each [k, side, multiple], unit k is on this side: on the
+                                    other one the multipliers prove the one target that is open
     ["split", k]                    two nodes follow: unit k on the left, then on the right
     ["cut", j, t]                   two nodes follow: x_j <= t, then x_j >= t
     ["empty", weights]              the weights contradict the node
@@ -23,15 +22,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from lipyomo_check.errors import ProofError
-from lipyomo_check.linear import LEFT, OPEN, RIGHT, Linear, Node, Weights
-from lipyomo_check.reading import listed, real, reals, weights, whole
+from lipyomo_check.linear import LEFT, OPEN, RIGHT, SLOPE, Linear, Node, Weights
+from lipyomo_check.reading import listed, real, sparse, whole, wholes
 from lipyomo_check.semidefinite import Tangents
 from lipyomo_check.statement import Statement
 
 MOST_TARGETS = 10**6
+
+MOST_BITS = 1 << 14
+"""Of the unit of weights."""
 
 Target = tuple[int | None, int | None]
 
@@ -50,11 +53,10 @@ def targets_of(statement: Statement) -> list[Target]:
 
 
 def _side(value: Any) -> int:
-    """LEFT or RIGHT."""
-    side = whole(value, "a side", -1, 1)
-    if side == OPEN:
+    """The letter of a side as LEFT or RIGHT."""
+    if value not in ("L", "R"):
         raise ProofError("a side is neither left nor right")
-    return side
+    return LEFT if value == "L" else RIGHT
 
 
 @dataclass
@@ -113,24 +115,18 @@ class Tree:
             last = position == len(steps) - 1
             if word in ("split", "cut", "empty", "end") and not last:
                 raise ProofError("a node goes on after its end")
-            if word == "crown":
-                if not self.linear.tighten(case.node, self._units(rest)):
-                    return self._closed(last)
-                tangents = None
-            elif word == "bound":
+            if word == "bound":
                 if not self._bound(case.node, rest):
                     return self._closed(last)
                 tangents = None
-            elif word == "close":
-                if tangents is None:
-                    tangents = Tangents(self.statement, self.linear, case.node)
-                self._close(case, tangents, rest)
-            elif word == "exclude":
-                if tangents is None:
-                    tangents = Tangents(self.statement, self.linear, case.node)
-                if not self._exclude(case, tangents, rest):
-                    return self._closed(last)
-                tangents = None
+            elif word in ("close", "exclude"):
+                tangents = tangents or Tangents(self.statement, self.linear, case.node)
+                if word == "close":
+                    self._close(case, tangents, rest)
+                else:
+                    if not self._exclude(case, tangents, rest):
+                        return self._closed(last)
+                    tangents = None
             elif word == "split":
                 return self._split(case, rest)
             elif word == "cut":
@@ -156,42 +152,34 @@ class Tree:
 
     def _unit(self, value: Any, node: Node) -> int:
         """An open unit."""
-        unit = whole(value, "a unit", 0, self.linear.count - 1)
+        unit = whole(value, "a unit", self.linear.count - 1)
         if node.phases[unit] != OPEN:
             raise ProofError("a unit is decided twice")
         return unit
 
-    def _units(self, rest: list[Any]) -> set[int] | None:
-        """The units of a crown step, None for all."""
-        if not rest:
-            return None
-        (units,) = listed(rest, "crown", 1)
-        return {whole(k, "a unit", 0, self.linear.count - 1) for k in listed(units, "the units")}
-
     def _weights(self, record: Any) -> Weights:
-        beta, alpha, rho = listed(record, "weights", 3)
+        bits, beta, alpha, rho = listed(record, "weights", 4)
         count = self.linear.count
         return Weights(
-            weights(beta, "beta", count),
-            weights(alpha, "alpha", count),
-            weights(rho, "rho", max(len(self.statement.domain.A), 1)),
+            whole(bits, "bits", MOST_BITS),
+            sparse(beta, "beta", count, lambda v, name: wholes(v, name, inf)),
+            sparse(alpha, "alpha", count, lambda v, name: wholes(v, name, 1 << SLOPE)),
+            sparse(rho, "rho", len(self.statement.domain.A), lambda v, name: wholes(v, name, inf)),
         )
 
     def _bound(self, node: Node, rest: list[Any]) -> bool:
         given = []
         for bound in listed(listed(rest, "bound", 1)[0], "the bounds"):
-            unit, sign, weights = listed(bound, "a bound", 3)
-            unit = whole(unit, "a unit", 0, self.linear.count - 1)
-            given.append((unit, _side(sign), self._weights(weights)))
+            unit, side, value, weights = listed(bound, "a bound", 4)
+            unit = whole(unit, "a unit", self.linear.count - 1)
+            given.append((unit, _side(side), real(value), self._weights(weights)))
         return self.linear.bound(node, given)
 
     def _close(self, case: Case, tangents: Tangents, rest: list[Any]) -> None:
         numbers, zeta, lam = listed(rest, "close", 3)
         zeta, lam = self._multipliers(zeta, lam, tangents)
-        for number in listed(numbers, "the targets"):
-            target = whole(number, "a target", 0, len(self.targets) - 1)
-            vertex, column = self.targets[target]
-            if not tangents.holds(self.statement.upper, vertex, column, zeta, lam):
+        for target in wholes(numbers, "a target", len(self.targets) - 1):
+            if not tangents.holds(self.statement.upper, self.targets[target], zeta, lam):
                 raise ProofError("multipliers do not prove the bound of a target")
             case.targets.discard(target)
 
@@ -199,27 +187,27 @@ class Tree:
         zeta, lam, record = listed(rest, "exclude", 3)
         node = case.node
         still = [k for k, phase in enumerate(node.phases) if phase == OPEN]
-        sides: dict[int, int] = {}
-        for pair in listed(record, "the sides"):
-            unit, side = listed(pair, "a side", 2)
+        sides, others = {}, []
+        for triple in listed(record, "the sides"):
+            unit, side, multiple = listed(triple, "a side", 3)
             unit = self._unit(unit, node)
             sides[unit] = _side(side)
+            others.append((still.index(unit), -sides[unit], real(multiple)))
         if len(case.targets) != 1:
             raise ProofError("sides are excluded with several targets, or none")
         (target,) = case.targets
-        others = [(still.index(k), -side) for k, side in sides.items()]
         zeta, lam = self._multipliers(zeta, lam, tangents)
-        if not tangents.excluded(self.statement.upper, self.targets[target], zeta, lam, others):
+        if not tangents.holds(self.statement.upper, self.targets[target], zeta, lam, others):
             raise ProofError("multipliers do not prove the bound on a side that they exclude")
         node.phases = [sides.get(k, phase) for k, phase in enumerate(node.phases)]
         return all(self.linear.settle(node, k) for k in sides)
 
     @staticmethod
-    def _multipliers(zeta: Any, lam: Any, tangents: Tangents) -> tuple[list[float], list[float]]:
-        zeta = reals(zeta, "zeta")
+    def _multipliers(zeta: Any, lam: Any, tangents: Tangents) -> tuple[list[int], list[int]]:
+        zeta = wholes(zeta, "zeta", inf)
         if not zeta:
             raise ProofError("zeta is empty")
-        return zeta, reals(lam, "lambda", tangents.count)
+        return zeta, wholes(lam, "lambda", inf, tangents.count)
 
     def _split(self, case: Case, rest: list[Any]) -> list[Case]:
         (unit,) = listed(rest, "split", 1)
@@ -234,22 +222,21 @@ class Tree:
 
     def _cut(self, case: Case, rest: list[Any]) -> list[Case]:
         j, value = listed(rest, "cut", 2)
-        j = whole(j, "an input", 0, self.statement.inputs - 1)
-        value = real(value, "a cut")
-        if not case.node.low[j] < value < case.node.high[j]:
+        j, value = whole(j, "an input", self.statement.inputs - 1), real(value, "a cut")
+        box = case.node.box
+        low, high = box.lower[j], box.upper[j]
+        if not low < value < high:
             raise ProofError("a cut lies outside its box")
-        node = case.node
-        right, left = node.cut(j, value, node.high[j]), node.cut(j, node.low[j], value)
-        return [Case(right, set(case.targets)), Case(left, set(case.targets))]
+        halves = box.cut(j, value, high), box.cut(j, low, value)
+        return [Case(case.node.copy(half), set(case.targets)) for half in halves]
 
     def _end(self, case: Case, tangents: Tangents | None) -> None:
         """Whatever is not closed must be the value of a full pattern."""
         for target in sorted(case.targets):
-            vertex, column = self.targets[target]
-            if tangents is None:
-                tangents = Tangents(self.statement, self.linear, case.node)
-            value = None if tangents.count else tangents.value(vertex, column)
-            if value is None:
+            tangents = tangents or Tangents(self.statement, self.linear, case.node)
+            upper, pair = self.statement.upper, self.targets[target]
+            fits = None if tangents.count else tangents.at_most(upper, pair)
+            if fits is None:
                 raise ProofError("a case ends with a target that is not closed")
-            if not value <= self.statement.upper:
+            if not fits:
                 raise ProofError("a full pattern has a larger norm than the upper end")

@@ -48,7 +48,7 @@ def check_witness(statement: Statement, record: Any) -> None:
 
 def _check_inside(domain: Domain, x: list[fmpq]) -> None:
     """The point must be strictly inside, and at the value of frozen inputs."""
-    for value, low, high in zip(x, domain.lower, domain.upper, strict=True):
+    for value, low, high in zip(x, domain.box.lower, domain.box.upper, strict=True):
         if low == high:
             inside = value == rational(low)
         else:
@@ -84,7 +84,7 @@ def _slopes(statement: Statement, x: list[fmpq], pattern: list[Any]) -> list[lis
             raise ProofError("the pattern is not one of 0 and 1 a unit")
         z = [
             v + rational(b)
-            for v, b in zip((layer.exact_weight * signal).entries(), layer.bias, strict=True)
+            for v, b in zip((layer.exact_weight * signal).entries(), layer.offset, strict=True)
         ]
         for k, on in enumerate(text):
             kinked = layer.left[k] != layer.right[k]

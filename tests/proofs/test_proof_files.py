@@ -298,7 +298,7 @@ def test_refutations_need_more_than_zero(tmp_path: Path) -> None:
     network = {"inputs": 1, "weight": [[0.0]], "bias": [0.0], "left": [0.0], "right": [1.0]}
     head = {"inputs": 1, "weight": [[1.0]], "bias": [0.0], "left": [1.0], "right": [1.0]}
     first = {
-        "format": "lipyomo-proof-3",
+        "format": "lipyomo-proof-4",
         "network": [network, head],
         "domain": {"lower": [-1.0], "upper": [1.0], "A": [], "b": [], "ball": None},
         "input_norm": "linf",
@@ -309,6 +309,6 @@ def test_refutations_need_more_than_zero(tmp_path: Path) -> None:
         "witness": None,
         "basis": None,
     }
-    empty = [["empty", [[[0, 1.0]], [], []]]]
+    empty = [["empty", [0, [[0], [1]], [[], []], [[], []]]]]
     assert not accepted([first, [["split", 0]], empty, empty], tmp_path / "p")
     assert accepted([first, [["split", 0]], [["end"]], [["end"]]], tmp_path / "p")

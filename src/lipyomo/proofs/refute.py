@@ -6,7 +6,9 @@ there is none, its duals are the weights.  The checker's arithmetic has the last
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from math import lcm
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,9 @@ from lipyomo_check import linear as checked
 NEGLIGIBLE = 1e-12
 """Weights below this share of the largest are left out."""
 
+
+BITS = 60
+"""Of the largest weight."""
 
 Suggestion = tuple[list[Any], list[Any], list[Any]]
 """Pairs of beta, alpha and rho."""
@@ -60,19 +65,18 @@ class Refuter:
         Its point has a positive margin: the case is not empty.
         """
         suggestions, optimum = self._suggested(form, ours)
-        for beta, alpha, rho in suggestions:
-            weights = checked.Weights(dict(beta), dict(alpha), dict(rho))
+        for suggestion in suggestions:
+            weights = _whole(*suggestion)
             if self._linear.is_empty(node, weights):
-                return [[list(p) for p in part] for part in (beta, alpha, rho)], None
+                return written(weights), None
             if form.units.size:
                 continue
-            exact = self._cancelling([int(k) for k, _ in beta], ours)
-            if exact is not None and self._linear.is_empty(node, checked.Weights(exact)):
-                written = [[k, f"{v.p}/{v.q}"] for k, v in exact.items()]
-                return [written, [], []], None
+            exact = self._cancelling([int(k) for k, _ in suggestion[0]], ours)
+            if exact is not None and self._linear.is_empty(node, checked.Weights(0, exact)):
+                return written(checked.Weights(0, exact)), None
         return None, optimum
 
-    def _cancelling(self, units: list[int], ours: Node) -> dict[int, fmpq] | None:
+    def _cancelling(self, units: list[int], ours: Node) -> dict[int, int] | None:
         """Weights of decided units whose forms cancel exactly, up to the box's finite sides.
 
         Parameters
@@ -97,7 +101,8 @@ class Refuter:
                     w != 0 for w in weights[: len(units)]
                 ):
                     pairs = zip(units, weights, strict=False)
-                    return {k: sign * w for k, w in pairs if w != 0}
+                    scale = lcm(*(int(w.q) for w in weights))
+                    return {k: int(sign * w * scale) for k, w in pairs if w != 0}
         return None
 
     def _suggested(self, form: NodeForm, ours: Node) -> tuple[list[Suggestion], Optimum | None]:
@@ -151,6 +156,20 @@ def _kernel(matrix: fmpq_mat) -> list[list[fmpq]]:
             vector[pivot] = -reduced[i, free]
         basis.append(vector)
     return basis
+
+
+def _whole(beta: list[Any], alpha: list[Any], rho: list[Any]) -> checked.Weights:
+    """Weights as whole multiples of one unit."""
+    top = max([w for _, w in beta + rho], default=0.0)
+    bits = max(BITS - math.frexp(top)[1], 0)
+    first, last = ({k: round(math.ldexp(w, bits)) for k, w in part} for part in (beta, rho))
+    return checked.Weights(bits, first, {k: round(256 * a) for k, a in alpha}, last)
+
+
+def written(weights: checked.Weights) -> list[Any]:
+    """Weights as they stand in a file."""
+    parts = weights.beta, weights.alpha, weights.rho
+    return [weights.bits, *([list(part), list(part.values())] for part in parts)]
 
 
 def _kept(index: Any, values: FloatArray) -> list[list[float]]:

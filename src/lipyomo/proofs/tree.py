@@ -2,8 +2,9 @@
 
 The tree is made once the interval is known: a branch and bound that only has to prove its cutoff,
 depth first, with the node bounds, the dual ascent, the margin programs and the branching rule of
-the search.  Every certificate is tried by the checker's own arithmetic before it is written, so
-that a finished tree is a proof by construction; the file grows as the tree does.
+the search.  What is written is proved in floating point, rounding errors counted, with room for the
+checker's own rounding; what has no room is tried in the checker's arithmetic.  The file grows as
+the tree does.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from lipyomo.affine.system import NodeForm
 from lipyomo.bnb.bounding import Worst
 from lipyomo.bnb.node import Node, stack_of, substitute_back
 from lipyomo.bnb.tree import Tree
+from lipyomo.bounds.dual_ascent import DualAscent, IntArray, Rows, SingleArray
 from lipyomo.bounds.preactivation import within
 from lipyomo.errors import ProofError
 from lipyomo.network import BoolArray, FloatArray, Layer, Network
@@ -29,7 +32,7 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs.refute import Refuter
 from lipyomo.targets import ALL, Targets
 from lipyomo_check import linear as checked
-from lipyomo_check.semidefinite import Tangents
+from lipyomo_check.semidefinite import MOST_CORNERS, Tangents
 from lipyomo_check.statement import Statement
 from lipyomo_check.tree import targets_of as targets_of_statement
 
@@ -39,7 +42,23 @@ _OURS = {checked.OPEN: OPEN, checked.RIGHT: RIGHT, checked.LEFT: LEFT}
 _THEIRS = {ours: theirs for theirs, ours in _OURS.items()}
 
 AIM = 1e-9
-"""Relative distance below the upper end that floating-point bounds aim at."""
+"""Relative distance below the upper end that floating-point bounds aim at: where they are proved
+with their rounding errors, the checker finds the same."""
+
+FINE = 30
+"""Bits of the largest multiplier, the others being whole multiples of the same unit."""
+
+EXACT = 60
+"""The same where no unit is open, and nothing else is lost."""
+
+COARSE = 12
+"""Bits of the largest weight of a bound."""
+
+FEW = 16
+"""Bits of stated bounds."""
+
+SLACK = 1e-5
+"""Bounds are stated with so much room, as a share of the pre-activation's range."""
 
 POINTS = 64
 """Sampled points that tell which cases are not empty."""
@@ -49,9 +68,6 @@ GAIN = 0.05
 
 NEAR = 0.01
 """Slopes of lower lines as near as this to those that the checker takes are not written."""
-
-WEAK = 1e-4
-"""Nor are weights below this share of the largest."""
 
 
 class Unfinished(ProofError):
@@ -108,8 +124,9 @@ class CaseTree:
         self._pool, self._experience = kit.pool, kit.experience
         self._pool.enter(domain.sample(np.random.default_rng(0), POINTS))
         self._theirs = targets_of_statement(statement)
+        self._turned: set[int] = set()
         self._numbers = self._numbered()
-        self._last: tuple[tuple[int, ...], Tangents] | None = None
+        self._ascent = DualAscent(kit.system.network.hidden, domain, kit.system.weight_errors)
         self.cases = 0
 
     def _numbered(self) -> list[int]:
@@ -117,7 +134,7 @@ class CaseTree:
         theirs = self._theirs
         vertices = self._statement.vertices
         place = {target: number for number, target in enumerate(theirs)}
-        found = []
+        found: list[int] = []
         for row, column in zip(self._targets.rows, self._targets.columns, strict=True):
             own = None if column == ALL else int(self._moving[column])
             if row == ALL:
@@ -127,6 +144,8 @@ class CaseTree:
                 negative = [-v for v in y]
                 known = vertices or []
                 vertex = next((i for i, v in enumerate(known) if v in (y, negative)), None)
+                if vertex is not None and known[vertex] != y:
+                    self._turned.add(len(found))
             if (vertex, own) not in place:
                 raise ProofError("the output norm's dual vertices are not those of the proof")
             found.append(place[vertex, own])
@@ -190,49 +209,45 @@ class CaseTree:
 
     def _excluded(self, case: _Case, form: NodeForm, worst: Worst, steps: Steps) -> list[int]:
         """Decide the units whose other sides the multipliers close; which ones."""
-        upper, target = self._statement.upper, worst.found.target
-        aim = upper * (1.0 - AIM)
-        sides = {}
-        for position, on, bound in self._bounder.excluded(form, worst, aim):
-            if bound <= aim:
-                sides[position] = checked.LEFT if on else checked.RIGHT
-        zeta, lam = self._parts(target, worst.found.state.multipliers, form)
-        others = [(k, -side) for k, side in sides.items()]
-        pair = self._theirs[self._numbers[target]]
-        tangents = self._tangents(case.node)
-        if not others or not tangents.excluded(upper, pair, zeta, lam, others):
+        target, aim = worst.found.target, self._statement.upper * (1.0 - AIM)
+        bounder = self._bounder.bounder
+        tries = [
+            replace(given, step=float(f"{given.step:.6g}"))
+            for given in bounder.exclusions(worst.found, (worst.off, worst.on), aim)
+        ]
+        if not tries:
             return []
-        known = [[int(form.units[k]), side] for k, side in sides.items()]
-        steps.append(["exclude", zeta, lam, known])
-        for unit, side in known:
-            case.node.phases[unit] = side
-        return [unit for unit, _ in known]
+        zeta, lam, rounded = self._rounded(target, worst.found.state.multipliers, form)
+        bounds = bounder.prover.exclude(form, target, rounded, tries)
+        sides: dict[int, list[Any]] = {}
+        for given, bound in zip(tries, bounds, strict=True):
+            if bound <= aim:
+                unit = int(form.units[given.position])
+                multiple = -given.step if target in self._turned else given.step
+                sides[unit] = [unit, "L" if given.on else "R", multiple]
+        if not sides:
+            return []
+        steps.append(["exclude", zeta, lam, list(sides.values())])
+        for unit, side, _ in sides.values():
+            case.node.phases[unit] = checked.LEFT if side == "L" else checked.RIGHT
+        return list(sides)
 
     def _bounded(self, ours: Node, form: NodeForm) -> Worst | None:
-        """Semidefinite bounds of a case."""
-        # only what has a certificate counts: bounds that were proved otherwise are forgotten
+        """Semidefinite bounds of a case, none of them proved."""
         ours.proved = np.full(ours.targets.size, np.inf)
         ours.target_bounds = ours.proved.copy()
-        upper = self._statement.upper
-        return self._bounder.bound(ours, form, upper * (1.0 - AIM), upper)
+        return self._bounder.bound(ours, form, self._statement.upper * (1.0 - AIM), 0.0)
+
+    # -- pre-activations -------------------------------------------------------------------------
 
     def _tightened(self, case: _Case, steps: Steps) -> bool:
         """Bound the pre-activations of a case; False if nothing is left of it."""
-        node, linear = case.node, self._linear
         if not self._crowned(case, steps):
             return False
-        self._follow(case)
-        bounds = self._ascended(case.ours)
-        if not bounds:
-            return True
-        steps.append(["bound", bounds])
-        still = node.phases.count(checked.OPEN)
-        given = [(k, sign, checked.Weights(*map(dict, w))) for k, sign, w in bounds]
-        if not linear.bound(node, given):
+        still = case.node.phases.count(checked.OPEN)
+        if not self._ascended(case, steps):
             return False
-        if node.phases.count(checked.OPEN) == still:
-            return True
-        return self._crowned(case, steps)
+        return case.node.phases.count(checked.OPEN) == still or self._crowned(case, steps)
 
     def _crowned(self, case: _Case, steps: Steps) -> bool:
         """Bound the units for which that seems to matter; False if nothing is left of the case."""
@@ -242,17 +257,20 @@ class CaseTree:
         with np.errstate(invalid="ignore"):
             substitute_back(self._system, over, stack)
             width, new = ours.upper - ours.lower, stack.upper[0] - stack.lower[0]
-            shrunk = ~np.isfinite(width) | (new < (1.0 - GAIN) * width)
-        still = ours.phases == OPEN
-        use = still & (shrunk | (stack.phases[0] != OPEN))
-        if not use.any():
-            return True
-        units = None if use.sum() == still.sum() else np.flatnonzero(use).tolist()
-        steps.append(["crown"] if units is None else ["crown", units])
-        return self._linear.tighten(case.node, None if units is None else set(units))
+            matters = self._system.layer_of < self._system.depth - 1
+            shrunk = ~np.isfinite(width) | ((new < (1.0 - GAIN) * width) & matters)
+        use = (ours.phases == OPEN) & (shrunk | (stack.phases[0] != OPEN))
+        for start, stop in pairwise(self._system.starts):
+            units = start + np.flatnonzero(use[start:stop])
+            if units.size and not self._stated(
+                case, np.repeat(2 * units, 2) + [0, 1] * len(units), None, steps
+            ):
+                return False
+        return True
 
-    def _ascended(self, ours: Node) -> list[Any]:
-        """What dual ascent improves: units, signs and weights, as they are written."""
+    def _ascended(self, case: _Case, steps: Steps) -> bool:
+        """Bound by dual ascent what it improves; False if nothing is left of the case."""
+        ours = case.ours
         on = self._pool.on[ours.pool]
         seen = (np.asarray(~on.all(axis=0)), np.asarray(on.any(axis=0))) if len(on) else None
         stack, before = stack_of([ours]), ours.ascent
@@ -260,31 +278,72 @@ class CaseTree:
         with np.errstate(invalid="ignore"):  # units without a kink have no bounds
             (found,) = self._tightener.tighten(stack, [before], [seen])
         if found is None or found is before:
-            return []
+            return True
         ours.ascent = found
         tops = np.stack([ours.upper, -ours.lower], axis=1).reshape(-1)[found.keys]
         better = np.stack([stack.upper[0], -stack.lower[0]], axis=1).reshape(-1)[found.keys]
         width = (ours.upper - ours.lower)[found.keys // 2]
-        gain = np.where(better <= 0.0, np.inf, tops - better) > GAIN * width
-        return [
-            [int(key) // 2, 1 - 2 * (int(key) % 2), self._weights(ours, values)]
-            for key, values in zip(found.keys[gain], found.values[gain], strict=True)
-        ]
+        matters = self._system.layer_of[found.keys // 2] < self._system.depth - 1
+        gain = np.where(better <= 0.0, np.inf, np.where(matters, tops - better, 0.0)) > GAIN * width
+        return self._stated(case, found.keys[gain], found.values[gain].astype(np.float64), steps)
 
-    def _weights(self, ours: Node, values: FloatArray) -> list[Any]:
-        """Multipliers of dual ascent as weights, where they are not what the checker takes."""
-        system, count = self._system, self._system.count
-        known, rows = values[:count].astype(np.float64), values[count:].astype(np.float64)
+    def _stated(self, case: _Case, keys: IntArray, values: FloatArray | None, steps: Steps) -> bool:
+        """State bounds (two keys a unit), with these multipliers; False if nothing is left."""
+        if not keys.size:
+            return True
+        ours, ascent = case.ours, self._ascent
+        rows = Rows(np.zeros_like(keys), keys // 2, np.where(keys % 2 == 0, 1.0, -1.0))
+        node = stack_of([ours])
+        lower, upper = (  # those that are infinite still are of later layers
+            np.where(np.isfinite(side), side, other)
+            for side, other in ((node.lower, -1.0), (node.upper, 1.0))
+        )
+        relaxation = ascent.relax(node.phases, lower, upper, node.low, node.high)
+        rounded = ascent.start(relaxation, rows)
+        written: list[list[Any]] = [[0, [[], []], [[], []], [[], []]] for _ in keys]
+        if values is not None:
+            written = self._weights(ours, values, rounded)
+        tops = ascent.bounds(relaxation, rows, rounded)
+        before = np.stack([ours.upper, -ours.lower], axis=1).reshape(-1)[keys]
+        width = (ours.upper - ours.lower)[keys // 2]
+        tops += SLACK * np.where(np.isfinite(width), width, np.abs(tops))
+        known, bounds = [], []
+        for r in np.flatnonzero(tops < before).tolist():
+            unit, sign, value = int(rows.unit[r]), int(rows.sign[r]), _shortened_up(float(tops[r]))
+            known.append((unit, sign, value))
+            bounds.append([unit, "R" if sign > 0 else "L", value, written[r]])
+        if not bounds:
+            return True
+        steps.append(["bound", bounds])
+        alive = self._linear.note(case.node, known)
+        self._follow(case)
+        return alive
+
+    def _weights(self, ours: Node, values: FloatArray, rounded: SingleArray) -> list[list[Any]]:
+        """Multipliers of dual ascent (R, columns) as they are written; `rounded` follows them."""
+        system, count, top = self._system, self._system.count, 1 << checked.SLOPE
         still = ours.phases == OPEN
         jump = np.where(still, system.right - system.left, 1.0)
-        alpha = np.clip((known - system.left) / jump, 0.0, 1.0)
-        usual = np.where(ours.upper > -ours.lower, 1.0, 0.0)
-        beta = np.where(system.kinked & ~still, known, 0.0)
-        return [
-            _shortened(beta, beta > WEAK * beta.max(initial=0.0)),
-            _shortened(alpha, still & (np.abs(alpha - usual) > NEAR)),
-            _shortened(rows, rows > WEAK * rows.max(initial=0.0)),
-        ]
+        alpha = np.clip((values[:, :count] - system.left) / jump, 0.0, 1.0)
+        fine = np.rint(alpha * top).astype(np.int64)
+        told = still & (np.abs(fine - np.where(ours.upper > -ours.lower, top, 0)) > NEAR * top)
+        weight = values.copy()
+        weight[:, :count][:, still | ~system.kinked] = 0.0
+        bits = np.maximum(COARSE - np.frexp(weight.max(axis=1, initial=0.0))[1], 0)
+        whole = np.rint(np.ldexp(weight, bits[:, None])).astype(np.int64)
+        own = np.ldexp(whole.astype(np.float64), -bits[:, None])
+        own[:, :count][:, still] = rounded[:, :count][:, still]
+        rounded[:] = own
+        rounded[:, :count][told] = (system.left + jump * fine / top)[told]
+        written: list[list[Any]] = []
+        for r, unit in enumerate(bits.tolist()):
+            parts = (
+                (whole[r, :count], whole[r, :count]),
+                (fine[r], told[r]),
+                2 * (whole[r, count:],),
+            )
+            written.append([unit, *(_pairs(numbers, use) for numbers, use in parts)])
+        return written
 
     def _refuted(self, case: _Case, form: NodeForm) -> list[Any] | None:
         """Weights that contradict the case, where no point of it is known; None if none do."""
@@ -310,80 +369,73 @@ class CaseTree:
         points = pool.points[ours.pool]
         ours.pool = ours.pool[((points >= ours.low) & (points <= ours.high)).all(axis=1)]
 
-    def _tangents(self, node: checked.Node) -> Tangents:
-        """The checker's tangents of a case; the last ones are kept."""
-        phases = tuple(node.phases)
-        if self._last is None or self._last[0] != phases:
-            self._last = phases, Tangents(self._statement, self._linear, node)
-        return self._last[1]
-
     def _closed(self, case: _Case, form: NodeForm) -> Steps:
-        """Close the targets whose multipliers the checker accepts."""
-        ours, bound = case.ours, self._statement.upper
+        """Close the targets whose bounds, once proved, are low enough."""
+        ours, aim = case.ours, self._statement.upper * (1.0 - AIM)
         steps: Steps = []
-        tangents: Tangents | None = None
         kept = []
         for index, target in enumerate(ours.targets.tolist()):
             multipliers = ours.warm.get(target)
-            if ours.proved[index] > bound or multipliers is None:
-                kept.append(index)
-                continue
-            if tangents is None:
-                tangents = self._tangents(case.node)
-            zeta, lam = self._parts(target, multipliers, form)
-            number = self._numbers[target]
-            vertex, column = self._theirs[number]
-            if tangents.holds(bound, vertex, column, zeta, lam):
-                steps.append(["close", [number], zeta, lam])
-            else:
-                kept.append(index)
+            if multipliers is not None and ours.target_bounds[index] <= aim * (1.0 + AIM):
+                zeta, lam, rounded = self._rounded(target, multipliers, form)
+                if self._bounder.bounder.prover.bound(form, target, rounded) <= aim * (1.0 + AIM):
+                    steps.append(["close", [self._numbers[target]], zeta, lam])
+                    continue
+            kept.append(index)
         ours.targets, ours.target_bounds = ours.targets[kept], ours.target_bounds[kept]
         ours.proved = ours.proved[kept]
         return steps
 
-    def _parts(
+    def _rounded(
         self, target: int, multipliers: FloatArray, form: NodeForm
-    ) -> tuple[list[float], list[float]]:
-        """Zeta and lambda of a target's multipliers, as the checker wants them."""
+    ) -> tuple[list[int], list[int], FloatArray]:
+        """Zeta and lambda of a target's multipliers as the checker wants them, and as floats."""
         count = form.units.size
-        head, lam = multipliers[: multipliers.size - count], multipliers[multipliers.size - count :]
+        head = multipliers.size - count
         whole = self._targets.columns[target] == ALL
-        if self._targets.input_norm == "l2" or not whole:
-            zeta = head[-1:]
-        else:
-            zeta = head[head.size - form.inputs :]
-        return zeta.tolist(), lam.tolist()
+        first = head - 1 if self._targets.input_norm == "l2" or not whole else head - form.inputs
+        own = multipliers[first:]
+        _, exponent = np.frexp(own.max())
+        numbers = np.maximum(np.rint(np.ldexp(own, FINE - exponent)), 1.0)
+        rounded = multipliers.copy()
+        rounded[first:] = np.ldexp(numbers, exponent - FINE)
+        written = numbers.astype(np.int64).tolist()
+        return written[: head - first], written[head - first :], rounded
 
     def _full(self, case: _Case, form: NodeForm) -> Steps:
         """The steps of a case without open units."""
-        tangents = self._tangents(case.node)
+        tangents = Tangents(self._statement, self._linear, case.node)
         steps: Steps = []
         for target in case.ours.targets.tolist():
             number = self._numbers[target]
-            vertex, column = self._theirs[number]
-            value = tangents.value(vertex, column)
-            if value is not None and value <= self._statement.upper:
+            pair = self._theirs[number]
+            if tangents.at_most(self._statement.upper, pair):
                 continue
-            zeta = self._direct(form, column is not None)
-            if vertex is None and tangents.holds(self._statement.upper, None, column, zeta, []):
+            zeta = self._direct(form, pair[1] is not None)
+            if pair[0] is None and tangents.holds(self._statement.upper, pair, zeta, []):
                 steps.append(["close", [number], zeta, []])
                 continue
             weights = self._refuted(case, form)
             if weights is None:
-                raise ProofError(
-                    "the upper end could not be proved: a region with a larger norm seems to have "
-                    "no interior, but no certificate of that was found"
-                )
+                raise ProofError("the upper end could not be proved: " + self._why(*pair))
             return [["empty", weights]]
         return [*steps, ["end"]]
 
-    def _direct(self, form: NodeForm, single: bool) -> list[float]:
+    def _why(self, vertex: int | None, column: int | None) -> str:
+        """Why a full pattern is neither closed nor refuted."""
+        if vertex is None and column is None and self._targets.input_norm == "linf":
+            return (
+                "the Euclidean norm of several outputs over a cube is known by the cube's corners, "
+                f"which are listed for at most {MOST_CORNERS} inputs; take another norm"
+            )
+        return "a region with a larger norm seems to have no interior, but no certificate was found"
+
+    def _direct(self, form: NodeForm, single: bool) -> list[int]:
         """Multipliers of the Euclidean norm of a fixed Jacobian."""
         if single or self._targets.input_norm == "l2":
-            return [1.0]
-        gram = form.jacobian.T @ form.jacobian
-        sums = np.abs(gram).sum(axis=1) * (1.0 + 1e-9) + 1e-300
-        return [float(z) for z in sums]
+            return [1 << EXACT]
+        sums = np.abs(form.jacobian.T @ form.jacobian).sum(axis=1)
+        return [int(z) + 1 for z in np.ldexp(sums / max(sums.max(), 1e-300), EXACT)]
 
     # -- cases of a case -----------------------------------------------------------------------
 
@@ -405,15 +457,22 @@ class CaseTree:
         j = first.trail[-1].index
         value, place = float(first.high[j]), int(self._moving[j])
         node = case.node
-        left, right = (
-            node.cut(place, *ends) for ends in ((node.low[place], value), (value, node.high[place]))
-        )
+        box = node.box
+        ends = (box.lower[place], value), (value, box.upper[place])
+        left, right = (node.copy(box.cut(place, *pair)) for pair in ends)
         return [*steps, ["cut", place, value]], [_Case(left, first), _Case(right, second)]
 
 
-def _shortened(values: FloatArray, use: BoolArray) -> list[list[float]]:
-    """(index, value) of what is used, to few digits."""
-    return [[int(k), float(f"{values[k]:.3g}")] for k in np.flatnonzero(use)]
+def _pairs(numbers: IntArray, use: Any) -> list[list[int]]:
+    """Indices and numbers of what is used."""
+    index = np.flatnonzero(use)
+    return [index.tolist(), numbers[index].tolist()]
+
+
+def _shortened_up(value: float) -> float:
+    """A number of few bits that is at least as large."""
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(math.ceil(math.ldexp(mantissa, FEW)), exponent - FEW)
 
 
 def _held(network: Network, moving: BoolArray, values: FloatArray) -> Network:

@@ -163,10 +163,7 @@ def _layer(layer: Layer) -> dict[str, Any]:
     matrix.eliminate_zeros()
     if matrix.nnz <= SPARSE * layer.units * layer.inputs:
         parts = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
-        rows = [
-            [[int(j), float(w)] for j, w in zip(matrix.indices[a:b], matrix.data[a:b], strict=True)]
-            for a, b in parts
-        ]
+        rows = [[matrix.indices[a:b].tolist(), matrix.data[a:b].tolist()] for a, b in parts]
     else:
         rows = layer.dense_weight.tolist()
     return {

@@ -138,16 +138,33 @@ class Bounder:
         Parameters
         ----------
         form : NodeForm
-        found : Minimum
-        drops : (ndarray, ndarray), shapes (F,)
-            Look-ahead of the kernel: relative drops with units off, and on.
-        aim : float
-            Decisions whose bound is about this or less are tried.
+        found, drops, aim
+            See `exclusions`.
 
         Returns
         -------
         list of (position, on, bound)
             Deciding open unit number `position` that way cannot exceed the proved `bound`.
+        """
+        tries = self.exclusions(found, drops, aim)
+        if not tries:
+            return []
+        proved = self.prover.exclude(form, found.target, found.state.multipliers, tries)
+        return [(c.position, c.on, float(b)) for c, b in zip(tries, proved, strict=True)]
+
+    @staticmethod
+    def exclusions(
+        found: Minimum, drops: tuple[FloatArray, FloatArray], aim: float
+    ) -> list[Exclusion]:
+        """Unit decisions that the multipliers of a minimum may rule out.
+
+        Parameters
+        ----------
+        found : Minimum
+        drops : (ndarray, ndarray), shapes (F,)
+            Look-ahead of the kernel: relative drops with units off, and on.
+        aim : float
+            Decisions whose bound is about this or less are tried.
         """
         kernel, state = found.kernel, found.state
         if not kernel.rank_one:
@@ -162,10 +179,7 @@ class Bounder:
                 Exclusion(int(k), on, float(2.0 * r / a))
                 for k, r, a in zip(hits, removed, along[hits], strict=True)
             ]
-        if not candidates:
-            return []
-        proved = self.prover.exclude(form, found.target, state.multipliers, candidates)
-        return [(c.position, c.on, float(b)) for c, b in zip(candidates, proved, strict=True)]
+        return candidates
 
 
 def inherited(kernel: Kernel, form: NodeForm, units: IntArray, old: FloatArray) -> FloatArray:
