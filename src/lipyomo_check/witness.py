@@ -42,7 +42,7 @@ def check_witness(statement: Statement, record: Any) -> None:
         value = max(abs(g) for g in gradient) ** 2
     else:
         value = sum((g * g for g in gradient), fmpq(0))
-    if not value >= rational(statement.lower) ** 2 * square:
+    if not (value > 0 and value >= rational(statement.lower) ** 2 * square):
         raise ProofError("the witness does not attain the lower end")
 
 

@@ -212,13 +212,29 @@ class Oracle:
 
     def jacobians(self) -> Iterator[list[Vector]]:
         """Jacobians (rows a output, in the moving inputs) of all regions with interior."""
+        for rows, _ in self.pieces():
+            yield [[row[j] for j in self.moving] for row in rows]
+
+    def least(self, functional: Vector) -> fmpq:
+        """The least value of ``c . f`` on a bounded polyhedron: it is attained at a vertex."""
+        values = []
+        for rows, region in self.pieces():
+            mixed = [_dot(functional, list(column)) for column in zip(*rows, strict=True)]
+            row = self._row(mixed[:-1], mixed[-1])
+            values += [_dot(row, g) / g[-1] for g in region.generators if g[-1] > 0]
+        return min(values)
+
+    def pieces(self) -> Iterator[tuple[list[Vector], _Region]]:
+        """Outputs as affine functions of all inputs (constants last), region by region."""
         n = len(self.domain.lower)
         signal = [[fmpq(int(i == j)) for j in range(n)] + [fmpq(0)] for i in range(n)]
         start = self._start()
         if self._inside_ball(start):
             yield from self._walk(0, signal, start)
 
-    def _walk(self, depth: int, signal: list[Vector], region: _Region) -> Iterator[list[Vector]]:
+    def _walk(
+        self, depth: int, signal: list[Vector], region: _Region
+    ) -> Iterator[tuple[list[Vector], _Region]]:
         layer = self.layers[depth]
         z = []
         for weights, bias in zip(layer.weight, layer.bias, strict=True):
@@ -233,13 +249,13 @@ class Oracle:
             self.regions += 1
             if self.regions > self.most:
                 raise OverflowError("too many regions")
-            yield [[row[j] for j in self.moving] for row in z]
+            yield z, region
             return
         yield from self._units(depth, 0, z, [], region)
 
     def _units(
         self, depth: int, k: int, z: list[Vector], out: list[Vector], region: _Region
-    ) -> Iterator[list[Vector]]:
+    ) -> Iterator[tuple[list[Vector], _Region]]:
         layer = self.layers[depth]
         if k == len(z):
             yield from self._walk(depth + 1, out, region)

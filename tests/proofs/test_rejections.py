@@ -75,6 +75,9 @@ HIGH = {"lower": [0.5], "upper": [1.0], "A": [], "b": [], "ball": None}
 LIES: dict[str, bytes] = {
     "empty file": gzip.compress(b""),
     "basis in words": stated("basis", to=3),
+    "zero functional": cased(
+        *CASES, output_norm="l2", witness={"x": [0.5], "functional": [0.0], "pattern": ["10"]}
+    ),
     "goes on": packed([FIRST, *CASES, [["end"]]]),
     "negative weight": cased([["empty", [0, [[0], [-1]], NO, NO]]]),
     "slope of a line": cased([["empty", [0, NO, [[0], [257]], NO]]]),
