@@ -1,7 +1,8 @@
 """The fuzz for hours: ``python tests/fuzz/fuzz_run.py --count 200 --methods auto interval sdp``.
 
 Draws hostile networks by seed, finds their constants in exact arithmetic, and prints every answer
-that breaks a promise, with family and seed.  Ends with lines of counts.
+that breaks a promise, with family and seed.  Ends with lines of counts.  With ``--users`` it asks
+for other things than constants: ``--users files certify proofs``, say.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from flint import arb
 from fuzz_families import FAMILIES, Sample, draw
 from fuzz_judge import faults
 from fuzz_oracle import FlatDomain
+from fuzz_users import USERS, case
 
 import lipyomo
 from lipyomo import LipyomoError
@@ -92,6 +94,29 @@ class Fuzz:
             self.counts[f"{name} left open"] += 1
             print(f"{label}: open: {answer}  {result.warnings}", flush=True)
 
+    def touch(self, name: str, seed: int) -> None:
+        """One case of something else that users touch."""
+        work = time.process_time()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                wrong = case(name, seed)
+        except LipyomoError as error:
+            self.refusals[f"{name}: {str(error).splitlines()[0][:90]}"] += 1
+        except OverflowError:
+            self.counts["too many regions"] += 1
+        except Exception:
+            self.counts[f"{name} TRACEBACK"] += 1
+            last = traceback.format_exc().strip().splitlines()
+            print(f"{name}/{seed}: {last[-3].strip()} {last[-1]}", flush=True)
+        else:
+            self.counts[name] += 1
+            for fault in wrong:
+                self.counts[f"{name} {'left open' if fault.startswith('OPEN') else 'WRONG'}"] += 1
+                print(f"{name}/{seed}: {fault}", flush=True)
+        finally:
+            self.work[name] += time.process_time() - work
+
     def report(self) -> None:
         """Print the counts."""
         for what, count in self.refusals.most_common():
@@ -118,12 +143,15 @@ def main() -> int:
     parser.add_argument("--methods", nargs="*", default=["auto"], help="METHOD or mip:SOLVER")
     parser.add_argument("--rotate", action="store_true", help="one method a network, in turn")
     parser.add_argument("--time", type=float, default=10.0, help="seconds a run")
+    parser.add_argument("--users", nargs="*", choices=USERS, help="what else users touch, instead")
     parser.add_argument("--quiet", action="store_true", help="let RuntimeWarnings pass")
     options = parser.parse_args()
     fuzz = Fuzz(options.time, options.quiet)
     turn = 0
     for seed in range(options.first, options.first + options.count):
-        for family in options.families:
+        for name in options.users or ():
+            fuzz.touch(name, seed)
+        for family in () if options.users else options.families:
             found = fuzz.sample(family, seed)
             if found is None:
                 continue

@@ -1,0 +1,23 @@
+"""A few cases of everything that users touch, against the exact oracle."""
+
+from __future__ import annotations
+
+import pytest
+from fuzz_users import USERS, case
+
+from lipyomo import LipyomoError
+
+SEEDS = range(6)
+
+
+@pytest.mark.parametrize("name", [name for name in USERS if name != "files"])
+def test_no_promise_is_broken(name: str) -> None:
+    judged = 0
+    for seed in SEEDS:
+        try:
+            wrong = case(name, seed)
+        except (LipyomoError, OverflowError):
+            continue
+        assert not wrong, (name, seed)
+        judged += 1
+    assert judged >= len(SEEDS) // 2
