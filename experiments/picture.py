@@ -56,7 +56,7 @@ def draw(network: str, out: Path, time_limit: float) -> None:
     first = min((row[0] for row in rows if row[1] > 0 and row[2] < math.inf), default=0.01)
     left, right = max(0.5 * first, 1e-3), max(result.seconds, 2 * first)
     for name, (title, colour) in OTHERS.items():
-        found = lipyomo.solve(problem, name)
+        found = lipyomo.solve(problem, name, attain=False)
         value = found.lower if name == "random_lb" else found.upper
         axes.plot([left, right], [value, value], color=colour, linewidth=1.4, linestyle="--")
         _end(axes, value, f"{title} {value:.4g}", colour, right)

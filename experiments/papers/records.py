@@ -194,7 +194,7 @@ def _run(entry: Entry, case: Case, problem: LipschitzProblem, settings: Settings
     began = _spent()
     try:
         asked = _spectral(problem) if entry.spectral else problem
-        result = solve(asked, entry.method, settings)
+        result = solve(asked, entry.method, settings, attain=False)
     except LipyomoError as error:
         return replace(blank, note=str(error))
     if entry.spectral:

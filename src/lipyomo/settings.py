@@ -48,6 +48,9 @@ class Settings:
         MIP encoding of the gradient.
     bounds : {'auto', 'interval', 'linear', 'lp'}
         Highest rung of the bound ladder.
+    attain : bool
+        Methods that only bound from above begin with a short local search, for a lower end; it
+        takes a few hundredths of a second on small networks, and a tenth of the time limit at most.
     rational : bool
         Recompute the witness in exact rational arithmetic as well.
     progress : callable, optional
@@ -75,6 +78,7 @@ class Settings:
     solvers_file: Path | None = None
     formulation: Formulation = "auto"
     bounds: BoundRung = "auto"
+    attain: bool = True
     rational: bool = False
     progress: ProgressCallback | None = None
     should_stop: Callable[[], bool] | None = None
@@ -97,7 +101,7 @@ class Settings:
         if self.solvers_file is not None:
             remedy = "the path of a solvers.toml"
             instance(self.solvers_file, (str, PathLike), "solvers_file", MethodError, remedy)
-        for name in ("rational", "verbose"):
+        for name in ("attain", "rational", "verbose"):
             instance(getattr(self, name), bool, name, MethodError, "True or False")
         for name in ("progress", "should_stop"):
             if not (getattr(self, name) is None or callable(getattr(self, name))):

@@ -28,8 +28,7 @@ def test_rungs(norm_in: str, out: str | LinearOutput) -> None:
     truth = exact_constant(problem)
     uppers = []
     for rung in ("interval", "linear", "lp"):
-        options = {"evaluations": 500}
-        result = run_method("interval", problem, Settings(bounds=rung, options=options))
+        result = run_method("interval", problem, Settings(bounds=rung))
         assert result.bounds == rung
         assert result.unstable is not None
         assert result.lower <= truth * (1 + 1e-9)
@@ -69,12 +68,24 @@ def test_a_gap_is_reached() -> None:
 def test_bad_options_are_refused(evaluations: object) -> None:
     problem = LipschitzProblem(random_network(1, (2, 3, 1)), Box(0, 1, 2))
     with pytest.raises(MethodError, match="whole number"):
-        run_method("interval", problem, Settings(options={"evaluations": evaluations}))
+        run_method("local_search", problem, Settings(options={"evaluations": evaluations}))
+
+
+@pytest.mark.parametrize("method", ["crown", "eclipse", "sdp", "naive", "fastlip", "lp"])
+def test_upper_methods_attain_a_lower_end_unless_told_not_to(method: str) -> None:
+    problem = LipschitzProblem(random_network(8, (3, 6, 6, 2)), Box(-1, 1, 3))
+    truth = exact_constant(problem)
+    found = run_method(method, problem, Settings())
+    assert found.witness is not None
+    assert 0.8 * truth <= found.lower <= truth * (1 + 1e-9)
+    alone = run_method(method, problem, Settings(attain=False))
+    assert alone.witness is None
+    assert (alone.lower, alone.upper) == (0.0, found.upper)
 
 
 def test_equal_seeds_give_equal_results() -> None:
     problem = LipschitzProblem(random_network(2, (3, 6, 6, 2)), Box(-1, 1, 3))
-    settings = Settings(seed=3, options={"evaluations": 2000})
+    settings = Settings(seed=3)
     one, two = (run_method("interval", problem, settings) for _ in range(2))
     assert (one.lower, one.upper) == (two.lower, two.upper)
     assert one.witness is not None

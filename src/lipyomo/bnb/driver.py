@@ -22,7 +22,7 @@ from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Status, close_enough
 from lipyomo.run import Clock
-from lipyomo.sampling.local_search import default_evaluations
+from lipyomo.sampling.local_search import QUICK, QUICK_TIME, default_evaluations
 from lipyomo.settings import Settings
 
 QUEUE_BYTES = 1 << 30
@@ -42,12 +42,8 @@ SPLITS, TASKS = 60, 16
 """Most splits of a task; fewer where nodes are large, or so few so far that they would not make so
 many tasks: what a task does not know of the others costs nodes."""
 
-CLIMB_SHARE, FIRST_SHARE = 6, 4
-"""A local search inside the tree is this many times shorter than one by itself, and the first one,
-before any bound is known, this many times shorter again."""
-
-FIRST_TIME = 0.1
-"""Most of the time left that the first one may take."""
+CLIMB_SHARE = 6
+"""A local search inside the tree is this many times shorter than one by itself."""
 
 FIRST_CLIMB, CLIMB_GROWTH = 16.0, 1.8
 """The local search is resumed after so many nodes, and whenever their number has grown by this
@@ -194,8 +190,8 @@ class Search:
         if settings.resume and settings.checkpoint is not None and settings.checkpoint.exists():
             self._restore(load(settings.checkpoint, tree.problem))
         else:
-            first = self._clock.within(FIRST_TIME * self._clock.left)
-            tree.climb(self._evaluations // FIRST_SHARE, first)
+            first = self._clock.within(QUICK_TIME * self._clock.left)
+            tree.climb(default_evaluations(tree.problem) // QUICK, first)
             self._note()
             found = tree.root(self._clock, self._ladder, self._report)
             self._open_units, self._node_seconds = tree.open_at_root, 2.0 * tree.root_seconds

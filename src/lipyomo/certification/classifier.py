@@ -15,6 +15,7 @@ from lipyomo.errors import LipyomoError
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import LinearOutput, OutputNorm, functional
 from lipyomo.problem import LipschitzProblem
+from lipyomo.settings import Settings
 
 Clip = tuple[float | FloatArray, float | FloatArray]
 
@@ -123,8 +124,8 @@ class Classifier:
                 self.metric.problem(self.network, None, np.inf, self.clip, functional(c))
                 for c in self.functionals(label)
             )
-            bounds = [solve(problem, "naive", time_limit=GLOBAL).upper for problem in problems]
-            self._global[label] = np.array(bounds)
+            quick = Settings(time_limit=GLOBAL, attain=False)
+            self._global[label] = np.array([solve(p, "naive", quick).upper for p in problems])
         return self._global[label]
 
     def problem(

@@ -37,4 +37,4 @@ def bound_until(
         return latest[0] < below or latest[1] > above
 
     settings = Settings(time_limit=seconds, progress=watch, should_stop=decided, threads=1)
-    return solve(problem, method, settings)
+    return solve(problem, method, settings, attain=False)

@@ -126,6 +126,7 @@ def _read_settings(arguments: argparse.Namespace) -> Settings:
         solvers_file=read_solvers(arguments.solvers_file, arguments.solver),
         formulation=arguments.formulation,
         bounds=arguments.bounds,
+        attain=not arguments.upper_only,
         rational=arguments.rational,
     )
 

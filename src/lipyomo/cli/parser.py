@@ -252,6 +252,11 @@ def _add_method(parser: Parser) -> None:
     )
     method.add_argument("--seed", type=int, default=0, metavar="N", help="of all sampling (0)")
     method.add_argument(
+        "--upper-only",
+        action="store_true",
+        help="methods that bound from above: no short search for a lower end before",
+    )
+    method.add_argument(
         "--rational", action="store_true", help="recompute the witness in exact rationals too"
     )
 

@@ -64,6 +64,8 @@ def compare(
 ) -> Iterator[Row]:
     """Run methods side by side, each in its own process under its own limits.
 
+    Each shows what it finds by itself: methods that bound from above attain nothing here.
+
     A method that refuses the problem, fails, hangs or eats memory gives a row that says so and
     harms nothing.  Leaving the iteration early kills what still runs.
 
@@ -101,8 +103,8 @@ def compare(
     unknown = sorted(set(extra) - set(names))
     if unknown:
         raise MethodError(f"options are given for {', '.join(unknown)}, which is not compared")
-    base = settings or Settings()
-    return _stream(problem, table, replace(base, time_limit=time_limit), extra, memory_limit, jobs)
+    base = replace(settings or Settings(), time_limit=time_limit, attain=False)
+    return _stream(problem, table, base, extra, memory_limit, jobs)
 
 
 def _stream(

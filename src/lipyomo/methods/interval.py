@@ -1,8 +1,7 @@
-"""The cheap rungs of the ladder as a method: linear bounds of gradients and tangents, and a search.
+"""The cheap rungs of the ladder as a method: linear bounds of gradients and tangents.
 
 The gradient of y . f is bounded entry by entry and by its norm as a whole, and so are the outputs'
-derivatives in all directions of the unit ball; the least of these is the upper end.  The lower end
-comes from the incumbent search.
+derivatives in all directions of the unit ball; the least of these is the upper end.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from lipyomo.bounds import (
 from lipyomo.bounds.gradient import entry_norms
 from lipyomo.ladder import MAX_FUNCTIONALS, RUNGS, UpperRung
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import climbed, whole_number
+from lipyomo.methods.support import climbed
 from lipyomo.network import FloatArray
 from lipyomo.norms import OutputNorm
 from lipyomo.numerics.rounding import rounded_up
@@ -30,7 +29,6 @@ from lipyomo.phases import RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
-from lipyomo.sampling.local_search import search_incumbent
 
 INTERVALS: tuple[UpperRung, ...] = ("entries",)
 
@@ -78,24 +76,12 @@ def programmed_bound(problem: LipschitzProblem, bounds: LayerBounds, time_limit:
     Guarantee.UPPER,
     "Weng et al. (ICML 2018); Zhang et al. (NeurIPS 2018); Shi et al. (NeurIPS 2022)",
     unbounded=True,
-    options={"evaluations": 0},
 )
 def run(run: Run) -> Result:
-    """Bound the constant from both sides.
-
-    Options
-    -------
-    evaluations : int
-        Points of the incumbent search; 0 (the default) chooses by the network's size.
-    """
-    asked = whole_number(run.settings, "evaluations", 0, least=0)
+    """Climb the cheap rungs; with ``bounds='lp'`` linear programs come last."""
     problem, settings = run.problem, run.settings
     ladder = climbed(run, INTERVALS if settings.bounds == "interval" else RUNGS)
     bounds = ladder.bounds
     if settings.bounds == "lp" and not run.expired:
         run.drop_upper(programmed_bound(problem.reduced.problem, bounds, run.left))
-    rng = np.random.default_rng(settings.seed)
-    run.raise_lower(search_incumbent(problem, rng, asked or None, run.clock))
-    if run.witness is None:
-        run.warn("no point was found that is off every kink and inside the domain")
     return run.result(unstable=bounds.unstable, bounds=bounds.rung)

@@ -28,12 +28,9 @@ def run(run: Run) -> Result:
     Returns
     -------
     Result
-        `upper` is the bound, recomputed from row duals for HiGHS; `lower` is attained by
-        the local search.
+        `upper` is the bound, recomputed from row duals for HiGHS.
     """
-    from lipyomo.mip.presolve import first_incumbent
     from lipyomo.mip.relaxation import relaxed_bound
 
-    first_incumbent(run)
     found = relaxed_bound(run)
     return run.result(found.done, **found.facts)

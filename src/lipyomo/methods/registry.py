@@ -175,6 +175,10 @@ def finished(method: Method, run: Run) -> Result:
     Result
     """
     try:
+        if run.settings.attain and method.guarantee is Guarantee.UPPER:
+            from lipyomo.sampling.local_search import quick_incumbent
+
+            run.raise_lower(quick_incumbent(run.problem, run.settings.seed, run.clock))
         return method.run(run)
     except KeyboardInterrupt:
         run.clock.stop()
