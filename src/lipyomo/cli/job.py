@@ -109,7 +109,8 @@ def _write_proof(problem: LipschitzProblem, result: Result, arguments: argparse.
             time_limit=math.inf if arguments.time_limit is None else arguments.time_limit,
         )
     if not arguments.quiet:
-        ends = f"both ends, {cases} cases" if cases else "the lower end only"
+        count = f"{cases} case{'s' * (cases > 1)}"
+        ends = f"both ends, {count}" if cases else "the lower end only"
         print(f"proof of {ends}: {arguments.proof}", file=sys.stderr)
 
 
@@ -170,12 +171,8 @@ def _method_name(arguments: argparse.Namespace, automatic: str) -> str:
     """Resolve ``--method auto``: options that only concern MIPs ask for the MIP."""
     if arguments.method != "auto":
         return str(arguments.method)
-    of_mip = (
-        arguments.solver != "auto"
-        or arguments.formulation != "auto"
-        or arguments.cross_check is not None
-    )
-    return "mip" if of_mip else automatic
+    asked = arguments.solver != "auto" or arguments.formulation != "auto"
+    return "mip" if asked or arguments.cross_check is not None else automatic
 
 
 def _check_report(arguments: argparse.Namespace) -> None:
@@ -188,6 +185,8 @@ def _check_report(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--history: '{arguments.history}' should end in .csv or .json")
     if arguments.resume and arguments.checkpoint is None:
         raise UsageError("--resume needs to know from where.  Remedy: add --checkpoint FILE")
+    if arguments.certify and arguments.proof is None:
+        raise UsageError("--certify is about a proof, and there is none.  Remedy: add --proof FILE")
     if arguments.plot is not None:
         check_picture(arguments.plot)
 
