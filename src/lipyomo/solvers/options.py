@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from lipyomo.arguments import real_number, whole_number
 from lipyomo.errors import SolverError
 
 Native = str | int | float | bool
@@ -84,14 +84,11 @@ def check_knob(name: str, value: object) -> None:
     if name == "log":
         if not isinstance(value, bool):
             raise SolverError(f"log must be true or false, not {value!r}")
-        return
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-        raise SolverError(f"{name} must be a number, not {value!r}")
-    if name == "threads":
-        if not isinstance(value, int) or value < 1:
-            raise SolverError(f"threads must be a whole number of at least 1, not {value!r}")
-    elif name == "integrality_tolerance":
-        if not 0.0 < value < 0.5:
+    elif name == "threads":
+        whole_number(value, name, SolverError, 1)
+    else:
+        number = real_number(value, name, SolverError)
+        if name == "integrality_tolerance" and not 0.0 < number < 0.5:
             raise SolverError(f"integrality_tolerance must lie in (0, 0.5), not {value!r}")
-    elif value < 0.0:
-        raise SolverError(f"{name} must not be negative, not {value!r}")
+        if number < 0.0:
+            raise SolverError(f"{name} must not be negative, not {value!r}")
