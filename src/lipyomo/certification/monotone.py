@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from lipyomo.api import solve
 from lipyomo.certification.classifier import Clip, DataError
@@ -33,8 +32,9 @@ from lipyomo.certification.report import OnnxSource, Report, data_points, runtim
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
 from lipyomo.executors import Workers
-from lipyomo.network import FloatArray, Layer, Matrix, Network
+from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.problem import LipschitzProblem
+from lipyomo.regions import side_by_side
 
 logger = logging.getLogger(__name__)
 
@@ -434,24 +434,9 @@ def least_slope(
 
 def tilted(network: Network, row: FloatArray, i: int, scale: float) -> Network:
     """``scale x_i - row . f``, without rounding: x_i goes through all layers beside the units."""
-    layers: list[Layer] = []
-    carried: Matrix = sp.csr_array(([1.0], ([0], [i])), shape=(1, network.input_dim))
-    for layer in network.with_functional(-row).layers:
-        if layers:
-            carried = sp.csr_array(([1.0], ([0], [layer.inputs])), shape=(1, layer.inputs + 1))
-        weight = sp.csr_array(layer.weight)
-        if layers:
-            weight = sp.csr_array(sp.hstack([weight, sp.csr_array((layer.units, 1))]))
-        wide = sp.csr_array(sp.vstack([weight, carried]))
-        layers.append(
-            Layer(
-                wide.toarray() if isinstance(layer.weight, np.ndarray) else wide,
-                np.append(layer.bias, 0.0),
-                np.append(layer.left, 1.0),
-                np.append(layer.right, 1.0),
-            )
-        )
-    return Network([*layers, Layer([[1.0, scale]], [0.0])], network.name)
+    entry = Layer(np.eye(1, network.input_dim, i), np.zeros(1))
+    both = side_by_side([network.with_functional(-row), Network([entry])])
+    return Network([*both.layers, Layer([[1.0, scale]], [0.0])], network.name)
 
 
 def _pair(

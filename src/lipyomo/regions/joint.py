@@ -52,14 +52,15 @@ def side_by_side(networks: Sequence[Network]) -> Network:
     widths = [network.output_dim for network in networks]
     for position, group in enumerate(zip_longest(*(network.layers for network in networks))):
         found = [
-            Layer(sp.eye_array(width, format="csr"), np.zeros(width)) if layer is None else layer
+            Layer(np.eye(width), np.zeros(width)) if layer is None else layer
             for layer, width in zip(group, widths, strict=True)
         ]
-        weights = [sp.csr_array(layer.weight) for layer in found]
         join = sp.vstack if position == 0 else sp.block_diag
+        weight = sp.csr_array(join([sp.csr_array(layer.weight) for layer in found]))
+        plain = all(isinstance(layer.weight, np.ndarray) for layer in found)
         layers.append(
             Layer(
-                sp.csr_array(join(weights)),
+                weight.toarray() if plain else weight,
                 np.concatenate([layer.bias for layer in found]),
                 np.concatenate([layer.left for layer in found]),
                 np.concatenate([layer.right for layer in found]),
