@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lipyomo.network import FloatArray
+from lipyomo.phases import OPEN
 from lipyomo.solvers.rows import Affine
 
 
@@ -54,6 +56,34 @@ class Ends:
         self._high: dict[int, tuple[float, Any]] = {}
         self._constant: list[int] = []
 
+    @classmethod
+    def passed(
+        cls,
+        phases: np.ndarray,
+        slope: FloatArray,
+        low: dict[int, Any],
+        high: dict[int, Any],
+        tracked: Collection[int],
+        least: FloatArray,
+        most: FloatArray,
+    ) -> Ends:
+        """What units pass on of intervals with the ends `low` and `high`, within numbers.
+
+        Decided units multiply by their slope, tracked ones get their ends later, of others only
+        the numbers are known.
+        """
+        found = cls(slope.size)
+        for k in low:
+            span = float(least[k]), float(most[k])
+            if phases[k] != OPEN:
+                ends = (low[k], high[k]) if slope[k] > 0 else (high[k], low[k])
+                found.add(k, float(slope[k]), *ends, *span)
+            elif k in tracked:
+                found.add(k, 1.0, None, None, *span)
+            else:
+                found.constant(k, *span)
+        return found
+
     def add(self, k: int, factor: float, low: Any, high: Any, least: float, most: float) -> None:
         """A unit whose ends are `factor` times two variables, within numbers."""
         self.least[k], self.most[k] = least, most
@@ -82,15 +112,3 @@ class Ends:
         highs[self._constant] = self.most[self._constant]
         low = Affine(matrices[0], lows, columns)
         return Span(low, Affine(matrices[1], highs, columns), self.least, self.most)
-
-
-def image(left: float, right: float, least: float, most: float) -> tuple[float, float]:
-    """Range of a unit's output over a range of its pre-activation."""
-    ends = [left * min(least, 0.0), right * max(most, 0.0)]
-    if least > 0.0:
-        ends[0] = right * least
-    elif most < 0.0:
-        ends[1] = left * most
-    else:
-        ends.append(0.0)
-    return min(ends), max(ends)

@@ -34,8 +34,9 @@ from lipyomo.blocks.inputs import InputBounds, attach_inputs, check_domain, item
 from lipyomo.blocks.norm import output_norm_of
 from lipyomo.blocks.ranges import box_of, need_finite
 from lipyomo.blocks.scaling import Scaling, scaling_of
-from lipyomo.blocks.spans import Ends, Span, image
+from lipyomo.blocks.spans import Ends, Span
 from lipyomo.bounds import preactivation_bounds
+from lipyomo.bounds.interval import Switches, activated
 from lipyomo.domains import Box, Domain
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray, Layer, Network
@@ -233,19 +234,8 @@ class UpperLipschitzBlockData(FormulationBlockData):
         p, q = _declared(block, live, z)
         tracked = [k for k in np.flatnonzero(phases == OPEN).tolist() if _plain(layer, k)]
         found = Certain(phases, tracked, *_binaries(block, tracked, p, q, z, margin))
-        after = Ends(layer.units)
-        for k in live:
-            left, right = float(layer.left[k]), float(layer.right[k])
-            least, most = image(left, right, float(z.least[k]), float(z.most[k]))
-            if phases[k] != OPEN:
-                factor = float(slope[k])
-                ends = (p[k], q[k]) if factor > 0 else (q[k], p[k])
-                least, most = sorted((factor * float(z.least[k]), factor * float(z.most[k])))
-                after.add(k, factor, *ends, least, most)
-            elif k not in found.on:
-                after.constant(k, least, most)
-            else:
-                after.add(k, 1.0, None, None, least, most)
+        ends = activated(layer, phases[None], z.least[None], z.most[None])
+        after = Ends.passed(phases, slope, p, q, found.on, ends[0][0], ends[1][0])
         keys = tracked
         least_out, most_out = after.least[keys], after.most[keys]
         out_low = add_variables(block, "output_low", keys, least_out, most_out)
@@ -334,24 +324,14 @@ def _binaries(
 
 def _through(block: Any, layer: Layer, arriving: Span, certain: Certain) -> Span:
     """Multiply what arrives at a layer's units by the slopes that they may have on the box."""
-    phases, after = certain.phases, Ends(layer.units)
+    phases = certain.phases
     slope = np.where(phases == LEFT, layer.left, layer.right)
     live = np.flatnonzero((phases == OPEN) | (slope != 0.0)).tolist()
     least, most = arriving.least, arriving.most
     t, top = _declared(block, live, arriving)
     keys = certain.tracked
-    for k in live:
-        pair = (float(layer.left[k]), float(layer.right[k]))
-        if phases[k] != OPEN:
-            pair = (float(slope[k]),) * 2
-        corners = [factor * end for factor in pair for end in (float(least[k]), float(most[k]))]
-        if phases[k] != OPEN:
-            ends = (t[k], top[k]) if pair[0] > 0 else (top[k], t[k])
-            after.add(k, pair[0], *ends, min(corners), max(corners))
-        elif k in certain.on:
-            after.add(k, 1.0, None, None, min(corners), max(corners))
-        else:
-            after.constant(k, min(corners), max(corners))
+    ends = Switches.of(layer, phases[None]).range(least[None], most[None])
+    after = Ends.passed(phases, slope, t, top, certain.on, ends[0][0], ends[1][0])
     lows, highs = after.least[keys], after.most[keys]
     out_low = add_variables(block, "passed_low", keys, lows, highs)
     out_high = add_variables(block, "passed_high", keys, lows, highs)
