@@ -256,7 +256,7 @@ class Search:
             self._taken.append(self._stack[-1])
             self._stack.pop()
             return
-        count = min(most, self.tree.together(self._heap[0][2], len(self._heap)))
+        count = min(most, self.tree.together(self._heap[0][2]), len(self._heap))
         while len(self._taken) < max(count, 1):
             bound, _, node = self._heap[0]
             if self._taken and -bound <= self.tree.cutoff:

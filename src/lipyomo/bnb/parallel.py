@@ -154,7 +154,7 @@ def search_below(task: Task) -> Report:
         if best.bound <= tree.cutoff:
             expansions = [tree.close(heapq.heappop(heap)[2])]
         else:
-            count = min(splits, tree.together(best, len(heap)))
+            count = min(splits, tree.together(best), len(heap))
             nodes = [heapq.heappop(heap)[2] for _ in range(count)]
             expansions = tree.expand([node for node in nodes if node.bound > tree.cutoff])
             expansions += [tree.close(node) for node in nodes if node.bound <= tree.cutoff]

@@ -51,9 +51,8 @@ COMMON = 40_000
 """Open units squared times inputs (or units, if they are fewer) of a node that counts as one;
 larger ones count as several."""
 
-TOGETHER, WAITING = 16, 4
-"""Most nodes of the size `COMMON` that are split together, and how many wait for one of them:
-what the first of them tells would come too late for the others."""
+TOGETHER = 16
+"""Most nodes of the size `COMMON` that are split together."""
 
 _CANCELLED = 1e-10
 """Rounding errors of a value above this share of it call for exact arithmetic."""
@@ -312,11 +311,11 @@ class Tree:
         node.target_bounds = root.upper.copy()
         node.warm, node.units = root.multipliers, root.form.units
 
-    def together(self, node: Node, waiting: int) -> int:
-        """How many nodes like the best one to split together, where so many wait."""
+    def together(self, node: Node) -> int:
+        """How many nodes like this one to split together."""
         units = int(np.count_nonzero(node.phases == OPEN))
         size = units**2 * min(node.low.size, units) / COMMON
-        return int(np.clip(waiting // WAITING, 1, max(TOGETHER / max(size, 1.0), 1.0)))
+        return max(int(TOGETHER / max(size, 1.0)), 1)
 
     def expand(self, nodes: list[Node]) -> list[Expansion]:
         """Split some nodes, which stay as they are; what became of the parts of each.

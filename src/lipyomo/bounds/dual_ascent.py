@@ -60,6 +60,9 @@ _LARGE = 1e18
 
 _MOMENTUM, _SQUARES, _DECAY = 0.6, 0.9, 0.93
 
+_TINY = 1e-24
+"""Squared derivatives are told apart from zero above this."""
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -238,25 +241,33 @@ class DualAscent:
         """The steps of `ascend` (Adam; Kingma and Ba, 2015) on columns of multipliers."""
         least, most, scale = limits
         best, kept = np.full(current.shape[1], np.inf, dtype=np.float32), current.copy()
-        first, second = np.zeros_like(current), np.zeros_like(current)
+        first, second = np.zeros_like(current), np.full_like(current, _TINY)
+        size, rate = np.empty_like(current), 1.0
         for turn in range(steps + 1):  # numbers beyond single precision never become the best
             values, slopes = self._sweep(data, current, turn < steps)
             better = values < best
             best = np.minimum(best, values)
-            np.copyto(kept, current, where=better)
+            if np.isfinite(values).all():  # arithmetic takes a fraction of masked copies
+                np.subtract(current, kept, out=size)
+                size *= better.astype(np.float32)
+                kept += size
+            else:
+                np.copyto(kept, current, where=better)
             if turn == steps:
                 break
-            first *= np.float32(_MOMENTUM)
             second *= np.float32(_SQUARES)
-            second += np.float32(1 - _SQUARES) * np.square(slopes)
-            slopes *= np.float32(1 - _MOMENTUM)
+            np.multiply(slopes, slopes, out=size)
+            second += size
+            np.sqrt(second, out=size)
+            # the averages are sums here; their factors and the rate are those of `first`
+            before, rate = rate, RATE * _DECAY**turn * (1 - _MOMENTUM)
+            rate *= np.sqrt((1 - _SQUARES ** (turn + 1)) / (1 - _SQUARES))
+            rate /= 1 - _MOMENTUM ** (turn + 1)
+            first *= np.float32(_MOMENTUM * rate / before)
+            slopes *= np.float32(rate)
             first += slopes
-            size = np.sqrt(second)
-            size += np.float32(1e-12)
-            correction = np.sqrt(1 - _SQUARES ** (turn + 1)) / (1 - _MOMENTUM ** (turn + 1))
             np.divide(first, size, out=size)
             size *= scale
-            size *= np.float32(RATE * _DECAY**turn * correction)
             current -= size
             np.maximum(current, least, out=current)
             np.minimum(current, most, out=current)
@@ -288,24 +299,26 @@ class DualAscent:
         """Bounds (R,) and their derivatives (columns, R) in single precision."""
         depth = len(self._spans)
         result = np.empty_like(multipliers)
-        masks: list[BoolArray | None] = []
+        result[: self._count] = data.sign
+        lines: list[SingleArray | None] = []  # the coefficients that meet a line through zero
         constant = np.zeros(multipliers.shape[1], dtype=np.float32)
         coefficients: SingleArray | None = None
         for i in range(depth - 1, -1, -1):
-            span = self._spans[i]
-            factor, mask = data.sign[span], None
+            span, line = self._spans[i], None
+            factor = result[span]
             if coefficients is not None:
-                mask = coefficients * data.bend[span] < 0
-                factor = np.where(mask, coefficients, factor)
+                line = coefficients * data.bend[span]
+                np.minimum(line, np.float32(0), out=line)
+                line *= data.bend[span]
+                coefficients -= line
+                factor += line
             total = multipliers[span] * factor
             if coefficients is not None:
-                coefficients[mask] = 0.0
-                constant += (coefficients * data.offset[span]).sum(axis=0)
+                constant += np.einsum("nr,nr->r", coefficients, data.offset[span])
                 coefficients *= data.chord[span]
                 total += coefficients
             total[data.aims[i][:2]] += data.aims[i][2]
-            result[span] = factor
-            masks.append(mask)
+            lines.append(line)
             constant += self._single_biases[i] @ total
             coefficients = self._single[i].T @ total
         assert coefficients is not None
@@ -320,15 +333,18 @@ class DualAscent:
         if self._limits.size:
             faces = self._single_rows[0] @ signal
             result[self._count :] = self._single_rows[1][:, None] - faces
-        for i, mask in enumerate(reversed(masks)):
+        for i, line in enumerate(reversed(lines)):
             span = self._spans[i]
             z = self._single[i] @ signal
             z += self._single_biases[i][:, None]
             result[span] *= z
-            if mask is not None:
+            if line is not None:
                 signal = data.chord[span] * z
                 signal += data.offset[span]
-                np.multiply(multipliers[span], z, out=signal, where=mask)
+                through = multipliers[span] * z
+                through -= signal
+                through *= (line != 0).astype(np.float32)
+                signal += through
         return values, result
 
     def _support(
@@ -336,7 +352,7 @@ class DualAscent:
     ) -> tuple[SingleArray, SingleArray]:
         """Largest values (R,) of linear functions (d, R) on the nodes, and where (d, R)."""
         point = data.middle + np.copysign(data.radius, coefficients)
-        values = (coefficients * point).sum(axis=0)
+        values = np.einsum("nr,nr->r", coefficients, point)
         if self._ball is not None:
             at = self._ball.point.astype(np.float32)
             if self._ball.norm == "l2":

@@ -90,20 +90,28 @@ class LinearProgram:
         self._A = A if isinstance(A, np.ndarray) else sp.csr_array(A)
         self._b = np.asarray(b, dtype=np.float64)
         n, r = self._lower.size, self._b.size
-        model = highspy.HighsLp()
-        model.num_col_, model.num_row_ = n, r
-        model.col_cost_ = np.zeros(n)
-        model.col_lower_, model.col_upper_ = self._lower, self._upper
-        model.row_lower_, model.row_upper_ = np.full(r, -np.inf), self._b
-        model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
         starts, columns, values = _by_rows(self._A)
-        model.a_matrix_.start_, model.a_matrix_.index_ = starts, columns
-        model.a_matrix_.value_ = values
-        model.sense_ = highspy.ObjSense.kMaximize
         self.duals: FloatArray = np.zeros(r)
         self._columns = np.arange(n, dtype=np.int32)
         self._statuses = highspy.HighsModelStatus
-        self._loaded = self._solver.passModel(model) != highspy.HighsStatus.kError
+        status = self._solver.passModel(
+            n,
+            r,
+            values.size,
+            int(highspy.MatrixFormat.kRowwise),
+            int(highspy.ObjSense.kMaximize),
+            0.0,
+            np.zeros(n),
+            self._lower,
+            self._upper,
+            np.full(r, -np.inf),
+            self._b,
+            starts,
+            columns,
+            values,
+            np.zeros(n, dtype=np.int32),
+        )
+        self._loaded = status != highspy.HighsStatus.kError
 
     def set_bounds(self, index: int, lower: float, upper: float) -> None:
         """Change the bounds of one variable."""
@@ -126,26 +134,34 @@ class LinearProgram:
         LPOutcome
         """
         c = np.asarray(objective, dtype=np.float64)
+        found = self.optimum(c)
+        if found is None:
+            infeasible = self._loaded and self._status == self._statuses.kInfeasible
+            return LPOutcome(-np.inf if infeasible else np.inf, -np.inf, None)
+        end, loose, _ = self._dual_bound(c, self.duals)
+        return LPOutcome(np.inf if loose > 0 else end, *found)
+
+    def optimum(self, objective: FloatArray) -> tuple[float, FloatArray] | None:
+        """The solver's optimum of ``objective . x`` and its solution, and the duals in `duals`.
+
+        None if it has none.
+        """
         if not self._loaded:
-            return LPOutcome(np.inf, -np.inf, None)
-        self._solver.changeColsCost(c.size, self._columns, c)
-        self._solver.run()
-        status = self._solver.getModelStatus()
+            return None
         known = self._statuses
-        if status not in (known.kOptimal, known.kInfeasible, known.kUnbounded):
+        self._solver.changeColsCost(objective.size, self._columns, objective)
+        self._solver.run()
+        self._status = self._solver.getModelStatus()
+        if self._status not in (known.kOptimal, known.kInfeasible, known.kUnbounded):
             self._solver.clearSolver()
             self._solver.run()
-            status = self._solver.getModelStatus()
-        if status == known.kInfeasible:
-            return LPOutcome(-np.inf, -np.inf, None)
-        if status != known.kOptimal:
-            return LPOutcome(np.inf, -np.inf, None)
+            self._status = self._solver.getModelStatus()
+        if self._status != known.kOptimal:
+            return None
         solution = self._solver.getSolution()
         point = np.array(solution.col_value)
-        value = float(c @ point)
         self.duals = np.maximum(np.array(solution.row_dual), 0.0)
-        end, loose, _ = self._dual_bound(c, self.duals)
-        return LPOutcome(np.inf if loose > 0 else end, value, point)
+        return float(objective @ point), point
 
     def bound(self, objective: FloatArray, time_limit: float = math.inf) -> float:
         """A safe upper bound of the maximum of ``objective . x``, also if it is cut short.
@@ -241,5 +257,7 @@ def _by_rows(A: Matrix) -> tuple[IndexArray, IndexArray, FloatArray]:
     if not isinstance(A, np.ndarray):
         return A.indptr, A.indices, A.data
     entries = A != 0.0
-    starts = np.concatenate([[0], np.cumsum(entries.sum(axis=1))]).astype(np.int32)
-    return starts, np.nonzero(entries)[1].astype(np.int32), A[entries]
+    starts = np.zeros(len(A) + 1, dtype=np.int32)
+    np.cumsum(np.count_nonzero(entries, axis=1), out=starts[1:])
+    place = np.flatnonzero(entries)
+    return starts, (place % A.shape[1]).astype(np.int32), A.ravel()[place]

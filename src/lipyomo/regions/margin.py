@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from lipyomo.arrays import dense
 from lipyomo.domains import Domain, NormBall
-from lipyomo.network import BoolArray, FloatArray, Network, Pattern
+from lipyomo.network import BoolArray, FloatArray, Matrix, Network, Pattern
 from lipyomo.numerics.lp import LinearProgram
 from lipyomo.regions.euclidean import nearest_point
 from lipyomo.regions.rows import RegionRows, region_rows
@@ -168,21 +168,30 @@ class _Margins:
         self.capped = not np.isfinite(narrow)  # margins may grow without end: one is enough
         self.cap = 1.0 / self.scale if self.capped else 0.5 * narrow / self.scale
         faces = domain.rows
-        self.normals = sp.csr_array(sp.vstack([sp.csr_array(rows.A), faces.A]))
+        self.normals: Matrix
+        if domain.dimension <= WIDE:  # at such sizes sparse arrays cost more than the program
+            self.normals = np.vstack([rows.A, faces.A.toarray()])
+        else:
+            self.normals = sp.csr_array(sp.vstack([sp.csr_array(rows.A), faces.A]))
         lengths = domain.row_lengths
         self.column = np.concatenate([np.ones(len(rows.b)), lengths])
         right = np.concatenate([rows.b, faces.b])
         self.right = (right - self.normals @ self.shift) / self.scale
 
+    @property
+    def _dense(self) -> FloatArray:
+        known = self.normals
+        return known if isinstance(known, np.ndarray) else np.asarray(known.toarray())
+
     def written_faces(self, best: InteriorPoint) -> InteriorPoint:
         """One linear program, with two rows for each input."""
-        eye = sp.eye_array(self.domain.dimension, format="csr")
+        eye = np.eye(self.domain.dimension)
         high = np.flatnonzero(np.isfinite(self.upper) & self.moving)
         low = np.flatnonzero(np.isfinite(self.lower) & self.moving)
-        normals = sp.vstack([self.normals, eye[high], -eye[low]])
+        normals = np.vstack([self._dense, eye[high], -eye[low]])
         column = np.concatenate([self.column, np.ones(high.size + low.size)])
         right = np.concatenate([self.right, self.upper[high], -self.lower[low]])
-        program, objective = self._program(sp.csr_array(normals), column, right)
+        program, objective = self._program(normals, column, right)
         return self._solved(program, objective, best, 0.0)
 
     def moved_faces(self, best: InteriorPoint) -> InteriorPoint:
@@ -217,7 +226,7 @@ class _Margins:
         """
         if best.ceiling <= 0 or best.margin >= 0.5 * best.ceiling:
             return best
-        A = np.asarray(self.normals.toarray())
+        A = self._dense
         point, radius = (ball.point - self.shift) / self.scale, ball.radius / self.scale
         zero = nearest_point(A, self.right, self.lower, self.upper, point)
         self.guesses.append(zero.dual)
@@ -238,11 +247,15 @@ class _Margins:
             program.set_bounds(int(j), self.lower[j] + tau, self.upper[j] - tau)
 
     def _program(
-        self, normals: sp.csr_array, column: FloatArray, right: FloatArray
+        self, normals: Matrix, column: FloatArray, right: FloatArray
     ) -> tuple[LinearProgram, FloatArray]:
         """The linear program in (y, t), and e for an l1 ball; and the objective t."""
         domain, d = self.domain, self.domain.dimension
-        A = sp.csr_array(sp.hstack([normals, sp.csr_array(column[:, None])]))
+        A: Matrix
+        if isinstance(normals, np.ndarray):
+            A = np.hstack([normals, column[:, None]])
+        else:
+            A = sp.csr_array(sp.hstack([normals, sp.csr_array(column[:, None])]))
         reach = float(right.min(initial=0.0))  # the gap of the centre, which is y = 0
         floor = 2.0 * min(reach, 0.0) / float(column[column > 0].min(initial=1.0)) - self.cap
         lower, upper = np.append(self.lower, floor), np.append(self.upper, self.cap)
@@ -250,6 +263,7 @@ class _Margins:
         if ball is not None and ball.norm == "l1":
             point, radius = (ball.point - self.shift) / self.scale, ball.radius / self.scale
             extra, more = _cross_polytope(point, radius, int(self.moving.sum()))
+            A = sp.csr_array(A)
             A.resize((A.shape[0], extra.shape[1]))
             A, right = sp.csr_array(sp.vstack([A, extra])), np.concatenate([right, more])
             lower = np.concatenate([lower, np.zeros(d)])

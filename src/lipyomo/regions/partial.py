@@ -258,12 +258,13 @@ class RegionProgram:
             self._program = LinearProgram(col_low, col_high, matrix, right, TOLERANCE)
         else:
             self._program.load(col_low, col_high, matrix, right)
-        found = self._program.maximise(cost)
-        if found.point is None:
+        found = self._program.optimum(cost)
+        if found is None:
             return None
+        value, solution = found
         d = form.inputs
-        point = np.clip(found.point[:d], rows.least[:d], rows.most[:d])
-        return Optimum(point, found.value, self._program.duals)
+        point = np.clip(solution[:d], rows.least[:d], rows.most[:d])
+        return Optimum(point, value, self._program.duals)
 
     def _contradiction(
         self, form: NodeForm, part: Part, rows: NodeRows, weights: FloatArray
