@@ -138,7 +138,8 @@ def monotone(rng: Rng) -> list[str]:
         if row.error is not None:
             continue
         x, sign = points[row.row], 1 if row.wanted == "increasing" else -1
-        oracle = Oracle(layers, _box(x - radius, x + radius), "linf", None)
+        outer = _box(np.nextafter(x - radius, -np.inf), np.nextafter(x + radius, np.inf))
+        oracle = Oracle(layers, outer, "linf", None)
         slopes = [sign * rows[0][row.input] for rows, _ in oracle.pieces()]
         least = min(slopes)
         size = max((abs(v) for v in slopes), default=fmpq(0))

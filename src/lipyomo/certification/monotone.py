@@ -62,7 +62,7 @@ class MonotoneSettings:
     signs : dict of int to {1, -1}
         Inputs, and whether the output should grow (1) or fall (-1) with them.
     radius : float or ndarray, shape (d,)
-        Half widths of the boxes.
+        Half widths of the boxes, whose sides are rounded outwards.
     clip : Box
         Of valid inputs.
     method : str
@@ -182,7 +182,7 @@ def check_monotone(
     inputs : array_like, shape (n, d)
         Centres of the boxes.
     radius : float or array_like, shape (d,)
-        Half widths of the boxes.
+        Half widths of the boxes, whose sides are rounded outwards.
     increasing, decreasing : iterable of int, optional
         Inputs with which the output should grow, or fall.
     functional : array_like, shape (m,), optional
