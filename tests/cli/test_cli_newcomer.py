@@ -32,6 +32,13 @@ def test_demo_needs_no_files(cli: Cli, tmp_path: Path, monkeypatch: pytest.Monke
     assert cli("demo", "--json").json["status"] == "exact"
 
 
+def test_demo_takes_the_options_of_the_main_job(cli: Cli) -> None:
+    for words in (["--ball", "4", "--radius", "1"], ["--box=1,7"], ["--margin", "1"]):
+        ran = cli("demo", *words, "--upper-only", "--quiet")
+        assert ran.code in (0, 2), ran.err
+    assert cli("demo", "--help").out.startswith("usage: lipyomo demo [OPTIONS]")
+
+
 def test_the_demo_network_is_the_one_of_the_models(models: Path) -> None:
     assert NETWORK.read_bytes() == (models / "iris.onnx").read_bytes()
 

@@ -13,14 +13,25 @@ from lipyomo.cli.parser import main_parser
 
 NETWORK = Path(lipyomo.data.__file__).resolve().parent / "iris.onnx"
 """A classifier of iris flowers: 4 measurements in centimetres, 3 species, 16 ReLUs."""
-WORDS = ("--box", "0,8", "--norm", "linf", "--output-norm", "linf")
+BOX = ("--box", "0,8")
+DOMAINS = {"--box", "--ball", "--polytope", "--everywhere"}
+"""Options of which any one stands instead of `BOX`."""
+
+DESCRIPTION = """\
+The main job on a classifier of iris flowers that comes along, over the box [0, 8]^4.
+
+Its options are those of the main job; NET is given, and the box unless another domain is.
+"""
 
 
 def run(words: Sequence[str]) -> int:
     """Run ``lipyomo demo`` with further options of the main job; returns the exit code."""
     began = time.monotonic()
-    all_words = [str(NETWORK), *WORDS, *words]
-    arguments = main_parser().parse_args(all_words)
+    has_domain = any(word.partition("=")[0] in DOMAINS for word in words)
+    all_words = [str(NETWORK), *(() if has_domain else BOX), *words]
+    parser = main_parser()
+    parser.usage, parser.description = "lipyomo demo [OPTIONS]", DESCRIPTION
+    arguments = parser.parse_args(all_words)
     if not (arguments.json or arguments.quiet):
         print(f"$ lipyomo {shlex.join(all_words)}", file=sys.stderr)
     from lipyomo.cli.job import run as run_job
