@@ -131,3 +131,10 @@ def test_all_of_space() -> None:
     assert not space.is_bounded
     assert space.contains(1e12 * np.ones(4))
     assert space.restrict(np.array([True, False, True, True])).dimension == 3
+
+
+def test_a_box_and_rows_that_contradict_each_other_in_the_last_digit_are_refused() -> None:
+    """``3 x <= 0.3`` leaves out x = 0.1 as float64 numbers go."""
+    with pytest.raises(DomainError, match="empty"):
+        Polytope([[3.0, 0.0]], [0.3], [0.1, -1.0], [0.1, 1.0])
+    assert Polytope([[2.0, 0.0]], [0.2], [0.1, -1.0], [0.1, 1.0]).frozen.tolist() == [True, False]

@@ -32,6 +32,19 @@ def test_no_promise_is_broken(family: str) -> None:
     assert judged >= 2 * len(SEEDS)
 
 
+DECIDED = ("affine_runs/800209", "cancelling/1200226")
+"""Slivers in Euclidean balls, which were too thin to decide once."""
+
+
+@pytest.mark.parametrize("name", DECIDED)
+def test_slivers_in_balls_are_decided(name: str) -> None:
+    family, seed = name.split("/")
+    sample = draw(family, int(seed))
+    result = lipyomo.solve(sample.problem, time_limit=20)
+    assert result.is_exact
+    assert not faults(result, sample.oracle.constant())
+
+
 FOUND = (
     "ties/500001", "duplicates/500002", "slopes/400000", "decimal/400005", "huge/400015",
     "float32/400016", "signed_zeros/400002", "scaled/400000", "dead/400002", "faces/100183",

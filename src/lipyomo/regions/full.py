@@ -22,6 +22,7 @@ from lipyomo.numerics.exact import approximate, exact
 from lipyomo.numerics.simplex import decide_strictly
 from lipyomo.regions.answer import UNKNOWN, Interior
 from lipyomo.regions.combination import Body, Index, Row, contradicts
+from lipyomo.regions.curved import between, nearest
 from lipyomo.regions.margin import Deepest, deepest
 from lipyomo.regions.replay import in_region, strict_pattern
 from lipyomo.regions.slivers import float_points, slacks
@@ -90,16 +91,22 @@ def _decided(network: Network, domain: Domain, pattern: Pattern, deep: Deepest) 
     guess = np.zeros(len(every))
     guess[: len(rows)] = weight
     decision = decide_strictly(every, guess)
-    if decision.point is not None:
+    inner = decision.point
+    if inner is not None and ball is not None and ball.norm == "l2":
+        least = nearest(every, ball)
+        if least is not None and not least.inside:
+            return Interior(support=owners[[k for k in least.faces if k < len(owners)]])
+        inner = inner if least is None else between(least.point, inner, ball)
+    if inner is not None:
         widths = body.upper - body.lower
         size = float(widths[np.isfinite(widths)].max(initial=1.0))
-        for near in float_points(rows, body, decision.point, size):
+        for near in float_points(rows, body, inner, size):
             point[moving] = near
             if domain.holds_inside(point):
                 margin = min(slacks(rows, [exact(x) for x in near.tolist()]))
                 return Interior(point, approximate(margin))
         parts = np.array([point, np.zeros(point.size)])
-        parts[:, moving] = _sum_of_two(decision.point)
+        parts[:, moving] = _sum_of_two(inner)
         if domain.holds_inside(parts):
             return Interior(parts)
     if decision.weights is None:
