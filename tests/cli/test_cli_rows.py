@@ -265,3 +265,32 @@ def test_monotone_rows_and_pictures(folder: Path, capsys: pytest.CaptureFixture[
     assert found["summary"]["rows"] == len(found["rows"]) == 24
     assert main([*MONOTONE, "--json", "--out", "rows.jsonl"]) == 0
     assert json.loads(capsys.readouterr().out) == found
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [*SWEEP, "--functional", "1,2"],
+        [*SWEEP, "--output-norm", "cross(7)"],
+        [*SWEEP, "--option", "nothing=1"],
+        [*CERTIFY, "--exact", "--solver", "nothing"],
+    ],
+)
+def test_what_is_wrong_for_every_row_is_one_error(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    assert main(words) == 1
+    told = capsys.readouterr()
+    assert not told.out
+    assert told.err.startswith("lipyomo: error: ")
+
+
+@pytest.mark.parametrize("words", [CERTIFY, SWEEP, MONOTONE])
+def test_rows_of_another_width_are_one_error(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    np.savez(folder / "data.npz", inputs=np.zeros((3, 2)))
+    assert main(words) == 1
+    told = capsys.readouterr()
+    assert not told.out
+    assert "none of the rows could be used" in told.err

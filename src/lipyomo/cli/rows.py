@@ -27,7 +27,7 @@ EXIT_CODES = """\
 exit codes:
   0  every usable row was decided
   2  some rows are open, or Ctrl-C ended the run (rows that were finished are kept)
-  1  the input was wrong
+  1  the input was wrong, or no row could be used
 """
 
 
@@ -142,6 +142,11 @@ def work_rows(
         In order.
     stopped : bool
         Whether Ctrl-C ended the work.
+
+    Raises
+    ------
+    UsageError
+        If all rows were tried and none could be used.
     """
     rows: dict[int, Row] = {}
     with ExitStack() as stack:
@@ -160,7 +165,10 @@ def work_rows(
                 told(line(row))
         except KeyboardInterrupt:
             stopped = True
-    return [rows[index] for index in sorted(rows)], stopped
+    ordered = [rows[index] for index in sorted(rows)]
+    if ordered and not stopped and all(row["error"] for row in ordered):
+        raise UsageError(f"none of the rows could be used; the first: {ordered[0]['error']}")
+    return ordered, stopped
 
 
 def _teller(total: int, done: int) -> Callable[[str], None]:

@@ -37,7 +37,7 @@ EPILOG = """\
 exit codes:
   0  every usable row has its constant, or what its method promises
   2  some intervals are open, or Ctrl-C ended the run (rows that were finished are kept)
-  1  the input was wrong
+  1  the input was wrong, or no row could be used
 
 example:
   lipyomo sweep net.onnx test.npz --radius 0.01,0.02 --clip 0,1 --margin-of-label --out rows.csv
@@ -111,8 +111,11 @@ def run(words: Sequence[str]) -> int:
         metric = metric_of(arguments.norm, job.network.input_dim)
     else:
         metric = metric_of(read_dual_ball(arguments.metric), job.network.input_dim)
-    dual = arguments.dual_ball
+    dual, functional = arguments.dual_ball, arguments.functional
     output_norm = arguments.output_norm if dual is None else read_dual_ball(dual)
+    c = None if functional is None else read_functional(functional)
+    # A wrong norm or functional is told now, not with every row.
+    LipschitzProblem(job.network, Box(0.0, 1.0, job.network.input_dim), "linf", output_norm, c)
     labels = job.data.labels
     pairs = [(row, radius) for row in range(len(job.data.inputs)) for radius in radii]
     given = ("method", "norm", "output_norm", "functional", "margin_of_label", "gap", "seed")
@@ -139,7 +142,7 @@ def run(words: Sequence[str]) -> int:
             label = None if labels is None else labels[row]
             try:
                 x = job.data.inputs[row]
-                problem = _problem(job, metric, output_norm, x, radius, label, arguments)
+                problem = _problem(job, metric, output_norm, c, x, radius, label, arguments)
             except LipyomoError as error:
                 yield row_of(index, SweepRow(index, None, str(error)))
                 continue
@@ -165,6 +168,7 @@ def _problem(
     job: RowsJob,
     metric: Metric,
     output_norm: str | OutputNorm | None,
+    functional: FloatArray | None,
     x: FloatArray,
     radius: float,
     label: Any,
@@ -178,15 +182,8 @@ def _problem(
     if arguments.margin_of_label:
         known = label is not None and math.isfinite(label)
         margin = int(label) if known else int(network.forward(x).argmax())
-    functional = arguments.functional
-    problem = LipschitzProblem(
-        network,
-        ball(x, radius, arguments.norm, job.clip),
-        arguments.norm,
-        output_norm,
-        None if functional is None else read_functional(functional),
-        margin,
-    )
+    domain = ball(x, radius, arguments.norm, job.clip)
+    problem = LipschitzProblem(network, domain, arguments.norm, output_norm, functional, margin)
     if arguments.metric is None:
         return problem
     outer = Box(-math.inf, math.inf, x.size)
