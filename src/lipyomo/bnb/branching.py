@@ -24,8 +24,9 @@ LEAST_WIDTH = 2.0**-8
 """Boxes narrower than this (relative to the domain) are split only where both halves decide units:
 kinks that meet in a point or a line stay open in one half however often it is split."""
 
-EARLIER = 2.5
-"""Favour of units one layer earlier: their decision also tightens the bounds of later layers."""
+EARLIER, EARLIER_WIDE = 2.5, 1.3
+"""Favour of units one layer earlier: their decision also tightens the bounds of later layers.  It
+does so less where inputs outnumber the first layer's units, which may then take any sides."""
 
 CANDIDATES = 8
 """Units of a node among which the split is chosen when it comes to it."""
@@ -57,6 +58,9 @@ class Brancher:
 
     def __init__(self, system: UnitSystem, domain: Domain) -> None:
         self._system, self._domain = system, domain
+        wide = bool(system.depth) and domain.dimension > system.starts[1]
+        earlier = EARLIER_WIDE if wide else EARLIER
+        self._favour = earlier ** -system.layer_of.astype(np.float64)
         self._boxes = domain.is_bounded and domain.dimension <= BOX_INPUTS
 
     def candidates(
@@ -80,8 +84,7 @@ class Brancher:
             experience.promise[form.units] += promise
             experience.promises[form.units] += 1
         score = experience.promise[form.units] / np.maximum(experience.promises[form.units], 1.0)
-        score = score * EARLIER ** -self._system.layer_of[form.units].astype(np.float64)
-        order = np.argsort(-score, kind="stable")[:CANDIDATES]
+        order = np.argsort(-score * self._favour[form.units], kind="stable")[:CANDIDATES]
         return np.asarray(form.units[order])
 
     def expected(self, units: npt.NDArray[np.int64], experience: Experience) -> FloatArray:

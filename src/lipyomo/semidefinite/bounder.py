@@ -12,11 +12,10 @@ from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.choice import Ball, kernel_for
 from lipyomo.semidefinite.descent import minimise
-from lipyomo.semidefinite.ellipsoid import minimise_in_proportion, pays
+from lipyomo.semidefinite.ellipsoid import minimise_in_proportion, wide_kernel
 from lipyomo.semidefinite.kernel import Kernel, State
 from lipyomo.semidefinite.prove import Exclusion, Prover
 from lipyomo.semidefinite.signs import FixedSigns, joined
-from lipyomo.semidefinite.wide import WideKernel
 from lipyomo.targets import ALL, Targets
 
 IntArray = npt.NDArray[np.int64]
@@ -62,6 +61,7 @@ class Bounder:
         join: bool = False,
     ) -> None:
         self.targets, self._ball = targets, ball
+        self._seen = system.starts[1] if system.depth else system.inputs
         self.prover = Prover(system, targets, phases, ball)
         if join and phases is not None:
             errors = self.prover.gradient_errors
@@ -120,8 +120,9 @@ class Bounder:
         """
         kernel = self.kernel(form, target)
         start = None if warm is None else inherited(kernel, form, *warm)
-        if start is not None and isinstance(kernel, WideKernel) and pays(kernel):
-            found = minimise_in_proportion(kernel, start, aim, steps, stop)
+        wide = None if start is None else wide_kernel(kernel, self._seen)
+        if start is not None and wide is not None:
+            found = minimise_in_proportion(wide, start, aim, steps, stop)
             return None if found is None else Minimum(target, *found)
         state = minimise(kernel, start, aim, steps, stop=stop)
         return None if state is None else Minimum(target, kernel, state)

@@ -118,7 +118,7 @@ class DenseKernel:
     ) -> None:
         self.rows, self.inputs, self.euclidean = rows, inputs, euclidean
         self.order = rows.shape[1]
-        self._objective, self._half = objective, 0.5 * objective
+        self.objective, self._half = objective, 0.5 * objective
         self._pencil = Pencil(tangent_basis(rows, inputs))
 
     def factor(self, y: FloatArray) -> Factor | None:
@@ -138,7 +138,7 @@ class DenseKernel:
 
     def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:
         """Multipliers in closed form, zeta enlarged until C is definite."""
-        objective, euclidean = self._objective[None], self.euclidean
+        objective, euclidean = self.objective[None], self.euclidean
         found = closed_form(self.rows, objective, self.inputs, euclidean, stop)
         return None if found is None else found.definite(self.factor)
 

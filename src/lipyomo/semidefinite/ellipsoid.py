@@ -24,7 +24,7 @@ from lipyomo.network import FloatArray
 from lipyomo.semidefinite.choice import step_costs
 from lipyomo.semidefinite.dense import DenseKernel
 from lipyomo.semidefinite.descent import minimise
-from lipyomo.semidefinite.kernel import State
+from lipyomo.semidefinite.kernel import Kernel, State
 from lipyomo.semidefinite.wide import WideKernel
 
 PAYS = 4.0
@@ -36,11 +36,24 @@ _STRETCHES = 1.0, 1.1, 1.25, 1.5, 2.0, 3.0
 _RANK = 1e-13
 
 
-def pays(kernel: WideKernel) -> bool:
-    """Whether nodes with this kernel are bounded with zeta in proportion."""
+def wide_kernel(kernel: Kernel, seen: int) -> WideKernel | None:
+    """The kernel of nodes whose zeta keeps its proportions; None where that does not pay.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    seen : int
+        Most dimensions of the inputs that units see.
+    """
+    if not isinstance(kernel, WideKernel | DenseKernel) or kernel.euclidean:
+        return None
     units = len(kernel.rows)
-    ball = step_costs(min(kernel.inputs, units + 1), units, euclidean=True)["dense"]
-    return PAYS * ball < min(step_costs(kernel.inputs, units).values())
+    ball = step_costs(min(kernel.inputs, seen, units + 1), units, euclidean=True)["dense"]
+    if PAYS * ball >= min(step_costs(kernel.inputs, units).values()):
+        return None
+    if isinstance(kernel, WideKernel):
+        return kernel
+    return WideKernel(kernel.rows, kernel.objective, kernel.inputs)
 
 
 def minimise_in_proportion(
