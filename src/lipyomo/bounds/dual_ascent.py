@@ -132,6 +132,8 @@ class DualAscent:
         Multipliers of one bound: one a unit, then one a row of the domain.
     work : int
         Multiplications of one step of one bound.
+    sizes : ndarray, shape (N,)
+        Sums of the absolute values of a pre-activation's terms, at most.
     """
 
     def __init__(
@@ -154,13 +156,13 @@ class DualAscent:
         self._single_rows = self._facets.astype(np.float32), self._limits.astype(np.float32)
         reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
         self._facet_sizes = np.abs(self._facets) @ reach + np.abs(self._limits)
-        self._sizes = np.concatenate([empty, *term_sizes(layers, reach)])
+        self.sizes = np.concatenate([empty, *term_sizes(layers, reach)])
         self._terms = max([reach.size, *(layer.units for layer in layers)])
         self.columns = self._count + int(self._limits.size)
         self.work = 2 * sum(weight.size for weight in weights) + 16 * self.columns
         self._terms += self._limits.size + 4 * len(self._spans) + 32
         if errors is not None:  # as if rounding had caused them
-            self._sizes = self._sizes + errors / (3.0 * self._terms * UNIT)
+            self.sizes = self.sizes + errors / (3.0 * self._terms * UNIT)
 
     def relax(
         self,
@@ -188,7 +190,7 @@ class DualAscent:
             np.where(still, offset, 0.0),
             np.where(still, np.where(convex, 1.0, -1.0), 0.0),
             np.where(useful_right, 1.0, np.where(useful_left, -1.0, 0.0)),
-            np.maximum(upper - lower, 1e-12 * self._sizes + 1e-300),
+            np.maximum(upper - lower, 1e-12 * self.sizes + 1e-300),
             low,
             high,
         )
@@ -404,7 +406,7 @@ class DualAscent:
                 amount += np.abs(shift).sum(axis=0)
             total[data.aims[i][:2]] += data.aims[i][2]
             size[data.aims[i][:2]] += 1.0
-            amount += self._sizes[span] @ size
+            amount += self.sizes[span] @ size
             constant += self._biases[i] @ total
             coefficients = np.asarray(self._weights[i].T @ total)
         assert coefficients is not None

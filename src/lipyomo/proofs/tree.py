@@ -60,6 +60,10 @@ FEW = 16
 SLACK = 1e-5
 """Bounds are stated with so much room, as a share of the pre-activation's range."""
 
+ROUGH = 2.0**-21
+"""And with so much of the terms' sizes: the checker's chords have `checked.CHORD` bits, its lines
+are those of float64 numbers and ours of float32."""
+
 POINTS = 64
 """Sampled points that tell which cases are not empty."""
 
@@ -300,6 +304,9 @@ class CaseTree:
         )
         relaxation = ascent.relax(node.phases, lower, upper, node.low, node.high)
         rounded = ascent.start(relaxation, rows)
+        system, still = self._system, ours.phases == OPEN
+        line = np.where(ours.upper > -ours.lower, system.right, system.left)  # the checker's choice
+        rounded[:, : system.count] = np.where(still, line, rounded[:, : system.count])
         written: list[list[Any]] = [[0, [[], []], [[], []], [[], []]] for _ in keys]
         if values is not None:
             written = self._weights(ours, values, rounded)
@@ -307,6 +314,7 @@ class CaseTree:
         before = np.stack([ours.upper, -ours.lower], axis=1).reshape(-1)[keys]
         width = (ours.upper - ours.lower)[keys // 2]
         tops += SLACK * np.where(np.isfinite(width), width, np.abs(tops))
+        tops += ROUGH * ascent.sizes[rows.unit]
         known, bounds = [], []
         for r in np.flatnonzero(tops < before).tolist():
             unit, sign, value = int(rows.unit[r]), int(rows.sign[r]), _shortened_up(float(tops[r]))
