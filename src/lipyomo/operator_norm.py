@@ -67,6 +67,8 @@ def operator_norm(
     m, d = jacobian.shape
     if d == 0:
         return OperatorNorm(0.0, 0.0, np.zeros(0), np.zeros(m))
+    if output_norm.kind == "linf":
+        return _over_rows(jacobian, input_norm)
     vertices = output_norm.vertices(m)
     signs = output_norm.dual_ball == "cube"
     if vertices is not None and (not signs or len(vertices) * d <= 64 * MAX_SIGNS):
@@ -111,6 +113,13 @@ def _over_vertices(
         if values[k] > best:
             best, best_y = float(values[k]), block[k]
     return _finish(jacobian, input_norm, best_y)
+
+
+def _over_rows(jacobian: FloatArray, input_norm: InputNorm) -> OperatorNorm:
+    """Linf outputs: the dual ball has the vertices +-e_i, so the best row decides."""
+    y = np.zeros(len(jacobian))
+    y[int(np.argmax(vector_norm(jacobian, DUAL[input_norm])))] = 1.0
+    return _finish(jacobian, input_norm, y)
 
 
 def _over_columns(jacobian: FloatArray, output_norm: OutputNorm) -> OperatorNorm:

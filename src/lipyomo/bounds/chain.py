@@ -33,7 +33,7 @@ from lipyomo.numerics.rounding import gamma
 DENSE = 0.1
 """Share of entries from which a sparse product is kept as a dense array."""
 
-CHUNK = 1 << 22
+CHUNK = 1 << 21
 """Most entries of an array of functionals that are substituted at once."""
 
 

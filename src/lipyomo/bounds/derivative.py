@@ -13,7 +13,7 @@ stay linear, so that the linear rung multiplies the exact matrices through them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -100,7 +100,8 @@ class Way:
 class ChainBounds:
     """Bounds along a chain of matrices with switches in between, shapes (B, n_i).
 
-    `chain` has the last product as its signal.
+    `chain` has the last product as its signal, if it is `linear`: of the linear rung, and never
+    stopped on the way.
     """
 
     lower: list[FloatArray]
@@ -108,6 +109,7 @@ class ChainBounds:
     switched_lower: list[FloatArray]
     switched_upper: list[FloatArray]
     chain: Chain
+    linear: bool = False
 
 
 def chain_bounds(
@@ -136,6 +138,8 @@ def chain_bounds(
     found = ChainBounds([], [], [], [], chain)
     linear = rung != "interval"
     for position, matrix in enumerate(way.matrices):
+        if position and stop is not None and stop():
+            linear = False
         pair = way.switches[position] if position < len(way.switches) else None
         if linear or position == 0:
             chain.affine(matrix)
@@ -161,7 +165,7 @@ def chain_bounds(
             sides = (array[:, pick] for array in (low, high, pair.left, pair.right))
             size = np.maximum(np.abs(down), np.abs(up))[:, pick]
             chain.activate(pair.left[0], pick, switch_lines(*sides), size)
-    return found
+    return replace(found, linear=linear)
 
 
 def refined(
@@ -184,6 +188,7 @@ def adjoint_bounds(
     bounds: LayerBounds,
     functionals: FloatArray | OutputNorm,
     rung: Rung = "linear",
+    stop: Callable[[], bool] | None = None,
 ) -> DerivativeBounds:
     """Bounds of the adjoints of every hidden layer and of the gradient.
 
@@ -197,6 +202,8 @@ def adjoint_bounds(
     functionals : ndarray, shape (k, m) or (m,), or OutputNorm
         y runs over the hull of these rows, or over the dual ball of that norm.
     rung : {'linear', 'interval'}, optional
+    stop : callable, optional
+        Polled between steps; once True, the remaining bounds are those of intervals.
 
     Returns
     -------
@@ -204,7 +211,7 @@ def adjoint_bounds(
     """
     way = Way.backwards(network, _closed(phases, bounds))
     ball = functional_set(functionals, network.output_dim)
-    return _unbatched(chain_bounds(way, ball, rung), rung, backwards=True)
+    return _unbatched(chain_bounds(way, ball, rung, stop=stop), rung, backwards=True)
 
 
 def tangent_bounds(

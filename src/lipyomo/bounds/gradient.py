@@ -79,7 +79,7 @@ def gradient_ends(
     way = Way.backwards(network, phases)
     found, low, high = _ends(way, functionals, rung, stop, norm_only=input_norm == "linf")
     norms = entry_norms(low, high, input_norm)
-    if rung != "interval" and way.switches:
+    if found.linear and way.switches:
         if input_norm == "linf":
             norms = np.minimum(norms, _sum_of_sizes(found.chain, low, high))
         elif input_norm == "l2":
@@ -109,7 +109,7 @@ def _ends(
     """
     found = chain_bounds(way, ball, rung, sparing=True, stop=stop)
     low, high = found.lower[-1], found.upper[-1]
-    if rung == "interval" or not way.switches:
+    if not (found.linear and way.switches):
         return found, low, high
     pick = np.arange(low.shape[1])
     if norm_only:

@@ -204,6 +204,8 @@ def propagate(
         wanted &= kinked | ~np.isfinite(stack.lower).all(axis=0)
     end = 0
     for position, layer in enumerate(layers):
+        if position and intervals and stop is not None and stop():
+            linear = False
         start, end = end, end + layer.units
         part = stack.layer(slice(start, end))
         pick = wanted[start:end]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
-from itertools import pairwise
 
 import numpy as np
 
-from lipyomo.affine.presolve import presolved_sizes
 from lipyomo.ladder import QUICK
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import climbed
-from lipyomo.network import FloatArray, Network
-from lipyomo.phases import Phases, count_open, open_phases
+from lipyomo.methods.support import MOST_BYTES, climbed, search_bytes
+from lipyomo.network import FloatArray
+from lipyomo.phases import open_phases
 from lipyomo.regions.witness import witness_near
 from lipyomo.result import Guarantee, Result, Status
 from lipyomo.run import Run
@@ -23,19 +21,8 @@ ZERO_POINTS = 16
 """Points that are tried for a witness of a constant of zero."""
 
 
-MOST_BYTES = 1 << 31
-"""Predicted memory from which a network is bounded and searched locally, but not branched on."""
-
-
 FIRST_SHARE = 0.25
 """Of the time, for a local search in such a network before its bounds are known."""
-
-
-def search_bytes(network: Network, functionals: int, phases: Phases) -> float:
-    """Memory that a search is predicted to take: dense weights, and maps of all units thrice."""
-    sizes = presolved_sizes(network, functionals, phases) or list(network.sizes)
-    weights = sum(float(a) * b for a, b in pairwise(sizes))
-    return 8.0 * (weights + 3.0 * sum(sizes[1:]) * (network.input_dim + count_open(phases)))
 
 
 @method(

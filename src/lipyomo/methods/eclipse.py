@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import domain_bounds, fall_back, root_bounds
+from lipyomo.methods.support import domain_bounds, fall_back, form_fits, root_bounds
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
@@ -20,6 +20,9 @@ from lipyomo.run import Run
 def run(run: Run) -> Result:
     """Carry an ellipsoid of tangents from the inputs to the outputs."""
     bounds = domain_bounds(run)
+    if not form_fits(run, bounds.phases):
+        fall_back(run)
+        return run.result(done=False, unstable=bounds.unstable, bounds=bounds.rung)
     root = root_bounds(run, bounds)
     root.run(left=lambda: run.left * (not run.interrupted), report=run.drop_upper, closed_only=True)
     run.drop_upper(root.value)

@@ -13,7 +13,14 @@ from lipyomo.affine.system import UnitSystem
 from lipyomo.domains import AllSpace
 from lipyomo.errors import MethodError, SolverError
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import MAX_VERTICES, choice, domain_bounds, fall_back, whole_number
+from lipyomo.methods.support import (
+    MAX_VERTICES,
+    choice,
+    domain_bounds,
+    fall_back,
+    form_fits,
+    whole_number,
+)
 from lipyomo.network import Layer, Network
 from lipyomo.norms import InputNorm, L2Output, OutputNorm
 from lipyomo.phases import Phases, count_open, flat, open_phases
@@ -159,6 +166,9 @@ def run(run: Run) -> Result:
     if slopes == "local":
         bounds = domain_bounds(run)
         phases, rung = bounds.phases, bounds.rung
+    if not form_fits(run, phases):
+        fall_back(run)
+        return run.result(done=False, unstable=count_open(phases), bounds=rung)
     parts = list(pieces(network, phases, split or len(network.hidden))) if network.hidden else []
     if not parts:
         parts = [(network, phases)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lipyomo.methods.mip import refuses
 from lipyomo.methods.registry import LINEAR, method
+from lipyomo.methods.support import model_fits
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
@@ -32,5 +33,7 @@ def run(run: Run) -> Result:
     """
     from lipyomo.mip.relaxation import relaxed_bound
 
+    if not model_fits(run):
+        return run.result(done=False)
     found = relaxed_bound(run)
     return run.result(found.done, **found.facts)

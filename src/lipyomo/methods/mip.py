@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from lipyomo.methods import bnb
 from lipyomo.methods.registry import LINEAR, method
+from lipyomo.methods.support import model_fits
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
+from lipyomo.sampling.local_search import search_incumbent
 
 
 def refuses(problem: LipschitzProblem) -> str | None:
@@ -60,6 +64,10 @@ def run(run: Run) -> Result:
     asked = None if settings.solver == "auto" else settings.solver
     if not small.network.kinked_units:  # one Jacobian: there is nothing to model
         return replace(bnb.run(run), solver=asked)
+    if not model_fits(run):
+        rng = np.random.default_rng(settings.seed)
+        run.raise_lower(search_incumbent(run.problem, rng, None, run.clock))
+        return run.result(done=False)
     presolved = presolve(run)
     loop = CellLoop(run, presolved)
     loop.solve(presolved.cells)

@@ -8,9 +8,10 @@ from lipyomo.methods.registry import method
 from lipyomo.methods.support import best_witness, whole_number
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
-from lipyomo.sampling.evaluate import point_norms
+from lipyomo.sampling.evaluate import evaluation_work, point_norms
 
-_BATCH = 1024
+_BATCH, _WORK = 1024, 5e8
+"""Points that are evaluated at once, and the multiplications that they may cost."""
 _SAMPLES = 1000
 
 
@@ -34,9 +35,9 @@ def run(run: Run) -> Result:
     rng, reduced = np.random.default_rng(run.settings.seed), run.problem.reduced
     small = reduced.problem
     points, values = [], []
-    drawn = 0
+    drawn, most = 0, int(np.clip(_WORK / evaluation_work(small), 1, _BATCH))
     while drawn < samples and (drawn == 0 or not run.expired):
-        batch = small.domain.sample(rng, min(_BATCH, samples - drawn))
+        batch = small.domain.sample(rng, min(most, samples - drawn))
         found = point_norms(small, batch)[0]
         keep = np.argsort(-found)[:16]
         points.append(batch[keep])

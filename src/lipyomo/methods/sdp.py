@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lipyomo.ladder import QUICK
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import climbed, root_bounds
+from lipyomo.methods.support import climbed, form_fits, root_bounds
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 from lipyomo.semidefinite.root import climb_root
@@ -25,6 +25,10 @@ def run(run: Run) -> Result:
     """
     ladder = climbed(run, QUICK)
     bounds = ladder.bounds
+    if not form_fits(run, bounds.phases):
+        ladder.climb(("joint",))
+        run.drop_upper(ladder.value)
+        return run.result(done=False, unstable=bounds.unstable, bounds=bounds.rung)
     root = root_bounds(run, bounds, ladder)
     climb_root(root, ladder, run.clock, report=run.drop_upper)
     run.drop_upper(root.value)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from lipyomo import arguments
+from lipyomo.affine.presolve import presolved_sizes
 from lipyomo.affine.system import UnitSystem
 from lipyomo.bounds import LayerBounds, preactivation_bounds
 from lipyomo.bounds.balls import Points
@@ -16,8 +18,9 @@ from lipyomo.bounds.gradient import gradient_ends
 from lipyomo.bounds.sharpen import sharpen
 from lipyomo.errors import MethodError
 from lipyomo.ladder import QUICK, RUNGS, Ladder, UpperRung
-from lipyomo.network import FloatArray
-from lipyomo.phases import flat
+from lipyomo.network import FloatArray, Network
+from lipyomo.numerics.pace import fits, seconds_of
+from lipyomo.phases import Phases, count_open, flat
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
 from lipyomo.result import Result, Witness
@@ -27,6 +30,15 @@ from lipyomo.settings import Settings
 
 MAX_VERTICES = 256
 """Most vertices of a dual ball for which a method solves one scalar problem each."""
+
+MOST_BYTES = 1 << 31
+"""Predicted memory from which a network is bounded and searched locally, but not branched on."""
+
+MOST_TERMS, TERMS_RATE = 1e7, 1e6
+"""Terms of a Pyomo model, and how many of them are written a second."""
+
+SPARSE = 8
+"""Dense entries that one of a sparse matrix costs as much time as."""
 
 TRIES = 16
 """Points that are tried for a witness, the best first."""
@@ -137,6 +149,46 @@ def fall_back(run: Run) -> None:
     ladder = Ladder(small, bounds)
     ladder.climb(("entries",))
     run.drop_upper(ladder.value)
+
+
+def search_bytes(network: Network, functionals: int, phases: Phases) -> float:
+    """Memory that a search is predicted to take: dense weights, and maps of all units thrice."""
+    sizes = presolved_sizes(network, functionals, phases) or list(network.sizes)
+    weights = sum(float(a) * b for a, b in pairwise(sizes))
+    return 8.0 * (weights + 3.0 * sum(sizes[1:]) * (network.input_dim + count_open(phases)))
+
+
+def model_fits(run: Run) -> bool:
+    """Whether a Pyomo model fits into memory and time; else the ladder's bounds are the answer."""
+    layers = run.problem.reduced.problem.network.layers
+    weights = (layer.weight for layer in layers)
+    terms = 2.0 * sum(w.size if isinstance(w, np.ndarray) else w.nnz for w in weights)
+    if terms <= MOST_TERMS and fits(terms / TERMS_RATE, run.left):
+        return True
+    run.warn(
+        f"a model of about {terms:.2g} terms is too large for the memory, or for the time that is "
+        "left: the bound is that of cheaper methods.  Remedy: use method bnb"
+    )
+    climbed(run)
+    return False
+
+
+def form_fits(run: Run, phases: Phases) -> bool:
+    """Whether dense maps of all units fit into memory and time; the run is told if they do not."""
+    network = run.problem.reduced.problem.network
+    width = float(network.input_dim + count_open(phases))
+    size = 8.0 * sum(network.sizes[1:]) * width
+    entries = sum(
+        weight.size if isinstance(weight, np.ndarray) else SPARSE * weight.nnz
+        for weight in (layer.weight for layer in network.layers)
+    )
+    if size <= MOST_BYTES and fits(seconds_of(4.0 * entries * width), run.left):
+        return True
+    run.warn(
+        f"{sum(network.sizes[1:-1])} units of which {count_open(phases)} are open are too many for "
+        "the memory, or for the time that is left: the bound is that of cheaper methods"
+    )
+    return False
 
 
 def root_bounds(run: Run, bounds: LayerBounds, ladder: Ladder | None = None) -> RootBounds:

@@ -94,14 +94,19 @@ def for_models(problem: LipschitzProblem) -> LipschitzProblem:
     return found
 
 
-def whole(problem: LipschitzProblem, rung: BoundRung, time_limit: float | None) -> Cell:
-    """The whole (reduced) problem as a cell."""
-    bounds = preactivation_bounds(problem.network, problem.domain, None, rung, time_limit)
+def whole(
+    problem: LipschitzProblem,
+    rung: BoundRung,
+    time_limit: float | None,
+    stop: Callable[[], bool] | None = None,
+) -> Cell:
+    """The whole (reduced) problem as a cell; once `stop` says so, its bounds are of intervals."""
+    bounds = preactivation_bounds(problem.network, problem.domain, None, rung, time_limit, stop)
     vertices = problem.dual_vertices
     if vertices is not None and len(vertices) > MAX_FUNCTIONALS:
         vertices = None
     cell = Cell(problem.domain, bounds, problem.output_norm, vertices, np.inf)
-    return measured(problem, cell, 0.0)
+    return measured(problem, cell, 0.0, stop)
 
 
 def gradient_size(end: DerivativeBounds, problem: LipschitzProblem) -> float:
@@ -109,15 +114,22 @@ def gradient_size(end: DerivativeBounds, problem: LipschitzProblem) -> float:
     return float(entry_norms(end.end_lower, end.end_upper, problem.input_norm))
 
 
-def measured(problem: LipschitzProblem, cell: Cell, lower: float) -> Cell:
+def measured(
+    problem: LipschitzProblem,
+    cell: Cell,
+    lower: float,
+    stop: Callable[[], bool] | None = None,
+) -> Cell:
     """The cell with its interval bound, without the vertices that cannot beat `lower`."""
     rung = derivative_rung(cell.bounds.rung)
     if cell.vertices is None:
-        end = adjoint_bounds(problem.network, None, cell.bounds, cell.norm, rung)
+        end = adjoint_bounds(problem.network, None, cell.bounds, cell.norm, rung, stop)
         return replace(cell, upper=min(cell.upper, gradient_size(end, problem)))
     sizes = np.array(
         [
-            gradient_size(adjoint_bounds(problem.network, None, cell.bounds, y, rung), problem)
+            gradient_size(
+                adjoint_bounds(problem.network, None, cell.bounds, y, rung, stop), problem
+            )
             for y in cell.vertices
         ]
     )

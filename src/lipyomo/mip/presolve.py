@@ -66,7 +66,7 @@ def presolve(run: Run) -> Presolved:
     """
     small, settings = for_models(run.problem), run.settings
     limit = BOUNDS_SHARE * run.left if math.isfinite(run.left) else None
-    root = whole(small, settings.bounds, limit)
+    root = whole(small, settings.bounds, limit, lambda: run.expired)
     run.record(interval_bound=root.upper)
     run.drop_upper(root.upper)
     ladder = Ladder(small, root.bounds, clock=run.clock, report=run.drop_upper)

@@ -51,12 +51,14 @@ def relaxed_bound(run: Run) -> Relaxed:
     settings, problem = run.settings, for_models(run.problem)
     limit = 0.5 * run.left if math.isfinite(run.left) else None
     rung = "linear" if settings.bounds == "auto" else settings.bounds
-    cell = whole(problem, rung, limit)
+    cell = whole(problem, rung, limit, lambda: run.expired)
     facts: dict[str, Any] = {"unstable": cell.bounds.unstable, "bounds": cell.bounds.rung}
     run.record(interval_bound=cell.upper)
     run.drop_upper(cell.upper)
     if not problem.network.kinked_units:
         return Relaxed(True, facts)
+    if run.expired:
+        return Relaxed(False, facts)
     model = CellModel(problem.network, cell, problem.input_norm, settings.formulation)
     options = SolverOptions(
         time_limit=max(run.left, 0.05) if math.isfinite(run.left) else None,
