@@ -72,8 +72,8 @@ class Clock:
 
     @property
     def left(self) -> float:
-        """Seconds that are left, at least 0; infinite without a limit."""
-        return max(self._limit - self.seconds, 0.0)
+        """Seconds that are left, at least 0; infinite without a limit, none once it is stopped."""
+        return 0.0 if self.interrupted else max(self._limit - self.seconds, 0.0)
 
     @property
     def deadline(self) -> float:
@@ -161,7 +161,7 @@ class Run:
 
     @property
     def left(self) -> float:
-        """Seconds that are left, at least 0; infinite without a limit."""
+        """Seconds that are left, at least 0; infinite without a limit, none once it is stopped."""
         return self.clock.left
 
     @property

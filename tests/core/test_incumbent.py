@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from experiments.reference import load_reference
-from lipyomo.domains import Box
+from lipyomo.domains import AllSpace, Box
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs import replay
 from lipyomo.run import Clock
-from lipyomo.sampling.evaluate import pattern_norms, point_norms
+from lipyomo.sampling.evaluate import evaluation_work, pattern_norms, point_norms
 from lipyomo.sampling.local_search import search_incumbent
 from networks import DEGENERATE, domains, mixed_network, random_network
 from oracle import exact_constant
@@ -72,6 +72,16 @@ def test_wide_inputs_gain_over_random_points() -> None:
     problem = LipschitzProblem(random_network(1, (200, 10, 10, 2)), Box(0, 0.3, 200))
     sampled = point_norms(problem, problem.domain.sample(np.random.default_rng(0), 4000))[0].max()
     assert search(problem, 0, 6000) > 1.2 * sampled
+
+
+@pytest.mark.parametrize("children", [17, 22, 29])
+def test_any_number_of_children_will_do_on_all_of_space(
+    children: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = LipschitzProblem(random_network(2, (6, 10, 10, 2)), AllSpace(6))
+    work = children * evaluation_work(problem)
+    monkeypatch.setattr("lipyomo.sampling.local_search.GENERATION_WORK", work)
+    assert search(problem, 0, 3000) > 0
 
 
 def test_a_time_limit_still_gives_a_witness() -> None:

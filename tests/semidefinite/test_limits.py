@@ -44,3 +44,16 @@ def test_limits_bind(method: str) -> None:
     assert np.isfinite(result.upper)
     busy = (time.process_time() - cpu) / seconds  # others may use the machine as well
     assert seconds * min(busy, 1.0) <= 2.0 + 1.5
+
+
+@pytest.mark.parametrize("method", ["bnb", "sdp", "eclipse", "lipsdp", "hr1", "lipopt"])
+def test_requests_are_heard_without_a_limit(method: str) -> None:
+    problem = large(method)
+    began = time.process_time()
+
+    def enough() -> bool:
+        return time.process_time() - began > 0.5
+
+    result = solve(problem, method, Settings(should_stop=enough))
+    assert time.process_time() - began <= 0.5 + 1.5
+    assert np.isfinite(result.upper)

@@ -113,7 +113,7 @@ def bound_piece(network: Network, phases: Phases, norm: OutputNorm, plan: _Plan,
             )
         except SolverError as error:
             run.warn(f"{error}: Newton's method bounds instead, with one multiplier a unit")
-    root.run(left=lambda: run.left * (not run.interrupted))
+    root.run(left=lambda: run.left)
     return root.value
 
 

@@ -45,7 +45,7 @@ def _solve(
 ) -> DualPoint:
     """The semidefinite program of one functional."""
     program = ShorModel(problem, bounds, functional, cells).program()
-    return minimise(program, tolerance, lambda: clock.left * (not clock.interrupted))
+    return minimise(program, tolerance, lambda: clock.left)
 
 
 def _too_much(

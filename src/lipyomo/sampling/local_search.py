@@ -260,7 +260,7 @@ class LocalSearch:
         weight = rng.uniform(-0.5, 1.5, (count // 4, 1))
         children[: count // 4] += weight * (mates - parents[: count // 4])
         if self._free.all():
-            children[-count // 8 :] *= 10.0 ** rng.uniform(-1.0, 1.0, (count // 8, 1))
+            children[-(count // 8) :] *= 10.0 ** rng.uniform(-1.0, 1.0, (count // 8, 1))
         self._try(pulled_inside(self._domain, children, parents), self._promising())
 
     def _cross(self, index: int) -> None:

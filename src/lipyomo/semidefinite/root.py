@@ -337,12 +337,8 @@ def climb_root(
     cutoff : float, optional
         Bounds at or below it need not be lowered.
     """
-
-    def left() -> float:
-        return clock.left * (not clock.interrupted)
-
-    root.begin(cutoff, left, report)
+    root.begin(cutoff, lambda: clock.left, report)
     ladder.know(root.upper)
     ladder.climb(("joint",))
     root.take(ladder.bounds_of(root.targets))
-    root.run(cutoff, left, report)
+    root.run(cutoff, lambda: clock.left, report)
