@@ -55,6 +55,9 @@ CLIMB_NODES = 500
 CHECKPOINT_SECONDS = 120.0
 """Between two checkpoints; more where they take long to write."""
 
+LAST_SECONDS = 0.3
+"""What workers have found so long before the end still arrives."""
+
 Tell = Callable[[FloatArray | None, float, int, str], None]
 """Called with a better point (or None), the bound so far, the number of nodes, and a message."""
 
@@ -177,7 +180,7 @@ class Search:
             self._note()
             return
         began = self._clock.seconds
-        self._take(len(self._heap))
+        self._take(self.tree.together(self._stack[-1] if self._stack else self._heap[0][2]))
         for found in self.tree.expand(self._taken):
             self._merge(found)
         self._taken = []
@@ -256,8 +259,7 @@ class Search:
             self._taken.append(self._stack[-1])
             self._stack.pop()
             return
-        count = min(most, self.tree.together(self._heap[0][2]), len(self._heap))
-        while len(self._taken) < max(count, 1):
+        while self._heap and len(self._taken) < max(most, 1):
             bound, _, node = self._heap[0]
             if self._taken and -bound <= self.tree.cutoff:
                 break
@@ -277,6 +279,7 @@ class Search:
     def _parallel_pays(self, after: int) -> bool:
         size = max(self._open_units, 1) ** 2
         enough = self._counters.nodes >= min(after, LARGE // size)
+        enough = enough and self._clock.left > LAST_SECONDS
         return enough and len(self._heap) > 1 and not self._stack
 
     def _search_together(self) -> None:
@@ -294,16 +297,17 @@ class Search:
                         return
                     self._expand_next()
                 while not self._clock.expired:
-                    while team.room > 0 and self._waiting():
-                        self._take(min(SHARE, len(self._heap) // team.room))
+                    while team.room > 0 and self._waiting() and self._clock.left > LAST_SECONDS:
+                        splits = int(np.clip(self._counters.nodes / TASKS, 4, most))
+                        self._take(min(SHARE, splits, len(self._heap) // team.room))
                         task = Task(
                             token,
                             content,
                             [pack(tree, node) for node in self._taken],
                             tree.pool.best,
                             tree.experience.copy(),
-                            int(np.clip(self._counters.nodes / TASKS, 4, most)),
-                            self._clock.left,
+                            splits,
+                            self._clock.left - LAST_SECONDS,
                         )
                         team.send(task, self._taken)
                         self._taken = []
@@ -326,7 +330,7 @@ class Search:
         if report.best is not None:
             tree.pool.challenge(report.best)
         tree.experience.add(report.experience)
-        nodes = [unpack(tree, parcel) for parcel in report.parcels]
+        nodes = unpack(tree, report.parcels)
         self._merge(Expansion(nodes, report.closed, report.leaves, report.counters))
 
     # -- checkpoints -------------------------------------------------------------------------------

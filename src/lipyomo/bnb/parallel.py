@@ -36,8 +36,9 @@ from lipyomo.executors import UNKNOWN, Workers
 from lipyomo.network import FloatArray
 from lipyomo.run import Clock
 
-SHARE = 4
-"""Most nodes of a task."""
+SHARE = 16
+"""Most nodes of a task: a worker that gets few lowers them far below those that wait, and splits
+few at once."""
 
 AHEAD = 2
 """Tasks a worker that are under way or wait for it."""
@@ -114,10 +115,11 @@ def pack(tree: Tree, node: Node) -> Parcel:
     return replace(node, pool=nothing), tree.pool.points[node.pool[:_POINTS]]
 
 
-def unpack(tree: Tree, parcel: Parcel) -> Node:
-    """A travelled node, its points entered into this process's pool."""
-    node, points = parcel
-    return replace(node, pool=tree.pool.adopt(points))
+def unpack(tree: Tree, parcels: list[Parcel]) -> list[Node]:
+    """Travelled nodes, their points entered into this process's pool."""
+    entered = tree.pool.adopt([points for _, points in parcels])
+    pairs = zip(parcels, entered, strict=True)
+    return [replace(node, pool=numbers) for (node, _), numbers in pairs]
 
 
 _kept = threading.local()
@@ -145,7 +147,7 @@ def search_below(task: Task) -> Report:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what it means
     tree = _tree_of(task)
     deadline = tree.bounder.deadline = time.perf_counter() + task.seconds
-    heap = [(-node.bound, i, unpack(tree, (node, x))) for i, (node, x) in enumerate(task.parcels)]
+    heap = [(-node.bound, i, node) for i, node in enumerate(unpack(tree, task.parcels))]
     heapq.heapify(heap)
     serial, splits, closed, counters = len(heap), task.splits, 0.0, Counters()
     leaves: list[tuple[Node, float]] = []

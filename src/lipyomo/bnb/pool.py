@@ -71,13 +71,22 @@ class Pool:
         """Fill an empty pool with points that were in one, and their patterns."""
         self._append(points, on)
 
-    def adopt(self, points: FloatArray) -> npt.NDArray[np.int64]:
-        """Enter points found elsewhere; returns the numbers of those that are interior."""
+    def adopt(self, groups: list[FloatArray]) -> list[npt.NDArray[np.int64]]:
+        """Enter groups of points found elsewhere; returns numbers of the interior ones of each."""
+        points = np.concatenate([self.points[:0], *groups])
+        on, generic = self._patterns(points)
         first = self.count
-        if len(points):
-            on, generic = self._patterns(points)
-            self._append(points[generic], self._sides(on[generic]))
-        return np.arange(first, self.count)
+        self._append(points[generic], self._sides(on[generic]))
+        return self._numbers(generic, first, [len(group) for group in groups])
+
+    def _numbers(
+        self, entered: BoolArray, first: int, sizes: list[int]
+    ) -> list[npt.NDArray[np.int64]]:
+        """Numbers of what was entered from `first` on, by groups of so many points."""
+        numbers, which = np.full(entered.size, -1), np.flatnonzero(entered)
+        numbers[which[: self.count - first]] = np.arange(first, self.count)
+        ends = np.cumsum(np.array(sizes, dtype=np.int64))
+        return [group[group >= 0] for group in np.split(numbers, ends)[:-1]]
 
     def _sides(self, on: BoolArray) -> BoolArray:
         """The stored part of patterns of all units."""
@@ -145,11 +154,9 @@ class Pool:
         length = np.abs(inward).max(axis=2, keepdims=True)
         near += inward * np.minimum(0.01, 0.1 * reach / np.maximum(length, 1e-300))
         near = np.clip(near, domain.lower, domain.upper).reshape(-1, points.shape[1])
-        inside = np.flatnonzero(domain.contains(near))
-        first, numbers = self.count, np.full(len(near), -1)
-        entered = inside[self.enter(near[inside]) >= 0][: self.count - first]
-        numbers[entered] = np.arange(first, self.count)
-        return [here[here >= 0] for here in numbers.reshape(k, 3)]
+        first, entered = self.count, np.asarray(domain.contains(near))
+        entered[entered] = self.enter(near[entered]) >= 0
+        return self._numbers(entered, first, [3] * k)
 
     def within(
         self,
