@@ -42,6 +42,12 @@ SLOPE = 8
 Aim = dict[int, int]
 """Whole coefficients of units."""
 
+Line = tuple[fmpz, Any]
+"""Slope and offset of a line; None where there is no line."""
+
+Lines = tuple[Line, Line]
+"""Above and below what a unit passes on."""
+
 
 @dataclass
 class Node:
@@ -230,48 +236,49 @@ class Linear:
 
         Returns the bits of the lines, by which the units of all numbers become smaller.
         """
-        start, stop = self.starts[i : i + 2]
-        layer = self.statement.hidden[i]
-        ends = [(node.lower[k], node.upper[k]) for k in range(start, stop)]
-        known = [isfinite(low) and isfinite(high) for low, high in ends]
-        numbers, fine = dyadic([ends[k] if known[k] else (0.0, 0.0) for k in range(len(ends))])
+        start, slopes = self.starts[i], self.statement.hidden[i].slopes
+        ends = [
+            (low, high) if isfinite(low) and isfinite(high) else (0.0, 0.0)
+            for low, high in (
+                (node.lower[k], node.upper[k]) for k in range(start, start + len(slopes))
+            )
+        ]
+        numbers, fine = dyadic(ends)
         grow = CHORD + fine
-        lines: list[
-            tuple[Any, ...]
-        ] = []  # slope of the line through zero, slope and offset of the chord, jump of slopes
-        for k, (low, high) in enumerate(numbers):
-            left, right = layer.slopes[k]
+        usual: list[Lines] = []
+        for k, ((low, high), (left, right)) in enumerate(zip(numbers, slopes, strict=True)):
             phase, jump = node.phases[start + k], right - left
             if phase != OPEN:
-                lines.append((fmpz(left if phase == LEFT else right) << grow, None, None, 0))
+                line = fmpz(left if phase == LEFT else right) << grow, 0
+                usual.append((line, line))
                 continue
-            below = fmpz(right if high > -low else left) << grow
-            if not (known[k] and low < 0 < high):
-                lines.append((below, None, None, jump))
-                continue
-            share = -((-high << CHORD) // (high - low))
-            chord = (left << grow) + (jump * share << fine)
-            lines.append((below, fmpz(chord), fmpz(-jump * share * low), jump))
+            below = fmpz(right if high > -low else left) << grow, 0
+            chord: Line = below[0], None
+            if low < 0 < high:
+                share = jump * -((-high << CHORD) // (high - low))
+                chord = fmpz((left << grow) + (share << fine)), -share * low
+            usual.append((chord, below) if jump > 0 else (below, chord))
+        more = grow + self.statement.hidden[i].slope_bits
         for r, row in enumerate(table):
-            alpha, constant = weights[r].alpha, constants[r]
-            constant = None if constant is None else constant << (grow + layer.slope_bits)
-            for k, c in enumerate(row):
-                if not c:
+            lines, total = usual, None if constants[r] is None else constants[r] << more
+            for k, alpha in weights[r].alpha.items():
+                if not 0 <= k - start < len(slopes) or node.phases[k] != OPEN:
                     continue
-                below, chord, offset, jump = lines[k]
-                if jump and (c > 0) == (jump > 0):
-                    if chord is None or constant is None:
-                        constant, chord = None, below
-                    else:
-                        constant += c * offset
-                    row[k] = c * chord
-                elif jump and start + k in alpha:
-                    left = layer.slopes[k][0] << SLOPE
-                    row[k] = c * ((left + jump * alpha[start + k]) << (grow - SLOPE))
-                else:
-                    row[k] = c * below
-            constants[r] = constant
-        return grow + layer.slope_bits
+                left, right = slopes[k - start]
+                slope = fmpz((left << SLOPE) + (right - left) * alpha) << (grow - SLOPE)
+                lines = list(usual) if lines is usual else lines
+                above, under = lines[k - start]
+                lines[k - start] = (above, (slope, 0)) if right > left else ((slope, 0), under)
+            for k, c in enumerate(row):
+                if c:
+                    slope, offset = lines[k][c < 0]
+                    row[k] = c * slope
+                    if offset is None:
+                        total = None
+                    elif offset and total is not None:
+                        total += c * offset
+            constants[r] = total
+        return more
 
     def _with_rows(self, function: Function, weights: Weights) -> Function:
         """Add the domain's rows with their weights."""

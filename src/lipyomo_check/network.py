@@ -9,6 +9,7 @@ file.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,20 +52,32 @@ def compare_network(statement: Statement, path: Path | None, digest: str | None)
     raise ProofError(f"the proof is about another network than {path.name}")
 
 
-def _same(layers: list[Layer], chain: list[dict[str, Any]]) -> bool:
+def _same(layers: list[Layer], chain: list[Made]) -> bool:
     """Whether two chains are the same, number by number."""
-    if len(layers) != len(chain):
-        return False
-    return all(
-        layer.rows == made["weight"]
-        and layer.offset == made["bias"]
-        and layer.left == made["left"]
-        and layer.right == made["right"]
-        for layer, made in zip(layers, chain, strict=True)
-    )
+    parts = [(layer.rows, layer.offset, layer.left, layer.right) for layer in layers]
+    return parts == [(made.rows, made.bias, made.left, [1.0] * len(made.rows)) for made in chain]
 
 
-def _plain_chain(data: bytes) -> list[dict[str, Any]] | None:
+@dataclass
+class Made:
+    """A layer that is being read: what of its bias and its left slopes is still missing is None."""
+
+    rows: list[list[float]]
+    given: list[float] | None = None
+    slope: float | None = None
+
+    @property
+    def bias(self) -> list[float]:
+        """The bias."""
+        return self.given or [0.0] * len(self.rows)
+
+    @property
+    def left(self) -> list[float]:
+        """The left slopes."""
+        return [1.0 if self.slope is None else self.slope] * len(self.rows)
+
+
+def _plain_chain(data: bytes) -> list[Made] | None:
     """Layers of a plain chain; None if the graph is anything else."""
     import onnx
     from google.protobuf.message import DecodeError
@@ -78,79 +91,46 @@ def _plain_chain(data: bytes) -> list[dict[str, Any]] | None:
     if len(inputs) != 1 or len(graph.output) != 1:
         return None
     current = inputs[0]
-    layers: list[dict[str, Any]] = []
+    layers: list[Made] = []
     for node in graph.node:
         options = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
         if node.op_type == "Constant" and "value" in options:
             constants[node.output[0]] = onnx.numpy_helper.to_array(options["value"])
             continue
-        others = [name for name in node.input if name != current]
-        if len(node.input) - len(others) != 1 or any(name not in constants for name in others):
+        given = [constants.get(name) for name in node.input if name != current]
+        if len(node.input) - len(given) != 1 or any(array is None for array in given):
             return None
-        given = [constants[name] for name in others]
         if not _apply(node, options, given, layers, node.input[0] == current):
             return None
         current = node.output[0]
-    if current != graph.output[0].name or not layers:
-        return None
-    if layers[-1]["units"]:
-        return None
-    return layers
+    done = current == graph.output[0].name and layers and layers[-1].slope is None
+    return layers if done else None
 
 
 def _apply(
-    node: Any, options: dict[str, Any], given: list[Any], layers: list[Any], first: bool
+    node: Any, options: dict[str, Any], given: list[Any], layers: list[Made], first: bool
 ) -> bool:
     """Add one operator to the layers; False if it is not of a plain chain."""
-    kind = node.op_type
+    kind, last = node.op_type, layers[-1] if layers else None
+    affine = last is None or last.slope is not None  # what is expected next
     if kind == "Flatten":
-        return not layers and options.get("axis", 1) == 1
-    if kind in ("Relu", "LeakyRelu"):
-        if not layers or layers[-1]["units"]:
-            return False
+        return last is None and options.get("axis", 1) == 1
+    if kind in ("Relu", "LeakyRelu") and last is not None and not affine:
         # the operator's attribute is a float32, as stored
-        slope = 0.0 if kind == "Relu" else float(options.get("alpha", 0.01))
-        layers[-1]["left"] = [slope] * len(layers[-1]["bias"])
-        layers[-1]["units"] = True
+        last.slope = 0.0 if kind == "Relu" else float(options.get("alpha", 0.01))
         return True
-    if kind == "Gemm":
-        plain = options.get("alpha", 1.0) == 1.0 and options.get("beta", 1.0) == 1.0
-        if not first or not plain or options.get("transA", 0) or given[0].ndim != 2:
-            return False
-        weight = given[0] if options.get("transB", 0) else given[0].T
-        return _affine(layers, weight, given[1] if len(given) > 1 else None)
-    if kind == "MatMul":
-        return bool(first and given[0].ndim == 2 and _affine(layers, given[0].T, None))
-    if kind == "Add":
-        if not layers or layers[-1]["units"] or layers[-1]["biased"]:
-            return False
-        bias = given[0].astype(float).reshape(-1)
-        if bias.size != len(layers[-1]["bias"]):
-            return False
-        layers[-1]["bias"], layers[-1]["biased"] = [float(b) for b in bias], True
-        return True
-    return False
-
-
-def _affine(layers: list[Any], weight: Any, bias: Any) -> bool:
-    """Add an affine layer."""
-    if layers and not layers[-1]["units"]:
+    if kind == "Add" and last is not None and not affine and last.given is None:
+        last.given = _floats(given[0])
+        return len(last.given) == len(last.rows)
+    if kind not in ("Gemm", "MatMul") or not affine or not first or given[0].ndim != 2:
         return False
-    rows = [[float(w) for w in row] for row in weight.tolist()]
-    values = [0.0] * len(rows)
-    if bias is not None:
-        flat = bias.reshape(-1).tolist()
-        if len(flat) != len(rows):
-            return False
-        values = [float(b) for b in flat]
-    layers.append(
-        {
-            "weight": rows,
-            "bias": values,
-            "left": [1.0] * len(rows),
-            "right": [1.0] * len(rows),
-            "units": False,
-            "biased": bias is not None,
-        }
-    )
-    return True
+    plain = options.get("alpha", 1.0) == 1.0 and options.get("beta", 1.0) == 1.0
+    weight = given[0] if options.get("transB", 0) else given[0].T
+    bias = _floats(given[1]) if len(given) > 1 else None
+    layers.append(Made([_floats(row) for row in weight], bias))
+    return plain and not options.get("transA", 0) and len(layers[-1].bias) == len(weight)
+
+
+def _floats(array: Any) -> list[float]:
+    """The numbers of an array."""
+    return [float(v) for v in array.reshape(-1).tolist()]

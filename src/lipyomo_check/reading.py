@@ -100,7 +100,7 @@ def reals(value: Any, name: str, size: int | None = None) -> list[float]:
     return [real(item, name) for item in listed(value, name, size)]
 
 
-def wholes(value: Any, name: str, most: float, size: int | None = None) -> list[int]:
+def wholes(value: Any, name: str, most: float = math.inf, size: int | None = None) -> list[int]:
     """A list of integers from 0 to `most`."""
     given = listed(value, name, size)
     if set(map(type, given)) - {int} or (given and not 0 <= min(given) <= max(given) <= most):

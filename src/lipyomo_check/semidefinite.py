@@ -133,9 +133,9 @@ class Tangents:
             units (0 is the first open one), LEFT or RIGHT, and the multiple to take from Y.
         """
         moving, euclidean = self.statement.domain.moving, self.statement.input_norm != "linf"
-        tau, zeta = (zeta[0], zeta * len(moving)) if euclidean else (sum(zeta), zeta)
-        if len(zeta) != len(moving) or min(zeta) <= 0 or bound <= 0:
+        if len(zeta) != (1 if euclidean else len(moving)) or min(zeta) <= 0 or bound <= 0:
             return False
+        tau, zeta = (zeta[0], zeta * len(moving)) if euclidean else (sum(zeta), zeta)
         rows = [
             _at([-value * u for u in row], own)
             for value, (row, own) in zip(lam, self.U, strict=True)

@@ -44,63 +44,28 @@ def dyadic(rows: Iterable[Sequence[float]]) -> tuple[list[list[Any]], int]:
     return [[v and (v[0] << bits) // v[1] for v in row] for row in ratios], bits
 
 
-@dataclass(frozen=True)
 class Layer:
-    """One layer: as floats, and as integers in units of ``2^-bits`` and ``2^-slope_bits``.
+    """One layer, in floats and in integers.
 
     Attributes
     ----------
     rows, offset, left, right : list
         Weight, bias and slopes.
+    weight, bias : fmpz_mat
+        The same in units of ``2^-bits``, the bias as a column.
+    slopes : list of (int, int)
+        Left and right slope of each unit in units of ``2^-slope_bits``.
     """
 
-    rows: list[list[float]]
-    offset: list[float]
-    left: list[float]
-    right: list[float]
-
-    @property
-    def units(self) -> int:
-        """Number of units."""
-        return len(self.offset)
-
-    @property
-    def inputs(self) -> int:
-        """Number of inputs."""
-        return len(self.rows[0])
-
-    @cached_property
-    def _numbers(self) -> tuple[list[list[int]], int]:
-        return dyadic([*self.rows, self.offset])
-
-    @property
-    def bits(self) -> int:
-        """Of weight and bias."""
-        return self._numbers[1]
-
-    @cached_property
-    def weight(self) -> fmpz_mat:
-        """The weight."""
-        return fmpz_mat(self._numbers[0][:-1])
-
-    @cached_property
-    def bias(self) -> fmpz_mat:
-        """The bias, a column."""
-        return fmpz_mat([[b] for b in self._numbers[0][-1]])
-
-    @cached_property
-    def _kinks(self) -> tuple[list[list[int]], int]:
-        return dyadic(zip(self.left, self.right, strict=True))
-
-    @property
-    def slopes(self) -> list[list[int]]:
-        """Left and right slope of each unit."""
-        return self._kinks[0]
-
-    @property
-    def slope_bits(self) -> int:
-        """Of the slopes."""
-        return self._kinks[1]
+    def __init__(
+        self, rows: list[list[float]], offset: list[float], left: list[float], right: list[float]
+    ) -> None:
+        self.rows, self.offset, self.left, self.right = rows, offset, left, right
+        self.units, self.inputs = len(offset), len(rows[0])
+        numbers, self.bits = dyadic([*rows, offset])
+        self.weight = fmpz_mat(numbers[:-1])
+        self.bias = fmpz_mat([[b] for b in numbers[-1]])
+        self.slopes, self.slope_bits = dyadic(zip(left, right, strict=True))
 
     @cached_property
     def exact_weight(self) -> fmpq_mat:
@@ -190,24 +155,19 @@ class Statement:
     def words(self) -> list[str]:
         """The claim in words."""
         sizes = "-".join(str(n) for n in (self.inputs, *(v.units for v in self.layers)))
-        domain = self.domain
-        frozen = self.inputs - len(domain.moving)
-        parts = [f"{sizes} network, weights with SHA-256 {self.digest[:16]}..."]
-        low, high = min(domain.box.lower), max(domain.box.upper)
+        domain, lower, upper = self.domain, self.domain.box.lower, self.domain.box.upper
+        where = f"on a polytope with {len(domain.A)} rows, in the box" if domain.A else "on the box"
         if domain.ball is not None:
-            parts.append(f"on the {domain.ball[0]} ball of radius {domain.ball[2]!r}, in the box")
-        elif domain.A:
-            parts.append(f"on a polytope with {len(domain.A)} rows, in the box")
-        else:
-            parts.append("on the box")
-        same = len(set(domain.box.lower)) == len(set(domain.box.upper)) == 1
-        bounds = f"[{low!r}, {high!r}]^{self.inputs}"
-        parts[-1] += f" {bounds}" if same else f" within {bounds} (sides differ)"
-        if frozen:
-            parts[-1] += f", {frozen} inputs frozen"
-        parts.append(f"norms {self.input_norm} -> {self.output_norm}")
-        parts.append(f"Lipschitz constant in [{self.lower!r}, {self.upper!r}]")
-        return parts
+            where = f"on the {domain.ball[0]} ball of radius {domain.ball[2]!r}, in the box"
+        where += "" if len(set(lower)) == len(set(upper)) == 1 else " (sides differ) within"
+        frozen = self.inputs - len(domain.moving)
+        return [
+            f"{sizes} network, weights with SHA-256 {self.digest[:16]}...",
+            f"{where} [{min(lower)!r}, {max(upper)!r}]^{self.inputs}"
+            + (f", {frozen} inputs frozen" if frozen else ""),
+            f"norms {self.input_norm} -> {self.output_norm}",
+            f"Lipschitz constant in [{self.lower!r}, {self.upper!r}]",
+        ]
 
 
 def read_statement(record: Any) -> Statement:
@@ -274,11 +234,10 @@ def _domain(record: Any, d: int) -> Domain:
     b = reals(entry(record, "b"), "b", len(A))
     ball = entry(record, "ball")
     if ball is not None:
-        norm = entry(ball, "norm")
-        if norm not in ("l1", "l2"):
-            raise ProofError("the ball's norm is neither l1 nor l2")
-        center = reals(entry(ball, "center"), "the center", d)
-        ball = (norm, center, real(entry(ball, "radius"), "the radius"))
+        norm, radius = entry(ball, "norm"), real(entry(ball, "radius"), "the radius")
+        if norm not in ("l1", "l2") or radius < 0.0:
+            raise ProofError("the ball's norm is neither l1 nor l2, or its radius negative")
+        ball = (norm, reals(entry(ball, "center"), "the center", d), radius)
     domain = Domain(Box(lower, upper), A, b, ball)
     if not domain.moving:
         raise ProofError("no input can move")

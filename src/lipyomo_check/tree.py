@@ -36,6 +36,10 @@ MOST_TARGETS = 10**6
 MOST_BITS = 1 << 14
 """Of the unit of weights."""
 
+STEPS = {"bound": 1, "close": 3, "exclude": 3, "split": 1, "cut": 2, "empty": 1, "end": 0}
+"""Words of steps, with the number of entries that follow."""
+
+Told = Callable[[int], None]
 Target = tuple[int | None, int | None]
 
 
@@ -65,6 +69,7 @@ class Case:
 
     node: Node
     targets: set[int]
+    tangents: Tangents | None = None
 
 
 class Tree:
@@ -86,10 +91,7 @@ class Tree:
         return Case(self.linear.root(), set(range(len(self.targets))))
 
     def check(
-        self,
-        nodes: Iterator[Any],
-        told: Callable[[int], None] | None = None,
-        case: Case | None = None,
+        self, nodes: Iterator[Any], told: Told | None = None, case: Case | None = None
     ) -> None:
         """Check all nodes of a case, by default of the whole tree.
 
@@ -109,109 +111,57 @@ class Tree:
         if steps is None:
             raise ProofError("cases are left open")
         self.nodes += 1
-        tangents: Tangents | None = None
         for position, step in enumerate(listed(steps, "a node")):
             word, *rest = listed(step, "a step") or [None]
-            last = position == len(steps) - 1
-            if word in ("split", "cut", "empty", "end") and not last:
-                raise ProofError("a node goes on after its end")
-            if word == "bound":
-                if not self._bound(case.node, rest):
-                    return self._closed(last)
-                tangents = None
-            elif word in ("close", "exclude"):
-                tangents = tangents or Tangents(self.statement, self.linear, case.node)
-                if word == "close":
-                    self._close(case, tangents, rest)
-                else:
-                    if not self._exclude(case, tangents, rest):
-                        return self._closed(last)
-                    tangents = None
-            elif word == "split":
-                return self._split(case, rest)
-            elif word == "cut":
-                return self._cut(case, rest)
-            elif word == "empty":
-                (given,) = listed(rest, "empty", 1)
-                if not self.linear.is_empty(case.node, self._weights(given)):
-                    raise ProofError("a case that is called empty may not be")
-                return []
-            elif word == "end":
-                self._end(case, tangents)
-                return []
-            else:
+            if not isinstance(word, str) or word not in STEPS:
                 raise ProofError("an unknown step")
+            left: list[Case] | None = getattr(self, f"_{word}")(
+                case, *listed(rest, word, STEPS[word])
+            )
+            if left is not None:
+                if position + 1 < len(steps):
+                    raise ProofError("a node goes on after its end")
+                return left
         raise ProofError("a node has no end")
 
-    @staticmethod
-    def _closed(last: bool) -> list[Case]:
-        """A node that contradicts itself ends there."""
-        if not last:
-            raise ProofError("a node goes on though nothing is left of it")
-        return []
+    # -- the steps: what they leave of a case, None if it goes on ----------------------------------
 
-    def _unit(self, value: Any, node: Node) -> int:
-        """An open unit."""
-        unit = whole(value, "a unit", self.linear.count - 1)
-        if node.phases[unit] != OPEN:
-            raise ProofError("a unit is decided twice")
-        return unit
-
-    def _weights(self, record: Any) -> Weights:
-        bits, beta, alpha, rho = listed(record, "weights", 4)
-        count = self.linear.count
-        return Weights(
-            whole(bits, "bits", MOST_BITS),
-            sparse(beta, "beta", count, lambda v, name: wholes(v, name, inf)),
-            sparse(alpha, "alpha", count, lambda v, name: wholes(v, name, 1 << SLOPE)),
-            sparse(rho, "rho", len(self.statement.domain.A), lambda v, name: wholes(v, name, inf)),
-        )
-
-    def _bound(self, node: Node, rest: list[Any]) -> bool:
+    def _bound(self, case: Case, bounds: Any) -> list[Case] | None:
         given = []
-        for bound in listed(listed(rest, "bound", 1)[0], "the bounds"):
+        for bound in listed(bounds, "the bounds"):
             unit, side, value, weights = listed(bound, "a bound", 4)
             unit = whole(unit, "a unit", self.linear.count - 1)
             given.append((unit, _side(side), real(value), self._weights(weights)))
-        return self.linear.bound(node, given)
+        alive = self.linear.bound(case.node, given)
+        case.tangents = None
+        return None if alive else []
 
-    def _close(self, case: Case, tangents: Tangents, rest: list[Any]) -> None:
-        numbers, zeta, lam = listed(rest, "close", 3)
-        zeta, lam = self._multipliers(zeta, lam, tangents)
+    def _close(self, case: Case, numbers: Any, zeta: Any, lam: Any) -> None:
         for target in wholes(numbers, "a target", len(self.targets) - 1):
-            if not tangents.holds(self.statement.upper, self.targets[target], zeta, lam):
+            if not self._holds(case, target, zeta, lam, None):
                 raise ProofError("multipliers do not prove the bound of a target")
             case.targets.discard(target)
 
-    def _exclude(self, case: Case, tangents: Tangents, rest: list[Any]) -> bool:
-        zeta, lam, record = listed(rest, "exclude", 3)
+    def _exclude(self, case: Case, zeta: Any, lam: Any, record: Any) -> list[Case] | None:
         node = case.node
         still = [k for k, phase in enumerate(node.phases) if phase == OPEN]
         sides, others = {}, []
         for triple in listed(record, "the sides"):
             unit, side, multiple = listed(triple, "a side", 3)
-            unit = self._unit(unit, node)
+            unit = self._open(unit, node)
             sides[unit] = _side(side)
             others.append((still.index(unit), -sides[unit], real(multiple)))
         if len(case.targets) != 1:
             raise ProofError("sides are excluded with several targets, or none")
         (target,) = case.targets
-        zeta, lam = self._multipliers(zeta, lam, tangents)
-        if not tangents.holds(self.statement.upper, self.targets[target], zeta, lam, others):
+        if not self._holds(case, target, zeta, lam, others):
             raise ProofError("multipliers do not prove the bound on a side that they exclude")
         node.phases = [sides.get(k, phase) for k, phase in enumerate(node.phases)]
-        return all(self.linear.settle(node, k) for k in sides)
+        case.tangents = None
+        return None if all(self.linear.settle(node, k) for k in sides) else []
 
-    @staticmethod
-    def _multipliers(zeta: Any, lam: Any, tangents: Tangents) -> tuple[list[int], list[int]]:
-        zeta = wholes(zeta, "zeta", inf)
-        if not zeta:
-            raise ProofError("zeta is empty")
-        return zeta, wholes(lam, "lambda", inf, tangents.count)
-
-    def _split(self, case: Case, rest: list[Any]) -> list[Case]:
-        (unit,) = listed(rest, "split", 1)
-        unit = self._unit(unit, case.node)
+    def _split(self, case: Case, unit: Any) -> list[Case]:
+        unit = self._open(unit, case.node)
         parts = []
         for side in (RIGHT, LEFT):
             node = case.node.copy()
@@ -220,9 +170,8 @@ class Tree:
             parts.append(Case(node, set(case.targets)))
         return parts
 
-    def _cut(self, case: Case, rest: list[Any]) -> list[Case]:
-        j, value = listed(rest, "cut", 2)
-        j, value = whole(j, "an input", self.statement.inputs - 1), real(value, "a cut")
+    def _cut(self, case: Case, j: Any, value: Any) -> list[Case]:
+        j, value = whole(j, "an input", self.statement.inputs - 1), real(value)
         box = case.node.box
         low, high = box.lower[j], box.upper[j]
         if not low < value < high:
@@ -230,13 +179,47 @@ class Tree:
         halves = box.cut(j, value, high), box.cut(j, low, value)
         return [Case(case.node.copy(half), set(case.targets)) for half in halves]
 
-    def _end(self, case: Case, tangents: Tangents | None) -> None:
+    def _empty(self, case: Case, weights: Any) -> list[Case]:
+        if not self.linear.is_empty(case.node, self._weights(weights)):
+            raise ProofError("a case that is called empty may not be")
+        return []
+
+    def _end(self, case: Case) -> list[Case]:
         """Whatever is not closed must be the value of a full pattern."""
         for target in sorted(case.targets):
-            tangents = tangents or Tangents(self.statement, self.linear, case.node)
-            upper, pair = self.statement.upper, self.targets[target]
-            fits = None if tangents.count else tangents.at_most(upper, pair)
+            tangents = self._tangents(case)
+            pair = self.targets[target]
+            fits = None if tangents.count else tangents.at_most(self.statement.upper, pair)
             if fits is None:
                 raise ProofError("a case ends with a target that is not closed")
             if not fits:
                 raise ProofError("a full pattern has a larger norm than the upper end")
+        return []
+
+    # -- their parts -------------------------------------------------------------------------------
+
+    def _tangents(self, case: Case) -> Tangents:
+        if case.tangents is None:
+            case.tangents = Tangents(self.statement, self.linear, case.node)
+        return case.tangents
+
+    def _holds(self, case: Case, target: int, zeta: Any, lam: Any, sides: Any) -> bool:
+        tangents = self._tangents(case)
+        zeta, lam = wholes(zeta, "zeta", inf), wholes(lam, "lambda", inf, tangents.count)
+        return tangents.holds(self.statement.upper, self.targets[target], zeta, lam, sides)
+
+    def _open(self, value: Any, node: Node) -> int:
+        unit = whole(value, "a unit", self.linear.count - 1)
+        if node.phases[unit] != OPEN:
+            raise ProofError("a unit is decided twice")
+        return unit
+
+    def _weights(self, record: Any) -> Weights:
+        bits, beta, alpha, rho = listed(record, "weights", 4)
+        count, rows = self.linear.count, len(self.statement.domain.A)
+        return Weights(
+            whole(bits, "bits", MOST_BITS),
+            sparse(beta, "beta", count, wholes),
+            sparse(alpha, "alpha", count, lambda v, name: wholes(v, name, 1 << SLOPE)),
+            sparse(rho, "rho", rows, wholes),
+        )
