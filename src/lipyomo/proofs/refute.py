@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from math import lcm
+from math import gcd, lcm
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,9 @@ class Refuter:
 
         Its point has a positive margin: the case is not empty.
         """
+        if not form.units.size:  # bounds may rest on each other: all signs take part
+            free = np.full(ours.lower.size, np.inf)
+            ours = replace(ours, lower=-free, upper=free)
         suggestions, optimum = self._suggested(form, ours)
         for suggestion in suggestions:
             weights = _whole(*suggestion)
@@ -101,7 +104,9 @@ class Refuter:
                     w != 0 for w in weights[: len(units)]
                 ):
                     pairs = zip(units, weights, strict=False)
-                    scale = lcm(*(int(w.q) for w in weights))
+                    scale = fmpq(
+                        lcm(*(int(w.q) for w in weights)), gcd(*(int(w.p) for w in weights))
+                    )
                     return {k: int(sign * w * scale) for k, w in pairs if w != 0}
         return None
 

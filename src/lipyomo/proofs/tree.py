@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +21,7 @@ import scipy.sparse as sp
 
 from lipyomo.affine.system import NodeForm
 from lipyomo.bnb.bounding import Worst
+from lipyomo.bnb.branching import worth
 from lipyomo.bnb.node import Node, stack_of, substitute_back
 from lipyomo.bnb.tree import Tree
 from lipyomo.bounds.dual_ascent import DualAscent, IntArray, Rows, SingleArray
@@ -67,15 +68,29 @@ are those of float64 numbers and ours of float32."""
 POINTS = 64
 """Sampled points that tell which cases are not empty."""
 
-GAIN = 0.05
+GAIN = 0.2
 """Bounds by dual ascent are written if they cut off this share of a pre-activation's range."""
 
-NEAR = 0.01
+NEAR = 0.1
 """Slopes of lower lines as near as this to those that the checker takes are not written."""
+
+
+TRIED = 8
+"""Splits on a unit after which others that were worth more are preferred."""
 
 
 class Unfinished(ProofError):
     """The tree was stopped before its end."""
+
+
+@dataclass
+class _Parting:
+    """A split whose sides are not both settled: where, on what, and what is left open so far."""
+
+    ours: Node
+    unit: int
+    still: list[Node] = field(default_factory=list)
+    waiting: int = 2
 
 
 @dataclass
@@ -84,6 +99,7 @@ class _Case:
 
     node: checked.Node
     ours: Node
+    parting: _Parting | None = None
 
 
 class CaseTree:
@@ -170,7 +186,9 @@ class CaseTree:
             if self._stop() or time.perf_counter() > self._bounder.deadline:
                 raise Unfinished("the proof of the upper end was stopped")
             self.cases += 1
-            steps, children = self._settled(waiting.pop())
+            case = waiting.pop()
+            steps, children = self._settled(case)
+            self._learn(case, bool(children))
             yield steps
             waiting += reversed(children)
 
@@ -450,15 +468,31 @@ class CaseTree:
     def _split(
         self, case: _Case, form: NodeForm, worst: Worst | None, steps: Steps
     ) -> tuple[Steps, list[_Case]]:
-        known, aim = self._experience, self._statement.upper
-        unit = int(self._brancher.candidates(form, worst, known, aim)[0])
-        children = []
+        known = self._experience
+        units = self._brancher.candidates(form, worst, known, self._statement.upper)
+        expected = self._brancher.expected(units, known)
+        best = int(np.argmax(np.where(np.isfinite(expected), expected, 0.0)))
+        unit = int(units[0 if known.gains[units[0]] < TRIED else best])
+        children, parting = [], _Parting(case.ours, unit)
         for ours in self._brancher.sides(case.ours, unit):
             node = case.node.copy()
             node.phases[unit] = _THEIRS[int(ours.phases[unit])]
             self._linear.settle(node, unit)
-            children.append(_Case(node, ours))
+            children.append(_Case(node, ours, parting))
         return [*steps, ["split", unit]], children
+
+    def _learn(self, case: _Case, still: bool) -> None:
+        """Note what a split was worth, once both sides are known."""
+        parting = case.parting
+        if parting is None:
+            return
+        parting.waiting -= 1
+        if still:
+            parting.still.append(case.ours)
+        if not parting.waiting:
+            value = worth(parting.ours, parting.still, self._statement.upper)
+            self._experience.gain[parting.unit] += value
+            self._experience.gains[parting.unit] += 1
 
     def _cut(self, case: _Case, halves: list[Node], steps: Steps) -> tuple[Steps, list[_Case]]:
         first, second = halves
