@@ -93,7 +93,7 @@ def test_files_that_are_no_proofs(cli: Cli, net: Path, tmp_path: Path) -> None:
 
 def test_no_witness_no_proof(cli: Cli, net: Path, tmp_path: Path) -> None:
     path = tmp_path / "net.proof"
-    ran = cli(net, "--box", "0,8", "--method", "naive", "--proof", path)
+    ran = cli(net, "--box", "0,8", "--method", "naive", "--upper-only", "--proof", path)
     assert ran.code == 1
     assert "witness" in ran.err
     assert not path.exists()
