@@ -25,6 +25,9 @@ from lipyomo.network import FloatArray
 _SHARES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """Shares s that are tried."""
 _TINY = 1e-9
+_LARGE = 1e150
+"""Above it, and below its inverse, products overflow or vanish."""
+
 _TRIES = 60
 
 
@@ -107,7 +110,7 @@ def closed_form(
     for measure in (_trace, _roots, _sums)[: len(parts) or 1]:
         gram, lam = first, np.zeros(count)
         for part, ahead in zip(parts, [*parts[1:], slice(count, len(seen))], strict=True):
-            if stop():
+            if stop() or not float(np.diagonal(gram).max()) < _LARGE:
                 return found
             joints = begin if part.start == 0 else []
             if not joints:
@@ -119,6 +122,8 @@ def closed_form(
             grown = joints[k].grown(_SHARES[i])
             gram = gram + grown @ grown.T
         end = gram[count:, count:]
+        if not float(np.trace(end)) < _LARGE:
+            return found
         if found is None or float(np.trace(end)) < float(np.trace(found.gram)):
             found = ClosedForm(zeta, lam, end)
     return found
@@ -190,7 +195,7 @@ def _shapes(block: FloatArray) -> list[FloatArray]:
     """T with ``T^{1/2} N T^{1/2} <= I``: one multiplier a unit, and one for all."""
     sums = np.abs(block).sum(axis=1)
     most = float(sums.max())
-    if not most > 0:
+    if not most > 1.0 / _LARGE:
         return [np.ones(len(block))]
     largest = max(float(np.linalg.eigvalsh(block)[-1]), _TINY * most)
     return [1.0 / np.maximum(sums, _TINY * most), np.full(len(block), 1.0 / largest)]
