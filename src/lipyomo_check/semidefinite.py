@@ -79,13 +79,9 @@ class Tangents:
         self.statement = statement
         self.count = node.phases.count(OPEN)
         self.basis, bits, rows = None, statement.layers[0].bits, statement.first
-        if rows.nrows() < rows.ncols():
-            n = rows.nrows()
-            self.basis, bits, rows = (
-                rows,
-                0,
-                fmpz_mat(n, n, [j % (n + 1) == 0 for j in range(n * n)]),
-            )
+        if (n := rows.nrows()) < rows.ncols():
+            self.basis, bits = rows, 0
+            rows = fmpz_mat(n, n, [j % (n + 1) == 0 for j in range(n * n)])
         self.width = rows.ncols()
         self.U: list[tuple[list[fmpz], int]] = []
         for i, layer in enumerate(statement.hidden):
@@ -134,6 +130,8 @@ class Tangents:
         """
         moving, euclidean = self.statement.domain.moving, self.statement.input_norm != "linf"
         if len(zeta) != (1 if euclidean else len(moving)) or min(zeta) <= 0 or bound <= 0:
+            return False
+        if sides is not None and target[0] is None:  # a multiple is taken from one functional
             return False
         tau, zeta = (zeta[0], zeta * len(moving)) if euclidean else (sum(zeta), zeta)
         rows = [

@@ -312,3 +312,27 @@ def test_refutations_need_more_than_zero(tmp_path: Path) -> None:
     empty = [["empty", [0, [[0], [1]], [[], []], [[], []]]]]
     assert not accepted([first, [["split", 0]], empty, empty], tmp_path / "p")
     assert accepted([first, [["split", 0]], [["end"]], [["end"]]], tmp_path / "p")
+
+
+def test_sides_are_not_excluded_for_the_norm_of_several_outputs(tmp_path: Path) -> None:
+    """A multiple is taken from one functional: the other outputs would be forgotten."""
+    first = {
+        "format": "lipyomo-proof-4",
+        "network": [
+            {"inputs": 1, "weight": [[1.0]], "bias": [0.0], "left": [0.0], "right": [1.0]},
+            {"inputs": 1, "weight": [[0.0], [9.0]], "bias": [0.0, 0.0]}
+            | {"left": [1.0, 1.0], "right": [1.0, 1.0]},
+        ],
+        "domain": {"lower": [-1.0], "upper": [1.0], "A": [], "b": [], "ball": None},
+        "input_norm": "l2",
+        "output_norm": "l2",
+        "lower": 0.0,
+        "upper": 9.5,
+        "onnx": None,
+        "witness": None,
+        "basis": None,
+    }
+    rest = [["close", [0], [1 << 40], []], ["end"]]
+    excluded = [["exclude", [1 << 30], [1 << 30], [[0, "L", 0.0]]], *rest]
+    assert not accepted([first | {"upper": 1.5}, excluded], tmp_path / "p")
+    assert accepted([first, [["split", 0]], rest, rest], tmp_path / "p")
