@@ -47,7 +47,7 @@ def broken(run: Run) -> Result:
 
 def above(run: Run) -> Result:
     """Give an upper bound, after its own options."""
-    run.drop_upper(float(run.settings.options.get("value", 7.0)))
+    run.drop_upper(float(run.settings.options.get("value", 200.0)))
     return run.result()
 
 
@@ -57,7 +57,7 @@ def enrol() -> None:
     register(Method("deaf", "Deaf", Guarantee.EXACT, "test", deaf))
     options: dict[str, object] = {"memory": False}
     register(Method("broken", "Broken", Guarantee.EXACT, "test", broken, options=options))
-    options = {"value": 7.0, "count": 3, "name": "a"}
+    options = {"value": 200.0, "count": 3, "name": "a"}
     register(
         Method("above", "Above", Guarantee.UPPER, "test", above, unbounded=False, options=options)
     )

@@ -106,9 +106,17 @@ def test_domains(cli: Cli, net: Path, tmp_path: Path) -> None:
     assert "polytope" in domain("--polytope", simplex, "--clip", "0,1")
 
 
+def test_ends_that_contradict_each_other_are_said(cli: Cli, net: Path) -> None:
+    words = [net, "--box", "0,1", "--method", "above", "--option", "value=1"]
+    ran = cli(*words)
+    assert ran.code == 2
+    assert "the ends contradict each other" in ran.out
+    assert cli(*words, "--json").json["status"] == "contradiction"
+
+
 def test_options_of_a_method_get_their_types(cli: Cli, net: Path) -> None:
-    ran = cli(net, "--box", "0,1", "--method", "above", "--option", "value=3", "--json")
-    assert ran.json["upper"] == 3.0
+    ran = cli(net, "--box", "0,1", "--method", "above", "--option", "value=300", "--json")
+    assert ran.json["upper"] == 300.0
 
 
 def test_a_linear_norm_from_a_file(cli: Cli, net: Path, tmp_path: Path) -> None:
@@ -196,7 +204,8 @@ def test_exit_codes(
 
 
 def test_one_sided_answers_say_so(cli: Cli, net: Path) -> None:
-    assert "at most 7" in cli(net, "--box", "0,1", "--method", "above").out
+    upper = cli(net, "--box", "0,1", "--method", "above", "--upper-only")
+    assert "at most 200" in upper.out
     lower = cli(net, "--box", "0,1", "--method", "random_lb", "--option", "samples=10")
     assert "at least" in lower.out
     assert "lower bound" in lower.out

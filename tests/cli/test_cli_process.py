@@ -75,8 +75,8 @@ def test_unforeseen_exceptions_are_called_defects(start: Start, net: Path) -> No
     [
         ("| true", 1, "", ""),
         (">&-", 0, "", ""),
-        ("2>&-", 0, "constant", ""),
-        ("<&-", 0, "constant", ""),
+        ("2>&-", 0, "interval", ""),
+        ("<&-", 0, "interval", ""),
         ("> /dev/full", 1, "", "no space left"),
     ],
 )

@@ -23,6 +23,7 @@ _ENDED = {
     Status.TIME_LIMIT: "the time limit ended the run",
     Status.INTERRUPTED: "interrupted",
     Status.BOUNDS: "bounds only",
+    Status.CONTRADICTION: "a defect: the ends contradict each other, and neither can be relied on",
 }
 
 
