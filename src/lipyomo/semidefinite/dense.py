@@ -27,14 +27,20 @@ from lipyomo.semidefinite.kernel import (
     relative_drop,
 )
 
+_LOWER = np.asfortranarray(np.tril(np.ones((128, 128))) - 0.5 * np.eye(128))
+"""Ones below the diagonal and halves on it: at the sizes of nodes `tril` costs more than LAPACK."""
+
 
 def inverse_of(factor: FloatArray) -> FloatArray:
     """Inverse of the matrix whose lower Cholesky factor is given."""
     inverse, _ = dpotri(factor, lower=1)
-    lower = np.tril(inverse, -1)
-    lower += lower.T
-    lower.flat[:: len(lower) + 1] = inverse.diagonal()
-    return np.asarray(lower)
+    size = len(inverse)
+    if size > len(_LOWER):
+        inverse = np.tril(inverse)
+        inverse.flat[:: size + 1] *= 0.5
+    else:
+        inverse *= _LOWER[:size, :size]
+    return np.asarray(inverse + inverse.T)
 
 
 def solved_system(
@@ -152,10 +158,12 @@ class DenseKernel:
         bb = basis.T @ ab
         bx = x @ basis
         plain, barrier = -x * bx, -ab.diagonal()
-        hessian = inverse * (mu * bb + np.outer(bx, bx))
-        hessian += np.outer(x, x) * bb
+        hessian = mu * bb
+        hessian += bx[:, None] * bx
+        hessian *= inverse
+        hessian += x[:, None] * x * bb
         hessian += mu * (ab * ab.T)
-        skew = np.outer(bx, x) * ab
+        skew = bx[:, None] * x * ab
         hessian += skew
         hessian += skew.T
         hessian *= 0.5
