@@ -308,6 +308,7 @@ class Search:
                             tree.experience.copy(),
                             splits,
                             self._clock.left - LAST_SECONDS,
+                            -self._heap[0][0] if self._heap else -np.inf,
                         )
                         team.send(task, self._taken)
                         self._taken = []

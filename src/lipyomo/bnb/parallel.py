@@ -71,6 +71,8 @@ class Task:
         Splits to make.
     seconds : float
         Most seconds.
+    floor : float
+        What bounds are worth splitting: others wait whose bounds are larger.
     """
 
     token: str
@@ -80,6 +82,7 @@ class Task:
     experience: Experience
     splits: int
     seconds: float
+    floor: float
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ def _tree_of(task: Task) -> Tree:
 
 
 def search_below(task: Task) -> Report:
-    """Best-first search below a task's nodes, for at most so many splits."""
+    """Best-first search below a task's nodes, down to its floor and for at most so many splits."""
     in_child = multiprocessing.parent_process() is not None
     if in_child and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what it means
@@ -153,6 +156,8 @@ def search_below(task: Task) -> Report:
     leaves: list[tuple[Node, float]] = []
     while heap and splits > 0 and time.perf_counter() < deadline:
         best = heap[0][2]
+        if best.bound < task.floor:
+            break
         if best.bound <= tree.cutoff:
             expansions = [tree.close(heapq.heappop(heap)[2])]
         else:
