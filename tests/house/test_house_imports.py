@@ -29,6 +29,7 @@ ORDER = [
     "decimals",
     "rowfile",
     "executors",
+    "apart",
     "norms",
     "operator_norm",
     "domains",

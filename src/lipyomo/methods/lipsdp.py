@@ -10,6 +10,7 @@ from typing import cast
 import numpy as np
 
 from lipyomo.affine.system import UnitSystem
+from lipyomo.apart import apart
 from lipyomo.domains import AllSpace
 from lipyomo.errors import MethodError, SolverError
 from lipyomo.methods.registry import method
@@ -42,6 +43,9 @@ _MANY_INPUTS = 3
 
 _CONIC_ORDER = 160
 """Largest matrix that conic solvers get when time is limited; they need hours for larger ones."""
+
+_QUICK_ORDER = 60
+"""Largest matrix that they treat in a moment; with larger ones they could not be interrupted."""
 
 _SOLVERS = ("auto", "newton", "clarabel", "scs", "mosek")
 
@@ -84,7 +88,13 @@ def _conic(form: SizedForm, layers: IntArray, ball: Ball, plan: _Plan, run: Run)
     if limit is not None and (order > _CONIC_ORDER or limit < 1.0):
         raise SolverError("the program is too large for the time limit")
     name = "CLARABEL" if plan.solver == "auto" else plan.solver.upper()
-    answer = solve_conic(model, layers, grouped, ball, plan.sharing, name, limit)
+    if limit is not None and order > _QUICK_ORDER:
+        limit *= 0.8  # its process takes time to start and to answer
+    asked = model, layers, grouped, ball, plan.sharing, name, limit
+    if order <= _QUICK_ORDER:
+        answer = solve_conic(*asked)
+    else:
+        answer = apart(solve_conic, *asked, stop=lambda: run.expired)
     upper = answer.upper
     if plan.input_norm == "l1" and ball == "vertices":
         upper = min(upper, float(column_bounds(form, answer.lam).max()))
