@@ -64,6 +64,7 @@ def _digits(*dense: int) -> Shape:
 
 SHAPES = {
     "m100x2": _digits(100, 100, 10),
+    "m256x2": _digits(256, 256, 10),
     "m256x3": _digits(256, 256, 256, 10),
     "m500": _digits(500, 10),
     "m1024x2": _digits(1024, 1024, 10),
