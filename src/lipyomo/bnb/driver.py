@@ -55,6 +55,10 @@ CLIMB_NODES = 500
 CHECKPOINT_SECONDS = 120.0
 """Between two checkpoints; more where they take long to write."""
 
+WAITING = 4
+"""Nodes that wait for each of those that are split together: what the best ones tell would come
+too late for the others."""
+
 LAST_SECONDS = 0.3
 """What workers have found so long before the end still arrives."""
 
@@ -180,7 +184,8 @@ class Search:
             self._note()
             return
         began = self._clock.seconds
-        self._take(self.tree.together(self._stack[-1] if self._stack else self._heap[0][2]))
+        best = self._stack[-1] if self._stack else self._heap[0][2]
+        self._take(min(self.tree.together(best), len(self._heap) // WAITING))
         for found in self.tree.expand(self._taken):
             self._merge(found)
         self._taken = []
