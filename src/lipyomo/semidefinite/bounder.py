@@ -12,8 +12,8 @@ from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.choice import Ball, kernel_for
 from lipyomo.semidefinite.descent import minimise
-from lipyomo.semidefinite.ellipsoid import minimise_in_proportion, wide_kernel
 from lipyomo.semidefinite.kernel import Kernel, State
+from lipyomo.semidefinite.proportional import minimise_in_proportion, wide_kernel
 from lipyomo.semidefinite.prove import Exclusion, Prover
 from lipyomo.semidefinite.signs import FixedSigns, joined
 from lipyomo.targets import ALL, Targets
@@ -123,7 +123,8 @@ class Bounder:
         wide = None if start is None else wide_kernel(kernel, self._seen)
         if start is not None and wide is not None:
             found = minimise_in_proportion(wide, start, aim, steps, stop)
-            return None if found is None else Minimum(target, *found)
+            if found is not None:
+                return Minimum(target, *found)
         state = minimise(kernel, start, aim, steps, stop=stop)
         return None if state is None else Minimum(target, kernel, state)
 

@@ -81,13 +81,27 @@ def minimise_in_proportion(
     -------
     (DenseKernel, State) or None
         The state's primal and factor are those of the kernel, its multipliers zeta and lambda.
+        None where the units see nothing of the inputs, or numbers overflow.
     """
+    with np.errstate(all="ignore"):
+        return _minimised(kernel, start, aim, steps, stop)
+
+
+def _minimised(
+    kernel: WideKernel,
+    start: FloatArray,
+    aim: float | None,
+    steps: int,
+    stop: Callable[[], bool] | None,
+) -> tuple[DenseKernel, State] | None:
     d = kernel.inputs
     best: tuple[DenseKernel, State] | None = None
     for turn in range(2 if steps else 1):
         tau = float(start[:d].sum())
         z = start[:d] / tau
-        ball = DenseKernel(*_as_ball(kernel, z), euclidean=True)
+        ball = _as_ball(kernel, z)
+        if ball is None:
+            break
         warm = np.concatenate([np.full(ball.inputs, tau), start[d:]])
         state = minimise(ball, warm, aim, steps, stop=stop)
         if state is None:
@@ -105,15 +119,19 @@ def minimise_in_proportion(
     return best
 
 
-def _as_ball(kernel: WideKernel, z: FloatArray) -> tuple[FloatArray, FloatArray, int]:
-    """Rows, objective, and the number of inputs after scaling and rotation."""
+def _as_ball(kernel: WideKernel, z: FloatArray) -> DenseKernel | None:
+    """The kernel after scaling and rotation."""
     d, count = kernel.inputs, len(kernel.rows)
     seen = np.vstack([kernel.rows[:, :d], kernel.objective[:d]]) / np.sqrt(z)
-    sizes, axes = np.linalg.eigh(seen @ seen.T)
+    gram = seen @ seen.T
+    if not (np.isfinite(gram).all() and gram.any()):
+        return None
+    sizes, axes = np.linalg.eigh(gram)
     use = sizes > _RANK * sizes[-1]
     few = axes[:, use] * np.sqrt(sizes[use])
     rows = np.hstack([few[:count], kernel.rows[:, d:]])
-    return rows, np.concatenate([few[count], kernel.objective[d:]]), few.shape[1]
+    objective = np.concatenate([few[count], kernel.objective[d:]])
+    return DenseKernel(rows, objective, few.shape[1], euclidean=True)
 
 
 def _corrected(kernel: WideKernel, y: FloatArray) -> FloatArray | None:

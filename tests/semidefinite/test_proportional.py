@@ -13,7 +13,7 @@ from lipyomo.phases import LEFT, RIGHT
 from lipyomo.sampling.evaluate import point_norms
 from lipyomo.semidefinite.bounder import Bounder, inherited
 from lipyomo.semidefinite.descent import minimise
-from lipyomo.semidefinite.ellipsoid import minimise_in_proportion
+from lipyomo.semidefinite.proportional import minimise_in_proportion
 from lipyomo.semidefinite.wide import WideKernel
 from lipyomo.targets import targets_of
 
@@ -53,3 +53,10 @@ def test_children_of_wide_nodes(seed: int) -> None:
         inside = (on[:, decided] == (phases[decided] == RIGHT)).all(axis=1)
         assert values[inside].max(initial=0.0) <= proved
         warm = form.units, state.multipliers
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-200, 1e200])
+def test_nothing_is_made_of_inputs_that_nothing_sees(scale: float) -> None:
+    rows = np.hstack([np.full((3, 50), scale), np.zeros((3, 3))])
+    kernel = WideKernel(rows, np.concatenate([np.zeros(50), np.ones(3)]), 50)
+    assert minimise_in_proportion(kernel, np.ones(53), None, 60, None) is None
