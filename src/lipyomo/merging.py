@@ -132,7 +132,8 @@ def _alike(layer: Layer) -> list[list[int]]:
     prints = mixed[usable] / sizes[usable]
     order = np.argsort(prints, kind="stable")
     breaks = np.flatnonzero(np.diff(prints[order]) > _ALIKE * layer.units * prints[order][1:]) + 1
-    groups = (sorted(usable[part].tolist()) for part in np.split(order, breaks))
+    parts = (usable[part] for part in np.split(order, breaks))
+    groups = (part[np.lexsort((part, -sizes[part]))].tolist() for part in parts)  # large ones lead
     return [group for group in groups if len(group) > 1]
 
 
