@@ -20,6 +20,25 @@ def dense(matrix: Matrix) -> FloatArray:
     return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
 
 
+FAINT = 1e-140
+"""Lengths above this are not changed by the underflow of squares."""
+
+
+def lengths(values: Matrix, axis: int = -1) -> FloatArray:
+    """Euclidean lengths along an axis; squares of faint entries do not underflow."""
+    if not isinstance(values, np.ndarray):
+        top = np.asarray(abs(values).max(axis=1).todense()).reshape(-1)
+        rows = scaled_rows(values, np.exp2(np.minimum(-np.frexp(top)[1], 1000.0)))
+        size = np.sqrt((rows * rows).sum(axis=1)).reshape(-1)
+        return np.asarray(size * np.exp2(np.maximum(np.frexp(top)[1], -1000.0)))
+    found = np.sqrt(np.square(values).sum(axis=axis))
+    if found.size and found.min() < FAINT:
+        exponent = np.frexp(np.abs(values).max(axis=axis, keepdims=True, initial=0.0))[1]
+        scaled = np.sqrt(np.square(np.ldexp(values, -exponent)).sum(axis=axis))
+        found = np.ldexp(scaled, np.squeeze(exponent, axis=axis))
+    return np.asarray(found)
+
+
 def scaled_rows(matrix: Matrix, scale: FloatArray) -> Matrix:
     """``diag(scale) @ matrix``; sparse matrices stay so."""
     if isinstance(matrix, np.ndarray):

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.arguments import brief, real_numbers
+from lipyomo.arrays import lengths
 from lipyomo.errors import NormError
 from lipyomo.network import FloatArray
 
@@ -44,7 +45,7 @@ def vector_norm(values: FloatArray, norm: InputNorm) -> FloatArray:
         return np.asarray(np.abs(values).sum(axis=-1))
     if norm == "linf":
         return np.asarray(np.abs(values).max(axis=-1, initial=0.0))
-    return np.asarray(np.sqrt(np.square(values).sum(axis=-1)))
+    return lengths(values)
 
 
 def maximiser(gradient: FloatArray, norm: InputNorm) -> FloatArray:

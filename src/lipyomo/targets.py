@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.arrays import lengths
 from lipyomo.errors import MethodError
 from lipyomo.network import FloatArray
 from lipyomo.norms import InputNorm, L2Output
@@ -80,13 +81,13 @@ class Targets:
 
     def _norms(self, sizes: FloatArray) -> FloatArray:
         if self.columns[0] != ALL:
-            return np.asarray(np.sqrt(np.square(sizes).sum(axis=1)))
+            return lengths(sizes, axis=1)
         if self.rows[0] != ALL:
             if self.input_norm == "linf":
                 return np.asarray(sizes.sum(axis=2))
-            return np.asarray(np.sqrt(np.square(sizes).sum(axis=2)))
+            return lengths(sizes)
         if self.input_norm == "linf":
-            return np.asarray(np.sqrt(np.square(sizes.sum(axis=2)).sum(axis=1)))[:, None]
+            return lengths(sizes.sum(axis=2))[:, None]
         return np.asarray(np.linalg.norm(sizes, 2, axis=(1, 2)))[:, None]
 
     def exact(self, gradients: FloatArray) -> FloatArray:

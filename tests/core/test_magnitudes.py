@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from lipyomo import Box, Layer, LipschitzProblem, Network, Polytope, ball, solve
+from lipyomo.arrays import lengths
 from lipyomo.errors import ProblemError
 
 UNIT = Box(-1, 1, 1)
@@ -91,3 +93,24 @@ def test_a_box_of_one_unit_in_the_last_place_has_an_interior() -> None:
 def test_a_slab_without_interior_is_refused() -> None:
     with pytest.raises(ProblemError.__bases__[0], match="no interior"):
         Polytope([[1 / 3, 0.7], [-1 / 3, -0.7]], [0.3, -0.3], [-1, -1], [1, 1])
+
+
+@pytest.mark.parametrize("method", ["auto", "interval", "crown", "eclipse", "sdp", "naive"])
+def test_squares_of_faint_rows_are_not_lost(method: str) -> None:
+    # rows of 1e-170, whose squares underflow, in front of gains of 1e140: |f'| is 1.58e-29
+    weights = [
+        [[1e-170, 2e-170], [3e-170, -1e-170]],
+        [[1e90, 2e90], [1e90, -3e90]],
+        [[1e50, -1e50]],
+    ]
+    result = solve(LipschitzProblem(Network.from_arrays(weights), Box(-1, 1, 2), "l2"), method)
+    assert result.lower == pytest.approx(np.hypot(1.5, 0.5) * 1e-29, rel=1e-9)
+    assert result.lower <= result.upper <= 1.1 * result.lower
+
+
+def test_lengths_of_faint_rows_agree_for_both_kinds_of_matrices() -> None:
+    rows = np.array([[3e-200, 4e-200], [0.0, 0.0], [3.0, 4.0], [3e-310, 4e-310]])
+    expected = [5e-200, 0.0, 5.0, 5e-310]
+    np.testing.assert_allclose(lengths(rows), expected, rtol=1e-12)
+    np.testing.assert_allclose(lengths(sp.csr_array(rows)), expected, rtol=1e-12)
+    np.testing.assert_allclose(lengths(rows.T, axis=0), expected, rtol=1e-12)

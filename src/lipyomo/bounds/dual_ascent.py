@@ -44,6 +44,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.magnitudes import term_sizes
+from lipyomo.arrays import lengths
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray, Layer
 from lipyomo.numerics.rounding import UNIT
@@ -421,7 +422,7 @@ class DualAscent:
         amount += (sizes * _columns(reach, rows.node, np.float64)).sum(axis=0)
         if self._ball is not None:
             if self._ball.norm == "l2":
-                norm = np.sqrt(np.square(coefficients).sum(axis=0))
+                norm = lengths(coefficients, axis=0)
             else:
                 norm = sizes.max(axis=0, initial=0.0)
             curved = self._ball.point @ coefficients + self._ball.radius * norm

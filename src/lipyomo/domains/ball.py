@@ -9,6 +9,7 @@ import numpy.typing as npt
 from flint import fmpq
 
 from lipyomo.arguments import real_number
+from lipyomo.arrays import lengths
 from lipyomo.domains.base import Domain, box_support, read_vector
 from lipyomo.domains.box import Box
 from lipyomo.domains.polytope import Polytope
@@ -114,13 +115,11 @@ class NormBall(Domain):
 
     def sizes(self, directions: Matrix) -> FloatArray:
         """Dual norms of rows (..., d)."""
+        if self.norm == "l2":
+            return lengths(directions)
         entries = abs(directions)
         if not isinstance(entries, np.ndarray):
-            if self.norm == "l2":
-                return np.asarray(np.sqrt((entries * entries).sum(axis=1))).reshape(-1)
             return np.asarray(entries.max(axis=1).todense()).reshape(-1)
-        if self.norm == "l2":
-            return np.asarray(np.sqrt(np.square(entries).sum(axis=-1)))
         return np.asarray(entries.max(axis=-1, initial=0.0))
 
     @property
