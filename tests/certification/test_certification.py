@@ -257,3 +257,11 @@ def test_examples_are_checked_where_the_graph_was_cut(tmp_path: Path) -> None:
         network, [[0.1]], radius=0.2, workers=1, onnx=(path, output)
     )
     assert report.rows[0].verdict is Verdict.NOT_ROBUST
+
+
+def test_where_no_row_is_usable_nothing_is_decided() -> None:
+    report = lipyomo.certify_robustness(
+        random_network(0, (2, 3, 2)), np.full((2, 2), np.nan), radius=0.1
+    )
+    assert report.used == 0
+    assert report.decided == report.summary()["decided"] == 0.0

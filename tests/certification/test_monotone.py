@@ -120,6 +120,7 @@ def test_wrong_arguments_are_one_sentence() -> None:
         {"increasing": [0], "functional": [1.0, 0.0], "radius": [0.1, 0.2]},
         {"increasing": [0], "functional": [1.0, 0.0], "tolerance": -1.0},
         {"increasing": [0], "functional": [1.0, 0.0], "method": "nope"},
+        {"increasing": [0], "functional": [1.0, 0.0], "method": "clever"},
         {"increasing": [0], "functional": [1.0, 0.0], "time_limit": 0.0},
     ):
         with pytest.raises(LipyomoError):

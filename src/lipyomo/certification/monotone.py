@@ -261,9 +261,11 @@ def monotone_task(
         raise LipyomoError(f"the functional needs {m} finite entries, one an output")
     if not (tolerance >= 0 and time_limit > 0):
         raise LipyomoError("the tolerance must not be negative, and the time limit positive")
-    from lipyomo.methods.registry import get_method
+    from lipyomo.methods.registry import bounding_methods
 
-    get_method(method)
+    if method not in bounding_methods():
+        known = ", ".join(bounding_methods())
+        raise LipyomoError(f"method '{method}' proves no sign.  Remedy: one of {known}")
     box = Box(-np.inf, np.inf, d) if clip is None else Box(clip[0], clip[1], d)
     settings = MonotoneSettings(
         {**dict.fromkeys(up, 1), **dict.fromkeys(down, -1)},

@@ -85,12 +85,9 @@ class PointSettings:
             raise LipyomoError(f"the radius must be positive, not {self.radius}")
         if not self.time_limit > 0:
             raise LipyomoError(f"the time limit must be positive, not {self.time_limit}")
-        from lipyomo.methods import methods
-        from lipyomo.result import Guarantee
+        from lipyomo.methods.registry import bounding_methods
 
-        promises = (Guarantee.EXACT, Guarantee.UPPER)
-        upper = [name for name, method in methods().items() if method.guarantee in promises]
-        known = ("global", "margins", "exact", *upper)
+        known = ("global", "margins", "exact", *bounding_methods())
         for name in self.ladder:
             if name not in known:
                 raise LipyomoError(f"'{name}' certifies nothing.  Remedy: {', '.join(known)}")

@@ -91,8 +91,8 @@ class RobustnessReport(Report):
 
     @property
     def decided(self) -> float:
-        """Share of the rows that are not open."""
-        return 1.0 - self.count(Verdict.OPEN) / max(self.used, 1)
+        """Share of the rows that could be used that are not open; zero if there are none."""
+        return (self.used - self.count(Verdict.OPEN)) / max(self.used, 1)
 
     def certified_accuracy(self, radii: npt.ArrayLike) -> FloatArray:
         """Share of the rows that are classified rightly with at least each certified radius."""

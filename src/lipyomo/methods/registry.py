@@ -138,6 +138,12 @@ def get_method(name: str) -> Method:
     return table[name]
 
 
+def bounding_methods() -> list[str]:
+    """Names of the methods whose upper ends hold."""
+    promises = (Guarantee.EXACT, Guarantee.UPPER)
+    return [name for name, method in methods().items() if method.guarantee in promises]
+
+
 def run_method(name: str, problem: LipschitzProblem, settings: Settings) -> Result:
     """Run one method on a problem it can treat.
 

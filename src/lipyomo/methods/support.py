@@ -77,10 +77,14 @@ def best_witness(
 
     Points on a kink or a face of the domain prove nothing; the next best is tried then.
     """
-    order = np.argsort(-values, kind="stable")[:TRIES]
-    found = (make_witness(problem, points[k]) for k in order)
-    known = [witness for witness in found if witness is not None]
-    return max(known, key=lambda witness: witness.value, default=None)
+    best: Witness | None = None
+    for k in np.argsort(-values, kind="stable")[:TRIES]:
+        if best is not None and values[k] <= best.value * (1.0 + 1e-9):
+            break
+        found = make_witness(problem, points[k])
+        if found is not None and (best is None or found.value > best.value):
+            best = found
+    return best
 
 
 def upper_result(run: Run, upper: float, done: bool | None = None, **facts: Any) -> Result:
