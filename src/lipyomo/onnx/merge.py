@@ -96,16 +96,37 @@ def _multiples(rows: sp.csr_array, lead: FloatArray, positions: IntArray) -> Boo
     return np.asarray((exact & (ratio * data[0] == data)).all(axis=1))
 
 
-def _read_by(readers: sp.csc_array, columns: IntArray) -> tuple[IntArray, FloatArray]:
-    """Who reads any of some columns, and the coefficients, shape (readers, columns)."""
-    spans = [slice(readers.indptr[c], readers.indptr[c + 1]) for c in columns]
-    who, place = np.unique(
-        np.concatenate([readers.indices[span] for span in spans]), return_inverse=True
-    )
-    which = np.repeat(np.arange(len(spans)), [span.stop - span.start for span in spans])
-    read = np.zeros((who.size, len(spans)))
-    read[place, which] = np.concatenate([readers.data[span] for span in spans])
-    return who, read
+def _sides(
+    readers: sp.csc_array, columns: IntArray, slopes: FloatArray
+) -> tuple[IntArray, FloatArray] | None:
+    """Who reads any of some units, and with which slopes altogether; None if that rounds.
+
+    Parameters
+    ----------
+    readers : csc_array
+    columns : ndarray of int, shape (k,)
+    slopes : ndarray, shape (k, 2)
+        Of each unit, below and above the kink.
+
+    Returns
+    -------
+    (ndarray of int, ndarray) or None, shapes (readers,) and (readers, 2)
+    """
+    read = readers[:, columns].tocoo()
+    order = np.argsort(read.row, kind="stable")
+    who, starts, counts = np.unique(read.row[order], return_index=True, return_counts=True)
+    factor, other = np.broadcast_arrays(read.data[order, None], slopes[read.col[order]])
+    if not entries_are_exact(factor, other).all():
+        return None
+    terms = factor * other
+    total = np.zeros((who.size, 2))
+    for k in range(int(counts.max(initial=0))):
+        more = np.flatnonzero(counts > k)
+        term = terms[starts[more] + k]
+        if not sum_is_exact(total[more], term):
+            return None
+        total[more] += term
+    return who, total
 
 
 def _join(
@@ -133,15 +154,15 @@ def _join(
         Whether readers may read the hyperplane's row itself, where the kinks cancel.
     """
     columns = system.column(units)
-    who, read = _read_by(readers, columns)
     low, high = system.left[units], system.right[units]
     own = np.where(ratio[:, None] > 0, np.column_stack([low, high]), np.column_stack([high, low]))
     if not entries_are_exact(own, np.broadcast_to(ratio[:, None], own.shape)).all():
         return
     slopes = ratio[:, None] * own  # of each unit, below and above the kink of the first
-    sides = _product(read, slopes)
-    if sides is None:
+    found = _sides(readers, columns, slopes)
+    if found is None:
         return
+    who, sides = found
     base = slopes[0]
     flat = sides[:, 0] == sides[:, 1]
     row = sp.csr_array(system.rows[[int(units[0])]])
