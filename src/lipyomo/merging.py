@@ -17,6 +17,9 @@ from lipyomo.arrays import FloatArray, Matrix, dense
 from lipyomo.network import Layer, Network
 from lipyomo.numerics.exactness import product_is_exact
 
+_MOST = 1e9
+"""Largest share of a unit in another: numbers of a network with a kink of 5e-324 would overflow."""
+
 _ALIKE = 1e-12
 """Relative difference up to which the fingerprints of two rows may be those of multiples."""
 
@@ -158,7 +161,9 @@ def _share(layer: Layer, leader: int, unit: int) -> tuple[float, float] | None:
     of_leader = ratio * (above - below) / (high - low)
     of_own = above - of_leader * high / ratio
     found = _as_float(of_leader), _as_float(of_own)
-    return None if found[0] is None or found[1] is None else (found[0], found[1])
+    if found[0] is None or found[1] is None or max(map(abs, (of_leader, of_own))) > _MOST:
+        return None
+    return found[0], found[1]
 
 
 def _row(layer: Layer, unit: int) -> FloatArray:
