@@ -194,7 +194,7 @@ class L2Output(OutputNorm):
 
     def attaining(self, outputs: FloatArray) -> FloatArray:
         """The outputs, scaled to length one."""
-        size = np.sqrt(np.square(outputs).sum(axis=-1, keepdims=True))
+        size = lengths(outputs)[..., None]
         return np.asarray(outputs / np.where(size > 0, size, 1.0))
 
     def value(self, outputs: FloatArray) -> FloatArray:

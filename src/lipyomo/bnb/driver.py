@@ -22,7 +22,7 @@ from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Status, close_enough
 from lipyomo.run import Clock
-from lipyomo.sampling.local_search import QUICK, QUICK_TIME, default_evaluations
+from lipyomo.sampling.local_search import default_evaluations, quick_budget
 from lipyomo.settings import Settings
 
 QUEUE_BYTES = 1 << 30
@@ -198,8 +198,7 @@ class Search:
         if settings.resume and settings.checkpoint is not None and settings.checkpoint.exists():
             self._restore(load(settings.checkpoint, tree.problem))
         else:
-            first = self._clock.within(QUICK_TIME * self._clock.left)
-            tree.climb(default_evaluations(tree.problem) // QUICK, first)
+            tree.climb(*quick_budget(tree.problem, self._clock))
             self._note()
             found = tree.root(self._clock, self._ladder, self._report)
             self._open_units, self._node_seconds = tree.open_at_root, 2.0 * tree.root_seconds

@@ -158,6 +158,11 @@ class Pool:
         entered[entered] = self.enter(near[entered]) >= 0
         return self._numbers(entered, first, [3] * k)
 
+    def seen(self, numbers: npt.NDArray[np.int64]) -> tuple[BoolArray, BoolArray] | None:
+        """Units that some of these points have on their left, and on their right; None of none."""
+        on = self.on[numbers]
+        return (np.asarray(~on.all(axis=0)), np.asarray(on.any(axis=0))) if len(on) else None
+
     def within(
         self,
         candidates: npt.NDArray[np.int64],

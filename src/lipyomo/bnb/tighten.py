@@ -67,7 +67,8 @@ class Tightener:
         self._last = system.starts[-2] if system.depth else 0
 
     @cached_property
-    def _ascent(self) -> DualAscent:
+    def ascent(self) -> DualAscent:
+        """The ascent of this network on this domain."""
         system = self._system
         return DualAscent(system.network.hidden, self._domain, system.weight_errors)
 
@@ -93,7 +94,7 @@ class Tightener:
         list of Multipliers or None
             For the nodes' children.
         """
-        ascent = self._ascent
+        ascent = self.ascent
         parts = [
             self._wanted(
                 stack,

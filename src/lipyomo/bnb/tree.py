@@ -20,7 +20,7 @@ from lipyomo.bounds.derivative import gradient_sizes
 from lipyomo.bounds.preactivation import within
 from lipyomo.bounds.stack import Stack
 from lipyomo.ladder import Ladder
-from lipyomo.network import BoolArray, FloatArray, Pattern
+from lipyomo.network import FloatArray, Pattern
 from lipyomo.numerics.exact import approximate
 from lipyomo.phases import OPEN, to_pattern
 from lipyomo.problem import LipschitzProblem
@@ -29,7 +29,7 @@ from lipyomo.regions.partial import RegionProgram
 from lipyomo.regions.replay import exact_gradients
 from lipyomo.run import Clock
 from lipyomo.sampling.local_search import LocalSearch
-from lipyomo.semidefinite.root import RootBounds, climb_root
+from lipyomo.semidefinite.root import RootBounds, climb_root, root_cost
 from lipyomo.targets import Targets, targets_of
 
 PRUNE = 2e-7
@@ -296,15 +296,16 @@ class Tree:
         report: Callable[[float], object] | None,
     ) -> None:
         """Lower the root's bounds, step by step where the first one would be long in coming."""
+        still = int(np.count_nonzero(node.phases == OPEN))
+        if root_cost(self.targets, self.system.inputs, still).full < LONG:
+            ladder.climb(("joint",))
+            self._take_over(node, ladder)
+            return
         norm = self.problem.output_norm
         bounder = self.bounder.bounder
         root = RootBounds(
             self.system, self.targets, node.phases, node.proved, norm, bounder=bounder
         )
-        if root.cost.full < LONG:
-            ladder.climb(("joint",))
-            self._take_over(node, ladder)
-            return
         climb_root(root, ladder, clock, report, self.cutoff)
         self.bounder.root = root
         node.proved = root.upper.copy()
@@ -475,12 +476,7 @@ class Tree:
     def _tighten(self, parts: list[Part], stack: Stack) -> None:
         """Improve the bounds of a stack by dual ascent, and what follows from them."""
         assert self.tightener is not None
-        seen: list[tuple[BoolArray, BoolArray] | None] = []
-        for part in parts:
-            on = self.pool.on[part.node.pool]
-            seen.append(
-                (np.asarray(~on.all(axis=0)), np.asarray(on.any(axis=0))) if len(on) else None
-            )
+        seen = [self.pool.seen(part.node.pool) for part in parts]
         before = stack.phases.copy()
         kept = self.tightener.tighten(stack, [part.node.ascent for part in parts], seen)
         for part, multipliers in zip(parts, kept, strict=True):

@@ -36,5 +36,7 @@ def bound_until(
     def decided() -> bool:
         return latest[0] < below or latest[1] > above
 
-    settings = Settings(time_limit=seconds, progress=watch, should_stop=decided, threads=1)
-    return solve(problem, method, settings, attain=False)
+    settings = Settings(
+        time_limit=seconds, progress=watch, should_stop=decided, threads=1, attain=False
+    )
+    return solve(problem, method, settings)

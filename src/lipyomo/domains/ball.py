@@ -103,7 +103,7 @@ class NormBall(Domain):
         if self.norm == "l1":
             own = (self.radius - total) / d
         else:  # |away + t|_2 = radius: d t^2 + 2 |away|_1 t + |away|_2^2 - radius^2 = 0
-            size = float(np.sqrt(np.square(away).sum()))
+            size = float(lengths(away))
             gap = (self.radius - size) * (self.radius + size)
             root = np.sqrt(max(total * total + d * gap, 0.0))
             own = float(gap / (total + root) if total + root > 0 else self.radius / np.sqrt(d))
@@ -139,7 +139,7 @@ class NormBall(Domain):
     def slack(self, points: FloatArray) -> FloatArray:
         """``radius - |x - center|_p`` for `points` (..., d)."""
         gap = points - self.point
-        sizes = np.abs(gap).sum(-1) if self.norm == "l1" else np.sqrt(np.square(gap).sum(-1))
+        sizes = np.abs(gap).sum(-1) if self.norm == "l1" else lengths(gap)
         return np.asarray(self.radius - sizes)
 
     def holds_inside(self, x: FloatArray) -> bool:

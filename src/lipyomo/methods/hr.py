@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from lipyomo.methods.registry import LINEAR, method
-from lipyomo.methods.shor import REFERENCE, TOLERANCE, relax
+from lipyomo.methods.registry import method
+from lipyomo.methods.shor import PROMISES, REFERENCE, relax
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
-_PROMISES: dict[str, Any] = {
-    "unbounded": True,
-    "input_norms": ("linf", "l2"),
-    "output_norms": LINEAR,
-    "options": {"tolerance": TOLERANCE},
-}
 
-
-@method("hr1", "HR-1", Guarantee.UPPER, REFERENCE, **_PROMISES)
+@method("hr1", "HR-1", Guarantee.UPPER, REFERENCE, **PROMISES)
 def run_first(run: Run) -> Result:
     """HR-1: the first order for any number of hidden layers (one layer: Shor's relaxation).
 
@@ -29,7 +20,7 @@ def run_first(run: Run) -> Result:
     return relax(run, cells=False)
 
 
-@method("hr2", "HR-2", Guarantee.UPPER, REFERENCE, **_PROMISES)
+@method("hr2", "HR-2", Guarantee.UPPER, REFERENCE, **PROMISES)
 def run_second(run: Run) -> Result:
     """HR-2: with the second-order information on the cells {y_k, z_k} and {x_j, t_j}.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError
 from lipyomo.methods.registry import LINEAR, method
@@ -26,6 +28,14 @@ MAX_MULTIPLIERS = 12_000
 """Most multipliers of one program; its dense system then takes about 8 GB."""
 
 REFERENCE = "Chen, Lasserre, Magron and Pauwels, Semialgebraic optimization (NeurIPS 2020)"
+
+PROMISES: dict[str, Any] = {
+    "unbounded": True,
+    "input_norms": ("linf", "l2"),
+    "output_norms": LINEAR,
+    "options": {"tolerance": TOLERANCE},
+}
+"""What the methods of this hierarchy take."""
 
 
 def _tolerance(settings: Settings) -> float:
@@ -133,11 +143,8 @@ def refuses(problem: LipschitzProblem) -> str | None:
     "Shor",
     Guarantee.UPPER,
     REFERENCE,
-    unbounded=True,
-    input_norms=("linf", "l2"),
-    output_norms=LINEAR,
-    options={"tolerance": TOLERANCE},
     refuses=refuses,
+    **PROMISES,
 )
 def run(run: Run) -> Result:
     """Shor's relaxation for one hidden layer.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +24,7 @@ from lipyomo.numerics.pace import fits, seconds_of
 from lipyomo.phases import Phases, count_open, flat
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
+from lipyomo.regions.witness import unbeaten
 from lipyomo.result import Result, Witness
 from lipyomo.run import Run
 from lipyomo.semidefinite.root import RootBounds, semidefinite_targets
@@ -77,14 +79,8 @@ def best_witness(
 
     Points on a kink or a face of the domain prove nothing; the next best is tried then.
     """
-    best: Witness | None = None
-    for k in np.argsort(-values, kind="stable")[:TRIES]:
-        if best is not None and values[k] <= best.value * (1.0 + 1e-9):
-            break
-        found = make_witness(problem, points[k])
-        if found is not None and (best is None or found.value > best.value):
-            best = found
-    return best
+    order = np.argsort(-values, kind="stable")[:TRIES]
+    return unbeaten(points[order], values[order], partial(make_witness, problem))
 
 
 def upper_result(run: Run, upper: float, done: bool | None = None, **facts: Any) -> Result:
@@ -165,8 +161,7 @@ def search_bytes(network: Network, functionals: int, phases: Phases) -> float:
 def model_fits(run: Run) -> bool:
     """Whether a Pyomo model fits into memory and time; else the ladder's bounds are the answer."""
     layers = run.problem.reduced.problem.network.layers
-    weights = (layer.weight for layer in layers)
-    terms = 2.0 * sum(w.size if isinstance(w, np.ndarray) else w.nnz for w in weights)
+    terms = 2.0 * sum(layer.weight.size for layer in layers)
     if terms <= MOST_TERMS and fits(terms / TERMS_RATE, run.left):
         return True
     run.warn(
@@ -183,7 +178,7 @@ def form_fits(run: Run, phases: Phases) -> bool:
     width = float(network.input_dim + count_open(phases))
     size = 8.0 * sum(network.sizes[1:]) * width
     entries = sum(
-        weight.size if isinstance(weight, np.ndarray) else SPARSE * weight.nnz
+        weight.size * (1 if isinstance(weight, np.ndarray) else SPARSE)
         for weight in (layer.weight for layer in network.layers)
     )
     if size <= MOST_BYTES and fits(seconds_of(4.0 * entries * width), run.left):

@@ -24,7 +24,7 @@ from lipyomo.bnb.bounding import Worst
 from lipyomo.bnb.branching import worth
 from lipyomo.bnb.node import Node, stack_of, substitute_back
 from lipyomo.bnb.tree import Tree
-from lipyomo.bounds.dual_ascent import DualAscent, IntArray, Rows, SingleArray
+from lipyomo.bounds.dual_ascent import IntArray, Rows, SingleArray
 from lipyomo.bounds.preactivation import within
 from lipyomo.errors import ProofError
 from lipyomo.network import BoolArray, FloatArray, Layer, Network
@@ -146,7 +146,6 @@ class CaseTree:
         self._theirs = targets_of_statement(statement)
         self._turned: set[int] = set()
         self._numbers = self._numbered()
-        self._ascent = DualAscent(kit.system.network.hidden, domain, kit.system.weight_errors)
         self.cases = 0
 
     def _numbered(self) -> list[int]:
@@ -293,9 +292,7 @@ class CaseTree:
     def _ascended(self, case: _Case, steps: Steps) -> bool:
         """Bound by dual ascent what it improves; False if nothing is left of the case."""
         ours = case.ours
-        on = self._pool.on[ours.pool]
-        seen = (np.asarray(~on.all(axis=0)), np.asarray(on.any(axis=0))) if len(on) else None
-        stack, before = stack_of([ours]), ours.ascent
+        seen, stack, before = self._pool.seen(ours.pool), stack_of([ours]), ours.ascent
         assert self._tightener is not None
         with np.errstate(invalid="ignore"):  # units without a kink have no bounds
             (found,) = self._tightener.tighten(stack, [before], [seen])
@@ -313,7 +310,8 @@ class CaseTree:
         """State bounds (two keys a unit), with these multipliers; False if nothing is left."""
         if not keys.size:
             return True
-        ours, ascent = case.ours, self._ascent
+        assert self._tightener is not None
+        ours, ascent = case.ours, self._tightener.ascent
         rows = Rows(np.zeros_like(keys), keys // 2, np.where(keys % 2 == 0, 1.0, -1.0))
         node = stack_of([ours])
         lower, upper = (  # those that are infinite still are of later layers

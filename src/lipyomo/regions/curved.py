@@ -18,6 +18,7 @@ from flint import fmpq, fmpq_mat
 
 from lipyomo.domains.ball import NormBall
 from lipyomo.numerics.exact import exact
+from lipyomo.regions.slivers import slacks
 
 MOST_CHOICES = 3000
 """Sets of faces that are tried."""
@@ -53,11 +54,11 @@ def nearest(rows: Sequence[Sequence[fmpq]], ball: NormBall) -> Nearest | None:
     used = [k for k, row in enumerate(rows) if any(a != 0 for a in row[:-1])]
     if sum(comb(len(used), size) for size in range(d + 1)) > MOST_CHOICES:
         return None
-    gaps = [_dot(row[:-1], center) - row[-1] for row in rows]
+    gaps = [-slack for slack in slacks(rows, center)]
     for size in range(d + 1):
         for chosen in combinations(used, size):
             point = _projected(center, [rows[k] for k in chosen], [gaps[k] for k in chosen])
-            if point is not None and all(_dot(row[:-1], point) <= row[-1] for row in rows):
+            if point is not None and min(slacks(rows, point)) >= 0:
                 return Nearest(point, list(chosen), _square(point, center) < limit)
     return None
 
@@ -89,10 +90,6 @@ def _projected(
         return None
     step = (normals.transpose() * weights).entries()
     return [c - s for c, s in zip(center, step, strict=True)]
-
-
-def _dot(a: Sequence[fmpq], b: Sequence[fmpq]) -> fmpq:
-    return sum((x * y for x, y in zip(a, b, strict=True)), fmpq(0))
 
 
 def _square(a: Sequence[fmpq], b: Sequence[fmpq]) -> fmpq:

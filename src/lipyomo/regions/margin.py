@@ -178,17 +178,12 @@ class _Margins:
         right = np.concatenate([rows.b, faces.b])
         self.right = (right - self.normals @ self.shift) / self.scale
 
-    @property
-    def _dense(self) -> FloatArray:
-        known = self.normals
-        return known if isinstance(known, np.ndarray) else np.asarray(known.toarray())
-
     def written_faces(self, best: InteriorPoint) -> InteriorPoint:
         """One linear program, with two rows for each input."""
         eye = np.eye(self.domain.dimension)
         high = np.flatnonzero(np.isfinite(self.upper) & self.moving)
         low = np.flatnonzero(np.isfinite(self.lower) & self.moving)
-        normals = np.vstack([self._dense, eye[high], -eye[low]])
+        normals = np.vstack([dense(self.normals), eye[high], -eye[low]])
         column = np.concatenate([self.column, np.ones(high.size + low.size)])
         right = np.concatenate([self.right, self.upper[high], -self.lower[low]])
         program, objective = self._program(normals, column, right)
@@ -226,7 +221,7 @@ class _Margins:
         """
         if best.ceiling <= 0 or best.margin >= 0.5 * best.ceiling:
             return best
-        A = self._dense
+        A = dense(self.normals)
         point, radius = (ball.point - self.shift) / self.scale, ball.radius / self.scale
         zero = nearest_point(A, self.right, self.lower, self.upper, point)
         self.guesses.append(zero.dual)

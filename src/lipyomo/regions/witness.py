@@ -6,6 +6,8 @@ the rounding error of the forward pass; where a unit is too close to tell, exact
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -151,3 +153,20 @@ def witness_of_pattern(problem: LipschitzProblem, pattern: Pattern) -> Witness |
         return None
     found = interior_point(reduced.problem.network, reduced.problem.domain, pattern)
     return witness_near(problem, found.x) if found.margin > 0 else None
+
+
+def unbeaten(
+    points: FloatArray, values: FloatArray, certify: Callable[[FloatArray], Witness | None]
+) -> Witness | None:
+    """The best witness at points (n, d) whose `values` (n,) fall.
+
+    The search ends with the first witness that no later point can beat beyond rounding.
+    """
+    best: Witness | None = None
+    for x, value in zip(points, values, strict=True):
+        if best is not None and best.value >= value * (1.0 - 1e-9):
+            break
+        found = certify(x)
+        if found is not None and (best is None or found.value > best.value):
+            best = found
+    return best

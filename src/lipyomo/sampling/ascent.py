@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lipyomo.arrays import lengths
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.norms import DUAL, InputNorm, vector_norm
@@ -172,7 +173,7 @@ def directions(gradients: FloatArray, norm: InputNorm) -> FloatArray:
         columns = np.arange(gradients.shape[1])
         v[k, columns] = np.where(gradients[k, columns] >= 0, 1.0, -1.0)
         return v
-    size = np.sqrt(np.square(gradients).sum(axis=0))
+    size = lengths(gradients, axis=0)
     return np.asarray(gradients / np.maximum(size, 1e-300))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lipyomo.arrays import lengths
 from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.norms import DUAL, InputNorm, OutputNorm, vector_norm
 from lipyomo.problem import LipschitzProblem
@@ -116,7 +117,7 @@ def _alternating(g: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) 
         if input_norm == "linf":
             v = np.where(gradient >= 0, 1.0, -1.0)
         else:
-            size = np.sqrt(np.square(gradient).sum(axis=1, keepdims=True))
+            size = lengths(gradient)[:, None]
             v = gradient / np.where(size > 0, size, 1.0)
         outputs = np.einsum("nkd,nd->nk", g, v)
         best = np.maximum(best, output_norm.value(outputs))

@@ -13,6 +13,7 @@ Equal seeds and evaluation counts give equal answers; a time limit may cut the s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from lipyomo.affine import affine_pieces
 from lipyomo.network import BoolArray, FloatArray, Pattern
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.margin import WIDE, interior_point
-from lipyomo.regions.witness import witness_near, witness_of_pattern
+from lipyomo.regions.witness import unbeaten, witness_near, witness_of_pattern
 from lipyomo.result import Witness
 from lipyomo.run import Clock
 from lipyomo.sampling.ascent import SmoothAscent, pulled_inside
@@ -367,14 +368,12 @@ def search_incumbent(
     budget = default_evaluations(small) if evaluations is None else evaluations
     search = LocalSearch(small, rng, min(1024, max(64, budget // 8)))
     search.run(budget, clock)
-    best: Witness | None = None
-    for x, value in zip(search.points, search.values, strict=True):
-        if best is not None and best.value >= value * (1.0 - 1e-9):
-            break
-        witness = _certified(problem, x)
-        if witness is not None and (best is None or witness.value > best.value):
-            best = witness
-    return best
+    return unbeaten(search.points, search.values, partial(_certified, problem))
+
+
+def quick_budget(problem: LipschitzProblem, clock: Clock) -> tuple[int, Clock]:
+    """Evaluations and time of the short search of a reduced problem before any bound is known."""
+    return default_evaluations(problem) // QUICK, clock.within(QUICK_TIME * clock.left)
 
 
 def quick_incumbent(problem: LipschitzProblem, seed: int, clock: Clock) -> Witness | None:
@@ -382,9 +381,8 @@ def quick_incumbent(problem: LipschitzProblem, seed: int, clock: Clock) -> Witne
 
     Parameters are those of `search_incumbent`.
     """
-    evaluations = default_evaluations(problem.reduced.problem) // QUICK
-    within = clock.within(QUICK_TIME * clock.left)
-    return search_incumbent(problem, np.random.default_rng(seed), evaluations, within)
+    budget = quick_budget(problem.reduced.problem, clock)
+    return search_incumbent(problem, np.random.default_rng(seed), *budget)
 
 
 def _certified(problem: LipschitzProblem, x: FloatArray) -> Witness | None:

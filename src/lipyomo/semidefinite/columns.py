@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lipyomo.arrays import lengths
 from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.semidefinite.verify import SizedForm, VerifiedMatrix
@@ -39,19 +40,17 @@ def column_bounds(form: SizedForm, lam: FloatArray) -> FloatArray:
     root = np.sqrt(lam)[:, None]
     slack = form.rounding + 8 * UNIT_ROUNDOFF
     h = 0.5 * root * form.rows[:, :d]
-    h_error = slack * _lengths(0.5 * root * form.row_size[:, :d])
+    h_error = slack * lengths(0.5 * root * form.row_size[:, :d], axis=0)
     c = (form.objective[:, d:] / root[:, 0]).T
-    c_error = slack * _lengths((form.objective_size[:, d:] / root[:, 0]).T)
+    c_error = slack * lengths(form.objective_size[:, d:] / root[:, 0])
     c_solution, c_rest, c_norm = matrix.solve(c)
     _, _, h_norm = matrix.solve(h)
     spread = 1.0 / np.sqrt(matrix.kappa)
     c_norm, h_norm = c_norm + c_error * spread, h_norm + h_error * spread
     cross = form.objective[:, :d] + (h.T @ c_solution).T
-    rounding = UNIT_ROUNDOFF * (form.count + 4) * np.outer(_lengths(c_solution), _lengths(h))
+    rounding = (
+        UNIT_ROUNDOFF * (form.count + 4) * np.outer(lengths(c_solution, axis=0), lengths(h, axis=0))
+    )
     loose = np.outer(c_rest + c_error, h_norm) * spread + np.outer(c_norm, h_error) * spread
     total = np.abs(cross) + form.rounding * form.objective_size[:, :d] + rounding + loose
     return np.asarray((total + np.outer(c_norm, h_norm)) * (1.0 + 16 * UNIT_ROUNDOFF))
-
-
-def _lengths(columns: FloatArray) -> FloatArray:
-    return np.asarray(np.sqrt(np.square(columns).sum(axis=0)))

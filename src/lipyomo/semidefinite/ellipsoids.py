@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lipyomo.arrays import lengths
 from lipyomo.network import FloatArray
 
 _SHARES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -100,8 +101,8 @@ def closed_form(
     seen = np.vstack([rows, objectives])
     zeta = np.ones(inputs)
     if not euclidean:  # sum_j zeta_j v_j^2 <= 1 on the cube, zeta along the lengths of the columns
-        lengths = np.sqrt(np.square(seen[:, :inputs]).sum(axis=0))
-        zeta = np.maximum(lengths, _TINY * lengths.max(initial=0.0)) if lengths.any() else zeta
+        sizes = lengths(seen[:, :inputs], axis=0)
+        zeta = np.maximum(sizes, _TINY * sizes.max(initial=0.0)) if sizes.any() else zeta
         zeta = zeta / zeta.sum()
     first = (seen[:, :inputs] / zeta) @ seen[:, :inputs].T
     parts = blocks(rows, inputs)
@@ -154,24 +155,24 @@ class _Joint:
         both = self.own[rows] / np.sqrt(share) + np.sqrt(share) * self.bent[rows]
         return np.asarray(both / np.sqrt(1.0 - share * self.values))
 
-    def lengths(self, rows: slice) -> list[FloatArray]:
+    def squared_lengths(self, rows: slice) -> list[FloatArray]:
         """Squared lengths of some rows of G, one array a share."""
         own, bent = self.own[rows], self.bent[rows]
         squares, mixed, bents = np.square(own), own * bent, np.square(bent)
         found = []
         for share in _SHARES:
             weight = 1.0 / (1.0 - share * self.values)
-            lengths = squares @ weight / share + 2.0 * (mixed @ weight) + share * (bents @ weight)
-            found.append(np.maximum(lengths, 0.0))
+            total = squares @ weight / share + 2.0 * (mixed @ weight) + share * (bents @ weight)
+            found.append(np.maximum(total, 0.0))
         return found
 
 
 def _trace(old: FloatArray, joint: _Joint, ahead: slice) -> list[float]:
-    return [float(lengths.sum()) for lengths in joint.lengths(ahead)]
+    return [float(each.sum()) for each in joint.squared_lengths(ahead)]
 
 
 def _roots(old: FloatArray, joint: _Joint, ahead: slice) -> list[float]:
-    return [float(np.sqrt(np.diagonal(old) + each).sum()) for each in joint.lengths(ahead)]
+    return [float(np.sqrt(np.diagonal(old) + each).sum()) for each in joint.squared_lengths(ahead)]
 
 
 def _sums(old: FloatArray, joint: _Joint, ahead: slice) -> list[float]:

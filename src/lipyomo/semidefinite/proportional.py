@@ -56,6 +56,7 @@ def wide_kernel(kernel: Kernel, seen: int) -> WideKernel | None:
     return WideKernel(kernel.rows, kernel.objective, kernel.inputs)
 
 
+@np.errstate(all="ignore")
 def minimise_in_proportion(
     kernel: WideKernel,
     start: FloatArray,
@@ -83,17 +84,6 @@ def minimise_in_proportion(
         The state's primal and factor are those of the kernel, its multipliers zeta and lambda.
         None where the units see nothing of the inputs, or numbers overflow.
     """
-    with np.errstate(all="ignore"):
-        return _minimised(kernel, start, aim, steps, stop)
-
-
-def _minimised(
-    kernel: WideKernel,
-    start: FloatArray,
-    aim: float | None,
-    steps: int,
-    stop: Callable[[], bool] | None,
-) -> tuple[DenseKernel, State] | None:
     d = kernel.inputs
     best: tuple[DenseKernel, State] | None = None
     for turn in range(2 if steps else 1):

@@ -15,6 +15,7 @@ import numpy as np
 from lipyomo.affine.magnitudes import steepest
 from lipyomo.affine.signal import Passing, SizeSignal, carry
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
+from lipyomo.arrays import lengths
 from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.phases import OPEN
@@ -183,7 +184,7 @@ class Prover:
         rounding = 1.0 + 2.0 * UNIT_ROUNDOFF * (len(entries) + 4)
         if self._ball == "l1":
             return np.asarray(entries.sum(axis=0)[targets.columns] * rounding)
-        return np.asarray(np.sqrt(np.square(entries).sum(axis=0))[targets.columns] * rounding)
+        return np.asarray(lengths(entries, axis=0)[targets.columns] * rounding)
 
     def sized(self, form: NodeForm) -> SizedForm:
         """The form with its magnitudes."""

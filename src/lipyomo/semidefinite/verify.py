@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
+from lipyomo.arrays import lengths
 from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 
@@ -186,9 +187,9 @@ class VerifiedMatrix:
         """
         half = solve_triangular(self._factor, right, lower=True)
         solution = solve_triangular(self._factor, half, lower=True, trans="T")
-        size_x, size_r = (np.sqrt(np.square(part).sum(axis=0)) for part in (solution, right))
+        size_x, size_r = (lengths(part, axis=0) for part in (solution, right))
         steps = UNIT_ROUNDOFF * (len(right) + 4)
-        rest = np.sqrt(np.square(right - self._K @ solution).sum(axis=0))
+        rest = lengths(right - self._K @ solution, axis=0)
         rest += self._distance * size_x + steps * (_norm(self._K) * size_x + size_r)
         square = (right * solution).sum(axis=0) + size_x * rest + rest**2 / self.kappa
         square += steps * size_r * size_x
@@ -254,9 +255,7 @@ class VerifiedMatrix:
 
 def _lengths(rows: FloatArray) -> FloatArray:
     """Euclidean lengths of the rows, rounded up."""
-    return np.asarray(
-        np.sqrt(np.square(rows).sum(axis=1)) * (1.0 + UNIT_ROUNDOFF * (rows.shape[1] + 4))
-    )
+    return np.asarray(lengths(rows) * (1.0 + UNIT_ROUNDOFF * (rows.shape[1] + 4)))
 
 
 def _largest_eigenvalue(gram: FloatArray) -> float:
