@@ -1,4 +1,4 @@
-"""One call in a process of its own, which can be ended at any moment.
+"""Calls in processes of their own, which can be ended at any moment.
 
 Some solvers compute in C code that neither looks at a clock nor lets Python hear Ctrl-C.  The
 process is a fresh interpreter, so that scripts need no guard around their main part.
@@ -8,18 +8,92 @@ from __future__ import annotations
 
 import os
 import pickle
+import queue
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from typing import TypeVar, cast
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias, TypeVar, cast
 
 from lipyomo.errors import LipyomoError, SolverError
 
 Value = TypeVar("Value")
 
+Message: TypeAlias = tuple[Any, ...]
+
 POLL = 0.05
 """Seconds between two questions whether to stop."""
+
+
+class Child:
+    """A context with a call in a process of its own, which ends with it; iterate over its messages.
+
+    They are tuples: ``("idle",)`` now and then while nothing comes, what the function tells, and
+    last ``("done", value)``, ``("failed", error)`` for an error of lipyomo, or ``("died", code)``.
+
+    Parameters
+    ----------
+    function : callable
+        Of a module.  Its first argument is a function that sends its own arguments as a message.
+    *arguments
+        They travel by pickle, and so do messages.
+    threads : int, optional
+        Of the linear algebra.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], *arguments: object, threads: int | None = None
+    ) -> None:
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        if threads is not None:
+            names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+            environment |= dict.fromkeys(names, str(threads))
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "lipyomo.apart"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for this process alone
+        )
+        self._messages: queue.Queue[Message] = queue.Queue()
+        content = pickle.dumps((function, arguments))
+        threading.Thread(target=self._talk, args=(content,), daemon=True).start()
+
+    def _talk(self, content: bytes) -> None:
+        """Hand the call over, and listen until the process closes its end."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            with self._process.stdin as pipe:
+                pipe.write(content)
+            with self._process.stdout as pipe:
+                while True:
+                    self._messages.put(pickle.load(pipe))
+        except (EOFError, OSError, ValueError, pickle.UnpicklingError):
+            self._messages.put(("died", self._process.wait()))
+
+    def __iter__(self) -> Iterator[Message]:
+        while True:
+            try:
+                yield self._messages.get(timeout=POLL)
+            except queue.Empty:
+                yield ("idle",)
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the process and all of its children."""
+        try:
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+        except ProcessLookupError:
+            pass  # it is gone already
+        self._process.wait()
 
 
 def apart(function: Callable[..., Value], *arguments: object, stop: Callable[[], bool]) -> Value:
@@ -44,49 +118,38 @@ def apart(function: Callable[..., Value], *arguments: object, stop: Callable[[],
     LipyomoError
         As `function` raised it.
     """
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lipyomo.apart"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        start_new_session=True,  # Ctrl-C is for this process alone
-    )
-    answers: list[bytes] = []
-    content = pickle.dumps((function, arguments))
-
-    def talk() -> None:
-        answers.append(process.communicate(content)[0])
-
-    thread = threading.Thread(target=talk, daemon=True)
-    thread.start()
-    try:
-        while thread.is_alive():
-            thread.join(POLL)
+    with Child(_unheard, function, *arguments) as child:
+        for kind, *said in child:
+            if kind == "done":
+                return cast(Value, said[0])
+            if kind == "failed":
+                raise said[0]
+            if kind == "died":
+                raise SolverError("the solver's process died: it may have run out of memory")
             if stop():
-                raise SolverError("the solver was stopped before it had an answer")
-    finally:
-        process.kill()
-        thread.join()
-    if process.returncode or not answers[0]:
-        raise SolverError("the solver's process died: it may have run out of memory")
-    good, value = pickle.loads(answers[0])
-    if not good:
-        raise value
-    return cast(Value, value)
+                break
+    raise SolverError("the solver was stopped before it had an answer")
+
+
+def _unheard(tell: object, function: Callable[..., Value], *arguments: object) -> Value:
+    """Call a function that has nothing to tell on its way."""
+    return function(*arguments)
 
 
 def main() -> None:
-    """The other process: the call from standard input, its outcome to standard output."""
+    """The other process: the call from standard input, its messages to standard output."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what solvers print is no answer
+
+    def tell(*message: object) -> None:
+        pickle.dump(message, answers)
+        answers.flush()
+
     function, arguments = pickle.load(sys.stdin.buffer)
     try:
-        outcome = True, function(*arguments)
+        tell("done", function(tell, *arguments))
     except LipyomoError as error:
-        outcome = False, error
-    with answers:
-        pickle.dump(outcome, answers)
+        tell("failed", error)
 
 
 if __name__ == "__main__":

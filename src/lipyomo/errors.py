@@ -6,9 +6,15 @@ of the input from a defect of the program.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class LipyomoError(Exception):
     """Base class of every error that a user can cause and mend."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by the message, for some kinds take other arguments to make it."""
+        return BaseException.__new__, (type(self), *self.args), self.__dict__
 
 
 class NetworkError(LipyomoError):

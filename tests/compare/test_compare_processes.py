@@ -8,9 +8,7 @@ import time
 import pytest
 
 from lipyomo import Box, LipschitzProblem, Settings
-from lipyomo.compare import compare, default_methods, process, with_errors
-from lipyomo.compare.process import MethodProcess
-from lipyomo.compare.worker import Task
+from lipyomo.compare import compare, default_methods, run, with_errors
 from lipyomo.errors import MethodError
 from networks import random_network
 
@@ -53,15 +51,15 @@ def test_wrong_words_are_errors_at_once() -> None:
 
 
 def test_a_method_that_does_not_stop_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "GRACE", 0.2)
+    monkeypatch.setattr(run, "GRACE", 0.2)
     problem = problem_of(20, 120, 120, 1)
     # CLEVER evaluates three batches before it looks at the clock
-    settings = Settings(time_limit=0.3, options={"batch_size": 150_000})
+    options = {"clever": {"batch_size": 150_000}}
     began = time.monotonic()
-    outcome = MethodProcess(Task("clever", problem, settings)).wait()
-    assert outcome.kind == "killed"
-    assert "0.3 s" in outcome.message
-    assert 0.5 <= outcome.seconds < 3.0
+    (row,) = compare(problem, ["clever"], time_limit=0.3, options=options)
+    assert row.status == "killed"
+    assert "0.3 s" in row.message
+    assert 0.5 <= row.seconds < 3.0
     assert time.monotonic() - began < 60.0
 
 

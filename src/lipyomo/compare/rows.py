@@ -65,35 +65,31 @@ class Row:
         """Whether there is a value, or an end of an interval."""
         return self.value is not None or self.lower > 0 or math.isfinite(self.upper)
 
+    def with_result(self, result: Result) -> Row:
+        """The row of a method that came to an end.
+
+        An exact method that ran out of time is worth its upper end.
+        """
+        value = result.value
+        if result.guarantee is Guarantee.EXACT and not result.is_exact:
+            value = result.upper
+        return replace(
+            self,
+            guarantee=str(result.guarantee),
+            status=str(result.status),
+            value=finite(value),
+            lower=result.lower,
+            upper=result.upper,
+            seconds=result.seconds,
+            message=result.warnings[0] if result.warnings else "",
+        )
+
     def to_dict(self) -> dict[str, object]:
         """Plain data for JSON; infinities become None."""
         return {
             key: finite(value) if isinstance(value, float) else value
             for key, value in asdict(self).items()
         }
-
-
-def row_of_result(network: str, norms: str, title: str, result: Result) -> Row:
-    """The row of a method that came to an end.
-
-    An exact method that ran out of time is worth its upper end.
-    """
-    value = result.value
-    if result.guarantee is Guarantee.EXACT and not result.is_exact:
-        value = result.upper
-    return Row(
-        network,
-        norms,
-        result.method,
-        title,
-        str(result.guarantee),
-        str(result.status),
-        finite(value),
-        result.lower,
-        result.upper,
-        result.seconds,
-        message=result.warnings[0] if result.warnings else "",
-    )
 
 
 def reference_interval(rows: Iterable[Row]) -> tuple[float, float]:

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from typing import Any
 
-from lipyomo.compare.process import MethodProcess, Outcome
-from lipyomo.compare.rows import Row, row_of_result
-from lipyomo.compare.worker import Task
-from lipyomo.errors import MethodError
-from lipyomo.methods.registry import Method, get_method, methods
+from lipyomo.apart import Child
+from lipyomo.compare.rows import Row
+from lipyomo.errors import LipyomoError, MethodError
+from lipyomo.memory import limit_memory
+from lipyomo.methods.registry import Method, get_method, methods, run_method
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee
+from lipyomo.result import Guarantee, Progress, Result
 from lipyomo.settings import Settings
+
+START = 120.0
+"""Seconds that a process may take to start and import."""
+
+GRACE = 3.0
+"""Seconds beyond its time limit in which a method may still hand over its result."""
 
 LEFT_OUT = ("crosslip", "mipcrosslip", "pairwise", "interval", "shor")
 """Methods that are no part of the default comparison: others say the same."""
@@ -31,26 +38,72 @@ def default_methods(problem: LipschitzProblem) -> list[str]:
     ]
 
 
-def _row(problem: LipschitzProblem, method: Method, outcome: Outcome) -> Row:
-    name, norms = problem.network.name, problem.describe_norms()
-    if outcome.result is not None:
-        return replace(row_of_result(name, norms, method.title, outcome.result), method=method.name)
-    known = outcome.upper if outcome.upper < math.inf else None
+def _work(
+    tell: Callable[..., None],
+    name: str,
+    problem: LipschitzProblem,
+    settings: Settings,
+    memory: int | None,
+) -> Result:
+    """In a process of its own: run a method, and tell that it starts and what it finds."""
+
+    def progress(moment: Progress) -> None:
+        tell("interval", moment.lower, moment.upper)
+
+    methods()
+    tell("started")
+    try:
+        if memory is not None:
+            limit_memory(memory)
+        return run_method(name, problem, replace(settings, progress=progress))
+    except MemoryError:
+        raise LipyomoError("it ran out of memory") from None
+
+
+def _row(
+    problem: LipschitzProblem,
+    method: Method,
+    settings: Settings,
+    memory: int | None,
+    stop: Callable[[], bool],
+) -> Row:
+    """Run a method in a process of its own, at most until its time limit is over."""
+    names = problem.network.name, problem.describe_norms(), method.name, method.title
+    row = Row(*names, str(method.guarantee), "", None, 0.0, math.inf, 0.0)
+    plain = replace(settings, progress=None, should_stop=None)
+    began = time.monotonic()
+    deadline = began + START
+    status = ""
+    with Child(_work, method.name, problem, plain, memory, threads=settings.threads or 1) as child:
+        for kind, *said in child:
+            row = replace(row, seconds=time.monotonic() - began)
+            if kind == "started":
+                began = time.monotonic()
+                deadline = began + settings.time_limit + GRACE
+            elif kind == "interval":
+                row = replace(row, lower=max(row.lower, said[0]), upper=min(row.upper, said[1]))
+            elif kind == "done":
+                return row.with_result(said[0])
+            elif kind == "failed":
+                status = "refused" if isinstance(said[0], MethodError) else "failed"
+                message = str(said[0])
+            elif kind == "died":
+                status, reason = "failed", "it may have run out of memory"
+                message = f"its process ended by itself (code {said[0]}); {reason}"
+            elif stop():
+                status = "interrupted"
+                message = "stopped; the interval is the last one that it reported"
+            elif time.monotonic() > deadline:
+                status, message = (
+                    "killed",
+                    f"killed after {settings.time_limit:g} s, its time limit",
+                )
+            if status:
+                break
+    known = row.upper if row.upper < math.inf else None
     if method.guarantee is Guarantee.LOWER:
-        known = outcome.lower if outcome.lower > 0 else None
-    return Row(
-        name,
-        norms,
-        method.name,
-        method.title,
-        str(method.guarantee),
-        outcome.kind,
-        known,
-        outcome.lower,
-        outcome.upper,
-        outcome.seconds,
-        message=outcome.message,
-    )
+        known = row.lower if row.lower > 0 else None
+    return replace(row, status=status, value=known, message=message)
 
 
 def compare(
@@ -104,42 +157,24 @@ def compare(
     if unknown:
         raise MethodError(f"options are given for {', '.join(unknown)}, which is not compared")
     base = replace(settings or Settings(), time_limit=time_limit, attain=False)
-    return _stream(problem, table, base, extra, memory_limit, jobs)
+    asked = base.should_stop or (lambda: False)
+    closed = threading.Event()
 
-
-def _stream(
-    problem: LipschitzProblem,
-    table: dict[str, Method],
-    settings: Settings,
-    options: dict[str, dict[str, Any]],
-    memory: int | None,
-    jobs: int,
-) -> Iterator[Row]:
-    running: set[MethodProcess] = set()
-    stop = settings.should_stop or (lambda: False)
-    lock, closed = threading.Lock(), threading.Event()
+    def stop() -> bool:
+        return closed.is_set() or asked()
 
     def one(name: str) -> Row | None:
-        chosen = replace(settings, options=options.get(name, {}))
-        with lock:
-            if closed.is_set() or stop():
-                return None
-            process = MethodProcess(Task(name, problem, chosen, memory))
-            running.add(process)
-        outcome = process.wait(stop)
-        with lock:
-            running.discard(process)
-        return _row(problem, table[name], outcome)
+        chosen = replace(base, options=extra.get(name, {}))
+        return None if stop() else _row(problem, table[name], chosen, memory_limit, stop)
 
-    pool = ThreadPoolExecutor(max_workers=max(jobs, 1))
-    try:
-        for future in as_completed([pool.submit(one, name) for name in table]):
-            row = future.result()
-            if row is not None:
-                yield row
-    finally:
-        closed.set()
-        with lock:
-            for process in running:
-                process.kill()
-        pool.shutdown(wait=True, cancel_futures=True)
+    def rows() -> Iterator[Row]:
+        with ThreadPoolExecutor(max_workers=max(jobs, 1)) as pool:
+            try:
+                for future in as_completed([pool.submit(one, name) for name in table]):
+                    row = future.result()
+                    if row is not None:
+                        yield row
+            finally:
+                closed.set()
+
+    return rows()
