@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from pyomo.core.base import Constraint, Objective, SOSConstraint, value
-from pyomo.repn import generate_standard_repn
-
-from lipyomo.errors import SolverError
-from lipyomo.solvers.rows import MatrixRowData
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -131,93 +124,3 @@ class OrderedSet:
         starts = range(sizes.size - self.kind + 1)
         rest = [np.delete(sizes, range(start, start + self.kind)).max() for start in starts]
         return float(min(rest))
-
-
-@dataclass(frozen=True, eq=False)
-class Curved:
-    """Parts of a Pyomo model that a linear compiler does not take, still by variable.
-
-    Parameters
-    ----------
-    objective : tuple or None
-        (expression form, sense) of an objective with quadratic terms.
-    rows : list of (constraint, form, lower, upper)
-    sets : list of (constraint, kind, pairs of variable and weight)
-    """
-
-    objective: Any
-    rows: list[tuple[Any, Any, float, float]]
-    sets: list[tuple[Any, int, list[tuple[Any, float]]]]
-
-
-@contextmanager
-def set_aside(model: Any) -> Iterator[Curved]:
-    """Take quadratic and set constraints out of a model for a moment, and its objective if curved.
-
-    Raises
-    ------
-    SolverError
-        If a constraint or the objective has terms beyond quadratic ones.
-    """
-    found = Curved(*_split(model))
-    gone = [row[0] for row in found.rows] + [entry[0] for entry in found.sets]
-    if found.objective is not None:
-        gone.append(found.objective[0])
-    for component in gone:
-        component.deactivate()
-    try:
-        yield found
-    finally:
-        for component in gone:
-            component.activate()
-
-
-def _split(model: Any) -> tuple[Any, list[Any], list[Any]]:
-    """The curved objective, rows and sets of a model."""
-    objective = None
-    for found in model.component_data_objects(Objective, active=True, descend_into=True):
-        form = _quadratic(found, found.expr)
-        if form.quadratic_vars:
-            objective = (found, form)
-    rows = []
-    for constraint in model.component_data_objects(Constraint, active=True, descend_into=True):
-        if isinstance(constraint, MatrixRowData) and constraint.place is not None:
-            continue
-        lower, body, upper = constraint.to_bounded_expression()
-        form = _quadratic(constraint, body)
-        if form.quadratic_vars:
-            low = -math.inf if lower is None else float(value(lower))
-            high = math.inf if upper is None else float(value(upper))
-            rows.append((constraint, form, low, high))
-    sets = []
-    for constraint in model.component_data_objects(SOSConstraint, active=True, descend_into=True):
-        if constraint.level not in (1, 2):
-            raise SolverError(
-                f"the set '{constraint.name}' is of type {constraint.level}, not 1, 2"
-            )
-        pairs = sorted(constraint.get_items(), key=lambda pair: pair[1])
-        sets.append((constraint, int(constraint.level), [(var, float(w)) for var, w in pairs]))
-    return objective, rows, sets
-
-
-def _quadratic(component: Any, expression: Any) -> Any:
-    """An expression with its quadratic part apart; refused by name if it has more than that."""
-    form = generate_standard_repn(expression, compute_values=True, quadratic=True)
-    if form.nonlinear_expr is not None:
-        kind = "objective" if component.ctype is Objective else "constraint"
-        raise SolverError(
-            f"the {kind} '{component.name}' is neither linear nor quadratic: {form.nonlinear_expr}"
-        )
-    return form
-
-
-def form_of(repn: Any, column: dict[int, int]) -> QuadraticForm:
-    """The quadratic part of an expression, by column."""
-    sums: dict[tuple[int, int], float] = {}
-    for (one, two), coefficient in zip(repn.quadratic_vars, repn.quadratic_coefs, strict=True):
-        i, j = sorted((column[id(one)], column[id(two)]))
-        sums[i, j] = sums.get((i, j), 0.0) + float(coefficient)
-    pairs = [(pair, v) for pair, v in sums.items() if v != 0.0]
-    return QuadraticForm(
-        [pair[0] for pair, _ in pairs], [pair[1] for pair, _ in pairs], [v for _, v in pairs]
-    )

@@ -1,46 +1,46 @@
 """A Pyomo model as matrices: the form in which models travel to the solvers.
 
-Over `LinearStandardFormCompiler`.  What solvers treat differently is settled here, once: rows
-without variables, crossed bounds, constants that miss a bound by rounding, and NaN.
+Expressions are read by Pyomo's walker of quadratic ones.  What solvers treat differently is settled
+here, once: rows without variables, crossed bounds, constants that miss a bound by rounding, NaN.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from pyomo.common.errors import (
-    InfeasibleConstraintException,
-    InvalidConstraintError,
-    InvalidExpressionError,
-    PyomoException,
+from pyomo.common.errors import PyomoException
+from pyomo.common.gc_manager import PauseGC
+from pyomo.core.base import (
+    Block,
+    Constraint,
+    Objective,
+    SortComponents,
+    SOSConstraint,
+    Suffix,
+    Var,
+    maximize,
+    value,
 )
-from pyomo.core.base import Constraint, Objective, Var, maximize, value
 from pyomo.core.base.block import BlockData
-from pyomo.repn import generate_standard_repn
-from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
+from pyomo.core.base.external import ExternalFunction
+from pyomo.network import Port
+from pyomo.repn.quadratic import QuadraticRepn, QuadraticRepnVisitor
+from pyomo.repn.util import InvalidNumber, OrderedVarRecorder, categorize_valid_components
 
 from lipyomo.arguments import instance
 from lipyomo.errors import SolverError
-from lipyomo.solvers.curved import (
-    Curved,
-    OrderedSet,
-    QuadraticForm,
-    QuadraticRow,
-    form_of,
-    set_aside,
-)
-from lipyomo.solvers.rows import join_rows, rows_aside
+from lipyomo.solvers.curved import OrderedSet, QuadraticForm, QuadraticRow
+from lipyomo.solvers.rows import MatrixRowData
 
 FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
+IntArray = npt.NDArray[np.intp]
 
 INFINITE = 1e20
 """Bounds and sides from here on are infinite, as for most solvers."""
@@ -63,11 +63,12 @@ ALL_FEATURES = frozenset(
     }
 )
 
-_COMPILING = threading.RLock()
-"""Parts of a model are set aside while it is compiled, which no other thread may see."""
-
 CONSTANT_TOLERANCE = 1e-9
 """A row without variables counts as satisfied within this tolerance (scaled by its bound)."""
+
+_SORT = SortComponents.ORDERED_INDICES
+_KNOWN = {Block, Constraint, ExternalFunction, Objective, Port, SOSConstraint, Suffix}
+"""Kinds of active components that a model may have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,229 +221,291 @@ def compile_model(model: Any) -> LinearModel:
         such solver takes, or NaN among its numbers.
     """
     instance(model, BlockData, "the model", SolverError, "a Pyomo model or block")
-    objectives = list(model.component_data_objects(Objective, active=True, descend_into=True))
-    if len(objectives) > 1:
-        names = ", ".join(objective.name for objective in objectives)
+    _, unknown = categorize_valid_components(model, valid=_KNOWN)
+    if unknown:
+        names = ", ".join(f"'{item.name}'" for items in unknown.values() for item in items)
         raise SolverError(
-            f"the model has {len(objectives)} active objectives ({names}); deactivate all but one"
+            f"no linear or quadratic solver takes {names}.  Remedy: transform the model first, "
+            "by gdp.bigm for instance"
         )
-    with _COMPILING:
-        found = _whole(model)
-    wrong = _between_integers(model)
-    return found if wrong is None else replace(found, fractional=wrong)
-
-
-def _whole(model: Any) -> LinearModel:
-    """Compile a model, what is not linear included."""
+    fractional = _between_integers(model)
     try:
-        return _compiled(model)
-    except (InvalidConstraintError, InvalidExpressionError, ValueError, TypeError):
-        _refuse_valueless(model)
-        # Something is not linear: it is set aside, and joined to the matrices afterwards.
-        try:
-            with set_aside(model) as curved:
-                found = _compiled(model)
-        except (PyomoException, ValueError, TypeError) as error:
-            raise SolverError(
-                f"the model cannot be passed to a linear or quadratic solver: {error}"
-            ) from error
-        return _joined(found, curved)
+        with PauseGC():
+            return replace(_compiled(model), fractional=fractional)
+    except (PyomoException, ValueError, TypeError) as error:
+        raise SolverError(
+            f"the model cannot be passed to a linear or quadratic solver: {error}"
+        ) from error
 
 
-def _compiled(model: Any) -> LinearModel:
-    """Compile a linear model."""
-    try:
-        return _assemble(_write(model))
-    except InfeasibleConstraintException:
-        broken = next((con for con, gap, scale in _constant_rows(model) if gap > scale), None)
-        if broken is not None:
-            return _infeasible(f"the constraint '{broken.name}' cannot be satisfied", model)
-        with _deactivated(model):
-            return _assemble(_write(model))
+def _all(model: Any, ctype: Any) -> Iterator[Any]:
+    """All active components of one kind."""
+    found: Iterator[Any] = model.component_data_objects(ctype, active=True, sort=_SORT)
+    return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Form:
-    """What is compiled: rows (constraint, kind) of a matrix, and the objective if there is one."""
+def _between_integers(model: Any) -> str | None:
+    """Say which discrete variable is fixed between integers; a solver would not see it.
 
-    rows: list[tuple[Any, int]]
-    matrix: sp.csc_array
-    rhs: FloatArray
-    columns: list[Any]
-    cost: FloatArray
-    offset: float
-    maximise: bool
-
-
-def _write(model: Any) -> _Form:
-    """Compile to mixed form; what is not linear is an exception of Pyomo's."""
-    with rows_aside(model) as held:
-        form = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
-    matrix, rhs, columns = join_rows(form.A, np.asarray(form.rhs), form.columns, held)
-    cost = np.zeros(len(columns))
-    has_objective = len(form.objectives) == 1
-    if has_objective:
-        cost[: len(form.columns)] = form.c.toarray()[0]
-    return _Form(
-        [*form.rows, *((row, 0) for part in held for row in part.rows)],
-        matrix,
-        rhs,
-        columns,
-        cost,
-        float(form.c_offset[0]) if has_objective else 0.0,
-        has_objective and int(form.objectives[0].sense) == -1,
-    )
-
-
-def _refuse_valueless(model: Any) -> None:
-    """Raise if a variable is fixed without a value, which compilers meet as a wrong number."""
-    for var in model.component_data_objects(Var, active=True, descend_into=True):
+    Raises
+    ------
+    SolverError
+        If a variable is fixed without a value.
+    """
+    wrong = None
+    for var in _all(model, Var):
         if var.fixed and var.value is None:
             raise SolverError(
                 f"the variable '{var.name}' is fixed without a value.  Remedy: fix it at a number"
             )
+        if wrong is None and var.fixed and not var.is_continuous():
+            fixed = float(var.value)
+            if abs(fixed - round(fixed)) > FRACTION_TOLERANCE:
+                wrong = f"the discrete variable '{var.name}' is fixed at {fixed:g}"
+    return wrong
 
 
-def _between_integers(model: Any) -> str | None:
-    """Say which discrete variable is fixed between integers; a solver would not see it."""
-    for var in model.component_data_objects(Var, active=True, descend_into=True):
-        if var.fixed and var.value is not None and not var.is_continuous():
-            value_ = float(var.value)
-            if abs(value_ - round(value_)) > FRACTION_TOLERANCE:
-                return f"the discrete variable '{var.name}' is fixed at {value_:g}"
-    return None
+def _numbers(values: Iterable[Any]) -> FloatArray:
+    """Numbers as an array; NaN for what Pyomo marks as none."""
+    found = list(values)
+    try:
+        return np.array(found, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.array([math.nan if isinstance(v, InvalidNumber) else float(v) for v in found])
 
 
-def _joined(model: LinearModel, curved: Curved) -> LinearModel:
-    """Add what was set aside, with columns for variables that are nowhere else."""
-    columns = list(model.columns)
-    place = {id(var): k for k, var in enumerate(columns)}
+class _Reader:
+    """Reads a model's components, over the variables of all that it meets.
 
-    def enter(var: Any) -> None:
-        if id(var) not in place:
-            place[id(var)] = len(columns)
-            columns.append(var)
+    Attributes
+    ----------
+    place : dict of int to int
+        By id of a variable, its position in the order in which they appear.
+    constraints, kinds, sides, offsets : list
+        Of the linear rows: 1 stands for at most its side, -1 for at least, 0 for equal; the offset
+        is the constant in the row's body.
+    entries : tuple of lists
+        Row, place and coefficient of each entry of the matrix.
+    """
 
-    forms = [form for _, form, _, _ in curved.rows]
-    if curved.objective is not None:
-        forms.append(curved.objective[1])
-    for form in forms:
-        for var in form.linear_vars:
-            enter(var)
-        for pair in form.quadratic_vars:
-            for var in pair:
-                enter(var)
-    for _, _, members in curved.sets:
-        for var, _ in members:
-            enter(var)
-    fresh = columns[len(model.columns) :]
-    lower, upper, integer = _column_data(fresh)
-    for k, var in enumerate(fresh):
-        if var.fixed:
-            lower[k] = upper[k] = float(var.value)
-    more = len(fresh)
-    cost = np.concatenate([model.cost, np.zeros(more)])
-    offset, quadratic, maximise = model.offset, None, model.maximise
-    if curved.objective is not None:
-        objective, form = curved.objective
-        maximise = objective.sense == maximize
-        offset = float(form.constant)
-        for var, coefficient in zip(form.linear_vars, form.linear_coefs, strict=True):
-            cost[place[id(var)]] += float(coefficient)
-        quadratic = form_of(form, place)
-        if not (np.isfinite(cost).all() and np.isfinite([offset, *quadratic.values]).all()):
-            raise SolverError("the objective holds NaN or infinite numbers")
-    rows = []
-    for constraint, form, low, high in curved.rows:
-        terms = form_of(form, place)
-        coefs = [float(c) for c in form.linear_coefs]
-        if not np.isfinite([*terms.values, *coefs, float(form.constant)]).all():
-            raise SolverError(f"the constraint '{constraint.name}' holds NaN or infinite numbers")
-        at = [place[id(var)] for var in form.linear_vars]
-        ends = low - float(form.constant), high - float(form.constant)
-        rows.append(QuadraticRow(terms, at, coefs, *ends, constraint))
-    sets = [
-        OrderedSet(kind, [place[id(var)] for var, _ in members], [w for _, w in members], con)
-        for con, kind, members in curved.sets
-    ]
-    matrix = sp.csc_array(
-        (
-            model.matrix.data,
-            model.matrix.indices,
-            np.append(model.matrix.indptr, np.full(more, model.matrix.nnz, dtype=np.int32)),
-        ),
-        shape=(model.matrix.shape[0], len(columns)),
-    )
-    return replace(
-        model,
-        matrix=matrix,
-        cost=cost,
-        offset=offset,
-        lower=np.concatenate([model.lower, lower]),
-        upper=np.concatenate([model.upper, upper]),
-        integer=np.concatenate([model.integer, integer]),
-        maximise=maximise,
-        columns=columns,
-        quadratic=quadratic,
-        curved=tuple(rows),
-        sets=tuple(sets),
-    )
+    def __init__(self) -> None:
+        self.place: dict[int, int] = {}
+        self._free: dict[int, Any] = {}
+        self._fixed: dict[int, Any] = {}
+        self._recorder = OrderedVarRecorder(self._free, self.place, _SORT)
+        self._walk = QuadraticRepnVisitor({}, var_recorder=self._recorder).walk_expression
+        self.constraints: list[Any] = []
+        self.kinds: list[int] = []
+        self.sides: list[Any] = []
+        self.offsets: list[Any] = []
+        self.entries: tuple[list[int], list[int], list[Any]] = ([], [], [])
+        self._parts: list[tuple[IntArray, IntArray, FloatArray]] = []
+
+    def form(self, component: Any, expression: Any) -> Any:
+        """An expression in parts; refused by name if there is more than quadratic terms."""
+        found = self._walk(expression)
+        if found.nonlinear is not None:
+            kind = "objective" if component.ctype is Objective else "constraint"
+            raise SolverError(
+                f"the {kind} '{component.name}' is neither linear nor quadratic: {found.nonlinear}"
+            )
+        return found
+
+    def places(self, variables: Iterable[Any]) -> IntArray:
+        """The places of variables, fixed ones included."""
+        found = []
+        for variable in variables:
+            if id(variable) not in self.place:
+                self._recorder.add(variable)
+            if variable.fixed:
+                self._fixed[id(variable)] = variable
+            found.append(self.place[id(variable)])
+        return np.array(found, dtype=np.intp)
+
+    def add(self, con: Any, form: Any, low: float, high: float) -> None:
+        """Enter a linear constraint: an equation, or a row for each side that it has."""
+        rows, places, data = self.entries
+        for kind, side in ((0, high),) if low == high else ((1, high), (-1, low)):
+            if side != kind * math.inf:
+                rows += [len(self.constraints)] * len(form.linear)
+                places += [self.place[key] for key in form.linear]
+                data += form.linear.values()
+                self.constraints.append(con)
+                self.kinds.append(kind)
+                self.sides.append(side)
+                self.offsets.append(form.constant)
+
+    def add_matrix(self, members: list[MatrixRowData]) -> None:
+        """Enter equations that are held as a matrix."""
+        component = members[0].parent_component()
+        found, sides = component.entries(members)
+        places = self.places(component.variables)
+        self._parts.append((found.row + len(self.constraints), places[found.col], found.data))
+        self.constraints += members
+        self.kinds += [0] * len(members)
+        self.sides += sides.tolist()
+        self.offsets += [0.0] * len(members)
+
+    def matrix(self) -> sp.csc_array:
+        """The coefficients of all rows, shape (rows, places)."""
+        rows, places, data = self.entries
+        plain = np.array(rows, dtype=np.intp), np.array(places, dtype=np.intp), _numbers(data)
+        row, place, numbers = map(np.concatenate, zip(plain, *self._parts, strict=True))
+        shape = (len(self.constraints), len(self.place))
+        found = sp.coo_array((numbers, (row, place)), shape=shape).tocsc()
+        found.sum_duplicates()
+        found.eliminate_zeros()
+        return found
+
+    def fixed(self) -> dict[int, float]:
+        """Values of fixed variables by place; forms that were read hold none."""
+        return {self.place[key]: float(var.value) for key, var in self._fixed.items()}
+
+    def keep(self, used: npt.NDArray[np.bool_]) -> list[Any]:
+        """The variables at the places in use, which are the only ones from now on."""
+        known = {self.place[key]: var for key, var in (self._free | self._fixed).items()}
+        shifted = np.cumsum(used) - 1
+        self.place = {key: int(shifted[place]) for key, place in self.place.items()}
+        return [known[place] for place in np.flatnonzero(used).tolist()]
+
+    def quadratic(self, form: Any) -> QuadraticForm:
+        """The quadratic part of a form."""
+        pairs = [sorted((self.place[one], self.place[two])) for one, two in form.quadratic]
+        values = _numbers(form.quadratic.values()).tolist()
+        return QuadraticForm([pair[0] for pair in pairs], [pair[1] for pair in pairs], values)
+
+    def row(self, con: Any, form: Any, low: float, high: float) -> QuadraticRow:
+        """A quadratic constraint."""
+        at = [self.place[key] for key in form.linear]
+        coefs = _numbers(form.linear.values()).tolist()
+        lower, upper = _numbers([low - form.constant, high - form.constant]).tolist()
+        return QuadraticRow(self.quadratic(form), at, coefs, lower, upper, con)
+
+    def set(self, con: Any, members: list[tuple[Any, float]]) -> OrderedSet:
+        """A special ordered set."""
+        at = [self.place[id(var)] for var, _ in members]
+        return OrderedSet(int(con.level), at, [weight for _, weight in members], con)
 
 
-def _assemble(form: _Form) -> LinearModel:
-    """Turn the compiler's mixed form into row bounds and settle what solvers treat differently."""
-    kinds = np.fromiter((row[1] for row in form.rows), dtype=np.int8, count=len(form.rows))
-    rhs, matrix, columns = form.rhs, form.matrix, form.columns
-    row_lower = np.where(kinds <= 0, rhs, -np.inf)
-    row_upper = np.where(kinds >= 0, rhs, np.inf)
-    # From `INFINITE` on, solvers mean infinity, but not all alike: here it is settled for all.
-    row_lower[row_lower <= -INFINITE] = -np.inf
-    row_upper[row_upper >= INFINITE] = np.inf
-    constraints = [row[0] for row in form.rows]
+def _compiled(model: Any) -> LinearModel:
+    """Read all components; the variables that they use become columns."""
+    goals = list(_all(model, Objective))
+    if len(goals) > 1:
+        names = ", ".join(goal.name for goal in goals)
+        raise SolverError(
+            f"the model has {len(goals)} active objectives ({names}); deactivate all but one"
+        )
+    reader = _Reader()
+    goal = reader.form(goals[0], goals[0].expr) if goals else QuadraticRepn()
+    bent: list[tuple[Any, Any, float, float]] = []
+    held: dict[int, list[MatrixRowData]] = {}
+    for con in _all(model, Constraint):
+        if isinstance(con, MatrixRowData) and con.place is not None:
+            held.setdefault(id(con.parent_component()), []).append(con)
+            continue
+        low, body, high = con.to_bounded_expression()
+        form = reader.form(con, body)
+        ends = -math.inf if low is None else value(low), math.inf if high is None else value(high)
+        if form.quadratic:
+            bent.append((con, form, *ends))
+        else:
+            reader.add(con, form, *ends)
+    for members in held.values():
+        reader.add_matrix(members)
+    sets = [(con, _members(con)) for con in _all(model, SOSConstraint)]
+    in_sets = [reader.places(var for var, _ in members) for _, members in sets]
+
+    matrix, rhs = reader.matrix(), _numbers(reader.sides) - _numbers(reader.offsets)
+    cost = np.zeros(len(reader.place))
+    cost[[reader.place[key] for key in goal.linear]] = _numbers(goal.linear.values())
+    used = (np.diff(matrix.indptr) > 0) | (cost != 0.0)
+    for form in (goal, *(form for _, form, _, _ in bent)):
+        for key in itertools.chain(form.linear, *(form.quadratic or ())):
+            used[reader.place[key]] = True
+    # Fixed variables are numbers, except in sets, which hold nothing but variables.
+    fixed = reader.fixed()
+    numbers = sorted(fixed.keys() - set(itertools.chain(*in_sets)))
+    if numbers:
+        rhs -= matrix[:, numbers] @ np.array([fixed[place] for place in numbers])
+    used[numbers] = False
+    for places in in_sets:
+        used[places] = True
+    columns = reader.keep(used)
     lower, upper, integer = _column_data(columns)
-    _refuse_nan(matrix, rhs, form.cost, form.offset, constraints)
-
-    infeasible = None
-    crossed = np.flatnonzero(lower > upper + CONSTANT_TOLERANCE * np.maximum(1.0, np.abs(upper)))
-    if crossed.size:
-        infeasible = f"the bounds of the variable '{columns[crossed[0]].name}' exclude each other"
-    lower, upper = np.minimum(lower, upper), np.maximum(lower, upper)
-
-    empty = np.bincount(matrix.indices, minlength=rhs.size) == 0
-    slack = CONSTANT_TOLERANCE * np.maximum(1.0, np.abs(rhs))
-    wrong = np.flatnonzero(empty & ((row_lower > slack) | (row_upper < -slack)))
-    if wrong.size:
-        name = constraints[wrong[0]].name
-        infeasible = f"the constraint '{name}' cannot be satisfied: it has no free variable"
-    never = np.flatnonzero(~empty & ((row_lower >= INFINITE) | (row_upper <= -INFINITE)))
-    if never.size:
-        infeasible = f"the constraint '{constraints[never[0]].name}' asks for an infinite value"
-    keep = np.flatnonzero(~empty & (np.isfinite(row_lower) | np.isfinite(row_upper)))
-    if keep.size < rhs.size:
-        matrix = sp.csc_array(sp.csr_array(matrix)[keep])
-        row_lower, row_upper = row_lower[keep], row_upper[keep]
-        constraints = [constraints[i] for i in keep]
-
-    matrix.sort_indices()
-    return LinearModel(
-        matrix=matrix,
-        row_lower=row_lower,
-        row_upper=row_upper,
-        cost=form.cost,
-        offset=form.offset,
+    kinds = np.array(reader.kinds, dtype=np.int8)
+    found = LinearModel(
+        matrix=matrix if used.all() else matrix[:, used],
+        row_lower=np.where(kinds <= 0, rhs, -np.inf),
+        row_upper=np.where(kinds >= 0, rhs, np.inf),
+        cost=cost[used],
+        offset=float(_numbers([goal.constant])[0]),
         lower=lower,
         upper=upper,
         integer=integer,
-        maximise=form.maximise,
+        maximise=bool(goals) and goals[0].sense == maximize,
         columns=columns,
+        constraints=reader.constraints,
+        quadratic=reader.quadratic(goal) if goal.quadratic else None,
+        curved=tuple(reader.row(con, form, low, high) for con, form, low, high in bent),
+        sets=tuple(reader.set(con, members) for con, members in sets),
+    )
+    _refuse_nan(found)
+    return _settled(found, np.maximum(1.0, np.abs(_numbers(reader.sides))))
+
+
+def _members(con: Any) -> list[tuple[Any, float]]:
+    """Variables and weights of a special ordered set, by increasing weight."""
+    if con.level not in (1, 2):
+        raise SolverError(f"the set '{con.name}' is of type {con.level}, not 1, 2")
+    return sorted(((var, float(weight)) for var, weight in con.get_items()), key=lambda m: m[1])
+
+
+def _settled(model: LinearModel, scale: FloatArray) -> LinearModel:
+    """Settle what solvers treat differently: infinity, crossed bounds, rows without variables.
+
+    Parameters
+    ----------
+    model : LinearModel
+    scale : numpy.ndarray, shape (rows,)
+        By how much a row without variables may miss its side, in units of `CONSTANT_TOLERANCE`.
+    """
+    low, high = model.row_lower, model.row_upper
+    low[low <= -INFINITE], high[high >= INFINITE] = -np.inf, np.inf
+    lower, upper = model.lower, model.upper
+    infeasible = None
+    crossed = np.flatnonzero(lower > upper + CONSTANT_TOLERANCE * np.maximum(1.0, np.abs(upper)))
+    if crossed.size:
+        name = model.columns[crossed[0]].name
+        infeasible = f"the bounds of the variable '{name}' exclude each other"
+    empty = np.bincount(model.matrix.indices, minlength=low.size) == 0
+    slack = CONSTANT_TOLERANCE * scale
+    for wrong, why in (
+        (empty & ((low > slack) | (high < -slack)), "cannot be satisfied: it has no free variable"),
+        (~empty & ((low >= INFINITE) | (high <= -INFINITE)), "asks for an infinite value"),
+    ):
+        if wrong.any():
+            infeasible = f"the constraint '{model.constraints[int(wrong.argmax())].name}' {why}"
+    keep = np.flatnonzero(~empty & (np.isfinite(low) | np.isfinite(high)))
+    matrix, constraints = model.matrix, model.constraints
+    if keep.size < low.size:
+        matrix = sp.csc_array(sp.csr_array(matrix)[keep])
+        low, high, constraints = low[keep], high[keep], [constraints[i] for i in keep]
+    matrix.sort_indices()
+    return replace(
+        model,
+        matrix=matrix,
+        row_lower=low,
+        row_upper=high,
         constraints=constraints,
+        lower=np.minimum(lower, upper),
+        upper=np.maximum(lower, upper),
         infeasible=infeasible,
     )
 
 
 def _column_data(columns: list[Any]) -> tuple[FloatArray, FloatArray, npt.NDArray[np.bool_]]:
     """Return bounds (domains included) and integrality of the variables."""
-    bounds = [var.bounds for var in columns]
+    bounds = [(var.value, var.value) if var.fixed else var.bounds for var in columns]
     lower = np.array([-math.inf if low is None else low for low, _ in bounds], dtype=np.float64)
     upper = np.array([math.inf if high is None else high for _, high in bounds], dtype=np.float64)
     lower[lower <= -INFINITE] = -np.inf
@@ -457,66 +520,17 @@ def _column_data(columns: list[Any]) -> tuple[FloatArray, FloatArray, npt.NDArra
     return lower, upper, integer
 
 
-def _refuse_nan(
-    matrix: sp.csc_array, rhs: FloatArray, cost: FloatArray, offset: float, constraints: list[Any]
-) -> None:
+def _refuse_nan(model: LinearModel) -> None:
     """Raise if a number of the model is NaN or a coefficient infinite."""
-    if not (np.isfinite(cost).all() and math.isfinite(offset)):
+    curve = () if model.quadratic is None else model.quadratic.values
+    if not (np.isfinite(model.cost).all() and np.isfinite([model.offset, *curve]).all()):
         raise SolverError("the objective holds NaN or infinite numbers")
-    bad = np.zeros(rhs.size, dtype=np.bool_)
-    bad[matrix.indices[~np.isfinite(matrix.data)]] = True
-    bad |= np.isnan(rhs)
-    if bad.any():
-        name = constraints[int(np.flatnonzero(bad)[0])].name
-        raise SolverError(f"the constraint '{name}' holds NaN or infinite coefficients")
-
-
-def _constant_rows(model: Any) -> Iterator[tuple[Any, float, float]]:
-    """Yield (constraint, violation, allowed violation) of the constant active constraints."""
-    for con in model.component_data_objects(Constraint, active=True, descend_into=True):
-        lower, body, upper = con.to_bounded_expression()
-        form = generate_standard_repn(body, quadratic=False)
-        if form.linear_vars or form.nonlinear_vars:
-            continue
-        at = value(form.constant)
-        ends = [value(end) for end in (lower, upper) if end is not None]
-        gaps = [0.0]
-        if lower is not None:
-            gaps.append(value(lower) - at)
-        if upper is not None:
-            gaps.append(at - value(upper))
-        yield con, max(gaps), CONSTANT_TOLERANCE * max([1.0, *map(abs, ends)])
-
-
-@contextmanager
-def _deactivated(model: Any) -> Iterator[None]:
-    """Deactivate, for a moment, the constant constraints that rounding alone violates."""
-    harmless = [con for con, gap, _ in _constant_rows(model) if gap > 0.0]
-    for con in harmless:
-        con.deactivate()
-    try:
-        yield
-    finally:
-        for con in harmless:
-            con.activate()
-
-
-def _infeasible(why: str, model: Any) -> LinearModel:
-    """Return an empty model that says why `model`, whose sense it keeps, is infeasible."""
-    none = np.zeros(0)
-    objectives = model.component_data_objects(Objective, active=True)
-    maximise = any(objective.sense == maximize for objective in objectives)
-    return LinearModel(
-        sp.csc_array((0, 0)),
-        none,
-        none,
-        none,
-        0.0,
-        none,
-        none,
-        none.astype(bool),
-        maximise,
-        [],
-        [],
-        why,
-    )
+    # The side of a row is one of its ends, or both.
+    bad = np.isnan(model.row_lower) | np.isnan(model.row_upper)
+    bad[model.matrix.indices[~np.isfinite(model.matrix.data)]] = True
+    wrong = [model.constraints[int(row)] for row in np.flatnonzero(bad)]
+    for row in model.curved:
+        if not np.isfinite([*row.form.values, *row.coefs]).all() or np.isnan(row.lower + row.upper):
+            wrong.append(row.constraint)
+    if wrong:
+        raise SolverError(f"the constraint '{wrong[0].name}' holds NaN or infinite coefficients")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -18,12 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from pyomo.common.autoslots import AutoSlots
-from pyomo.core.base import Constraint
 from pyomo.core.base.constraint import ConstraintData, IndexedConstraint
 from pyomo.core.expr import LinearExpression
 from pyomo.core.expr.relational_expr import EqualityExpression
-
-from lipyomo.errors import SolverError
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -174,6 +170,26 @@ class MatrixRows(IndexedConstraint):
             row._expr, row._index = place, key
             self._data[key] = row
 
+    @property
+    def variables(self) -> list[Any]:
+        """The variables of all rows: those of the forms, then the targets."""
+        return [*self.forms.columns, *self.targets]
+
+    def entries(self, rows: Sequence[MatrixRowData]) -> tuple[sp.coo_array, FloatArray]:
+        """Coefficients of some rows over `variables`, and their right-hand sides."""
+        picked = np.array([row.place for row in rows], dtype=np.intp)
+        keep = self.keep[picked]
+        left = self.forms.entries(keep)
+        width, order = len(self.forms.columns), np.arange(picked.size)
+        found = sp.coo_array(
+            (
+                np.concatenate([left.data, np.full(picked.size, -1.0)]),
+                (np.concatenate([left.row, order]), np.concatenate([left.col, width + picked])),
+            ),
+            shape=(picked.size, width + len(self.targets)),
+        )
+        return found, -self.forms.constant[keep]
+
     def expression(self, place: int) -> Any:
         """One row as Pyomo writes it; the latest is kept for who asks for its parts in turn."""
         latest = self._latest
@@ -186,98 +202,3 @@ class MatrixRows(IndexedConstraint):
             latest = place, EqualityExpression((body, -float(self.forms.constant[k])))
             self._latest = latest
         return latest[1]
-
-
-@dataclass(frozen=True)
-class Held:
-    """Active rows of one component."""
-
-    component: MatrixRows
-    rows: list[MatrixRowData]
-
-
-@contextmanager
-def rows_aside(model: Any) -> Iterator[list[Held]]:
-    """Take rows that are matrices out of a model for a moment."""
-    found = []
-    for component in model.component_objects(Constraint, active=True, descend_into=True):
-        if isinstance(component, MatrixRows):
-            rows = [row for row in component.values() if row.active and row.place is not None]
-            found.append(Held(component, rows))
-    for held in found:
-        for row in held.rows:
-            row.deactivate()
-    try:
-        yield found
-    finally:
-        for held in found:
-            for row in held.rows:
-                row.activate()
-
-
-def join_rows(
-    matrix: Any, rhs: FloatArray, columns: list[Any], held: Sequence[Held]
-) -> tuple[sp.csc_array, FloatArray, list[Any]]:
-    """Append rows ``A x == b`` to a matrix, with columns for variables that it does not have.
-
-    Parameters
-    ----------
-    matrix : sparse array, shape (r, c)
-    rhs : ndarray, shape (r,)
-    columns : list of VarData, length c
-        Without fixed variables.
-    held : sequence of Held
-
-    Returns
-    -------
-    matrix : csc_array
-    rhs : ndarray
-    columns : list of VarData
-
-    Raises
-    ------
-    SolverError
-        If a variable is fixed without a value.
-    """
-    columns = list(columns)
-    place = {id(variable): j for j, variable in enumerate(columns)}
-
-    def at(variables: Sequence[Any]) -> tuple[npt.NDArray[np.intp], FloatArray]:
-        """Columns of variables (-1 for fixed ones), and the values of the fixed ones."""
-        where, values = np.empty(len(variables), dtype=np.intp), np.zeros(len(variables))
-        for j, variable in enumerate(variables):
-            if variable.fixed:
-                if variable.value is None:
-                    raise SolverError(f"the variable '{variable.name}' is fixed without a value")
-                where[j], values[j] = -1, variable.value
-                continue
-            key = id(variable)
-            found = place.get(key)
-            if found is None:
-                found = place[key] = len(columns)
-                columns.append(variable)
-            where[j] = found
-        return where, values
-
-    first = sp.coo_array(matrix)
-    rows, cols, data = [first.row], [first.col], [first.data]
-    sides, count = [np.asarray(rhs, dtype=np.float64)], first.shape[0]
-    for part in held:
-        component = part.component
-        picked = np.array([row.place for row in part.rows], dtype=np.intp)
-        keep = component.keep[picked]
-        entries = component.forms.entries(keep)
-        where, values = at(component.forms.columns)
-        own, fixed = at([component.targets[k] for k in picked.tolist()])
-        free, alone = where[entries.col] >= 0, own >= 0
-        sides.append(fixed - component.forms.constant[keep] - entries @ values)
-        rows += [count + entries.row[free], count + np.flatnonzero(alone)]
-        cols += [where[entries.col[free]], own[alone]]
-        data += [entries.data[free], np.full(int(alone.sum()), -1.0)]
-        count += keep.size
-    shape = (count, len(columns))
-    index = (np.concatenate(rows), np.concatenate(cols))
-    joined = sp.coo_array((np.concatenate(data), index), shape=shape).tocsc()
-    joined.sum_duplicates()
-    joined.eliminate_zeros()
-    return joined, np.concatenate(sides), columns
