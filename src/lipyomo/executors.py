@@ -83,6 +83,17 @@ class Workers(Generic[Job, Value]):
         and lipyomo on its workers.
     jobs : int, optional
         How many jobs there are, if known: no more processes than that are started.
+    helping : bool, optional
+        The caller does jobs as well: one process fewer is started.
+
+    Attributes
+    ----------
+    own : bool
+        Whether the processes are this context's own.
+    count : int
+        Workers; 0 if unknown.
+    processes : int
+        How many of them are other processes, started by this context.
 
     Raises
     ------
@@ -96,6 +107,7 @@ class Workers(Generic[Job, Value]):
         executor: Executor | None = None,
         dask: str | None = None,
         jobs: int | None = None,
+        helping: bool = False,
     ) -> None:
         if workers is not None and workers < 1:
             raise LipyomoError(f"at least one worker is needed, not {workers}")
@@ -103,9 +115,10 @@ class Workers(Generic[Job, Value]):
             raise LipyomoError("give an executor or the address of a dask scheduler, not both")
         self._executor, self._given, self._address = executor, executor is not None, dask
         self._client: Any = None
-        self._own = executor is None and dask is None
+        self.own = executor is None and dask is None
         most = os.cpu_count() or 1 if jobs is None else max(1, jobs)
-        self.count = min(workers or os.cpu_count() or 1, most) if self._own else workers or 0
+        self.count = min(workers or os.cpu_count() or 1, most) if self.own else workers or 0
+        self.processes = self.count - helping if self.own else 0
 
     def __enter__(self) -> Workers[Job, Value]:
         if self._address is not None:
@@ -113,8 +126,10 @@ class Workers(Generic[Job, Value]):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._own and self._executor is not None:
-            self._executor.shutdown(wait=kind is None, cancel_futures=True)
+        if self.own and self._executor is not None:
+            # one that helps need not wait for processes that have hardly started
+            wait = kind is None and self.processes == self.count
+            self._executor.shutdown(wait=wait, cancel_futures=True)
         if self._client is not None:
             self._client.close()
 
@@ -127,12 +142,12 @@ class Workers(Generic[Job, Value]):
             else:
                 # spawned, not forked: solver libraries keep threads that do not survive a fork
                 context = multiprocessing.get_context("spawn")
-                self._executor = ProcessPoolExecutor(self.count, mp_context=context)
+                self._executor = ProcessPoolExecutor(self.processes, mp_context=context)
         return self._executor
 
     def restart(self) -> None:
         """Give up a broken pool of processes; another starts when it is needed."""
-        if self._own and self._executor is not None:
+        if self.own and self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = None
 
@@ -190,7 +205,7 @@ class Workers(Generic[Job, Value]):
                 for future in sorted(finished, key=lambda done: running[done][0]):
                     index, job = running.pop(future)
                     error = future.exception()
-                    if isinstance(error, BrokenProcessPool) and self._own:
+                    if isinstance(error, BrokenProcessPool) and self.own:
                         lost.append((index, job))
                     else:
                         yield index, error if isinstance(error, LipyomoError) else future.result()

@@ -50,7 +50,6 @@ def test_nodes_that_workers_hold_are_in_the_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "PARALLEL_AFTER", 5)
-    monkeypatch.setattr(driver, "SPLITS", 4)
     monkeypatch.setattr(driver, "CHECKPOINT_SECONDS", 0.0)
     path, kept = tmp_path / "state", []
     whole = lipyomo.solve(PROBLEM, "bnb")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
-from concurrent.futures import Future, ProcessPoolExecutor
-from typing import Any
+from concurrent.futures import ProcessPoolExecutor, wait
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
 import lipyomo
-from lipyomo.bnb import driver, parallel
+from lipyomo.bnb import driver
 from lipyomo.bnb.driver import Search
 from lipyomo.bnb.parallel import Team
 from lipyomo.domains import Box
@@ -19,7 +18,6 @@ from lipyomo.executors import InlineExecutor
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Status
-from lipyomo.run import Clock
 from lipyomo.settings import Settings
 from networks import random_network
 
@@ -29,7 +27,7 @@ PROBLEM = LipschitzProblem(random_network(1, (8, 10, 10, 2)), Box(0, 1, 8), "lin
 @pytest.fixture(autouse=True)
 def _early_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "PARALLEL_AFTER", 5)
-    monkeypatch.setattr(driver, "SPLITS", 8)
+    monkeypatch.setattr(driver, "WAKE_SECONDS", 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -83,21 +81,42 @@ def test_leaves_of_all_processes_cover_the_domain() -> None:
         assert bounds[holds].max() >= PROBLEM.value_at(x).value * (1 - 1e-9)
 
 
+def test_processes_take_part(monkeypatch: pytest.MonkeyPatch, constant: float) -> None:
+    hand_over, given = Team._hand_over, set()
+
+    def watched(team: Team) -> None:
+        wait(team._called)
+        hand_over(team)
+        given.update(id(job.future) for job in team._jobs if job.future is not None)
+
+    monkeypatch.setattr(Team, "_hand_over", watched)
+    result = lipyomo.solve(PROBLEM, "bnb", threads=2)
+    assert given
+    assert result.status is Status.EXACT
+    assert result.lower == pytest.approx(constant, rel=1e-9)
+
+
 def test_a_dead_worker_does_not_cost_the_answer(
     monkeypatch: pytest.MonkeyPatch, constant: float
 ) -> None:
-    sent = Team._submitted
-    calls = iter(range(10**9))
+    hand_over, buried, bury = Team._hand_over, [], Team._bury
 
-    def deadly(team: Team, task: parallel.Task) -> Future[Any] | None:
-        if next(calls) == 1:
+    def deadly(team: Team) -> None:
+        if not buried:
+            wait(team._called)
+        hand_over(team)
+        if not buried:
             for process in team._workers.executor._processes.values():  # type: ignore[attr-defined]
                 process.kill()
-        return sent(team, task)
 
-    monkeypatch.setattr(Team, "_submitted", deadly)
+    def watched(team: Team) -> None:
+        buried.append(len(team.nodes))
+        bury(team)
+
+    monkeypatch.setattr(Team, "_hand_over", deadly)
+    monkeypatch.setattr(Team, "_bury", watched)
     result = lipyomo.solve(PROBLEM, "bnb", threads=2)
-    assert next(calls) > 2
+    assert buried
     assert result.status is Status.EXACT
     assert result.lower == pytest.approx(constant, rel=1e-9)
 
@@ -105,7 +124,7 @@ def test_a_dead_worker_does_not_cost_the_answer(
 def test_an_interrupt_while_waiting_keeps_the_interval(
     monkeypatch: pytest.MonkeyPatch, constant: float
 ) -> None:
-    def interrupted(team: Team, clock: Clock) -> None:
+    def interrupted(team: Team) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Team, "receive", interrupted)

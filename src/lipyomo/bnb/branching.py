@@ -88,9 +88,13 @@ class Brancher:
         return np.asarray(form.units[order])
 
     def expected(self, units: npt.NDArray[np.int64], experience: Experience) -> FloatArray:
-        """What splits on these units were worth on average; infinite for unknown ones."""
+        """What splits on these units were worth on average.
+
+        Infinite for unknown ones, but nothing where the first splits are under way elsewhere.
+        """
         known = experience.gains[units]
-        return np.where(known > 0, experience.gain[units] / np.maximum(known, 1.0), np.inf)
+        unknown = np.where(experience.begun[units] > 0, 0.0, np.inf)
+        return np.where(known > 0, experience.gain[units] / np.maximum(known, 1.0), unknown)
 
     def wants_box(self, node: Node) -> bool:
         """Whether to split the input box of `node` rather than decide a unit."""

@@ -8,13 +8,14 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from lipyomo.bnb.checkpoint import Saved, load, save
 from lipyomo.bnb.counters import Counters
 from lipyomo.bnb.node import Node
-from lipyomo.bnb.parallel import SHARE, Report, Task, Team, pack, unpack
+from lipyomo.bnb.parallel import LAST_SECONDS, Report, Task, Team, pack, unpack
 from lipyomo.bnb.tree import COMMON, Expansion, Tree
 from lipyomo.executors import Workers
 from lipyomo.ladder import Ladder
@@ -31,16 +32,14 @@ QUEUE_BYTES = 1 << 30
 LEAST_QUEUE = 1000
 """Nodes that may wait in any case."""
 
-PARALLEL_AFTER = 240
-"""Nodes after which further processes get work; fewer where nodes are large.  They are started,
-which takes a second, after a third of them, while this process goes on."""
+PARALLEL_AFTER = 24
+"""Nodes after which tasks are made for several processes; fewer where nodes are large."""
 
 LARGE = 1_500_000
-"""Open units squared times splits that are as much work as starting a process."""
+"""Open units squared times nodes that are as much work as starting a process."""
 
-SPLITS, TASKS = 60, 16
-"""Most splits of a task; fewer where nodes are large, or so few so far that they would not make so
-many tasks: what a task does not know of the others costs nodes."""
+WAKE_SECONDS = 0.1
+"""How long the nodes have taken when further processes are started, which takes half a second."""
 
 CLIMB_SHARE = 6
 """A local search inside the tree is this many times shorter than one by itself."""
@@ -58,9 +57,6 @@ CHECKPOINT_SECONDS = 120.0
 WAITING = 4
 """Nodes that wait for each of those that are split together: what the best ones tell would come
 too late for the others."""
-
-LAST_SECONDS = 0.3
-"""What workers have found so long before the end still arrives."""
 
 Tell = Callable[[FloatArray | None, float, int, str], None]
 """Called with a better point (or None), the bound so far, the number of nodes, and a message."""
@@ -163,10 +159,9 @@ class Search:
         complete = False
         try:
             self._begin()
+            if self._several:
+                self._search_together()
             while self._waiting() and not self._clock.expired:
-                if self._several and self._parallel_pays(PARALLEL_AFTER // 3):
-                    self._search_together()
-                    continue
                 self._expand_next()
             complete = not self._waiting()
         except KeyboardInterrupt:
@@ -184,9 +179,8 @@ class Search:
             self._note()
             return
         began = self._clock.seconds
-        best = self._stack[-1] if self._stack else self._heap[0][2]
-        self._take(min(self.tree.together(best), len(self._heap) // WAITING))
-        for found in self.tree.expand(self._taken):
+        self._take_batch()
+        for found in self.tree.expand(self._taken, self.tree.plan(self._taken)):
             self._merge(found)
         self._taken = []
         self._node_seconds = self._clock.seconds - began
@@ -256,8 +250,10 @@ class Search:
             self._heap.pop()
         return False
 
-    def _take(self, most: int) -> None:
-        """Take at most so many of the next nodes: a full queue is emptied depth first."""
+    def _take_batch(self) -> None:
+        """Take the next nodes: a full queue is emptied depth first."""
+        best = self._stack[-1] if self._stack else self._heap[0][2]
+        most = min(self.tree.together(best), len(self._heap) // WAITING)
         self._taken = []
         if self._stack:  # nodes are noted before they leave: an interrupt must not lose them
             self._taken.append(self._stack[-1])
@@ -280,45 +276,26 @@ class Search:
 
     # -- several workers ---------------------------------------------------------------------------
 
-    def _parallel_pays(self, after: int) -> bool:
-        size = max(self._open_units, 1) ** 2
-        enough = self._counters.nodes >= min(after, LARGE // size)
-        enough = enough and self._clock.left > LAST_SECONDS
-        return enough and len(self._heap) > 1 and not self._stack
-
     def _search_together(self) -> None:
         """Let workers search, until nothing waits or the clock ends."""
-        tree, settings = self.tree, self._settings
-        content = pickle.dumps((tree.problem, settings.gap, self._record, tree.known))
-        token = uuid.uuid4().hex
-        most = float(np.clip(2e7 / max(self._open_units, 1) ** 3, 4, SPLITS))
-        with Workers[Task, Report](settings.threads, settings.executor, settings.dask) as workers:
-            team = self._team = Team(workers)
+        settings, began = self._settings, self._clock.seconds
+        after = min(PARALLEL_AFTER, LARGE // max(self._open_units, 1) ** 2)
+        with Workers[Task, Report](
+            settings.threads, settings.executor, settings.dask, helping=True
+        ) as workers:
+            team = self._team = Team(workers, self._clock)
             try:
-                team.wake()
-                while not self._parallel_pays(PARALLEL_AFTER):
-                    if not self._waiting() or self._clock.expired:
-                        return
-                    self._expand_next()
-                while not self._clock.expired:
-                    while team.room > 0 and self._waiting() and self._clock.left > LAST_SECONDS:
-                        splits = int(np.clip(self._counters.nodes / TASKS, 4, most))
-                        self._take(min(SHARE, splits, len(self._heap) // team.room))
-                        task = Task(
-                            token,
-                            content,
-                            [pack(tree, node) for node in self._taken],
-                            tree.pool.best,
-                            tree.experience.copy(),
-                            splits,
-                            self._clock.left - LAST_SECONDS,
-                            -self._heap[0][0] if self._heap else -np.inf,
-                        )
-                        team.send(task, self._taken)
+                while (self._waiting() or team.nodes) and self._clock.left > LAST_SECONDS:
+                    if not team.awake and self._clock.seconds - began > WAKE_SECONDS:
+                        team.wake()
+                    if self._counters.nodes < after:
+                        self._expand_next()
+                        continue
+                    while team.room > 0 and self._waiting():
+                        self._take_batch()
+                        team.send(self._task(), self._taken)
                         self._taken = []
-                    if not team.nodes:
-                        return
-                    report = team.receive(self._clock)
+                    report = team.receive()
                     if report is None:
                         return
                     self._merge_report(report)
@@ -329,6 +306,19 @@ class Search:
                     self._push(node)
                 team.stop()
                 self._team = None
+
+    def _task(self) -> Task:
+        """The nodes that were taken, and all else that their parts depend on."""
+        tree = self.tree
+        parcels, plans = [pack(tree, node) for node in self._taken], tree.plan(self._taken)
+        return Task(*self._content, parcels, plans, tree.pool.best, tree.experience.copy())
+
+    @cached_property
+    def _content(self) -> tuple[str, bytes]:
+        """What all tasks have in common, and its name."""
+        tree = self.tree
+        content = (tree.problem, self._settings.gap, self._record, tree.known)
+        return uuid.uuid4().hex, pickle.dumps(content)
 
     def _merge_report(self, report: Report) -> None:
         tree = self.tree

@@ -36,6 +36,8 @@ class Experience:
         Sums and numbers of each unit's look-aheads.
     gain, gains : ndarray, shape (N,)
         Sums and numbers of what splits on each unit were worth.
+    begun : ndarray, shape (N,)
+        Numbers of splits on each unit, those under way included.
     """
 
     bounds: int
@@ -50,11 +52,12 @@ class Experience:
     promises: FloatArray
     gain: FloatArray
     gains: FloatArray
+    begun: FloatArray
 
     @classmethod
     def none(cls, units: int) -> Experience:
         """The beginning, for N units."""
-        return cls(0, 0, 0, 0, 0, 0, 0, 0, *(np.zeros(units) for _ in range(4)))
+        return cls(0, 0, 0, 0, 0, 0, 0, 0, *(np.zeros(units) for _ in range(5)))
 
     def copy(self) -> Experience:
         """An experience that grows by itself."""

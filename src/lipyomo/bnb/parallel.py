@@ -1,29 +1,32 @@
-"""More cores, more machines: subtrees searched by the workers of an executor.
+"""More cores, more machines: batches of nodes split by the workers of an executor.
 
 A task is a value: some of the best waiting nodes, the incumbent's value and what the search has
-learnt so far.  A worker searches below these nodes for a fixed number of splits and reports what
-is left.  Its answer depends on the task alone, not on the worker or on what it did before, and
-reports are merged in the order in which the tasks were made; so equal seeds and numbers of workers
-give equal searches, whoever is faster, and a task whose worker died can be given to another one.
-There is no barrier: while the oldest task is waited for, others are being worked on.
+learnt so far.  A worker splits these nodes and reports their children.  Its answer depends on the
+task alone, not on the worker or on what it did before, and reports are merged in the order in which
+the tasks were made; so equal seeds and numbers of workers give equal searches, whoever is faster,
+and a task whose worker died can be given to another one.  There is no barrier: while the oldest
+task is waited for, others are being worked on.
+
+Tasks are small: what one does not know of those under way costs nodes.  The process that makes the
+tasks of a pool of its own works on them as well.  So it need not wait until other processes have
+started, and when they are started changes nothing in the answer.
 """
 
 from __future__ import annotations
 
 import contextlib
-import heapq
+import math
 import multiprocessing
+import os
 import pickle
 import signal
 import sys
 import threading
 import time
 from collections import deque
-from concurrent.futures import CancelledError, Future
-from concurrent.futures import TimeoutError as FutureTimeout
+from concurrent.futures import CancelledError, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -36,18 +39,19 @@ from lipyomo.executors import UNKNOWN, Workers
 from lipyomo.network import FloatArray
 from lipyomo.run import Clock
 
-SHARE = 16
-"""Most nodes of a task: a worker that gets few lowers them far below those that wait, and splits
-few at once."""
-
-AHEAD = 2
+AHEAD = 3
 """Tasks a worker that are under way or wait for it."""
+
+LAST_SECONDS = 0.3
+"""What workers have found so long before the end still arrives."""
 
 _POINTS = 8
 """Points of a node that travel with it."""
 
 _POLL_SECONDS = 0.1
+
 _DEATHS = 2
+"""Deaths of workers in a row after which this process does all tasks."""
 
 Parcel = tuple[Node, FloatArray]
 """A node without its pool, and some points that lie in it."""
@@ -55,7 +59,7 @@ Parcel = tuple[Node, FloatArray]
 
 @dataclass(frozen=True)
 class Task:
-    """Nodes to search below.
+    """Nodes to split.
 
     Attributes
     ----------
@@ -64,25 +68,22 @@ class Task:
     problem : bytes
         Pickled (problem, gap, whether to record leaves, phases that follow from the domain).
     parcels : list of (Node, points)
+    plans : list of list of int
+        Units of each node whose splits are to be tried.
     best : float
         Value of the incumbent.
     experience : Experience
-    splits : int
-        Splits to make.
     seconds : float
-        Most seconds.
-    floor : float
-        What bounds are worth splitting: others wait whose bounds are larger.
+        After which iterations stop.
     """
 
     token: str
     problem: bytes
     parcels: list[Parcel]
+    plans: list[list[int]]
     best: float
     experience: Experience
-    splits: int
-    seconds: float
-    floor: float
+    seconds: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Report:
     Attributes
     ----------
     parcels : list of (Node, points)
-        Nodes left open.
+        Children that are still open.
     closed : float
         Largest bound of those closed.
     best : ndarray or None
@@ -143,132 +144,166 @@ def _tree_of(task: Task) -> Tree:
     return tree
 
 
-def search_below(task: Task) -> Report:
-    """Best-first search below a task's nodes, down to its floor and for at most so many splits."""
+def split(task: Task) -> Report:
+    """Split a task's nodes."""
     in_child = multiprocessing.parent_process() is not None
     if in_child and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what it means
     tree = _tree_of(task)
-    deadline = tree.bounder.deadline = time.perf_counter() + task.seconds
-    heap = [(-node.bound, i, node) for i, node in enumerate(unpack(tree, task.parcels))]
-    heapq.heapify(heap)
-    serial, splits, closed, counters = len(heap), task.splits, 0.0, Counters()
-    leaves: list[tuple[Node, float]] = []
-    while heap and splits > 0 and time.perf_counter() < deadline:
-        best = heap[0][2]
-        if best.bound < task.floor:
-            break
-        if best.bound <= tree.cutoff:
-            expansions = [tree.close(heapq.heappop(heap)[2])]
-        else:
-            count = min(splits, tree.together(best), len(heap))
-            nodes = [heapq.heappop(heap)[2] for _ in range(count)]
-            expansions = tree.expand([node for node in nodes if node.bound > tree.cutoff])
-            expansions += [tree.close(node) for node in nodes if node.bound <= tree.cutoff]
-            splits -= count
-        for found in expansions:
-            closed = max(closed, found.closed)
-            counters = counters + found.counters
-            leaves += found.leaves
-            for child in found.children:
-                serial += 1
-                heapq.heappush(heap, (-child.bound, serial, child))
+    tree.bounder.deadline = time.perf_counter() + task.seconds
+    expansions = tree.expand(unpack(tree, task.parcels), task.plans)
     return Report(
-        [pack(tree, node) for _, _, node in heap],
-        closed,
+        [pack(tree, child) for found in expansions for child in found.children],
+        max(found.closed for found in expansions),
         tree.pool.best_point,
-        counters,
+        sum((found.counters for found in expansions), start=Counters()),
         tree.experience.since(task.experience),
-        leaves,
+        [leaf for found in expansions for leaf in found.leaves],
     )
 
 
-def ready() -> None:
-    """Nothing: a worker that was asked for it has loaded this module."""
+def ready() -> int:
+    """The process that was asked, which has loaded this module by now."""
+    return os.getpid()
+
+
+@dataclass
+class _Job:
+    """A task under way: whoever does it, here or there."""
+
+    task: Task
+    nodes: list[Node]
+    future: Future[Report] | None = None
+    report: Report | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether whoever had it is done with it."""
+        return self.report is not None or (self.future is not None and self.future.done())
 
 
 class Team:
-    """Tasks under way on the workers of an executor, in their order.
+    """Tasks under way, in their order, and who does them.
 
     Parameters
     ----------
     workers : Workers
         Entered.
+    clock : Clock
     """
 
-    def __init__(self, workers: Workers[Task, Report]) -> None:
-        self._workers = workers
-        self._flight: deque[tuple[Task, list[Node], Future[Any] | None]] = deque()
+    def __init__(self, workers: Workers[Task, Report], clock: Clock) -> None:
+        self._workers, self._clock = workers, clock
+        self._jobs: deque[_Job] = deque()
+        self._called: list[Future[int]] = []
+        self._deaths = 0
+        self.awake = not workers.own
 
     @property
     def room(self) -> int:
         """How many more tasks there is room for."""
-        return AHEAD * (self._workers.count or UNKNOWN) - len(self._flight)
+        return AHEAD * (self._workers.count or UNKNOWN) - len(self._jobs)
 
     @property
     def nodes(self) -> list[Node]:
         """The nodes of all tasks under way."""
-        return [node for _, nodes, _ in self._flight for node in nodes]
+        return [node for job in self._jobs for node in job.nodes]
 
     def wake(self) -> None:
-        """Have the workers start, and load what they need, before there is work for them."""
-        for _ in range(self._workers.count):
-            with contextlib.suppress(BrokenProcessPool, RuntimeError, OSError):
-                self._workers.executor.submit(ready)
+        """Have processes of our own start, and load what they need, while this one goes on."""
+        self.awake, self._called = True, []
+        with contextlib.suppress(*_deaths()):
+            for _ in range(self._workers.processes if self._workers.own else 0):
+                self._called.append(self._workers.executor.submit(ready))
 
     def send(self, task: Task, nodes: list[Node]) -> None:
         """Set off a task on copies of `nodes`."""
-        self._flight.append((task, nodes, self._submitted(task)))
+        self._jobs.append(_Job(task, nodes))
+        self._hand_over()
 
-    def _submitted(self, task: Task) -> Future[Any] | None:
-        """A future, or None if the executor takes no tasks any more."""
-        try:
-            return self._workers.executor.submit(search_below, task)
-        except (BrokenProcessPool, RuntimeError, OSError):  # broken, shut down, or just breaking
-            return None
-
-    def receive(self, clock: Clock) -> Report | None:
+    def receive(self) -> Report | None:
         """The oldest task's report; None if the clock ends first.
 
         The task stays until `done` says that its report was taken: an interrupt in between must
-        not lose its nodes.  A task whose worker died is given to another, and in the end done here.
+        not lose its nodes.
         """
-        for _ in range(_DEATHS):
-            while self._flight[0][2] is not None:
-                future = self._flight[0][2]
+        while not self._clock.expired:
+            self._hand_over()
+            first = self._jobs[0]
+            if first.future is not None and first.done:
                 try:
-                    report: Report = future.result(timeout=_POLL_SECONDS)
-                except (TimeoutError, FutureTimeout):
-                    if clock.expired:
-                        return None
-                    continue
+                    first.report = first.future.result()
                 except _deaths():
-                    break
-                return report
-            self._revive()
-        return search_below(self._flight[0][0])
+                    self._bury()
+                    continue
+            if first.report is not None:
+                return first.report
+            here = next((job for job in self._jobs if not (job.future or job.report)), None)
+            helps = self._workers.own or self._deaths > _DEATHS
+            if here is not None and helps and self._clock.left > LAST_SECONDS:
+                here.report = split(self._timed(here.task))
+            elif first.future is not None:
+                wait([first.future], timeout=_POLL_SECONDS)
+            else:
+                time.sleep(min(_POLL_SECONDS, self._clock.left))
+        return None
 
     def done(self) -> None:
         """Forget the oldest task."""
-        self._flight.popleft()
-
-    def _revive(self) -> None:
-        """Start the executor again and set off all tasks once more."""
-        self._workers.restart()
-        self._flight = deque(
-            (task, nodes, self._submitted(task)) for task, nodes, _ in self._flight
-        )
+        self._jobs.popleft()
+        self._deaths = 0
 
     def stop(self) -> None:
-        """Forget all tasks."""
-        for _, _, future in self._flight:
-            if future is not None:
-                future.cancel()
-        self._flight.clear()
+        """Forget all tasks, and this process's part in them."""
+        for job in self._jobs:
+            if job.future is not None:
+                job.future.cancel()
+        self._jobs.clear()
+        vars(_kept).clear()
+
+    def _timed(self, task: Task) -> Task:
+        return replace(task, seconds=self._clock.left - LAST_SECONDS)
+
+    def _hand_over(self) -> None:
+        """Give waiting tasks to workers: of our own processes, to those that have started."""
+        if not self.awake or self._deaths > _DEATHS:
+            return
+        most = len(self._jobs)
+        if self._workers.own:
+            up = {call.result() for call in self._called if call.done() and not call.exception()}
+            undone = sum(not job.done for job in self._jobs)
+            most = max(len(up), min(AHEAD * len(up), undone - 1))  # one is for this process
+        busy = sum(job.future is not None and not job.done for job in self._jobs)
+        for job in self._jobs:
+            if busy < most and not (job.future or job.report):
+                try:
+                    job.future = self._workers.executor.submit(split, self._timed(job.task))
+                except _deaths():  # broken, shut down, or just breaking
+                    self._bury()
+                    return
+                busy += 1
+
+    def _bury(self) -> None:
+        """After a worker's death: take back what it had, and start others."""
+        self._deaths += 1
+        own = self._workers.own
+        for job in self._jobs:
+            if job.future is not None:
+                lost = job.future.exception() is not None if job.future.done() else own
+                job.future = None if lost else job.future
+        self._workers.restart()
+        if self._deaths <= _DEATHS:
+            self.wake()
 
 
 def _deaths() -> tuple[type[BaseException], ...]:
-    """What a future raises whose worker died: in a pool, and on a dask cluster if one is in use."""
-    known: tuple[type[BaseException], ...] = (BrokenProcessPool, CancelledError, OSError, EOFError)
+    """What comes of a worker's death: in a pool, and on a dask cluster if one is in use."""
+    known: tuple[type[BaseException], ...] = (
+        BrokenProcessPool,
+        CancelledError,
+        RuntimeError,
+        OSError,
+        EOFError,
+    )
     scheduler = sys.modules.get("distributed.scheduler")
     return known if scheduler is None else (*known, scheduler.KilledWorker)

@@ -20,7 +20,7 @@ from lipyomo.bounds.derivative import gradient_sizes
 from lipyomo.bounds.preactivation import within
 from lipyomo.bounds.stack import Stack
 from lipyomo.ladder import Ladder
-from lipyomo.network import FloatArray, Pattern
+from lipyomo.network import Pattern
 from lipyomo.numerics.exact import approximate
 from lipyomo.phases import OPEN, to_pattern
 from lipyomo.problem import LipschitzProblem
@@ -318,14 +318,36 @@ class Tree:
         size = units**2 * min(node.low.size, units) / COMMON
         return max(int(TOGETHER / max(size, 1.0)), 1)
 
-    def expand(self, nodes: list[Node]) -> list[Expansion]:
+    def plan(self, nodes: list[Node]) -> list[list[int]]:
+        """Units of each node whose splits are to be tried, because too little is known of them.
+
+        They count as begun from now on, wherever it is that they are tried.
+        """
+        known, plans = self.experience, []
+        known.nodes += len(nodes)
+        for node in nodes:
+            units = []
+            for unit in [] if self.brancher.wants_box(node) else node.candidates.tolist():
+                if known.begun[unit] < RELIABLE and known.probes <= PROBE_SHARE * known.nodes:
+                    known.probes += 1
+                    known.begun[unit] += 1
+                    units.append(unit)
+            plans.append(units)
+        return plans
+
+    def expand(self, nodes: list[Node], plans: list[list[int]]) -> list[Expansion]:
         """Split some nodes, which stay as they are; what became of the parts of each.
 
         Many are split together: at the sizes of most networks, numpy's own time is what counts.
+
+        Parameters
+        ----------
+        nodes : list of Node
+        plans : list of list of int
+            What to try, from `plan`.
         """
-        self.experience.nodes += len(nodes)
-        planned = np.zeros(self.system.count)
-        first = self._tried([(node, self._first_trials(node, planned)) for node in nodes])
+        pairs = zip(nodes, plans, strict=True)
+        first = self._tried([(node, self._first_trials(node, units)) for node, units in pairs])
         last = self._tried([(node, self._last_trial(node, tried)) for node, tried in first])
         found = []
         for (node, tried), (_, more) in zip(first, last, strict=True):
@@ -336,21 +358,14 @@ class Tree:
             found.append(replace(chosen.found, counters=counters))
         return found
 
-    def _first_trials(self, node: Node, planned: FloatArray) -> list[Trial]:
+    def _first_trials(self, node: Node, units: list[int]) -> list[Trial]:
         """The split of a box; or those on units of which too little is known."""
         if not node.candidates.size:  # a root that time left unexamined
             return [Trial(None, [replace(node, proved=node.proved.copy())])]
         halves = self.brancher.halves(node) if self.brancher.wants_box(node) else []
         if halves:
             return [Trial(None, halves)]
-        known, trials = self.experience, []
-        for unit in node.candidates.tolist():
-            trusted = known.gains[unit] + planned[unit] >= RELIABLE
-            if not trusted and known.probes <= PROBE_SHARE * known.nodes:
-                known.probes += 1
-                planned[unit] += 1
-                trials.append(Trial(unit, self.brancher.sides(node, unit)))
-        return trials
+        return [Trial(unit, self.brancher.sides(node, unit)) for unit in units]
 
     def _last_trial(self, node: Node, tried: list[Trial]) -> list[Trial]:
         """The split whose like was worth most so far, unless one that was tried is worth more."""
@@ -363,6 +378,7 @@ class Tree:
         if expected[k] <= max((trial.value for trial in tried), default=-np.inf):
             return []
         unit = int(node.candidates[k])
+        self.experience.begun[unit] += 1
         return [Trial(unit, self.brancher.sides(node, unit))]
 
     def _tried(self, trials: list[tuple[Node, list[Trial]]]) -> list[tuple[Node, list[Trial]]]:
