@@ -23,7 +23,7 @@ from lipyomo.errors import LipyomoError
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.problem import LipschitzProblem
 
-VERSION = 1
+VERSION = 2
 
 _STACKED = ("phases", "lower", "upper", "low", "high")
 _RAGGED = ("targets", "target_bounds", "proved", "units", "pool", "candidates")
