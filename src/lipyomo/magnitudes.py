@@ -41,17 +41,17 @@ SINGLE = 15.0
 _REMEDY = "scale the network, or the units of its inputs and outputs"
 
 
-def check_magnitudes(network: Network, domain: Domain, functional: FloatArray | None) -> None:
+def check_magnitudes(network: Network, domain: Domain, functionals: FloatArray | None) -> None:
     """Refuse a problem whose numbers, their squares or products leave the range of float64.
 
     Raises
     ------
     ProblemError
     """
-    if functional is not None and _ends(functional)[0] > LARGEST:
+    if functionals is not None and _ends(functionals)[0] > LARGEST:
         raise ProblemError(
-            f"the functional has entries above {LARGEST:g}.  Remedy: scale it down; the "
-            "constant is proportional to it"
+            f"the functional (or the dual ball) has entries above {LARGEST:g}.  Remedy: scale it "
+            "down; the constant is proportional to it"
         )
     finite = [ends[np.isfinite(ends)] for ends in (domain.lower, domain.upper)]
     if _ends(np.concatenate(finite))[0] > LARGEST:
@@ -76,16 +76,16 @@ def check_magnitudes(network: Network, domain: Domain, functional: FloatArray | 
         )
 
 
-def underflow_of(network: Network, functional: FloatArray | None) -> float:
+def underflow_of(network: Network, functionals: FloatArray | None) -> float:
     """What is added to upper ends for underflow: zero unless products may underflow."""
     drops = [_slope_drop(layer) for layer in network.layers]
-    if functional is not None:
-        drops.append(min(0.0, math.log10(_ends(functional)[1])))
+    if functionals is not None:
+        drops.append(min(0.0, math.log10(_ends(functionals)[1])))
     if sum(drops) >= -FAINT:
         return 0.0
     gain = _gain(network)
-    if functional is not None:
-        gain += max(0.0, math.log10(max(1.0, float(np.abs(functional).sum()))))
+    if functionals is not None:
+        gain += math.log10(max(1.0, float(np.abs(functionals).sum(axis=1).max())))
     return float(10.0 ** max(FLOOR, LOST + gain))
 
 

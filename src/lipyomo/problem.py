@@ -99,7 +99,7 @@ class LipschitzProblem:
         else:
             self.output_norm = parse_output_norm(output_norm)
         self.output_norm.check(m)
-        check_magnitudes(network, domain, self.functional)
+        check_magnitudes(network, domain, self._given_vertices)
         frozen = int(domain.frozen.sum())
         if frozen == network.input_dim:
             raise ProblemError(
@@ -128,7 +128,12 @@ class LipschitzProblem:
     @cached_property
     def underflow(self) -> float:
         """What upper ends have to be raised by, because products may underflow; mostly zero."""
-        return underflow_of(self.network, self.functional)
+        return underflow_of(self.network, self._given_vertices)
+
+    @property
+    def _given_vertices(self) -> FloatArray | None:
+        """Vertices of a dual ball whose numbers were given, such as a functional."""
+        return self.dual_vertices if self.output_norm.kind == "linear" else None
 
     def describe_norms(self) -> str:
         """Such as ``linf -> cross(3)``."""

@@ -227,7 +227,7 @@ class Result:
             "witness": None if self.witness is None else self.witness.to_dict(),
             "warnings": list(self.warnings),
             "history": [[finite(x) for x in row] for row in self.history],
-            "details": _plain(self.details),
+            "details": plain(self.details),
         }
 
     def summary(self) -> str:
@@ -382,16 +382,16 @@ def _unless_missing(value: float | None) -> float:
     return math.inf if value is None else float(value)
 
 
-def _plain(data: object) -> Any:
+def plain(data: object) -> Any:
     """Turn arrays, tuples and enums into what JSON knows."""
     if isinstance(data, dict):
-        return {str(key): _plain(item) for key, item in data.items()}
+        return {str(key): plain(item) for key, item in data.items()}
     if isinstance(data, list | tuple):
-        return [_plain(item) for item in data]
+        return [plain(item) for item in data]
     if isinstance(data, np.ndarray):
-        return _plain(data.tolist())
+        return plain(data.tolist())
     if isinstance(data, np.generic):
-        return _plain(data.item())
+        return plain(data.item())
     if isinstance(data, Enum):
         return data.value
     if isinstance(data, float):

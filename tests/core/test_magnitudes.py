@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lipyomo import Box, Layer, LipschitzProblem, Network, Polytope, ball, solve
+from lipyomo import (
+    Box,
+    Layer,
+    LinearOutput,
+    LipschitzProblem,
+    Network,
+    Polytope,
+    Status,
+    ball,
+    solve,
+)
 from lipyomo.arrays import lengths
 from lipyomo.errors import ProblemError
 
@@ -32,6 +42,18 @@ def test_numbers_out_of_range_are_refused(
 ) -> None:
     with pytest.raises(ProblemError, match=told):
         LipschitzProblem(network, domain, functional=functional)
+
+
+def test_a_dual_ball_is_looked_at_as_a_functional_is() -> None:
+    with pytest.raises(ProblemError, match="dual ball"):
+        LipschitzProblem(chain(1.0, 1.0), UNIT, output_norm=LinearOutput([[1.0], [1e101]]))
+    # the true constant is 5e-300: products of such numbers are lost in squares
+    network = Network.from_arrays([[[2.0, 1.0], [-1.0, 3.0]], [[1.0, 1.0]]])
+    faint = LinearOutput([[1e-300]])
+    for norm in ("linf", "l2"):
+        result = solve(LipschitzProblem(network, Box(-1, 1, 2), norm, faint))
+        assert result.lower <= 5e-300 <= result.upper
+        assert result.status is not Status.CONTRADICTION
 
 
 def test_a_product_that_underflows_bounds_nothing_by_zero() -> None:

@@ -9,25 +9,19 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.bounds import preactivation_bounds
+from lipyomo.certification.data import Clip, DataError, clip_box, data_point
 from lipyomo.certification.metric import metric_of
-from lipyomo.domains import Box, Domain
-from lipyomo.errors import LipyomoError
+from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import LinearOutput, OutputNorm, functional
 from lipyomo.problem import LipschitzProblem
 from lipyomo.settings import Settings
-
-Clip = tuple[float | FloatArray, float | FloatArray]
 
 NO_LABEL = -1
 """Stands for a label that is none."""
 
 GLOBAL = 2.0
 """Seconds for a constant over all valid inputs."""
-
-
-class DataError(LipyomoError):
-    """A row of a data set cannot be used."""
 
 
 class Classifier:
@@ -56,21 +50,13 @@ class Classifier:
         self.metric = metric_of(norm, network.input_dim)
         self.network = _two_class(network) if network.output_dim == 1 else network
         self.classes = self.network.output_dim
-        d = network.input_dim
-        self.clip = Box(-np.inf, np.inf, d) if clip is None else Box(clip[0], clip[1], d)
+        self.clip = clip_box(clip, network.input_dim)
         self._with_margins: dict[int, Network] = {}
         self._global: dict[int, FloatArray] = {}
 
     def check(self, x: FloatArray, label: int | None) -> FloatArray:
         """The row as a point; `DataError` if it is none."""
-        d = self.network.input_dim
-        point = np.asarray(x, dtype=np.float64).reshape(-1)
-        if point.size != d:
-            raise DataError(f"the row has {point.size} entries, the network takes {d} inputs")
-        if not np.isfinite(point).all():
-            raise DataError("the row holds NaN or infinite entries")
-        if (point < self.clip.lower).any() or (point > self.clip.upper).any():
-            raise DataError("the row lies outside the box of valid inputs (--clip)")
+        point = data_point(x, self.clip)
         if label == NO_LABEL:
             raise DataError("the row's label is missing, or no whole number from 0 on")
         if label is not None and not 0 <= label < self.classes:

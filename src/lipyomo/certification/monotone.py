@@ -12,31 +12,39 @@ other partial derivative of h is at most M / 2.  So every method of the package 
 
 from __future__ import annotations
 
-import logging
 import math
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lipyomo.api import solve
-from lipyomo.certification.classifier import Clip, DataError
+from lipyomo.certification.data import (
+    Clip,
+    DataError,
+    OnnxSource,
+    Report,
+    Row,
+    Task,
+    clip_box,
+    data_point,
+    data_points,
+    runtime_values,
+)
 from lipyomo.certification.goal import bound_until
-from lipyomo.certification.report import OnnxSource, Report, data_points, runtime_values
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
-from lipyomo.executors import Workers
+from lipyomo.methods.registry import bounding_methods
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import side_by_side
-
-logger = logging.getLogger(__name__)
+from lipyomo.run import Clock
 
 TOLERANCE = 1e-5
 """Slopes above minus this share of the largest one count as not negative."""
@@ -54,39 +62,11 @@ class Trend(StrEnum):
 
 
 @dataclass(frozen=True)
-class MonotoneSettings:
-    """What is asked of every row.
-
-    Attributes
-    ----------
-    signs : dict of int to {1, -1}
-        Inputs, and whether the output should grow (1) or fall (-1) with them.
-    radius : float or ndarray, shape (d,)
-        Half widths of the boxes, whose sides are rounded outwards.
-    clip : Box
-        Of valid inputs.
-    method : str
-    time_limit : float
-        Seconds a row and input.
-    tolerance : float
-        Relative to the largest slope.
-    """
-
-    signs: dict[int, int]
-    radius: float | FloatArray
-    clip: Box
-    method: str = "bnb"
-    time_limit: float = 10.0
-    tolerance: float = TOLERANCE
-
-
-@dataclass(frozen=True)
-class MonotoneRow:
+class MonotoneRow(Row):
     """What is known of one input over the box around one row.
 
     Attributes
     ----------
-    index : int
     row : int
         Of the data.
     input : int
@@ -95,7 +75,6 @@ class MonotoneRow:
         No slope in the box is less (of the falling output, if that is wanted); proved.
     slope_upper : float or None
         The least slope that was found, at an interior point.
-    verdict : Trend or None
     point, other : list of float or None
         Two inputs that differ in this one alone, `other` with the larger entry, between which the
         output goes the wrong way.
@@ -103,36 +82,19 @@ class MonotoneRow:
         By how much.
     confirmed : bool or None
         Whether onnxruntime sees that too (its float32 may be too coarse); None if it was not asked.
-    seconds : float
-    error : str or None
-        Why the row could not be used.
     """
 
-    index: int
+    verdicts = Trend
+
     row: int
     input: int
     wanted: str
     slope_lower: float | None = None
     slope_upper: float | None = None
-    verdict: Trend | None = None
     point: list[float] | None = None
     other: list[float] | None = None
     wrong_by: float | None = None
     confirmed: bool | None = None
-    seconds: float = 0.0
-    error: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        row = asdict(self)
-        row["verdict"] = None if self.verdict is None else str(self.verdict)
-        return row
-
-    @classmethod
-    def from_dict(cls, row: dict[str, Any]) -> MonotoneRow:
-        """The row that `to_dict` has written."""
-        verdict = None if row.get("verdict") is None else Trend(row["verdict"])
-        return cls(**{**row, "verdict": verdict})
 
 
 @dataclass(frozen=True)
@@ -221,169 +183,127 @@ def check_monotone(
     [(0, 'monotone'), (1, 'not monotone')]
     """
     points = data_points(inputs)
-    task = monotone_task(
+    task = MonotoneTask(
         network, radius, increasing, decreasing, functional, clip, method, time_limit, tolerance,
         onnx,
     )  # fmt: skip
-    rows = task.run(points, (), workers, executor, dask)
+    rows = task.run(task.jobs(points), workers, executor, dask)
     return MonotoneReport(tuple(sorted(rows, key=lambda row: row.index)))
-
-
-def monotone_task(
-    network: Network,
-    radius: npt.ArrayLike,
-    increasing: Iterable[int],
-    decreasing: Iterable[int],
-    functional: npt.ArrayLike | None,
-    clip: Clip | None,
-    method: str,
-    time_limit: float,
-    tolerance: float,
-    onnx: OnnxSource | None,
-) -> MonotoneTask:
-    """The checked arguments of `check_monotone`, as what decides rows."""
-    d, m = network.input_dim, network.output_dim
-    up, down = list(increasing), list(decreasing)
-    if not up and not down:
-        raise LipyomoError("name inputs that should be increasing or decreasing")
-    for i in up + down:
-        if not (isinstance(i, int | np.integer) and 0 <= i < d):
-            raise LipyomoError(f"there is no input {i}.  Remedy: the network has 0 to {d - 1}")
-    if len(set(up + down)) < len(up + down):
-        raise LipyomoError("an input is named twice")
-    half = np.asarray(radius, dtype=np.float64)
-    if half.shape not in ((), (d,)) or not (np.isfinite(half).all() and (half >= 0).all()):
-        raise LipyomoError(f"the radius must be one finite number, or one for each of {d} inputs")
-    if functional is None and m > 1:
-        raise LipyomoError(f"the network has {m} outputs.  Remedy: give a functional of them")
-    row = np.ones(1) if functional is None else np.asarray(functional, dtype=np.float64).ravel()
-    if row.shape != (m,) or not np.isfinite(row).all():
-        raise LipyomoError(f"the functional needs {m} finite entries, one an output")
-    if not (tolerance >= 0 and time_limit > 0):
-        raise LipyomoError("the tolerance must not be negative, and the time limit positive")
-    from lipyomo.methods.registry import bounding_methods
-
-    if method not in bounding_methods():
-        known = ", ".join(bounding_methods())
-        raise LipyomoError(f"method '{method}' proves no sign.  Remedy: one of {known}")
-    box = Box(-np.inf, np.inf, d) if clip is None else Box(clip[0], clip[1], d)
-    settings = MonotoneSettings(
-        {**dict.fromkeys(up, 1), **dict.fromkeys(down, -1)},
-        float(half) if half.ndim == 0 else half,
-        box,
-        method,
-        time_limit,
-        tolerance,
-    )
-    return MonotoneTask(network, row, settings, onnx)
 
 
 Job = tuple[int, int, int, FloatArray]
 """(index, row of the data, input, point)."""
 
 
-class MonotoneTask:
-    """What travels to a worker once, and decides rows there."""
+class MonotoneTask(Task[Job, MonotoneRow]):
+    """What `check_monotone` asks of every row, checked; the parameters are its own."""
 
     def __init__(
-        self, network: Network, row: FloatArray, settings: MonotoneSettings, onnx: OnnxSource | None
+        self,
+        network: Network,
+        radius: npt.ArrayLike,
+        increasing: Iterable[int],
+        decreasing: Iterable[int],
+        functional: npt.ArrayLike | None,
+        clip: Clip | None,
+        method: str,
+        time_limit: float,
+        tolerance: float,
+        onnx: OnnxSource | None,
     ) -> None:
-        self.network, self.row, self.settings, self.onnx = network, row, settings, onnx
+        d, m = network.input_dim, network.output_dim
+        up, down = list(increasing), list(decreasing)
+        if not up and not down:
+            raise LipyomoError("name inputs that should be increasing or decreasing")
+        for i in up + down:
+            if not (isinstance(i, int | np.integer) and 0 <= i < d):
+                raise LipyomoError(f"there is no input {i}.  Remedy: the network has 0 to {d - 1}")
+        if len(set(up + down)) < len(up + down):
+            raise LipyomoError("an input is named twice")
+        half = np.asarray(radius, dtype=np.float64)
+        if half.shape not in ((), (d,)) or not (np.isfinite(half).all() and (half >= 0).all()):
+            raise LipyomoError(
+                f"the radius must be one finite number, or one for each of {d} inputs"
+            )
+        if functional is None and m > 1:
+            raise LipyomoError(f"the network has {m} outputs.  Remedy: give a functional of them")
+        row = np.ones(1) if functional is None else np.asarray(functional, dtype=np.float64).ravel()
+        if row.shape != (m,) or not np.isfinite(row).all():
+            raise LipyomoError(f"the functional needs {m} finite entries, one an output")
+        if not (tolerance >= 0 and time_limit > 0):
+            raise LipyomoError("the tolerance must not be negative, and the time limit positive")
+        if method not in bounding_methods():
+            known = ", ".join(bounding_methods())
+            raise LipyomoError(f"method '{method}' proves no sign.  Remedy: one of {known}")
+        self.network, self.row, self.onnx = network, row, onnx
+        self.signs = {**dict.fromkeys(up, 1), **dict.fromkeys(down, -1)}
+        self.half, self.clip = np.broadcast_to(half, d), clip_box(clip, d)
+        self.method, self.time_limit, self.tolerance = method, time_limit, tolerance
         self._size: tuple[int, float | None] = (-1, None)  # of the last row's slopes
 
-    def run(
-        self,
-        points: FloatArray,
-        done: Iterable[int] = (),
-        workers: int | None = None,
-        executor: Executor | None = None,
-        dask: str | None = None,
-    ) -> Iterator[MonotoneRow]:
-        """Rows as they are decided, without those whose index is `done`."""
-        pairs = [(k, i) for k in range(len(points)) for i in self.settings.signs]
-        skip = set(done)
-        jobs = [(n, k, i, points[k]) for n, (k, i) in enumerate(pairs) if n not in skip]
-        with Workers[Job, MonotoneRow](workers, executor, dask, len(jobs)) as pool:
-            for position, found in pool.run(self, jobs):
-                if isinstance(found, LipyomoError):
-                    found = self._failed(jobs[position], found, 0.0)
-                logger.info("row %d: %s %s", found.index, found.verdict, found.error or "")
-                yield found
+    def jobs(self, points: FloatArray, done: Container[int] = ()) -> list[Job]:
+        """Each point with each input, without those whose index is `done`."""
+        pairs = product(range(len(points)), self.signs)
+        return [(n, k, i, points[k]) for n, (k, i) in enumerate(pairs) if n not in done]
 
-    def __call__(self, job: Job) -> MonotoneRow:
-        """Decide one row."""
-        start = time.monotonic()
-        try:
-            return self._decide(job, start)
-        except LipyomoError as error:
-            return self._failed(job, error, time.monotonic() - start)
-
-    def _failed(self, job: Job, error: LipyomoError, seconds: float) -> MonotoneRow:
+    def blank(self, job: Job) -> MonotoneRow:
+        """The row of a job of which nothing is known."""
         index, k, i, _ = job
-        return MonotoneRow(index, k, i, self._wanted(i), error=str(error), seconds=seconds)
-
-    def _wanted(self, i: int) -> str:
-        return "increasing" if self.settings.signs[i] > 0 else "decreasing"
+        return MonotoneRow(index, k, i, "increasing" if self.signs[i] > 0 else "decreasing")
 
     def _box(self, x: FloatArray, i: int) -> Box:
-        settings = self.settings
-        if x.size != self.network.input_dim:
-            raise DataError(
-                f"the row has {x.size} entries, the network takes {self.network.input_dim} inputs"
-            )
-        if not np.isfinite(x).all():
-            raise DataError("the row holds NaN or infinite entries")
-        half = np.broadcast_to(np.asarray(settings.radius), x.shape)
-        low = np.where(half > 0, np.nextafter(x - half, -np.inf), x)
-        high = np.where(half > 0, np.nextafter(x + half, np.inf), x)
-        if (x < settings.clip.lower).any() or (x > settings.clip.upper).any():
-            raise DataError("the row lies outside the box of valid inputs (--clip)")
-        box = Box(np.maximum(low, settings.clip.lower), np.minimum(high, settings.clip.upper))
+        x = data_point(x, self.clip)
+        low = np.where(self.half > 0, np.nextafter(x - self.half, -np.inf), x)
+        high = np.where(self.half > 0, np.nextafter(x + self.half, np.inf), x)
+        box = self.clip.clipped(low, high)
         if box.frozen[i]:
             raise DataError(f"input {i} cannot move in its box")
         return box
 
-    def _decide(self, job: Job, start: float) -> MonotoneRow:
-        index, k, i, x = job
-        settings, box = self.settings, self._box(x, i)
-        row = settings.signs[i] * self.row
+    def decide(self, job: Job) -> MonotoneRow:
+        """Decide one input over one box."""
+        _, k, i, x = job
+        box, row = self._box(x, i), self.signs[i] * self.row
         known = self._size[1] if self._size[0] == k else None
-        size, least = least_slope(self.network, box, row, i, settings, start, known)
-        self._size = k, size
-        tolerance = settings.tolerance * size
-        verdict, pair, wrong = Trend.OPEN, None, None
-        if least.lower >= -tolerance:
-            verdict = Trend.MONOTONE
-        elif least.point is not None and least.upper < -tolerance:
-            verdict = Trend.NOT_MONOTONE
-            pair, wrong = _pair(self.network, row, box, least.point, i, least.upper)
+        least = least_slope(
+            self.network, box, row, i, self.method, self.time_limit, self.tolerance, known
+        )
+        self._size = k, least.size
+        tolerance = self.tolerance * least.size
+        found = replace(
+            self.blank(job),
+            slope_lower=least.lower if math.isfinite(least.lower) else None,
+            slope_upper=None if least.point is None else least.upper,
+            verdict=Trend.MONOTONE if least.lower >= -tolerance else Trend.OPEN,
+        )
+        if least.lower >= -tolerance or least.point is None or least.upper >= -tolerance:
+            return found
+        (point, other), wrong = _pair(self.network, row, box, least.point, i)
         confirmed = None
-        if pair is not None and self.onnx is not None:
+        if self.onnx is not None:
             values = runtime_values(self.onnx)
-            confirmed = bool(row @ (values(pair[1]) - values(pair[0])) < 0)
-        return MonotoneRow(
-            index,
-            k,
-            i,
-            self._wanted(i),
-            least.lower if math.isfinite(least.lower) else None,
-            None if least.point is None else least.upper,
-            verdict,
-            None if pair is None else pair[0].tolist(),
-            None if pair is None else pair[1].tolist(),
-            wrong,
-            confirmed,
-            time.monotonic() - start,
+            confirmed = bool(row @ (values(other) - values(point)) < 0)
+        return replace(
+            found,
+            verdict=Trend.NOT_MONOTONE,
+            point=point.tolist(),
+            other=other.tolist(),
+            wrong_by=wrong,
+            confirmed=confirmed,
         )
 
 
 @dataclass(frozen=True)
 class Slope:
-    """The least slope lies in [lower, upper]; upper is that at the point."""
+    """The least slope lies in [lower, upper]; upper is that at the point.
 
-    lower: float
-    upper: float
-    point: FloatArray | None
+    No slope of any input exceeds `size` in absolute value.
+    """
+
+    size: float
+    lower: float = -math.inf
+    upper: float = math.inf
+    point: FloatArray | None = None
 
 
 def least_slope(
@@ -391,11 +311,12 @@ def least_slope(
     box: Box,
     row: FloatArray,
     i: int,
-    settings: MonotoneSettings,
-    start: float | None = None,
+    method: str = "bnb",
+    time_limit: float = 10.0,
+    tolerance: float = TOLERANCE,
     size: float | None = None,
-) -> tuple[float, Slope]:
-    """A bound of the sizes of all slopes of ``row . f`` over a box, and the least one of input i.
+) -> Slope:
+    """The least slope of ``row . f`` in input i over a box.
 
     Parameters
     ----------
@@ -403,35 +324,35 @@ def least_slope(
     box : Box
     row : ndarray, shape (m,)
     i : int
-    settings : MonotoneSettings
-        The search stops as soon as the sign is decided.
-    start : float, optional
-        Value of ``time.monotonic()`` from which the time limit counts.
+    method : str, optional
+    time_limit : float, optional
+        Seconds.
+    tolerance : float, optional
+        The search stops as soon as it is decided whether a slope is less than minus this share of
+        the largest one.
     size : float, optional
         The bound of the sizes of all slopes, if it is known.
 
     Returns
     -------
-    size : float
-    slope : Slope
+    Slope
     """
-    begun = time.monotonic() if start is None else start
+    clock = Clock(time_limit)
     if size is None:
-        plain = LipschitzProblem(network, box, "l1", functional=row)
-        size = solve(plain, "fastlip", attain=False).upper
+        problem = LipschitzProblem(network, box, "l1", functional=row)
+        size = solve(problem, "fastlip", attain=False).upper
     if not math.isfinite(size):
-        return size, Slope(-math.inf, math.inf, None)
+        return Slope(size)
     scale = 1.0 if size == 0 else math.ldexp(1.0, math.frexp(2.0 * size)[1])
-    tolerance = settings.tolerance * size
-    left = max(settings.time_limit - (time.monotonic() - begun), 1e-3)
+    goal = scale + tolerance * size
     problem = LipschitzProblem(tilted(network, row, i, scale), box, "l1")
-    found = bound_until(problem, settings.method, scale + tolerance, scale + tolerance, left)
+    found = bound_until(problem, method, goal, goal, max(clock.left, 1e-3))
     # M - upper has no error beyond its last place: both are of one size
     lower = max(float(np.nextafter(scale - found.upper, -math.inf)), -size)
     if found.witness is None:
-        return size, Slope(lower, math.inf, None)
+        return Slope(size, lower)
     upper = float(np.nextafter(scale - found.lower, math.inf))
-    return size, Slope(lower, upper, found.witness.x)
+    return Slope(size, lower, upper, found.witness.x)
 
 
 def tilted(network: Network, row: FloatArray, i: int, scale: float) -> Network:
@@ -442,7 +363,7 @@ def tilted(network: Network, row: FloatArray, i: int, scale: float) -> Network:
 
 
 def _pair(
-    network: Network, row: FloatArray, box: Box, x: FloatArray, i: int, slope: float
+    network: Network, row: FloatArray, box: Box, x: FloatArray, i: int
 ) -> tuple[tuple[FloatArray, FloatArray], float]:
     """Two points along input i between which ``row . f`` falls most, of those tried."""
     width = box.upper[i] - box.lower[i]

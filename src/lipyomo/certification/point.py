@@ -23,14 +23,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 
 from lipyomo.certification.attack import Example, find_example, pulled
-from lipyomo.certification.classifier import Classifier, DataError
+from lipyomo.certification.classifier import Classifier
+from lipyomo.certification.data import Row
 from lipyomo.certification.goal import bound_until
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
@@ -94,12 +94,11 @@ class PointSettings:
 
 
 @dataclass(frozen=True)
-class RobustnessRow:
+class RobustnessRow(Row):
     """What is known of one point.
 
     Attributes
     ----------
-    index : int
     predicted : int or None
         None if the row could not be used.
     label : int or None
@@ -112,45 +111,19 @@ class RobustnessRow:
         Distance of the nearest input of another class that was found; infinite if none.
     example : list of float or None
         That input.
-    verdict : Verdict or None
     method : str
         What decided.
-    seconds : float
-    error : str or None
-        Why the row could not be used.
     """
 
-    index: int
+    verdicts = Verdict
+
     predicted: int | None = None
     label: int | None = None
     margin: float | None = None
     certified_radius: float = 0.0
     adversarial_radius: float = math.inf
     example: list[float] | None = None
-    verdict: Verdict | None = None
     method: str = ""
-    seconds: float = 0.0
-    error: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data; infinities become None."""
-        row = asdict(self)
-        row["verdict"] = None if self.verdict is None else str(self.verdict)
-        if math.isinf(self.adversarial_radius):
-            row["adversarial_radius"] = None
-        return row
-
-    @classmethod
-    def from_dict(cls, row: dict[str, Any]) -> RobustnessRow:
-        """The row that `to_dict` has written."""
-        outer = row.get("adversarial_radius")
-        verdict = row.get("verdict")
-        fields = {
-            "verdict": None if verdict is None else Verdict(verdict),
-            "adversarial_radius": math.inf if outer is None else float(outer),
-            "method": row.get("method") or "",
-        }
-        return cls(**{**row, **fields})
 
 
 def certify_point(
@@ -178,13 +151,14 @@ def certify_point(
     Returns
     -------
     RobustnessRow
-        With `error` if the row cannot be used.
+
+    Raises
+    ------
+    DataError
+        If the row cannot be used.
     """
     start = time.monotonic()
-    try:
-        point = classifier.check(x, label)
-    except DataError as error:
-        return RobustnessRow(index, error=str(error), seconds=time.monotonic() - start)
+    point = classifier.check(x, label)
     predicted = int(classifier.predict(point[None])[0])
     row = RobustnessRow(index, predicted, predicted if label is None else int(label))
     row = replace(row, margin=float(classifier.margins(point, predicted).min()))

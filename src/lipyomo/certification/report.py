@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import logging
-import math
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.certification.classifier import NO_LABEL, Classifier, Clip
+from lipyomo.certification.classifier import NO_LABEL, Classifier
+from lipyomo.certification.data import (
+    Clip,
+    OnnxSource,
+    Report,
+    Task,
+    data_points,
+    runtime_values,
+)
 from lipyomo.certification.point import (
     LADDER,
     Check,
@@ -26,48 +29,10 @@ from lipyomo.certification.point import (
     certify_point,
 )
 from lipyomo.errors import LipyomoError
-from lipyomo.executors import Workers
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import OutputNorm
-from lipyomo.result import frame_of
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-logger = logging.getLogger(__name__)
-
-OnnxSource = str | Path | tuple[str | Path, str]
-"""An ONNX file, and maybe the node at which it was cut."""
-
-_Job = tuple[int, FloatArray, int | None]
-
-
-class Report(ABC):
-    """Rows, and what they add up to.
-
-    Attributes
-    ----------
-    rows : tuple
-        Each with a `verdict`, None where it could not be used, and a method `to_dict`.
-    """
-
-    rows: tuple[Any, ...]
-
-    def count(self, verdict: StrEnum) -> int:
-        """Number of rows with a verdict."""
-        return sum(row.verdict is verdict for row in self.rows)
-
-    @abstractmethod
-    def summary(self) -> dict[str, Any]:
-        """Counts and shares, as plain data."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Summary and rows as plain data."""
-        return {"summary": self.summary(), "rows": [row.to_dict() for row in self.rows]}
-
-    def to_frame(self) -> DataFrame:
-        """The rows as a pandas frame."""
-        return frame_of(row.to_dict() for row in self.rows)
+Job = tuple[int, FloatArray, int | None]
 
 
 @dataclass(frozen=True)
@@ -210,32 +175,16 @@ def certify_robustness(
     names = [*ladder, "exact"] if exact else list(ladder)
     settings = PointSettings(radius, time_limit, tuple(names), radii, seed, solver)
     classifier = Classifier(network, norm, clip)
-    rows = certify_rows(
-        classifier, data_rows(points, labels), settings, onnx, workers, executor, dask
-    )
+    task = RobustnessTask(classifier, settings, onnx)
     found = []
-    for row in rows:
+    for row in task.run(data_rows(points, labels), workers, executor, dask):
         found.append(row)
         if progress is not None:
             progress(row)
     return RobustnessReport(radius, tuple(sorted(found, key=lambda row: row.index)))
 
 
-def data_points(inputs: npt.ArrayLike) -> FloatArray:
-    """Inputs as points, shape (n, d).
-
-    Raises
-    ------
-    LipyomoError
-        If they are not one row a point.
-    """
-    points = np.asarray(inputs, dtype=np.float64)
-    if points.ndim < 2:
-        raise LipyomoError(f"inputs have shape {points.shape}, expected one row a point")
-    return points.reshape(len(points), math.prod(points.shape[1:]))
-
-
-def data_rows(points: FloatArray, labels: npt.ArrayLike | None) -> list[_Job]:
+def data_rows(points: FloatArray, labels: npt.ArrayLike | None) -> list[Job]:
     """(index, x, label) of every row.
 
     Raises
@@ -250,67 +199,32 @@ def data_rows(points: FloatArray, labels: npt.ArrayLike | None) -> list[_Job]:
         raise LipyomoError(f"{len(points)} inputs, but {given.size} labels")
     if given.dtype.kind not in "iufb":
         raise LipyomoError("labels are the numbers of classes: whole numbers from 0 on")
-    return [(k, x, _label(y)) for k, (x, y) in enumerate(zip(points, given, strict=True))]
+    return [(k, x, class_of(y)) for k, (x, y) in enumerate(zip(points, given, strict=True))]
 
 
-def _label(value: float) -> int:
+def class_of(value: float) -> int:
     """A label as a number of a class; `NO_LABEL` for what is no whole number."""
     whole = np.isfinite(value) and value == np.floor(value) and value >= 0
     return int(value) if whole else NO_LABEL
 
 
-class _Task:
-    """What travels to a worker once, and decides rows there."""
+class RobustnessTask(Task[Job, RobustnessRow]):
+    """The classifier and what is asked of its points; with an ONNX file, examples are confirmed."""
 
     def __init__(
-        self, classifier: Classifier, settings: PointSettings, onnx: OnnxSource | None
+        self, classifier: Classifier, settings: PointSettings, onnx: OnnxSource | None = None
     ) -> None:
         self.classifier, self.settings, self.onnx = classifier, settings, onnx
 
-    def __call__(self, job: _Job) -> RobustnessRow:
+    def blank(self, job: Job) -> RobustnessRow:
+        """The row of a job of which nothing is known."""
+        return RobustnessRow(job[0])
+
+    def decide(self, job: Job) -> RobustnessRow:
+        """Decide one point."""
         index, x, label = job
         check = None if self.onnx is None else runtime_check(self.onnx)
         return certify_point(self.classifier, x, label, self.settings, index, check)
-
-
-def certify_rows(
-    classifier: Classifier,
-    jobs: Iterable[_Job],
-    settings: PointSettings,
-    onnx: OnnxSource | None = None,
-    workers: int | None = None,
-    executor: Executor | None = None,
-    dask: str | None = None,
-) -> Iterator[RobustnessRow]:
-    """Rows as they are decided; `certify_robustness` collects them."""
-    known = list(jobs)
-    task = _Task(classifier, settings, onnx)
-    with Workers[_Job, RobustnessRow](workers, executor, dask, len(known)) as pool:
-        for position, found in pool.run(task, known):
-            if isinstance(found, LipyomoError):
-                found = RobustnessRow(known[position][0], error=str(found))
-            logger.info("row %d: %s %s", found.index, found.verdict, found.error or found.method)
-            yield found
-
-
-Values = Callable[[FloatArray], FloatArray]
-
-_RUNTIMES: dict[tuple[str, str | None], Values] = {}
-"""One session a process and file."""
-
-
-def runtime_values(onnx: OnnxSource) -> Values:
-    """Outputs by onnxruntime, from the file that the network came from."""
-    path, output = onnx if isinstance(onnx, tuple) else (onnx, None)
-    key = str(path), output
-    if key not in _RUNTIMES:
-        import onnx as onnx_package
-
-        from lipyomo.onnx.runtime import open_runtime
-
-        runtime = open_runtime(onnx_package.load(key[0]), output)
-        _RUNTIMES[key] = lambda point: runtime(point)[0]
-    return _RUNTIMES[key]
 
 
 def runtime_check(onnx: OnnxSource) -> Check:

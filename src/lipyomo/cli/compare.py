@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from lipyomo.cli.inputs import read_memory, read_options, read_problem, read_solvers
+from lipyomo.cli.config import OPTION as CONFIG
+from lipyomo.cli.inputs import read_options, read_problem, read_settings
 from lipyomo.cli.interrupt import Interruption
-from lipyomo.cli.parser import Parser, UsageError, add_config, add_problem
-from lipyomo.cli.plot import check_picture
+from lipyomo.cli.parser import Parser, UsageError, add, add_problem, count, names
 from lipyomo.cli.tables import print_table
 from lipyomo.compare import (
     Row,
@@ -28,7 +28,6 @@ from lipyomo.compare.errors import error_text, width_text
 from lipyomo.decimals import down, seconds, up
 from lipyomo.methods.registry import get_method
 from lipyomo.problem import LipschitzProblem
-from lipyomo.settings import Settings
 
 DONE, FAILED, BOUNDS_ONLY = 0, 1, 2
 STOPPING = b"lipyomo: stopping the methods; Ctrl-C again leaves at once\n"
@@ -46,64 +45,40 @@ example:
 """
 
 
-def _parser() -> Parser:
+def run(words: Sequence[str]) -> int:
+    """Run ``lipyomo compare`` with the words after it; returns the exit code."""
     parser = Parser(
         "lipyomo compare",
         "Several methods on several networks, each in a process of its own with its own limits.",
         EPILOG,
     )
     parser.add_argument("networks", metavar="NET", nargs="+", type=Path, help="ONNX files")
-    parser.add_argument("--output", metavar="NODE", help="cut the graphs at this node or tensor")
-    add_config(parser)
+    add(parser, "--output", CONFIG)
     add_problem(parser)
     methods = parser.add_argument_group("methods")
-    methods.add_argument("--methods", metavar="A,B,...", help="all that apply, if not given")
     methods.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="METHOD.NAME=VALUE",
-        help="an option of a method; may be repeated",
+        "--methods", type=names, metavar="A,B,...", help="all that apply, if not given"
     )
+    add(methods, "--option", metavar="METHOD.NAME=VALUE")
+    add(methods, "--time-limit", default=60.0, help="of each method (60)")
+    add(methods, "--memory-limit", help="of each method")
     methods.add_argument(
-        "--time-limit", type=float, default=60.0, metavar="S", help="of each method (60)"
+        "--jobs", type=count(1), default=1, metavar="N", help="methods at a time (1)"
     )
-    methods.add_argument("--memory-limit", type=float, metavar="MB", help="of each method")
-    methods.add_argument("--jobs", type=int, default=1, metavar="N", help="methods at a time (1)")
-    methods.add_argument("--threads", type=int, metavar="N", help="threads of each method")
-    methods.add_argument("--solver", default="auto", metavar="NAME", help="see 'lipyomo solvers'")
-    methods.add_argument(
-        "--solvers", metavar="FILE", type=Path, help="another solvers.toml", dest="solvers_file"
-    )
-    methods.add_argument("--seed", type=int, default=0, metavar="N", help="of all sampling (0)")
+    add(methods, "--threads", help="threads of each method")
+    add(methods, "--solver", "--solvers", "--seed")
     report = parser.add_argument_group("report")
     form = report.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="a JSON list on stdout")
+    add(form, "--json", help="a JSON list on stdout")
     form.add_argument("--csv", action="store_true", help="comma-separated values on stdout")
-    report.add_argument("--plot", metavar="FILE", type=Path, help="draw the values on a log axis")
-    report.add_argument("--quiet", action="store_true", help="no progress on stderr")
-    report.add_argument("--debug", action="store_true", help="show tracebacks")
-    return parser
-
-
-def run(words: Sequence[str]) -> int:
-    """Run ``lipyomo compare`` with the words after it; returns the exit code."""
-    arguments = _parser().parse_args(words)
-    if arguments.jobs < 1:
-        raise UsageError(f"--jobs: at least one method must run, not {arguments.jobs}")
-    memory = read_memory(arguments.memory_limit)
-    if arguments.plot is not None:
-        check_picture(arguments.plot)
-    settings = Settings(
-        time_limit=arguments.time_limit,
-        threads=arguments.threads,
-        solver=arguments.solver,
-        solvers_file=read_solvers(arguments.solvers_file, arguments.solver),
-        seed=arguments.seed,
-    )
-    names = None if arguments.methods is None else _names(arguments.methods)
-    options = _options(arguments.option)
-    problems = [_problem(path, arguments, memory) for path in arguments.networks]
+    add(report, "--plot", help="draw the values on a log axis")
+    add(report, "--quiet", "--debug")
+    arguments = parser.parse_args(words)
+    if arguments.methods == ():
+        raise UsageError("--methods: no method is named.  Remedy: see 'lipyomo methods'")
+    chosen = None if arguments.methods is None else list(dict.fromkeys(arguments.methods))
+    settings, options = read_settings(arguments), _options(arguments.option)
+    problems = [_problem(path, arguments) for path in arguments.networks]
     panels: list[list[Row]] = []
     with Interruption(STOPPING) as interruption:
         settings = replace(settings, should_stop=interruption.requested)
@@ -113,7 +88,13 @@ def run(words: Sequence[str]) -> int:
                 break
             panels.append([])
             rows = compare(
-                problem, names, arguments.time_limit, settings, options, memory, arguments.jobs
+                problem,
+                chosen,
+                arguments.time_limit,
+                settings,
+                options,
+                arguments.memory_limit,
+                arguments.jobs,
             )
             # Closing the generator kills the methods that still run.
             running = cast(Generator[Row, None, None], rows)
@@ -127,20 +108,14 @@ def run(words: Sequence[str]) -> int:
     return DONE if any(row.has_answer for panel in panels for row in panel) else FAILED
 
 
-def _problem(path: Path, arguments: argparse.Namespace, memory: int | None) -> LipschitzProblem:
+def _problem(path: Path, arguments: argparse.Namespace) -> LipschitzProblem:
     from lipyomo.onnx import check_against_runtime, load
 
-    network = load(path, output=arguments.output, check=False, memory_limit=memory)
+    output, memory = arguments.output, arguments.memory_limit
+    network = load(path, output=output, check=False, memory_limit=memory)
     problem = read_problem(arguments, network)
-    check_against_runtime(network, path, domain=problem.domain, output=arguments.output)
+    check_against_runtime(network, path, domain=problem.domain, output=output)
     return problem
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
-        raise UsageError("--methods: no method is named.  Remedy: see 'lipyomo methods'")
-    return list(dict.fromkeys(names))
 
 
 def _options(words: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lipyomo.cli.inputs import read_any
+from lipyomo.cli.inputs import load_numpy, numbers
 from lipyomo.cli.parser import UsageError
 from lipyomo.network import FloatArray
 
@@ -68,16 +68,18 @@ def read_data(path: Path, width: int) -> DataSet:
 
 
 def _read_numpy(path: Path) -> DataSet:
-    loaded = read_any(path, "DATA", INPUT_NAMES + LABEL_NAMES)
+    loaded = load_numpy(path, "DATA")
     if isinstance(loaded, np.ndarray):
-        return DataSet(_rows(loaded), None)
-    inputs = next((loaded[name] for name in INPUT_NAMES if name in loaded), None)
+        loaded = {INPUT_NAMES[0]: loaded}
+    inputs, labels = (
+        next((numbers(loaded[name], path, "DATA") for name in known if name in loaded), None)
+        for known in (INPUT_NAMES, LABEL_NAMES)
+    )
     if inputs is None:
         raise UsageError(
             f"DATA: '{path}' holds no inputs.  "
             f"Remedy: call the array {', '.join(INPUT_NAMES[:3])} or so"
         )
-    labels = next((loaded[name] for name in LABEL_NAMES if name in loaded), None)
     return DataSet(_rows(inputs), None if labels is None else labels.reshape(-1))
 
 

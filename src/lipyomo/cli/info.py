@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lipyomo.cli.inputs import read_memory
-from lipyomo.cli.parser import Parser, add_output
+from lipyomo.cli.parser import Parser, add
 from lipyomo.cli.show import laid_out, terminal_width, uses_colour
 from lipyomo.errors import ImportRefused
 
@@ -23,18 +22,14 @@ exit codes: 0 the network can be imported; 1 it cannot, or only after a cut that
 def run(words: Sequence[str]) -> int:
     """Run ``lipyomo info`` with the words after it; returns the exit code."""
     parser = Parser("lipyomo info", "What an ONNX file holds, and what becomes of it.", EPILOG)
-    parser.add_argument("network", metavar="NET", type=Path, help="an ONNX file")
-    parser.add_argument("--output", metavar="NODE", help="cut the graph at this node or tensor")
+    add(parser, "NET", "--output")
     parser.add_argument("--nodes", action="store_true", help="list the nodes in order")
-    parser.add_argument("--time-limit", type=float, metavar="S", help="seconds of the import")
-    parser.add_argument("--memory-limit", type=float, metavar="MB", help="megabytes of the import")
-    add_output(parser, quiet=False)
+    add(parser, "--time-limit", help="seconds of the import")
+    add(parser, "--memory-limit", help="megabytes of the import")
+    add(parser, "--json", "--debug")
     arguments = parser.parse_args(words)
     record = describe(
-        arguments.network,
-        arguments.output,
-        float("inf") if arguments.time_limit is None else arguments.time_limit,
-        read_memory(arguments.memory_limit),
+        arguments.network, arguments.output, arguments.time_limit, arguments.memory_limit
     )
     if arguments.json:
         print(json.dumps(record, allow_nan=False))

@@ -5,18 +5,20 @@ from __future__ import annotations
 import argparse
 import ast
 import zipfile
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lipyomo.cli.parser import UsageError
+from lipyomo.cli.parser import UsageError, new_file
 from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
 from lipyomo.memory import MEGABYTE
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import LinearOutput
 from lipyomo.problem import LipschitzProblem
+from lipyomo.settings import Settings
 
 Side = float | FloatArray
 
@@ -29,13 +31,13 @@ def read_array(path: Path, option: str) -> FloatArray:
     UsageError
         If there is no such file, or it holds something else.
     """
-    loaded = _load(path, option)
+    loaded = load_numpy(path, option)
     if not isinstance(loaded, np.ndarray):
         names = ", ".join(loaded)
         raise UsageError(
             f"{option}: '{path}' is an archive ({names}), not one array.  Remedy: give a .npy file"
         )
-    return _numbers(loaded, path, option)
+    return numbers(loaded, path, option)
 
 
 def read_archive(path: Path, option: str) -> dict[str, FloatArray]:
@@ -46,31 +48,16 @@ def read_archive(path: Path, option: str) -> dict[str, FloatArray]:
     UsageError
         If there is no such file, or it holds something else.
     """
-    loaded = _load(path, option)
+    loaded = load_numpy(path, option)
     if isinstance(loaded, np.ndarray):
         raise UsageError(
             f"{option}: '{path}' holds one array without a name.  "
             "Remedy: write an .npz file with numpy.savez"
         )
-    return {name: _numbers(array, path, option) for name, array in loaded.items()}
+    return {name: numbers(array, path, option) for name, array in loaded.items()}
 
 
-def read_any(path: Path, option: str, names: Collection[str]) -> FloatArray | dict[str, FloatArray]:
-    """Read the numbers of a ``.npy`` file, or all of a ``.npz`` file that `names` stand for.
-
-    Raises
-    ------
-    UsageError
-        If there is no such file, or it holds something else.
-    """
-    loaded = _load(path, option)
-    if isinstance(loaded, np.ndarray):
-        return _numbers(loaded, path, option)
-    wanted = {name: array for name, array in loaded.items() if name in names}
-    return {name: _numbers(array, path, option) for name, array in wanted.items()}
-
-
-def _load(path: Path, option: str) -> np.ndarray | dict[str, np.ndarray]:
+def load_numpy(path: Path, option: str) -> np.ndarray | dict[str, np.ndarray]:
     """Read a numpy file, never unpickling anything."""
     try:
         with path.open("rb") as stream:
@@ -86,7 +73,8 @@ def _load(path: Path, option: str) -> np.ndarray | dict[str, np.ndarray]:
         ) from None
 
 
-def _numbers(array: np.ndarray, path: Path, option: str) -> FloatArray:
+def numbers(array: np.ndarray, path: Path, option: str) -> FloatArray:
+    """Check that an array holds numbers."""
     if array.dtype.kind not in "fiub":
         raise UsageError(f"{option}: '{path}' holds {array.dtype} entries, expected numbers")
     return array.astype(np.float64)
@@ -123,13 +111,21 @@ def read_domain(arguments: argparse.Namespace, dimension: int) -> Domain:
     """
     _check_companions(arguments)
     if arguments.box is not None:
-        low, high = read_pair(arguments.box, "--box")
+        low, high = arguments.box
         return Box(low, high, dimension)
     if arguments.everywhere:
         return AllSpace(dimension)
     if arguments.ball is not None:
-        return _read_ball(arguments, dimension)
-    return _read_polytope(arguments)
+        center = arguments.ball
+        if isinstance(center, float):
+            center = np.full(dimension, center)
+        if center.size != dimension:
+            raise UsageError(
+                f"--ball: the center has {center.size} entries, the network takes {dimension} "
+                "inputs"
+            )
+        return ball(center, arguments.radius, arguments.ball_norm or "linf", arguments.clip)
+    return Polytope(*arguments.polytope, *(arguments.clip or (-np.inf, np.inf)))
 
 
 def _check_companions(arguments: argparse.Namespace) -> None:
@@ -149,34 +145,14 @@ def _check_companions(arguments: argparse.Namespace) -> None:
         raise UsageError("--clip cuts a ball or a polytope; there is neither")
 
 
-def _read_ball(arguments: argparse.Namespace, dimension: int) -> Domain:
-    side = read_side(arguments.ball, "--ball")
-    center = np.full(dimension, side) if isinstance(side, float) else side
-    if center.size != dimension:
-        raise UsageError(
-            f"--ball: '{arguments.ball}' has {center.size} entries, the network takes "
-            f"{dimension} inputs"
-        )
-    clip = None if arguments.clip is None else read_pair(arguments.clip, "--clip")
-    return ball(center, arguments.radius, arguments.ball_norm or "linf", clip)
-
-
-def _read_polytope(arguments: argparse.Namespace) -> Polytope:
-    parts = read_archive(arguments.polytope, "--polytope")
-    rows, right = _rows(parts, arguments.polytope, "--polytope")
-    clip = arguments.clip
-    low, high = (-np.inf, np.inf) if clip is None else read_pair(clip, "--clip")
-    return Polytope(rows, right, low, high)
-
-
-def _rows(
-    parts: Mapping[str, FloatArray], path: Path, option: str
-) -> tuple[FloatArray, FloatArray]:
+def read_rows(text: str, option: str) -> tuple[FloatArray, FloatArray]:
+    """Read A and b of an ``.npz`` file."""
+    parts = read_archive(Path(text), option)
     if "A" not in parts or "b" not in parts:
         held = ", ".join(parts) or "nothing"
-        raise UsageError(f"{option}: '{path}' must hold the arrays A and b; it holds {held}")
+        raise UsageError(f"{option}: '{text}' must hold the arrays A and b; it holds {held}")
     if parts["A"].ndim != 2:
-        raise UsageError(f"{option}: A in '{path}' has {parts['A'].ndim} axes, expected 2")
+        raise UsageError(f"{option}: A in '{text}' has {parts['A'].ndim} axes, expected 2")
     return parts["A"], parts["b"].reshape(-1)
 
 
@@ -192,25 +168,25 @@ def read_functional(text: str) -> FloatArray:
         ) from None
 
 
-def read_dual_ball(path: Path) -> LinearOutput:
+def read_dual_ball(text: str, option: str) -> LinearOutput:
     """Read a linear norm from the vertices or the inequalities of its dual ball."""
-    parts = read_archive(path, "--dual-ball")
+    path = Path(text)
+    parts = read_archive(path, option)
     if "vertices" in parts:
         return LinearOutput(vertices=parts["vertices"], name=path.stem)
-    rows, right = _rows(parts, path, "--dual-ball")
-    return LinearOutput(A=rows, b=right, name=path.stem)
+    A, b = read_rows(text, option)
+    return LinearOutput(A=A, b=b, name=path.stem)
 
 
 def read_problem(arguments: argparse.Namespace, network: Network) -> LipschitzProblem:
     """Build the problem that the options describe."""
-    dual = arguments.dual_ball
     return LipschitzProblem(
         network,
         read_domain(arguments, network.input_dim),
-        input_norm=arguments.norm,
-        output_norm=arguments.output_norm if dual is None else read_dual_ball(dual),
-        functional=None if arguments.functional is None else read_functional(arguments.functional),
-        margin=arguments.margin,
+        arguments.norm,
+        arguments.output_norm,
+        arguments.functional,
+        arguments.margin,
     )
 
 
@@ -243,33 +219,51 @@ def _typed(name: str, text: str, default: object) -> Any:
     raise UsageError(f"--option: {name} must be {kind}, not '{text}'")
 
 
-def read_memory(megabytes: float | None) -> int | None:
-    """Read ``--memory-limit`` in bytes.
-
-    Raises
-    ------
-    UsageError
-        If it is not positive.
-    """
-    if megabytes is None or megabytes == np.inf:
+def read_memory(text: str) -> int | None:
+    """Read megabytes as bytes; None for ``inf``."""
+    megabytes = float(text)
+    if megabytes == np.inf:
         return None
     if not megabytes > 0:
         raise UsageError("--memory-limit must be positive: megabytes, such as 4000")
     return int(megabytes * MEGABYTE)
 
 
-def read_solvers(path: Path | None, solver: str) -> Path | None:
-    """Read ``--solvers`` and ``--solver``, so that a wrong one is found before anything is run.
+def read_picture(text: str) -> Path:
+    """Read the name of a picture, and find out before a long run whether it can be drawn.
+
+    Raises
+    ------
+    UsageError
+        If the name is empty or a folder, its folder is missing, or its format is unknown.
+    MissingExtra
+        If matplotlib is not installed.
+    """
+    from lipyomo.compare.plot import new_figure
+
+    path = new_file("--plot")(text)
+    if path.suffix[1:].lower() not in new_figure(1.0, 1.0).canvas.get_supported_filetypes():
+        raise UsageError(
+            f"--plot: '{path}' has no known format.  Remedy: end it in .png, .pdf or .svg"
+        )
+    return path
+
+
+def read_settings(arguments: argparse.Namespace) -> Settings:
+    """The settings that options have set; a wrong solver is found before anything is run.
 
     Raises
     ------
     LipyomoError
-        If the file is missing or wrong, has no such solver, or the solver cannot be used.
+        If a value is wrong, the file of solvers is, or the solver cannot be used.
     """
-    if path is not None or solver != "auto":
+    known = {field.name for field in fields(Settings)}
+    given = {name: value for name, value in vars(arguments).items() if name in known}
+    settings = Settings(**given)
+    if settings.solvers_file is not None or settings.solver != "auto":
         from lipyomo.solvers.registry import get_solver, resolve_settings
 
-        table = resolve_settings(path)
-        if solver != "auto":
-            get_solver(solver, table)
-    return path
+        table = resolve_settings(settings.solvers_file)
+        if settings.solver != "auto":
+            get_solver(settings.solver, table)
+    return settings

@@ -12,12 +12,11 @@ from dataclasses import replace
 
 from lipyomo.api import choose_method, solve
 from lipyomo.cli.crosscheck import cross_check
-from lipyomo.cli.inputs import read_memory, read_options, read_problem, read_solvers
+from lipyomo.cli.inputs import read_options, read_problem, read_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
-from lipyomo.cli.parser import UsageError, check_file
-from lipyomo.cli.plot import check_picture
-from lipyomo.cli.show import HISTORY_FORMATS, show
+from lipyomo.cli.parser import UsageError
+from lipyomo.cli.show import show
 from lipyomo.cli.streams import answer_only
 from lipyomo.memory import limit_memory
 from lipyomo.methods.registry import get_method
@@ -55,9 +54,12 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     from lipyomo.onnx.budget import limits, spending
     from lipyomo.onnx.select import SeveralOutputs
 
-    _check_report(arguments)
-    settings = replace(_read_settings(arguments), started=started)
-    memory = read_memory(arguments.memory_limit)
+    if arguments.resume and arguments.checkpoint is None:
+        raise UsageError("--resume needs to know from where.  Remedy: add --checkpoint FILE")
+    if arguments.certify and arguments.proof is None:
+        raise UsageError("--certify is about a proof, and there is none.  Remedy: add --proof FILE")
+    settings = replace(read_settings(arguments), started=started)
+    memory = arguments.memory_limit
     if memory is not None:
         limit_memory(memory)
     with warnings.catch_warnings(record=True) as notes:
@@ -106,30 +108,12 @@ def _write_proof(problem: LipschitzProblem, result: Result, arguments: argparse.
             interruption.requested,
             told,
             certify=arguments.certify,
-            time_limit=math.inf if arguments.time_limit is None else arguments.time_limit,
+            time_limit=arguments.time_limit,
         )
     if not arguments.quiet:
         count = f"{cases} case{'s' * (cases > 1)}"
         ends = f"both ends, {count}" if cases else "the lower end only"
         print(f"proof of {ends}: {arguments.proof}", file=sys.stderr)
-
-
-def _read_settings(arguments: argparse.Namespace) -> Settings:
-    return Settings(
-        time_limit=math.inf if arguments.time_limit is None else arguments.time_limit,
-        gap=arguments.gap,
-        threads=arguments.threads,
-        dask=arguments.dask,
-        checkpoint=arguments.checkpoint,
-        resume=arguments.resume,
-        seed=arguments.seed,
-        solver=arguments.solver,
-        solvers_file=read_solvers(arguments.solvers_file, arguments.solver),
-        formulation=arguments.formulation,
-        bounds=arguments.bounds,
-        attain=not arguments.upper_only,
-        rational=arguments.rational,
-    )
 
 
 def left(settings: Settings) -> float:
@@ -173,22 +157,6 @@ def _method_name(arguments: argparse.Namespace, automatic: str) -> str:
         return str(arguments.method)
     asked = arguments.solver != "auto" or arguments.formulation != "auto"
     return "mip" if asked or arguments.cross_check is not None else automatic
-
-
-def _check_report(arguments: argparse.Namespace) -> None:
-    """Find out before a long run whether its files can be written."""
-    for option in ("proof", "checkpoint", "history"):
-        path = getattr(arguments, option)
-        if path is not None:
-            check_file(path, f"--{option}")
-    if arguments.history is not None and arguments.history.suffix not in HISTORY_FORMATS:
-        raise UsageError(f"--history: '{arguments.history}' should end in .csv or .json")
-    if arguments.resume and arguments.checkpoint is None:
-        raise UsageError("--resume needs to know from where.  Remedy: add --checkpoint FILE")
-    if arguments.certify and arguments.proof is None:
-        raise UsageError("--certify is about a proof, and there is none.  Remedy: add --proof FILE")
-    if arguments.plot is not None:
-        check_picture(arguments.plot)
 
 
 def exit_code(result: Result, gap: float) -> int:

@@ -1,10 +1,12 @@
-"""The options of the main job, ``lipyomo NET ...``; only argparse is imported here."""
+"""The options of all commands, in one table; only argparse is imported, for --help to be quick."""
 
 from __future__ import annotations
 
 import argparse
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -72,7 +74,8 @@ class Parser(argparse.ArgumentParser):
         for action in self._actions:
             # argparse takes the value of ``--option=--`` for a separator and loses it
             alone = action.nargs is None and not isinstance(action, argparse._AppendAction)
-            if alone and getattr(found, action.dest, None) == []:
+            value = getattr(found, action.dest, None)
+            if alone and isinstance(value, list) and not value:
                 self.error(f"argument {'/'.join(action.option_strings)}: expected one argument")
         return found
 
@@ -96,26 +99,40 @@ def join_negatives(arguments: Sequence[str]) -> list[str]:
     return joined
 
 
-def add_output(group: Any, quiet: bool = True) -> None:
-    """Add how a command tells what it found: --json, --quiet and --debug."""
-    group.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    if quiet:
-        group.add_argument("--quiet", action="store_true", help="no progress on stderr")
-    group.add_argument("--debug", action="store_true", help="show tracebacks")
+def reader(name: str, *more: str) -> Callable[[str], Any]:
+    """A function of `lipyomo.cli.inputs` as the type of an option; imported when it is needed."""
+
+    def read(text: str) -> Any:
+        return getattr(import_module("lipyomo.cli.inputs"), name)(text, *more)
+
+    return read
 
 
-def check_file(path: Path, option: str, remedy: str = "") -> None:
-    """Find out before a long run whether the file that an option names can be written.
+def count(least: int) -> Callable[[str], int]:
+    """The type of options that are whole numbers of at least `least`."""
 
-    Raises
-    ------
-    UsageError
-        If the name is empty or a folder, or its folder is missing.
-    """
-    if not path.name or path.is_dir():
-        raise UsageError(f"{option}: '{path}' is not the name of a file{remedy}")
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"{option}: there is no folder '{path.parent}'")
+    def read(text: str) -> int:
+        if not re.fullmatch(r"\s*[-+]?\d+\s*", text) or int(text) < least:
+            raise argparse.ArgumentTypeError(f"'{text}' is no whole number of at least {least}")
+        return int(text)
+
+    return read
+
+
+def new_file(option: str, *endings: str) -> Callable[[str], Path]:
+    """The type of options that name a file to write: found out before a long run."""
+
+    def read(text: str) -> Path:
+        path = Path(text)
+        if not path.name or path.is_dir():
+            raise UsageError(f"{option}: '{path}' is not the name of a file")
+        if not path.absolute().parent.is_dir():
+            raise UsageError(f"{option}: there is no folder '{path.parent}'")
+        if endings and path.suffix not in endings:
+            raise UsageError(f"{option}: '{path}' should end in {' or '.join(endings)}")
+        return path
+
+    return read
 
 
 def ratio(text: str) -> float:
@@ -123,159 +140,219 @@ def ratio(text: str) -> float:
     return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
 
 
+def names(text: str) -> tuple[str, ...]:
+    """Read names between commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def numbers(kind: type[int] | type[float]) -> Callable[[str], tuple[float, ...]]:
+    """The type of options that are numbers between commas."""
+
+    def read(text: str) -> tuple[float, ...]:
+        try:
+            return tuple(kind(part) for part in text.split(",") if part.strip())
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"'{text}' is not numbers such as 0,3") from None
+
+    return read
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "NET": {"dest": "network", "type": Path, "help": "an ONNX file"},
+    CONFIG: {"metavar": "FILE", "help": "a TOML file of options, by the same names; others win"},
+    "--output": {"metavar": "NODE", "help": "cut the graph at this node or tensor (the logits)"},
+    # the problem
+    "--norm": {"choices": ("linf", "l1", "l2"), "default": "linf", "help": "on the inputs (linf)"},
+    "--output-norm": {
+        "metavar": "NORM",
+        "help": "linf, l1, l2, cross or cross(I); default: |.| for one output, else linf",
+    },
+    "--functional": {
+        "metavar": "C",
+        "type": reader("read_functional"),
+        "help": "|c.f| for numbers such as 1,-1 or a .npy file",
+    },
+    "--margin": {"metavar": "LABEL", "type": int, "help": "cross(LABEL): margins of a class"},
+    "--dual-ball": {
+        "metavar": "FILE",
+        "type": reader("read_dual_ball", "--dual-ball"),
+        "dest": "output_norm",
+        "help": "a linear norm: .npz with 'vertices', or with 'A' and 'b', of its dual ball",
+    },
+    "--box": {
+        "metavar": "LO,HI",
+        "type": reader("read_pair", "--box"),
+        "help": "numbers, or .npy files with one per input",
+    },
+    "--ball": {
+        "metavar": "CENTER",
+        "type": reader("read_side", "--ball"),
+        "help": "a .npy file, or a number for all inputs",
+    },
+    "--polytope": {
+        "metavar": "FILE",
+        "type": reader("read_rows", "--polytope"),
+        "help": ".npz with A and b: the x with A x <= b",
+    },
+    "--everywhere": {"action": "store_true", "help": "all of R^d"},
+    "--radius": {"metavar": "R", "type": float, "help": "of the ball"},
+    "--ball-norm": {"choices": ("linf", "l2", "l1"), "help": "of the ball (linf)"},
+    "--clip": {
+        "metavar": "LO,HI",
+        "type": reader("read_pair", "--clip"),
+        "help": "cut a ball or polytope with this box",
+    },
+    # the method
+    "--method": {"default": "auto", "metavar": "NAME", "help": "see 'lipyomo methods'"},
+    "--formulation": {
+        "choices": ("auto", "adjoint", "tangent"),
+        "default": "auto",
+        "help": "encoding of the gradient in a MIP or LP",
+    },
+    "--bounds": {
+        "choices": ("auto", "interval", "linear", "lp"),
+        "default": "auto",
+        "help": "highest rung of the bound ladder",
+    },
+    "--option": {
+        "action": "append",
+        "default": [],
+        "metavar": "NAME=VALUE",
+        "help": "an option of the method; may be repeated",
+    },
+    "--solver": {"default": "auto", "metavar": "NAME", "help": "see 'lipyomo solvers'"},
+    "--solvers": {
+        "metavar": "FILE",
+        "type": Path,
+        "help": "another solvers.toml",
+        "dest": "solvers_file",
+    },
+    "--cross-check": {
+        "metavar": "NAME",
+        "help": "solve again with this solver; disagreement is an error",
+    },
+    "--time-limit": {
+        "type": float,
+        "default": math.inf,
+        "metavar": "S",
+        "help": "seconds since the start of the command",
+    },
+    "--memory-limit": {
+        "type": reader("read_memory"),
+        "metavar": "MB",
+        "help": "megabytes (for the import: half of the machine's memory)",
+    },
+    "--gap": {
+        "type": ratio,
+        "default": 0.0,
+        "metavar": "G",
+        "help": "stop at this relative gap: 0.05 or 5%%",
+    },
+    "--threads": {
+        "type": count(1),
+        "metavar": "N",
+        "help": "threads of a solver, processes of branch and bound",
+    },
+    "--workers": {"type": count(1), "metavar": "N", "help": "processes (one a core)"},
+    "--dask": {
+        "metavar": "ADDRESS",
+        "help": "branch and bound on the workers of this dask scheduler",
+    },
+    "--checkpoint": {
+        "metavar": "FILE",
+        "type": new_file("--checkpoint"),
+        "help": "branch and bound writes its state here every few minutes, and when it is stopped",
+    },
+    "--resume": {
+        "action": "store_true",
+        "help": "go on from the checkpoint, if the file exists",
+    },
+    "--seed": {"type": count(0), "default": 0, "metavar": "N", "help": "of all sampling (0)"},
+    "--upper-only": {
+        "action": "store_false",
+        "dest": "attain",
+        "help": "methods that bound from above: no short search for a lower end before",
+    },
+    "--rational": {
+        "action": "store_true",
+        "help": "recompute the witness in exact rationals too",
+    },
+    # the answer
+    "--plot": {
+        "metavar": "FILE",
+        "type": reader("read_picture"),
+        "help": "draw the interval over time",
+    },
+    "--history": {
+        "metavar": "FILE",
+        "type": new_file("--history", ".csv", ".json"),
+        "help": "write the interval over time: .csv, or .json",
+    },
+    "--proof": {
+        "metavar": "FILE",
+        "type": new_file("--proof"),
+        "help": "write a proof file, for 'lipyomo verify'",
+    },
+    "--certify": {
+        "action": "store_true",
+        "help": "with --proof: prove the upper end also where it rests on a MIP solver",
+    },
+    "--json": {"action": "store_true", "help": "one JSON object on stdout"},
+    "--quiet": {"action": "store_true", "help": "no progress on stderr"},
+    "--debug": {"action": "store_true", "help": "show tracebacks"},
+}
+"""Keywords of ``add_argument`` for each option; names without dashes are places."""
+
+
+def add(group: Any, *options: str, **changes: Any) -> None:
+    """Add options of the table to a parser or a group of it.
+
+    Parameters
+    ----------
+    group : ArgumentParser or group
+    *options : str
+        Names in `OPTIONS`; of several spellings (``--threads --workers``) the first one.
+    **changes
+        Other keywords than those of the table.
+    """
+    for option in options:
+        first, *others = option.split()
+        keywords = {**OPTIONS.get(first, {}), **changes}
+        if first.startswith("-"):
+            group.add_argument(first, *others, **keywords)
+        else:
+            group.add_argument(keywords.pop("dest"), metavar=first, **keywords)
+
+
 def main_parser() -> Parser:
     """Return the parser of the main job."""
     parser = Parser("lipyomo", DESCRIPTION, EPILOG)
-    parser.add_argument("network", metavar="NET", type=Path, help="an ONNX file")
-    add_config(parser)
+    add(parser, "NET", CONFIG)
     parser.add_argument("--version", action="version", version=f"lipyomo {__version__}")
-    parser.add_argument(
-        "--output", metavar="NODE", help="cut the graph at this node or tensor (the logits)"
-    )
+    add(parser, "--output")
     add_problem(parser)
-    _add_method(parser)
-    _add_report(parser)
-    return parser
-
-
-def add_config(parser: Parser) -> None:
-    """Add ``--config``; `Parser.parse_args` puts the file's options in its place."""
-    parser.add_argument(
-        CONFIG, metavar="FILE", help="a TOML file of options, by the same names; others win"
+    method = parser.add_argument_group("method")
+    add(
+        method,
+        "--method",
+        help="auto, mip, bnb, lp, interval, ...: see 'lipyomo methods' (auto: an exact one; mip "
+        "if a solver or formulation is asked for)",
     )
+    add(method, "--formulation", "--bounds", "--option", "--solver", "--solvers", "--cross-check")
+    add(method, "--time-limit", "--memory-limit", "--gap", "--threads --workers", "--dask")
+    add(method, "--checkpoint", "--resume", "--seed", "--upper-only", "--rational")
+    report = parser.add_argument_group("report")
+    add(report, "--plot", "--history", "--proof", "--certify", "--json", "--quiet", "--debug")
+    return parser
 
 
 def add_problem(parser: Parser) -> None:
     """Add the options that make a problem of a network: norms and a domain."""
     norms = parser.add_argument_group("norms")
-    norms.add_argument(
-        "--norm", choices=("linf", "l1", "l2"), default="linf", help="on the inputs (linf)"
-    )
+    add(norms, "--norm")
     outputs = norms.add_mutually_exclusive_group()
-    outputs.add_argument(
-        "--output-norm",
-        metavar="NORM",
-        help="linf, l1, l2, cross or cross(I); default: |.| for one output, else linf",
-    )
-    outputs.add_argument(
-        "--functional", metavar="C", help="|c.f| for numbers such as 1,-1 or a .npy file"
-    )
-    outputs.add_argument(
-        "--margin", metavar="LABEL", type=int, help="cross(LABEL): margins of a class"
-    )
-    outputs.add_argument(
-        "--dual-ball",
-        metavar="FILE",
-        type=Path,
-        help="a linear norm: .npz with 'vertices', or with 'A' and 'b', of its dual ball",
-    )
+    add(outputs, "--output-norm", "--functional", "--margin", "--dual-ball")
     domain = parser.add_argument_group("domain (one of --box, --ball, --polytope, --everywhere)")
     kinds = domain.add_mutually_exclusive_group()
-    kinds.add_argument("--box", metavar="LO,HI", help="numbers, or .npy files with one per input")
-    kinds.add_argument("--ball", metavar="CENTER", help="a .npy file, or a number for all inputs")
-    kinds.add_argument(
-        "--polytope", metavar="FILE", type=Path, help=".npz with A and b: the x with A x <= b"
-    )
-    kinds.add_argument("--everywhere", action="store_true", help="all of R^d")
-    domain.add_argument("--radius", metavar="R", type=float, help="of the ball")
-    domain.add_argument("--ball-norm", choices=("linf", "l2", "l1"), help="of the ball (linf)")
-    domain.add_argument("--clip", metavar="LO,HI", help="cut a ball or polytope with this box")
-
-
-def _add_method(parser: Parser) -> None:
-    method = parser.add_argument_group("method")
-    method.add_argument(
-        "--method",
-        default="auto",
-        metavar="NAME",
-        help="auto, mip, bnb, lp, interval, ...: see 'lipyomo methods' (auto: an exact one; mip "
-        "if a solver or formulation is asked for)",
-    )
-    method.add_argument(
-        "--formulation",
-        choices=("auto", "adjoint", "tangent"),
-        default="auto",
-        help="encoding of the gradient in a MIP or LP",
-    )
-    method.add_argument(
-        "--bounds",
-        choices=("auto", "interval", "linear", "lp"),
-        default="auto",
-        help="highest rung of the bound ladder",
-    )
-    method.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the method; may be repeated",
-    )
-    method.add_argument("--solver", default="auto", metavar="NAME", help="see 'lipyomo solvers'")
-    method.add_argument(
-        "--solvers", metavar="FILE", type=Path, help="another solvers.toml", dest="solvers_file"
-    )
-    method.add_argument(
-        "--cross-check",
-        metavar="NAME",
-        help="solve again with this solver; disagreement is an error",
-    )
-    method.add_argument(
-        "--time-limit", type=float, metavar="S", help="seconds since the start of the command"
-    )
-    method.add_argument(
-        "--memory-limit",
-        type=float,
-        metavar="MB",
-        help="megabytes (for the import: half of the machine's memory)",
-    )
-    method.add_argument(
-        "--gap", type=ratio, default=0.0, metavar="G", help="stop at this relative gap: 0.05 or 5%%"
-    )
-    method.add_argument(
-        "--threads",
-        "--workers",
-        type=int,
-        metavar="N",
-        help="threads of a solver, processes of branch and bound",
-    )
-    method.add_argument(
-        "--dask", metavar="ADDRESS", help="branch and bound on the workers of this dask scheduler"
-    )
-    method.add_argument(
-        "--checkpoint",
-        metavar="FILE",
-        type=Path,
-        help="branch and bound writes its state here every few minutes, and when it is stopped",
-    )
-    method.add_argument(
-        "--resume", action="store_true", help="go on from the checkpoint, if the file exists"
-    )
-    method.add_argument("--seed", type=int, default=0, metavar="N", help="of all sampling (0)")
-    method.add_argument(
-        "--upper-only",
-        action="store_true",
-        help="methods that bound from above: no short search for a lower end before",
-    )
-    method.add_argument(
-        "--rational", action="store_true", help="recompute the witness in exact rationals too"
-    )
-
-
-def _add_report(parser: Parser) -> None:
-    report = parser.add_argument_group("report")
-    report.add_argument("--plot", metavar="FILE", type=Path, help="draw the interval over time")
-    report.add_argument(
-        "--history",
-        metavar="FILE",
-        type=Path,
-        help="write the interval over time: .csv, or .json",
-    )
-    report.add_argument(
-        "--proof", metavar="FILE", type=Path, help="write a proof file, for 'lipyomo verify'"
-    )
-    report.add_argument(
-        "--certify",
-        action="store_true",
-        help="with --proof: prove the upper end also where it rests on a MIP solver",
-    )
-    add_output(report)
+    add(kinds, "--box", "--ball", "--polytope", "--everywhere")
+    add(domain, "--radius", "--ball-norm", "--clip")

@@ -6,32 +6,11 @@ import math
 from pathlib import Path
 from typing import Any
 
-from lipyomo.cli.parser import UsageError, check_file
 from lipyomo.decimals import down, up
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Result
 
 LOWER, UPPER = "#1f6fb2", "#c0392b"
-
-
-def check_picture(path: Path) -> None:
-    """Find out before a long run whether a picture can be written.
-
-    Raises
-    ------
-    UsageError
-        If the name is empty or a folder, its folder is missing, or its format is unknown.
-    MissingExtra
-        If matplotlib is not installed.
-    """
-    from lipyomo.compare.plot import new_figure
-
-    check_file(path, "--plot", ".  Remedy: such as run.png")
-    known = new_figure(1.0, 1.0).canvas.get_supported_filetypes()
-    if path.suffix[1:].lower() not in known:
-        raise UsageError(
-            f"--plot: '{path}' has no known format.  Remedy: end it in .png, .pdf or .svg"
-        )
 
 
 def history_of(result: Result) -> list[tuple[float, float, float]]:

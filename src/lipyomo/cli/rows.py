@@ -6,18 +6,17 @@ import argparse
 import hashlib
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from lipyomo.certification.report import OnnxSource
-from lipyomo.cli.data import DataSet, read_data
-from lipyomo.cli.inputs import Side, read_pair
-from lipyomo.cli.parser import Parser, UsageError, add_output, check_file
-from lipyomo.network import Network
+from lipyomo.certification.data import OnnxSource
+from lipyomo.cli.data import read_data
+from lipyomo.cli.parser import Parser, UsageError, add, count, new_file
+from lipyomo.norms import OutputNorm
 from lipyomo.onnx import load
 from lipyomo.proofs.digest import network_digest
 from lipyomo.rowfile import Row, RowFile
@@ -31,77 +30,133 @@ exit codes:
 """
 
 
-def add_rows_options(parser: Parser) -> None:
-    """Add the options of commands that work through the rows of a data set."""
-    rows = parser.add_argument_group("rows")
-    rows.add_argument("--first", type=int, metavar="N", help="only the first rows")
-    rows.add_argument("--workers", type=int, metavar="N", help="processes (one a core)")
-    rows.add_argument("--dask", metavar="ADDRESS", help="a dask scheduler to run on instead")
-    rows.add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help="write rows to this .csv or .jsonl file as they finish; a second run goes on there",
-    )
-    add_output(rows)
-
-
-def add_data_arguments(parser: Parser) -> None:
-    """Add the network, the data set, and what both mean."""
-    parser.add_argument("network", metavar="NET", type=Path, help="an ONNX file")
+def rows_parser(name: str, description: str, epilog: str, time: tuple[float, str]) -> Parser:
+    """A parser with what all commands on rows take; `time` is the limit of each, and of what."""
+    parser = Parser(f"lipyomo {name}", description, epilog)
+    add(parser, "NET")
     parser.add_argument(
         "data",
         metavar="DATA",
         type=Path,
         help=".npz, .npy or .csv: inputs, with or without labels (else the predicted classes)",
     )
-    parser.add_argument("--output", metavar="NODE", help="cut the graph here (the logits)")
-    parser.add_argument("--clip", metavar="LO,HI", help="box of valid inputs")
+    add(parser, "--output")
+    add(parser, "--clip", help="box of valid inputs")
+    seconds, what = time
+    add(parser, "--time-limit", default=seconds, help=f"seconds {what} ({seconds:g})")
+    rows = parser.add_argument_group("rows")
+    rows.add_argument("--first", type=count(1), metavar="N", help="only the first rows")
+    add(rows, "--workers")
+    add(rows, "--dask", help="a dask scheduler to run on instead")
+    rows.add_argument(
+        "--out",
+        type=new_file("--out"),
+        metavar="FILE",
+        help="write rows to this .csv or .jsonl file as they finish; a second run goes on there",
+    )
+    add(rows, "--json", "--quiet", "--debug")
+    return parser
 
 
-@dataclass(frozen=True)
 class RowsJob:
-    """The network, the rows of the data set that are meant, and the box of valid inputs.
+    """The network, the rows of the data set that are meant, and the options.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        Of a `rows_parser`.
 
     Attributes
     ----------
     network : Network
     data : DataSet
-    clip : (lower, upper), optional
     onnx : Path or (Path, str)
         The file in which onnxruntime computes the network's outputs, and where it is cut.
-    head : dict
-        What all rows depend on: digests of network and data, the box.
     """
 
-    network: Network
-    data: DataSet
-    clip: tuple[Side, Side] | None
-    onnx: OnnxSource
-    head: Row
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.arguments = arguments
+        path, output = arguments.network, arguments.output
+        self.network = load(path, output=output)
+        self._whole = read_data(arguments.data, self.network.input_dim)
+        self.data = self._whole.first(arguments.first)
+        self.onnx: OnnxSource = path if output is None else (path, output)
 
-    @classmethod
-    def read(cls, arguments: argparse.Namespace) -> RowsJob:
-        """Read what `add_data_arguments` asks for."""
-        if arguments.first is not None and arguments.first < 1:
-            raise UsageError(f"--first: at least one row, not {arguments.first}")
-        network = load(arguments.network, output=arguments.output)
-        data = read_data(arguments.data, network.input_dim)
-        clip = None if arguments.clip is None else read_pair(arguments.clip, "--clip")
+    def head(self, *names: str) -> Row:
+        """What all rows depend on: the network, the data, the box and the options of these names.
+
+        Arrays and norms are told by their digests.
+        """
+        data = self._whole
         content = [data.inputs, *([] if data.labels is None else [data.labels])]
-        head = {
-            "network": network_digest(network),
-            "data": _digest(*content),
-            "clip": arguments.clip,
-        }
-        name, output = arguments.network, arguments.output
-        onnx = name if output is None else (name, output)
-        return cls(network, data.first(arguments.first), clip, onnx, head)
+        found = {"network": network_digest(self.network), "data": _digest(*content)}
+        return found | {name: _stated(getattr(self.arguments, name)) for name in ("clip", *names)}
+
+    def work(
+        self,
+        columns: Sequence[str],
+        head: Row,
+        total: int,
+        start: Callable[[Collection[int]], Iterator[Row]],
+        line: Callable[[Row], str],
+    ) -> tuple[list[Row], bool]:
+        """Compute rows, tell of them and write them; rows of an earlier run are not done again.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Of a CSV file.
+        head : dict
+            What the rows depend on.
+        total : int
+            Their number.
+        start : callable
+            Takes the indices that are done; gives the others' rows as they finish.
+        line : callable
+            One line for a row.
+
+        Returns
+        -------
+        rows : list of dict
+            In order.
+        stopped : bool
+            Whether Ctrl-C ended the work.
+
+        Raises
+        ------
+        UsageError
+            If all rows were tried and none could be used.
+        """
+        arguments = self.arguments
+        rows: dict[int, Row] = {}
+        with ExitStack() as stack:
+            file = None
+            if arguments.out is not None:
+                file = stack.enter_context(RowFile(arguments.out, columns, head))
+                rows = {index: row for index, row in file.rows.items() if index < total}
+            told = row_progress(stack, arguments, total, len(rows))
+            stopped = False
+            try:
+                for row in start(rows.keys()):
+                    rows[row["index"]] = row
+                    if file is not None:
+                        file.add(row)
+                    told(line(row))
+            except KeyboardInterrupt:
+                stopped = True
+        ordered = [rows[index] for index in sorted(rows)]
+        if ordered and not stopped and all(row["error"] for row in ordered):
+            raise UsageError(f"none of the rows could be used; the first: {ordered[0]['error']}")
+        return ordered, stopped
 
 
-def file_digest(path: Path | None) -> str | None:
-    """Digest of a file that an option names, for the head of a row file."""
-    return None if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
+def _stated(value: Any) -> Any:
+    """The value of an option as plain data: arrays and norms by their digests."""
+    if isinstance(value, tuple):
+        return [_stated(part) for part in value]
+    if isinstance(value, OutputNorm):
+        value = value.vertices(0)
+    return _digest(value) if isinstance(value, np.ndarray) else value
 
 
 def _digest(*arrays: np.ndarray) -> str:
@@ -111,64 +166,10 @@ def _digest(*arrays: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-def work_rows(
-    arguments: argparse.Namespace,
-    columns: Sequence[str],
-    head: Row,
-    total: int,
-    start: Callable[[Collection[int]], Iterator[Row]],
-    line: Callable[[Row], str],
-) -> tuple[list[Row], bool]:
-    """Compute rows, tell of them and write them; rows of an earlier run are not done again.
-
-    Parameters
-    ----------
-    arguments : Namespace
-        With the options of `add_rows_options`.
-    columns : sequence of str
-        Of a CSV file.
-    head : dict
-        What the rows depend on.
-    total : int
-        Their number.
-    start : callable
-        Takes the indices that are done; gives the others' rows as they finish.
-    line : callable
-        One line for a row.
-
-    Returns
-    -------
-    rows : list of dict
-        In order.
-    stopped : bool
-        Whether Ctrl-C ended the work.
-
-    Raises
-    ------
-    UsageError
-        If all rows were tried and none could be used.
-    """
-    rows: dict[int, Row] = {}
-    with ExitStack() as stack:
-        file = None
-        if arguments.out is not None:
-            check_file(arguments.out, "--out")
-            file = stack.enter_context(RowFile(arguments.out, columns, head))
-            rows = {index: row for index, row in file.rows.items() if index < total}
-        told = row_progress(stack, arguments, total, len(rows))
-        stopped = False
-        try:
-            for row in start(rows.keys()):
-                rows[row["index"]] = row
-                if file is not None:
-                    file.add(row)
-                told(line(row))
-        except KeyboardInterrupt:
-            stopped = True
-    ordered = [rows[index] for index in sorted(rows)]
-    if ordered and not stopped and all(row["error"] for row in ordered):
-        raise UsageError(f"none of the rows could be used; the first: {ordered[0]['error']}")
-    return ordered, stopped
+def show_facts(facts: Iterable[tuple[str, object]]) -> None:
+    """Print names and values in two columns."""
+    for name, value in facts:
+        print(f"{name:<20}{value}")
 
 
 def _teller(total: int, done: int) -> Callable[[str], None]:

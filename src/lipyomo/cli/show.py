@@ -42,9 +42,6 @@ def show(problem: LipschitzProblem, result: Result, arguments: argparse.Namespac
         print(line)
 
 
-HISTORY_FORMATS = (".csv", ".json")
-
-
 def write_history(result: Result, path: Path) -> None:
     """Write rows of seconds, lower and upper end to a CSV or JSON file (null: no bound yet)."""
     names = ("seconds", "lower", "upper")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lipyomo.cli.parser import Parser, add_output
+from lipyomo.cli.parser import Parser, add
 
 if TYPE_CHECKING:
     from lipyomo.methods.registry import Method
@@ -23,9 +22,9 @@ def methods(words: Sequence[str]) -> int:
     from lipyomo.methods.registry import methods as table
 
     parser = Parser("lipyomo methods", "Every method, with what it promises.")
-    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    add(parser, "--debug")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    add(form, "--json")
     form.add_argument("--markdown", action="store_true", help="the table of the documentation")
     arguments = parser.parse_args(words)
     found = table()
@@ -110,10 +109,9 @@ def solvers(words: Sequence[str]) -> int:
     from lipyomo.solvers import solver_table
 
     parser = Parser("lipyomo solvers", "Which solvers can be used here, in the order of 'auto'.")
-    parser.add_argument("--solvers", metavar="FILE", type=Path, help="another solvers.toml")
-    add_output(parser, quiet=False)
+    add(parser, "--solvers", "--json", "--debug")
     arguments = parser.parse_args(words)
-    rows = solver_table(arguments.solvers)
+    rows = solver_table(arguments.solvers_file)
     if arguments.json:
         print(json.dumps({row.name: asdict(row) for row in rows}))
         return 0

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from lipyomo.cli.parser import Parser, add_output
+from lipyomo.cli.parser import Parser, add
 from lipyomo.errors import LipyomoError
 from lipyomo.onnx import load
 from lipyomo.proofs.digest import network_digest
@@ -32,12 +32,10 @@ def run(words: Sequence[str]) -> int:
         EPILOG,
     )
     parser.add_argument("proof", metavar="PROOF", type=Path, help="the proof file")
-    parser.add_argument("network", metavar="NET", type=Path, help="the ONNX file it is about")
-    parser.add_argument("--output", metavar="NODE", help="cut the graph at this node or tensor")
-    parser.add_argument(
-        "--workers", metavar="N", type=int, default=1, help="processes that check cases (1)"
-    )
-    add_output(parser)
+    add(parser, "NET", help="the ONNX file it is about")
+    add(parser, "--output")
+    add(parser, "--workers", default=1, help="processes that check cases (1)")
+    add(parser, "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words)
     digest = network_digest(load(arguments.network, output=arguments.output))
     try:
@@ -46,7 +44,7 @@ def run(words: Sequence[str]) -> int:
             arguments.network,
             digest,
             _progress(arguments.quiet),
-            max(arguments.workers, 1),
+            arguments.workers,
         )
     except ProofError as error:
         raise LipyomoError(f"the proof does not hold: {error}") from None

@@ -1,0 +1,201 @@
+"""What all decisions over data share: points, rows and reports, parallel work, onnxruntime."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import KW_ONLY, asdict, dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.domains import Box
+from lipyomo.errors import LipyomoError
+from lipyomo.executors import Workers
+from lipyomo.network import FloatArray
+from lipyomo.result import frame_of, plain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+logger = logging.getLogger(__name__)
+
+Clip = tuple[float | FloatArray, float | FloatArray]
+
+OnnxSource = str | Path | tuple[str | Path, str]
+"""An ONNX file, and maybe the node at which it was cut."""
+
+Values = Callable[[FloatArray], FloatArray]
+
+
+class DataError(LipyomoError):
+    """A row of a data set cannot be used."""
+
+
+def data_points(inputs: npt.ArrayLike) -> FloatArray:
+    """Inputs as points, shape (n, d).
+
+    Raises
+    ------
+    LipyomoError
+        If they are not one row a point.
+    """
+    points = np.asarray(inputs, dtype=np.float64)
+    if points.ndim < 2:
+        raise LipyomoError(f"inputs have shape {points.shape}, expected one row a point")
+    return points.reshape(len(points), math.prod(points.shape[1:]))
+
+
+def clip_box(clip: Clip | None, d: int) -> Box:
+    """The box of valid inputs, all of R^d without one."""
+    low, high = (-np.inf, np.inf) if clip is None else clip
+    return Box(low, high, d)
+
+
+def data_point(row: npt.ArrayLike, clip: Box) -> FloatArray:
+    """A row as a point of the box of valid inputs, shape (d,).
+
+    Raises
+    ------
+    DataError
+        If it is none.
+    """
+    point = np.asarray(row, dtype=np.float64).reshape(-1)
+    if point.size != clip.dimension:
+        raise DataError(
+            f"the row has {point.size} entries, the network takes {clip.dimension} inputs"
+        )
+    if not np.isfinite(point).all():
+        raise DataError("the row holds NaN or infinite entries")
+    if not clip.contains(point):
+        raise DataError("the row lies outside the box of valid inputs (--clip)")
+    return point
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is known of one row of a report.
+
+    Attributes
+    ----------
+    index : int
+    verdict : StrEnum or None
+        One of `verdicts`; None if the row could not be used.
+    seconds : float
+    error : str or None
+        Why the row could not be used.
+    """
+
+    verdicts: ClassVar[type[StrEnum]]
+
+    index: int
+    _: KW_ONLY
+    verdict: StrEnum | None = None
+    seconds: float = 0.0
+    error: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; infinities become None."""
+        found: dict[str, Any] = plain(asdict(self))
+        return found
+
+    @classmethod
+    def from_dict(cls, row: dict[str, Any]) -> Self:
+        """The row that `to_dict` has written."""
+        known = {name: value for name, value in row.items() if value is not None}
+        if "verdict" in known:
+            known["verdict"] = cls.verdicts(known["verdict"])
+        return cls(**known)
+
+
+class Report(ABC):
+    """Rows, and what they add up to.
+
+    Attributes
+    ----------
+    rows : tuple
+        Each with a `verdict`, None where it could not be used, and a method `to_dict`.
+    """
+
+    rows: tuple[Any, ...]
+
+    def count(self, verdict: StrEnum) -> int:
+        """Number of rows with a verdict."""
+        return sum(row.verdict is verdict for row in self.rows)
+
+    @abstractmethod
+    def summary(self) -> dict[str, Any]:
+        """Counts and shares, as plain data."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Summary and rows as plain data."""
+        return {"summary": self.summary(), "rows": [row.to_dict() for row in self.rows]}
+
+    def to_frame(self) -> DataFrame:
+        """The rows as a pandas frame."""
+        return frame_of(row.to_dict() for row in self.rows)
+
+
+Job = TypeVar("Job")
+Found = TypeVar("Found", bound=Row)
+
+
+class Task(ABC, Generic[Job, Found]):
+    """What travels to a worker once, and decides rows there."""
+
+    @abstractmethod
+    def blank(self, job: Job) -> Found:
+        """The row of a job of which nothing is known."""
+
+    @abstractmethod
+    def decide(self, job: Job) -> Found:
+        """Decide one row."""
+
+    def __call__(self, job: Job) -> Found:
+        """Decide one row, or say why it cannot be used."""
+        start = time.monotonic()
+        try:
+            row = self.decide(job)
+        except LipyomoError as error:
+            row = replace(self.blank(job), error=str(error))
+        return replace(row, seconds=time.monotonic() - start)
+
+    def run(
+        self,
+        jobs: Sequence[Job],
+        workers: int | None = None,
+        executor: Executor | None = None,
+        dask: str | None = None,
+    ) -> Iterator[Found]:
+        """Rows as they are decided; the arguments are those of `lipyomo.sweep`."""
+        with Workers[Job, Found](workers, executor, dask, len(jobs)) as pool:
+            for position, found in pool.run(self, jobs):
+                if isinstance(found, LipyomoError):
+                    found = replace(self.blank(jobs[position]), error=str(found))
+                logger.info("row %d: %s", found.index, found.error or found.verdict)
+                yield found
+
+
+_RUNTIMES: dict[tuple[str, str | None], Values] = {}
+"""One session a process and file."""
+
+
+def runtime_values(onnx: OnnxSource) -> Values:
+    """Outputs by onnxruntime, from the file that the network came from."""
+    path, output = onnx if isinstance(onnx, tuple) else (onnx, None)
+    key = str(path), output
+    if key not in _RUNTIMES:
+        import onnx as onnx_package
+
+        from lipyomo.onnx.runtime import open_runtime
+
+        runtime = open_runtime(onnx_package.load(key[0]), output)
+        _RUNTIMES[key] = lambda point: runtime(point)[0]
+    return _RUNTIMES[key]
