@@ -50,6 +50,8 @@ MOVES = {
     "slice-9": (one("Slice", [4, 5], opset=9, starts=[1], ends=[-1], axes=[1]), [4, 5]),
     "gather": (one("Gather", [4, 5], ints(3, 0, -2), axis=1), [4, 5]),
     "gather-scalar": (one("Gather", [4, 5], np.array(2)), [4, 5]),
+    "gather-elements": (one("GatherElements", [2, 3], ints(1, 0, 1)[None], axis=0), [2, 3]),
+    "gather-nd": (one("GatherND", [2, 3], np.array([[1, 2], [0, 0], [1, -3]])), [2, 3]),
     "expand": (one("Expand", [2, 1], ints(3, 1, 4)), [2, 1]),
     "tile": (one("Tile", [2, 3], ints(2, 1)), [2, 3]),
     "pad": (one("Pad", [2, 3], ints(0, 1, 2, 0), np.array(0.5)), [2, 3]),

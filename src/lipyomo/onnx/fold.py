@@ -74,7 +74,13 @@ def fold(node: Node, arguments: list[Array | None]) -> list[Array]:
         if simple is not None and all(argument is not None for argument in arguments):
             with np.errstate(all="ignore"):
                 return [np.asarray(simple(*arguments))]
-    return _by_reference(node, arguments)
+    try:
+        return evaluated(node, present(node, arguments))
+    except ValueError as error:
+        raise node.refuse(
+            f"the node reads constants only, but cannot be computed ({error})",
+            "simplify the model first (for example with onnxsim)",
+        ) from None
 
 
 def _afford(node: Node, arguments: list[Array | None]) -> None:
@@ -95,19 +101,21 @@ def _afford(node: Node, arguments: list[Array | None]) -> None:
     limits.work(inner_operations(node, list(shapes.values()), made))
 
 
-def _by_reference(node: Node, arguments: list[Array | None]) -> list[Array]:
-    """Let the reference implementation of the ONNX package compute the node."""
+def evaluated(node: Node, feeds: dict[str, Array]) -> list[Array]:
+    """What the reference implementation of the ONNX package computes for a node.
+
+    Raises
+    ------
+    ValueError
+        If it cannot.
+    """
     from onnx.defs import SchemaError
     from onnx.reference import ReferenceEvaluator
 
-    feeds = present(node, arguments)
     try:
         evaluator = ReferenceEvaluator(node.proto, opsets={node.domain: node.version})
         with np.errstate(all="ignore"):
             results = evaluator.run(None, feeds)
     except (*EVALUATOR_ERRORS, SchemaError) as error:
-        raise node.refuse(
-            f"the node reads constants only, but cannot be computed ({error})",
-            "simplify the model first (for example with onnxsim)",
-        ) from None
+        raise ValueError(str(error)) from None
     return [real_array(np.asarray(result)) for result in results]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.onnx.affine import Affine
-from lipyomo.onnx.lower.registry import Call, Value, lowers, move
+from lipyomo.onnx.lower.registry import Call, Value, lowers
 
 
 def plus(a: Value, b: Value) -> Value:
@@ -27,7 +27,8 @@ def _operands(call: Call) -> list[Value]:
     if call.node.version < 7 and isinstance(axis, int) and len(values) == 2:
         first, second = values
         tail = len(first.shape) - axis % len(first.shape) - len(second.shape)
-        values[1] = move(second, lambda a: a.reshape(*a.shape, *[1] * tail))
+        shape = (*second.shape, *[1] * tail)
+        values[1] = second.reshaped(shape) if isinstance(second, Affine) else second.reshape(shape)
     return values
 
 

@@ -29,7 +29,6 @@ from lipyomo.onnx.lower import (
     norm,
     pool,
     reduce,
-    shape,
     units,
 )
 from lipyomo.onnx.lower.registry import Call, Lowered, Value, lowering_of, takes_constants
@@ -38,7 +37,7 @@ from lipyomo.onnx.refusal import refusal
 from lipyomo.onnx.system import System
 from lipyomo.onnx.trace import Trace
 
-MODULES = (arithmetic, conv, matmul, moves, norm, pool, reduce, shape, units)
+MODULES = (arithmetic, conv, matmul, moves, norm, pool, reduce, units)
 """The modules that register operators when they are imported."""
 
 

@@ -1,31 +1,142 @@
-"""Operators that repeat, pad, mix or rearrange entries."""
+"""Operators that only move entries: their own reference implementation says whither.
+
+It is applied to the positions of the entries in place of their values.
+"""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import onnx
 import scipy.sparse as sp
 
-from lipyomo.onnx.affine import Affine
-from lipyomo.onnx.graph import Array
-from lipyomo.onnx.lower.arithmetic import plus
-from lipyomo.onnx.lower.registry import Call, Value, lowers, move
+from lipyomo.onnx.affine import Affine, stack
+from lipyomo.onnx.fold import evaluated
+from lipyomo.onnx.graph import REAL_TYPES, Array
+from lipyomo.onnx.lower.registry import Call, Value, lowers
 
 
-@lowers("Expand", constants=True)
-def expand(call: Call) -> Value:
-    """Repeat to a shape, by broadcasting both ways."""
-    target = tuple(int(v) for v in call.constant(1, "the shape"))
-    shape = np.broadcast_shapes(call.value(0).shape, target)
-    return move(call.value(0), lambda a: np.broadcast_to(a, shape))
+def moved(call: Call, places: Sequence[int]) -> list[Value]:
+    """The outputs of a node that moves entries of the arguments at some places."""
+    parts: dict[str, Affine] = {}
+    feeds: dict[str, Array] = {}
+    start = 0
+    for place, name in enumerate(call.node.inputs):
+        if not name or name in feeds:
+            continue
+        if place not in places:
+            feeds[name] = call.constant(place, f"input {place}")
+            continue
+        parts[name] = call.tensor(place)
+        feeds[name] = parts[name].index + start
+        start += parts[name].size
+    whole = next(iter(parts.values())) if len(parts) == 1 else stack(list(parts.values()))
+    return [whole.take(np.asarray(index)) for index in evaluated(call.node, feeds)]
 
 
-@lowers("Tile", constants=True)
-def tile(call: Call) -> Value:
-    """Repeat along each axis."""
-    repeats = [int(v) for v in call.constant(1, "the list of repeats")]
-    return move(call.value(0), lambda a: np.tile(a, repeats))
+@lowers(
+    *("DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity"),
+    *("Slice", "SpaceToDepth", "Squeeze", "Tile", "Transpose"),
+)
+def move(call: Call) -> list[Value]:
+    """Entries of the first argument, by constants; attributes in old operator sets."""
+    return moved(call, [0])
+
+
+@lowers("Split")
+def split(call: Call) -> list[Value]:
+    """Pieces along an axis, of given or equal sizes."""
+    sizes = call.integers(1, "split", "the list of sizes")
+    length = call.tensor(0).shape[call.node.integer("axis", 0)]
+    if sizes is not None and sum(sizes) != length:
+        raise ValueError(f"sizes {sizes} for an axis of length {length}")
+    return moved(call, [0])
+
+
+@lowers("Unsqueeze", constants=True)
+def unsqueeze(call: Call) -> Value:
+    """Insert axes of length one."""
+    value, axes = call.value(0), call.integers(1, "axes", "the list of axes") or []
+    return _reshaped(value, np.expand_dims(np.empty(value.shape, dtype=bool), tuple(axes)).shape)
+
+
+def _reshaped(value: Value, shape: Sequence[int]) -> Value:
+    """The same entries in another shape, in which -1 may stand for what is left."""
+    if isinstance(value, Affine):
+        return value.take(value.index.reshape(shape))
+    return value.reshape(shape)
+
+
+@lowers("ArrayFeatureExtractor", domain="ai.onnx.ml")
+def array_feature_extractor(call: Call) -> list[Value]:
+    """Entries at constant positions along the last axis."""
+    return moved(call, [0])
+
+
+@lowers("Concat")
+def concat(call: Call) -> list[Value]:
+    """All arguments, joined along an axis."""
+    return moved(call, range(len(call.arguments)))
+
+
+@lowers("Where")
+def where(call: Call) -> list[Value]:
+    """Entries of one tensor or another, by a constant condition."""
+    return moved(call, [1, 2])
+
+
+@lowers("Dropout", constants=True)
+def dropout(call: Call) -> list[Value]:
+    """The input as it is; training mode is refused."""
+    node = call.node
+    training = False
+    if node.version >= 12 and call.optional(2) is not None:
+        training = bool(call.constant(2, "the training mode"))
+    elif node.version < 7:
+        training = not node.integer("is_test", 0)
+    if training:
+        raise node.refuse(
+            "Dropout is in training mode, so the output is random",
+            "export the model in inference mode (PyTorch: model.eval())",
+        )
+    value = call.value(0)
+    return [value, np.ones(value.shape, dtype=bool)]
+
+
+@lowers("Reshape", constants=True)
+def reshape(call: Call) -> Value:
+    """New shape; 0 keeps an axis (unless `allowzero`) and -1 is inferred."""
+    value = call.value(0)
+    target = call.integers(1, "shape", "the shape")
+    if target is None:
+        raise call.node.refuse("no shape is given", "export the model again")
+    if not call.node.integer("allowzero", 0):
+        target = [value.shape[axis] if size == 0 else size for axis, size in enumerate(target)]
+    return _reshaped(value, target)
+
+
+@lowers("Cast", "CastLike", constants=True)
+def to_type(call: Call) -> Value:
+    """To another type.  Between real types nothing changes: no rounding is modelled."""
+    if call.node.op_type == "Cast":
+        kind = call.node.integer("to", onnx.TensorProto.FLOAT)
+        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind))
+        real = kind in REAL_TYPES
+    else:
+        like = call.value(1)
+        dtype = np.dtype(np.float64) if isinstance(like, Affine) else like.dtype
+        real = dtype.kind == "f"
+    value = call.value(0)
+    if isinstance(value, Affine):
+        if not real:
+            raise call.node.refuse(
+                f"the cast to {dtype} makes a step function, which has no Lipschitz constant",
+                call.cut,
+            )
+        return value
+    return value.astype(np.float64 if real else dtype)
 
 
 @lowers("Pad")
@@ -53,7 +164,8 @@ def pad(call: Call) -> Value:
         index = np.pad(tensor.index[cut], grown, constant_values=-1)
         return take_or_fill(tensor, index, fill)
     if mode in ("edge", "reflect", "wrap"):
-        return tensor.take(np.pad(tensor.index[cut], grown, cast(Any, mode)))
+        how: Any = mode
+        return tensor.take(np.pad(tensor.index[cut], grown, how))
     raise call.node.refuse(f"padding mode '{mode}' is unknown", "use constant padding")
 
 
@@ -68,48 +180,17 @@ def take_or_fill(tensor: Affine, index: Array, fill: float) -> Affine:
     return moved.shift(np.where(index < 0, fill, 0.0))
 
 
-@lowers("Where")
-def where(call: Call) -> Value:
-    """Entries of one tensor or another, by a constant condition."""
-    condition = np.asarray(call.constant(0, "the condition"), dtype=bool)
-    shape = np.broadcast_shapes(*(value.shape for value in call.values))
-    chosen = np.broadcast_to(condition, shape)
-    parts: list[Value] = []
-    for position, mask in ((1, chosen), (2, ~chosen)):
-        value = call.value(position)
-        if isinstance(value, Affine):
-            parts.append(value.scale(mask))
-        else:
-            parts.append(np.where(mask, value, 0.0))
-    return plus(*parts)
+@lowers("Shape", constants=True)
+def shape_of(call: Call) -> Value:
+    """The shape as a constant: all shapes are known while lowering."""
+    shape = np.asarray(call.value(0).shape, dtype=np.int64)
+    end = call.node.attributes.get("end")
+    return shape[
+        call.node.integer("start", 0) : None if end is None else call.node.integer("end", 0)
+    ]
 
 
-@lowers("DepthToSpace")
-def depth_to_space(call: Call) -> Value:
-    """Channels to blocks of positions."""
-    block = call.node.integer("blocksize", 1)
-    crd = call.node.text("mode", "DCR") == "CRD"
-
-    def how(a: Array) -> Array:
-        n, c, h, w = a.shape
-        inner = c // block**2
-        if crd:
-            split = a.reshape(n, inner, block, block, h, w).transpose(0, 1, 4, 2, 5, 3)
-        else:
-            split = a.reshape(n, block, block, inner, h, w).transpose(0, 3, 4, 1, 5, 2)
-        return split.reshape(n, inner, h * block, w * block)
-
-    return move(call.tensor(0), how)
-
-
-@lowers("SpaceToDepth")
-def space_to_depth(call: Call) -> Value:
-    """Blocks of positions to channels."""
-    block = call.node.integer("blocksize", 1)
-
-    def how(a: Array) -> Array:
-        n, c, h, w = a.shape
-        split = a.reshape(n, c, h // block, block, w // block, block)
-        return split.transpose(0, 3, 5, 1, 2, 4).reshape(n, c * block**2, h // block, w // block)
-
-    return move(call.tensor(0), how)
+@lowers("Size", constants=True)
+def size_of(call: Call) -> Value:
+    """The number of entries as a constant."""
+    return np.asarray(int(np.prod(call.value(0).shape)), dtype=np.int64)

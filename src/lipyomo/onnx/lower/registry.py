@@ -98,13 +98,6 @@ class Call:
         return value if isinstance(value, Affine) else Affine.constant(value)
 
 
-def move(value: Value, how: Callable[[Array], Array]) -> Value:
-    """Apply a NumPy function that only moves entries to a constant, or to positions."""
-    if isinstance(value, Affine):
-        return value.take(np.asarray(how(value.index), dtype=np.intp))
-    return np.asarray(how(value))
-
-
 Lowering: TypeAlias = Callable[[Call], Lowered]
 
 _LOWERINGS: dict[tuple[str, str], Lowering] = {}
