@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -52,65 +51,47 @@ def _precision(graph: onnx.GraphProto) -> float:
     return max((float(np.finfo(_DTYPES[kind]).eps) for kind in kinds), default=2.0**-23)
 
 
-def _expose(cut: onnx.ModelProto, source: str) -> None:
+def _expose(cut: onnx.ModelProto) -> None:
     """Make every tensor that depends on the input an output, after the real one."""
-    known = {value.name for value in cut.graph.output}
-    reached = {source}
+    output = cut.graph.output[0].name
+    reached = {_input_of(cut).name}
     for node in cut.graph.node:
-        if reached.isdisjoint(node.input):
-            continue
-        reached.update(name for name in node.output if name)
-        fresh = [name for name in node.output if name and name not in known]
-        cut.graph.output.extend(onnx.ValueInfoProto(name=name) for name in fresh)
+        if not reached.isdisjoint(node.input):
+            made = {name for name in node.output if name}
+            reached |= made
+            fresh = (onnx.ValueInfoProto(name=name) for name in node.output if name in made)
+            cut.graph.output.extend(value for value in fresh if value.name != output)
+
+
+def _input_of(cut: onnx.ModelProto) -> onnx.ValueInfoProto:
+    """The one real input of a model that was cut."""
+    return choose_input(cut.graph, ordered(cut.graph, cut.graph.output[0].name)[1])
 
 
 class NotImplementedThere(ImportRefused):
     """onnxruntime has no kernel for a node of the model."""
 
 
-def open_runtime(model: onnx.ModelProto, output: str | None = None) -> Runner:
-    """The model in onnxruntime; in ONNX's own evaluator where onnxruntime lacks a kernel.
-
-    onnxruntime has, for example, no convolution in float64.
-
-    Raises
-    ------
-    ImportRefused
-        If neither can run the model.
-    """
-    try:
-        return Runtime(model, output)
-    except NotImplementedThere as refusal:
-        try:
-            evaluator = Evaluator(model, output)
-            evaluator(np.zeros(evaluator.size))  # whether it can
-            return evaluator
-        except EVALUATOR_ERRORS:
-            raise refusal from None
-        except ImportRefused:
-            if onnx.TensorProto.BFLOAT16 in _stored_kinds(model.graph):
-                raise ImportRefused(
-                    "onnxruntime does not compute in bfloat16, so the import cannot be checked",
-                    remedy="convert the model to float32, which changes no weight",
-                ) from None
-            raise
+Run: TypeAlias = Callable[[dict[str, Any]], Sequence[object]]
+"""From the input by name to all tensors, the output first."""
 
 
-class Runner(ABC):
+class Runner:
     """A model that is asked for its outputs at points.
 
     Parameters
     ----------
-    model : onnx.ModelProto
-    output : str, optional
-        Tensor or node to cut at.
+    cut : onnx.ModelProto
+        The output in question is the first one, other tensors follow.
+    name : str
+        What runs it.
+    opened : callable
+        Makes the model ready.
+    points : int
+        At how many points it may be asked.
 
     Attributes
     ----------
-    name : str
-        What runs it.
-    points : int
-        At how many points it may be asked.
     dtype : type
         Of the input.
     eps : float
@@ -124,56 +105,22 @@ class Runner(ABC):
         If it cannot be run.
     """
 
-    name: str
-    points: int
-
-    def __init__(self, model: onnx.ModelProto, output: str | None = None) -> None:
-        cut = cut_model(model, output)
-        value = choose_input(cut.graph, ordered(cut.graph, cut.graph.output[0].name)[1])
-        self._name = value.name
+    def __init__(
+        self, cut: onnx.ModelProto, name: str, opened: Callable[[onnx.ModelProto], Run], points: int
+    ) -> None:
+        self.name, self.points = name, points
+        value = _input_of(cut)
+        self._input = value.name
         self._shape = input_shape(value)
         self.size = int(np.prod(self._shape))
         self.dtype = _DTYPES.get(value.type.tensor_type.elem_type, np.float32)
         self.eps = _precision(cut.graph)
-        _expose(cut, self._name)
-        self._open(cut)
-
-    @abstractmethod
-    def _open(self, cut: onnx.ModelProto) -> None:
-        """Make the model ready, with all its tensors as outputs."""
-
-    @abstractmethod
-    def _run(self, feed: dict[str, Any]) -> Sequence[object]:
-        """All tensors."""
+        self._run = opened(cut)
 
     def __call__(self, x: FloatArray) -> tuple[FloatArray, float]:
         """The flattened output at one point, and the largest number that was met on the way."""
-        values = self._run({self._name: x.astype(self.dtype).reshape(self._shape)})
+        values = self._run({self._input: x.astype(self.dtype).reshape(self._shape)})
         return np.asarray(values[0], dtype=np.float64).reshape(-1), _largest(values)
-
-
-class Evaluator(Runner):
-    """A model in the reference evaluator of the ONNX package; slow, so at few points."""
-
-    name = "the ONNX reference evaluator"
-    points = 4
-
-    def _open(self, cut: onnx.ModelProto) -> None:
-        from onnx.reference import ReferenceEvaluator
-
-        self._evaluator = ReferenceEvaluator(cut)
-
-    def _run(self, feed: dict[str, Any]) -> Sequence[object]:
-        try:
-            with np.errstate(all="ignore"):
-                found: Sequence[object] = self._evaluator.run(None, feed)
-        except EVALUATOR_ERRORS as error:
-            raise ImportRefused(
-                f"neither onnxruntime nor {self.name} can run the model, so the import cannot be "
-                f"checked: {first_line(error)}",
-                remedy="load it with check=False, at your own risk",
-            ) from None
-        return found
 
 
 def _largest(values: Sequence[object]) -> float:
@@ -183,50 +130,91 @@ def _largest(values: Sequence[object]) -> float:
     return max((size if np.isfinite(size) else np.inf for size in sizes), default=0.0)
 
 
-class Runtime(Runner):
-    """A model in onnxruntime."""
+def open_runtime(model: onnx.ModelProto, output: str | None = None) -> Runner:
+    """The model in onnxruntime; in ONNX's own evaluator where onnxruntime lacks a kernel.
 
-    name = "onnxruntime"
-    points = 1_000_000
+    onnxruntime has, for example, no convolution in float64.  The evaluator is slow, so it is asked
+    at few points.
 
-    def _open(self, cut: onnx.ModelProto) -> None:
-        import onnxruntime
-
-        self._errors = _runtime_errors()
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
-        options.intra_op_num_threads = 1
-        # Its rewriting fails on some float64 graphs, and the graph as it stands is what counts.
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    Raises
+    ------
+    ImportRefused
+        If neither can run the model.
+    """
+    cut = cut_model(model, output)
+    _expose(cut)
+    try:
+        return Runner(cut, "onnxruntime", _onnxruntime, 1_000_000)
+    except NotImplementedThere as refusal:
         try:
-            self._session = onnxruntime.InferenceSession(
-                cut.SerializeToString(),
-                options,
-                providers=["CPUExecutionProvider"],
-                enable_fallback=0,
-            )
-        except self._errors as error:
-            if "NOT_IMPLEMENTED" in str(error) or "Could not find an implementation" in str(error):
-                raise NotImplementedThere(*self._words(error)) from None
-            raise self._refusal(error) from None
+            evaluator = Runner(cut, EVALUATOR, _evaluator, 4)
+            evaluator(np.zeros(evaluator.size))  # whether it can
+            return evaluator
+        except EVALUATOR_ERRORS:
+            raise refusal from None
+        except ImportRefused:
+            if onnx.TensorProto.BFLOAT16 in _stored_kinds(model.graph):
+                raise ImportRefused(
+                    "onnxruntime does not compute in bfloat16, so the import cannot be checked",
+                    remedy="convert the model to float32, which changes no weight",
+                ) from None
+            raise
 
-    def _run(self, feed: dict[str, Any]) -> Sequence[object]:
+
+EVALUATOR = "the ONNX reference evaluator"
+
+
+def _evaluator(cut: onnx.ModelProto) -> Run:
+    """The model in the reference evaluator of the ONNX package."""
+    from onnx.reference import ReferenceEvaluator
+
+    evaluator = ReferenceEvaluator(cut)
+
+    def run(feed: dict[str, Any]) -> Sequence[object]:
         try:
-            found: Sequence[object] = self._session.run(None, feed)
-        except self._errors as error:
-            raise self._refusal(error) from None
+            with np.errstate(all="ignore"):
+                found: Sequence[object] = evaluator.run(None, feed)
+        except EVALUATOR_ERRORS as error:
+            raise ImportRefused(
+                f"neither onnxruntime nor {EVALUATOR} can run the model, so the import cannot be "
+                f"checked: {first_line(error)}",
+                remedy="load it with check=False, at your own risk",
+            ) from None
         return found
 
-    @staticmethod
-    def _words(error: Exception) -> tuple[str, None, None, str]:
-        return (
-            f"onnxruntime cannot run the model, so the import cannot be checked: "
-            f"{first_line(error)}",
-            None,
-            None,
-            "export the model for an operator set that onnxruntime supports, or load it "
-            "with check=False at your own risk",
-        )
+    return run
 
-    def _refusal(self, error: Exception) -> ImportRefused:
-        return ImportRefused(*self._words(error))
+
+def _onnxruntime(cut: onnx.ModelProto) -> Run:
+    """The model in onnxruntime."""
+    import onnxruntime
+
+    errors = _runtime_errors()
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    # Its rewriting fails on some float64 graphs, and the graph as it stands is what counts.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+
+    def guarded(call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except errors as error:
+            missing = ("NOT_IMPLEMENTED", "Could not find an implementation")
+            kind = NotImplementedThere if any(m in str(error) for m in missing) else ImportRefused
+            raise kind(
+                "onnxruntime cannot run the model, so the import cannot be checked: "
+                f"{first_line(error)}",
+                remedy="export the model for an operator set that onnxruntime supports, or load it "
+                "with check=False at your own risk",
+            ) from None
+
+    session = guarded(
+        lambda: onnxruntime.InferenceSession(
+            cut.SerializeToString(),
+            options,
+            providers=["CPUExecutionProvider"],
+            enable_fallback=0,
+        )
+    )
+    return lambda feed: guarded(lambda: session.run(None, feed))
