@@ -151,10 +151,14 @@ class NodeBounder:
 
     def prove(self, node: Node, form: NodeForm) -> float:
         """The node's bound with every semidefinite part of it proved."""
-        for index, target in enumerate(node.targets):
-            multipliers = node.warm.get(int(target))
-            if multipliers is not None and form.units.size:
-                proved = self.bounder.prover.bound(form, int(target), multipliers)
+        bounder = self.bounder
+        for index, target in enumerate(node.targets.tolist()):
+            multipliers = node.warm.get(target)
+            if multipliers is not None:
+                if node.units.size > form.units.size:
+                    kernel = bounder.kernel(form, target)
+                    multipliers = inherited(kernel, form, node.units, multipliers)
+                proved = bounder.prover.bound(form, target, multipliers)
                 node.proved[index] = min(proved, float(node.proved[index]))
         node.target_bounds = node.proved
         return node.bound

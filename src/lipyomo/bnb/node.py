@@ -64,7 +64,7 @@ class Node:
     dropped : float
         Largest bound of the targets that it or its ancestors have dropped.
     candidates : ndarray of int
-        Open units to branch on, the most promising first.
+        Open units to branch on, the most promising first; none if it is still to be examined.
     ascent : Multipliers, optional
         Of its pre-activation bounds, or of those of the last ancestor that had some.
     trail : tuple of Split

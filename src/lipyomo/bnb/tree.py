@@ -10,7 +10,7 @@ import numpy as np
 from lipyomo.affine.presolve import Presolved, presolved
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.bnb.bounding import NodeBounder, Worst
-from lipyomo.bnb.branching import PROBE_SHARE, RELIABLE, Brancher, worth
+from lipyomo.bnb.branching import PROBE_SHARE, Brancher, worth
 from lipyomo.bnb.counters import Counters
 from lipyomo.bnb.experience import Experience
 from lipyomo.bnb.node import Node, stack_of, substitute_back
@@ -324,11 +324,11 @@ class Tree:
         They count as begun from now on, wherever it is that they are tried.
         """
         known, plans = self.experience, []
-        known.nodes += len(nodes)
+        known.nodes += sum(node.candidates.size > 0 for node in nodes)
         for node in nodes:
             units = []
             for unit in [] if self.brancher.wants_box(node) else node.candidates.tolist():
-                if known.begun[unit] < RELIABLE and known.probes <= PROBE_SHARE * known.nodes:
+                if not known.begun[unit] and known.probes <= PROBE_SHARE * known.nodes:
                     known.probes += 1
                     known.begun[unit] += 1
                     units.append(unit)
@@ -360,7 +360,7 @@ class Tree:
 
     def _first_trials(self, node: Node, units: list[int]) -> list[Trial]:
         """The split of a box; or those on units of which too little is known."""
-        if not node.candidates.size:  # a root that time left unexamined
+        if not node.candidates.size:  # not examined yet
             return [Trial(None, [replace(node, proved=node.proved.copy())])]
         halves = self.brancher.halves(node) if self.brancher.wants_box(node) else []
         if halves:
@@ -400,21 +400,27 @@ class Tree:
 
     def proved_bound(self, node: Node) -> float:
         """The node's bound with its semidefinite part proved."""
-        copy = replace(node, proved=node.proved.copy())
-        return self.bounder.prove(copy, self.system.reduce(node.phases))
+        form = self.system.reduce(node.phases)
+        if not form.units.size:
+            return min(self._value(node, form), float(node.proved.max()))
+        return self.bounder.prove(replace(node, proved=node.proved.copy()), form)
 
     def _examine(self, parts: list[Part], known: bool = False) -> None:
-        """Put parts of nodes through all tests; `known` if pre-activation bounds are known."""
-        while parts:
-            parts, known = self._tested(parts, known), False
-
-    def _tested(self, parts: list[Part], known: bool) -> list[Part]:
         """Bound parts of nodes, look for points in them, choose their branches.
 
-        What is neither closed nor entered as a child comes back, with more units decided.
+        Parts in which units could be excluded become children that are to be examined once more:
+        that is done together with what else is to be split then.
+
+        Parameters
+        ----------
+        parts : list of Part
+        known : bool, optional
+            Whether pre-activation bounds are known.
         """
         full: list[Part] = []
         still: list[Part] = []
+        if not parts:
+            return
         for part in self._propagated(parts, known):
             self._forget_unproved(part.node)
             if self._drop_targets(part):
@@ -436,16 +442,12 @@ class Tree:
             still = self._with_interior(self._bound(still))
         else:
             still = self._bound(self._with_interior(still))
-        again = []
         for part in still:
-            rest = self._without_excluded(part)
-            if rest is not None:
-                again.append(rest)
-                continue
-            node = part.node
-            node.candidates = self.brancher.candidates(part.form, part.worst, learnt, self.cutoff)
+            node = self._without_excluded(part)
+            if node is part.node:
+                form, worst = part.form, part.worst
+                node.candidates = self.brancher.candidates(form, worst, learnt, self.cutoff)
             part.into.children.append(node)
-        return again
 
     def _propagated(self, parts: list[Part], known: bool) -> list[Part]:
         """Bound pre-activations and gradients of a batch; the parts that are left."""
@@ -588,11 +590,11 @@ class Tree:
                 node.pool = self.pool.within(near, node.phases, units)
         return kept
 
-    def _without_excluded(self, part: Part) -> Part | None:
-        """Decide units whose other side cannot beat the incumbent; None if there are none."""
+    def _without_excluded(self, part: Part) -> Node:
+        """The part with units decided whose other side cannot beat the incumbent."""
         node, form, worst = part.node, part.form, part.worst
         if worst is None or node.targets.size > 1:
-            return None
+            return node
         remaining = node
         for position, on, bound in self.bounder.excluded(form, worst, self.aim):
             unit = int(form.units[position])
@@ -602,7 +604,11 @@ class Tree:
             other, remaining = (right, left) if on else (left, right)
             self._close(Part(node, other, part.into), bound)
             part.into.counters.fixed += 1
-        return None if remaining is node else Part(node, remaining, part.into)
+        if remaining is not node:
+            more = np.flatnonzero(remaining.phases != node.phases)
+            remaining.pool = self.pool.within(node.pool, remaining.phases, more)
+            remaining.candidates = remaining.candidates[:0]
+        return remaining
 
     def _value(self, node: Node, form: NodeForm) -> float:
         """Upper bound of a node without open units; exact where much of its gradient cancels."""
@@ -619,7 +625,7 @@ class Tree:
     def _finish(self, part: Part) -> None:
         """Close a part without open units: its value is known, if its region has interior."""
         node = part.node
-        value = min(self._value(node, part.form), float(node.proved.max()))
+        value = self.proved_bound(node)
         if value > self.cutoff:
             network, domain = self.problem.network, self.problem.domain
             answer = examine(network, domain, self._pattern(node.phases))

@@ -42,9 +42,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from lipyomo.affine.magnitudes import term_sizes
-from lipyomo.arrays import lengths
+from lipyomo.arrays import Matrix, lengths
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray, Layer
 from lipyomo.numerics.rounding import UNIT
@@ -140,10 +141,9 @@ class DualAscent:
     def __init__(
         self, layers: Sequence[Layer], domain: Domain, errors: FloatArray | None = None
     ) -> None:
-        weights = self._weights = [layer.weight for layer in layers]
-        self._biases = [layer.bias for layer in layers]
-        self._single = [weight.astype(np.float32) for weight in weights]
-        self._single_biases = [bias.astype(np.float32) for bias in self._biases]
+        weights = [layer.weight for layer in layers]
+        self._maps = [_with_bias(layer) for layer in layers]
+        self._single = [both.astype(np.float32) for both in self._maps]
         empty: FloatArray = np.zeros(0)
         left = self._left = np.concatenate([empty, *(layer.left for layer in layers)])
         right = self._right = np.concatenate([empty, *(layer.right for layer in layers)])
@@ -300,14 +300,14 @@ class DualAscent:
         self, data: _Gathered, multipliers: SingleArray, slopes: bool
     ) -> tuple[SingleArray, SingleArray]:
         """Bounds (R,) and their derivatives (columns, R) in single precision."""
-        depth = len(self._spans)
         result = np.empty_like(multipliers)
         result[: self._count] = data.sign
         lines: list[SingleArray | None] = []  # the coefficients that meet a line through zero
-        constant = np.zeros(multipliers.shape[1], dtype=np.float32)
+        bounds = multipliers.shape[1]
+        constant = np.zeros(bounds, dtype=np.float32)
         coefficients: SingleArray | None = None
-        for i in range(depth - 1, -1, -1):
-            span, line = self._spans[i], None
+        for i in range(len(self._spans) - 1, -1, -1):
+            span, line, seed = self._spans[i], None, data.seeds[i]
             factor = result[span]
             if coefficients is not None:
                 line = coefficients * data.bend[span]
@@ -320,34 +320,39 @@ class DualAscent:
                 constant += np.einsum("nr,nr->r", coefficients, data.offset[span])
                 coefficients *= data.chord[span]
                 total += coefficients
-            total[data.aims[i][:2]] += data.aims[i][2]
+            if seed is not None:
+                total += seed
             lines.append(line)
-            constant += self._single_biases[i] @ total
-            coefficients = self._single[i].T @ total
+            below = self._single[i].T @ total
+            coefficients, shift = below[:-1], below[-1]
+            constant += shift
         assert coefficients is not None
         if self._limits.size:
             gamma = multipliers[self._count :]
             constant += self._single_rows[1] @ gamma
             coefficients -= self._single_rows[0].T @ gamma
-        support, signal = self._support(coefficients, data)
+        support, point = self._support(coefficients, data)
         values = constant + support
         if not slopes:
             return values, result
         if self._limits.size:
-            faces = self._single_rows[0] @ signal
+            faces = self._single_rows[0] @ point
             result[self._count :] = self._single_rows[1][:, None] - faces
+        signal = _with_ones(len(point), bounds)
+        signal[:-1] = point
         for i, line in enumerate(reversed(lines)):
             span = self._spans[i]
             z = self._single[i] @ signal
-            z += self._single_biases[i][:, None]
             result[span] *= z
             if line is not None:
-                signal = data.chord[span] * z
-                signal += data.offset[span]
-                through = multipliers[span] * z
-                through -= signal
-                through *= (line != 0).astype(np.float32)
-                signal += through
+                signal = _with_ones(len(z), bounds)
+                passed = signal[:-1]
+                np.multiply(data.chord[span], z, out=passed)
+                passed += data.offset[span]
+                z *= multipliers[span]
+                z -= passed
+                z *= line != 0
+                passed += z
         return values, result
 
     def _support(
@@ -405,11 +410,14 @@ class DualAscent:
                 size += np.abs(lines)
                 constant += shift.sum(axis=0)
                 amount += np.abs(shift).sum(axis=0)
-            total[data.aims[i][:2]] += data.aims[i][2]
-            size[data.aims[i][:2]] += 1.0
+            seed = data.seeds[i]
+            if seed is not None:
+                total += seed
+                size += np.abs(seed)
             amount += self.sizes[span] @ size
-            constant += self._biases[i] @ total
-            coefficients = np.asarray(self._weights[i].T @ total)
+            below = np.asarray(self._maps[i].T @ total)
+            coefficients = below[:-1]
+            constant += below[-1]
         assert coefficients is not None
         if self._limits.size:
             gamma = exact[self._count :]
@@ -419,7 +427,7 @@ class DualAscent:
         sizes = np.abs(coefficients)
         value = (coefficients * data.middle).sum(axis=0) + (sizes * data.radius).sum(axis=0)
         reach = np.maximum(np.abs(relaxation.low), np.abs(relaxation.high))
-        amount += (sizes * _columns(reach, rows.node, np.float64)).sum(axis=0)
+        amount += (sizes * _columns(reach, rows.node)).sum(axis=0)
         if self._ball is not None:
             if self._ball.norm == "l2":
                 norm = lengths(coefficients, axis=0)
@@ -432,16 +440,29 @@ class DualAscent:
         return np.where(np.isfinite(result), result, np.inf)
 
 
-def _columns(
-    values: npt.NDArray[Any], node: IntArray, dtype: type = np.float32
-) -> npt.NDArray[Any]:
+def _with_bias(layer: Layer) -> Matrix:
+    """The weights (n, m) and, behind them, the biases: shape (n, m + 1)."""
+    column = layer.bias[:, None]
+    if isinstance(layer.weight, np.ndarray):
+        return np.hstack([layer.weight, column])
+    return sp.csr_array(sp.hstack([layer.weight, sp.csr_array(column)]))
+
+
+def _with_ones(rows: int, columns: int) -> SingleArray:
+    """Room for a signal, on top of the ones that meet the biases."""
+    signal = np.empty((rows + 1, columns), dtype=np.float32)
+    signal[-1] = 1.0
+    return signal
+
+
+def _columns(values: npt.NDArray[Any], node: IntArray) -> npt.NDArray[Any]:
     """Values (B, n) of nodes, one column a bound: (n, R), contiguous for passes over layers."""
-    return np.asarray(np.take(values.T.astype(dtype), node, axis=1))
+    return np.asarray(np.take(values.T, node, axis=1))
 
 
 @dataclass(frozen=True)
 class _Gathered:
-    """A relaxation's arrays, one column a bound, and where in each layer the bounded units are."""
+    """A relaxation's arrays, one column a bound, and the bounds' own terms in each layer."""
 
     chord: npt.NDArray[np.floating]
     offset: npt.NDArray[np.floating]
@@ -449,24 +470,25 @@ class _Gathered:
     sign: npt.NDArray[np.floating]
     middle: npt.NDArray[np.floating]
     radius: npt.NDArray[np.floating]
-    aims: list[tuple[IntArray, IntArray, npt.NDArray[np.floating]]]
+    seeds: list[npt.NDArray[np.floating] | None]
 
     @classmethod
     def of(
         cls, relaxation: Relaxation, rows: Rows, spans: Sequence[slice], dtype: type
     ) -> _Gathered:
         """Gather the bounds' nodes."""
-        r, node = relaxation, rows.node
-        aims: list[tuple[IntArray, IntArray, npt.NDArray[np.floating]]] = []
+        r = relaxation
+        middle, radius = 0.5 * (r.low + r.high), 0.5 * (r.high - r.low)
+        parts = [r.chord, r.offset, r.bend, r.sign, middle, radius]
+        every = _columns(np.concatenate(parts, axis=1, dtype=dtype, casting="same_kind"), rows.node)
+        ends = np.cumsum([part.shape[1] for part in parts])[:-1]
+        seeds: list[npt.NDArray[np.floating] | None] = []
         for span in spans:
             pick = np.flatnonzero((rows.unit >= span.start) & (rows.unit < span.stop))
-            aims.append((rows.unit[pick] - span.start, pick, rows.sign[pick].astype(dtype)))
-        return cls(
-            _columns(r.chord, node, dtype),
-            _columns(r.offset, node, dtype),
-            _columns(r.bend, node, dtype),
-            _columns(r.sign, node, dtype),
-            _columns(0.5 * (r.low + r.high), node, dtype),
-            _columns(0.5 * (r.high - r.low), node, dtype),
-            aims,
-        )
+            seed = None
+            if pick.size:
+                seed = np.zeros((span.stop - span.start, rows.count), dtype=dtype)
+                seed[rows.unit[pick] - span.start, pick] = rows.sign[pick]
+            seeds.append(seed)
+        chord, offset, bend, sign, middle, radius = np.split(every, ends)
+        return cls(chord, offset, bend, sign, middle, radius, seeds)
