@@ -8,6 +8,8 @@ where a bound has become wider since, instead of a model that is wrong without s
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +20,7 @@ import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
 from pyomo.core.base.block import BlockData, declare_custom_block
+from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
 from lipyomo.arguments import instance
 from lipyomo.blocks.ranges import ends_of
@@ -85,11 +88,16 @@ class FormulationBlockData(BlockData):
 
     Notes
     -----
-    Subclasses write `_build`, which builds within ``with self._building(**recipe):``.
+    Subclasses write ``build_formulation``, with checks of its arguments first; `formulation_block`
+    keeps the arguments for rebuilds and lets all of it happen, or nothing.
     """
 
     _KEPT: ClassVar[tuple[str, ...]] = ()
     """Variables that survive a rebuild, so that the constraints of others stay valid."""
+    _STATE: ClassVar[tuple[str, ...]] = ()
+    """Attributes that a failed build puts back."""
+    _formulate: ClassVar[Callable[..., None]]
+    """``build_formulation`` as the subclass has written it."""
 
     def __init__(self, component: Any) -> None:
         super().__init__(component)
@@ -124,7 +132,7 @@ class FormulationBlockData(BlockData):
             raise ProblemError(
                 f"block '{self.name}' was not built yet.  Remedy: call build_formulation first"
             )
-        self._write_again(dict(self._recipe))
+        self._build(self._again(dict(self._recipe)), again=True)
 
     def stale(self) -> str | None:
         """Say what the block relied on and what no longer holds; None if all is well."""
@@ -137,24 +145,29 @@ class FormulationBlockData(BlockData):
                 return f"'{other.name}', which it was built on, was rebuilt"
         return None
 
-    def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
-        """Check the arguments of `build_formulation` and write the constraints; by subclasses."""
-        raise TypeError(f"{type(self).__name__} cannot be built")
+    def _again(self, recipe: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of a rebuild, from those of the first time."""
+        return recipe
 
-    def _write_again(self, recipe: dict[str, Any]) -> None:
-        """Build from the arguments of the first time."""
-        self._build(recipe, again=True)
+    def _build(self, arguments: dict[str, Any], again: bool = False) -> None:
+        """Write the constraints from the arguments of ``build_formulation``."""
+        # What is in a slice may change; the block belongs to the variables that were in it.
+        recipe = {
+            name: list(given) if isinstance(given, IndexedComponent_slice) else given
+            for name, given in arguments.items()
+        }
+        with self._building(recipe, again):
+            self._formulate(**recipe)
 
     @contextmanager
-    def _building(self, **recipe: Any) -> Iterator[None]:
-        """Build all or nothing; in place of what there was when the recipe is the old one.
+    def _building(self, recipe: dict[str, Any], again: bool) -> Iterator[None]:
+        """Build all or nothing; `again` in place of what there was.
 
         Raises
         ------
         ProblemError
             If the block is built already.
         """
-        again = recipe.pop("again", False)
         if self._recipe is not None and not again:
             raise ProblemError(
                 f"block '{self.name}' is built already.  Remedy: call rebuild() when bounds have "
@@ -203,9 +216,6 @@ class FormulationBlockData(BlockData):
         self._recipe = recipe
         self._version += 1
 
-    _STATE: ClassVar[tuple[str, ...]] = ()
-    """Attributes that a failed build puts back."""
-
     def _rely_on(self, variable: Any, lower: float, upper: float) -> None:
         """Keep bounds that the formulation needs."""
         self._relied.append(Reliance(variable, lower, upper))
@@ -244,14 +254,10 @@ class FormulationBlockData(BlockData):
         yield from super()._component_data_itervalues(ctype, active, sort, dedup)
 
 
-def recipe_of(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of `build_formulation` by name, from its ``locals()``."""
-    return {name: value for name, value in arguments.items() if name != "self"}
-
-
 def formulation_block(name: str) -> Callable[[type], type]:
     """Declare a block as Pyomo does, with its documentation where people look for it.
 
+    ``build_formulation`` of the decorated class builds all or nothing, and its arguments are kept.
     The names that Pyomo makes (``ReluNetworkBlock`` and its scalar and indexed kinds) get docstring
     and ``build_formulation`` of the decorated data class; on an indexed block the call says that
     its members are built one by one.
@@ -262,10 +268,21 @@ def formulation_block(name: str) -> Callable[[type], type]:
         Of the component.
     """
 
-    def declare(data: type) -> type:
+    def declare(data: Any) -> type:
+        write = data._formulate = vars(data)["build_formulation"]
+        signature = inspect.signature(write)
+
+        @functools.wraps(write)
+        def build(self: Any, *arguments: Any, **options: Any) -> None:
+            given = signature.bind(self, *arguments, **options)
+            given.apply_defaults()
+            recipe = dict(given.arguments)
+            del recipe["self"]
+            self._build(recipe)
+
+        data.build_formulation = build
         declare_custom_block(name=name)(data)
         module = sys.modules[data.__module__]
-        build = vars(data)["build_formulation"]
         for prefix in ("", "Scalar", "Indexed"):
             kind = getattr(module, prefix + name)
             kind.__doc__ = data.__doc__
@@ -279,7 +296,8 @@ def formulation_block(name: str) -> Callable[[type], type]:
         of_each.__doc__ = build.__doc__
         getattr(module, name).build_formulation = build
         getattr(module, "Indexed" + name).build_formulation = of_each
-        return data
+        found: type = data
+        return found
 
     return declare
 

@@ -18,7 +18,7 @@ import numpy as np
 from lipyomo.arguments import whole_number
 from lipyomo.blocks.arguments import check_choice
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
-from lipyomo.blocks.base import FormulationBlockData, formulation_block, recipe_of
+from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.norm import output_norm_of
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray
@@ -70,27 +70,22 @@ class DualBallBlockData(FormulationBlockData):
         NormError
             If the norm is not linear or does not fit the size.
         """
-        self._build(recipe_of(locals()))
-
-    def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
-        size, half = recipe["size"], recipe["half"]
         whole_number(size, "size", ProblemError, 1)
         check_choice("half", half, (True, False))
-        chosen = output_norm_of(recipe["norm"])
+        chosen = output_norm_of(norm)
         chosen.check(size)
-        with self._building(**recipe, again=again):
-            if chosen.kind == "l1":
-                low = np.full(size, -1.0)
-                low[-1] = 1.0 if half else -1.0
-                add_variables(self, "functional", range(size), low, np.ones(size))
-            elif chosen.kind == "linf":
-                self._add_difference(size, half=half, joint=True)
-            elif chosen.kind == "cross":
-                self._add_difference(size, half=False, joint=False)
-            elif chosen.label is not None and half:
-                self._add_margin(size, chosen.label)
-            else:
-                self._add_general(size, chosen, half)
+        if chosen.kind == "l1":
+            low = np.full(size, -1.0)
+            low[-1] = 1.0 if half else -1.0
+            add_variables(self, "functional", range(size), low, np.ones(size))
+        elif chosen.kind == "linf":
+            self._add_difference(size, half=half, joint=True)
+        elif chosen.kind == "cross":
+            self._add_difference(size, half=False, joint=False)
+        elif chosen.label is not None and half:
+            self._add_margin(size, chosen.label)
+        else:
+            self._add_general(size, chosen, half)
 
     def _add_functional(self, reach_low: FloatArray, reach_high: FloatArray) -> list[Any]:
         return add_variables(self, "functional", range(reach_low.size), reach_low, reach_high)

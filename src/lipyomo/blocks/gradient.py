@@ -16,7 +16,7 @@ import pyomo.environ as pyo
 
 from lipyomo.arguments import brief
 from lipyomo.blocks.assemble import add_equalities, add_variables, index_of
-from lipyomo.blocks.base import FormulationBlockData, formulation_block, recipe_of
+from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import (
     ChainLimits,
     derivative_rung,
@@ -97,43 +97,37 @@ class GradientBlockData(FormulationBlockData):
         BoundsMissing
             If a variable functional has no bounds.
         """
-        self._build(recipe_of(locals()))
-
-    def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
-        network_block, limits = recipe["network_block"], recipe["limits"]
         network = network_of(network_block)
-        m, functional = network.output_dim, recipe["functional"]
+        m = network.output_dim
         if limits is not None and not isinstance(limits, ChainLimits | OutputNorm | np.ndarray):
             raise ProblemError(f"limits={brief(limits)} are no ChainLimits, norm or points")
         if functional is None and m > 1:
             if limits is not None:
                 raise ProblemError("limits belong to one functional, not to the whole Jacobian")
-            with self._building(**recipe, again=again):
-                self._rely_on_block(network_block)
-                self._build_rows(network_block, m)
+            self._rely_on_block(network_block)
+            self._build_rows(network_block, m)
             return
         fixed = functional_points(0 if functional is None else functional, m)
         if isinstance(limits, ChainLimits):
             limits.check(network.hidden, network.input_dim)
         elif limits is not None and fixed is not None:
             raise ProblemError("a norm or points as limits belong to a functional of variables")
-        with self._building(**recipe, again=again):
-            self._rely_on_block(network_block)
-            if fixed is not None:
-                forms = Affine.numbers(fixed)
-                points: Any = fixed
-            else:
-                _, variables = variables_of(self, "functional", functional, "functional", m)
-                forms = Affine.of(variables)
-                points = limits
-                if limits is None:
-                    points = _corners(variables)
-                    self._rely_on_bounds(variables)
-            if not isinstance(limits, ChainLimits):
-                known = network_block.layer_bounds
-                rung = derivative_rung(known.rung)
-                limits = ChainLimits.of(adjoint_bounds(network, None, known, points, rung))
-            self._build_chain(network_block, forms, limits)
+        self._rely_on_block(network_block)
+        if fixed is not None:
+            forms = Affine.numbers(fixed)
+            points: Any = fixed
+        else:
+            _, variables = variables_of(self, "functional", functional, "functional", m)
+            forms = Affine.of(variables)
+            points = limits
+            if limits is None:
+                points = _corners(variables)
+                self._rely_on_bounds(variables)
+        if not isinstance(limits, ChainLimits):
+            known = network_block.layer_bounds
+            rung = derivative_rung(known.rung)
+            limits = ChainLimits.of(adjoint_bounds(network, None, known, points, rung))
+        self._build_chain(network_block, forms, limits)
 
     def _build_rows(self, network_block: Any, m: int) -> None:
         """One gradient block an output."""
@@ -142,9 +136,7 @@ class GradientBlockData(FormulationBlockData):
         for k in range(m):
             row = self.row[k]
             row._owned = True
-            row._build(
-                {"network_block": network_block, "functional": k, "limits": None}, row.is_built
-            )
+            row._build({"network_block": network_block, "functional": k}, row.is_built)
         columns = range(network_of(network_block).input_dim)
         self.jacobian = pyo.Expression(range(m), columns)
         for k in range(m):

@@ -17,7 +17,7 @@ import numpy as np
 
 from lipyomo.blocks.arguments import check_choice
 from lipyomo.blocks.assemble import Rows, add_value
-from lipyomo.blocks.base import FormulationBlockData, formulation_block, recipe_of
+from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import ChainLimits, derivative_rung, network_of
 from lipyomo.blocks.dual_ball import DualBallBlock
 from lipyomo.blocks.gradient import GradientBlock
@@ -34,9 +34,6 @@ from lipyomo.norms import DUAL, InputNorm, OutputNorm
 LipschitzBlock: Any = None  # declared by the decorator below
 
 Encoding: TypeAlias = Literal["adjoint", "tangent"]
-
-_FORWARD = {"scaling": None, "values": False, "formulation": "bigm", "groups": 2}
-"""What the arguments of the network's own block are, besides those that are passed on."""
 
 MANY_VERTICES = 4096
 """Most vertices of a dual ball for which its hull, not its box, bounds the adjoints."""
@@ -114,67 +111,61 @@ class LipschitzBlockData(FormulationBlockData):
         ProblemError
             If an argument is none of the above.  The block is then as it was before the call.
         """
-        self._build(recipe_of(locals()))
-
-    def _write_again(self, recipe: dict[str, Any]) -> None:
-        # Bounds that were given belong to the domain of that time, and so does the choice of the
-        # formulation that others may have built on.
-        recipe.update(limits=None, formulation=self.encoding)
-        self._build(recipe, again=True)
-
-    def stale(self) -> str | None:
-        """Say what the block relied on and what no longer holds; None if all is well."""
-        own = self.component("net")
-        return super().stale() or (None if own is None else own.stale())
-
-    def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
-        network, input_norm = recipe["network"], recipe["input_norm"]
-        formulation, limits = recipe["formulation"], recipe["limits"]
         if input_norm not in ("linf", "l1"):
             raise NormError(
                 f"the input norm {input_norm!r} is not linear, so a MIP cannot express it.  "
                 "Remedy: linf or l1, or method bnb"
             )
-        if recipe["sense"] != "max":
+        if sense != "max":
             raise NormError(
-                f"sense={recipe['sense']!r}: a LipschitzBlock bounds the norm from below only, "
+                f"sense={sense!r}: a LipschitzBlock bounds the norm from below only, "
                 "for maximisation.  Remedy: UpperLipschitzBlock to keep it small"
             )
         check_choice("formulation", formulation, ("auto", "adjoint", "tangent"))
-        norm = output_norm_of(recipe["output_norm"])
+        norm = output_norm_of(output_norm)
         shared = not isinstance(network, Network)
         net = network_of(network) if shared else network
         norm.check(net.output_dim)
         if limits is not None and not isinstance(limits, ChainLimits):
             raise ProblemError(f"limits={limits!r} are no ChainLimits")
-        given = [name for name in ("inputs", "domain", "input_bounds") if recipe[name] is not None]
+        own = {"inputs": inputs, "domain": domain, "input_bounds": input_bounds}
+        given = [name for name, value in own.items() if value is not None]
         if shared and given:
             raise ProblemError(
                 f"{given[0]}= has no meaning with a built block, which has its own inputs.  "
                 "Remedy: leave it out, or pass the network"
             )
-        with self._building(**recipe, again=again):
-            base = network
-            if not shared:
-                if self.component("net") is None:
-                    self.net = ReluNetworkBlock()
-                base = self.net
-                base._owned = True
-                names = ("network", "inputs", "domain", "bounds", "input_bounds")
-                base._build({**_FORWARD, **{name: recipe[name] for name in names}}, base.is_built)
-            self._rely_on_block(base)
-            net, known = base.network, base.layer_bounds
-            if formulation == "auto":
-                formulation = choose_encoding(net, known, input_norm, norm)
-            self.encoding = formulation
-            if limits is None:
-                limits = ChainLimits.of(chain_limits(net, known, input_norm, norm, formulation))
-            limits.check(net.hidden, net.input_dim if formulation == "adjoint" else net.output_dim)
-            if formulation == "adjoint":
-                self._build_adjoint(base, input_norm, norm, limits)
-            else:
-                self._build_tangent(base, input_norm, norm, limits)
-            self._promise(self.value, "max")
+        base: Any = network
+        if not shared:
+            if self.component("net") is None:
+                self.net = ReluNetworkBlock()
+            base = self.net
+            base._owned = True
+            forward = {"network": network, "bounds": bounds, "values": False, **own}
+            base._build(forward, base.is_built)
+        self._rely_on_block(base)
+        net, known = base.network, base.layer_bounds
+        if formulation == "auto":
+            formulation = choose_encoding(net, known, input_norm, norm)
+        self.encoding = formulation
+        if limits is None:
+            limits = ChainLimits.of(chain_limits(net, known, input_norm, norm, formulation))
+        limits.check(net.hidden, net.input_dim if formulation == "adjoint" else net.output_dim)
+        if formulation == "adjoint":
+            self._build_adjoint(base, input_norm, norm, limits)
+        else:
+            self._build_tangent(base, input_norm, norm, limits)
+        self._promise(self.value, "max")
+
+    def _again(self, recipe: dict[str, Any]) -> dict[str, Any]:
+        # Bounds that were given belong to the domain of that time, and so does the choice of the
+        # formulation that others may have built on.
+        return {**recipe, "limits": None, "formulation": self.encoding}
+
+    def stale(self) -> str | None:
+        """Say what the block relied on and what no longer holds; None if all is well."""
+        own = self.component("net")
+        return super().stale() or (None if own is None else own.stale())
 
     def _build_adjoint(
         self, base: Any, input_norm: InputNorm, norm: OutputNorm, limits: ChainLimits

@@ -18,7 +18,7 @@ import numpy as np
 
 from lipyomo.blocks.arguments import check_choice
 from lipyomo.blocks.assemble import Rows, add_value, add_variables
-from lipyomo.blocks.base import FormulationBlockData, formulation_block, recipe_of
+from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.stand_ins import refer
@@ -92,34 +92,29 @@ class NormBlockData(FormulationBlockData):
         BoundsMissing
             If binaries are needed and a variable has no bounds.
         """
-        self._build(recipe_of(locals()))
-
-    def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
-        norm, sense, one_sided = recipe["norm"], recipe["sense"], recipe["one_sided"]
         if sense not in ("max", "min", "both"):
             raise NormError(f"unknown sense {sense!r} of a norm.  Remedy: max, min or both")
         check_choice("one_sided", one_sided, (True, False))
         chosen = output_norm_of(norm)
-        with self._building(**recipe, again=again):
-            _, variables = variables_of(self, "inputs", recipe["inputs"], "inputs of a norm")
-            if not variables:
-                raise ProblemError("a norm needs at least one input")
-            chosen.check(len(variables))
-            self._rely_on_bounds(variables)
-            refer(self, "inputs", variables)
-            add_value(self)
-            if sense != "both":
-                self._promise(self.value, sense)
-            if chosen.dual_ball == "cube":
-                self._build_sum(variables, sense, one_sided)
-                return
-            vertices = chosen.vertices(len(variables))
-            if vertices is None:
-                raise NormError(
-                    f"the norm {chosen.name} over {len(variables)} entries is not linear.  "
-                    "Remedy: l1, linf, cross, cross(i), or a LinearOutput"
-                )
-            self._build_choice(variables, vertices, sense, one_sided and sense == "max")
+        _, variables = variables_of(self, "inputs", inputs, "inputs of a norm")
+        if not variables:
+            raise ProblemError("a norm needs at least one input")
+        chosen.check(len(variables))
+        self._rely_on_bounds(variables)
+        refer(self, "inputs", variables)
+        add_value(self)
+        if sense != "both":
+            self._promise(self.value, sense)
+        if chosen.dual_ball == "cube":
+            self._build_sum(variables, sense, one_sided)
+            return
+        vertices = chosen.vertices(len(variables))
+        if vertices is None:
+            raise NormError(
+                f"the norm {chosen.name} over {len(variables)} entries is not linear.  "
+                "Remedy: l1, linf, cross, cross(i), or a LinearOutput"
+            )
+        self._build_choice(variables, vertices, sense, one_sided and sense == "max")
 
     def _build_sum(self, variables: list[Any], sense: Sense, one_sided: bool) -> None:
         """The l1 norm: magnitudes p_k, with ``p_k <= |g_k|`` only where they could cheat."""

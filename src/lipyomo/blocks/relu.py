@@ -20,12 +20,11 @@ import numpy.typing as npt
 import pyomo.environ as pyo
 import scipy.sparse as sp
 from pyomo.common.collections import ComponentMap
-from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
 from lipyomo.arguments import whole_number
 from lipyomo.blocks.arguments import check_choice, check_network
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables, index_of, keys_of, linear
-from lipyomo.blocks.base import FormulationBlockData, formulation_block, recipe_of
+from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.formulations import UNIT_TIES
 from lipyomo.blocks.inputs import InputBounds, Region, attach_inputs, check_domain
 from lipyomo.blocks.local_start import local_start
@@ -149,42 +148,32 @@ class ReluNetworkBlockData(FormulationBlockData):
             If an argument is none of the above, or numbers of inputs or of bounds do not fit.  The
             block is then as it was before the call.
         """
-        self._build(recipe_of(locals()))
-
-    def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
-        """Check the arguments of `build_formulation` and write the constraints."""
-        network, domain, bounds = recipe["network"], recipe["domain"], recipe["bounds"]
         check_network(network)
-        check_choice("formulation", recipe["formulation"], UNIT_TIES)
-        whole_number(recipe["groups"], "groups", ProblemError, 1)
-        check_choice("values", recipe["values"], (True, False))
+        check_choice("formulation", formulation, UNIT_TIES)
+        whole_number(groups, "groups", ProblemError, 1)
+        check_choice("values", values, (True, False))
         if isinstance(bounds, str) or bounds is None:
             check_choice("bounds", bounds, BOUND_RUNGS)
-        if isinstance(recipe["inputs"], IndexedComponent_slice):
-            # What is in a slice may change; the block belongs to the variables that were in it.
-            recipe["inputs"] = list(recipe["inputs"])
-        scaling = scaling_of(recipe["scaling"])
+        scaling = scaling_of(scaling)
         if scaling is not None:
             network = scaling.apply(network)
         check_domain(domain, network.input_dim)
-        with self._building(**recipe, again=again):
-            formulation: UnitFormulation = recipe["formulation"]
-            self.formulation, self._groups = formulation, recipe["groups"]
-            values = recipe["values"] or formulation != "bigm"
-            variables, self.region = attach_inputs(
-                self, recipe["inputs"], domain, recipe["input_bounds"], network.input_shape
-            )
-            self.network = network
-            self.layer_bounds = self._bounded(
-                network, variables, bounds, formulation not in WITHOUT_SWITCH
-            )
-            self.layer = pyo.Block(index_of(range(len(network.hidden))))
-            forms = Affine.of(variables)
-            for i, layer in enumerate(network.hidden):
-                last = i == len(network.hidden) - 1
-                forms = self._add_layer(i, layer, forms, values or not last)
-            if values:
-                self._add_outputs(network, forms)
+        self.formulation, self._groups = formulation, groups
+        values = values or formulation != "bigm"
+        variables, self.region = attach_inputs(
+            self, inputs, domain, input_bounds, network.input_shape
+        )
+        self.network = network
+        self.layer_bounds = self._bounded(
+            network, variables, bounds, formulation not in WITHOUT_SWITCH
+        )
+        self.layer = pyo.Block(index_of(range(len(network.hidden))))
+        forms = Affine.of(variables)
+        for i, layer in enumerate(network.hidden):
+            last = i == len(network.hidden) - 1
+            forms = self._add_layer(i, layer, forms, values or not last)
+        if values:
+            self._add_outputs(network, forms)
 
     def _bounded(
         self, network: Network, variables: list[Any], bounds: BoundChoice, finite: bool

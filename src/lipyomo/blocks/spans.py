@@ -2,113 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-from lipyomo.network import FloatArray
-from lipyomo.phases import OPEN
+from lipyomo.blocks.switch import Triplets
+from lipyomo.network import FloatArray, Matrix
 from lipyomo.solvers.rows import Affine
 
 
 @dataclass(frozen=True)
 class Span:
-    """Intervals whose ends are affine in variables of the model.
+    """n intervals whose ends are affine in variables of the model.
 
     Attributes
     ----------
-    low, high : Affine
-        Over the same columns.
-    least, most : ndarray
+    ends : Affine
+        2 n forms: the lower ends, then the upper ones.
+    least, most : ndarray, shape (n,)
         Numbers that hold for all values of the variables.
     """
 
-    low: Affine
-    high: Affine
+    ends: Affine
     least: FloatArray
     most: FloatArray
 
-    def map(self, weight: FloatArray, bias: FloatArray | float = 0.0) -> Span:
+    @classmethod
+    def numbers(cls, values: FloatArray) -> Span:
+        """Intervals of one number each."""
+        return cls(Affine.numbers(np.tile(values, 2)), values, values)
+
+    def map(self, weight: Matrix, bias: FloatArray | None = None) -> Span:
         """Interval arithmetic for ``weight @ h + bias``."""
-        plus, minus = np.maximum(weight, 0.0), np.minimum(weight, 0.0)
-        low, high = self.low, self.high
-
-        def mixed(first: Affine, second: Affine) -> Affine:
-            matrix = plus @ first.matrix + minus @ second.matrix
-            constant = plus @ first.constant + minus @ second.constant + bias
-            return Affine(matrix, np.asarray(constant), first.columns)
-
+        bias = np.zeros(weight.shape[0]) if bias is None else bias
+        matrix = sp.csr_array(weight)
+        plus, minus = matrix.maximum(0.0), matrix.minimum(0.0)
+        both = sp.csr_array(sp.block_array([[plus, minus], [minus, plus]]))
         least = plus @ self.least + minus @ self.most + bias
         most = plus @ self.most + minus @ self.least + bias
-        size = np.abs(weight) @ np.maximum(np.abs(self.least), np.abs(self.most)) + np.abs(bias)
+        size = abs(matrix) @ np.maximum(np.abs(self.least), np.abs(self.most)) + np.abs(bias)
         slack = 2.0**-50 * (weight.shape[1] + 2) * size
-        return Span(mixed(low, high), mixed(high, low), least - slack, most + slack)
+        return Span(self.ends.map(both, np.tile(bias, 2)), least - slack, most + slack)
 
-
-class Ends:
-    """Ends of intervals, unit by unit, as multiples of variables."""
-
-    def __init__(self, units: int) -> None:
-        self.least, self.most = np.zeros(units), np.zeros(units)
-        self._low: dict[int, tuple[float, Any]] = {}
-        self._high: dict[int, tuple[float, Any]] = {}
-        self._constant: list[int] = []
-
-    @classmethod
     def passed(
-        cls,
-        phases: np.ndarray,
-        slope: FloatArray,
-        low: dict[int, Any],
-        high: dict[int, Any],
-        tracked: Collection[int],
-        least: FloatArray,
-        most: FloatArray,
-    ) -> Ends:
-        """What units pass on of intervals with the ends `low` and `high`, within numbers.
+        self,
+        slopes: Mapping[int, float],
+        low: Mapping[int, Any],
+        high: Mapping[int, Any],
+        own: Mapping[int, tuple[Any, Any]],
+    ) -> Span:
+        """What units pass on, these intervals being the numbers that hold for it.
 
-        Decided units multiply by their slope, tracked ones get their ends later, of others only
-        the numbers are known.
+        Parameters
+        ----------
+        slopes : mapping
+            By which decided units multiply; those of slope zero pass nothing.
+        low, high : mapping
+            Variables that are the ends of what arrives.
+        own : mapping
+            Variables that are the ends of what a unit passes on, where it has them; of other
+            undecided units only the numbers are known.
         """
-        found = cls(slope.size)
+        n = self.least.size
+        found, constant = Triplets(), np.zeros(2 * n)
         for k in low:
-            span = float(least[k]), float(most[k])
-            if phases[k] != OPEN:
-                ends = (low[k], high[k]) if slope[k] > 0 else (high[k], low[k])
-                found.add(k, float(slope[k]), *ends, *span)
-            elif k in tracked:
-                found.add(k, 1.0, None, None, *span)
-            else:
-                found.constant(k, *span)
-        return found
-
-    def add(self, k: int, factor: float, low: Any, high: Any, least: float, most: float) -> None:
-        """A unit whose ends are `factor` times two variables, within numbers."""
-        self.least[k], self.most[k] = least, most
-        self._low[k], self._high[k] = (factor, low), (factor, high)
-
-    def constant(self, k: int, least: float, most: float) -> None:
-        """A unit of which only numbers are known."""
-        self.least[k], self.most[k] = least, most
-        self._constant.append(k)
-
-    def place(self, k: int, low: Any, high: Any) -> None:
-        """Say which variables hold the ends of a unit that was added without."""
-        self._low[k], self._high[k] = (1.0, low), (1.0, high)
-
-    def span(self) -> Span:
-        """All units, those without an entry being zero."""
-        units = sorted(self._low)
-        columns = [self._low[k][1] for k in units] + [self._high[k][1] for k in units]
-        # A decided unit with a negative slope swaps ends, so that a variable may serve both sides.
-        matrices = np.zeros((2, self.least.size, len(columns)))
-        for place, k in enumerate(units):
-            matrices[0, k, place] = self._low[k][0]
-            matrices[1, k, len(units) + place] = self._high[k][0]
-        lows, highs = np.zeros(self.least.size), np.zeros(self.least.size)
-        lows[self._constant] = self.least[self._constant]
-        highs[self._constant] = self.most[self._constant]
-        low = Affine(matrices[0], lows, columns)
-        return Span(low, Affine(matrices[1], highs, columns), self.least, self.most)
+            factor, ends = slopes.get(k, 1.0), (low[k], high[k])
+            if k not in slopes:
+                if k not in own:
+                    constant[k], constant[n + k] = self.least[k], self.most[k]
+                    continue
+                ends = own[k]
+            found.add(k, factor, ends[0] if factor > 0 else ends[1])
+            found.add(n + k, factor, ends[1] if factor > 0 else ends[0])
+        dead = np.ones(n, dtype=bool)
+        dead[list(low)] = False
+        least, most = np.where(dead, 0.0, self.least), np.where(dead, 0.0, self.most)
+        return Span(Affine(found.matrix(2 * n), constant, found.columns), least, most)

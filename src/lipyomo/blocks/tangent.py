@@ -16,7 +16,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables, index_of
-from lipyomo.blocks.base import FormulationBlockData, formulation_block, recipe_of
+from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import ChainLimits, derivative_rung, network_of
 from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.ranges import box_of
@@ -81,11 +81,6 @@ class TangentBlockData(FormulationBlockData):
             If the network block is not built, the norm is not linear, or the given direction has
             no bounds.
         """
-        self._build(recipe_of(locals()))
-
-    def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
-        network_block, limits = recipe["network_block"], recipe["limits"]
-        norm, direction = recipe["norm"], recipe["direction"]
         network = network_of(network_block)
         known = network_block.layer_bounds
         if norm not in ("linf", "l1"):
@@ -97,23 +92,22 @@ class TangentBlockData(FormulationBlockData):
             if not isinstance(limits, ChainLimits):
                 raise ProblemError(f"limits={limits!r} are no ChainLimits")
             limits.check(network.hidden, network.output_dim)
-        with self._building(**recipe, again=again):
-            self._rely_on_block(network_block)
-            scale = 1.0
-            if direction is None:
-                v = self._add_ball(network.input_dim, norm)
-            else:
-                _, v = variables_of(self, "direction", direction, "direction", network.input_dim)
-                refer(self, "direction", v)
-                box = box_of(v)
-                self._rely_on_bounds(v)
-                scale = float(np.maximum(np.abs(box.lower), np.abs(box.upper)).max(initial=0.0))
-                norm = "linf"
-            if limits is None:
-                rung = derivative_rung(known.rung)
-                limits = ChainLimits.of(tangent_bounds(network, None, known, norm, rung))
-                limits = limits.scaled(scale)
-            self._build_chain(network_block, Affine.of(v), limits)
+        self._rely_on_block(network_block)
+        scale = 1.0
+        if direction is None:
+            v = self._add_ball(network.input_dim, norm)
+        else:
+            _, v = variables_of(self, "direction", direction, "direction", network.input_dim)
+            refer(self, "direction", v)
+            box = box_of(v)
+            self._rely_on_bounds(v)
+            scale = float(np.maximum(np.abs(box.lower), np.abs(box.upper)).max(initial=0.0))
+            norm = "linf"
+        if limits is None:
+            rung = derivative_rung(known.rung)
+            limits = ChainLimits.of(tangent_bounds(network, None, known, norm, rung))
+            limits = limits.scaled(scale)
+        self._build_chain(network_block, Affine.of(v), limits)
 
     def _add_ball(self, d: int, norm: InputNorm) -> list[Any]:
         """Declare ``direction`` in the unit ball."""

@@ -25,16 +25,24 @@ from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
+import scipy.sparse as sp
 
 from lipyomo.arguments import real_number
 from lipyomo.blocks.arguments import check_network
 from lipyomo.blocks.assemble import Rows, add_equalities, add_value, add_variables, index_of
-from lipyomo.blocks.base import FormulationBlockData, formulation_block, recipe_of
-from lipyomo.blocks.inputs import InputBounds, attach_inputs, check_domain, items_of, variables_of
+from lipyomo.blocks.base import FormulationBlockData, formulation_block
+from lipyomo.blocks.inputs import (
+    InputBounds,
+    Region,
+    attach_inputs,
+    check_domain,
+    items_of,
+    variables_of,
+)
 from lipyomo.blocks.norm import output_norm_of
 from lipyomo.blocks.ranges import box_of, need_finite
 from lipyomo.blocks.scaling import Scaling, scaling_of
-from lipyomo.blocks.spans import Ends, Span
+from lipyomo.blocks.spans import Span
 from lipyomo.bounds import preactivation_bounds
 from lipyomo.bounds.interval import Switches, activated
 from lipyomo.domains import Box, Domain
@@ -150,17 +158,13 @@ class UpperLipschitzBlockData(FormulationBlockData):
         ProblemError, DomainError
             If an argument does not fit.  The block is then as it was before the call.
         """
-        self._build(recipe_of(locals()))
-
-    def _build(self, recipe: dict[str, Any], again: bool = False) -> None:
-        network, input_norm = recipe["network"], recipe["input_norm"]
         check_network(network)
-        margin = real_number(recipe["margin"], "margin", ProblemError)
+        margin = real_number(margin, "margin", ProblemError)
         if not 0.0 <= margin < np.inf:
             raise ProblemError(f"margin must be a finite number of at least 0, not {margin}")
         if input_norm not in ("linf", "l1"):
             raise NormError(f"the input norm {input_norm!r} is not linear.  Remedy: linf or l1")
-        norm = output_norm_of(recipe["output_norm"])
+        norm = output_norm_of(output_norm)
         norm.check(network.output_dim)
         vertices = norm.vertices(network.output_dim)
         if vertices is None or len(vertices) > MANY_CHAINS:
@@ -168,36 +172,33 @@ class UpperLipschitzBlockData(FormulationBlockData):
                 f"the dual ball of {norm.name} over {network.output_dim} outputs has more than "
                 f"{MANY_CHAINS} vertices, and each takes a pass.  Remedy: another norm"
             )
-        scaling = scaling_of(recipe["scaling"])
+        scaling = scaling_of(scaling)
         if scaling is not None:
             network = scaling.apply(network)
-        check_domain(recipe["domain"], network.input_dim)
-        with self._building(**recipe, again=again):
-            self.network = network
-            box = self._box(recipe, network)
-            known = preactivation_bounds(network, Box(box.least, box.most))
-            self.layer = pyo.Block(index_of(range(len(network.hidden))))
-            certain = []
-            for i, layer in enumerate(network.hidden):
-                box, found = self._forward(i, layer, box, known.phases[i], margin)
-                certain.append(found)
-            self._promise(add_value(self, 0.0), "min")
-            self.chain = pyo.Block(index_of(range(len(vertices))))
-            tops = [
-                self._backward(self.chain[k], network, vertex, certain, input_norm)
-                for k, vertex in enumerate(vertices)
-            ]
-            self.value.setub(max(tops))
+        check_domain(domain, network.input_dim)
+        self.network = network
+        centre, region = attach_inputs(self, inputs, domain, input_bounds, network.input_shape)
+        box = self._box(centre, region, radius)
+        known = preactivation_bounds(network, Box(box.least, box.most))
+        self.layer = pyo.Block(index_of(range(len(network.hidden))))
+        certain = []
+        for i, layer in enumerate(network.hidden):
+            box, found = self._forward(i, layer, box, known.phases[i], margin)
+            certain.append(found)
+        self._promise(add_value(self, 0.0), "min")
+        self.chain = pyo.Block(index_of(range(len(vertices))))
+        tops = [
+            self._backward(self.chain[k], network, vertex, certain, input_norm)
+            for k, vertex in enumerate(vertices)
+        ]
+        self.value.setub(max(tops))
 
-    def _box(self, recipe: dict[str, Any], network: Network) -> Span:
+    def _box(self, centre: list[Any], region: Region, radius: Any) -> Span:
         """The box around the inputs, with numbers that hold wherever it is."""
-        d = network.input_dim
-        centre, region = attach_inputs(
-            self, recipe["inputs"], recipe["domain"], recipe["input_bounds"], network.input_shape
-        )
+        d = len(centre)
         lower, upper = region.box
         need_finite(centre, lower, upper)
-        _, given = items_of(recipe["radius"], "radius")
+        _, given = items_of(radius, "radius")
         if len(given) not in (1, d):
             raise ProblemError(f"{len(given)} radii for {d} inputs")
         _, radii = variables_of(self, "radius", given, "radius")
@@ -206,16 +207,14 @@ class UpperLipschitzBlockData(FormulationBlockData):
             self.radius[j] = radii[j % len(radii)]
         sizes = box_of(radii)
         if (sizes.lower < 0).any():
-            raise ProblemError(f"radius={recipe['radius']!r} may be negative.  Remedy: bounds >= 0")
+            raise ProblemError(f"radius={radius!r} may be negative.  Remedy: bounds >= 0")
         self._rely_on_bounds(radii)
-        columns = [*centre, *radii]
-        share = np.zeros((d, len(radii)))
-        share[np.arange(d), np.arange(d) % len(radii)] = 1.0
+        eye = sp.eye_array(d)
+        places = np.arange(d) % len(radii)
+        share = sp.csr_array((np.ones(d), (np.arange(d), places)), shape=(d, len(radii)))
         reach = share @ sizes.upper
-        zero = np.zeros(d)
         return Span(
-            Affine(np.hstack([np.eye(d), -share]), zero, columns),
-            Affine(np.hstack([np.eye(d), share]), zero, columns),
+            Affine.of([*centre, *radii]).map(sp.block_array([[eye, -share], [eye, share]])),
             np.nextafter(lower - reach, -np.inf),
             np.nextafter(upper + reach, np.inf),
         )
@@ -225,24 +224,17 @@ class UpperLipschitzBlockData(FormulationBlockData):
     ) -> tuple[Span, Certain]:
         """One hidden layer: the intervals of its outputs, and what is certain of its units."""
         block = self.layer[i]
-        z = before.map(layer.dense_weight, layer.bias)
+        z = before.map(layer.weight, layer.bias)
         phases = known.copy()
         phases[(phases == OPEN) & (z.least >= 0.0)] = RIGHT
         phases[(phases == OPEN) & (z.most <= 0.0)] = LEFT
-        slope = np.where(phases == LEFT, layer.left, layer.right)
-        live = np.flatnonzero((phases == OPEN) | (slope != 0.0)).tolist()
-        p, q = _declared(block, live, z)
-        tracked = [k for k in np.flatnonzero(phases == OPEN).tolist() if _plain(layer, k)]
-        found = Certain(phases, tracked, *_binaries(block, tracked, p, q, z, margin))
+        p, q = _declared(block, layer, phases, z)
+        keys = [k for k in np.flatnonzero(phases == OPEN).tolist() if _plain(layer, k)]
+        found = Certain(phases, keys, *_binaries(block, keys, p, q, z, margin))
         ends = activated(layer, phases[None], z.least[None], z.most[None])
-        after = Ends.passed(phases, slope, p, q, found.on, ends[0][0], ends[1][0])
-        keys = tracked
-        least_out, most_out = after.least[keys], after.most[keys]
-        out_low = add_variables(block, "output_low", keys, least_out, most_out)
-        out_high = add_variables(block, "output_high", keys, least_out, most_out)
-        lows = Rows(block, "output_below", [(k, s) for k in keys for s in (0, 1)], dimen=2)
-        highs = Rows(block, "output_above", [(k, s) for k in keys for s in (0, 1)], dimen=2)
-        for k, h, g in zip(keys, out_low, out_high, strict=True):
+        after = Span(z.ends, ends[0][0], ends[1][0])
+        own, lows, highs = _own_ends(block, "output", keys, after)
+        for k, (h, g) in own.items():
             left, right = float(layer.left[k]), float(layer.right[k])
             delta, on = right - left, found.on[k]
             down, up = -delta * float(z.least[k]), delta * float(z.most[k])
@@ -250,8 +242,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
             lows.at_most((k, 1), [1.0, -right, down], [h, p[k], on], down)
             highs.at_least((k, 0), [1.0, -left], [g, q[k]], 0.0)
             highs.at_least((k, 1), [1.0, -right], [g, q[k]], 0.0)
-            after.place(k, h, g)
-        return after.span(), found
+        return after.passed(_slopes(layer, phases), p, q, own), found
 
     def _backward(
         self,
@@ -263,24 +254,20 @@ class UpperLipschitzBlockData(FormulationBlockData):
     ) -> float:
         """The bound of the gradient of one functional; returns the most that it can be."""
         block.layer = pyo.Block(index_of(range(len(certain))))
-        numbers = Affine(np.zeros((vertex.size, 0)), np.asarray(vertex, dtype=np.float64), [])
-        now = Span(numbers, numbers, numbers.constant, numbers.constant)
-        now = now.map(np.ascontiguousarray(network.head.dense_weight.T))
+        now = Span.numbers(np.asarray(vertex, dtype=np.float64)).map(network.head.weight.T)
         for i in reversed(range(len(certain))):
             layer = network.hidden[i]
             now = _through(block.layer[i], layer, now, certain[i])
-            now = now.map(np.ascontiguousarray(layer.dense_weight.T))
+            now = now.map(layer.weight.T)
         d = network.input_dim
         reach = np.maximum(np.maximum(-now.least, now.most), 0.0)
         size = add_variables(block, "size", range(d), np.zeros(d), reach)
         above, below = (Rows(block, name, range(d)) for name in ("size_above", "size_below"))
-        ups, downs = list(now.high.rows()), list(now.low.rows())
+        rows, constants = list(now.ends.rows()), now.ends.constant.tolist()
         for j, item in enumerate(size):
-            (high, columns), (low, others) = ups[j], downs[j]
-            above.at_least(
-                j, [1.0, *(-c for c in high)], [item, *columns], float(now.high.constant[j])
-            )
-            below.at_least(j, [1.0, *low], [item, *others], -float(now.low.constant[j]))
+            (low, others), (high, columns) = rows[j], rows[d + j]
+            above.at_least(j, [1.0, *(-c for c in high)], [item, *columns], constants[d + j])
+            below.at_least(j, [1.0, *low], [item, *others], -constants[j])
         if input_norm == "linf":
             terms = [-1.0] * d
             Rows(block, "norm", [0]).at_least(0, [1.0, *terms], [self.value, *size], 0.0)
@@ -291,14 +278,39 @@ class UpperLipschitzBlockData(FormulationBlockData):
         return float(reach.max(initial=0.0))
 
 
-def _declared(block: Any, units: list[int], span: Span) -> tuple[dict[int, Any], dict[int, Any]]:
-    """Variables ``low[k]`` and ``high[k]`` that are the ends of intervals, by unit."""
+def _slopes(layer: Layer, phases: np.ndarray) -> dict[int, float]:
+    """The slopes of decided units."""
+    slopes = np.where(phases == LEFT, layer.left, layer.right)
+    decided = np.flatnonzero(phases != OPEN)
+    return dict(zip(decided.tolist(), slopes[decided].tolist(), strict=True))
+
+
+def _declared(
+    block: Any, layer: Layer, phases: np.ndarray, span: Span
+) -> tuple[dict[int, Any], dict[int, Any]]:
+    """Variables ``low[k]`` and ``high[k]`` that are the ends of intervals, of units that count."""
+    slopes = _slopes(layer, phases)
+    units = [k for k in range(layer.units) if slopes.get(k, 1.0) != 0.0]
     found = []
-    for name, forms in (("low", span.low), ("high", span.high)):
+    for name, first in (("low", 0), ("high", layer.units)):
         ends = add_variables(block, name, units, span.least[units], span.most[units])
-        add_equalities(block, f"{name}_affine", units, ends, forms, units)
+        places = first + np.array(units, dtype=np.intp)
+        add_equalities(block, f"{name}_affine", units, ends, span.ends, places)
         found.append(dict(zip(units, ends, strict=True)))
     return found[0], found[1]
+
+
+def _own_ends(
+    block: Any, name: str, keys: list[int], span: Span
+) -> tuple[dict[int, tuple[Any, Any]], Rows, Rows]:
+    """Variables for the ends of what units pass on, and the rows that will bound them."""
+    low, high = (
+        add_variables(block, f"{name}_{end}", keys, span.least[keys], span.most[keys])
+        for end in ("low", "high")
+    )
+    sides = [(k, side) for k in keys for side in (0, 1)]
+    below, above = (Rows(block, f"{name}_{where}", sides, dimen=2) for where in ("below", "above"))
+    return dict(zip(keys, zip(low, high, strict=True), strict=True)), below, above
 
 
 def _plain(layer: Layer, k: int) -> bool:
@@ -325,19 +337,12 @@ def _binaries(
 def _through(block: Any, layer: Layer, arriving: Span, certain: Certain) -> Span:
     """Multiply what arrives at a layer's units by the slopes that they may have on the box."""
     phases = certain.phases
-    slope = np.where(phases == LEFT, layer.left, layer.right)
-    live = np.flatnonzero((phases == OPEN) | (slope != 0.0)).tolist()
     least, most = arriving.least, arriving.most
-    t, top = _declared(block, live, arriving)
-    keys = certain.tracked
+    t, top = _declared(block, layer, phases, arriving)
     ends = Switches.of(layer, phases[None]).range(least[None], most[None])
-    after = Ends.passed(phases, slope, t, top, certain.on, ends[0][0], ends[1][0])
-    lows, highs = after.least[keys], after.most[keys]
-    out_low = add_variables(block, "passed_low", keys, lows, highs)
-    out_high = add_variables(block, "passed_high", keys, lows, highs)
-    sides = [(k, side) for k in keys for side in (0, 1)]
-    below, above = (Rows(block, name, sides, dimen=2) for name in ("passed_below", "passed_above"))
-    for k, s, big in zip(keys, out_low, out_high, strict=True):
+    after = Span(arriving.ends, ends[0][0], ends[1][0])
+    own, below, above = _own_ends(block, "passed", certain.tracked, after)
+    for k, (s, big) in own.items():
         left, right = float(layer.left[k]), float(layer.right[k])
         delta = right - left
         under, over = delta * max(-float(least[k]), 0.0), delta * max(float(most[k]), 0.0)
@@ -346,5 +351,4 @@ def _through(block: Any, layer: Layer, arriving: Span, certain: Certain) -> Span
         above.at_least((k, 0), [1.0, -left, under], [big, top[k], certain.on[k]], 0.0)
         below.at_most((k, 1), [1.0, -right, -under], [s, t[k], certain.off[k]], 0.0)
         below.at_most((k, 0), [1.0, -left, -over], [s, t[k], certain.on[k]], 0.0)
-        after.place(k, s, big)
-    return after.span()
+    return after.passed(_slopes(layer, phases), t, top, own)
