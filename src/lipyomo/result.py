@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum, StrEnum
 from html import escape
 from typing import Any, TypeAlias
@@ -112,27 +112,27 @@ class Witness:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Witness:
         """The witness that `to_dict` has written."""
-        margin = data["margin"]
+        rest = data.get("rest")
+        x, direction, functional = (
+            np.array(data[name], dtype=np.float64) for name in ("x", "direction", "functional")
+        )
         return cls(
-            np.array(data["x"], dtype=np.float64),
-            np.array(data["direction"], dtype=np.float64),
-            np.array(data["functional"], dtype=np.float64),
+            x,
+            direction,
+            functional,
             tuple(np.array([on == "1" for on in layer], dtype=bool) for layer in data["pattern"]),
-            math.inf if margin is None else float(margin),
+            _unless_missing(data["margin"]),
             float(data["value"]),
-            None if data.get("rest") is None else np.array(data["rest"], dtype=np.float64),
+            None if rest is None else np.array(rest, dtype=np.float64),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers; the pattern as one string of 0 and 1 a layer."""
-        return {
-            "x": self.x.tolist(),
-            "direction": self.direction.tolist(),
-            "functional": self.functional.tolist(),
-            "pattern": ["".join("1" if on else "0" for on in layer) for layer in self.pattern],
-            "margin": finite(self.margin),
-            "value": self.value,
-        } | ({} if self.rest is None else {"rest": self.rest.tolist()})
+        found: dict[str, Any] = plain(vars(self))
+        found["pattern"] = ["".join("1" if on else "0" for on in layer) for layer in self.pattern]
+        if self.rest is None:
+            del found["rest"]
+        return found
 
 
 @dataclass(repr=False, eq=False)
@@ -209,26 +209,9 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; infinities become None."""
-        return {
-            "lower": finite(self.lower),
-            "upper": finite(self.upper),
-            "status": str(self.status),
-            "method": self.method,
-            "guarantee": str(self.guarantee),
-            "estimate": finite(self.estimate),
-            "formulation": self.formulation,
-            "solver": self.solver,
-            "seconds": self.seconds,
-            "nodes": self.nodes,
-            "unstable": self.unstable,
-            "bounds": self.bounds,
-            "basis": self.basis,
-            "gap": finite(self.gap),
-            "witness": None if self.witness is None else self.witness.to_dict(),
-            "warnings": list(self.warnings),
-            "history": [[finite(x) for x in row] for row in self.history],
-            "details": plain(self.details),
-        }
+        witness = None if self.witness is None else self.witness.to_dict()
+        found: dict[str, Any] = plain({**vars(self), "gap": self.gap, "witness": witness})
+        return found
 
     def summary(self) -> str:
         """A few lines for people: interval, status, method, what the ends rest on."""
@@ -303,22 +286,22 @@ class Result:
             If it is not such a result.
         """
         try:
-            found = None if data["witness"] is None else Witness.from_dict(data["witness"])
-            return cls(
+            known: dict[str, Any] = {entry.name: data.get(entry.name) for entry in fields(cls)}
+            known.update(
                 lower=float(data["lower"]),
                 upper=_unless_missing(data["upper"]),
                 status=Status(data["status"]),
                 method=str(data["method"]),
                 guarantee=Guarantee(data["guarantee"]),
-                witness=found,
+                witness=None if data["witness"] is None else Witness.from_dict(data["witness"]),
                 warnings=[str(note) for note in data["warnings"]],
                 history=[
                     (float(at), float(low), _unless_missing(high))
                     for at, low, high in data["history"]
                 ],
                 details=dict(data["details"]),
-                **_kept(data),
             )
+            return cls(**known)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as trouble:
             raise ResultError(
                 f"this is not a result that lipyomo has written ({type(trouble).__name__}: "
@@ -369,21 +352,13 @@ def finite(value: float | None) -> float | None:
     return float(value)
 
 
-_PLAIN = ("estimate", "formulation", "solver", "seconds", "nodes", "unstable", "bounds", "basis")
-"""Fields that are written as they are."""
-
-
-def _kept(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: data.get(name) for name in _PLAIN}
-
-
 def _unless_missing(value: float | None) -> float:
     """A number that was written as None if it was infinite."""
     return math.inf if value is None else float(value)
 
 
 def plain(data: object) -> Any:
-    """Turn arrays, tuples and enums into what JSON knows."""
+    """Turn arrays, tuples, enums and infinities into what JSON knows."""
     if isinstance(data, dict):
         return {str(key): plain(item) for key, item in data.items()}
     if isinstance(data, list | tuple):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lipyomo.cli.job import exit_code
-from lipyomo.cli.parser import join_negatives, main_parser
+from lipyomo.cli.parser import main_parser
 from lipyomo.decimals import down, up
 from lipyomo.result import Guarantee, Result, Status
 
@@ -171,15 +171,11 @@ def test_printed_bounds_stay_bounds(value: float, digits: int) -> None:
 
 
 def test_words_with_dashes() -> None:
-    words = ["net", "--box", "-1,1", "--json", "--margin", "-1", "--box=-1,1", "-1"]
-    assert join_negatives(words) == [
-        "net",
-        "--box=-1,1",
-        "--json",
-        "--margin=-1",
-        "--box=-1,1",
-        "-1",
-    ]
+    words = ["net", "--box", "-1,1", "--json", "--margin", "-1"]
+    found = main_parser().parse_args(words)
+    assert (found.box, found.margin, found.json) == ((-1.0, 1.0), -1, True)
+    assert main_parser().parse_args(["net", "--box=-.5,-inf"]).box == (-0.5, -np.inf)
+    assert main_parser().parse_args(["net", "--ball", "-inf"]).ball == -np.inf
 
 
 @pytest.mark.parametrize(

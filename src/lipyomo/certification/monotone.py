@@ -182,12 +182,11 @@ def check_monotone(
     >>> [(row.input, str(row.verdict)) for row in report.rows]
     [(0, 'monotone'), (1, 'not monotone')]
     """
-    points = data_points(inputs)
     task = MonotoneTask(
         network, radius, increasing, decreasing, functional, clip, method, time_limit, tolerance,
         onnx,
     )  # fmt: skip
-    rows = task.run(task.jobs(points), workers, executor, dask)
+    rows = task.run(task.jobs(data_points(inputs)), workers, executor, dask)
     return MonotoneReport(tuple(sorted(rows, key=lambda row: row.index)))
 
 
@@ -195,24 +194,24 @@ Job = tuple[int, int, int, FloatArray]
 """(index, row of the data, input, point)."""
 
 
+@dataclass
 class MonotoneTask(Task[Job, MonotoneRow]):
     """What `check_monotone` asks of every row, checked; the parameters are its own."""
 
-    def __init__(
-        self,
-        network: Network,
-        radius: npt.ArrayLike,
-        increasing: Iterable[int],
-        decreasing: Iterable[int],
-        functional: npt.ArrayLike | None,
-        clip: Clip | None,
-        method: str,
-        time_limit: float,
-        tolerance: float,
-        onnx: OnnxSource | None,
-    ) -> None:
-        d, m = network.input_dim, network.output_dim
-        up, down = list(increasing), list(decreasing)
+    network: Network
+    radius: npt.ArrayLike
+    increasing: Iterable[int] = ()
+    decreasing: Iterable[int] = ()
+    functional: npt.ArrayLike | None = None
+    clip: Clip | None = None
+    method: str = "bnb"
+    time_limit: float = 10.0
+    tolerance: float = TOLERANCE
+    onnx: OnnxSource | None = None
+
+    def __post_init__(self) -> None:
+        d, m = self.network.input_dim, self.network.output_dim
+        up, down = list(self.increasing), list(self.decreasing)
         if not up and not down:
             raise LipyomoError("name inputs that should be increasing or decreasing")
         for i in up + down:
@@ -220,25 +219,24 @@ class MonotoneTask(Task[Job, MonotoneRow]):
                 raise LipyomoError(f"there is no input {i}.  Remedy: the network has 0 to {d - 1}")
         if len(set(up + down)) < len(up + down):
             raise LipyomoError("an input is named twice")
-        half = np.asarray(radius, dtype=np.float64)
+        half = np.asarray(self.radius, dtype=np.float64)
         if half.shape not in ((), (d,)) or not (np.isfinite(half).all() and (half >= 0).all()):
             raise LipyomoError(
                 f"the radius must be one finite number, or one for each of {d} inputs"
             )
-        if functional is None and m > 1:
+        if self.functional is None and m > 1:
             raise LipyomoError(f"the network has {m} outputs.  Remedy: give a functional of them")
-        row = np.ones(1) if functional is None else np.asarray(functional, dtype=np.float64).ravel()
+        given = [1.0] if self.functional is None else self.functional
+        row = np.asarray(given, dtype=np.float64).ravel()
         if row.shape != (m,) or not np.isfinite(row).all():
             raise LipyomoError(f"the functional needs {m} finite entries, one an output")
-        if not (tolerance >= 0 and time_limit > 0):
+        if not (self.tolerance >= 0 and self.time_limit > 0):
             raise LipyomoError("the tolerance must not be negative, and the time limit positive")
-        if method not in bounding_methods():
+        if self.method not in bounding_methods():
             known = ", ".join(bounding_methods())
-            raise LipyomoError(f"method '{method}' proves no sign.  Remedy: one of {known}")
-        self.network, self.row, self.onnx = network, row, onnx
+            raise LipyomoError(f"method '{self.method}' proves no sign.  Remedy: one of {known}")
         self.signs = {**dict.fromkeys(up, 1), **dict.fromkeys(down, -1)}
-        self.half, self.clip = np.broadcast_to(half, d), clip_box(clip, d)
-        self.method, self.time_limit, self.tolerance = method, time_limit, tolerance
+        self._row, self._half, self._box = row, np.broadcast_to(half, d), clip_box(self.clip, d)
         self._size: tuple[int, float | None] = (-1, None)  # of the last row's slopes
 
     def jobs(self, points: FloatArray, done: Container[int] = ()) -> list[Job]:
@@ -251,19 +249,15 @@ class MonotoneTask(Task[Job, MonotoneRow]):
         index, k, i, _ = job
         return MonotoneRow(index, k, i, "increasing" if self.signs[i] > 0 else "decreasing")
 
-    def _box(self, x: FloatArray, i: int) -> Box:
-        x = data_point(x, self.clip)
-        low = np.where(self.half > 0, np.nextafter(x - self.half, -np.inf), x)
-        high = np.where(self.half > 0, np.nextafter(x + self.half, np.inf), x)
-        box = self.clip.clipped(low, high)
-        if box.frozen[i]:
-            raise DataError(f"input {i} cannot move in its box")
-        return box
-
     def decide(self, job: Job) -> MonotoneRow:
         """Decide one input over one box."""
         _, k, i, x = job
-        box, row = self._box(x, i), self.signs[i] * self.row
+        x, half, row = data_point(x, self._box), self._half, self.signs[i] * self._row
+        low = np.where(half > 0, np.nextafter(x - half, -np.inf), x)
+        high = np.where(half > 0, np.nextafter(x + half, np.inf), x)
+        box = self._box.clipped(low, high)
+        if box.frozen[i]:
+            raise DataError(f"input {i} cannot move in its box")
         known = self._size[1] if self._size[0] == k else None
         least = least_slope(
             self.network, box, row, i, self.method, self.time_limit, self.tolerance, known
@@ -342,7 +336,7 @@ def least_slope(
         problem = LipschitzProblem(network, box, "l1", functional=row)
         size = solve(problem, "fastlip", attain=False).upper
     if not math.isfinite(size):
-        return Slope(size)
+        raise LipyomoError("the slopes have no bound")
     scale = 1.0 if size == 0 else math.ldexp(1.0, math.frexp(2.0 * size)[1])
     goal = scale + tolerance * size
     problem = LipschitzProblem(tilted(network, row, i, scale), box, "l1")

@@ -16,7 +16,7 @@ from lipyomo.certification import (
 )
 from lipyomo.certification.point import LADDER
 from lipyomo.certification.report import RobustnessTask, data_rows
-from lipyomo.cli.parser import add, names
+from lipyomo.cli.parser import add, flag, names, value
 from lipyomo.cli.rows import DONE, EXIT_CODES, OPEN, RowsJob, rows_parser, show_facts
 
 COLUMNS = (
@@ -47,21 +47,12 @@ def run(words: Sequence[str]) -> int:
         dest="norm",
         help="a (fair) metric of the inputs instead, by its dual ball: vertices, or A and b",
     )
-    parser.add_argument(
-        "--ladder",
-        type=names,
-        default=LADDER,
-        metavar="A,B,...",
-        help="what certifies, cheapest first: global, margins, and methods with an upper end "
-        f"({','.join(LADDER)})",
-    )
-    parser.add_argument(
-        "--exact", action="store_true", help="decide what is left by a MIP over the network"
-    )
+    text = "what certifies, cheapest first: global, margins, and methods with an upper end"
+    shown = f"{text} ({','.join(LADDER)})"
+    add(parser, "--ladder", **value("A,B,...", shown, names, default=LADDER))
+    add(parser, "--exact", **flag("decide what is left by a MIP over the network"))
     add(parser, "--solver", help="of --exact")
-    parser.add_argument(
-        "--no-radii", action="store_true", help="only the verdict at R, no bisection"
-    )
+    add(parser, "--no-radii", **flag("only the verdict at R, no bisection"))
     add(parser, "--seed", help="of the attack (0)")
     add(parser, "--plot", help="draw certified accuracy")
     arguments = parser.parse_args(words)

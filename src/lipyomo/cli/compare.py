@@ -13,7 +13,7 @@ from typing import Any, cast
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.inputs import read_options, read_problem, read_settings
 from lipyomo.cli.interrupt import Interruption
-from lipyomo.cli.parser import Parser, UsageError, add, add_problem, count, names
+from lipyomo.cli.parser import Parser, UsageError, add, add_problem, count, flag, names, value
 from lipyomo.cli.tables import print_table
 from lipyomo.compare import (
     Row,
@@ -56,21 +56,17 @@ def run(words: Sequence[str]) -> int:
     add(parser, "--output", CONFIG)
     add_problem(parser)
     methods = parser.add_argument_group("methods")
-    methods.add_argument(
-        "--methods", type=names, metavar="A,B,...", help="all that apply, if not given"
-    )
+    add(methods, "--methods", **value("A,B,...", "all that apply, if not given", names))
     add(methods, "--option", metavar="METHOD.NAME=VALUE")
     add(methods, "--time-limit", default=60.0, help="of each method (60)")
     add(methods, "--memory-limit", help="of each method")
-    methods.add_argument(
-        "--jobs", type=count(1), default=1, metavar="N", help="methods at a time (1)"
-    )
+    add(methods, "--jobs", **value("N", "methods at a time (1)", count(1), default=1))
     add(methods, "--threads", help="threads of each method")
     add(methods, "--solver", "--solvers", "--seed")
     report = parser.add_argument_group("report")
     form = report.add_mutually_exclusive_group()
     add(form, "--json", help="a JSON list on stdout")
-    form.add_argument("--csv", action="store_true", help="comma-separated values on stdout")
+    add(form, "--csv", **flag("comma-separated values on stdout"))
     add(report, "--plot", help="draw the values on a log axis")
     add(report, "--quiet", "--debug")
     arguments = parser.parse_args(words)

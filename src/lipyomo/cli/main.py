@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lipyomo.cli.complete import asked_words
 from lipyomo.cli.interrupt import Leaving
-from lipyomo.cli.parser import UsageError, join_negatives, main_parser
+from lipyomo.cli.parser import UsageError, main_parser
 from lipyomo.cli.streams import StreamClosed, answer_is_written, open_streams
 from lipyomo.errors import LipyomoError
 from lipyomo.version import __version__
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     began = time.monotonic()
     asked = asked_words()
-    words = join_negatives(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     if asked is not None:  # a shell, which tells the words in the environment
         words = [word for word in asked[:1] if word in SUBCOMMANDS]
     return guarded(lambda given: _dispatch(given, began), words)

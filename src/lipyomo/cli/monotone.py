@@ -13,13 +13,16 @@ from lipyomo.certification.monotone import (
     MonotoneTask,
     Trend,
 )
-from lipyomo.cli.parser import add, numbers, reader
+from lipyomo.cli.parser import add, numbers, reader, value
 from lipyomo.cli.rows import DONE, EXIT_CODES, OPEN, RowsJob, rows_parser, show_facts
 
 COLUMNS = (
     "index", "row", "input", "wanted", "slope_lower", "slope_upper", "verdict", "wrong_by",
     "confirmed", "seconds", "error",
 )  # fmt: skip
+HEAD = ("radius", "increasing", "decreasing", "functional", "method", "tolerance")
+"""Options on which the rows depend."""
+
 EXAMPLE = """
 example:
   lipyomo monotone net.onnx rows.csv --radius 0.1 --increasing 0,3 --decreasing 1 --out rows.jsonl
@@ -37,40 +40,25 @@ def run(words: Sequence[str]) -> int:
     )
     half = "half width of the boxes: a number, or a .npy file"
     add(parser, "--radius", type=reader("read_side", "--radius"), required=True, help=half)
-    numbers_of_inputs = {"type": numbers(int), "default": (), "metavar": "I,..."}
-    add(parser, "--increasing", "--decreasing", **numbers_of_inputs, help="inputs, from 0 on")
+    inputs = value("I,...", "inputs, from 0 on", numbers(int), default=())
+    add(parser, "--increasing", "--decreasing", **inputs)
     add(parser, "--functional", help="of the outputs: numbers or a .npy file")
     add(parser, "--method", default="bnb")
-    parser.add_argument(
-        "--tolerance",
-        type=float,
-        default=TOLERANCE,
-        metavar="T",
-        help=f"slopes above minus this share of the largest one are not negative ({TOLERANCE:g})",
-    )
+    text = "slopes above minus this share of the largest one are not negative"
+    shown = f"{text} ({TOLERANCE:g})"
+    add(parser, "--tolerance", **value("T", shown, float, default=TOLERANCE))
     add(parser, "--plot", help="draw the ranges of the slopes")
     arguments = parser.parse_args(words)
     job = RowsJob(arguments)
-    task = MonotoneTask(
-        job.network,
-        arguments.radius,
-        arguments.increasing,
-        arguments.decreasing,
-        arguments.functional,
-        arguments.clip,
-        arguments.method,
-        arguments.time_limit,
-        arguments.tolerance,
-        job.onnx,
-    )
+    asked = {name: getattr(arguments, name) for name in ("clip", "time_limit", *HEAD)}
+    task = MonotoneTask(job.network, **asked, onnx=job.onnx)
     points = job.data.inputs
 
     def start(done: Collection[int]) -> Iterator[dict[str, Any]]:
         for row in task.run(task.jobs(points, done), arguments.workers, dask=arguments.dask):
             yield row.to_dict()
 
-    head = job.head("radius", "increasing", "decreasing", "functional", "method", "tolerance")
-    rows, stopped = job.work(COLUMNS, head, len(task.jobs(points)), start, _line)
+    rows, stopped = job.work(COLUMNS, job.head(*HEAD), len(task.jobs(points)), start, _line)
     report = MonotoneReport(tuple(map(MonotoneRow.from_dict, rows)))
     if arguments.json:
         print(json.dumps(report.to_dict(), allow_nan=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -62,7 +62,7 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-
+        self._negative_number_matcher = _NEGATIVE  # values such as -1,1 are no options
         self.first_words: tuple[str, ...] = ()
 
     def parse_args(self, *words: Any, **options: Any) -> Any:
@@ -82,21 +82,6 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving with 2."""
         raise UsageError(f"{message}.  Remedy: see {self.prog} --help")
-
-
-def join_negatives(arguments: Sequence[str]) -> list[str]:
-    """Attach values such as ``-1,1`` to the option before them.
-
-    argparse takes a word that starts with a dash for an option, so ``--box -1,1`` would fail.
-    """
-    joined: list[str] = []
-    for word in arguments:
-        before = joined[-1] if joined else ""
-        if _NEGATIVE.match(word) and before.startswith("--") and "=" not in before:
-            joined[-1] = f"{before}={word}"
-        else:
-            joined.append(word)
-    return joined
 
 
 def reader(name: str, *more: str) -> Callable[[str], Any]:
@@ -157,149 +142,100 @@ def numbers(kind: type[int] | type[float]) -> Callable[[str], tuple[float, ...]]
     return read
 
 
+def value(metavar: str, text: str, kind: Callable[[str], Any] = str, **more: Any) -> dict[str, Any]:
+    """Keywords of an option with a value."""
+    return {"metavar": metavar, "help": text, "type": kind, **more}
+
+
+def choice(text: str, *values: str, default: str | None = None) -> dict[str, Any]:
+    """Keywords of an option with one of a few values."""
+    return {"choices": values, "default": default, "help": text}
+
+
+def flag(text: str, action: str = "store_true", **more: Any) -> dict[str, Any]:
+    """Keywords of an option without a value."""
+    return {"action": action, "help": text, **more}
+
+
 OPTIONS: dict[str, dict[str, Any]] = {
     "NET": {"dest": "network", "type": Path, "help": "an ONNX file"},
-    CONFIG: {"metavar": "FILE", "help": "a TOML file of options, by the same names; others win"},
-    "--output": {"metavar": "NODE", "help": "cut the graph at this node or tensor (the logits)"},
+    CONFIG: value("FILE", "a TOML file of options, by the same names; others win"),
+    "--output": value("NODE", "cut the graph at this node or tensor (the logits)"),
     # the problem
-    "--norm": {"choices": ("linf", "l1", "l2"), "default": "linf", "help": "on the inputs (linf)"},
-    "--output-norm": {
-        "metavar": "NORM",
-        "help": "linf, l1, l2, cross or cross(I); default: |.| for one output, else linf",
-    },
-    "--functional": {
-        "metavar": "C",
-        "type": reader("read_functional"),
-        "help": "|c.f| for numbers such as 1,-1 or a .npy file",
-    },
-    "--margin": {"metavar": "LABEL", "type": int, "help": "cross(LABEL): margins of a class"},
-    "--dual-ball": {
-        "metavar": "FILE",
-        "type": reader("read_dual_ball", "--dual-ball"),
-        "dest": "output_norm",
-        "help": "a linear norm: .npz with 'vertices', or with 'A' and 'b', of its dual ball",
-    },
-    "--box": {
-        "metavar": "LO,HI",
-        "type": reader("read_pair", "--box"),
-        "help": "numbers, or .npy files with one per input",
-    },
-    "--ball": {
-        "metavar": "CENTER",
-        "type": reader("read_side", "--ball"),
-        "help": "a .npy file, or a number for all inputs",
-    },
-    "--polytope": {
-        "metavar": "FILE",
-        "type": reader("read_rows", "--polytope"),
-        "help": ".npz with A and b: the x with A x <= b",
-    },
-    "--everywhere": {"action": "store_true", "help": "all of R^d"},
-    "--radius": {"metavar": "R", "type": float, "help": "of the ball"},
-    "--ball-norm": {"choices": ("linf", "l2", "l1"), "help": "of the ball (linf)"},
-    "--clip": {
-        "metavar": "LO,HI",
-        "type": reader("read_pair", "--clip"),
-        "help": "cut a ball or polytope with this box",
-    },
+    "--norm": choice("on the inputs (linf)", "linf", "l1", "l2", default="linf"),
+    "--output-norm": value(
+        "NORM", "linf, l1, l2, cross or cross(I); default: |.| for one output, else linf"
+    ),
+    "--functional": value(
+        "C", "|c.f| for numbers such as 1,-1 or a .npy file", reader("read_functional")
+    ),
+    "--margin": value("LABEL", "cross(LABEL): margins of a class", int),
+    "--dual-ball": value(
+        "FILE",
+        "a linear norm: .npz with 'vertices', or with 'A' and 'b', of its dual ball",
+        reader("read_dual_ball", "--dual-ball"),
+        dest="output_norm",
+    ),
+    "--box": value(
+        "LO,HI", "numbers, or .npy files with one per input", reader("read_pair", "--box")
+    ),
+    "--ball": value(
+        "CENTER", "a .npy file, or a number for all inputs", reader("read_side", "--ball")
+    ),
+    "--polytope": value(
+        "FILE", ".npz with A and b: the x with A x <= b", reader("read_rows", "--polytope")
+    ),
+    "--everywhere": flag("all of R^d"),
+    "--radius": value("R", "of the ball", float),
+    "--ball-norm": choice("of the ball (linf)", "linf", "l2", "l1"),
+    "--clip": value("LO,HI", "cut a ball or polytope with this box", reader("read_pair", "--clip")),
     # the method
-    "--method": {"default": "auto", "metavar": "NAME", "help": "see 'lipyomo methods'"},
-    "--formulation": {
-        "choices": ("auto", "adjoint", "tangent"),
-        "default": "auto",
-        "help": "encoding of the gradient in a MIP or LP",
-    },
-    "--bounds": {
-        "choices": ("auto", "interval", "linear", "lp"),
-        "default": "auto",
-        "help": "highest rung of the bound ladder",
-    },
-    "--option": {
-        "action": "append",
-        "default": [],
-        "metavar": "NAME=VALUE",
-        "help": "an option of the method; may be repeated",
-    },
-    "--solver": {"default": "auto", "metavar": "NAME", "help": "see 'lipyomo solvers'"},
-    "--solvers": {
-        "metavar": "FILE",
-        "type": Path,
-        "help": "another solvers.toml",
-        "dest": "solvers_file",
-    },
-    "--cross-check": {
-        "metavar": "NAME",
-        "help": "solve again with this solver; disagreement is an error",
-    },
-    "--time-limit": {
-        "type": float,
-        "default": math.inf,
-        "metavar": "S",
-        "help": "seconds since the start of the command",
-    },
-    "--memory-limit": {
-        "type": reader("read_memory"),
-        "metavar": "MB",
-        "help": "megabytes (for the import: half of the machine's memory)",
-    },
-    "--gap": {
-        "type": ratio,
-        "default": 0.0,
-        "metavar": "G",
-        "help": "stop at this relative gap: 0.05 or 5%%",
-    },
-    "--threads": {
-        "type": count(1),
-        "metavar": "N",
-        "help": "threads of a solver, processes of branch and bound",
-    },
-    "--workers": {"type": count(1), "metavar": "N", "help": "processes (one a core)"},
-    "--dask": {
-        "metavar": "ADDRESS",
-        "help": "branch and bound on the workers of this dask scheduler",
-    },
-    "--checkpoint": {
-        "metavar": "FILE",
-        "type": new_file("--checkpoint"),
-        "help": "branch and bound writes its state here every few minutes, and when it is stopped",
-    },
-    "--resume": {
-        "action": "store_true",
-        "help": "go on from the checkpoint, if the file exists",
-    },
-    "--seed": {"type": count(0), "default": 0, "metavar": "N", "help": "of all sampling (0)"},
-    "--upper-only": {
-        "action": "store_false",
-        "dest": "attain",
-        "help": "methods that bound from above: no short search for a lower end before",
-    },
-    "--rational": {
-        "action": "store_true",
-        "help": "recompute the witness in exact rationals too",
-    },
+    "--method": value("NAME", "see 'lipyomo methods'", default="auto"),
+    "--formulation": choice(
+        "encoding of the gradient in a MIP or LP", "auto", "adjoint", "tangent", default="auto"
+    ),
+    "--bounds": choice(
+        "highest rung of the bound ladder", "auto", "interval", "linear", "lp", default="auto"
+    ),
+    "--option": value(
+        "NAME=VALUE", "an option of the method; may be repeated", action="append", default=[]
+    ),
+    "--solver": value("NAME", "see 'lipyomo solvers'", default="auto"),
+    "--solvers": value("FILE", "another solvers.toml", Path, dest="solvers_file"),
+    "--cross-check": value("NAME", "solve again with this solver; disagreement is an error"),
+    "--time-limit": value("S", "seconds since the start of the command", float, default=math.inf),
+    "--memory-limit": value(
+        "MB", "megabytes (for the import: half of the machine's memory)", reader("read_memory")
+    ),
+    "--gap": value("G", "stop at this relative gap: 0.05 or 5%%", ratio, default=0.0),
+    "--threads": value("N", "threads of a solver, processes of branch and bound", count(1)),
+    "--workers": value("N", "processes (one a core)", count(1)),
+    "--dask": value("ADDRESS", "branch and bound on the workers of this dask scheduler"),
+    "--checkpoint": value(
+        "FILE",
+        "branch and bound writes its state here every few minutes, and when it is stopped",
+        new_file("--checkpoint"),
+    ),
+    "--resume": flag("go on from the checkpoint, if the file exists"),
+    "--seed": value("N", "of all sampling (0)", count(0), default=0),
+    "--upper-only": flag(
+        "methods that bound from above: no short search for a lower end before",
+        "store_false",
+        dest="attain",
+    ),
+    "--rational": flag("recompute the witness in exact rationals too"),
     # the answer
-    "--plot": {
-        "metavar": "FILE",
-        "type": reader("read_picture"),
-        "help": "draw the interval over time",
-    },
-    "--history": {
-        "metavar": "FILE",
-        "type": new_file("--history", ".csv", ".json"),
-        "help": "write the interval over time: .csv, or .json",
-    },
-    "--proof": {
-        "metavar": "FILE",
-        "type": new_file("--proof"),
-        "help": "write a proof file, for 'lipyomo verify'",
-    },
-    "--certify": {
-        "action": "store_true",
-        "help": "with --proof: prove the upper end also where it rests on a MIP solver",
-    },
-    "--json": {"action": "store_true", "help": "one JSON object on stdout"},
-    "--quiet": {"action": "store_true", "help": "no progress on stderr"},
-    "--debug": {"action": "store_true", "help": "show tracebacks"},
+    "--plot": value("FILE", "draw the interval over time", reader("read_picture")),
+    "--history": value(
+        "FILE",
+        "write the interval over time: .csv, or .json",
+        new_file("--history", ".csv", ".json"),
+    ),
+    "--proof": value("FILE", "write a proof file, for 'lipyomo verify'", new_file("--proof")),
+    "--certify": flag("with --proof: prove the upper end also where it rests on a MIP solver"),
+    "--json": flag("one JSON object on stdout"),
+    "--quiet": flag("no progress on stderr"),
+    "--debug": flag("show tracebacks"),
 }
 """Keywords of ``add_argument`` for each option; names without dashes are places."""
 

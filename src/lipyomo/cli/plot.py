@@ -14,14 +14,8 @@ LOWER, UPPER = "#1f6fb2", "#c0392b"
 
 
 def history_of(result: Result) -> list[tuple[float, float, float]]:
-    """Rows of seconds, lower and upper end, the last one final; ends never widen."""
-    rows = sorted((max(s, 0.0), low, high) for s, low, high in result.history)
-    rows.append((max(result.seconds, *(row[0] for row in rows), 0.0), result.lower, result.upper))
-    lower, upper, found = 0.0, math.inf, []
-    for seconds, low, high in rows:
-        lower, upper = max(lower, low), min(upper, high)
-        found.append((seconds, min(lower, result.lower), max(upper, result.upper)))
-    return found
+    """Rows of seconds, lower and upper end, the last one final."""
+    return [*result.history, (result.seconds, result.lower, result.upper)]
 
 
 def draw_interval(axes: Any, result: Result) -> None:

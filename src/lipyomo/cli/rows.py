@@ -15,7 +15,7 @@ import numpy as np
 
 from lipyomo.certification.data import OnnxSource
 from lipyomo.cli.data import read_data
-from lipyomo.cli.parser import Parser, UsageError, add, count, new_file
+from lipyomo.cli.parser import Parser, UsageError, add, count, new_file, value
 from lipyomo.norms import OutputNorm
 from lipyomo.onnx import load
 from lipyomo.proofs.digest import network_digest
@@ -45,15 +45,11 @@ def rows_parser(name: str, description: str, epilog: str, time: tuple[float, str
     seconds, what = time
     add(parser, "--time-limit", default=seconds, help=f"seconds {what} ({seconds:g})")
     rows = parser.add_argument_group("rows")
-    rows.add_argument("--first", type=count(1), metavar="N", help="only the first rows")
+    add(rows, "--first", **value("N", "only the first rows", count(1)))
     add(rows, "--workers")
     add(rows, "--dask", help="a dask scheduler to run on instead")
-    rows.add_argument(
-        "--out",
-        type=new_file("--out"),
-        metavar="FILE",
-        help="write rows to this .csv or .jsonl file as they finish; a second run goes on there",
-    )
+    text = "write rows to this .csv or .jsonl file as they finish; a second run goes on there"
+    add(rows, "--out", **value("FILE", text, new_file("--out")))
     add(rows, "--json", "--quiet", "--debug")
     return parser
 
@@ -168,8 +164,8 @@ def _digest(*arrays: np.ndarray) -> str:
 
 def show_facts(facts: Iterable[tuple[str, object]]) -> None:
     """Print names and values in two columns."""
-    for name, value in facts:
-        print(f"{name:<20}{value}")
+    for name, fact in facts:
+        print(f"{name:<20}{fact}")
 
 
 def _teller(total: int, done: int) -> Callable[[str], None]:

@@ -12,7 +12,7 @@ from lipyomo.certification.data import clip_box, data_point
 from lipyomo.certification.metric import metric_of
 from lipyomo.certification.report import class_of
 from lipyomo.cli.inputs import read_options, read_settings
-from lipyomo.cli.parser import UsageError, add, numbers, reader
+from lipyomo.cli.parser import UsageError, add, flag, numbers, reader, value
 from lipyomo.cli.rows import DONE, OPEN, RowsJob, rows_parser, show_facts
 from lipyomo.decimals import down, up
 from lipyomo.domains import AllSpace, Box
@@ -55,19 +55,13 @@ def run(words: Sequence[str]) -> int:
     )
     inputs = parser.add_mutually_exclusive_group()
     add(inputs, "--norm", help="of balls and inputs (linf)")
-    inputs.add_argument(
-        "--metric",
-        metavar="FILE",
-        type=reader("read_dual_ball", "--metric"),
-        dest="norm",
-        help="a (fair) metric of the inputs instead, by its dual ball",
-    )
+    text = "a (fair) metric of the inputs instead, by its dual ball"
+    metric = value("FILE", text, reader("read_dual_ball", "--metric"), dest="norm")
+    add(inputs, "--metric", **metric)
     outputs = parser.add_mutually_exclusive_group()
     add(outputs, "--output-norm", help="as of the main job")
     add(outputs, "--functional", "--dual-ball")
-    outputs.add_argument(
-        "--margin-of-label", action="store_true", help="cross(i), i the row's (or predicted) class"
-    )
+    add(outputs, "--margin-of-label", **flag("cross(i), i the row's (or predicted) class"))
     add(parser, "--method", "--option", "--gap", "--solver", "--seed")
     arguments = parser.parse_args(words)
     radii = arguments.radius
@@ -81,7 +75,7 @@ def run(words: Sequence[str]) -> int:
     )
     job = RowsJob(arguments)
     network, labels = job.network, job.data.labels
-    metric = metric_of(arguments.norm, network.input_dim)
+    measured = metric_of(arguments.norm, network.input_dim)
     clip, everywhere = clip_box(arguments.clip, network.input_dim), AllSpace(network.input_dim)
     # A wrong norm or functional is told now, not with every row.
     unit = Box(0.0, 1.0, network.input_dim)
@@ -100,7 +94,7 @@ def run(words: Sequence[str]) -> int:
             known = label(row)
             predicted = int(network.forward(x).argmax())
             norm = CrossOutput(predicted if known is None else class_of(known))
-        return metric.problem(network, x, radius, clip, norm)
+        return measured.problem(network, x, radius, clip, norm)
 
     def row_of(index: int, found: SweepRow) -> dict[str, Any]:
         row, radius = pairs[index]
