@@ -280,9 +280,19 @@ class Network:
         """Number of hidden units with two different slopes."""
         return sum(int(layer.kinked.sum()) for layer in self.hidden)
 
+    def describe(self) -> str:
+        """Such as ``4-8-8-3, 16 units``: inputs, units of each layer that has kinks, outputs.
+
+        Layers that only keep the import exact, and units that only pass a value on, do not count.
+        """
+        counts = filter(None, (int(layer.kinked.sum()) for layer in self.hidden))
+        shown = [str(n) for n in (self.input_dim, *counts, self.output_dim)]
+        if len(shown) > 12:
+            shown[5:-5] = ["..."]
+        return f"{'-'.join(shown)}, {self.kinked_units} units"
+
     def __repr__(self) -> str:
-        sizes = "-".join(map(str, self.sizes))
-        return f"Network({self.name!r}, {sizes}, {self.kinked_units} units)"
+        return f"Network({self.name!r}, {self.describe()})"
 
     # -- evaluation ----------------------------------------------------------------------------
 

@@ -286,6 +286,7 @@ class Result:
             If it is not such a result.
         """
         try:
+            found = None if data["witness"] is None else Witness.from_dict(data["witness"])
             known: dict[str, Any] = {entry.name: data.get(entry.name) for entry in fields(cls)}
             known.update(
                 lower=float(data["lower"]),
@@ -293,7 +294,7 @@ class Result:
                 status=Status(data["status"]),
                 method=str(data["method"]),
                 guarantee=Guarantee(data["guarantee"]),
-                witness=None if data["witness"] is None else Witness.from_dict(data["witness"]),
+                witness=found,
                 warnings=[str(note) for note in data["warnings"]],
                 history=[
                     (float(at), float(low), _unless_missing(high))

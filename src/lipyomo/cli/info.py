@@ -76,6 +76,7 @@ def describe(
                 return record
         record["notes"] = [str(note.message) for note in notes]
     record["network"] = {
+        "summary": network.describe(),
         "sizes": list(network.sizes),
         "inputs": network.input_dim,
         "outputs": network.output_dim,
@@ -113,8 +114,10 @@ def _lines(record: dict[str, Any], nodes: bool) -> list[tuple[str, str]]:
         lines += [("refused", text.strip()) for text in record["refused"].splitlines()]
     else:
         sizes = "-".join(map(str, network["sizes"]))
+        lines.append(("network", f"{network['summary']} in {network['layers']} layers"))
+        if not network["summary"].startswith(f"{sizes},"):
+            lines.append(("", f"({sizes} with what only passes values on, or keeps them exact)"))
         lines += [
-            ("network", f"{sizes}: {network['units']} units in {network['layers']} layers"),
             ("weights", f"{network['coefficients']:,} coefficients that are kept"),
         ]
     lines += [("note", text) for text in record["notes"]]

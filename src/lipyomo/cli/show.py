@@ -109,14 +109,13 @@ def as_json(problem: LipschitzProblem, result: Result, path: str) -> dict[str, A
 def summary(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]:
     """Return the lines of the text output as pairs of name and text."""
     network = problem.network
-    units = network.kinked_units
     lines = _value(result)
     lines.append(("norms", problem.describe_norms()))
     lines.append(("domain", problem.domain.describe()))
-    lines.append(("network", f"{network.name}: {_sizes(network.sizes)}, {units} units"))
+    lines.append(("network", f"{network.name}: {network.describe()}"))
     if result.unstable is not None:
         rung = "" if result.bounds is None else f" after {result.bounds} bounds"
-        lines.append(("unstable", f"{result.unstable} of {units} units{rung}"))
+        lines.append(("unstable", f"{result.unstable} of {network.kinked_units} units{rung}"))
     lines.append(("method", _method(result)))
     nodes = "" if result.nodes is None else f", {result.nodes} nodes"
     lines.append(("time", seconds(result.seconds) + nodes))
@@ -131,11 +130,6 @@ def summary(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]:
     lines.extend(("check", text) for text in _checks(result))
     lines.extend(("warning", text) for text in result.warnings)
     return lines
-
-
-def _sizes(sizes: tuple[int, ...]) -> str:
-    shown = sizes if len(sizes) <= 12 else (*sizes[:5], "...", *sizes[-5:])
-    return "-".join(str(size) for size in shown)
 
 
 def _value(result: Result) -> list[tuple[str, str]]:
