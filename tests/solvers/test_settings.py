@@ -69,6 +69,13 @@ def test_a_call_overrides_an_entry_and_an_entry_the_defaults() -> None:
     assert dict(options.native) == {"presolve": "on", "seed": 2}
 
 
+def test_switches_are_integers_for_highs_unless_a_file_says_otherwise(tmp_path: Path) -> None:
+    assert get_solver("highs").config.integrality_tolerance == 1e-9
+    path = tmp_path / "solvers.toml"
+    path.write_text("[defaults]\nintegrality_tolerance = 1e-5\n", "utf-8")
+    assert get_solver("highs", path).config.integrality_tolerance == 1e-5
+
+
 @pytest.mark.parametrize(
     ("text", "key"),
     [

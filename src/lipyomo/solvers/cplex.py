@@ -13,7 +13,7 @@ from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRe
 from lipyomo.solvers.extras import installed, require
 from lipyomo.solvers.matrices import ALL_FEATURES, NONCONVEX_CONSTRAINTS, LinearModel
 from lipyomo.solvers.options import Native
-from lipyomo.solvers.status import SolveStatus
+from lipyomo.solvers.status import SolveStatus, ended
 
 INFINITY = 1e20
 KNOBS = {
@@ -45,7 +45,6 @@ _STATUSES = {
     "MIP_abort_feasible": SolveStatus.INTERRUPTED,
     "MIP_abort_infeasible": SolveStatus.INTERRUPTED,
 }
-_LIMITS = ("limit", "populate", "memory")
 
 
 class Cplex(MatrixSolver):
@@ -128,12 +127,9 @@ def pass_model(target: Any, model: LinearModel) -> None:
     # Without types the problem is an LP, and stays one.
     types = "".join(np.where(model.integer, "I", "C").tolist()) if model.is_mip else ""
     target.variables.add(obj=model.cost.tolist(), lb=lower, ub=upper, types=types)
-    below = np.isfinite(model.row_upper)
-    equal = model.row_lower == model.row_upper
-    senses = "".join(np.where(equal, "E", np.where(below, "L", "G")).tolist())
-    rhs = np.where(below, model.row_upper, model.row_lower).tolist()
+    senses, rhs = model.sides
     if rhs:
-        target.linear_constraints.add(senses=senses, rhs=rhs)
+        target.linear_constraints.add(senses="".join(senses), rhs=rhs)
     entries = model.matrix.tocoo()
     if entries.nnz:
         triples = zip(
@@ -224,11 +220,7 @@ def _read(cplex: Any, target: Any, model: LinearModel) -> RunReport:
     """Read status, incumbent, bound and nodes back."""
     solution = target.solution
     name = solution.status[solution.get_status()] or "unknown"
-    status = _STATUSES.get(name)
-    if status is None:
-        limited = any(word in name for word in _LIMITS)
-        status = SolveStatus.LIMIT if limited else SolveStatus.ERROR
-    message = f"CPLEX ended with status {name}" if status is SolveStatus.ERROR else ""
+    status, message = ended(Cplex.title, name, _STATUSES)
     x = np.array(solution.get_values()) if solution.is_primal_feasible() else None
     if model.is_mip:
         nodes = int(solution.progress.get_num_nodes_processed())

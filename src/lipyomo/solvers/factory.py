@@ -35,56 +35,23 @@ class Configured(MatrixSolver):
             configure(self, entry, settings)
 
 
-class FactoryHighs(Configured, Highs):
-    """HiGHS as ``lipyomo_highs``."""
+def _classes(kind: type[MatrixSolver]) -> tuple[type, type]:
+    """An adapter with its settings, in Pyomo's second and in its first interface.
+
+    They are names of this module, so that they can be pickled.
+    """
+    told = {"__module__": __name__, "__doc__": f"{kind.title} as ``{PREFIX}{kind.name}``."}
+    solver = type(f"Factory{kind.__name__}", (Configured, kind), told)
+    legacy = type(f"Legacy{kind.__name__}", (LegacySolverWrapper, solver), told)
+    globals().update({solver.__name__: solver, legacy.__name__: legacy})
+    return solver, legacy
 
 
-class FactoryGurobi(Configured, Gurobi):
-    """Gurobi as ``lipyomo_gurobi``."""
-
-
-class FactoryCplex(Configured, Cplex):
-    """CPLEX as ``lipyomo_cplex``."""
-
-
-class FactoryScip(Configured, Scip):
-    """SCIP as ``lipyomo_scip``."""
-
-
-class FactoryCbc(Configured, Cbc):
-    """CBC as ``lipyomo_cbc``."""
-
-
-class LegacyHighs(LegacySolverWrapper, FactoryHighs):
-    """HiGHS in Pyomo's first interface."""
-
-
-class LegacyGurobi(LegacySolverWrapper, FactoryGurobi):
-    """Gurobi in Pyomo's first interface."""
-
-
-class LegacyCplex(LegacySolverWrapper, FactoryCplex):
-    """CPLEX in Pyomo's first interface."""
-
-
-class LegacyScip(LegacySolverWrapper, FactoryScip):
-    """SCIP in Pyomo's first interface."""
-
-
-class LegacyCbc(LegacySolverWrapper, FactoryCbc):
-    """CBC in Pyomo's first interface."""
+_ALL = {kind: _classes(kind) for kind in (Highs, Gurobi, Cplex, Scip, Cbc)}
 
 
 def register() -> None:
     """Enter the adapters into Pyomo's factories; a second call changes nothing."""
-    pairs = (
-        (FactoryHighs, LegacyHighs),
-        (FactoryGurobi, LegacyGurobi),
-        (FactoryCplex, LegacyCplex),
-        (FactoryScip, LegacyScip),
-        (FactoryCbc, LegacyCbc),
-    )
-    for solver, legacy in pairs:
-        name = PREFIX + solver.name.removeprefix(PREFIX)
-        doc = f"{solver.title}, through the adapter of lipyomo"
-        SolverFactory.register(name, doc=doc)(solver, legacy)
+    for kind, classes in _ALL.items():
+        doc = f"{kind.title}, through the adapter of lipyomo"
+        SolverFactory.register(PREFIX + kind.name, doc=doc)(*classes)

@@ -14,7 +14,7 @@ from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRe
 from lipyomo.solvers.extras import installed, require
 from lipyomo.solvers.matrices import ALL_FEATURES, LinearModel
 from lipyomo.solvers.options import Native
-from lipyomo.solvers.status import SolveStatus
+from lipyomo.solvers.status import SolveStatus, ended
 
 KNOBS = {
     "time_limit": "TimeLimit",
@@ -34,12 +34,6 @@ _STATUSES = {
     "TIME_LIMIT": SolveStatus.TIME_LIMIT,
     "INTERRUPTED": SolveStatus.INTERRUPTED,
     "CUTOFF": SolveStatus.LIMIT,
-    "ITERATION_LIMIT": SolveStatus.LIMIT,
-    "NODE_LIMIT": SolveStatus.LIMIT,
-    "SOLUTION_LIMIT": SolveStatus.LIMIT,
-    "USER_OBJ_LIMIT": SolveStatus.LIMIT,
-    "WORK_LIMIT": SolveStatus.LIMIT,
-    "MEM_LIMIT": SolveStatus.LIMIT,
 }
 _SIZE_LIMIT_ERROR = 10010
 _LICENCE_ERRORS = frozenset({10009, 10022, 10030, 10032})
@@ -120,10 +114,9 @@ def pass_model(gurobi: Any, target: Any, model: LinearModel) -> Any:
     """Pass the matrices to a Gurobi model; return its constraints."""
     kinds = np.where(model.integer, gurobi.GRB.INTEGER, gurobi.GRB.CONTINUOUS)
     x = target.addMVar(model.size[1], lb=model.lower, ub=model.upper, obj=model.cost, vtype=kinds)
-    equal = model.row_lower == model.row_upper
-    sense = np.where(equal, "=", np.where(np.isfinite(model.row_upper), "<", ">"))
-    rhs = np.where(np.isfinite(model.row_upper), model.row_upper, model.row_lower)
-    rows = target.addMConstr(sp.csr_array(model.matrix), x, sense, rhs) if rhs.size else None
+    letters, rhs = model.sides
+    sense = [{"E": "=", "L": "<", "G": ">"}[letter] for letter in letters]
+    rows = target.addMConstr(sp.csr_array(model.matrix), x, sense, rhs) if rhs else None
     direction = -1 if model.maximise else 1
     if model.quadratic is not None:
         form = model.quadratic.matrix(model.size[1])
@@ -195,9 +188,9 @@ def _listener(gurobi: Any, request: RunRequest) -> Any:
 
 def _read(gurobi: Any, target: Any, model: LinearModel, rows: Any) -> RunReport:
     """Read status, incumbent, bound and nodes back."""
-    names = {getattr(gurobi.GRB, name): status for name, status in _STATUSES.items()}
-    status = names.get(target.Status, SolveStatus.ERROR)
-    message = "" if status is not SolveStatus.ERROR else f"Gurobi ended with status {target.Status}"
+    kinds = gurobi.GRB.Status
+    words = {getattr(kinds, word): word for word in dir(kinds) if word.isupper()}
+    status, message = ended(Gurobi.title, words[target.Status], _STATUSES)
     x = np.array(target.X) if target.SolCount > 0 else None
     if model.is_mip:
         return RunReport(status, x, target.ObjBound, int(target.NodeCount), message)

@@ -15,7 +15,7 @@ from lipyomo.errors import SolverError
 from lipyomo.solvers.adapter import MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.matrices import QUADRATIC_OBJECTIVE, FloatArray, LinearModel
 from lipyomo.solvers.options import Native
-from lipyomo.solvers.status import SolveStatus
+from lipyomo.solvers.status import SolveStatus, ended
 
 MIN_TOLERANCE = 1e-10
 """HiGHS takes no integrality tolerance below this."""
@@ -46,11 +46,8 @@ _STATUSES = {
     "kTimeLimit": SolveStatus.TIME_LIMIT,
     "kInterrupt": SolveStatus.INTERRUPTED,
     "kHighsInterrupt": SolveStatus.INTERRUPTED,
-    "kIterationLimit": SolveStatus.LIMIT,
-    "kSolutionLimit": SolveStatus.LIMIT,
     "kObjectiveBound": SolveStatus.LIMIT,
     "kObjectiveTarget": SolveStatus.LIMIT,
-    "kMemoryLimit": SolveStatus.LIMIT,
 }
 
 
@@ -214,13 +211,11 @@ def _listen(highs: Any, request: RunRequest) -> None:
 
 def _read(highspy: Any, highs: Any, model: LinearModel) -> RunReport:
     """Read status, incumbent, bound and nodes back."""
-    status = highs.getModelStatus()
-    known = _STATUSES.get(status.name, SolveStatus.ERROR)
+    known, message = ended(Highs.title, highs.getModelStatus().name, _STATUSES)
     info = highs.getInfo()
     solution = highs.getSolution()
     feasible = info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)
     x: FloatArray | None = np.array(solution.col_value) if feasible else None
-    message = "" if known is not SolveStatus.ERROR else f"HiGHS ended with {status.name}"
     if model.is_mip:
         nodes = max(int(info.mip_node_count), 0)
         return RunReport(known, x, float(info.mip_dual_bound), nodes, message)

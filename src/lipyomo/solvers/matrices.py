@@ -155,6 +155,14 @@ class LinearModel:
         form = self.quadratic.negated() if self.maximise else self.quadratic
         return form.is_convex()
 
+    @property
+    def sides(self) -> tuple[list[str], list[float]]:
+        """E, L or G for each row, and its right-hand side."""
+        below = np.isfinite(self.row_upper)
+        equal = self.row_lower == self.row_upper
+        letters = np.where(equal, "E", np.where(below, "L", "G"))
+        return letters.tolist(), np.where(below, self.row_upper, self.row_lower).tolist()
+
     def relaxed(self) -> LinearModel:
         """Return the continuous relaxation."""
         return replace(self, integer=np.zeros_like(self.integer), fractional=None, sets=())

@@ -48,15 +48,12 @@ def _lines(model: LinearModel, with_sets: bool) -> Iterator[str]:
     if model.maximise:
         yield "OBJSENSE\n    MAX\n"
     yield "ROWS\n N OBJ\n"
-    equal = model.row_lower == model.row_upper
-    below = np.isfinite(model.row_upper)
-    letters = np.where(equal, "E", np.where(below, "L", "G")).tolist()
+    letters, sides = model.sides
     yield from (f" {letter} R{row}\n" for row, letter in enumerate(letters))
     yield "COLUMNS\n"
     yield from _columns(model)
     yield "RHS\n"
-    rhs = np.where(below, model.row_upper, model.row_lower).tolist()
-    yield from (f" RHS R{row} {side!r}\n" for row, side in enumerate(rhs) if side != 0.0)
+    yield from (f" RHS R{row} {side!r}\n" for row, side in enumerate(sides) if side != 0.0)
     yield "BOUNDS\n"
     yield from _bounds(model)
     if model.sets and with_sets:

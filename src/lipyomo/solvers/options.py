@@ -20,7 +20,8 @@ class SolverOptions:
     A solve stops as soon as ``|incumbent - bound| <= abs_gap`` or
     ``|incumbent - bound| <= rel_gap * |incumbent|``.  What is left at None is taken from
     ``solvers.toml`` (whose packaged version sets ``rel_gap = 1e-6``, ``abs_gap = 1e-9`` and
-    ``integrality_tolerance = 1e-6``), and from the solver itself if nothing is said there.
+    ``integrality_tolerance = 1e-6``, or 1e-9 for HiGHS), and from the solver itself if nothing is
+    said there.
 
     Parameters
     ----------

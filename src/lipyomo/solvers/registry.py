@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -157,25 +158,40 @@ def choose_solver(
     SolverError
         If no solver is left; the message says why each was passed over.
     """
-    settings = resolve_settings(settings)
     linear = model if isinstance(model, LinearModel) else compile_model(model)
-    candidates = candidate_names(solver, settings, fallback)
+    return next(takers(linear, solver, resolve_settings(settings), fallback))
+
+
+def takers(
+    model: LinearModel, solver: str, settings: SolverSettings, fallback: bool
+) -> Iterator[Choice]:
+    """All solvers that take a model, the one to be preferred first; see `choose_solver`.
+
+    Raises
+    ------
+    SolverError
+        If there is none.
+    """
     notes: list[str] = []
-    for name in candidates:
+    found = False
+    for name in candidate_names(solver, settings, fallback):
         entry = settings.entry(name)
         if name != solver and not _usable(entry, settings.source):
             continue
-        found = get_solver(name, settings)
-        refused = found.refusal(linear) if isinstance(found, MatrixSolver) else None
+        candidate = get_solver(name, settings)
+        refused = candidate.refusal(model) if isinstance(candidate, MatrixSolver) else None
         if refused is not None and name == solver:
             # Whoever names a solver wants that one, not an answer of another.
             raise SolverError(f"{refused}.  Remedy: choose another solver, or 'auto'")
-        note = refused or too_large(entry, found, linear)
+        note = refused or too_large(entry, candidate, model)
         if note is None or (name == solver and not fallback):
-            return Choice(name, found, tuple(notes))
+            yield Choice(name, candidate, tuple(notes))
+            found, notes = True, []
+            continue
         notes.append(note)
         logger.log(logging.WARNING if name == solver else logging.INFO, note)
-    raise SolverError("; ".join([*notes, _nothing_usable(settings)]))
+    if not found:
+        raise SolverError("; ".join([*notes, _nothing_usable(settings)]))
 
 
 def candidate_names(solver: str, settings: SolverSettings, fallback: bool = True) -> list[str]:

@@ -16,7 +16,7 @@ from lipyomo.solvers.curved import QuadraticForm
 from lipyomo.solvers.matrices import ALL_FEATURES, LinearModel
 from lipyomo.solvers.mps import write_mps
 from lipyomo.solvers.options import Native
-from lipyomo.solvers.status import SolveStatus
+from lipyomo.solvers.status import SolveStatus, ended
 
 INFINITY = 1e20
 CURVE = "CURVE"
@@ -40,15 +40,6 @@ _STATUSES = {
     "timelimit": SolveStatus.TIME_LIMIT,
     "userinterrupt": SolveStatus.INTERRUPTED,
     "terminate": SolveStatus.INTERRUPTED,
-    "nodelimit": SolveStatus.LIMIT,
-    "totalnodelimit": SolveStatus.LIMIT,
-    "stallnodelimit": SolveStatus.LIMIT,
-    "memlimit": SolveStatus.LIMIT,
-    "sollimit": SolveStatus.LIMIT,
-    "bestsollimit": SolveStatus.LIMIT,
-    "restartlimit": SolveStatus.LIMIT,
-    "primallimit": SolveStatus.LIMIT,
-    "duallimit": SolveStatus.LIMIT,
 }
 
 
@@ -213,9 +204,7 @@ def _listener(scip: Any, request: RunRequest) -> Any:
 
 def _read(target: Any, columns: list[Any], model: LinearModel) -> RunReport:
     """Read status, incumbent, bound and nodes back."""
-    name = target.getStatus()
-    status = _STATUSES.get(name, SolveStatus.ERROR)
-    message = "" if status is not SolveStatus.ERROR else f"SCIP ended with status {name}"
+    status, message = ended(Scip.title, target.getStatus(), _STATUSES)
     x = None
     if target.getNSols() > 0 and status is not SolveStatus.UNBOUNDED:
         best = target.getBestSol()

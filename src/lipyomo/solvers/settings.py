@@ -150,10 +150,14 @@ def _parse(text: str, source: str) -> dict[str, Any]:
 
 
 def _merge(base: SolverSettings, data: dict[str, Any], source: str) -> SolverSettings:
-    """Lay the tables of one file over settings."""
+    """Lay the tables of one file over settings: all that it says comes first."""
     _known_keys(data, _TOP, source, "")
-    defaults = {**base.defaults, **_knobs(_table(data, "defaults", source, ""), source, "defaults")}
-    entries = dict(base.entries)
+    common = _knobs(_table(data, "defaults", source, ""), source, "defaults")
+    defaults = {**base.defaults, **common}
+    entries = {
+        name: replace(entry, knobs={k: v for k, v in entry.knobs.items() if k not in common})
+        for name, entry in base.entries.items()
+    }
     for name, table in _table(data, "solver", source, "").items():
         if name == "auto":
             raise SolverError(f"{source}: solver.auto: the name 'auto' is taken")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from pyomo.core import TransformationFactory
@@ -13,18 +13,10 @@ from pyomo.core import TransformationFactory
 from lipyomo.arguments import instance
 from lipyomo.errors import SolverError
 from lipyomo.solvers.adapter import MatrixSolver
-from lipyomo.solvers.matrices import LinearModel, compile_model
+from lipyomo.solvers.matrices import compile_model
 from lipyomo.solvers.options import KNOBS, SolverOptions
 from lipyomo.solvers.outcome import SolveOutcome, outcome_of
-from lipyomo.solvers.registry import (
-    AUTO,
-    Choice,
-    SettingsLike,
-    choose_solver,
-    logger,
-    resolve_settings,
-)
-from lipyomo.solvers.settings import SolverSettings
+from lipyomo.solvers.registry import AUTO, SettingsLike, logger, resolve_settings, takers
 from lipyomo.solvers.status import Progress, SolveStatus
 from lipyomo.solvers.supervise import StopEvent
 
@@ -95,74 +87,47 @@ def solve_model(
     linear = compile_model(model)
     if relax:
         linear = linear.relaxed()
-    choice = choose_solver(linear, solver, settings, fallback)
-    task = _Task(model, linear, options, start, progress, stop, relax)
-    outcome = task.run(choice, settings)
-    notes = choice.notes
-    tried = {choice.name}
-    while fallback and outcome.status in _REFUSED:
-        note = f"{outcome.solver}: {outcome.message or outcome.status.value}"
-        logger.warning(note)
-        notes = (*notes, note)
-        following = _next_choice(linear, tried, settings)
-        if following is None:
-            break
-        tried.add(following.name)
-        choice = Choice(following.name, following.solver, notes)
-        outcome = task.run(choice, settings)
-    return outcome
-
-
-def _next_choice(linear: LinearModel, tried: set[str], settings: SolverSettings) -> Choice | None:
-    """Return the next solver of ``auto`` that has not been tried and takes the model."""
-    left = tuple(name for name in settings.auto if name not in tried)
-    if not left:
-        return None
-    rest = SolverSettings(settings.source, left, settings.defaults, settings.entries)
-    return choose_solver(linear, AUTO, rest)
-
-
-@dataclass(frozen=True)
-class _Task:
-    """A model and all that was asked for it, to be put to one solver after another."""
-
-    model: Any
-    linear: LinearModel
-    options: SolverOptions
-    start: Mapping[Any, float] | None
-    progress: Callable[[Progress], None] | None
-    stop: StopEvent | None
-    relax: bool
-
-    def run(self, choice: Choice, settings: SolverSettings) -> SolveOutcome:
-        """Solve with the chosen solver."""
-        options = self.options.with_defaults(settings.knobs(choice.name))
-        solver = choice.solver
+    notes: tuple[str, ...] = ()
+    for choice in takers(linear, solver, settings, fallback):
+        notes += choice.notes
+        config = _config(options.with_defaults(settings.knobs(choice.name)), choice.solver)
         began = time.perf_counter()
-        values: dict[str, Any] = {
-            "load_solutions": False,
-            "raise_exception_on_nonoptimal_result": False,
-            "solver_options": dict(options.native),
-        }
-        for knob in KNOBS:
-            if knob in solver.config:
-                values[knob] = getattr(options, knob)
-        if options.log:
-            values["tee"] = True
-        if isinstance(solver, MatrixSolver):
-            values.update(start=self.start, progress=self.progress, stop=self.stop)
-            config = solver.config(value=values, preserve_implicit=True)
-            results = solver.solve_compiled(self.linear, config, self.model)
+        if isinstance(choice.solver, MatrixSolver):
+            config.update(start=start, progress=progress, stop=stop)
+            full = choice.solver.config(value=config, preserve_implicit=True)
+            results = choice.solver.solve_compiled(linear, full, model)
         else:
-            # Any other adapter of the contract: no live progress and no early end, but a start.
-            if self.start is not None and "warmstart_discrete_vars" in solver.config:
-                for var, value in self.start.items():
-                    var.set_value(value, skip_validation=True)
-                values["warmstart_discrete_vars"] = True
-            with _relaxed(self.model, self.relax):
-                results = solver.solve(self.model, **values)
+            results = _solved_elsewhere(choice.solver, config, model, start, relax)
         seconds = time.perf_counter() - began
-        return outcome_of(results, choice.name, self.linear.maximise, seconds, choice.notes)
+        outcome = outcome_of(results, choice.name, linear.maximise, seconds, notes)
+        if not fallback or outcome.status not in _REFUSED:
+            break
+        notes += (f"{outcome.solver}: {outcome.message or outcome.status.value}",)
+        logger.warning(notes[-1])
+    return replace(outcome, notes=notes)
+
+
+def _config(options: SolverOptions, solver: Any) -> dict[str, Any]:
+    """The configuration of a call: knobs as far as the solver has them."""
+    found: dict[str, Any] = {
+        "load_solutions": False,
+        "raise_exception_on_nonoptimal_result": False,
+        "solver_options": dict(options.native),
+        **{knob: getattr(options, knob) for knob in KNOBS if knob in solver.config},
+    }
+    return {**found, "tee": True} if options.log else found
+
+
+def _solved_elsewhere(
+    solver: Any, config: dict[str, Any], model: Any, start: Mapping[Any, float] | None, relax: bool
+) -> Any:
+    """Any other adapter of Pyomo's contract: no live progress and no early end, but a start."""
+    if start is not None and "warmstart_discrete_vars" in solver.config:
+        for var, value in start.items():
+            var.set_value(value, skip_validation=True)
+        config["warmstart_discrete_vars"] = True
+    with _relaxed(model, relax):
+        return solver.solve(model, **config)
 
 
 @contextmanager

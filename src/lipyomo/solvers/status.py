@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -39,6 +40,16 @@ class SolveStatus(enum.Enum):
 _PROVEN = frozenset(
     {SolveStatus.OPTIMAL, SolveStatus.GAP, SolveStatus.INFEASIBLE, SolveStatus.UNBOUNDED}
 )
+
+
+def ended(solver: str, word: str, known: Mapping[str, SolveStatus]) -> tuple[SolveStatus, str]:
+    """What a solver's own word for its ending means, and a message if that is an error.
+
+    Words that are not known stand for a limit if they say so.
+    """
+    limited = SolveStatus.LIMIT if "limit" in word.lower() else SolveStatus.ERROR
+    status = known.get(word, limited)
+    return status, f"{solver} ended with {word}" if status is SolveStatus.ERROR else ""
 
 
 @dataclass(frozen=True)
