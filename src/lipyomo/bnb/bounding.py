@@ -12,7 +12,7 @@ from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.bnb.node import Node
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import fits
-from lipyomo.semidefinite.bounder import Bounder, Minimum, inherited
+from lipyomo.semidefinite.bounder import Bounder, Minimum
 from lipyomo.semidefinite.root import RootBounds, root_cost
 from lipyomo.targets import Targets
 
@@ -71,7 +71,14 @@ class NodeBounder:
         """Rounding errors of the targets' values under full patterns, shape (T,)."""
         return self.bounder.value_errors
 
-    def bound(self, node: Node, form: NodeForm, aim: float | None, cutoff: float) -> Worst | None:
+    def bound(
+        self,
+        node: Node,
+        form: NodeForm,
+        aim: float | None,
+        cutoff: float,
+        afresh: bool = False,
+    ) -> Worst | None:
         """Bound the node's targets, worst first, until one stays above the next one's bound.
 
         Parameters
@@ -84,6 +91,8 @@ class NodeBounder:
             What floating-point bounds should reach; without it they are minimised.
         cutoff : float
             Bounds at or below it must be proved: they close targets.
+        afresh : bool, optional
+            Whether to refine multipliers that were found for this very form.
 
         Returns
         -------
@@ -98,7 +107,7 @@ class NodeBounder:
         reached = -np.inf
         affordable = self._affordable(form)
         # multipliers that were found for this very form are not refined once more
-        steps = 0 if np.array_equal(node.units, form.units) else MOST_STEPS
+        steps = MOST_STEPS if afresh or not np.array_equal(node.units, form.units) else 0
         for index in np.argsort(-node.target_bounds, kind="stable"):
             if node.target_bounds[index] <= max(reached, cutoff):
                 break
@@ -124,7 +133,9 @@ class NodeBounder:
                 worst, reached = found, state.value
         for target, old in node.warm.items():
             if target not in warm and target in node.targets:
-                warm[target] = inherited(bounder.kernel(form, target), form, node.units, old)
+                warm[target] = bounder.inherited(
+                    bounder.kernel(form, target), form, node.units, old
+                )
         node.warm, node.units = warm, form.units
         if worst is None:
             return None
@@ -157,7 +168,7 @@ class NodeBounder:
             if multipliers is not None:
                 if node.units.size > form.units.size:
                     kernel = bounder.kernel(form, target)
-                    multipliers = inherited(kernel, form, node.units, multipliers)
+                    multipliers = bounder.inherited(kernel, form, node.units, multipliers)
                 proved = bounder.prover.bound(form, target, multipliers)
                 node.proved[index] = min(proved, float(node.proved[index]))
         node.target_bounds = node.proved

@@ -317,7 +317,7 @@ class Search:
     def _content(self) -> tuple[str, bytes]:
         """What all tasks have in common, and its name."""
         tree = self.tree
-        content = (tree.problem, self._settings.gap, self._record, tree.known)
+        content = (tree.problem, self._settings.gap, self._record, tree.known, tree.known_pairs)
         return uuid.uuid4().hex, pickle.dumps(content)
 
     def _merge_report(self, report: Report) -> None:

@@ -134,8 +134,9 @@ def _tree_of(task: Task) -> Tree:
     if getattr(_kept, "token", None) != task.token:
         # a worker a core: BLAS threads of their own would take the cores from each other
         threadpool_limits(limits=1, user_api="blas")
-        problem, gap, record, known = pickle.loads(task.problem)
+        problem, gap, record, known, pairs = pickle.loads(task.problem)
         _kept.tree = Tree(problem, np.random.default_rng(0), gap, record, known)
+        _kept.tree.take_pairs(*pairs)
         _kept.token = task.token
     tree: Tree = _kept.tree
     tree.pool.forget(task.best, np.random.default_rng(0))

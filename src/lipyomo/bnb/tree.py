@@ -17,6 +17,7 @@ from lipyomo.bnb.node import Node, stack_of, substitute_back
 from lipyomo.bnb.pool import Pool
 from lipyomo.bnb.tighten import Tightener
 from lipyomo.bounds.derivative import gradient_sizes
+from lipyomo.bounds.pairs import Pairs, find_pairs
 from lipyomo.bounds.preactivation import within
 from lipyomo.bounds.stack import Stack
 from lipyomo.ladder import Ladder
@@ -53,6 +54,9 @@ larger ones count as several."""
 
 TOGETHER = 16
 """Most nodes of the size `COMMON` that are split together."""
+
+LEAST_PAIRS = 64
+"""Pairs of units whose products every target of the root may choose in any case."""
 
 _CANCELLED = 1e-10
 """Rounding errors of a value above this share of it call for exact arithmetic."""
@@ -183,6 +187,7 @@ class Tree:
             self.tightener = Tightener(self.system, problem.domain)
         self.open_at_root, self.root_seconds = 0, 0.0
         self.experience = Experience.none(self.system.count)
+        self._pairs = Pairs.none()
         self._gap = max(gap, PRUNE)
         self._record = record
         self._value_errors = self.bounder.value_errors
@@ -259,7 +264,48 @@ class Tree:
         self._examine([Part(node, node, found)], ladder is not None and not self.system.roughness)
         self.root_seconds = clock.seconds - began
         self.open_at_root = int(np.count_nonzero(node.phases == OPEN))
-        return found
+        return self._paired(found)
+
+    @property
+    def known_pairs(self) -> tuple[Pairs, Pairs]:
+        """Pairs of units that exclude each other, and those whose products bounds make use of."""
+        return self._pairs, self.bounder.bounder.prover.pairs
+
+    def take_pairs(self, pairs: Pairs, chosen: Pairs) -> None:
+        """Take the known pairs of the same tree elsewhere."""
+        self._pairs, self.bounder.bounder.prover.pairs = pairs, chosen
+
+    def _paired(self, found: Expansion) -> Expansion:
+        """The root bounded once more, with the products of pairs of units that exclude each other.
+
+        They pay where units are many; proofs and checkpoints do without.
+        """
+        if len(found.children) != 1 or self.known is None or self.tightener is None:
+            return found
+        node = replace(found.children[0])
+        form, bounder = self.system.reduce(node.phases), self.bounder.bounder
+        if not any(bounder.takes_pairs(form, target) for target in node.warm):
+            return found
+        on = self.pool.on[node.pool]
+        pairs = find_pairs(self.tightener.ascent, stack_of([node]), on)
+        most = max(form.units.size // len(node.warm), LEAST_PAIRS)
+        chosen = bounder.promising(form, node.warm, pairs, most)
+        if not chosen.count:
+            return found
+        self.take_pairs(pairs, chosen)
+        zeros = np.zeros(chosen.count)
+        node.warm = {target: np.concatenate([y, zeros]) for target, y in node.warm.items()}
+        node.target_bounds, node.proved = node.target_bounds.copy(), node.proved.copy()
+        again = replace(found, children=[])
+        part = Part(node, node, again)
+        part.form = form
+        part.worst = self.bounder.bound(node, form, None, self.cutoff, afresh=True)
+        if not self._drop_targets(part):
+            node.candidates = self.brancher.candidates(
+                form, part.worst, self.experience, self.cutoff
+            )
+            again.children.append(node)
+        return again
 
     def whole(self) -> Node:
         """The whole problem as a node of which nothing is known yet."""
@@ -453,6 +499,7 @@ class Tree:
         """Bound pre-activations and gradients of a batch; the parts that are left."""
         stack, system = stack_of([part.node for part in parts]), self.system
         over = within(self.problem.domain, stack.low, stack.high)
+        self._pairs.settle(stack)
         if known:
             stack.settle(system.kinked)
         elif self._bounded:  # a split on a unit leaves the first layer's ranges as they are
@@ -497,6 +544,7 @@ class Tree:
         seen = [self.pool.seen(part.node.pool) for part in parts]
         before = stack.phases.copy()
         kept = self.tightener.tighten(stack, [part.node.ascent for part in parts], seen)
+        self._pairs.settle(stack)
         for part, multipliers in zip(parts, kept, strict=True):
             part.node.ascent = multipliers
         more = np.flatnonzero(stack.alive & (stack.phases != before).any(axis=1))
@@ -505,6 +553,7 @@ class Tree:
             over = within(self.problem.domain, some.low, some.high)
             substitute_back(self.system, over, some, first=1)
             stack.put(more, some)
+        self._pairs.settle(stack)
 
     def _close(self, part: Part, bound: float) -> None:
         """Remember what a closed part was worth; an empty one has minus infinity."""

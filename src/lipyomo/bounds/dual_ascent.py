@@ -391,6 +391,45 @@ class DualAscent:
         operations.  The domain's rows and the support add theirs.  Chords may have any slope, as
         their offsets are computed for the slope that is used.
         """
+        coefficients, constant, amount = self._linear(relaxation, rows, multipliers)
+        sizes, r = np.abs(coefficients), relaxation
+        middle = _columns(0.5 * (r.low + r.high), rows.node)
+        radius = _columns(0.5 * (r.high - r.low), rows.node)
+        value = (coefficients * middle).sum(axis=0) + (sizes * radius).sum(axis=0)
+        reach = np.maximum(np.abs(relaxation.low), np.abs(relaxation.high))
+        amount += (sizes * _columns(reach, rows.node)).sum(axis=0)
+        if self._ball is not None:
+            if self._ball.norm == "l2":
+                norm = lengths(coefficients, axis=0)
+            else:
+                norm = sizes.max(axis=0, initial=0.0)
+            curved = self._ball.point @ coefficients + self._ball.radius * norm
+            amount += self._ball.radius * norm + np.abs(self._ball.point) @ sizes
+            value = np.minimum(value, curved)
+        result = value + constant + 3.0 * self._terms * UNIT * amount
+        return np.where(np.isfinite(result), result, np.inf)
+
+    def functions(
+        self, relaxation: Relaxation, rows: Rows, multipliers: SingleArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Linear functions that bound ``sign * z_unit`` from above, safe against rounding.
+
+        Returns
+        -------
+        slopes : ndarray, shape (R, d)
+        constants : ndarray, shape (R,)
+        """
+        coefficients, constant, amount = self._linear(relaxation, rows, multipliers)
+        slopes = np.nan_to_num(np.ascontiguousarray(coefficients.T))
+        reach = np.maximum(np.abs(relaxation.low), np.abs(relaxation.high))
+        amount += (np.abs(slopes) * reach[rows.node]).sum(axis=1)
+        result = constant + 3.0 * self._terms * UNIT * amount
+        return slopes, np.where(np.isfinite(result), result, np.inf)
+
+    def _linear(
+        self, relaxation: Relaxation, rows: Rows, multipliers: SingleArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Slopes (d, R) and constants (R,) before rounding, and sizes (R,) of what was rounded."""
         data = _Gathered.of(relaxation, rows, self._spans, np.float64)
         exact = np.ascontiguousarray(self.clip(relaxation, rows, multipliers).T, dtype=np.float64)
         # a slope in single precision may lie a little outside of its range
@@ -424,20 +463,7 @@ class DualAscent:
             constant += self._limits @ gamma
             amount += self._facet_sizes @ gamma
             coefficients = coefficients - self._facets.T @ gamma
-        sizes = np.abs(coefficients)
-        value = (coefficients * data.middle).sum(axis=0) + (sizes * data.radius).sum(axis=0)
-        reach = np.maximum(np.abs(relaxation.low), np.abs(relaxation.high))
-        amount += (sizes * _columns(reach, rows.node)).sum(axis=0)
-        if self._ball is not None:
-            if self._ball.norm == "l2":
-                norm = lengths(coefficients, axis=0)
-            else:
-                norm = sizes.max(axis=0, initial=0.0)
-            curved = self._ball.point @ coefficients + self._ball.radius * norm
-            amount += self._ball.radius * norm + np.abs(self._ball.point) @ sizes
-            value = np.minimum(value, curved)
-        result = value + constant + 3.0 * self._terms * UNIT * amount
-        return np.where(np.isfinite(result), result, np.inf)
+        return coefficients, constant, amount
 
 
 def _with_bias(layer: Layer) -> Matrix:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
+from lipyomo.bounds.pairs import Pairs
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.choice import Ball, kernel_for
 from lipyomo.semidefinite.descent import minimise
@@ -16,6 +17,7 @@ from lipyomo.semidefinite.kernel import Kernel, State
 from lipyomo.semidefinite.proportional import minimise_in_proportion, wide_kernel
 from lipyomo.semidefinite.prove import Exclusion, Prover
 from lipyomo.semidefinite.signs import FixedSigns, joined
+from lipyomo.semidefinite.wide import WideKernel
 from lipyomo.targets import ALL, Targets
 
 IntArray = npt.NDArray[np.int64]
@@ -86,7 +88,8 @@ class Bounder:
             rows, objectives = joined(rows, signs), joined(objectives, signs)
         if row == ALL and objectives.any():
             return kernel_for(rows, objectives, inputs, euclidean, self._ball)
-        return kernel_for(rows, objectives[max(row, 0)][None], inputs, euclidean)
+        pairs = self.prover.pairs.among(form.units)
+        return kernel_for(rows, objectives[max(row, 0)][None], inputs, euclidean, pairs=pairs)
 
     def minimise(
         self,
@@ -119,8 +122,8 @@ class Bounder:
             None if no definite matrix was found.
         """
         kernel = self.kernel(form, target)
-        start = None if warm is None else inherited(kernel, form, *warm)
-        wide = None if start is None else wide_kernel(kernel, self._seen)
+        start = None if warm is None else self.inherited(kernel, form, *warm)
+        wide = None if start is None or kernel.free else wide_kernel(kernel, self._seen)
         if start is not None and wide is not None:
             found = minimise_in_proportion(wide, start, aim, steps, stop)
             if found is not None:
@@ -153,6 +156,52 @@ class Bounder:
             return []
         proved = self.prover.exclude(form, found.target, found.state.multipliers, tries)
         return [(c.position, c.on, float(b)) for c, b in zip(tries, proved, strict=True)]
+
+    def takes_pairs(self, form: NodeForm, target: int) -> bool:
+        """Whether the kernel of a target can use products of pairs of units."""
+        kernel = self.kernel(form, target)
+        return isinstance(kernel, WideKernel) and wide_kernel(kernel, self._seen) is None
+
+    def promising(
+        self, form: NodeForm, warm: dict[int, FloatArray], pairs: Pairs, most: int
+    ) -> Pairs:
+        """Those pairs whose products lower the targets' bounds most, to first order.
+
+        Parameters
+        ----------
+        form : NodeForm
+        warm : dict of int to ndarray
+            Multipliers of targets for this very form.
+        pairs : Pairs
+            By the numbers of units.
+        most : int
+            Of each target.
+        """
+        places = pairs.among(form.units)
+        chosen = np.zeros(pairs.count, dtype=bool)
+        inside = np.flatnonzero(pairs.within(form.units))
+        for target, y in warm.items():
+            kernel = self.kernel(form, target)
+            factor = kernel.factor(y)
+            if factor is None:
+                continue
+            d, x = kernel.inputs, kernel.terms(factor, y)[0]
+            states, root = x[d:], np.sqrt(y[d:])
+            slack = states - kernel.rows @ x
+            other = np.where(places.apart, states[places.second], slack[places.second])
+            size = root[places.first] * root[places.second]
+            gain = np.abs(states[places.first] * other) * size
+            chosen[inside[np.argsort(-gain, kind="stable")[:most]]] = True
+        return pairs[chosen]
+
+    def inherited(
+        self, kernel: Kernel, form: NodeForm, units: IntArray, old: FloatArray
+    ) -> FloatArray:
+        """The multipliers `old` of `units` for those that are open in `form`."""
+        before = self.prover.pairs.within(units)
+        split = old.size - int(np.count_nonzero(before))
+        kept = old[split:][self.prover.pairs[before].within(form.units)]
+        return np.concatenate([inherited(kernel, form, units, old[:split]), kept])
 
     @staticmethod
     def exclusions(

@@ -118,6 +118,7 @@ class DenseKernel:
 
     outputs = 0
     rank_one = True
+    free = 0
 
     def __init__(
         self, rows: FloatArray, objective: FloatArray, inputs: int, euclidean: bool

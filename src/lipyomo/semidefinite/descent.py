@@ -73,7 +73,7 @@ class _Point:
 
 
 def _at(kernel: Kernel, y: FloatArray) -> _Point | None:
-    if not y.min() > 0:
+    if not y[: y.size - kernel.free].min() > 0:
         return None
     factor = kernel.factor(y)
     return None if factor is None else _Point(y, factor, *kernel.terms(factor, y))

@@ -93,6 +93,8 @@ class Kernel(Protocol):
         The inputs' ball: Euclidean (equal zeta) or the cube.
     order : int
         Size of C.
+    free : int
+        Multipliers at the end that may have any sign: those of pairs of units.
     rank_one : bool
         Whether the bound is that of one functional, so that `primal` stands for a tangent.
     """
@@ -102,6 +104,7 @@ class Kernel(Protocol):
     outputs: int
     euclidean: bool
     order: int
+    free: int
     rank_one: bool
 
     def factor(self, y: FloatArray) -> Factor | None:

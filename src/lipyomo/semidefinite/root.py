@@ -263,7 +263,8 @@ class RootBounds:
         outer = np.zeros(0)
         if targets.rows[0] == ALL:
             outer = np.sqrt(np.maximum(np.diagonal(found.gram), 1e-300))
-        y = np.concatenate([outer, scale, found.lam])
+        pairs = self._bounder.prover.pairs.among(form.units)
+        y = np.concatenate([outer, scale, found.lam, np.zeros(pairs.count)])
         self._lower(self._bounder.prover.all_bounds(form, 0, y), report)
 
     def _aim(self, target: int, cutoff: float) -> float:

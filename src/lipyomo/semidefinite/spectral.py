@@ -51,6 +51,7 @@ class SpectralKernel:
     """
 
     rank_one = False
+    free = 0
 
     def __init__(
         self,

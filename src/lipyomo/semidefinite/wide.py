@@ -7,7 +7,14 @@ eliminated: ``K = M - E^T Z^{-1} E / 4`` is as small as the number F of open uni
 
 The Newton system in (zeta, lambda) has d + F unknowns.  Its block in zeta is the elementwise
 product of ``C_vv^{-1}`` with ``mu C_vv^{-1} + 2 x x^T``; all its blocks come from O(d F^2 + d^2 F)
-work.  It is solved in one of two ways, whichever is predicted to be cheaper:
+work.  Products of pairs of units that vanish (`lipyomo.bounds.pairs`) are further terms
+
+    + pi s_i s_j   or   + pi s_i (s_j - u_j),      pi of any sign,
+
+so that all terms are ``sym(a b^T)`` with a among the e_k, and b among the ``e_k - U_k`` or the e_k:
+with the matrix P of the multipliers of the former, E becomes ``U_v^T P^T``.
+
+It is solved in one of two ways, whichever is predicted to be cheaper:
 
 - `direct`: written out and factorised, (d + F)^3 / 3;
 - `conjugate`: its block in zeta is a diagonal plus ``2 X W W^T X`` (X = diag of the primal v) plus
@@ -22,9 +29,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf
 
+from lipyomo.bounds.pairs import Pairs
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.dense import inverse_of, solved_system
 from lipyomo.semidefinite.ellipsoids import closed_form
@@ -37,6 +46,7 @@ from lipyomo.semidefinite.kernel import (
     longest_step,
     relative_drop,
 )
+from lipyomo.semidefinite.products import pair_matrices
 
 _CG_STEPS = 25
 _CG_ACCURACY = 1e-2
@@ -91,6 +101,27 @@ class _Blocks:
     slack: FloatArray
 
 
+@dataclass(frozen=True)
+class _Terms:
+    """The vectors a and b of all T terms, multiplied with x, and with each other over C^{-1}.
+
+    Attributes
+    ----------
+    a, b : ndarray, shape (T,)
+    AA, AB, BB : ndarray, shape (T, T)
+    A_inputs, B_inputs : ndarray, shape (d, T)
+        Inputs' rows of ``C^{-1} a`` and ``C^{-1} b``.
+    """
+
+    a: FloatArray
+    b: FloatArray
+    AA: FloatArray
+    AB: FloatArray
+    BB: FloatArray
+    A_inputs: FloatArray
+    B_inputs: FloatArray
+
+
 class WideKernel:
     """One functional over the cube of directions, with the inputs eliminated.
 
@@ -103,6 +134,13 @@ class WideKernel:
         d.
     direct : bool, optional
         How to solve Newton's equations.
+    pairs : Pairs, optional
+        Of open units, by their positions; multipliers of theirs follow lambda.
+
+    Attributes
+    ----------
+    free : int
+        Number of those.
     """
 
     outputs = 0
@@ -110,7 +148,12 @@ class WideKernel:
     rank_one = True
 
     def __init__(
-        self, rows: FloatArray, objective: FloatArray, inputs: int, direct: bool = False
+        self,
+        rows: FloatArray,
+        objective: FloatArray,
+        inputs: int,
+        direct: bool = False,
+        pairs: Pairs | None = None,
     ) -> None:
         self.rows, self.inputs, self.order = rows, inputs, rows.shape[1]
         self.objective, self._direct = objective, direct
@@ -118,14 +161,30 @@ class WideKernel:
         self._columns = np.ascontiguousarray(rows[:, :inputs].T)
         self._triangle = np.eye(len(rows)) - rows[:, inputs:]
         self._c_inputs, self._c_units = objective[:inputs], objective[inputs:]
+        self._pairs, count = pairs or Pairs.none(), len(rows)
+        self.free = self._pairs.count
+        # the terms' a and b among the e_k, and among the (e_k - U_k) followed by the e_k
+        self._left = np.concatenate([np.arange(count), self._pairs.first])
+        right = self._pairs.second + np.where(self._pairs.apart, count, 0)
+        self._right = np.concatenate([np.arange(count), right])
+
+    def _split(self, y: FloatArray) -> tuple[FloatArray, sp.csr_array | None, sp.csr_array | None]:
+        """lambda, the pairs' part of P, and symmetric products of two units."""
+        lam, pi = y[self.inputs : self.order], y[self.order :]
+        if not self.free:
+            return lam, None, None
+        return lam, *pair_matrices(self._pairs, pi, len(lam))
 
     def factor(self, y: FloatArray) -> Factor | None:
         """Factorise K; None if C is not positive definite."""
-        zeta, lam = y[: self.inputs], y[self.inputs :]
+        zeta, (lam, more, products) = y[: self.inputs], self._split(y)
         if not (zeta.min(initial=1.0) > 0 and lam.min(initial=1.0) > 0):
             return None
         E = self._columns * lam
         scaled = lam[:, None] * self._triangle
+        if more is not None and products is not None:
+            E += (more @ self._rows_inputs).T
+            scaled += more @ self._triangle + products.toarray()
         spread = E / np.sqrt(zeta)[:, None]
         K = 0.5 * (scaled + scaled.T) - 0.25 * (spread.T @ spread)
         lower, info = dpotrf(K, lower=1, clean=1, overwrite_a=1)
@@ -151,7 +210,11 @@ class WideKernel:
     def start(self, stop: Callable[[], bool] | None = None) -> FloatArray | None:
         """Multipliers in closed form, zeta enlarged until C is definite."""
         found = closed_form(self.rows, self.objective[None], self.inputs, False, stop)
-        return None if found is None else found.definite(self.factor)
+        if found is None:
+            return None
+        nothing = np.zeros(self.free)
+        y = found.definite(lambda y: self.factor(np.concatenate([y, nothing])))
+        return None if y is None else np.concatenate([y, nothing])
 
     def expand(self, step: FloatArray) -> FloatArray:
         """The step itself: all multipliers are free."""
@@ -161,19 +224,24 @@ class WideKernel:
         """About the largest step at which C is still semidefinite."""
         d, triangle, E, lower = self.inputs, self._triangle, factor.E, factor.lower
         root = np.sqrt(y[:d])
-        d_zeta, d_lam = step[:d], step[d:]
+        d_zeta, (d_lam, more, products) = step[:d], self._split(step)
 
         def product(v: FloatArray) -> FloatArray:
             units = solve_triangular(lower, v[d:], lower=True, trans="T", check_finite=False)
             inputs = (v[:d] + 0.5 * (E @ units) / root) / root
             switched = d_lam * units
+            if more is not None:
+                switched = switched + more.T @ units
             first = (d_zeta * inputs - 0.5 * (self._columns @ switched)) / root
-            second = d_lam * (triangle @ units - self._rows_inputs @ inputs)
+            slack = triangle @ units - self._rows_inputs @ inputs
+            second = d_lam * slack
+            if more is not None and products is not None:
+                second = second + more @ slack + 2.0 * (products @ units)
             second = 0.5 * (second + triangle.T @ switched) + 0.5 * (E.T @ (first / root))
             rest = solve_triangular(lower, second, lower=True, check_finite=False)
             return np.concatenate([first, rest])
 
-        shrinking = step < 0
+        shrinking = np.flatnonzero(step[: self.order] < 0)
         simple = float((-y[shrinking] / step[shrinking]).min(initial=np.inf))
         return min(simple, longest_step(product, self.order))
 
@@ -192,19 +260,20 @@ class WideKernel:
     ) -> NewtonSystem | None:
         """Newton's equations in all multipliers."""
         parts, d = self._blocks(factor, y, x), self.inputs
-        x_inputs, x_units, b = x[:d], x[d:], parts.slack
-        plain = np.concatenate([1.0 - np.square(x_inputs), -x_units * b])
-        skew = np.outer(b, x_units) * parts.B_units
+        x_inputs, terms = x[:d], self._terms(parts, x[d:])
+        a, b = terms.a, terms.b
+        plain = np.concatenate([1.0 - np.square(x_inputs), -a * b])
+        skew = np.outer(b, a) * terms.AB
         H_units = 0.5 * (
-            parts.K_inverse * (mu * parts.BB + np.outer(b, b))
-            + np.outer(x_units, x_units) * parts.BB
-            + mu * parts.B_units * parts.B_units.T
+            terms.AA * (mu * terms.BB + np.outer(b, b))
+            + np.outer(a, a) * terms.BB
+            + mu * terms.AB * terms.AB.T
             + skew
             + skew.T
         )
-        H_mixed = mu * parts.A * parts.B_inputs
-        H_mixed += x_inputs[:, None] * (parts.A * b + parts.B_inputs * x_units)
-        units = -np.diagonal(parts.B_units)
+        H_mixed = mu * terms.A_inputs * terms.B_inputs
+        H_mixed += x_inputs[:, None] * (terms.A_inputs * b + terms.B_inputs * a)
+        units = -np.diagonal(terms.AB)
         if not self._direct:
             found = _Conjugate(factor, parts, y[:d], x_inputs, mu, H_units, H_mixed)
             barrier = np.concatenate([-found.variance, units])
@@ -212,10 +281,27 @@ class WideKernel:
         inner = parts.A @ parts.half.T
         inner.flat[:: d + 1] += 1.0 / y[:d]
         barrier = np.concatenate([-inner.diagonal(), units])
-        hessian = np.empty((self.order, self.order))
+        hessian = np.empty((d + a.size, d + a.size))
         hessian[:d, :d] = inner * (mu * inner + 2.0 * np.outer(x_inputs, x_inputs))
         hessian[:d, d:], hessian[d:, :d], hessian[d:, d:] = H_mixed, H_mixed.T, H_units
         return solved_system(plain, barrier, hessian)
+
+    def _terms(self, parts: _Blocks, units: FloatArray) -> _Terms:
+        """Products of the terms' vectors, those of pairs included."""
+        K, B = parts.K_inverse, parts.B_units
+        if not self.free:
+            return _Terms(units, parts.slack, K, B, parts.BB, parts.A, parts.B_inputs)
+        left, right = self._left, self._right
+        wide = np.hstack([B, K])
+        return _Terms(
+            units[left],
+            np.concatenate([parts.slack, units])[right],
+            K[np.ix_(left, left)],
+            wide[np.ix_(left, right)],
+            np.vstack([np.hstack([parts.BB, B.T]), wide])[np.ix_(right, right)],
+            parts.A[:, left],
+            np.hstack([parts.B_inputs, parts.A])[:, right],
+        )
 
     def state(
         self, factor: Factor, y: FloatArray, tau: float, quarter: float, x: FloatArray

@@ -1,0 +1,154 @@
+"""Pairs of units whose sides exclude each other on a whole domain.
+
+Units that see the same inputs are seldom independent: where one is on, another one must be on, or
+cannot be.  Let f and g be linear functions that bound ``+-z_i`` and ``+-z_j`` from above on the
+domain (those of dual ascent).  If a sum of them with positive weights is negative on all of it,
+f and g are nowhere positive together, and the sides that they speak of exclude each other.
+
+Semidefinite bounds gain products that vanish, ``s_i s_j = 0`` or ``s_i (u_j - s_j) = 0``, each with
+a multiplier of its own; two units off at the same place hardly ever matter, and are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.bounds.dual_ascent import DualAscent, Rows
+from lipyomo.bounds.stack import Stack
+from lipyomo.network import BoolArray
+from lipyomo.numerics.rounding import gamma
+from lipyomo.phases import LEFT, OPEN, RIGHT
+
+IntArray = npt.NDArray[np.int64]
+
+STEPS = 20
+"""Steps of dual ascent for the linear functions."""
+
+WEIGHTS = (0.5, 0.3, 0.7, 0.15, 0.85)
+"""Weights that are tried; that of the other function makes up for one."""
+
+MOST_WORK = 2e8
+"""Multiplications that may be spent on looking for pairs; the likeliest come first."""
+
+_CHUNK = 4_000_000
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs (i, j) of units, by their numbers.
+
+    Attributes
+    ----------
+    first, second : ndarray of int, shape (P,)
+    apart : ndarray of bool, shape (P,)
+        Whether i and j are never both on; else j is on wherever i is.
+    """
+
+    first: IntArray
+    second: IntArray
+    apart: BoolArray
+
+    @classmethod
+    def none(cls) -> Pairs:
+        """No pairs."""
+        nothing = np.zeros(0, dtype=np.int64)
+        return cls(nothing, nothing, np.zeros(0, dtype=bool))
+
+    @property
+    def count(self) -> int:
+        """Number of pairs P."""
+        return int(self.first.size)
+
+    def __getitem__(self, pick: IntArray | BoolArray) -> Pairs:
+        return Pairs(self.first[pick], self.second[pick], self.apart[pick])
+
+    def within(self, units: IntArray) -> BoolArray:
+        """Which pairs have both units among `units` (rising), shape (P,)."""
+        return np.isin(self.first, units) & np.isin(self.second, units)
+
+    def among(self, units: IntArray) -> Pairs:
+        """Those pairs, by the positions of their units in `units`."""
+        if not self.count:
+            return self
+        few = self[self.within(units)]
+        first, second = (np.searchsorted(units, part) for part in (few.first, few.second))
+        return Pairs(first, second, few.apart)
+
+    def settle(self, stack: Stack) -> None:
+        """Decide units whose partner's side leaves them no choice; close what contradicts it."""
+        if not self.count:
+            return
+        phases, side = stack.phases, np.where(self.apart, LEFT, RIGHT)
+        while True:
+            i, j = phases[:, self.first], phases[:, self.second]
+            forward = (i == RIGHT) & (j != side)
+            back = (j != OPEN) & (j != side) & (i == OPEN)
+            clash = forward & (j != OPEN)
+            stack.alive[clash.any(axis=1)] = False
+            forward &= j == OPEN
+            if not (forward.any() or back.any()):
+                return
+            b, pair = np.nonzero(forward)
+            phases[b, self.second[pair]] = side[pair]
+            b, pair = np.nonzero(back)
+            phases[b, self.first[pair]] = LEFT
+
+
+def find_pairs(ascent: DualAscent, stack: Stack, on: BoolArray) -> Pairs:
+    """Pairs of open units whose sides exclude each other.
+
+    Parameters
+    ----------
+    ascent : DualAscent
+    stack : Stack
+        One pattern with its pre-activation bounds.
+    on : ndarray of bool, shape (n, N)
+        Sides of the units at known points.
+    """
+    units = np.flatnonzero(stack.phases[0] == OPEN)
+    count = units.size
+    if not count:
+        return Pairs.none()
+    zeros = np.zeros(2 * count, dtype=np.int64)
+    rows = Rows(zeros, np.tile(units, 2), np.repeat([1.0, -1.0], count))
+    relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
+    found = ascent.ascend(relaxation, rows, ascent.start(relaxation, rows), STEPS)
+    slopes, constants = ascent.functions(relaxation, rows, found)
+    middle, radius = 0.5 * (stack.low[0] + stack.high[0]), 0.5 * (stack.high[0] - stack.low[0])
+    spread, at_middle = slopes * radius, slopes @ middle + constants
+    reach = np.maximum(np.abs(stack.low[0]), np.abs(stack.high[0]))
+    error = gamma(4 * slopes.shape[1] + 16) * (np.abs(slopes) @ reach + np.abs(constants))
+    size = np.maximum(np.abs(spread).sum(axis=1), 1e-300)
+    at_middle, spread = (at_middle + error) / size, spread / size[:, None]
+
+    i, j = _unseen(on[:, units])
+    likely = np.argsort(at_middle[i] + at_middle[j], kind="stable")
+    likely = likely[: max(int(MOST_WORK / (len(WEIGHTS) * spread.shape[1])), 1)]
+    i, j = i[likely], j[likely]
+    excluded = np.zeros(i.size, dtype=bool)
+    for weight in WEIGHTS:
+        left = np.flatnonzero(~excluded & (weight * at_middle[i] + (1 - weight) * at_middle[j] < 0))
+        step = max(_CHUNK // spread.shape[1], 1)
+        for begin in range(0, left.size, step):
+            part = left[begin : begin + step]
+            a, b = i[part], j[part]
+            both = np.abs(weight * spread[a] + (1.0 - weight) * spread[b]).sum(axis=1)
+            top = weight * at_middle[a] + (1.0 - weight) * at_middle[b]
+            slack = gamma(spread.shape[1] + 16) * (both + np.abs(top) + 1.0)
+            excluded[part] = both + top + slack < 0
+    i, j = i[excluded], j[excluded]
+    return Pairs(units[i], units[j % count], j < count)
+
+
+def _unseen(on: BoolArray) -> tuple[IntArray, IntArray]:
+    """Pairs (i, j) of sides that no known point is on: j counts units on, then units off."""
+    count = on.shape[1]
+    sides = on.astype(np.float32)
+    seen = np.hstack([sides.T @ sides, sides.T @ (1.0 - sides)]) > 0
+    seen[:, :count] |= np.tri(count, dtype=bool)
+    seen[np.arange(count), count + np.arange(count)] = True
+    i, j = np.nonzero(~seen)
+    return i, j

@@ -1,0 +1,63 @@
+"""Searches with products of pairs of units: the same constants, and no looser roots."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lipyomo import Box, LipschitzProblem, Network, solve
+from lipyomo.affine.system import NodeForm
+from lipyomo.bnb.tree import Tree
+from lipyomo.bounds import preactivation_bounds
+from lipyomo.phases import flat
+from lipyomo.run import Clock
+from lipyomo.semidefinite.bounder import Bounder
+from networks import mixed_network, random_network
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_constants_are_those_without_pairs(mixed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also on networks whose other kernels are cheaper, so that the answers are known."""
+    used = []
+    paired = Tree.take_pairs
+    for seed in range(6):
+        make = mixed_network if mixed else random_network
+        network = make(seed, (4, 10, 9, 8, 2))
+        problem = LipschitzProblem(network, Box(0.0, 0.7, 4), "linf", "linf")
+        plain = solve(problem, "bnb")
+        with monkeypatch.context() as patch:
+
+            def yes(self: Bounder, form: NodeForm, target: int) -> bool:
+                return True
+
+            patch.setattr(Bounder, "takes_pairs", yes)
+            patch.setattr(Tree, "take_pairs", lambda *got: used.append(got[2]) or paired(*got))
+            with_pairs = solve(problem, "bnb")
+        assert plain.status == with_pairs.status == "exact"
+        assert with_pairs.lower == pytest.approx(plain.lower, rel=1e-9)
+        assert with_pairs.upper == pytest.approx(plain.upper, rel=1e-6)
+    assert sum(chosen.count for chosen in used) > 20
+
+
+def test_pairs_lower_the_root_of_a_wide_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Units that see five features of 300 inputs exclude each other's sides often."""
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((5, 300)) / 20.0
+    first = rng.standard_normal((150, 5)) @ features
+    second, last = rng.standard_normal((60, 150)) / 12.0, rng.standard_normal((1, 60))
+    center = rng.uniform(0.0, 1.0, 300)
+    biases = [0.1 * rng.standard_normal(150) - first @ center, np.zeros(60), np.zeros(1)]
+    network = Network.from_arrays([first, second, last], biases)
+    problem = LipschitzProblem(network, Box(center - 0.05, center + 0.05), "linf", "linf")
+    known = flat(preactivation_bounds(network, problem.domain).phases)
+    roots = []
+    for wanted in (True, False):
+        tree = Tree(problem, np.random.default_rng(0), known=known)
+        tree.climb(100, Clock())
+        if not wanted:
+            monkeypatch.setattr(Bounder, "takes_pairs", lambda *given: False)
+        (root,) = tree.root().children
+        assert root.bound > tree.pool.best
+        roots.append(root.bound)
+        assert (tree.known_pairs[1].count > 0) == wanted
+    assert roots[0] < 0.999 * roots[1]
