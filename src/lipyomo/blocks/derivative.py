@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyomo.environ as pyo
 
-from lipyomo.blocks.switch import ArrivingBounds
+from lipyomo.blocks.assemble import add_equalities, add_variables, index_of
+from lipyomo.blocks.switch import ArrivingBounds, add_switched
 from lipyomo.bounds import DerivativeBounds
 from lipyomo.bounds.derivative import Rung
 from lipyomo.errors import ProblemError
 from lipyomo.network import FloatArray, Layer, Network
+from lipyomo.solvers.rows import Affine
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,38 @@ def network_of(block: Any) -> Network:
             "that block's switches"
         )
     return network
+
+
+def add_chain(
+    block: Any, name: str, network_block: Any, forms: Affine, limits: ChainLimits, backwards: bool
+) -> None:
+    """The pass of a derivative through a network, from `forms` to the variables ``block.name``.
+
+    Parameters
+    ----------
+    block : BlockData
+        Gets ``layer[i]``, ``name`` and its rows.
+    name : str
+    network_block : ReluNetworkBlock
+    forms : Affine
+        A functional on the outputs, or a direction of the inputs.
+    limits : ChainLimits
+    backwards : bool
+        From outputs to inputs.
+    """
+    network, phases = network_block.network, network_block.layer_bounds.phases
+    block.layer = pyo.Block(index_of(range(len(network.hidden))))
+    order, weights = list(range(len(network.hidden))), [layer.weight for layer in network.layers]
+    if backwards:
+        order, weights = order[::-1], [weight.T for weight in weights[::-1]]
+    forms = forms.map(weights[0])
+    for i, weight in zip(order, weights[1:], strict=True):
+        layer, switches = network.hidden[i], network_block.switches(i)
+        passed = add_switched(block.layer[i], layer, phases[i], switches, forms, limits.layers[i])
+        forms = passed.map(weight)
+    keys = range(forms.size)
+    ends = add_variables(block, name, keys, limits.end_lower, limits.end_upper)
+    add_equalities(block, f"{name}_affine", keys, ends, forms)
 
 
 def derivative_rung(rung: str) -> Rung:

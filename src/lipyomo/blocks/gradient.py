@@ -15,17 +15,16 @@ import numpy as np
 import pyomo.environ as pyo
 
 from lipyomo.arguments import brief
-from lipyomo.blocks.assemble import add_equalities, add_variables, index_of
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import (
     ChainLimits,
+    add_chain,
     derivative_rung,
     functional_points,
     network_of,
 )
 from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.ranges import box_of
-from lipyomo.blocks.switch import add_switched
 from lipyomo.bounds import adjoint_bounds
 from lipyomo.errors import BoundsMissing, ProblemError
 from lipyomo.network import FloatArray
@@ -127,7 +126,7 @@ class GradientBlockData(FormulationBlockData):
             known = network_block.layer_bounds
             rung = derivative_rung(known.rung)
             limits = ChainLimits.of(adjoint_bounds(network, None, known, points, rung))
-        self._build_chain(network_block, forms, limits)
+        add_chain(self, "gradient", network_block, forms, limits, backwards=True)
 
     def _build_rows(self, network_block: Any, m: int) -> None:
         """One gradient block an output."""
@@ -142,23 +141,6 @@ class GradientBlockData(FormulationBlockData):
         for k in range(m):
             for j in columns:
                 self.jacobian[k, j] = self.row[k].gradient[j]
-
-    def _build_chain(self, network_block: Any, forms: Affine, limits: ChainLimits) -> None:
-        """The pass from the outputs to the inputs."""
-        network = network_of(network_block)
-        phases = network_block.layer_bounds.phases
-        self.layer = pyo.Block(index_of(range(len(network.hidden))))
-        forms = forms.map(network.head.weight.T)
-        for i in reversed(range(len(network.hidden))):
-            layer = network.hidden[i]
-            switches = network_block.switches(i)
-            passed = add_switched(
-                self.layer[i], layer, phases[i], switches, forms, limits.layers[i]
-            )
-            forms = passed.map(layer.weight.T)
-        keys = range(network.input_dim)
-        gradient = add_variables(self, "gradient", keys, limits.end_lower, limits.end_upper)
-        add_equalities(self, "gradient_affine", keys, gradient, forms)
 
 
 def _corners(variables: list[Any]) -> FloatArray | OutputNorm:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from pyomo.core.base.expression import ExpressionData, IndexedExpression
+from pyomo.core.base.var import VarData
 
 from lipyomo.blocks.assemble import index_of
+
+
+def _method(name: str) -> Any:
+    """A method of the variable."""
+
+    def passed_on(self: Any, *arguments: Any) -> Any:
+        return getattr(self.expr, name)(*arguments)
+
+    passed_on.__doc__ = getattr(VarData, name).__doc__
+    return passed_on
 
 
 class StandInData(ExpressionData):
@@ -14,21 +26,11 @@ class StandInData(ExpressionData):
 
     __slots__ = ()
 
-    def fix(self, *value: Any) -> None:
-        """Fix the variable."""
-        self.expr.fix(*value)
-
-    def unfix(self) -> None:
-        """Free the variable."""
-        self.expr.unfix()
-
-    def setlb(self, value: Any) -> None:
-        """Set the variable's lower bound."""
-        self.expr.setlb(value)
-
-    def setub(self, value: Any) -> None:
-        """Set the variable's upper bound."""
-        self.expr.setub(value)
+    fix, unfix = _method("fix"), _method("unfix")
+    setlb, setub = _method("setlb"), _method("setub")
+    fixed = property(attrgetter("expr.fixed"))
+    lb, ub = property(attrgetter("expr.lb")), property(attrgetter("expr.ub"))
+    bounds = property(attrgetter("expr.bounds"))
 
     def set_value(self, value: Any, skip_validation: bool = False) -> None:
         """Set the variable's value; the first call, on construction, says which variable."""
@@ -39,11 +41,6 @@ class StandInData(ExpressionData):
             known.set_value(value, skip_validation)
 
     @property
-    def fixed(self) -> bool:
-        """Whether the variable is fixed."""
-        return bool(self.expr.fixed)
-
-    @property
     def value(self) -> Any:
         """Value of the variable."""
         return self.expr.value
@@ -51,21 +48,6 @@ class StandInData(ExpressionData):
     @value.setter
     def value(self, value: Any) -> None:
         self.expr.set_value(value)
-
-    @property
-    def lb(self) -> Any:
-        """Lower bound of the variable."""
-        return self.expr.lb
-
-    @property
-    def ub(self) -> Any:
-        """Upper bound of the variable."""
-        return self.expr.ub
-
-    @property
-    def bounds(self) -> Any:
-        """Bounds of the variable."""
-        return self.expr.bounds
 
 
 class StandIns(IndexedExpression):

@@ -13,15 +13,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyomo.environ as pyo
 
-from lipyomo.blocks.assemble import Rows, add_equalities, add_variables, index_of
+from lipyomo.blocks.assemble import Rows, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
-from lipyomo.blocks.derivative import ChainLimits, derivative_rung, network_of
+from lipyomo.blocks.derivative import ChainLimits, add_chain, derivative_rung, network_of
 from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.stand_ins import refer
-from lipyomo.blocks.switch import add_switched
 from lipyomo.bounds import tangent_bounds
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.norms import InputNorm
@@ -107,7 +105,7 @@ class TangentBlockData(FormulationBlockData):
             rung = derivative_rung(known.rung)
             limits = ChainLimits.of(tangent_bounds(network, None, known, norm, rung))
             limits = limits.scaled(scale)
-        self._build_chain(network_block, Affine.of(v), limits)
+        add_chain(self, "derivative", network_block, Affine.of(v), limits, backwards=False)
 
     def _add_ball(self, d: int, norm: InputNorm) -> list[Any]:
         """Declare ``direction`` in the unit ball."""
@@ -121,22 +119,3 @@ class TangentBlockData(FormulationBlockData):
                 below.at_least(j, [1.0, 1.0], [reach, item], 0.0)
             Rows(self, "unit_ball", [0]).at_most(0, [1.0] * d, size, 1.0)
         return v
-
-    def _build_chain(self, network_block: Any, forms: Affine, limits: ChainLimits) -> None:
-        """The pass from the direction to the outputs."""
-        network = network_of(network_block)
-        phases = network_block.layer_bounds.phases
-        self.layer = pyo.Block(index_of(range(len(network.hidden))))
-        for i, layer in enumerate(network.hidden):
-            arriving = forms.map(layer.weight)
-            forms = add_switched(
-                self.layer[i],
-                layer,
-                phases[i],
-                network_block.switches(i),
-                arriving,
-                limits.layers[i],
-            )
-        keys = range(network.output_dim)
-        outputs = add_variables(self, "derivative", keys, limits.end_lower, limits.end_upper)
-        add_equalities(self, "derivative_affine", keys, outputs, forms.map(network.head.weight))

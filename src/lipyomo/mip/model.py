@@ -83,12 +83,6 @@ class CellModel:
             found[i][k] = value is not None and value > 0.5
         return tuple(found)
 
-    def point(self, values: Mapping[Any, float]) -> FloatArray:
-        """The input of a solution, shape (d,)."""
-        inputs = self.block.net.inputs
-        found = np.array([values.get(v, v.value or 0.0) for v in inputs.values()])
-        return np.asarray(found * self._unit)
-
     def start(self, x: FloatArray, pattern: Pattern) -> ComponentMap:
         """Inputs and switches as a (partial) start for a solver."""
         values = ComponentMap()

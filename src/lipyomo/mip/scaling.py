@@ -119,18 +119,12 @@ def with_input_unit(network: Network, domain: Domain) -> tuple[Network, Domain, 
         return network, domain, 1.0
     unit = 1.0 / float(_power(np.array([reach]))[0])
     low, high = domain.lower / unit, domain.upper / unit
-    first, *middle, head = network.layers
-    inner = Layer(first.weight * unit, first.bias, first.left, first.right)
-    outer = Layer(head.weight / unit, head.bias / unit)
-    kept = (
-        np.array_equal(low * unit, domain.lower)
-        and np.array_equal(high * unit, domain.upper)
-        and abs(inner.weight / unit - first.weight).max() == 0
-        and abs(outer.weight * unit - head.weight).max() == 0
-    )
-    if not kept:
+    ones = [np.ones(layer.units) for layer in network.hidden]
+    measured = _with_units(network, ones, 1.0 / unit, 1.0 / unit)
+    kept = np.array_equal(low * unit, domain.lower) and np.array_equal(high * unit, domain.upper)
+    if measured is None or not kept:
         return network, domain, 1.0
-    return Network([inner, *middle, outer], network.name), Box(low, high), unit
+    return measured, Box(low, high), unit
 
 
 def largest_number(problem: LipschitzProblem, cell: Cell, lower: float) -> float:
@@ -179,9 +173,11 @@ def _power(sizes: FloatArray) -> FloatArray:
     return np.asarray(np.exp2(-np.clip(bits, -MOST_BITS, MOST_BITS)))
 
 
-def _with_units(network: Network, factors: list[FloatArray], outputs: float) -> Network | None:
-    """The network with units (and outputs) in other measures; None if that were to round."""
-    before = np.ones(network.input_dim)
+def _with_units(
+    network: Network, factors: list[FloatArray], outputs: float, inputs: float = 1.0
+) -> Network | None:
+    """The network with inputs, units and outputs in other measures; None if that were to round."""
+    before = np.full(network.input_dim, inputs)
     layers = []
     for layer, own in zip(
         network.layers, [*factors, np.full(network.output_dim, outputs)], strict=True

@@ -45,17 +45,22 @@ class MatrixSolutionLoader(SolutionLoader):
 
     def get_vars(self, vars_to_load: Sequence[Any] | None = None) -> ComponentMap:
         """Return the incumbent; see Pyomo's `SolutionLoader.get_vars`."""
-        if self._x is None:
-            raise NoSolutionError()
-        values = ComponentMap(zip(self._model.columns, self._x.tolist(), strict=True))
-        return values if vars_to_load is None else _select(values, vars_to_load)
+        return self._by_variable(self._x, NoSolutionError, vars_to_load)
 
     def get_reduced_costs(self, vars_to_load: Sequence[Any] | None = None) -> ComponentMap:
         """Return the reduced costs of a continuous model."""
-        if self._reduced_costs is None:
-            raise NoReducedCostsError()
-        values = ComponentMap(zip(self._model.columns, self._reduced_costs.tolist(), strict=True))
-        return values if vars_to_load is None else _select(values, vars_to_load)
+        return self._by_variable(self._reduced_costs, NoReducedCostsError, vars_to_load)
+
+    def _by_variable(
+        self, numbers: FloatArray | None, missing: type[Exception], wanted: Sequence[Any] | None
+    ) -> ComponentMap:
+        """Numbers by variable; fixed and unused variables have their own value."""
+        if numbers is None:
+            raise missing()
+        values = ComponentMap(zip(self._model.columns, numbers.tolist(), strict=True))
+        if wanted is None:
+            return values
+        return ComponentMap((var, values.get(var, var.value)) for var in wanted)
 
     def get_duals(self, cons_to_load: Sequence[Any] | None = None) -> dict[Any, float]:
         """Return the dual values of a continuous model; a range has the sum of its two rows."""
@@ -78,8 +83,3 @@ class MatrixSolutionLoader(SolutionLoader):
             suffixes["dual"].update(self.get_duals())
         if "rc" in suffixes and self._reduced_costs is not None:
             suffixes["rc"].update(self.get_reduced_costs())
-
-
-def _select(values: ComponentMap, wanted: Sequence[Any]) -> ComponentMap:
-    """Return the values of the wanted variables; fixed and unused ones have their own value."""
-    return ComponentMap((var, values.get(var, var.value)) for var in wanted)

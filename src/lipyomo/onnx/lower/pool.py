@@ -80,25 +80,3 @@ def max_pool(call: Call) -> list[Value]:
         return tensor
 
     return [through_units(call.trace, x, pool)]
-
-
-@lowers("GlobalMaxPool")
-def global_max_pool(call: Call) -> Value:
-    """Maximum over all spatial axes."""
-
-    def pool(tensor: Affine) -> Affine:
-        for axis in range(2, len(tensor.shape)):
-            whole = np.arange(tensor.shape[axis])[None, :]
-            tensor = _along(call.trace, tensor, axis, whole)
-        return tensor
-
-    return through_units(call.trace, call.tensor(0), pool)
-
-
-@lowers("GlobalAveragePool")
-def global_average_pool(call: Call) -> Value:
-    """Mean over all spatial axes."""
-    x = call.tensor(0)
-    images, area = x.shape[0] * x.shape[1], int(np.prod(x.shape[2:]))
-    operator = sp.kron(sp.eye_array(images), np.full((1, area), 1.0 / area), format="csr")
-    return x.apply(sp.csr_array(operator), (*x.shape[:2], *[1] * (len(x.shape) - 2)))

@@ -16,10 +16,13 @@ def _grouped(call: Call) -> tuple[Affine, tuple[int, ...]] | None:
     None if there is nothing to reduce.
     """
     x = call.tensor(0)
-    axes = call.integers(1, "axes", "the list of axes")
+    rank = len(x.shape)
+    if call.node.op_type.startswith("Global"):
+        axes: list[int] | None = list(range(2, rank))
+    else:
+        axes = call.integers(1, "axes", "the list of axes")
     if not axes and call.node.integer("noop_with_empty_axes", 0):
         return None
-    rank = len(x.shape)
     reduced = sorted(axis % rank for axis in axes) if axes else list(range(rank))
     kept = [axis for axis in range(rank) if axis not in reduced]
     if call.node.integer("keepdims", 1):
@@ -36,15 +39,15 @@ def _sum(x: Affine, shape: tuple[int, ...]) -> Affine:
     return x.apply(sp.csr_array(operator), shape)
 
 
-@lowers("ReduceSum", "ReduceMean")
+@lowers("ReduceSum", "ReduceMean", "GlobalAveragePool")
 def reduce_sum(call: Call) -> Value:
-    """Sum or mean."""
+    """Sum or mean; over all spatial axes for pools."""
     grouped = _grouped(call)
     if grouped is None:
         return call.value(0)
     x, shape = grouped
     total = _sum(x, shape)
-    return total.scale(1.0 / x.shape[1]) if call.node.op_type == "ReduceMean" else total
+    return total if call.node.op_type == "ReduceSum" else total.scale(1.0 / x.shape[1])
 
 
 @lowers("ReduceL1")
@@ -57,14 +60,14 @@ def reduce_l1(call: Call) -> Value:
     return _sum(call.trace.unit(x, -1.0), shape)
 
 
-@lowers("ReduceMax", "ReduceMin")
+@lowers("ReduceMax", "ReduceMin", "GlobalMaxPool")
 def reduce_max(call: Call) -> Value:
-    """Maximum or minimum, as a balanced tree."""
+    """Maximum or minimum, as a balanced tree; over all spatial axes for pools."""
     grouped = _grouped(call)
     if grouped is None:
         return call.value(0)
     x, shape = grouped
-    sign = 1.0 if call.node.op_type == "ReduceMax" else -1.0
+    sign = -1.0 if call.node.op_type == "ReduceMin" else 1.0
 
     def pool(tensor: Affine) -> Affine:
         index = tensor.index
