@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from lipyomo.numerics.exact import (
     Exact,
     ExactWeights,
+    approximate,
     exact,
     fraction,
     root_below,
@@ -75,3 +76,11 @@ def test_roots_are_rounded_down(square: Fraction) -> None:
     low = root_below(fmpq(square.numerator, square.denominator))
     assert Fraction(low) ** 2 <= square < Fraction(float(np.nextafter(low, np.inf))) ** 2
     assert fraction(exact(low)) == Fraction(low)
+
+
+def test_approximation_is_finite() -> None:
+    largest = np.finfo(float).max
+    assert approximate(fmpq(10**400)) == largest
+    assert approximate(fmpq(-(10**700), 3)) == -largest
+    assert approximate(fmpq(1, 10**400)) == 0.0
+    assert approximate(fmpq(1, 3)) == 1 / 3

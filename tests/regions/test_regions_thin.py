@@ -81,3 +81,12 @@ def test_emptiness_is_decided_exactly(
     network = Network.from_arrays([weights, np.ones((1, len(weights)))], [biases, [0.0]])
     pattern = (np.ones(len(weights), dtype=bool),)
     assert examine(network, domain, pattern).empty is empty
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_region_beyond_all_floats() -> None:
+    """The second unit is on beyond 2e323 only, where no float64 lies: no point, and no proof."""
+    network = Network.from_arrays([[[1.0], [5e-324]], [[1.0, 1.0]]], [[0.0, -1.0], [0.0]])
+    found = examine(network, AllSpace(1), (np.array([True, True]),))
+    assert found.point is None
+    assert found.support is None

@@ -6,6 +6,7 @@ Every finite float64 is an integer times a power of two, and so are sums and pro
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -173,8 +174,11 @@ def _sparse_product(matrix: sp.csr_array, signal: Exact) -> Exact:
 
 
 def approximate(value: fmpq) -> float:
-    """A rational as a float64 number."""
-    return int(value.p) / int(value.q)
+    """A rational as the nearest finite float64 number."""
+    try:
+        return int(value.p) / int(value.q)
+    except OverflowError:
+        return math.copysign(sys.float_info.max, 1 if value.p > 0 else -1)
 
 
 def root_below(square: fmpq) -> float:

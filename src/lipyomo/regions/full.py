@@ -106,8 +106,9 @@ def _decided(network: Network, domain: Domain, pattern: Pattern, deep: Deepest) 
                 margin = min(slacks(rows, [exact(x) for x in near.tolist()]))
                 return Interior(point, approximate(margin))
         parts = np.array([point, np.zeros(point.size)])
-        parts[:, moving] = _sum_of_two(inner)
-        if domain.holds_inside(parts):
+        pair = parts[:, moving] = _sum_of_two(inner)
+        sums = [exact(a) + exact(b) for a, b in pair.T.tolist()]
+        if domain.holds_inside(parts) and min(slacks(rows, sums), default=1) > 0:
             return Interior(parts)
     if decision.weights is None:
         return UNKNOWN

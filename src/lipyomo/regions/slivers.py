@@ -58,7 +58,7 @@ def float_points(
         along = rng.standard_normal(normal.size)
         along -= (along @ normal) / norm * normal
         near = rounded + size * 10.0 ** -rng.uniform(0.0, 10.0) * along
-        at = _between(every, near, free)
+        at = _between(every, near, free) if np.isfinite(near).all() else None
         if at is not None:
             near[free] = at
             yield near
