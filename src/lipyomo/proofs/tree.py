@@ -23,9 +23,11 @@ from lipyomo.affine.system import NodeForm
 from lipyomo.bnb.bounding import Worst
 from lipyomo.bnb.branching import worth
 from lipyomo.bnb.node import Node, stack_of, substitute_back
-from lipyomo.bnb.tree import Tree
+from lipyomo.bnb.tighten import COLD, MOST_WORK, STEPS
+from lipyomo.bnb.tree import TOGETHER, Tree
 from lipyomo.bounds.dual_ascent import IntArray, Rows, SingleArray
 from lipyomo.bounds.preactivation import within
+from lipyomo.bounds.stack import Stack
 from lipyomo.errors import ProofError
 from lipyomo.network import BoolArray, FloatArray, Layer, Network
 from lipyomo.phases import LEFT, OPEN, RIGHT
@@ -83,7 +85,7 @@ class Unfinished(ProofError):
     """The tree was stopped before its end."""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Parting:
     """A split whose sides are not both settled: where, on what, and what is left open so far."""
 
@@ -93,13 +95,24 @@ class _Parting:
     waiting: int = 2
 
 
-@dataclass
+@dataclass(eq=False)
 class _Case:
-    """A case that waits: the checker's node, and ours."""
+    """A case: the checker's node, ours, which follows it, and what becomes of it.
+
+    `steps` are complete once `parts`, the cases that it leaves (left first), are known.
+    """
 
     node: checked.Node
     ours: Node
     parting: _Parting | None = None
+    steps: Steps = field(default_factory=list)
+    parts: list[_Case] | None = None
+    worst: Worst | None = None
+
+    @property
+    def still(self) -> int:
+        """Number of open units."""
+        return self.node.phases.count(checked.OPEN)
 
 
 class CaseTree:
@@ -180,55 +193,77 @@ class CaseTree:
         ProofError
             If a case can be neither closed nor split.
         """
-        waiting = [_Case(self._linear.root(), self._kit.whole())]
-        while waiting:
-            if self._stop() or time.perf_counter() > self._bounder.deadline:
-                raise Unfinished("the proof of the upper end was stopped")
+        root = _Case(self._linear.root(), self._kit.whole())
+        self._follow(root)
+        unwritten, waiting = [root], [root]  # the next one last
+        while unwritten:
+            while unwritten[-1].parts is None:
+                if self._stop() or time.perf_counter() > self._bounder.deadline:
+                    raise Unfinished("the proof of the upper end was stopped")
+                ahead = waiting[-TOGETHER:]
+                del waiting[-TOGETHER:]
+                self._settle(ahead)
+                waiting += [part for case in ahead for part in reversed(case.parts or [])]
+            case = unwritten.pop()
             self.cases += 1
-            case = waiting.pop()
-            steps, children = self._settled(case)
-            self._learn(case, bool(children))
-            yield steps
-            waiting += reversed(children)
+            yield case.steps
+            unwritten += reversed(case.parts or [])
 
-    # -- one case ------------------------------------------------------------------------------
+    # -- some cases ------------------------------------------------------------------------------
 
-    def _settled(self, case: _Case) -> tuple[Steps, list[_Case]]:
-        """The steps of a case, and the cases that it leaves, left first."""
-        steps: Steps = []
-        ours, node = case.ours, case.node
-        fresh = bool(ours.warm)  # what a child inherits may close it before anything is tightened
-        while True:
-            tightens = not fresh and self._tightener is not None and checked.OPEN in node.phases
-            if tightens and not self._tightened(case, steps):
-                return steps, []
+    def _settle(self, cases: list[_Case]) -> None:
+        """Find the steps of some cases, and what they leave."""
+        for case in cases:  # what a child inherits may close it before anything is tightened
+            if case.ours.warm and self._tightener is not None:
+                self._close(case)
+        going = [case for case in cases if case.parts is None]
+        while going:
+            if self._tightener is not None:
+                self._tighten([case for case in going if case.still])
+            again = [case for case in going if case.parts is None and self._close(case)]
+            for case in going:
+                if case.parts is None and case not in again:
+                    self._part(case)
+            going = [case for case in again if case.parts is None]
+        for case in cases:
+            self._learn(case)
+
+    def _close(self, case: _Case) -> bool:
+        """Settle a case by bounds of its gradient; True if they decided units instead."""
+        ours = case.ours
+        form = self._system.reduce(ours.phases)
+        if not form.units.size:
+            case.steps += self._full(case, form)
+            case.parts = []
+            return False
+        case.worst = self._bounded(ours, form)
+        case.steps += self._closed(case, form)
+        if not ours.targets.size:
+            case.steps.append(["end"])
+            case.parts = []
+        elif case.worst is not None and len(ours.targets) == 1:
+            sides = self._excluded(case, form, case.worst)
+            if not all(self._linear.settle(case.node, k) for k in sides):
+                case.parts = []
             self._follow(case)
-            form = self._system.reduce(ours.phases)
-            if not form.units.size:
-                return [*steps, *self._full(case, form)], []
-            worst = self._bounded(ours, form)
-            steps += self._closed(case, form)
-            if not ours.targets.size:
-                return [*steps, ["end"]], []
-            if worst is not None and len(ours.targets) == 1:
-                sides = self._excluded(case, form, worst, steps)
-                if sides:
-                    if not all(self._linear.settle(node, k) for k in sides):
-                        return steps, []
-                    fresh = False
-                    continue
-            if not fresh:
-                break
-            fresh = False
+            return bool(sides)
+        return False
+
+    def _part(self, case: _Case) -> None:
+        """Refute a case, or else split it."""
+        form = self._system.reduce(case.ours.phases)
         weights = self._refuted(case, form)
         if weights is not None:
-            return [*steps, ["empty", weights]], []
-        cut = self._brancher.halves(ours) if self._brancher.wants_box(ours) else []
-        if cut:
-            return self._cut(case, cut, steps)
-        return self._split(case, form, worst, steps)
+            case.steps.append(["empty", weights])
+            case.parts = []
+            return
+        ours = case.ours
+        halves = self._brancher.halves(ours) if self._brancher.wants_box(ours) else []
+        case.parts = self._cut(case, halves) if halves else self._split(case, form)
+        for part in case.parts:
+            self._follow(part)
 
-    def _excluded(self, case: _Case, form: NodeForm, worst: Worst, steps: Steps) -> list[int]:
+    def _excluded(self, case: _Case, form: NodeForm, worst: Worst) -> list[int]:
         """Decide the units whose other sides the multipliers close; which ones."""
         target, aim = worst.found.target, self._statement.upper * (1.0 - AIM)
         bounder = self._bounder.bounder
@@ -248,7 +283,7 @@ class CaseTree:
                 sides[unit] = [unit, "L" if given.on else "R", multiple]
         if not sides:
             return []
-        steps.append(["exclude", zeta, lam, list(sides.values())])
+        case.steps.append(["exclude", zeta, lam, list(sides.values())])
         for unit, side, _ in sides.values():
             case.node.phases[unit] = checked.LEFT if side == "L" else checked.RIGHT
         return list(sides)
@@ -261,102 +296,131 @@ class CaseTree:
 
     # -- pre-activations -------------------------------------------------------------------------
 
-    def _tightened(self, case: _Case, steps: Steps) -> bool:
-        """Bound the pre-activations of a case; False if nothing is left of it."""
-        if not self._crowned(case, steps):
-            return False
-        still = case.node.phases.count(checked.OPEN)
-        if not self._ascended(case, steps):
-            return False
-        return case.node.phases.count(checked.OPEN) == still or self._crowned(case, steps)
+    def _tighten(self, cases: list[_Case]) -> None:
+        """Bound the pre-activations of some cases, of which nothing may be left."""
+        self._crown(cases)
+        before = {case: case.still for case in cases if case.parts is None}
+        cases = list(before)
+        self._ascend(cases)
+        self._crown([case for case in cases if case.parts is None and case.still < before[case]])
 
-    def _crowned(self, case: _Case, steps: Steps) -> bool:
-        """Bound the units for which that seems to matter; False if nothing is left of the case."""
-        self._follow(case)
-        ours, stack = case.ours, stack_of([case.ours])
+    def _crown(self, cases: list[_Case]) -> None:
+        """Bound the units for which that seems to matter."""
+        if not cases:
+            return
+        stack = stack_of([case.ours for case in cases])
+        width = stack.upper - stack.lower
+        still = stack.phases == OPEN
         over = within(self._domain, stack.low, stack.high)
         with np.errstate(invalid="ignore"):
             substitute_back(self._system, over, stack)
-            width, new = ours.upper - ours.lower, stack.upper[0] - stack.lower[0]
             matters = self._system.layer_of < self._system.depth - 1
+            new = stack.upper - stack.lower
             shrunk = ~np.isfinite(width) | ((new < (1.0 - GAIN) * width) & matters)
-        use = (ours.phases == OPEN) & (shrunk | (stack.phases[0] != OPEN))
+        use = still & (shrunk | (stack.phases != OPEN))
         for start, stop in pairwise(self._system.starts):
-            units = start + np.flatnonzero(use[start:stop])
-            if units.size and not self._stated(
-                case, np.repeat(2 * units, 2) + [0, 1] * len(units), None, steps
-            ):
-                return False
-        return True
+            alive = np.array([case.parts is None for case in cases])
+            node, unit = np.nonzero(use[:, start:stop] & alive[:, None])
+            keys = np.repeat(2 * (start + unit), 2) + np.tile([0, 1], len(unit))
+            self._state(cases, np.repeat(node, 2), keys, None)
 
-    def _ascended(self, case: _Case, steps: Steps) -> bool:
-        """Bound by dual ascent what it improves; False if nothing is left of the case."""
-        ours = case.ours
-        seen, stack, before = self._pool.seen(ours.pool), stack_of([ours]), ours.ascent
+    def _ascend(self, cases: list[_Case]) -> None:
+        """Bound by dual ascent what it improves."""
         assert self._tightener is not None
+        if not cases:
+            return
+        work = 2 * COLD * STEPS * self._tightener.ascent.work * max(case.still for case in cases)
+        share = max(MOST_WORK // work, 1)
+        if len(cases) > share:  # all steps are to be taken
+            self._ascend(cases[:share])
+            self._ascend(cases[share:])
+            return
+        stack = stack_of([case.ours for case in cases])
+        width, before = stack.upper - stack.lower, _sides(stack)
+        kept = [case.ours.ascent for case in cases]
         with np.errstate(invalid="ignore"):  # units without a kink have no bounds
-            (found,) = self._tightener.tighten(stack, [before], [seen])
-        if found is None or found is before:
-            return True
-        ours.ascent = found
-        tops = np.stack([ours.upper, -ours.lower], axis=1).reshape(-1)[found.keys]
-        better = np.stack([stack.upper[0], -stack.lower[0]], axis=1).reshape(-1)[found.keys]
-        width = (ours.upper - ours.lower)[found.keys // 2]
-        matters = self._system.layer_of[found.keys // 2] < self._system.depth - 1
-        gain = np.where(better <= 0.0, np.inf, np.where(matters, tops - better, 0.0)) > GAIN * width
-        return self._stated(case, found.keys[gain], found.values[gain].astype(np.float64), steps)
+            found = self._tightener.tighten(
+                stack, kept, [self._pool.seen(case.ours.pool) for case in cases]
+            )
+        better, nodes, keys, values = _sides(stack), [], [], []
+        for b, (case, own) in enumerate(zip(cases, found, strict=True)):
+            if own is None or own is kept[b]:
+                continue
+            case.ours.ascent = own
+            unit = own.keys // 2
+            matters = self._system.layer_of[unit] < self._system.depth - 1
+            gain = np.where(matters, before[b, own.keys] - better[b, own.keys], 0.0)
+            gain[better[b, own.keys] <= 0.0] = np.inf
+            use = gain > GAIN * width[b, unit]
+            nodes.append(np.full(np.count_nonzero(use), b))
+            keys.append(own.keys[use])
+            values.append(own.values[use].astype(np.float64))
+        if nodes:
+            self._state(cases, *(np.concatenate(parts) for parts in (nodes, keys, values)))
 
-    def _stated(self, case: _Case, keys: IntArray, values: FloatArray | None, steps: Steps) -> bool:
-        """State bounds (two keys a unit), with these multipliers; False if nothing is left."""
+    def _state(
+        self, cases: list[_Case], node: IntArray, keys: IntArray, values: FloatArray | None
+    ) -> None:
+        """State bounds (two keys a unit) of some cases, with these multipliers."""
         if not keys.size:
-            return True
+            return
         assert self._tightener is not None
-        ours, ascent = case.ours, self._tightener.ascent
-        rows = Rows(np.zeros_like(keys), keys // 2, np.where(keys % 2 == 0, 1.0, -1.0))
-        node = stack_of([ours])
+        ascent, system, stack = (
+            self._tightener.ascent,
+            self._system,
+            stack_of([c.ours for c in cases]),
+        )
+        unit = keys // 2
+        rows = Rows(node, unit, np.where(keys % 2 == 0, 1.0, -1.0))
         lower, upper = (  # those that are infinite still are of later layers
             np.where(np.isfinite(side), side, other)
-            for side, other in ((node.lower, -1.0), (node.upper, 1.0))
+            for side, other in ((stack.lower, -1.0), (stack.upper, 1.0))
         )
-        relaxation = ascent.relax(node.phases, lower, upper, node.low, node.high)
+        relaxation = ascent.relax(stack.phases, lower, upper, stack.low, stack.high)
         rounded = ascent.start(relaxation, rows)
-        system, still = self._system, ours.phases == OPEN
-        line = np.where(ours.upper > -ours.lower, system.right, system.left)  # the checker's choice
+        still = (stack.phases == OPEN)[node]
+        steeper = (stack.upper > -stack.lower)[node]  # the checker's choice of lines
+        line = np.where(steeper, system.right, system.left)
         rounded[:, : system.count] = np.where(still, line, rounded[:, : system.count])
         written: list[list[Any]] = [[0, [[], []], [[], []], [[], []]] for _ in keys]
         if values is not None:
-            written = self._weights(ours, values, rounded)
+            written = self._weights(values, rounded, still, steeper)
         tops = ascent.bounds(relaxation, rows, rounded)
-        before = np.stack([ours.upper, -ours.lower], axis=1).reshape(-1)[keys]
-        width = (ours.upper - ours.lower)[keys // 2]
+        width = (stack.upper - stack.lower)[node, unit]
         tops += SLACK * np.where(np.isfinite(width), width, np.abs(tops))
-        tops += ROUGH * ascent.sizes[rows.unit]
-        known, bounds = [], []
-        for r in np.flatnonzero(tops < before).tolist():
-            unit, sign, value = int(rows.unit[r]), int(rows.sign[r]), _shortened_up(float(tops[r]))
-            known.append((unit, sign, value))
-            bounds.append([unit, "R" if sign > 0 else "L", value, written[r]])
-        if not bounds:
-            return True
-        steps.append(["bound", bounds])
-        alive = self._linear.note(case.node, known)
-        self._follow(case)
-        return alive
+        tops += ROUGH * ascent.sizes[unit]
+        bounds: dict[int, list[Any]] = {}
+        for r in np.flatnonzero(tops < _sides(stack)[node, keys]).tolist():
+            side = "R" if rows.sign[r] > 0 else "L"
+            bound = [int(unit[r]), side, _shortened_up(float(tops[r])), written[r]]
+            bounds.setdefault(int(node[r]), []).append(bound)
+        for b, own in bounds.items():
+            case = cases[b]
+            case.steps.append(["bound", own])
+            known = [(k, 1 if side == "R" else -1, value) for k, side, value, _ in own]
+            if not self._linear.note(case.node, known):
+                case.parts = []
+            self._follow(case)
 
-    def _weights(self, ours: Node, values: FloatArray, rounded: SingleArray) -> list[list[Any]]:
-        """Multipliers of dual ascent (R, columns) as they are written; `rounded` follows them."""
+    def _weights(
+        self, values: FloatArray, rounded: SingleArray, still: BoolArray, steeper: BoolArray
+    ) -> list[list[Any]]:
+        """Multipliers of dual ascent (R, columns) as they are written; `rounded` follows them.
+
+        `still` tells the open units of each row, `steeper` those whose line the checker takes with
+        their right slope.
+        """
         system, count, top = self._system, self._system.count, 1 << checked.SLOPE
-        still = ours.phases == OPEN
         jump = np.where(still, system.right - system.left, 1.0)
         alpha = np.clip((values[:, :count] - system.left) / jump, 0.0, 1.0)
         fine = np.rint(alpha * top).astype(np.int64)
-        told = still & (np.abs(fine - np.where(ours.upper > -ours.lower, top, 0)) > NEAR * top)
+        told = still & (np.abs(fine - np.where(steeper, top, 0)) > NEAR * top)
         weight = values.copy()
-        weight[:, :count][:, still | ~system.kinked] = 0.0
+        weight[:, :count][still | ~system.kinked] = 0.0
         bits = np.maximum(COARSE - np.frexp(weight.max(axis=1, initial=0.0))[1], 0)
         whole = np.rint(np.ldexp(weight, bits[:, None])).astype(np.int64)
         own = np.ldexp(whole.astype(np.float64), -bits[:, None])
-        own[:, :count][:, still] = rounded[:, :count][:, still]
+        own[:, :count] = np.where(still, rounded[:, :count], own[:, :count])
         rounded[:] = own
         rounded[:, :count][told] = (system.left + jump * fine / top)[told]
         written: list[list[Any]] = []
@@ -463,11 +527,9 @@ class CaseTree:
 
     # -- cases of a case -----------------------------------------------------------------------
 
-    def _split(
-        self, case: _Case, form: NodeForm, worst: Worst | None, steps: Steps
-    ) -> tuple[Steps, list[_Case]]:
+    def _split(self, case: _Case, form: NodeForm) -> list[_Case]:
         known = self._experience
-        units = self._brancher.candidates(form, worst, known, self._statement.upper)
+        units = self._brancher.candidates(form, case.worst, known, self._statement.upper)
         expected = self._brancher.expected(units, known)
         best = int(np.argmax(np.where(np.isfinite(expected), expected, 0.0)))
         unit = int(units[0 if known.gains[units[0]] < TRIED else best])
@@ -477,22 +539,23 @@ class CaseTree:
             node.phases[unit] = _THEIRS[int(ours.phases[unit])]
             self._linear.settle(node, unit)
             children.append(_Case(node, ours, parting))
-        return [*steps, ["split", unit]], children
+        case.steps.append(["split", unit])
+        return children
 
-    def _learn(self, case: _Case, still: bool) -> None:
+    def _learn(self, case: _Case) -> None:
         """Note what a split was worth, once both sides are known."""
         parting = case.parting
         if parting is None:
             return
         parting.waiting -= 1
-        if still:
+        if case.parts:
             parting.still.append(case.ours)
         if not parting.waiting:
             value = worth(parting.ours, parting.still, self._statement.upper)
             self._experience.gain[parting.unit] += value
             self._experience.gains[parting.unit] += 1
 
-    def _cut(self, case: _Case, halves: list[Node], steps: Steps) -> tuple[Steps, list[_Case]]:
+    def _cut(self, case: _Case, halves: list[Node]) -> list[_Case]:
         first, second = halves
         j = first.trail[-1].index
         value, place = float(first.high[j]), int(self._moving[j])
@@ -500,7 +563,13 @@ class CaseTree:
         box = node.box
         ends = (box.lower[place], value), (value, box.upper[place])
         left, right = (node.copy(box.cut(place, *pair)) for pair in ends)
-        return [*steps, ["cut", place, value]], [_Case(left, first), _Case(right, second)]
+        case.steps.append(["cut", place, value])
+        return [_Case(left, first), _Case(right, second)]
+
+
+def _sides(stack: Stack) -> FloatArray:
+    """Upper bounds of z and of -z, two columns a unit, shape (B, 2 N)."""
+    return np.stack([stack.upper, -stack.lower], axis=2).reshape(len(stack.upper), -1)
 
 
 def _pairs(numbers: IntArray, use: Any) -> list[list[int]]:
