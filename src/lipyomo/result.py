@@ -168,6 +168,9 @@ class Result:
     history : list of (seconds, lower, upper)
     details : dict
         Method-specific plain data (fit quality, sizes, checks).
+    promises : ndarray, shape (N,), optional
+        What splits on each hidden unit promised, averaged over the nodes of a search: its proof
+        splits in this order.  Not written to files.
     """
 
     lower: float
@@ -187,6 +190,7 @@ class Result:
     warnings: list[str] = field(default_factory=list)
     history: list[tuple[float, float, float]] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
+    promises: FloatArray | None = None
 
     @property
     def is_exact(self) -> bool:

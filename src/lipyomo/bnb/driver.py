@@ -78,6 +78,8 @@ class Outcome:
         Bound of the root node.
     open_units : int
         Units that the bounds of the domain left open.
+    promises : ndarray, shape (N,), optional
+        What splits on each unit promised on average.
     """
 
     lower: float
@@ -87,6 +89,7 @@ class Outcome:
     counters: Counters
     root: float
     open_units: int = 0
+    promises: FloatArray | None = None
 
 
 class Search:
@@ -417,4 +420,5 @@ class Search:
             self._counters,
             self._root,
             self._open_units,
+            self.tree.promises,
         )

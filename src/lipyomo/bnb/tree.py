@@ -212,6 +212,14 @@ class Tree:
         return to_pattern(tuple(np.split(phases, ends)) if ends.size or phases.size else ())
 
     @property
+    def promises(self) -> FloatArray:
+        """What splits on each unit of the problem's network promised on average, shape (N,)."""
+        known, own = self.experience, self._units >= 0
+        found = np.zeros(sum(layer.units for layer in self.problem.network.hidden))
+        found[self._units[own]] = (known.promise / np.maximum(known.promises, 1.0))[own]
+        return found
+
+    @property
     def cutoff(self) -> float:
         """Bounds at or below it prune."""
         return self.pool.best / (1.0 - self._gap)

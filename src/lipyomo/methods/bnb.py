@@ -86,4 +86,10 @@ def run(run: Run) -> Result:
     run.nodes = outcome.counters.nodes
     run.record(root_bound=outcome.root, **counters)
     done = outcome.status in (Status.EXACT, Status.GAP)
-    return run.result(done, unstable=outcome.open_units, bounds=ladder.bounds.rung)
+    same = [v.units for v in network.hidden] == [v.units for v in problem.network.hidden]
+    return run.result(
+        done,
+        unstable=outcome.open_units,
+        bounds=ladder.bounds.rung,
+        promises=outcome.promises if same else None,
+    )

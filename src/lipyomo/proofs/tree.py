@@ -77,6 +77,9 @@ NEAR = 0.1
 """Slopes of lower lines as near as this to those that the checker takes are not written."""
 
 
+KNOWN = 100.0
+"""Nodes that the averages of the search count as."""
+
 TRIED = 8
 """Splits on a unit after which others that were worth more are preferred."""
 
@@ -127,6 +130,8 @@ class CaseTree:
         Polled; True gives up.
     time_limit : float, optional
         Seconds from now on, after which it gives up.
+    promises : ndarray, shape (N,), optional
+        What splits on each unit promised the search, on average.
     """
 
     def __init__(
@@ -135,6 +140,7 @@ class CaseTree:
         statement: Statement,
         stop: Callable[[], bool],
         time_limit: float = math.inf,
+        promises: FloatArray | None = None,
     ) -> None:
         self._statement, self._stop = statement, stop
         self._linear = checked.Linear(statement)
@@ -155,6 +161,9 @@ class CaseTree:
         self._bounder.solved = 1  # its way of bounding roots leaves targets without multipliers
         self._refuter = Refuter(kit.system, domain, self._linear, kit.region)
         self._pool, self._experience = kit.pool, kit.experience
+        if promises is not None:
+            self._experience.promise += KNOWN * promises
+            self._experience.promises += KNOWN
         self._pool.enter(domain.sample(np.random.default_rng(0), POINTS))
         self._theirs = targets_of_statement(statement)
         self._turned: set[int] = set()
@@ -299,7 +308,7 @@ class CaseTree:
     def _tighten(self, cases: list[_Case]) -> None:
         """Bound the pre-activations of some cases, of which nothing may be left."""
         self._crown(cases)
-        before = {case: case.still for case in cases if case.parts is None}
+        before = {case: case.still for case in cases if case.parts is None and case.still}
         cases = list(before)
         self._ascend(cases)
         self._crown([case for case in cases if case.parts is None and case.still < before[case]])

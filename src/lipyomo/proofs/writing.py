@@ -125,7 +125,7 @@ def write_proof(
     try:
         cases = 0
         if first["basis"] is None:
-            tree = CaseTree(problem, read_statement(first), stop, time_limit)
+            tree = CaseTree(problem, read_statement(first), stop, time_limit, result.promises)
             try:
                 _write(partial, [first], tree.nodes(), lambda: told and told(tree.cases))
                 cases = tree.cases
