@@ -20,8 +20,9 @@ from lipyomo.bounds.gradient import entry_norms
 from lipyomo.domains import Box, Domain
 from lipyomo.domains.polytope import interior_of
 from lipyomo.errors import DomainError
-from lipyomo.network import FloatArray
+from lipyomo.network import FloatArray, Network, Pattern
 from lipyomo.norms import LinearOutput, OutputNorm
+from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.settings import BoundRung
 
@@ -75,6 +76,14 @@ class Cell:
     sides: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
 
 
+def excluded(network: Network, bounds: LayerBounds, pattern: Pattern) -> bool:
+    """Whether a unit that bounds decide is on the other side in a pattern."""
+    return any(
+        bool((layer.kinked & (phases != OPEN) & (on != (phases == RIGHT))).any())
+        for layer, phases, on in zip(network.hidden, bounds.phases, pattern, strict=True)
+    )
+
+
 def for_models(problem: LipschitzProblem) -> LipschitzProblem:
     """The reduced problem on a domain that rows can express.
 
@@ -89,9 +98,15 @@ def for_models(problem: LipschitzProblem) -> LipschitzProblem:
         raise DomainError(f"the domain ({small.domain.describe()}) is not a polyhedron")
     if domain is small.domain:
         return small
-    found = LipschitzProblem(small.network, domain, small.input_norm, small.output_norm)
-    found.notes.clear()
-    return found
+    return told_nothing(
+        LipschitzProblem(small.network, domain, small.input_norm, small.output_norm)
+    )
+
+
+def told_nothing(problem: LipschitzProblem) -> LipschitzProblem:
+    """A problem made of another one, whose notes were told with that."""
+    problem.notes.clear()
+    return problem
 
 
 def whole(

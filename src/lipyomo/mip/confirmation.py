@@ -12,8 +12,9 @@ import numpy as np
 
 from lipyomo.bounds import LayerBounds
 from lipyomo.domains import Domain
+from lipyomo.mip.cells import excluded
+from lipyomo.mip.semidefinite import open_units
 from lipyomo.network import Network, Pattern
-from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import examine
 from lipyomo.regions.combination import Index
@@ -89,14 +90,8 @@ def _reason(
     starts = np.cumsum([0, *(layer.units for layer in network.hidden)])
     layers = np.searchsorted(starts, support, side="right") - 1
     used = list(zip(layers.tolist(), (support - starts[layers]).tolist(), strict=True))
-    opened = [
-        (i, k)
-        for i, phases in enumerate(bounds.phases)
-        for k in np.flatnonzero(phases == OPEN).tolist()
-    ]
-    for phases, on, layer in zip(bounds.phases, pattern, network.hidden, strict=True):
-        if ((phases != OPEN) & layer.kinked & ((phases == RIGHT) != on)).any():
-            return None
+    if excluded(network, bounds, pattern):
+        return None
     deepest = max((i for i, _ in used), default=0)
-    units = [unit for unit in opened if unit[0] < deepest or unit in used]
+    units = [unit for unit in open_units(bounds.phases) if unit[0] < deepest or unit in used]
     return units or None

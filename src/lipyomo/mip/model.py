@@ -11,11 +11,11 @@ from pyomo.common.collections import ComponentMap
 
 from lipyomo.blocks.assemble import linear
 from lipyomo.blocks.lipschitz import Encoding, LipschitzBlock, choose_encoding
-from lipyomo.mip.cells import Cell
+from lipyomo.mip.cells import Cell, excluded
 from lipyomo.mip.scaling import with_input_unit
 from lipyomo.network import FloatArray, Network, Pattern
 from lipyomo.norms import InputNorm
-from lipyomo.phases import OPEN, RIGHT
+from lipyomo.phases import RIGHT
 
 CUTOFF_SLACK = 1e-7
 """Relative distance by which the cut-off stays below the value that was attained."""
@@ -113,12 +113,7 @@ class CellModel:
 
     def excludes(self, pattern: Pattern) -> bool:
         """Whether this pattern was cut off, or never was in the model."""
-        decided = any(
-            bool((layer.kinked & (phases != OPEN) & (on != (phases == RIGHT))).any())
-            for layer, phases, on in zip(
-                self._network.hidden, self.cell.bounds.phases, pattern, strict=True
-            )
-        )
+        decided = excluded(self._network, self.cell.bounds, pattern)
         return decided or _key(pattern) in self._excluded
 
 

@@ -18,7 +18,7 @@ from scipy.sparse import diags_array
 from lipyomo.arrays import scaled_rows
 from lipyomo.bounds import LayerBounds
 from lipyomo.domains import Box, Domain
-from lipyomo.mip.cells import Cell
+from lipyomo.mip.cells import Cell, told_nothing
 from lipyomo.network import FloatArray, Layer, Matrix, Network
 from lipyomo.norms import LinearOutput, OutputNorm
 from lipyomo.problem import LipschitzProblem
@@ -86,7 +86,7 @@ def scaled(problem: LipschitzProblem, root: Cell, size: float) -> tuple[Scaled, 
     network = _with_units(problem.network, factors, whole)
     if network is None:
         return Scaled(problem, 1.0), root
-    small = _with_network(problem, network, norm)
+    small = told_nothing(LipschitzProblem(network, problem.domain, problem.input_norm, norm))
     unit = norm_unit / whole
     moved = LayerBounds(
         [low * s for low, s in zip(bounds.lower, factors, strict=True)],
@@ -207,11 +207,3 @@ def _scaled_norm(problem: LipschitzProblem) -> tuple[OutputNorm, float]:
     if factor == 1.0 or not np.array_equal(vertices * factor / factor, vertices):
         return problem.output_norm, 1.0
     return LinearOutput(vertices=vertices * factor), 1.0 / factor
-
-
-def _with_network(
-    problem: LipschitzProblem, network: Network, norm: OutputNorm
-) -> LipschitzProblem:
-    found = LipschitzProblem(network, problem.domain, problem.input_norm, norm)
-    found.notes.clear()
-    return found

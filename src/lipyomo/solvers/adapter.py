@@ -32,42 +32,22 @@ from lipyomo.solvers.start import proposed_start
 from lipyomo.solvers.status import SolveStatus
 from lipyomo.solvers.supervise import Supervisor
 
-__all__ = ["Availability", "MatrixConfig", "MatrixSolver", "RunReport", "RunRequest"]
+__all__ = ["Availability", "MatrixSolver", "RunReport", "RunRequest"]
 
 
-class MatrixConfig(BranchAndBoundConfig):
+def matrix_config() -> BranchAndBoundConfig:
     """Pyomo's branch-and-bound options, and those that its contract lacks."""
-
-    def __init__(
-        self,
-        description: str | None = None,
-        doc: str | None = None,
-        implicit: bool = False,
-        implicit_domain: Any = None,
-        visibility: int = 0,
-    ) -> None:
-        super().__init__(description, doc, implicit, implicit_domain, visibility)
-        declare = self.declare
-        declare(
-            "integrality_tolerance",
-            ConfigValue(domain=NonNegativeFloat, description="Distance allowed from an integer."),
-        )
-        declare(
-            "start",
-            ConfigValue(description="Mapping from variables to values to start from."),
-        )
-        declare(
-            "warmstart_discrete_vars",
-            ConfigValue(
-                domain=Bool, default=False, description="Start from the variables' values."
-            ),
-        )
-        declare("progress", ConfigValue(description="Called with every `Progress` report."))
-        declare("stop", ConfigValue(description="An event that ends the solve when it is set."))
-        declare(
-            "relax",
-            ConfigValue(domain=Bool, default=False, description="Drop integrality."),
-        )
+    found = BranchAndBoundConfig()
+    for name, domain, default, description in (
+        ("integrality_tolerance", NonNegativeFloat, None, "Distance allowed from an integer."),
+        ("start", None, None, "Mapping from variables to values to start from."),
+        ("warmstart_discrete_vars", Bool, False, "Start from the variables' values."),
+        ("progress", None, None, "Called with every `Progress` report."),
+        ("stop", None, None, "An event that ends the solve when it is set."),
+        ("relax", Bool, False, "Drop integrality."),
+    ):
+        found.declare(name, ConfigValue(default, domain, description))
+    return found
 
 
 class MatrixSolver(SolverBase):
@@ -82,7 +62,7 @@ class MatrixSolver(SolverBase):
     no Python package has `available` and `version` of its own.
     """
 
-    CONFIG = MatrixConfig()
+    CONFIG = matrix_config()
     title = "solver"
     """The solver's name for people."""
     package = ""
@@ -176,7 +156,8 @@ class MatrixSolver(SolverBase):
         Parameters
         ----------
         model : LinearModel
-        config : MatrixConfig
+        config : BranchAndBoundConfig
+            See `matrix_config`.
         pyomo_model : BlockData, optional
             Where suffixes are loaded to.
         """

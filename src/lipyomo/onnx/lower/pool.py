@@ -43,11 +43,6 @@ def average_pool(call: Call) -> Value:
     return x.apply(operator, (*x.shape[:2], *(window.count for window in found)))
 
 
-def largest(trace: Trace, pieces: list[Affine]) -> Affine:
-    """Entry-wise maximum of tensors of one shape, as a balanced tree."""
-    return tree(pieces, trace.maximum)
-
-
 def _along(trace: Trace, x: Affine, axis: int, positions: IntArray) -> Affine:
     """Maximum over windows along one axis; `positions` has shape (windows, places).
 
@@ -56,7 +51,8 @@ def _along(trace: Trace, x: Affine, axis: int, positions: IntArray) -> Affine:
     spare = np.max(positions, axis=1, keepdims=True)
     inside = np.where(positions < 0, spare, positions)
     index = x.index
-    return largest(trace, [x.take(np.take(index, place, axis=axis)) for place in inside.T])
+    pieces = [x.take(np.take(index, place, axis=axis)) for place in inside.T]
+    return tree(pieces, trace.maximum)
 
 
 def through_units(trace: Trace, x: Affine, pool: Callable[[Affine], Affine]) -> Affine:

@@ -6,8 +6,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.onnx.affine import Affine
-from lipyomo.onnx.lower.pool import largest, through_units
+from lipyomo.onnx.lower.pool import through_units
 from lipyomo.onnx.lower.registry import Call, Value, lowers
+from lipyomo.onnx.lower.units import tree
 
 
 def _grouped(call: Call) -> tuple[Affine, tuple[int, ...]] | None:
@@ -71,7 +72,7 @@ def reduce_max(call: Call) -> Value:
 
     def pool(tensor: Affine) -> Affine:
         index = tensor.index
-        return largest(call.trace, [tensor.take(index[:, i]) for i in range(index.shape[1])])
+        return tree([tensor.take(place) for place in index.T], call.trace.maximum)
 
     found = through_units(call.trace, x.scale(sign), pool).scale(sign)
     return found.reshaped(shape)
