@@ -155,3 +155,23 @@ def test_threads_may_compile_one_model():
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: compile_model(m).size, range(40)))
     assert set(found) == {(4, 6)}
+
+
+def test_wrong_numbers_are_told_by_name():
+    m = model("dense", False)
+    m.idle = pyo.Var()
+    m.idle.fix(None, skip_validation=True)
+    assert compile_model(m).size == (4, 6)
+    m.scale = pyo.Param(mutable=True, initialize=float("nan"))
+    m.wrong = pyo.Constraint(expr=m.scale * m.x[0] <= 1)
+    m.idle.fix(1.0)
+    with pytest.raises(SolverError, match="'wrong' holds NaN"):
+        compile_model(m)
+    m.wrong.deactivate()
+    m.bent = pyo.Constraint(expr=m.x[0] * m.x[1] + m.scale * m.x[2] <= 1)
+    with pytest.raises(SolverError, match="'bent' holds NaN"):
+        compile_model(m)
+    m.bent.deactivate()
+    m.goal.expr = m.goal.expr + m.scale
+    with pytest.raises(SolverError, match="the objective holds NaN"):
+        compile_model(m)

@@ -236,11 +236,11 @@ def compile_model(model: Any) -> LinearModel:
             f"no linear or quadratic solver takes {names}.  Remedy: transform the model first, "
             "by gdp.bigm for instance"
         )
-    fractional = _between_integers(model)
     try:
         with PauseGC():
-            return replace(_compiled(model), fractional=fractional)
+            return replace(_compiled(model), fractional=_between_integers(model))
     except (PyomoException, ValueError, TypeError) as error:
+        _refuse_valueless(model)
         raise SolverError(
             f"the model cannot be passed to a linear or quadratic solver: {error}"
         ) from error
@@ -253,24 +253,22 @@ def _all(model: Any, ctype: Any) -> Iterator[Any]:
 
 
 def _between_integers(model: Any) -> str | None:
-    """Say which discrete variable is fixed between integers; a solver would not see it.
+    """Say which discrete variable is fixed between integers; a solver would not see it."""
+    for var in _all(model, Var):
+        if var.fixed and var.value is not None and not var.is_continuous():
+            fixed = float(var.value)
+            if abs(fixed - round(fixed)) > FRACTION_TOLERANCE:
+                return f"the discrete variable '{var.name}' is fixed at {fixed:g}"
+    return None
 
-    Raises
-    ------
-    SolverError
-        If a variable is fixed without a value.
-    """
-    wrong = None
+
+def _refuse_valueless(model: Any) -> None:
+    """Raise if a variable is fixed without a value, which a compiler meets as a wrong number."""
     for var in _all(model, Var):
         if var.fixed and var.value is None:
             raise SolverError(
                 f"the variable '{var.name}' is fixed without a value.  Remedy: fix it at a number"
             )
-        if wrong is None and var.fixed and not var.is_continuous():
-            fixed = float(var.value)
-            if abs(fixed - round(fixed)) > FRACTION_TOLERANCE:
-                wrong = f"the discrete variable '{var.name}' is fixed at {fixed:g}"
-    return wrong
 
 
 def _numbers(values: Iterable[Any]) -> FloatArray:
@@ -457,7 +455,10 @@ def _compiled(model: Any) -> LinearModel:
         curved=tuple(reader.row(con, form, low, high) for con, form, low, high in bent),
         sets=tuple(reader.set(con, members) for con, members in sets),
     )
-    _refuse_nan(found)
+    wrong = _not_numbers(found)
+    if wrong is not None:
+        _refuse_valueless(model)
+        raise SolverError(f"{wrong} holds NaN or infinite numbers")
     return _settled(found, np.maximum(1.0, np.abs(_numbers(reader.sides))))
 
 
@@ -528,11 +529,11 @@ def _column_data(columns: list[Any]) -> tuple[FloatArray, FloatArray, npt.NDArra
     return lower, upper, integer
 
 
-def _refuse_nan(model: LinearModel) -> None:
-    """Raise if a number of the model is NaN or a coefficient infinite."""
+def _not_numbers(model: LinearModel) -> str | None:
+    """What of a model holds NaN or infinite coefficients, by name."""
     curve = () if model.quadratic is None else model.quadratic.values
     if not (np.isfinite(model.cost).all() and np.isfinite([model.offset, *curve]).all()):
-        raise SolverError("the objective holds NaN or infinite numbers")
+        return "the objective"
     # The side of a row is one of its ends, or both.
     bad = np.isnan(model.row_lower) | np.isnan(model.row_upper)
     bad[model.matrix.indices[~np.isfinite(model.matrix.data)]] = True
@@ -540,5 +541,4 @@ def _refuse_nan(model: LinearModel) -> None:
     for row in model.curved:
         if not np.isfinite([*row.form.values, *row.coefs]).all() or np.isnan(row.lower + row.upper):
             wrong.append(row.constraint)
-    if wrong:
-        raise SolverError(f"the constraint '{wrong[0].name}' holds NaN or infinite coefficients")
+    return f"the constraint '{wrong[0].name}'" if wrong else None
