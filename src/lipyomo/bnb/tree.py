@@ -21,7 +21,7 @@ from lipyomo.bounds.pairs import Pairs, find_pairs
 from lipyomo.bounds.preactivation import within
 from lipyomo.bounds.stack import Stack
 from lipyomo.ladder import Ladder
-from lipyomo.network import Pattern
+from lipyomo.network import FloatArray, Pattern
 from lipyomo.numerics.exact import approximate
 from lipyomo.phases import OPEN, to_pattern
 from lipyomo.problem import LipschitzProblem
