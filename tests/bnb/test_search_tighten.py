@@ -7,6 +7,7 @@ import pytest
 
 from lipyomo.affine.system import UnitSystem
 from lipyomo.bnb import tighten
+from lipyomo.bnb.experience import Experience
 from lipyomo.bnb.tighten import Multipliers, Tightener
 from lipyomo.bounds.preactivation import propagate, within
 from lipyomo.bounds.stack import Stack
@@ -31,6 +32,7 @@ def test_a_path_down_the_tree_keeps_its_point(
     """Units are decided one by one as a point has them: its pre-activations stay in the bounds."""
     monkeypatch.setattr(tighten, "KEPT_BYTES", kept_bytes)
     rng = np.random.default_rng(4)
+    experience = Experience.none(21)
     for seed in range(4):
         network = mixed_network(seed, (4, 8, 7, 6, 2))
         system = UnitSystem(network, np.eye(2), domain)
@@ -41,7 +43,7 @@ def test_a_path_down_the_tree_keeps_its_point(
         for unit in rng.permutation(np.flatnonzero(system.kinked)):
             stack = stack_under(system, domain, phases)
             plain = stack.upper - stack.lower
-            known = tightener.tighten(stack, known, [None])
+            known = tightener.tighten(stack, known, [None], experience)
             assert stack.alive.all()
             assert (stack.upper - stack.lower <= plain).all()
             assert ((stack.lower[0] <= z) & (z <= stack.upper[0])).all()
@@ -52,6 +54,25 @@ def test_a_path_down_the_tree_keeps_its_point(
             if phases[0, unit] == OPEN:
                 phases[0, unit] = RIGHT if z[unit] > 0 else LEFT
         assert before < np.count_nonzero(system.kinked)
+    assert 0 < experience.decided < experience.near
+
+
+def test_bounds_that_are_near_to_deciding_their_units_go_on() -> None:
+    decided = []
+    for experience in (None, Experience.none(24)):
+        count = 0
+        for seed in range(6):
+            network, domain = mixed_network(seed, (4, 8, 8, 8, 2)), Box(-1, 1, 4)
+            system = UnitSystem(network, np.eye(2), domain)
+            phases = system.root_phases()[None]
+            z = np.concatenate(network.preactivations(np.full(4, 0.5)))
+            phases[0, :8] = np.where(system.kinked & (z > 0), RIGHT, phases[0])[:8]
+            stack = stack_under(system, domain, phases)
+            Tightener(system, domain).tighten(stack, [None], [None], experience)
+            assert stack.alive.all()
+            count += int(np.count_nonzero(stack.phases == OPEN))
+        decided.append(count)
+    assert decided[1] < decided[0]
 
 
 def test_children_go_on_from_their_parent() -> None:

@@ -32,6 +32,8 @@ class Experience:
         Nodes that were split.
     probes : int
         Splits tried for the sake of knowledge.
+    near, decided : int
+        Pre-activation bounds that were near to deciding their units, and how many got there.
     promise, promises : ndarray, shape (N,)
         Sums and numbers of each unit's look-aheads.
     gain, gains : ndarray, shape (N,)
@@ -48,6 +50,8 @@ class Experience:
     pointless: int
     nodes: int
     probes: int
+    near: int
+    decided: int
     promise: FloatArray
     promises: FloatArray
     gain: FloatArray
@@ -57,7 +61,7 @@ class Experience:
     @classmethod
     def none(cls, units: int) -> Experience:
         """The beginning, for N units."""
-        return cls(0, 0, 0, 0, 0, 0, 0, 0, *(np.zeros(units) for _ in range(5)))
+        return cls(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, *(np.zeros(units) for _ in range(5)))
 
     def copy(self) -> Experience:
         """An experience that grows by itself."""

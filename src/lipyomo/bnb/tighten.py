@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
+from lipyomo.bnb.experience import Experience
 from lipyomo.bounds.dual_ascent import DualAscent, Rows, SingleArray
 from lipyomo.bounds.stack import Stack
 from lipyomo.domains import Domain
@@ -22,6 +23,14 @@ STEPS = 12
 
 COLD = 3
 """Times as many steps where there is no parent to go on from."""
+
+NEAR, ROUNDS = 0.1, 2
+"""Bounds that leave a unit open by no more than this share of its range ascend twice as long again,
+so often, as the units are that others have decided in the meantime: many of them get decided."""
+
+MANY, FEW = 0.2, 0.1
+"""Where a smaller share of them gets decided, only those that are proportionally nearer ascend, but
+not less than this share."""
 
 MOST_WORK = 5_000_000_000
 """Multiplications that the bounds of a batch may take; fewer bounds or steps stay within."""
@@ -77,6 +86,7 @@ class Tightener:
         stack: Stack,
         inherited: list[Multipliers | None],
         seen: list[tuple[BoolArray, BoolArray] | None],
+        experience: Experience | None = None,
     ) -> list[Multipliers | None]:
         """Tighten the nodes of `stack` in place.
 
@@ -88,6 +98,9 @@ class Tightener:
             Of each node's parent.
         seen : list of (ndarray of bool, ndarray of bool) or None
             Units that known points of the node have on their left and on their right side.
+        experience : Experience, optional
+            Knows and hears how many of the bounds that were near to deciding their units got there;
+            without it, these are not improved any further.
 
         Returns
         -------
@@ -123,6 +136,9 @@ class Tightener:
         found = ascent.ascend(relaxation, rows, start, steps)
         bounds = ascent.bounds(relaxation, rows, found)
         self._apply(stack, rows, bounds)
+        if experience is not None:
+            for _ in range(ROUNDS):
+                self._go_on(stack, rows, (found, bounds), 2 * steps, experience)
         room = KEPT_BYTES // (2 * ascent.columns)
         half = np.minimum(found, 6e4).astype(np.float16)
         kept: list[Multipliers | None] = []
@@ -135,6 +151,32 @@ class Tightener:
                 part, here = part[near], here[near]
             kept.append(Multipliers(stack.phases[b].copy(), part, here))
         return kept
+
+    def _go_on(
+        self,
+        stack: Stack,
+        rows: Rows,
+        known: tuple[SingleArray, FloatArray],
+        steps: int,
+        experience: Experience,
+    ) -> None:
+        """Improve those multipliers and bounds in place that are near to deciding their units."""
+        found, bounds = known
+        node, unit = rows.node, rows.unit
+        share = experience.decided / max(experience.near, 1) if experience.near else MANY
+        reach = NEAR * min(max(share / MANY, FEW), 1.0) * (stack.upper - stack.lower)[node, unit]
+        open_still = stack.alive[node] & (stack.phases[node, unit] == OPEN)
+        near = np.flatnonzero(open_still & (bounds > 0.0) & (bounds < reach))
+        if not near.size:
+            return
+        some = Rows(node[near], unit[near], rows.sign[near])
+        ascent = self.ascent
+        relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
+        better = ascent.ascend(relaxation, some, found[near], steps)
+        found[near], bounds[near] = better, ascent.bounds(relaxation, some, better)
+        experience.near += near.size
+        experience.decided += int(np.count_nonzero(bounds[near] < 0.0))
+        self._apply(stack, some, bounds[near])
 
     def _apply(self, stack: Stack, rows: Rows, bounds: FloatArray) -> None:
         """Write the bounds into the stack, and what follows."""

@@ -551,7 +551,8 @@ class Tree:
         assert self.tightener is not None
         seen = [self.pool.seen(part.node.pool) for part in parts]
         before = stack.phases.copy()
-        kept = self.tightener.tighten(stack, [part.node.ascent for part in parts], seen)
+        inherited = [part.node.ascent for part in parts]
+        kept = self.tightener.tighten(stack, inherited, seen, self.experience)
         self._pairs.settle(stack)
         for part, multipliers in zip(parts, kept, strict=True):
             part.node.ascent = multipliers
