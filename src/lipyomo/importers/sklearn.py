@@ -12,7 +12,7 @@ from lipyomo.errors import ImportRefused, MissingExtra
 from lipyomo.network import FloatArray, Network
 from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.chain import to_network
-from lipyomo.onnx.lower.matmul import times_constant
+from lipyomo.onnx.lower.affine_maps import times_constant
 from lipyomo.onnx.lower.units import clip_between
 from lipyomo.onnx.merge import merge_parallel
 from lipyomo.onnx.system import System

@@ -21,23 +21,14 @@ from lipyomo.onnx.graph import (
     reads,
     tensor_array,
 )
-from lipyomo.onnx.lower import (
-    arithmetic,
-    conv,
-    matmul,
-    moves,
-    norm,
-    pool,
-    reduce,
-    units,
-)
+from lipyomo.onnx.lower import affine_maps, conv, moves, reductions, units
 from lipyomo.onnx.lower.registry import Call, Lowered, Value, lowering_of, takes_constants
 from lipyomo.onnx.merge import merge_parallel
 from lipyomo.onnx.refusal import refusal
 from lipyomo.onnx.system import System
 from lipyomo.onnx.trace import Trace
 
-MODULES = (arithmetic, conv, matmul, moves, norm, pool, reduce, units)
+MODULES = (affine_maps, conv, moves, reductions, units)
 """The modules that register operators when they are imported."""
 
 
