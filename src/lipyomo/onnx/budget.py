@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx
@@ -235,6 +235,43 @@ def present(node: Node, arguments: Sequence[Argument | None]) -> dict[str, Argum
 def entries(shape: tuple[int, ...]) -> float:
     """Number of entries, as a float that cannot overflow."""
     return math.prod(map(float, shape))
+
+
+def expect(
+    node: Node, arguments: Sequence[Any], unknown: float = 0.0
+) -> tuple[list[tuple[int, ...]], float]:
+    """Ask the budget for the outputs of a node, before they are made.
+
+    Parameters
+    ----------
+    node : Node
+    arguments : sequence of Affine, ndarray or None
+    unknown : float, optional
+        Where shapes depend on values, how many entries are made for each that is read.
+
+    Returns
+    -------
+    shapes : list of tuple of int
+        Of the arguments that are there.
+    made : float
+        Number of entries of all outputs.
+
+    Raises
+    ------
+    ImportRefused
+        If they are too large.
+    """
+    given = present(node, arguments)
+    shapes = {name: value.shape for name, value in given.items()}
+    constants = {name: v for name, v in given.items() if isinstance(v, np.ndarray)}
+    found = forecast(node, shapes, constants)
+    if found is None:
+        made = unknown * sum(map(entries, shapes.values()))
+    else:
+        made = sum(map(entries, found))
+    each, what = (NUMBER, "constant") if len(constants) == len(given) else (ENTRY, "tensor")
+    budget().charge(each * made, f"a {what} of {made:,.0f} entries")
+    return list(shapes.values()), made
 
 
 def inner_operations(node: Node, shapes: list[tuple[int, ...]], output: float) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lipyomo.onnx.budget import NUMBER, budget, entries, forecast, inner_operations, present
+from lipyomo.onnx.budget import budget, expect, inner_operations, present
 from lipyomo.onnx.graph import EVALUATOR_ERRORS, Array, Node, real_array
 
 _RANDOM = {
@@ -66,7 +66,8 @@ def fold(node: Node, arguments: list[Array | None]) -> list[Array]:
             "the node repeats a part of the graph, which is not supported",
             "export the model without loops, or simplify it first (for example with onnxsim)",
         )
-    _afford(node, arguments)
+    shapes, made = expect(node, arguments, UNKNOWN)
+    budget().work(inner_operations(node, shapes, made))
     if node.domain == "":
         if node.op_type == "Constant":
             return [_constant(node)]
@@ -81,24 +82,6 @@ def fold(node: Node, arguments: list[Array | None]) -> list[Array]:
             f"the node reads constants only, but cannot be computed ({error})",
             "simplify the model first (for example with onnxsim)",
         ) from None
-
-
-def _afford(node: Node, arguments: list[Array | None]) -> None:
-    """Ask the budget for the memory and the time that the node takes.
-
-    Raises
-    ------
-    ImportRefused
-        If it asks for too much.
-    """
-    given = present(node, arguments)
-    shapes = {name: value.shape for name, value in given.items()}
-    found = forecast(node, shapes, given)
-    read = sum(float(value.size) for value in given.values())
-    made = UNKNOWN * read if found is None else sum(entries(shape) for shape in found)
-    limits = budget()
-    limits.charge(NUMBER * made, f"a constant of {made:,.0f} entries")
-    limits.work(inner_operations(node, list(shapes.values()), made))
 
 
 def evaluated(node: Node, feeds: dict[str, Array]) -> list[Array]:

@@ -21,10 +21,16 @@ from lipyomo.solvers.status import Progress, SolveStatus
 
 if TYPE_CHECKING:
     from lipyomo.solvers.outcome import SolveOutcome
-    from lipyomo.solvers.registry import Choice, available_solvers, choose_solver, get_solver
+    from lipyomo.solvers.registry import (
+        Choice,
+        SolverRow,
+        available_solvers,
+        choose_solver,
+        get_solver,
+        solver_table,
+    )
     from lipyomo.solvers.settings import SolverSettings, load_settings
     from lipyomo.solvers.solve import solve_model
-    from lipyomo.solvers.table import SolverRow, solver_table
 
 __all__ = [
     "Choice",
@@ -44,8 +50,10 @@ __all__ = [
 
 _NAMES = {
     "outcome": ("SolveOutcome",),
-    "registry": ("Choice", "available_solvers", "choose_solver", "get_solver"),
-    "table": ("SolverRow", "solver_table"),
+    "registry": (
+        *("Choice", "SolverRow", "available_solvers", "choose_solver", "get_solver"),
+        "solver_table",
+    ),
     "settings": ("SolverSettings", "load_settings"),
     "solve": ("solve_model",),
 }

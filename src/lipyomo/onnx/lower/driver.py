@@ -9,7 +9,7 @@ import numpy as np
 from lipyomo.errors import ImportRefused, NetworkError
 from lipyomo.network import Network
 from lipyomo.onnx.affine import Affine
-from lipyomo.onnx.budget import ENTRY, NUMBER, budget, entries, forecast, present
+from lipyomo.onnx.budget import budget, expect
 from lipyomo.onnx.chain import to_network
 from lipyomo.onnx.fold import fold
 from lipyomo.onnx.graph import (
@@ -44,25 +44,6 @@ def _check_finite(node: Node, arguments: list[Value | None]) -> None:
                 f"the weights '{name}' hold infinite entries or NaN",
                 "train or export the network again",
             )
-
-
-def _expect(node: Node, arguments: list[Value | None]) -> None:
-    """Ask the budget for the outputs of a node, before they are made.
-
-    Raises
-    ------
-    ImportRefused
-        If they are too large.
-    """
-    given: dict[str, Value] = present(node, arguments)
-    shapes = {name: value.shape for name, value in given.items()}
-    constants = {name: v for name, v in given.items() if not isinstance(v, Affine)}
-    found = forecast(node, shapes, constants)
-    if found is None:
-        return
-    made = sum(entries(shape) for shape in found)
-    each = NUMBER if len(constants) == len(given) else ENTRY
-    budget().charge(each * made, f"a tensor of {made:,.0f} entries")
 
 
 class _Scope:
@@ -139,7 +120,7 @@ def _lower_node(graph: Graph, position: int, scope: _Scope, trace: Trace) -> Low
         raise refusal(node, read, graph.nodes[position + 1 :], graph.input_name)
     if variable:
         _check_finite(node, arguments)
-    _expect(node, arguments)
+    expect(node, arguments)
     return function(Call(node, arguments, trace))
 
 
