@@ -296,6 +296,10 @@ MORE = {
     "index": (one("Gather", ["N", 3], np.array([7]), axis=1), "7"),
     "pad-mode": (one("Pad", [2, 3], np.array([0, 1, 0, 1]), mode="mirror"), "'mirror'"),
     "pads": (one("Pad", [2, 3], opset=10), "pads"),
+    "gather-itself": (
+        model([helper.make_node("Gather", ["x", "x"], ["y"])], [2, 2]),
+        "input 1 depends",
+    ),
     "split": (one("Split", [1, 3], np.array([1, 1])), "sizes"),
     "missing-input": (one("Add", [1, 3], None), "input 1 is missing"),
     "indices": (

@@ -18,7 +18,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyomo.environ as pyo
-import scipy.sparse as sp
 from pyomo.common.collections import ComponentMap
 
 from lipyomo.arguments import whole_number
@@ -267,10 +266,12 @@ class ReluNetworkBlockData(FormulationBlockData):
     def _add_outputs(self, network: Network, before: Affine) -> None:
         """Declare ``outputs`` and tie them to the last hidden layer."""
         head, keys = network.head, keys_of(network.output_shape)
-        lows, highs = _range_of(before)
-        lows, highs = interval_range(head, lows, highs)
-        outputs = add_variables(self, "outputs", keys, lows, highs)
         forms = before.map(head.weight, head.bias)
+        lows = highs = forms.constant
+        if forms.columns:
+            box = box_of(forms.columns, finite=False)
+            lows, highs = interval_range(Layer(forms.matrix, lows), box.lower, box.upper)
+        outputs = add_variables(self, "outputs", keys, lows, highs)
         add_equalities(self, "output_affine", keys, outputs, forms)
 
     # -- what derivative blocks need ---------------------------------------------------------------
@@ -349,20 +350,3 @@ def _given_bounds(network: Network, given: Any) -> tuple[list[FloatArray], list[
         if (sides[0][i] > sides[1][i]).any():
             raise ProblemError(f"bounds of hidden layer {i}: a lower one exceeds its upper one")
     return sides
-
-
-def _range_of(forms: Affine) -> tuple[FloatArray, FloatArray]:
-    """Ranges of forms with at most one variable each, from the variables' bounds."""
-    if forms.matrix is None:
-        box = box_of(forms.columns, finite=False)
-        return box.lower, box.upper
-    coo = sp.coo_array(forms.matrix)
-    lower, upper = forms.constant.copy(), forms.constant.copy()
-    if not forms.columns:
-        return lower, upper
-    box = box_of(forms.columns, finite=False)
-    for row, column, factor in zip(coo.row, coo.col, coo.data, strict=True):
-        ends = factor * box.lower[column], factor * box.upper[column]
-        lower[row] += min(ends)
-        upper[row] += max(ends)
-    return lower, upper

@@ -24,10 +24,9 @@ def moved(call: Call, places: Sequence[int]) -> list[Value]:
     feeds: dict[str, Array] = {}
     start = 0
     for place, name in enumerate(call.node.inputs):
-        if not name or name in feeds:
-            continue
-        if place not in places:
+        if name and place not in places:
             feeds[name] = call.constant(place, f"input {place}")
+        if not name or name in feeds:
             continue
         parts[name] = call.tensor(place)
         feeds[name] = parts[name].index + start
