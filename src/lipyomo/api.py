@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import Any
@@ -57,10 +55,9 @@ def solve(
     remedy = "give a LipschitzProblem, made of a network and a domain"
     instance(problem, LipschitzProblem, "the problem", ProblemError, remedy)
     instance(method, str, "method", MethodError, "a name of lipyomo.methods.methods(), or auto")
-    chosen = _chosen(settings, changes)
+    chosen = chosen_settings(settings, changes)
     name = choose_method(problem) if method == "auto" else method
-    with telling(chosen) as heard:
-        result = run_method(name, problem, heard)
+    result = run_method(name, problem, _telling(chosen))
     if chosen.rational:
         from lipyomo.proofs.confirm import confirm
 
@@ -74,7 +71,7 @@ def solve(
     return result
 
 
-def _chosen(settings: Settings | None, changes: dict[str, Any]) -> Settings:
+def chosen_settings(settings: Settings | None, changes: dict[str, Any]) -> Settings:
     """The settings with some fields changed, and with a solver that exists."""
     if settings is not None:
         remedy = "give a Settings, or its fields as keywords"
@@ -111,8 +108,7 @@ def _unused(settings: Settings, result: Result) -> list[str]:
     ]
 
 
-@contextmanager
-def telling(settings: Settings) -> Iterator[Settings]:
+def _telling(settings: Settings) -> Settings:
     """Settings under which a run is heard: by the log, and on standard output if it is verbose."""
 
     def tell(progress: Progress) -> None:
@@ -122,10 +118,8 @@ def telling(settings: Settings) -> Iterator[Settings]:
         if settings.progress is not None:
             settings.progress(progress)
 
-    if settings.verbose or logger.isEnabledFor(logging.INFO):
-        yield replace(settings, progress=tell)
-    else:
-        yield settings
+    heard = settings.verbose or logger.isEnabledFor(logging.INFO)
+    return replace(settings, progress=tell) if heard else settings
 
 
 def line(progress: Progress) -> str:

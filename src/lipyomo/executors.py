@@ -15,6 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExe
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Generic, TypeVar, cast
 
+from lipyomo.arguments import whole_number
 from lipyomo.errors import LipyomoError, MissingExtra
 
 Job = TypeVar("Job")
@@ -109,11 +110,11 @@ class Workers(Generic[Job, Value]):
         jobs: int | None = None,
         helping: bool = False,
     ) -> None:
-        if workers is not None and workers < 1:
+        if workers is not None and whole_number(workers, "workers", LipyomoError, None) < 1:
             raise LipyomoError(f"at least one worker is needed, not {workers}")
         if executor is not None and dask is not None:
             raise LipyomoError("give an executor or the address of a dask scheduler, not both")
-        self._executor, self._given, self._address = executor, executor is not None, dask
+        self._executor, self._address = executor, dask
         self._client: Any = None
         self.own = executor is None and dask is None
         most = os.cpu_count() or 1 if jobs is None else max(1, jobs)

@@ -10,7 +10,7 @@ Shapes: d inputs, m outputs, n_i units in hidden layer i.  Networks are dimensio
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -240,6 +240,7 @@ class Network:
         matrices = [_as_matrix(weight, f"weight {i}") for i, weight in enumerate(weights)]
         if biases is None:
             biases = [np.zeros(matrix.shape[0]) for matrix in matrices]
+        instance(biases, Sized, "the biases", NetworkError, "a list of vectors")
         if len(biases) != len(matrices):
             raise NetworkError(f"{len(matrices)} weights, but {len(biases)} biases were given")
         layers = [
@@ -318,6 +319,7 @@ class Network:
 
     def jacobian(self, pattern: Pattern) -> FloatArray:
         """Jacobian (m, d) of the affine piece that `pattern` (arrays of shape (n_i,)) selects."""
+        instance(pattern, Iterable, "the pattern", NetworkError, "a boolean array a hidden layer")
         shapes = [np.shape(on) for on in pattern]
         if shapes != [(layer.units,) for layer in self.hidden]:
             raise NetworkError(

@@ -82,13 +82,15 @@ class OutputNorm(ABC):
     def vertices(self, m: int) -> FloatArray | None:
         """Vertices of the dual ball, one of each pair +-y, shape (k, m); None if too many."""
 
-    @abstractmethod
     def inequalities(self, m: int) -> tuple[FloatArray, FloatArray] | None:
-        """(A, b) with dual ball ``{y : A y <= b}``; None if not linear or too many rows."""
+        """(A, b) with dual ball ``{y : A y <= b}``; None if not linear, too many, or not stated."""
+        return None
 
-    @abstractmethod
     def value(self, outputs: FloatArray) -> FloatArray:
         """Norms of output vectors along the last axis."""
+        vertices = self.vertices(outputs.shape[-1])
+        assert vertices is not None  # those without override this
+        return np.asarray(np.abs(outputs @ vertices.T).max(axis=-1))
 
     @property
     @abstractmethod
@@ -239,14 +241,6 @@ class CrossOutput(OutputNorm):
         i, j = np.triu_indices(m, 1)
         return np.vstack([eye, eye[i] - eye[j]])
 
-    def inequalities(self, m: int) -> tuple[FloatArray, FloatArray] | None:
-        """Not stated: the vertices are few, the facets are 2^m."""
-        return None
-
-    def value(self, outputs: FloatArray) -> FloatArray:
-        """Largest ``|y . outputs|`` over the vertices."""
-        return np.asarray(np.abs(outputs @ self.vertices(outputs.shape[-1]).T).max(axis=-1))
-
 
 class LinearOutput(OutputNorm):
     """A linear norm given by the user: the vertices or the inequalities of its dual ball.
@@ -276,7 +270,8 @@ class LinearOutput(OutputNorm):
     ) -> None:
         self._name = name
         self._rows: tuple[FloatArray, FloatArray] | None = None
-        if (vertices is None) == (A is None or b is None):
+        rows = A is not None and b is not None
+        if (vertices is None) != rows or (vertices is not None and (A, b) != (None, None)):
             raise NormError("a linear norm takes either the vertices or A and b of its dual ball")
         if vertices is not None:
             points = np.atleast_2d(real_numbers(vertices, "the vertices", NormError))
@@ -290,12 +285,12 @@ class LinearOutput(OutputNorm):
             raise NormError("the vertices of a dual ball must be a non-empty finite (k, m) array")
         self._vertices = points
 
+    kind = "linear"
+
     @property
     def name(self) -> str:
         """The name given by the user."""
         return self._name
-
-    kind = "linear"
 
     def check(self, m: int) -> None:
         """Raise `NormError` if the dual ball lives in another dimension than `m`."""
@@ -312,10 +307,6 @@ class LinearOutput(OutputNorm):
     def inequalities(self, m: int) -> tuple[FloatArray, FloatArray] | None:
         """The inequalities, if the user gave them."""
         return self._rows
-
-    def value(self, outputs: FloatArray) -> FloatArray:
-        """Largest ``|y . outputs|`` over the vertices."""
-        return np.asarray(np.abs(outputs @ self._vertices.T).max(axis=-1))
 
 
 def _vertices_of(rows: FloatArray, right: FloatArray) -> FloatArray:
@@ -384,7 +375,7 @@ def parse_output_norm(text: str) -> OutputNorm:
     }
     if name in simple:
         return simple[name]
-    if name.startswith("cross(") and name.endswith(")") and name[6:-1].strip().isdigit():
+    if name.startswith("cross(") and name.endswith(")") and name[6:-1].strip().isdecimal():
         return CrossOutput(int(name[6:-1]))
     raise NormError(
         f"unknown output norm '{text}'.  Remedy: use l1, l2, linf, cross or cross(LABEL)"

@@ -7,7 +7,7 @@ interval otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,16 +103,19 @@ def _finish(
 def _over_vertices(
     jacobian: FloatArray, input_norm: InputNorm, vertices: FloatArray
 ) -> OperatorNorm:
-    """Best vertex of the dual ball, in chunks (sign vectors may be many)."""
-    best, best_y = -1.0, vertices[0]
-    chunk = max(1, min(_CHUNK, 64 * MAX_SIGNS // jacobian.shape[1]))
-    for start in range(0, len(vertices), chunk):
-        block = vertices[start : start + chunk]
-        values = vector_norm(block @ jacobian, DUAL[input_norm])
-        k = int(np.argmax(values))
-        if values[k] > best:
-            best, best_y = float(values[k]), block[k]
-    return _finish(jacobian, input_norm, best_y)
+    """Best vertex of the dual ball (sign vectors may be many)."""
+    best = _longest(vertices, jacobian, lambda rows: vector_norm(rows, DUAL[input_norm]))
+    return _finish(jacobian, input_norm, best)
+
+
+def _longest(
+    rows: FloatArray, matrix: FloatArray, size: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
+    """The row whose product with a matrix is largest, in chunks."""
+    chunk = max(1, min(_CHUNK, 64 * MAX_SIGNS // matrix.shape[1]))
+    blocks = (rows[start : start + chunk] for start in range(0, len(rows), chunk))
+    sizes = np.concatenate([size(block @ matrix) for block in blocks])
+    return np.asarray(rows[int(np.argmax(sizes))])
 
 
 def _over_rows(jacobian: FloatArray, input_norm: InputNorm) -> OperatorNorm:
@@ -142,13 +145,8 @@ def _over_signs(
     if input_norm == "linf" and d <= limit:
         signs = L1Output().vertices(d)
         assert signs is not None
-        best, best_v = -1.0, signs[0]
-        for start in range(0, len(signs), _CHUNK):
-            values = output_norm.value(signs[start : start + _CHUNK] @ jacobian.T)
-            k = int(np.argmax(values))
-            if values[k] > best:
-                best, best_v = float(values[k]), signs[start + k]
-        return _finish(jacobian, input_norm, output_norm.attaining(jacobian @ best_v))
+        best = _longest(signs, jacobian.T, output_norm.value)
+        return _finish(jacobian, input_norm, output_norm.attaining(jacobian @ best))
     if m == 2 and output_norm.dual_ball == "round":
         return _planar(jacobian)
     return _alternating(jacobian, input_norm, output_norm)
@@ -177,18 +175,16 @@ def _alternating(
     every pair here; row and column sums give a second bound.
     """
     m, d = jacobian.shape
-    spectral = float(np.linalg.norm(jacobian, 2))
-    upper = spectral
+    upper = float(np.linalg.norm(jacobian, 2))
     if input_norm == "linf":
         upper *= np.sqrt(d)
     if output_norm.dual_ball == "cube":
         upper *= np.sqrt(m)
     if input_norm == "linf":
         upper = min(upper, float(output_norm.value(np.abs(jacobian).sum(axis=1))))
-    best: OperatorNorm | None = None
-    starts = np.random.default_rng(0).standard_normal((32, m))
-    for y in starts:
-        current, value = y, -1.0
+    found = []
+    for current in np.random.default_rng(0).standard_normal((32, m)):
+        value = -1.0
         for _ in range(100):
             v = maximiser(current @ jacobian, input_norm)
             outputs = jacobian @ v
@@ -196,8 +192,5 @@ def _alternating(
             if new <= value * (1.0 + 1e-12):
                 break
             value, current = new, output_norm.attaining(outputs)
-        found = _finish(jacobian, input_norm, current, upper)
-        if best is None or found.value > best.value:
-            best = found
-    assert best is not None
-    return best
+        found.append(_finish(jacobian, input_norm, current, upper))
+    return max(found, key=lambda norm: norm.value)

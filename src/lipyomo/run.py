@@ -149,6 +149,7 @@ class Run:
         self.history: list[tuple[float, float, float]] = []
         self._warnings: list[str] = []
         self._details: dict[str, Any] = {}
+        self._facts: dict[str, Any] = {}
         self._shown = math.inf
         self._told = -math.inf
 
@@ -249,6 +250,10 @@ class Run:
         """Keep plain data for the result's details."""
         self._details.update(details)
 
+    def state(self, **facts: Any) -> None:
+        """Keep fields of the result: formulation, solver, unstable, bounds."""
+        self._facts.update(facts)
+
     def result(
         self,
         done: bool | None = None,
@@ -267,7 +272,7 @@ class Run:
             If it is not the method's usual one.
         estimate : float, optional
         **facts
-            Further fields of `Result`: formulation, solver, unstable, bounds.
+            As for `state`.
 
         Returns
         -------
@@ -285,7 +290,7 @@ class Run:
             )
         else:
             lower = min(lower, self.upper)  # the witness's value is rounded, its bound is not
-        if self.witness is None and self.lower_expected(promise):
+        if self.witness is None and promise in (Guarantee.EXACT, Guarantee.LOWER):
             self.warn("no interior point was found: nothing is attained yet")
         return Result(
             lower,
@@ -301,13 +306,8 @@ class Run:
             warnings=list(self._warnings),
             history=self._closing_history(lower),
             details=dict(self._details),
-            **facts,
+            **self._facts | facts,
         )
-
-    @staticmethod
-    def lower_expected(promise: Guarantee) -> bool:
-        """Whether a method with this promise has to attain something."""
-        return promise in (Guarantee.EXACT, Guarantee.LOWER)
 
     def _status(self, promise: Guarantee, done: bool) -> Status:
         """How the run ended; it follows from the ends as they are stated."""

@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
+from types import NoneType
 from typing import Any, Literal, get_args
 
 from lipyomo.arguments import brief, instance, real_number, whole_number
@@ -98,19 +99,24 @@ class Settings:
         whole_number(self.seed, "seed", MethodError)
         instance(self.solver, str, "solver", MethodError, "a name of solvers.toml, or auto")
         instance(self.options, Mapping, "options", MethodError, "a dict such as {'samples': 5000}")
-        if self.solvers_file is not None:
-            remedy = "the path of a solvers.toml"
-            instance(self.solvers_file, (str, PathLike), "solvers_file", MethodError, remedy)
-        for name in ("attain", "rational", "verbose"):
+        for name in ("solvers_file", "checkpoint"):
+            path = getattr(self, name)
+            if path is not None:
+                instance(path, (str, PathLike), name, MethodError, "the path of a file")
+                object.__setattr__(self, name, Path(path))
+        if self.resume and self.checkpoint is None:
+            raise MethodError("resume needs to know from where.  Remedy: give a checkpoint")
+        if self.started is not None:
+            real_number(self.started, "started", MethodError)
+        remedy = "concurrent.futures.Executor"
+        instance(self.executor, (Executor, NoneType), "executor", MethodError, remedy)
+        instance(self.dask, (str, NoneType), "dask", MethodError, "the address of a scheduler")
+        for name in ("attain", "rational", "verbose", "resume"):
             instance(getattr(self, name), bool, name, MethodError, "True or False")
         for name in ("progress", "should_stop"):
             if not (getattr(self, name) is None or callable(getattr(self, name))):
                 raise MethodError(f"{name} is {brief(getattr(self, name))}.  Remedy: a function")
-        if not isinstance(self.formulation, str) or self.formulation not in get_args(Formulation):
-            raise MethodError(
-                f"unknown formulation '{self.formulation}'.  Remedy: auto, adjoint or tangent"
-            )
-        if not isinstance(self.bounds, str) or self.bounds not in get_args(BoundRung):
-            raise MethodError(
-                f"unknown bounds '{self.bounds}'.  Remedy: auto, interval, linear or lp"
-            )
+        for name, kind in (("formulation", Formulation), ("bounds", BoundRung)):
+            value, known = getattr(self, name), get_args(kind)
+            if not isinstance(value, str) or value not in known:
+                raise MethodError(f"unknown {name} '{value}'.  Remedy: {', '.join(known)}")

@@ -13,7 +13,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from lipyomo.api import chosen_settings, solve
+from lipyomo.arguments import instance
+from lipyomo.errors import ProblemError
 from lipyomo.executors import Workers
+from lipyomo.methods.registry import get_method
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Result, frame_of
 from lipyomo.settings import Settings
@@ -120,7 +124,10 @@ def sweep(
     >>> [row.result.lower for row in lipyomo.sweep(problems, workers=1, time_limit=10)]
     [2.0, 1.0]
     """
-    chosen = replace(settings or Settings(), **changes)
+    instance(problems, Iterable, "the problems", ProblemError, "a sequence of LipschitzProblem")
+    if method != "auto":
+        get_method(method)
+    chosen = chosen_settings(settings, changes)
     chosen = replace(chosen, progress=None, should_stop=None, threads=chosen.threads or 1)
     known = len(problems) if isinstance(problems, list | tuple) else None
     context: Workers[LipschitzProblem, Result] = Workers(workers, executor, dask, known)
@@ -133,8 +140,6 @@ def _rows(
     method: str,
     settings: Settings,
 ) -> Iterator[SweepRow]:
-    from lipyomo.api import solve
-
     with context as pool:
         for index, found in pool.run(partial(solve, method=method, settings=settings), problems):
             row = (

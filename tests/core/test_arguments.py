@@ -23,6 +23,7 @@ from lipyomo import (
     load,
     parse_output_norm,
     solve,
+    sweep,
     to_onnx,
 )
 from lipyomo.solvers import solve_model
@@ -30,6 +31,16 @@ from lipyomo.solvers import solve_model
 NETWORK = Network.from_arrays([[[2.0, 1.0], [-1.0, 0.5]], [[1.0, 1.0], [0.0, 1.0]]])
 DOMAIN = Box(-1, 1, 2)
 PROBLEM = LipschitzProblem(NETWORK, DOMAIN, functional=[1, 0])
+
+
+def certify(network=NETWORK, inputs=((0.5, 0.5),), radius=0.1, **others):
+    return lipyomo.certify_robustness(network, inputs, radius=radius, workers=1, **others)
+
+
+def monotone(network=NETWORK, inputs=((0.5, 0.5),), radius=0.1, **others):
+    asked = {"increasing": [0], "functional": [1.0, 0.0], "workers": 1}
+    return lipyomo.check_monotone(network, inputs, radius, **asked | others)
+
 
 BAD = {
     "path for a network": (lambda: LipschitzProblem("good.onnx", DOMAIN), "network"),
@@ -92,6 +103,37 @@ BAD = {
     "nothing for a path": (lambda: load(None), "path"),
     "nothing to write": (lambda: to_onnx(None), "network"),
     "no folder to write to": (lambda: to_onnx(NETWORK, "/none/x.onnx"), "none"),
+    "a number for a clip box": (lambda: ball([0, 0], 1.0, "linf", 3), "clip"),
+    "a number for the box of a ball": (lambda: ball([0, 0], 1.0, "l2", 3), "clip"),
+    "two dual balls": (lambda: LinearOutput(vertices=[[1, 2]], A=[[1, 2]]), "either"),
+    "an odd digit for a label": (lambda: parse_output_norm("cross(\u00b2)"), "norm"),
+    "a number for biases": (lambda: Network.from_arrays([[[1.0]]], 3), "biases"),
+    "a number for a pattern": (lambda: NETWORK.jacobian(3), "pattern"),
+    "a number for an executor": (lambda: solve(PROBLEM, executor=3), "executor"),
+    "a number for a scheduler": (lambda: solve(PROBLEM, dask=3), "dask"),
+    "a number for a checkpoint": (lambda: solve(PROBLEM, checkpoint=3), "checkpoint"),
+    "a number for resuming": (lambda: solve(PROBLEM, resume=1), "resume"),
+    "nothing to resume": (lambda: solve(PROBLEM, resume=True), "checkpoint"),
+    "text for a beginning": (lambda: solve(PROBLEM, started="now"), "started"),
+    "a number for problems": (lambda: sweep(3), "problems"),
+    "an unknown method in a sweep": (lambda: sweep([PROBLEM], "nope"), "nope"),
+    "a misspelt setting in a sweep": (lambda: sweep([PROBLEM], timelimit=3), "time_limit"),
+    "a dict for settings of a sweep": (lambda: sweep([PROBLEM], settings={}), "settings"),
+    "text for workers": (lambda: sweep([PROBLEM], workers="2"), "workers"),
+    "a path for a classifier": (lambda: certify("net.onnx"), "network"),
+    "text for inputs": (lambda: certify(inputs="abc"), "inputs"),
+    "text for labels": (lambda: certify(labels=["a"]), "labels"),
+    "text for the radius": (lambda: certify(radius="1"), "radius"),
+    "text for the limit": (lambda: certify(time_limit="1"), "time limit"),
+    "a negative seed of attacks": (lambda: certify(seed=-1), "seed"),
+    "a number for a ladder": (lambda: certify(ladder=3), "ladder"),
+    "a number for valid inputs": (lambda: certify(clip=3), "clip"),
+    "a path for a monotone network": (lambda: monotone("net.onnx"), "network"),
+    "text for rows": (lambda: monotone(inputs=[["a", 1]]), "inputs"),
+    "text for half widths": (lambda: monotone(radius="x"), "radius"),
+    "a number for increasing inputs": (lambda: monotone(increasing=3), "increasing"),
+    "text for a functional": (lambda: monotone(functional="x"), "functional"),
+    "a number for a box of inputs": (lambda: monotone(clip=3), "clip"),
     "no result": (lambda: Result.from_dict({}), "witness"),
     "a number for a result": (lambda: Result.from_dict(3), "result"),
 }
@@ -122,3 +164,9 @@ def test_verbose_prints_the_result(capsys):
     shown = capsys.readouterr().out
     assert found.summary() in shown
     assert lipyomo.solve(PROBLEM, "bnb").lower == found.lower
+
+
+def test_a_checkpoint_may_be_named_by_text(tmp_path):
+    name = str(tmp_path / "run.checkpoint")
+    assert solve(PROBLEM, "bnb", checkpoint=name).is_exact
+    assert Settings(checkpoint=name).checkpoint == tmp_path / "run.checkpoint"

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.arguments import real_numbers
 from lipyomo.domains import Box
+from lipyomo.domains.base import read_clip
 from lipyomo.errors import LipyomoError
 from lipyomo.executors import Workers
 from lipyomo.network import FloatArray
@@ -47,7 +49,7 @@ def data_points(inputs: npt.ArrayLike) -> FloatArray:
     LipyomoError
         If they are not one row a point.
     """
-    points = np.asarray(inputs, dtype=np.float64)
+    points = real_numbers(inputs, "the inputs", LipyomoError, copy=False)
     if points.ndim < 2:
         raise LipyomoError(f"inputs have shape {points.shape}, expected one row a point")
     return points.reshape(len(points), math.prod(points.shape[1:]))
@@ -55,8 +57,7 @@ def data_points(inputs: npt.ArrayLike) -> FloatArray:
 
 def clip_box(clip: Clip | None, d: int) -> Box:
     """The box of valid inputs, all of R^d without one."""
-    low, high = (-np.inf, np.inf) if clip is None else clip
-    return Box(low, high, d)
+    return Box(*read_clip(clip), d)
 
 
 def data_point(row: npt.ArrayLike, clip: Box) -> FloatArray:

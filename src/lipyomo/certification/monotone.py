@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.api import solve
+from lipyomo.arguments import instance, real_number, real_numbers
 from lipyomo.certification.data import (
     Clip,
     DataError,
@@ -210,6 +211,10 @@ class MonotoneTask(Task[Job, MonotoneRow]):
     onnx: OnnxSource | None = None
 
     def __post_init__(self) -> None:
+        remedy = "give a Network; lipyomo.load reads one from an ONNX file"
+        instance(self.network, Network, "the network", LipyomoError, remedy)
+        for name in ("increasing", "decreasing"):
+            instance(getattr(self, name), Iterable, name, LipyomoError, "the numbers of inputs")
         d, m = self.network.input_dim, self.network.output_dim
         up, down = list(self.increasing), list(self.decreasing)
         if not up and not down:
@@ -219,7 +224,7 @@ class MonotoneTask(Task[Job, MonotoneRow]):
                 raise LipyomoError(f"there is no input {i}.  Remedy: the network has 0 to {d - 1}")
         if len(set(up + down)) < len(up + down):
             raise LipyomoError("an input is named twice")
-        half = np.asarray(self.radius, dtype=np.float64)
+        half = real_numbers(self.radius, "the radius", LipyomoError)
         if half.shape not in ((), (d,)) or not (np.isfinite(half).all() and (half >= 0).all()):
             raise LipyomoError(
                 f"the radius must be one finite number, or one for each of {d} inputs"
@@ -227,11 +232,13 @@ class MonotoneTask(Task[Job, MonotoneRow]):
         if self.functional is None and m > 1:
             raise LipyomoError(f"the network has {m} outputs.  Remedy: give a functional of them")
         given = [1.0] if self.functional is None else self.functional
-        row = np.asarray(given, dtype=np.float64).ravel()
+        row = real_numbers(given, "the functional", LipyomoError).ravel()
         if row.shape != (m,) or not np.isfinite(row).all():
             raise LipyomoError(f"the functional needs {m} finite entries, one an output")
-        if not (self.tolerance >= 0 and self.time_limit > 0):
-            raise LipyomoError("the tolerance must not be negative, and the time limit positive")
+        if not real_number(self.tolerance, "the tolerance", LipyomoError) >= 0:
+            raise LipyomoError("the tolerance must not be negative")
+        if not real_number(self.time_limit, "the time limit", LipyomoError) > 0:
+            raise LipyomoError("the time limit must be positive")
         if self.method not in bounding_methods():
             known = ", ".join(bounding_methods())
             raise LipyomoError(f"method '{self.method}' proves no sign.  Remedy: one of {known}")

@@ -28,12 +28,14 @@ from enum import StrEnum
 
 import numpy as np
 
+from lipyomo.arguments import real_number, whole_number
 from lipyomo.certification.attack import Example, find_example, pulled
 from lipyomo.certification.classifier import Classifier
 from lipyomo.certification.data import Row
 from lipyomo.certification.goal import bound_until
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
+from lipyomo.methods.registry import bounding_methods
 from lipyomo.network import FloatArray
 
 PRECISION = 1e-3
@@ -81,12 +83,12 @@ class PointSettings:
     solver: str = "auto"
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.radius) and self.radius > 0):
-            raise LipyomoError(f"the radius must be positive, not {self.radius}")
-        if not self.time_limit > 0:
+        radius = real_number(self.radius, "the radius", LipyomoError)
+        if not (math.isfinite(radius) and radius > 0):
+            raise LipyomoError(f"the radius must be positive, not {radius}")
+        if not real_number(self.time_limit, "the time limit", LipyomoError) > 0:
             raise LipyomoError(f"the time limit must be positive, not {self.time_limit}")
-        from lipyomo.methods.registry import bounding_methods
-
+        whole_number(self.seed, "the seed", LipyomoError)
         known = ("global", "margins", "exact", *bounding_methods())
         for name in self.ladder:
             if name not in known:

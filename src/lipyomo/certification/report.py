@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.arguments import instance
 from lipyomo.certification.classifier import NO_LABEL, Classifier
 from lipyomo.certification.data import (
     Clip,
@@ -172,6 +173,7 @@ def certify_robustness(
     [('robust', 0.5), ('not robust', 0.1)]
     """
     points = data_points(inputs)
+    instance(ladder, Iterable, "the ladder", LipyomoError, "a sequence of names")
     names = [*ladder, "exact"] if exact else list(ladder)
     settings = PointSettings(radius, time_limit, tuple(names), radii, seed, solver)
     classifier = Classifier(network, norm, clip)

@@ -10,7 +10,7 @@ from flint import fmpq
 
 from lipyomo.arguments import real_number
 from lipyomo.arrays import lengths
-from lipyomo.domains.base import Domain, box_support, read_vector
+from lipyomo.domains.base import Domain, box_support, read_clip, read_vector
 from lipyomo.domains.box import Box
 from lipyomo.domains.polytope import Polytope
 from lipyomo.errors import DomainError
@@ -28,6 +28,15 @@ def rounded_out(point: FloatArray, step: float) -> FloatArray:
     error = (point - (end - part)) + (step - part)  # Knuth's two-sum: what rounding took away
     outwards = np.nextafter(end, np.copysign(np.inf, step))
     return np.where(np.sign(error) == np.sign(step), outwards, end)
+
+
+def _read_ball(center: npt.ArrayLike, radius: float) -> tuple[FloatArray, float]:
+    """Center (d,) and radius of a ball, checked."""
+    point = read_vector(center, None, "the center of the ball")
+    radius = real_number(radius, "the radius of the ball", DomainError)
+    if not np.isfinite(point).all() or not (np.isfinite(radius) and radius > 0):
+        raise DomainError(f"a ball needs a finite center and a positive radius, not {radius}")
+    return point, radius
 
 
 class NormBall(Domain):
@@ -52,16 +61,11 @@ class NormBall(Domain):
         norm: str,
         clip: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     ) -> None:
-        self.point = read_vector(center, None, "the center of the ball")
-        radius = real_number(radius, "the radius of the ball", DomainError)
-        if not np.isfinite(self.point).all() or not (np.isfinite(radius) and radius > 0):
-            raise DomainError(f"a ball needs a finite center and a positive radius, not {radius}")
+        self.point, self.radius = _read_ball(center, radius)
         if norm not in ("l1", "l2"):
             raise DomainError(f"unknown ball norm '{norm}'.  Remedy: use l1, l2 or linf")
-        self.radius, self.norm = float(radius), norm
-        d = self.point.size
-        low, high = (-np.inf, np.inf) if clip is None else clip
-        clip_box = Box(low, high, d)
+        self.norm = norm
+        clip_box = Box(*read_clip(clip), self.point.size)
         if (self.point < clip_box.lower).any() or (self.point > clip_box.upper).any():
             raise DomainError("the center of the ball lies outside the clip box")
         self._clip = clip_box
@@ -217,14 +221,10 @@ def ball(
     """
     if norm != "linf":
         return NormBall(center, radius, norm, clip)
-    point = read_vector(center, None, "the center of the ball")
-    radius = real_number(radius, "the radius of the ball", DomainError)
-    if not np.isfinite(point).all() or not (np.isfinite(radius) and radius > 0):
-        raise DomainError(f"a ball needs a finite center and a positive radius, not {radius}")
+    point, radius = _read_ball(center, radius)
     lower, upper = point - radius, point + radius
-    if clip is not None:
-        low, high = (read_vector(side, point.size, "the clip box") for side in clip)
-        lower, upper = np.maximum(lower, low), np.minimum(upper, high)
-        if (lower > upper).any():
-            raise DomainError("the ball does not meet the clip box")
+    low, high = (read_vector(side, point.size, "the clip box") for side in read_clip(clip))
+    lower, upper = np.maximum(lower, low), np.minimum(upper, high)
+    if (lower > upper).any():
+        raise DomainError("the ball does not meet the clip box")
     return Box(lower, upper)

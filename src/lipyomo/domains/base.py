@@ -7,16 +7,17 @@ Every domain knows its bounding box, its further linear rows, an upper bound on 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sized
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from flint import fmpq
 
-from lipyomo.arguments import real_numbers
+from lipyomo.arguments import brief, real_numbers
 from lipyomo.arrays import dense
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix
@@ -242,6 +243,16 @@ def read_vector(values: npt.ArrayLike, d: int | None, what: str) -> FloatArray:
     if np.isnan(vector).any():
         raise DomainError(f"{what} holds NaN")
     return vector
+
+
+def read_clip(clip: object) -> tuple[npt.ArrayLike, npt.ArrayLike]:
+    """Read the lower and upper bounds of a clip box; infinite ones without it."""
+    if clip is None:
+        return -np.inf, np.inf
+    if isinstance(clip, str) or not isinstance(clip, Sized) or len(clip) != 2:
+        raise DomainError(f"the clip box is {brief(clip)}.  Remedy: give (lower, upper)")
+    low, high = cast("tuple[npt.ArrayLike, npt.ArrayLike]", clip)
+    return low, high
 
 
 def box_support(lower: FloatArray, upper: FloatArray, directions: Matrix) -> FloatArray:

@@ -67,7 +67,7 @@ def run(run: Run) -> Result:
         run.drop_upper(ladder.value)
         if run.witness is None or not run.expired:
             run.raise_lower(search_incumbent(problem, rng, None, run.clock))
-        return run.result(unstable=ladder.bounds.unstable, bounds=ladder.bounds.rung)
+        return run.result()
     outcome = Search(
         reduced.problem, run.settings, run.clock, tell, ladder=ladder, report=run.drop_upper
     ).run()
@@ -87,9 +87,5 @@ def run(run: Run) -> Result:
     run.record(root_bound=outcome.root, **counters)
     done = outcome.status in (Status.EXACT, Status.GAP)
     same = [v.units for v in network.hidden] == [v.units for v in problem.network.hidden]
-    return run.result(
-        done,
-        unstable=outcome.open_units,
-        bounds=ladder.bounds.rung,
-        promises=outcome.promises if same else None,
-    )
+    promises = outcome.promises if same else None
+    return run.result(done, unstable=outcome.open_units, promises=promises)

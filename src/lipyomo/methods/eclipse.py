@@ -22,10 +22,10 @@ def run(run: Run) -> Result:
     bounds = domain_bounds(run)
     if not form_fits(run, bounds.phases):
         fall_back(run)
-        return run.result(done=False, unstable=bounds.unstable, bounds=bounds.rung)
+        return run.result(done=False)
     root = root_bounds(run, bounds)
     root.run(left=lambda: run.left, report=run.drop_upper, closed_only=True)
     run.drop_upper(root.value)
     if not math.isfinite(root.value) or run.expired:
         fall_back(run)
-    return run.result(unstable=bounds.unstable, bounds=bounds.rung)
+    return run.result()

@@ -31,10 +31,9 @@ def run(run: Run) -> Result:
         worse.
     """
     kind = choice(run.settings, "adjoints", ("interval", "linear"))
-    bounds = domain_bounds(run)
-    ladder = Ladder(run.problem.reduced.problem, bounds, clock=run.clock)
+    ladder = Ladder(run.problem.reduced.problem, domain_bounds(run), clock=run.clock)
     rungs: tuple[UpperRung, ...] = ("entries",) if kind == "interval" else ("entries", "joint")
     ladder.climb(rungs)
     run.drop_upper(ladder.value)
     run.record(adjoints=kind)
-    return run.result(unstable=bounds.unstable, bounds=bounds.rung)
+    return run.result()

@@ -81,7 +81,6 @@ def run(run: Run) -> Result:
     """Climb the cheap rungs; with ``bounds='lp'`` linear programs come last."""
     problem, settings = run.problem, run.settings
     ladder = climbed(run, INTERVALS if settings.bounds == "interval" else RUNGS)
-    bounds = ladder.bounds
     if settings.bounds == "lp" and not run.expired:
-        run.drop_upper(programmed_bound(problem.reduced.problem, bounds, run.left))
-    return run.result(unstable=bounds.unstable, bounds=bounds.rung)
+        run.drop_upper(programmed_bound(problem.reduced.problem, ladder.bounds, run.left))
+    return run.result()

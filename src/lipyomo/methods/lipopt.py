@@ -17,7 +17,6 @@ from lipyomo.methods.support import (
     domain_bounds,
     entry_bounds,
     few_vertices,
-    upper_result,
     whole_number,
 )
 from lipyomo.network import FloatArray
@@ -235,11 +234,5 @@ def run(run: Run) -> Result:
         uppers[position] = min(rounded_up(found), uppers[position])
         finished += 1
     run.record(k=k)
-    return upper_result(
-        run,
-        max(uppers),
-        finished == len(uppers) and not run.expired,
-        solver="highs",
-        unstable=bounds.unstable,
-        bounds=bounds.rung,
-    )
+    run.drop_upper(max(uppers))
+    return run.result(finished == len(uppers) and not run.expired, solver="highs")

@@ -171,14 +171,11 @@ def run(run: Run) -> Result:
         )
     small = run.problem.reduced.problem
     network = small.network
-    rung = None
-    phases = open_phases(network)
-    if slopes == "local":
-        bounds = domain_bounds(run)
-        phases, rung = bounds.phases, bounds.rung
+    phases = domain_bounds(run).phases if slopes == "local" else open_phases(network)
+    run.state(unstable=count_open(phases))
     if not form_fits(run, phases):
         fall_back(run)
-        return run.result(done=False, unstable=count_open(phases), bounds=rung)
+        return run.result(done=False)
     parts = list(pieces(network, phases, split or len(network.hidden))) if network.hidden else []
     if not parts:
         parts = [(network, phases)]
@@ -192,4 +189,4 @@ def run(run: Run) -> Result:
     run.drop_upper(upper)
     if run.expired or not math.isfinite(upper):
         fall_back(run)
-    return run.result(solver=solver, bounds=rung, unstable=count_open(phases))
+    return run.result(solver=solver)

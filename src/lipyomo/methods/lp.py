@@ -33,7 +33,4 @@ def run(run: Run) -> Result:
     """
     from lipyomo.mip.relaxation import relaxed_bound
 
-    if not model_fits(run):
-        return run.result(done=False)
-    found = relaxed_bound(run)
-    return run.result(found.done, **found.facts)
+    return run.result(model_fits(run) and relaxed_bound(run))

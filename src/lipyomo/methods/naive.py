@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import choice, upper_result
+from lipyomo.methods.support import choice
 from lipyomo.network import Layer
 from lipyomo.norms import InputNorm, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.numerics.rounding import rounded_up
@@ -67,4 +67,5 @@ def run(run: Run) -> Result:
         factors.insert(0, rounded_up(float(np.sqrt(small.network.input_dim)), 1))
     product = rounded_up(float(np.prod(factors)), len(factors))
     run.record(factors=factors, norms=form)
-    return upper_result(run, product)
+    run.drop_upper(product)
+    return run.result()

@@ -28,9 +28,9 @@ def run(run: Run) -> Result:
     if not form_fits(run, bounds.phases):
         ladder.climb(("joint",))
         run.drop_upper(ladder.value)
-        return run.result(done=False, unstable=bounds.unstable, bounds=bounds.rung)
+        return run.result(done=False)
     root = root_bounds(run, bounds, ladder)
     climb_root(root, ladder, run.clock, report=run.drop_upper)
     run.drop_upper(root.value)
     run.record(newton_steps=root.steps)
-    return run.result(unstable=bounds.unstable, bounds=bounds.rung)
+    return run.result()

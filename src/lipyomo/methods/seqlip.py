@@ -15,7 +15,6 @@ from lipyomo.methods.support import (
     choice,
     domain_bounds,
     few_vertices,
-    upper_result,
 )
 from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.numerics.rounding import rounded_up
@@ -182,10 +181,10 @@ def run(run: Run) -> Result:
     value = max(seqlip(small.network, phases, y, search, lambda: run.expired) for y in functionals)
     if small.input_norm == "linf":
         value = rounded_up(value * math.sqrt(small.network.input_dim), 4)
-    proved = search == "exact"
     run.record(search=search, slopes=slopes)
-    if proved:
-        return upper_result(run, value, guarantee=Guarantee.UPPER)
+    if search == "exact":
+        run.drop_upper(value)
+        return run.result(guarantee=Guarantee.UPPER)
     if run.expired:
         run.warn("the search for the largest slopes was cut short")
     return run.result(guarantee=Guarantee.HEURISTIC, estimate=value)

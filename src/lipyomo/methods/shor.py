@@ -7,7 +7,7 @@ from typing import Any
 from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError
 from lipyomo.methods.registry import LINEAR, method
-from lipyomo.methods.support import domain_bounds, entry_bounds, few_vertices, upper_result
+from lipyomo.methods.support import domain_bounds, entry_bounds, few_vertices
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import fits
 from lipyomo.problem import LipschitzProblem
@@ -110,7 +110,7 @@ def relax(run: Run, cells: bool) -> Result:
         points.append(point)
     done = not bounds.unstable or len(points) == len(vertices)
     done = done and all(point.converged for point in points)
-    upper = max(simple)
+    run.drop_upper(max(simple))
     run.record(
         programs=len(points),
         multipliers=max((len(point.y) for point in points), default=0),
@@ -122,9 +122,7 @@ def relax(run: Run, cells: bool) -> Result:
             "a semidefinite program ended before it met its tolerance: the bound holds, but is "
             "not the best of this relaxation"
         )
-    return upper_result(
-        run, upper, done or not run.expired, unstable=bounds.unstable, bounds=bounds.rung
-    )
+    return run.result(done or not run.expired)
 
 
 def refuses(problem: LipschitzProblem) -> str | None:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from lipyomo.phases import Phases, count_open, flat
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
 from lipyomo.regions.witness import unbeaten
-from lipyomo.result import Result, Witness
+from lipyomo.result import Witness
 from lipyomo.run import Run
 from lipyomo.semidefinite.root import RootBounds, semidefinite_targets
 from lipyomo.settings import Settings
@@ -83,32 +82,18 @@ def best_witness(
     return unbeaten(points[order], values[order], partial(make_witness, problem))
 
 
-def upper_result(run: Run, upper: float, done: bool | None = None, **facts: Any) -> Result:
-    """The result of a method whose last word is an upper bound.
-
-    Parameters
-    ----------
-    run : Run
-    upper : float
-    done : bool, optional
-        As for `Run.result`.
-    **facts
-        Fields of `Result`.
-    """
-    run.drop_upper(upper)
-    return run.result(done, **facts)
-
-
 def domain_bounds(run: Run) -> LayerBounds:
     """Pre-activation bounds of the reduced problem, by the rung of the settings (linear)."""
     small, rung = run.problem.reduced.problem, run.settings.bounds
-    return preactivation_bounds(
+    found = preactivation_bounds(
         small.network,
         small.domain,
         rung="linear" if rung == "auto" else rung,
         time_limit=run.left if math.isfinite(run.left) else None,
         stop=lambda: run.expired,
     )
+    run.state(unstable=found.unstable, bounds=found.rung)
+    return found
 
 
 def climbed(run: Run, rungs: Sequence[UpperRung] = RUNGS) -> Ladder:
@@ -126,6 +111,7 @@ def climbed(run: Run, rungs: Sequence[UpperRung] = RUNGS) -> Ladder:
         sharper = sharpen(small.network, small.domain, ladder.bounds, run.clock)
         decided = sharper.unstable < ladder.bounds.unstable
         ladder.bounds = sharper
+        run.state(unstable=sharper.unstable, bounds=sharper.rung)
         if decided:
             ladder.climb(quick)
     ladder.climb([rung for rung in rungs if rung not in QUICK])

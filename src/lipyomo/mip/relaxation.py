@@ -7,8 +7,6 @@ The bound is recomputed from the duals of the rows, so that the solver's toleran
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,40 +23,29 @@ SAFETY = 1e-6
 """Relative widening of a linear optimum whose solver gives no duals."""
 
 
-@dataclass(frozen=True)
-class Relaxed:
-    """How the relaxation was solved.
-
-    Attributes
-    ----------
-    done : bool
-        Whether to optimality.
-    facts : dict
-        Fields of the `Result`.
-    """
-
-    done: bool
-    facts: dict[str, Any]
-
-
-def relaxed_bound(run: Run) -> Relaxed:
+def relaxed_bound(run: Run) -> bool:
     """Drop the upper end of `run` to the optimum of the linear relaxation.
 
     Parameters
     ----------
     run : Run
+
+    Returns
+    -------
+    bool
+        Whether it was solved to optimality.
     """
     settings, problem = run.settings, for_models(run.problem)
     limit = 0.5 * run.left if math.isfinite(run.left) else None
     rung = "linear" if settings.bounds == "auto" else settings.bounds
     cell = whole(problem, rung, limit, lambda: run.expired)
-    facts: dict[str, Any] = {"unstable": cell.bounds.unstable, "bounds": cell.bounds.rung}
+    run.state(unstable=cell.bounds.unstable, bounds=cell.bounds.rung)
     run.record(interval_bound=cell.upper)
     run.drop_upper(cell.upper)
     if not problem.network.kinked_units:
-        return Relaxed(True, facts)
+        return True
     if run.expired:
-        return Relaxed(False, facts)
+        return False
     model = CellModel(problem.network, cell, problem.input_norm, settings.formulation)
     options = SolverOptions(
         time_limit=max(run.left, 0.05) if math.isfinite(run.left) else None,
@@ -72,7 +59,7 @@ def relaxed_bound(run: Run) -> Relaxed:
         relax=True,
         settings=settings.solvers_file,
     )
-    facts.update(formulation=model.encoding, solver=outcome.solver)
+    run.state(formulation=model.encoding, solver=outcome.solver)
     run.warn(*outcome.notes)
     # Any duals give a bound, also those of a solve that was stopped.
     found = dual_bound(compile_model(model.model), outcome)
@@ -82,14 +69,14 @@ def relaxed_bound(run: Run) -> Relaxed:
             f"{outcome.solver} was stopped before it had a bound ({outcome.status.value}): the "
             "linear program adds nothing to the bounds that it started from"
         )
-        return Relaxed(outcome.status.proven, facts)
+        return outcome.status.proven
     if found is None:
         widened = outcome.bound + SAFETY * abs(outcome.bound)
         run.drop_upper(widened, f"solver ({outcome.solver}, widened by {SAFETY:g})")
         run.warn(f"{outcome.solver} gives no duals: its optimum was widened by {SAFETY:g}")
     else:
         run.drop_upper(found)
-    return Relaxed(outcome.status.proven, facts)
+    return outcome.status.proven
 
 
 def dual_bound(linear: LinearModel, outcome: SolveOutcome) -> float | None:
