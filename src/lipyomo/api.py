@@ -8,7 +8,6 @@ from difflib import get_close_matches
 from typing import Any
 
 from lipyomo.arguments import instance
-from lipyomo.decimals import down, up
 from lipyomo.errors import MethodError, ProblemError
 from lipyomo.methods.registry import run_method
 from lipyomo.problem import LipschitzProblem
@@ -113,23 +112,13 @@ def _telling(settings: Settings) -> Settings:
 
     def tell(progress: Progress) -> None:
         if settings.verbose:
-            print(line(progress), flush=True)
-        logger.info(line(progress))
+            print(progress, flush=True)
+        logger.info("%s", progress)
         if settings.progress is not None:
             settings.progress(progress)
 
     heard = settings.verbose or logger.isEnabledFor(logging.INFO)
     return replace(settings, progress=tell) if heard else settings
-
-
-def line(progress: Progress) -> str:
-    """Such as ``3.1 s  [1.25, 1.5]  12 nodes``."""
-    parts = [f"{progress.seconds:8.1f} s", f"[{down(progress.lower)}, {up(progress.upper)}]"]
-    if progress.nodes:
-        parts.append(f"{progress.nodes} nodes")
-    if progress.message:
-        parts.append(progress.message)
-    return "  ".join(parts)
 
 
 def choose_method(problem: LipschitzProblem) -> str:

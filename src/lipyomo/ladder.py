@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -53,13 +52,8 @@ SLACK = 1e-9
 """Relative improvement that is none."""
 
 
-@dataclass(frozen=True)
-class Found:
-    """Bounds of some functionals: of their gradients' norms (b,), and by entry (b, d)."""
-
-    rows: list[int]
-    norms: FloatArray
-    entries: FloatArray | None = None
+Found = tuple[list[int], FloatArray, FloatArray | None]
+"""Some functionals with bounds of their gradients' norms (b,), and by entry (b, d)."""
 
 
 class Ladder:
@@ -110,7 +104,7 @@ class Ladder:
             if math.isfinite(self.value) and not fits(self.predicted(rung), self._clock.left):
                 continue
             for found in self._steps(rung):
-                self._take(found)
+                self._take(*found)
                 if self._stop():
                     return
             if self._stop():
@@ -179,7 +173,7 @@ class Ladder:
             rung,
             self._stop,
         )
-        return Found(rows, ends.norm, ends.entries)
+        return rows, ends.norm, ends.entries
 
     def _tangents(self) -> Iterator[Found]:
         problem, targets = self.problem, self.targets
@@ -190,19 +184,19 @@ class Ladder:
         if self._whole:
             size = float(problem.output_norm.value(sizes))
             sizes = np.array([size * (1.0 + 2.0**-51 * (2 * functionals.shape[1] + 8))])
-        yield Found(list(range(self._count)), sizes)
+        yield list(range(self._count)), sizes, None
 
-    def _take(self, found: Found) -> None:
+    def _take(self, rows: list[int], norms: FloatArray, entries: FloatArray | None) -> None:
         """Keep what is less than before."""
         before = self.value
         targets = self.targets
         place = np.full(self._count, -1)
-        place[found.rows] = np.arange(len(found.rows))
+        place[rows] = np.arange(len(rows))
         at = place[np.maximum(targets.rows, 0)]
         hit = np.flatnonzero(at >= 0)
-        values = found.norms[at[hit]]
-        if targets.columns[0] != ALL and found.entries is not None:
-            values = np.minimum(values, found.entries[at[hit], targets.columns[hit]])
+        values = norms[at[hit]]
+        if targets.columns[0] != ALL and entries is not None:
+            values = np.minimum(values, entries[at[hit], targets.columns[hit]])
         self.upper[hit] = np.fmin(self.upper[hit], values)
         after = self.value
         if self._report is not None and after < before * (1.0 - SLACK):

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lipyomo.decimals import down, up
+from lipyomo.decimals import down, percent, up
 from lipyomo.errors import ResultError
 from lipyomo.network import FloatArray, Pattern
 
@@ -68,6 +68,16 @@ class Progress:
     upper: float
     nodes: int = 0
     message: str = ""
+
+    def __str__(self) -> str:
+        """Such as ``lower 1.25  upper 1.5  gap 16.7%  12 nodes  3.1 s``."""
+        parts = [f"lower {down(self.lower)}", f"upper {up(self.upper)}"]
+        if 0 < self.upper < math.inf:
+            parts.append(f"gap {percent(max(1.0 - self.lower / self.upper, 0.0))}")
+        if self.nodes:
+            parts.append(f"{self.nodes} nodes")
+        parts += [f"{self.seconds:.1f} s", self.message]
+        return "  ".join(filter(None, parts))
 
 
 ProgressCallback: TypeAlias = Callable[[Progress], None]

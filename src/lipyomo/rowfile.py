@@ -53,15 +53,19 @@ class RowFile:
             self._stream: TextIO = path.open("a", encoding="utf-8", newline="")
             if len(whole) < len(old):
                 self._stream.truncate(len(whole.encode("utf-8")))
-            if not whole:
-                self._write_head()
+            if not whole and self._is_csv:
+                self._write(f"# {json.dumps(head)}\n" + _csv_line(self._columns))
+            elif not whole:
+                self._write(json.dumps({"run": head}) + "\n")
         except (OSError, UnicodeDecodeError) as error:
             raise LipyomoError(f"cannot write rows to '{path}': {error}") from None
 
     def add(self, row: Row) -> None:
         """Write one row, for good."""
-        self._stream.write(self._line(row))
-        self._sync()
+        if self._is_csv:
+            self._write(_csv_line([row.get(name) for name in self._columns]))
+        else:
+            self._write(json.dumps(row, allow_nan=False) + "\n")
 
     def close(self) -> None:
         """Close the file."""
@@ -77,22 +81,10 @@ class RowFile:
     def _is_csv(self) -> bool:
         return self._path.suffix == ".csv"
 
-    def _write_head(self) -> None:
-        if self._is_csv:
-            text = f"# {json.dumps(self._head)}\n" + _csv_line(self._columns)
-        else:
-            text = json.dumps({"run": self._head}) + "\n"
+    def _write(self, text: str) -> None:
         self._stream.write(text)
-        self._sync()
-
-    def _sync(self) -> None:
         self._stream.flush()
         os.fsync(self._stream.fileno())
-
-    def _line(self, row: Row) -> str:
-        if not self._is_csv:
-            return json.dumps(row, allow_nan=False) + "\n"
-        return _csv_line(["" if row.get(name) is None else row[name] for name in self._columns])
 
     def _read(self, text: str) -> dict[int, Row]:
         if not text:

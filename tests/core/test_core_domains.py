@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -43,6 +45,21 @@ def test_samples_and_centers_are_interior(kind: str) -> None:
     rows = domain.rows
     if rows.count:
         assert (points @ rows.A.T < rows.b).all()
+
+
+@pytest.mark.parametrize("ends", [(5.0, np.inf), (-np.inf, -3.0), (1e20, np.inf), (-7.0, np.inf)])
+def test_centers_of_half_spaces_are_interior(ends: tuple[float, float]) -> None:
+    assert Box(*ends, 2).holds_inside(Box(*ends, 2).center)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
+def test_the_box_of_a_ball_holds_all_of_it(norm: str) -> None:
+    rng = np.random.default_rng(0)
+    center, radius = rng.uniform(-1, 1, 200), 0.1
+    domain = ball(center, radius, norm)
+    for low, high, c in zip(domain.lower, domain.upper, center, strict=True):
+        assert Fraction(low) <= Fraction(c) - Fraction(radius)
+        assert Fraction(high) >= Fraction(c) + Fraction(radius)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -98,7 +98,7 @@ def _write_proof(problem: LipschitzProblem, result: Result, arguments: argparse.
 
         def told(cases: int) -> None:
             said = f"{cases} cases of the proof"
-            tracker.update(Progress(tracker.seconds, result.lower, result.upper, message=said))
+            tracker.update(Progress(0.0, result.lower, result.upper, message=said))
 
         cases = write_proof(
             arguments.proof,
@@ -135,11 +135,11 @@ def _solve(
                 cross_check(problem, name, others, result, arguments.cross_check)
         except KeyboardInterrupt:
             result = Result(
-                lower=tracker.lower,
-                upper=tracker.upper,
+                lower=tracker.now.lower,
+                upper=tracker.now.upper,
                 status=Status.INTERRUPTED,
                 method=name,
-                seconds=tracker.seconds,
+                seconds=tracker.now.seconds,
                 warnings=[
                     *problem.notes,
                     "left at once: the interval is the last one reported, in floating point",

@@ -8,8 +8,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
-from lipyomo.decimals import down, percent, up
 from lipyomo.result import Progress
 
 FIRST, PERIOD = 1.0, 5.0
@@ -20,40 +20,27 @@ class Tracker:
     """The best interval that a running method has reported; its `update` is a progress callback."""
 
     def __init__(self) -> None:
-        self.lower = 0.0
-        self.upper = math.inf
-        self.nodes = 0
-        self.message = ""
+        self.best = Progress(0.0, 0.0, math.inf)
         self._started = time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        """Since the tracker was made."""
-        return time.perf_counter() - self._started
 
     def update(self, progress: Progress) -> None:
         """Take a report; the interval only ever shrinks."""
-        self.lower = max(self.lower, progress.lower)
-        self.upper = min(self.upper, progress.upper)
-        self.nodes = max(self.nodes, progress.nodes)
-        self.message = progress.message
+        self.best = Progress(
+            self.now.seconds,
+            max(self.best.lower, progress.lower),
+            min(self.best.upper, progress.upper),
+            max(self.best.nodes, progress.nodes),
+            progress.message,
+        )
 
-    def line(self) -> str:
-        """Such as ``lower 1.25  upper 1.5  gap 16.7%  12 nodes  3.1 s``."""
-        gap = (self.upper - self.lower) / self.upper if 0 < self.upper < math.inf else math.inf
-        parts = [f"lower {down(self.lower)}", f"upper {up(self.upper)}"]
-        if math.isfinite(gap):
-            parts.append(f"gap {percent(max(gap, 0.0))}")
-        if self.nodes:
-            parts.append(f"{self.nodes} nodes")
-        parts.append(f"{self.seconds:.1f} s")
-        if self.message:
-            parts.append(self.message)
-        return "  ".join(parts)
+    @property
+    def now(self) -> Progress:
+        """The best interval, with the seconds since the tracker was made."""
+        return replace(self.best, seconds=time.perf_counter() - self._started)
 
     def __rich__(self) -> str:
         """Let rich draw the current line."""
-        return self.line()
+        return str(self.now)
 
 
 @contextmanager
@@ -83,5 +70,5 @@ def live_line(quiet: bool = False) -> Iterator[Tracker]:
 def _write_lines(tracker: Tracker, done: threading.Event) -> None:
     pause = FIRST
     while not done.wait(pause):
-        print(tracker.line(), file=sys.stderr, flush=True)
+        print(tracker.now, file=sys.stderr, flush=True)
         pause = PERIOD

@@ -6,6 +6,7 @@ import argparse
 import math
 import re
 from collections.abc import Callable
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -81,7 +82,10 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving with 2."""
-        raise UsageError(f"{message}.  Remedy: see {self.prog} --help")
+        wrong = re.search(r"unrecognized arguments: (--[\w-]+)", message)
+        close = get_close_matches(wrong[1], self._option_string_actions, n=1) if wrong else []
+        remedy = f"did you mean {close[0]}?" if close else f"see {self.prog} --help"
+        raise UsageError(f"{message}.  Remedy: {remedy}")
 
 
 def reader(name: str, *more: str) -> Callable[[str], Any]:

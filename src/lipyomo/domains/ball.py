@@ -222,9 +222,9 @@ def ball(
     if norm != "linf":
         return NormBall(center, radius, norm, clip)
     point, radius = _read_ball(center, radius)
-    lower, upper = point - radius, point + radius
     low, high = (read_vector(side, point.size, "the clip box") for side in read_clip(clip))
-    lower, upper = np.maximum(lower, low), np.minimum(upper, high)
+    lower = np.maximum(rounded_out(point, -radius), low)
+    upper = np.minimum(rounded_out(point, radius), high)
     if (lower > upper).any():
         raise DomainError("the ball does not meet the clip box")
     return Box(lower, upper)

@@ -148,8 +148,12 @@ class Domain(ABC):
     @property
     def center(self) -> FloatArray:
         """A point of the domain, interior when there is an interior, shape (d,)."""
-        low = np.where(np.isfinite(self.lower), self.lower, np.minimum(self.upper - 1.0, 0.0))
-        return np.asarray(low + 0.5 * (np.where(np.isfinite(self.upper), self.upper, low) - low))
+        below, above = np.isfinite(self.lower), np.isfinite(self.upper)
+        low, high = np.where(below, self.lower, 0.0), np.where(above, self.upper, 0.0)
+        room = np.maximum(1.0, np.maximum(np.abs(low), np.abs(high)))
+        low = np.where(above & ~below, np.minimum(high - room, 0.0), low)
+        high = np.where(below & ~above, np.maximum(low + room, 0.0), high)
+        return np.asarray(low + 0.5 * (high - low))
 
     def margin(self, x: FloatArray) -> float:
         """Half the width of the largest cube around `x` (d,) in the domain, in moving inputs."""
