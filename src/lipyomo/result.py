@@ -225,6 +225,7 @@ class Result:
         """Plain data for JSON; infinities become None."""
         witness = None if self.witness is None else self.witness.to_dict()
         found: dict[str, Any] = plain({**vars(self), "gap": self.gap, "witness": witness})
+        del found["promises"]
         return found
 
     def summary(self) -> str:
