@@ -14,13 +14,14 @@ from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from types import NoneType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.arguments import instance, real_numbers
+from lipyomo.arguments import instance, real_numbers, whole_number
 from lipyomo.arrays import BoolArray, FloatArray, Matrix, Pattern, dense, scaled_rows
 from lipyomo.errors import NetworkError
 from lipyomo.numerics.exactness import product_is_exact, sum_is_exact
@@ -152,7 +153,9 @@ def _normalised(layer: Layer, rounding: bool) -> list[Layer]:
 
 def _shape_of(shape: Sequence[int] | None, size: int, what: str) -> tuple[int, ...]:
     """A shape as a tuple; that of a vector by default."""
-    found = (size,) if shape is None else tuple(int(n) for n in shape)
+    instance(shape, (Iterable, NoneType), "the shape", NetworkError, "a sequence of numbers")
+    asked = (size,) if shape is None else shape
+    found = tuple(whole_number(n, "an entry of the shape", NetworkError) for n in asked)
     if math.prod(found) != size:
         raise NetworkError(f"the shape {found} does not hold the network's {size} {what}")
     return found
@@ -317,8 +320,8 @@ class Network:
         """Which hidden units are on their right-hand slope (z > 0) at `x`; shapes (..., n_i)."""
         return tuple(z > 0 for z in self.preactivations(x))
 
-    def jacobian(self, pattern: Pattern) -> FloatArray:
-        """Jacobian (m, d) of the affine piece that `pattern` (arrays of shape (n_i,)) selects."""
+    def check_pattern(self, pattern: Pattern) -> None:
+        """Raise `NetworkError` if these are not one array of shape (n_i,) a hidden layer."""
         instance(pattern, Iterable, "the pattern", NetworkError, "a boolean array a hidden layer")
         shapes = [np.shape(on) for on in pattern]
         if shapes != [(layer.units,) for layer in self.hidden]:
@@ -326,6 +329,10 @@ class Network:
                 f"the pattern has shapes {shapes}, expected one boolean array a hidden layer, of "
                 f"lengths {[layer.units for layer in self.hidden]}"
             )
+
+    def jacobian(self, pattern: Pattern) -> FloatArray:
+        """Jacobian (m, d) of the affine piece that `pattern` (arrays of shape (n_i,)) selects."""
+        self.check_pattern(pattern)
         jacobian = self.head.dense_weight
         for layer, on in zip(reversed(self.hidden), reversed(pattern), strict=True):
             jacobian = (jacobian * layer.slopes(on)) @ layer.weight

@@ -26,6 +26,8 @@ from lipyomo import (
     sweep,
     to_onnx,
 )
+from lipyomo.compare import compare
+from lipyomo.regions import interior_point, side_by_side
 from lipyomo.solvers import solve_model
 
 NETWORK = Network.from_arrays([[[2.0, 1.0], [-1.0, 0.5]], [[1.0, 1.0], [0.0, 1.0]]])
@@ -134,6 +136,28 @@ BAD = {
     "a number for increasing inputs": (lambda: monotone(increasing=3), "increasing"),
     "text for a functional": (lambda: monotone(functional="x"), "functional"),
     "a number for a box of inputs": (lambda: monotone(clip=3), "clip"),
+    "a number for a shape": (lambda: Network(NETWORK.layers, input_shape=2), "shape"),
+    "text for a shape": (lambda: Network(NETWORK.layers, output_shape="ab"), "shape"),
+    "text for points of a domain": (lambda: DOMAIN.contains("x"), "points"),
+    "points of another width": (lambda: DOMAIN.contains([1, 2, 3]), "points"),
+    "a network for networks": (lambda: side_by_side(NETWORK), "networks"),
+    "a number among networks": (lambda: side_by_side([NETWORK, 3]), "network"),
+    "a short pattern of a region": (
+        lambda: interior_point(NETWORK, DOMAIN, [np.ones(1, dtype=bool)]),
+        "pattern",
+    ),
+    "a domain of another width": (
+        lambda: interior_point(NETWORK, AllSpace(3), [np.ones(2, dtype=bool)]),
+        "domain",
+    ),
+    "text for a truth of the MIP": (
+        lambda: solve(PROBLEM, "mip", options={"partition": "no"}),
+        "partition",
+    ),
+    "a number to compare": (lambda: compare(3, ["naive"]), "problem"),
+    "text for jobs": (lambda: compare(PROBLEM, ["naive"], jobs="2"), "jobs"),
+    "text for memory": (lambda: compare(PROBLEM, ["naive"], memory_limit="1 GB"), "memory"),
+    "a number for options of methods": (lambda: compare(PROBLEM, options=3), "options"),
     "no result": (lambda: Result.from_dict({}), "witness"),
     "a number for a result": (lambda: Result.from_dict(3), "result"),
 }

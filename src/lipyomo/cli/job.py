@@ -6,7 +6,6 @@ import argparse
 import math
 import os
 import sys
-import time
 import warnings
 from dataclasses import replace
 
@@ -23,6 +22,7 @@ from lipyomo.methods.registry import get_method
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs import write_proof
 from lipyomo.result import Guarantee, Progress, Result, Status
+from lipyomo.run import Clock
 from lipyomo.settings import Settings
 
 DONE, BOUNDS_ONLY = 0, 2
@@ -59,6 +59,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     if arguments.certify and arguments.proof is None:
         raise UsageError("--certify is about a proof, and there is none.  Remedy: add --proof FILE")
     settings = replace(read_settings(arguments), started=started)
+    clock = Clock(settings.time_limit, began=started)
     memory = arguments.memory_limit
     if memory is not None:
         limit_memory(memory)
@@ -68,13 +69,13 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
             arguments.network,
             output=arguments.output,
             check=False,
-            time_limit=max(left(settings), LEAST),
+            time_limit=max(clock.left, LEAST),
             memory_limit=memory,
         )
     problem = read_problem(arguments, network)
     name = _method_name(arguments, choose_method(problem))
     settings = replace(settings, options=read_options(arguments.option, get_method(name).options))
-    with spending(limits(max(left(settings), LEAST), memory)):
+    with spending(limits(max(clock.left, LEAST), memory)):
         difference = check_against_runtime(
             network, arguments.network, domain=problem.domain, output=arguments.output
         )
@@ -114,12 +115,6 @@ def _write_proof(problem: LipschitzProblem, result: Result, arguments: argparse.
         count = f"{cases} case{'s' * (cases > 1)}"
         ends = f"both ends, {count}" if cases else "the lower end only"
         print(f"proof of {ends}: {arguments.proof}", file=sys.stderr)
-
-
-def left(settings: Settings) -> float:
-    """Seconds until the time limit, which counts from the start of the command."""
-    started = time.monotonic() if settings.started is None else settings.started
-    return settings.time_limit - (time.monotonic() - started)
 
 
 def _solve(

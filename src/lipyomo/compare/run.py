@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
+from types import NoneType
 from typing import Any
 
 from lipyomo.apart import Child
+from lipyomo.arguments import instance, whole_number
 from lipyomo.compare.rows import Row
-from lipyomo.errors import LipyomoError, MethodError
+from lipyomo.errors import LipyomoError, MethodError, ProblemError
 from lipyomo.memory import limit_memory
 from lipyomo.methods.registry import Method, get_method, methods, run_method
 from lipyomo.problem import LipschitzProblem
@@ -150,6 +152,12 @@ def compare(
     MethodError
         If a method is unknown.
     """
+    instance(problem, LipschitzProblem, "the problem", ProblemError, "give a LipschitzProblem")
+    whole_number(jobs, "jobs", MethodError, least=1)
+    if memory_limit is not None:
+        whole_number(memory_limit, "the memory limit", MethodError, least=1)
+    remedy = "options by the names of methods, such as {'naive': {'norms': 'paper'}}"
+    instance(options, (Mapping, NoneType), "options", MethodError, remedy)
     names = list(methods) if methods is not None else default_methods(problem)
     table = {name: get_method(name) for name in names}
     extra = {name: dict(values) for name, values in (options or {}).items()}
@@ -168,7 +176,7 @@ def compare(
         return None if stop() else _row(problem, table[name], chosen, memory_limit, stop)
 
     def rows() -> Iterator[Row]:
-        with ThreadPoolExecutor(max_workers=max(jobs, 1)) as pool:
+        with ThreadPoolExecutor(max_workers=jobs) as pool:
             try:
                 for future in as_completed([pool.submit(one, name) for name in table]):
                     row = future.result()

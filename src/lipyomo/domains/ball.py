@@ -160,8 +160,8 @@ class NormBall(Domain):
 
     def contains(self, points: npt.ArrayLike, tolerance: float = 0.0) -> BoolArray:
         """Whether `points` lie in ball and clip box."""
-        x = np.asarray(points, dtype=np.float64)
-        return super().contains(x, tolerance) & (self.slack(x) >= -tolerance)
+        inside = super().contains(points, tolerance)
+        return inside & (self.slack(np.asarray(points, dtype=np.float64)) >= -tolerance)
 
     def separating(self, x: FloatArray) -> tuple[FloatArray, float] | None:
         """The tangent at the projection of `x` onto the ball, if x lies outside."""

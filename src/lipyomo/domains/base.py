@@ -176,7 +176,11 @@ class Domain(ABC):
 
     def contains(self, points: npt.ArrayLike, tolerance: float = 0.0) -> BoolArray:
         """Whether `points` (..., d) lie in the domain, up to `tolerance` in each row."""
-        x = np.asarray(points, dtype=np.float64)
+        x = real_numbers(points, "the points", DomainError, copy=False)
+        if x.shape[-1:] != self.lower.shape:
+            raise DomainError(
+                f"points have shape {x.shape}, the domain has {self.dimension} inputs"
+            )
         inside = ((x >= self.lower - tolerance) & (x <= self.upper + tolerance)).all(axis=-1)
         rows = self.rows
         if rows.count:

@@ -11,6 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from lipyomo.arguments import instance
+from lipyomo.errors import MethodError
 from lipyomo.methods import bnb
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import model_fits
@@ -60,6 +62,8 @@ def run(run: Run) -> Result:
     from lipyomo.mip.presolve import presolve
 
     small, settings = run.problem.reduced.problem, run.settings
+    split = settings.options.get("partition", True)
+    instance(split, bool, "option partition", MethodError, "True or False")
     # Also where bounds alone close the interval and no model is needed.
     asked = None if settings.solver == "auto" else settings.solver
     if not small.network.kinked_units:  # one Jacobian: there is nothing to model

@@ -8,6 +8,7 @@ from itertools import zip_longest
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.arguments import instance
 from lipyomo.domains import Domain
 from lipyomo.errors import NetworkError
 from lipyomo.network import Layer, Network, Pattern
@@ -43,6 +44,10 @@ def side_by_side(networks: Sequence[Network]) -> Network:
     >>> side_by_side([one, two]).forward([1.0])
     array([2., 3.])
     """
+    remedy = "give a sequence of Network"
+    instance(networks, Sequence, "what stands for networks", NetworkError, remedy)
+    for position, network in enumerate(networks):
+        instance(network, Network, f"network {position}", NetworkError, remedy)
     if not networks:
         raise NetworkError("no networks were given to put side by side")
     sizes = sorted({network.input_dim for network in networks})

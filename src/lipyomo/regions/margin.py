@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from lipyomo.arrays import dense
 from lipyomo.domains import Domain, NormBall
+from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix, Network, Pattern
 from lipyomo.numerics.lp import LinearProgram
 from lipyomo.regions.euclidean import nearest_point
@@ -95,6 +96,11 @@ def interior_point(network: Network, domain: Domain, pattern: Pattern) -> Interi
         domain.  It is the largest up to a few percent for wide inputs, and merely positive where
         possible for Euclidean balls.
     """
+    network.check_pattern(pattern)
+    if domain.dimension != network.input_dim:
+        raise DomainError(
+            f"the domain has {domain.dimension} inputs, the network takes {network.input_dim}"
+        )
     return deepest(network, domain, pattern).point
 
 
