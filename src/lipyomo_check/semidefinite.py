@@ -21,35 +21,27 @@ The same multipliers may prove the bound of one functional on one side of an ope
 left ``s_k = 0``, on its right ``s_k = u_k``; so a multiple of ``e_k``, or of ``U_k - e_k``, may be
 taken from Y.
 
-All numbers are integers in units of a power of two.  Entries of the matrix are rounded; what they
-can be off by, at most two units each (times the norm of a basis of the inputs), is taken from its
-diagonal.
+All numbers are integers in units of a power of two; nothing is rounded but q, upwards, U^2/tau,
+downwards, and the factor of S.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import product
 from math import isqrt
 from operator import mul
 
-from flint import fmpz, fmpz_mat
+from flint import fmpq, fmpz, fmpz_mat
 
 from lipyomo_check.linear import LEFT, OPEN, RIGHT, Linear, Node
-from lipyomo_check.statement import Statement, rational
+from lipyomo_check.statement import Statement, dyadic, rational
 
 MOST_CORNERS = 16
 """Inputs of a cube whose corners are listed."""
 
 FINE = 48
 """Bits to which inverses are rounded."""
-
-ENTRY = 40
-"""Bits behind the point of a matrix' entries."""
-
-LARGE = 30
-"""Bits before the point of its last entry: outputs may be scaled by anything."""
 
 ROOTS = (30, 64, 256)
 """Bits of a Cholesky factor, tried in turn."""
@@ -58,51 +50,54 @@ Rows = list[list[fmpz]]
 
 
 class Tangents:
-    """The rows U and N of a node.
-
-    In the inputs' part they are kept as rows over a basis, ``U = T B``: B is the first weight where
-    that has fewer rows than columns (so that 784 inputs cost no more than 20 units), else one.
+    """The rows U and N of a node, with the inputs' part as rows over the first weight.
 
     Attributes
     ----------
-    U : list of (list of fmpz, int), length F
-        Rows without what follows their last entry, with their bits.
-    N : fmpz_mat, shape (m, basis + F)
-        Of the outputs themselves; functionals are applied later.
+    inner : fmpz_mat, shape (F + m, units of the first layer)
+        U, then N, in units of ``2^-bits``; times the first weight, this is the inputs' part.
+    states : fmpz_mat, shape (F + m, F)
+        The part of the open units' s, in the same units.
     bits : int
-        Of N.
-    count : int
-        Number of open units F.
+    count, rows : int
+        Numbers of open units F, and of rows F + m.
     """
 
     def __init__(self, statement: Statement, linear: Linear, node: Node) -> None:
-        self.statement = statement
-        self.count = node.phases.count(OPEN)
-        self.basis, bits, rows = None, statement.layers[0].bits, statement.first
-        if (n := rows.nrows()) < rows.ncols():
-            self.basis, bits = rows, 0
-            rows = fmpz_mat(n, n, [j % (n + 1) == 0 for j in range(n * n)])
-        self.width = rows.ncols()
-        self.U: list[tuple[list[fmpz], int]] = []
-        for i, layer in enumerate(statement.hidden):
+        self.statement, self.bits = statement, 0
+        m = statement.layers[-1].units
+        rows: Rows = [[fmpz(i == j) for j in range(m)] for i in range(m)]
+        states: Rows = [[] for _ in rows]
+        scales: list[int] = []  # bits of each of the states' columns
+        for i in range(len(statement.hidden) - 1, -1, -1):
+            layer, behind = statement.hidden[i], statement.layers[i + 1]
             phases = node.phases[linear.starts[i] : linear.starts[i + 1]]
             still = [k for k, phase in enumerate(phases) if phase == OPEN]
-            table: Rows = rows.tolist()
-            blank, nothing = [fmpz(0)] * len(still), [fmpz(0)] * (rows.ncols() + len(still))
-            self.U += [(table[k], bits) for k in still]
-            for k, row in enumerate(table):
-                left, right = layer.slopes[k]
-                slope = right if phases[k] == RIGHT else left
-                table[k] = nothing
-                if slope:
-                    table[k] = (row if slope == 1 else [slope * t for t in row]) + blank
-            for column, k in enumerate(still, rows.ncols()):
-                left, right = layer.slopes[k]
-                table[k] = [*table[k]]
-                table[k][column] = fmpz(right - left) << bits
-            rows = statement.layers[i + 1].weight * fmpz_mat(table)
-            bits += layer.slope_bits + statement.layers[i + 1].bits
-        self.N, self.bits = rows, bits
+            rows = (fmpz_mat(rows) * behind.weight).tolist()
+            self.bits += behind.bits + layer.slope_bits
+            scales = [self.bits] * len(still) + scales
+            jumps = [(k, layer.slopes[k][1] - layer.slopes[k][0]) for k in still]
+            states = [
+                [row[k] * jump for k, jump in jumps] + own
+                for row, own in zip(rows, states, strict=True)
+            ]
+            states = [[fmpz(0)] * len(scales) for _ in still] + states
+            slopes = [
+                right if phase == RIGHT else left
+                for phase, (left, right) in zip(phases, layer.slopes, strict=True)
+            ]
+            unit, zero = fmpz(1) << self.bits, fmpz(0)
+            begun = [[unit if j == k else zero for j in range(layer.units)] for k in still]
+            rows = begun + [
+                [t * slope if slope else zero for t, slope in zip(row, slopes, strict=True)]
+                for row in rows
+            ]
+        self.count, self.rows, self.inner = len(scales), len(rows), fmpz_mat(rows)
+        self.states = fmpz_mat(
+            self.rows,
+            self.count,
+            [t << (self.bits - b) for row in states for t, b in zip(row, scales, strict=True)],
+        )
 
     def holds(
         self,
@@ -134,84 +129,71 @@ class Tangents:
         if sides is not None and target[0] is None:  # a multiple is taken from one functional
             return False
         tau, zeta = (zeta[0], zeta * len(moving)) if euclidean else (sum(zeta), zeta)
-        rows = [
-            _at([-value * u for u in row], own)
-            for value, (row, own) in zip(lam, self.U, strict=True)
-        ]
-        outputs, corner = self._outputs(bound, target[0], tau, sides or [])
-        n, count, width = len(outputs), self.count, self.width
-        slack = 4 * (count + n + width) * self._size
+        count, first = self.count, self.statement.first
+        Y, taken, power = self._outputs(target[0], sides)
+        corner = rational(bound) ** 2 * (fmpz(1) << (2 * power + self.bits)) / tau
+        more = max(FINE + corner.q.bit_length() - corner.p.bit_length(), 0)  # outputs may be small
+        more -= more // 2
+        size = [fmpz(v) << self.bits for v in lam]
+        size += [fmpz(corner.p << (2 * more)) // corner.q] * len(Y)
+        mix = [[0] * k + [-v] + [0] * (self.rows - k - 1) for k, v in enumerate(lam)]
+        mix += [[v << (more + 1) for v in row] for row in Y]
+        E = (fmpz_mat(mix) * self.states).tolist()
+        for row, own in zip(E[count:], taken, strict=True):
+            for k, value in own:
+                row[k] += fmpz(value) << (more + 1 + self.bits)
+        for k, row in enumerate(E):
+            row += [fmpz(0)] * len(Y)
+            row[k] += size[k]
         fine = max(zeta).bit_length() + FINE
-        own = [k for k, j in enumerate(moving) if target[1] in (None, j)]
-        D = {k: (2 * zeta[k] << ENTRY) - slack for k in own}
-        if min(D.values()) <= 0:
-            return False
-        q = [-(-(1 << (ENTRY + fine)) // D[k]) if k in D else 0 for k in range(len(zeta))]
-        made = [row[width:] + [fmpz(0)] * (width + count + n - len(row)) for row in rows + outputs]
-        for k, row in enumerate(made):
-            row[k] = (fmpz(lam[k]) << ENTRY if k < count else corner) - slack
-        G, E = fmpz_mat([row[:width] for row in rows + outputs]), fmpz_mat(made)
-        if self.basis is None:
-            inner = _scaled(G, q) * G.transpose()
-        else:
-            inner = G * (_scaled(self.basis, q) * self.basis.transpose()) * G.transpose()
-            fine += 2 * self.statement.layers[0].bits
-        S = (E + E.transpose()) * (fmpz(1) << (ENTRY + fine)) - inner
+        own = [target[1] in (None, j) for j in moving]
+        one = fmpz(1) << fine
+        q = [-(-one // (2 * z)) if use else fmpz(0) for z, use in zip(zeta, own, strict=True)]
+        V = fmpz_mat(mix) * self.inner
+        if V.nrows() < first.nrows():
+            G = V * first
+            less = _scaled(G, q) * G.transpose()
+        else:  # 784 inputs cost no more than 20 units
+            less = V * (_scaled(first, q) * first.transpose()) * V.transpose()
+        fine += self.bits + 2 * self.statement.layers[0].bits
+        S = (fmpz_mat(E) + fmpz_mat(E).transpose()) * (fmpz(1) << fine) - less
         return positive(S.tolist(), count, together=sides is None)
 
-    @cached_property
-    def _size(self) -> int:
-        """A bound of the Frobenius norm of the basis, or of the norm of one without."""
-        if self.basis is None:
-            return 1
-        square = sum((b * b for b in self.basis.entries()), fmpz(0))
-        return (isqrt(int(square)) >> self.statement.layers[0].bits) + 1
-
     def _outputs(
-        self,
-        bound: float,
-        vertex: int | None,
-        tau: int,
-        sides: Sequence[tuple[int, int, float]],
-    ) -> tuple[Rows, fmpz]:
-        """Twice the rows Y (or what is left of it on each side), and U^2/tau; suitably scaled."""
-        found, power = self._objective(vertex)
-        size = rational(bound) ** 2 / tau
-        scale = (LARGE - size.p.bit_length() + size.q.bit_length()) // 2
-        corner = rational(2.0) ** (2 * scale + ENTRY) * size
-        Y = [_at(row, self.bits + power - scale - 1) for row in found.tolist()]
+        self, vertex: int | None, sides: Sequence[tuple[int, int, float]] | None
+    ) -> tuple[list[list[int]], list[list[tuple[int, int]]], int]:
+        """The rows Y as combinations of U and N, and of the e_k; in units of ``2^-power``."""
+        functionals, power = self._functionals(vertex)
+        Y = [[0] * self.count + row for row in functionals]
         if not sides:
-            return Y, corner.p // corner.q
-        rows = []
-        for k, side, multiple in sides:
-            step = rational(multiple) * rational(2.0) ** (scale + 1)
-            row = list(Y[0])
-            row[self.width + k] += (1 if side != LEFT else -1) * (step.p << ENTRY) // step.q
-            if side != LEFT:
-                through, bits = self.U[k]
-                for j, t in enumerate(_at([step.p * t for t in through], bits)):
-                    row[j] -= t // step.q
+            return Y, [[] for _ in Y], power
+        (multiples,), bits = dyadic([[multiple for _, _, multiple in sides]])
+        rows, taken = [], []
+        for (k, side, _), multiple in zip(sides, multiples, strict=True):
+            row, step = [v << bits for v in Y[0]], multiple << power
+            row[k] -= 0 if side == LEFT else step
             rows.append(row)
-        return rows, corner.p // corner.q
+            taken.append([(k, -step if side == LEFT else step)])
+        return rows, taken, power + bits
 
-    def _objective(self, vertex: int | None) -> tuple[fmpz_mat, int]:
-        """The rows Y of a target, and by how many bits their units are finer than those of N."""
+    def _functionals(self, vertex: int | None) -> tuple[list[list[int]], int]:
+        """A target's functionals of the outputs as integers, with their bits."""
         if vertex is None:
-            return self.N, 0
+            m = self.rows - self.count
+            return [[int(i == j) for j in range(m)] for i in range(m)], 0
         functionals, power = self.statement.functionals
-        return fmpz_mat([functionals[vertex]]) * self.N, power
+        return [functionals[vertex]], power
 
     def at_most(self, bound: float, target: tuple[int | None, int | None]) -> bool | None:
         """Whether a target is at most `bound` where no unit is open; None if that is not known.
 
-        The Euclidean norm of several outputs over the cube is taken at all its corners, if they are
-        few; others of its kind need multipliers.
+        The Euclidean norm of several outputs over the cube is taken at the cube's corners, if they
+        are few, or at those of its image in the plane; others of its kind need multipliers.
         """
         vertex, column = target
-        gradient, power = self._objective(vertex)
-        power += self.bits
-        if self.basis is not None:
-            gradient, power = gradient * self.basis, power + self.statement.layers[0].bits
+        functionals, power = self._functionals(vertex)
+        gradient = fmpz_mat(functionals) * self.inner * self.statement.first
+        power += self.bits + self.statement.layers[0].bits
         norm = self.statement.input_norm
         limit = (rational(bound) * (fmpz(1) << power)) ** 2
         if column is not None:
@@ -221,20 +203,33 @@ class Tangents:
             return bool(sum((g * g for g in entries), fmpz(0)) <= limit)
         if vertex is not None:
             return bool(sum((abs(g) for g in entries), fmpz(0)) ** 2 <= limit)
-        if norm == "l2" or gradient.ncols() > MOST_CORNERS:
+        if norm == "l2":
             return None
-        corners = [[1, *signs] for signs in product((1, -1), repeat=gradient.ncols() - 1)]
-        images = (fmpz_mat(corners) * gradient.transpose()).tolist()
+        if gradient.nrows() == 2:
+            images = _polygon(gradient.transpose().tolist())
+        elif gradient.ncols() <= MOST_CORNERS:
+            corners = [[1, *signs] for signs in product((1, -1), repeat=gradient.ncols() - 1)]
+            images = (fmpz_mat(corners) * gradient.transpose()).tolist()
+        else:
+            return None
         return all(sum((g * g for g in image), fmpz(0)) <= limit for image in images)
 
 
-def _at(row: list[fmpz], bits: int) -> list[fmpz]:
-    """Numbers in units of ``2^-bits`` in units of ``2^-ENTRY``, rounded down."""
-    more = bits - ENTRY
-    return [t >> more for t in row] if more > 0 else [t << -more for t in row]
+def _polygon(columns: Rows) -> Rows:
+    """Half of the corners of the sums of +-columns in the plane, the others being their negatives.
+
+    With all columns turned into one half-plane and sorted by their angle, the corners turn one
+    after the other.
+    """
+    turned = [[-x, -y] if y < 0 or (y == 0 and x < 0) else [x, y] for x, y in columns]
+    turned.sort(key=lambda v: (v[1] != 0, fmpq(-v[0], v[1]) if v[1] else fmpq(0)))
+    corners = [[-sum(part, fmpz(0)) for part in zip(*turned, strict=True)]]
+    for x, y in turned:
+        corners.append([corners[-1][0] + 2 * x, corners[-1][1] + 2 * y])
+    return corners
 
 
-def _scaled(matrix: fmpz_mat, q: list[int]) -> fmpz_mat:
+def _scaled(matrix: fmpz_mat, q: list[fmpz]) -> fmpz_mat:
     """A matrix with its columns multiplied by numbers."""
     return fmpz_mat([[t * v for t, v in zip(row, q, strict=True)] for row in matrix.tolist()])
 

@@ -88,6 +88,22 @@ def test_the_euclidean_norm_over_a_cube(tmp_path: Path) -> None:
     proved(problem, tmp_path / "p")
 
 
+@pytest.mark.parametrize("inputs", [3, 20])
+def test_two_outputs_over_a_cube_have_a_polygon_of_images(inputs: int, tmp_path: Path) -> None:
+    network = random_network(0, (inputs, 6, 5, 2))
+    problem = LipschitzProblem(network, Box(-1.0, 1.0, inputs), "linf", "l2")
+    proved(problem, tmp_path / "p")
+
+
+def test_many_outputs_over_a_large_cube_are_proved_as_far_as_they_are_known(tmp_path: Path) -> None:
+    network = random_network(0, (20, 6, 5, 3))
+    problem = LipschitzProblem(network, Box(-1.0, 1.0, 20), "linf", "l2")
+    result = lipyomo.solve(problem)
+    assert 0.0 < result.lower < result.upper
+    write_proof(tmp_path / "p", problem, result)
+    assert check_proof(tmp_path / "p").upper_proved
+
+
 def test_several_processes_check_the_same(tmp_path: Path) -> None:
     problem = LipschitzProblem(random_network(8, (2, 8, 6, 2)), DOMAINS["box"], "linf", "linf")
     alone = proved(problem, tmp_path / "p")
@@ -312,6 +328,24 @@ def test_refutations_need_more_than_zero(tmp_path: Path) -> None:
     empty = [["empty", [0, [[0], [1]], [[], []], [[], []]]]]
     assert not accepted([first, [["split", 0]], empty, empty], tmp_path / "p")
     assert accepted([first, [["split", 0]], [["end"]], [["end"]]], tmp_path / "p")
+
+
+def test_images_of_squares(tmp_path: Path) -> None:
+    """Columns (1, 3) and (2, -4), whose longest sum is (-1, 7): sqrt(50)."""
+    layer = {"inputs": 2, "weight": [[1.0, 2.0], [3.0, -4.0]], "bias": [0.0, 0.0]}
+    first = {
+        "format": "lipyomo-proof-4",
+        "network": [layer | {"left": [1.0, 1.0], "right": [1.0, 1.0]}],
+        "domain": {"lower": [-1.0] * 2, "upper": [1.0] * 2, "A": [], "b": [], "ball": None},
+        "input_norm": "linf",
+        "output_norm": "l2",
+        "lower": 0.0,
+        "onnx": None,
+        "witness": None,
+        "basis": None,
+    }
+    assert accepted([first | {"upper": 7.0711}, [["end"]]], tmp_path / "p")
+    assert not accepted([first | {"upper": 7.0710}, [["end"]]], tmp_path / "p")
 
 
 def test_sides_are_not_excluded_for_the_norm_of_several_outputs(tmp_path: Path) -> None:

@@ -164,6 +164,26 @@ LIES: dict[str, bytes] = {
     "cut": cased([["cut", 0, 5.0]]),
     "not closed": cased([["end"]]),
     "larger norm": cased(*CASES, upper=1.5, lower=0.0),
+    "larger image of a square": packed(
+        [
+            {
+                "format": "lipyomo-proof-4",
+                "network": [
+                    {"inputs": 2, "weight": [[1.0, 2.0], [3.0, -4.0]], "bias": [0.0] * 2}
+                    | {"left": [1.0] * 2, "right": [1.0] * 2}
+                ],
+                "domain": {"lower": [-1.0] * 2, "upper": [1.0] * 2, "A": [], "b": [], "ball": None},
+                "input_norm": "linf",
+                "output_norm": "l2",
+                "lower": 0.0,
+                "upper": 7.0,
+                "onnx": None,
+                "witness": None,
+                "basis": None,
+            },
+            [["end"]],
+        ]
+    ),
     "not attained": cased(*CASES, upper=3.0, lower=2.5),
     "outside the box": stated("witness", "x", to=[1.0]),
     "outside a row": rows([1.0], b=0.5),

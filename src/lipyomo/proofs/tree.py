@@ -64,8 +64,8 @@ SLACK = 1e-5
 """Bounds are stated with so much room, as a share of the pre-activation's range."""
 
 ROUGH = 2.0**-21
-"""And with so much of the terms' sizes: the checker's chords have `checked.CHORD` bits, its lines
-are those of float64 numbers and ours of float32."""
+"""And with so much of the sizes of terms, weighted ones among them: the checker's chords have
+`checked.CHORD` bits, its lines are those of float64 numbers and ours of float32."""
 
 POINTS = 64
 """Sampled points that tell which cases are not empty."""
@@ -397,7 +397,8 @@ class CaseTree:
         tops = ascent.bounds(relaxation, rows, rounded)
         width = (stack.upper - stack.lower)[node, unit]
         tops += SLACK * np.where(np.isfinite(width), width, np.abs(tops))
-        tops += ROUGH * ascent.sizes[unit]
+        terms = np.where(still, 0.0, rounded[:, : system.count]) @ ascent.sizes
+        tops += ROUGH * (ascent.sizes[unit] + terms)
         bounds: dict[int, list[Any]] = {}
         for r in np.flatnonzero(tops < _sides(stack)[node, keys]).tolist():
             side = "R" if rows.sign[r] > 0 else "L"
@@ -508,8 +509,10 @@ class CaseTree:
             pair = self._theirs[number]
             if tangents.at_most(self._statement.upper, pair):
                 continue
-            zeta = self._direct(form, pair[1] is not None)
-            if pair[0] is None and tangents.holds(self._statement.upper, pair, zeta, []):
+            direct = self._direct(form, pair) if pair[0] is None else []
+            upper = self._statement.upper
+            zeta = next((v for v in direct if tangents.holds(upper, pair, v, [])), None)
+            if zeta is not None:
                 steps.append(["close", [number], zeta, []])
                 continue
             weights = self._refuted(case, form)
@@ -522,17 +525,19 @@ class CaseTree:
         """Why a full pattern is neither closed nor refuted."""
         if vertex is None and column is None and self._targets.input_norm == "linf":
             return (
-                "the Euclidean norm of several outputs over a cube is known by the cube's corners, "
-                f"which are listed for at most {MOST_CORNERS} inputs; take another norm"
+                "the Euclidean norm of more than two outputs over a cube is known by the cube's "
+                f"corners, which are listed for at most {MOST_CORNERS} inputs; take another norm"
             )
         return "a region with a larger norm seems to have no interior, but no certificate was found"
 
-    def _direct(self, form: NodeForm, single: bool) -> list[int]:
-        """Multipliers of the Euclidean norm of a fixed Jacobian."""
-        if single or self._targets.input_norm == "l2":
-            return [1 << EXACT]
+    def _direct(self, form: NodeForm, pair: tuple[int | None, int | None]) -> list[list[int]]:
+        """Multipliers for the Euclidean norm of a fixed Jacobian, to be tried in turn."""
+        equal = [1 << EXACT]
+        if pair[1] is not None or self._targets.input_norm == "l2":
+            return [equal]
         sums = np.abs(form.jacobian.T @ form.jacobian).sum(axis=1)
-        return [int(z) + 1 for z in np.ldexp(sums / max(sums.max(), 1e-300), EXACT)]
+        scaled = np.ldexp(sums / max(sums.max(), 1e-300), EXACT)
+        return [[int(z) + 1 for z in scaled], equal * form.inputs]
 
     # -- cases of a case -----------------------------------------------------------------------
 
