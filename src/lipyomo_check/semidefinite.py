@@ -139,8 +139,8 @@ class Tangents:
         mix = [[0] * k + [-v] + [0] * (self.rows - k - 1) for k, v in enumerate(lam)]
         mix += [[v << (more + 1) for v in row] for row in Y]
         E = (fmpz_mat(mix) * self.states).tolist()
-        for row, own in zip(E[count:], taken, strict=True):
-            for k, value in own:
+        for row, steps in zip(E[count:], taken, strict=True):
+            for k, value in steps:
                 row[k] += fmpz(value) << (more + 1 + self.bits)
         for k, row in enumerate(E):
             row += [fmpz(0)] * len(Y)
