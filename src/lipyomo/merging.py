@@ -134,10 +134,12 @@ def _alike(layer: Layer) -> list[list[int]]:
     usable = np.flatnonzero(sizes > 0)
     prints = mixed[usable] / sizes[usable]
     order = np.argsort(prints, kind="stable")
-    breaks = np.flatnonzero(np.diff(prints[order]) > _ALIKE * layer.units * prints[order][1:]) + 1
-    parts = (usable[part] for part in np.split(order, breaks))
-    groups = (part[np.lexsort((part, -sizes[part]))].tolist() for part in parts)  # large ones lead
-    return [group for group in groups if len(group) > 1]
+    apart = np.diff(prints[order]) > _ALIKE * layer.units * prints[order][1:]
+    begins = np.concatenate([[0], np.flatnonzero(apart) + 1])
+    ends = np.concatenate([begins[1:], [order.size]])
+    several = np.flatnonzero(ends - begins > 1)
+    parts = [usable[order[begins[k] : ends[k]]] for k in several]
+    return [part[np.lexsort((part, -sizes[part]))].tolist() for part in parts]  # large ones lead
 
 
 def _share(layer: Layer, leader: int, unit: int) -> tuple[float, float] | None:

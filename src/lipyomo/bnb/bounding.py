@@ -165,7 +165,7 @@ class NodeBounder:
         bounder = self.bounder
         for index, target in enumerate(node.targets.tolist()):
             multipliers = node.warm.get(target)
-            if multipliers is not None:
+            if multipliers is not None and node.target_bounds[index] < node.proved[index]:
                 if node.units.size > form.units.size:
                     kernel = bounder.kernel(form, target)
                     multipliers = bounder.inherited(kernel, form, node.units, multipliers)

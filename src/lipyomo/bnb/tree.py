@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -17,12 +18,13 @@ from lipyomo.bnb.node import Node, stack_of, substitute_back
 from lipyomo.bnb.pool import Pool
 from lipyomo.bnb.tighten import Tightener
 from lipyomo.bounds.derivative import gradient_sizes
-from lipyomo.bounds.pairs import Pairs, find_pairs
+from lipyomo.bounds.pairs import Pairs, find_pairs, seconds_for_pairs
 from lipyomo.bounds.preactivation import within
 from lipyomo.bounds.stack import Stack
 from lipyomo.ladder import Ladder
 from lipyomo.network import FloatArray, Pattern
 from lipyomo.numerics.exact import approximate
+from lipyomo.numerics.pace import fits
 from lipyomo.phases import OPEN, to_pattern
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.full import examine
@@ -60,6 +62,10 @@ LEAST_PAIRS = 64
 
 _CANCELLED = 1e-10
 """Rounding errors of a value above this share of it call for exact arithmetic."""
+
+
+class _OutOfTimeError(Exception):
+    """The bounds of some parts came too late."""
 
 
 @dataclass
@@ -269,10 +275,14 @@ class Tree:
                 return Expansion([node])
         began = clock.seconds
         found = Expansion()
-        self._examine([Part(node, node, found)], ladder is not None and not self.system.roughness)
+        try:
+            known = ladder is not None and not self.system.roughness
+            self._examine([Part(node, node, found)], known)
+        except _OutOfTimeError:
+            return replace(found, children=[node])
         self.root_seconds = clock.seconds - began
         self.open_at_root = int(np.count_nonzero(node.phases == OPEN))
-        return self._paired(found)
+        return self._paired(found, clock)
 
     @property
     def known_pairs(self) -> tuple[Pairs, Pairs]:
@@ -283,7 +293,7 @@ class Tree:
         """Take the known pairs of the same tree elsewhere."""
         self._pairs, self.bounder.bounder.prover.pairs = pairs, chosen
 
-    def _paired(self, found: Expansion) -> Expansion:
+    def _paired(self, found: Expansion, clock: Clock) -> Expansion:
         """The root bounded once more, with the products of pairs of units that exclude each other.
 
         They pay where units are many; proofs and checkpoints do without.
@@ -293,6 +303,8 @@ class Tree:
         node = replace(found.children[0])
         form, bounder = self.system.reduce(node.phases), self.bounder.bounder
         if not any(bounder.takes_pairs(form, target) for target in node.warm):
+            return found
+        if not fits(seconds_for_pairs(self.tightener.ascent, form.units.size), clock.left):
             return found
         on = self.pool.on[node.pool]
         pairs = find_pairs(self.tightener.ascent, stack_of([node]), on)
@@ -397,12 +409,16 @@ class Tree:
         Parameters
         ----------
         nodes : list of Node
+            They come back as they are where time runs out.
         plans : list of list of int
             What to try, from `plan`.
         """
         pairs = zip(nodes, plans, strict=True)
-        first = self._tried([(node, self._first_trials(node, units)) for node, units in pairs])
-        last = self._tried([(node, self._last_trial(node, tried)) for node, tried in first])
+        try:
+            first = self._tried([(node, self._first_trials(node, units)) for node, units in pairs])
+            last = self._tried([(node, self._last_trial(node, tried)) for node, tried in first])
+        except _OutOfTimeError:
+            return [Expansion([node]) for node in nodes]
         found = []
         for (node, tried), (_, more) in zip(first, last, strict=True):
             chosen = more[0] if more else max(tried, key=lambda trial: trial.value)
@@ -454,6 +470,8 @@ class Tree:
 
     def proved_bound(self, node: Node) -> float:
         """The node's bound with its semidefinite part proved."""
+        if (node.proved <= node.target_bounds).all():
+            return node.bound
         form = self.system.reduce(node.phases)
         if not form.units.size:
             return min(self._value(node, form), float(node.proved.max()))
@@ -476,11 +494,13 @@ class Tree:
         if not parts:
             return
         for part in self._propagated(parts, known):
+            self._check_time()
             self._forget_unproved(part.node)
             if self._drop_targets(part):
                 continue
             part.form = self.system.reduce(part.node.phases)
             (still if part.form.units.size else full).append(part)
+        self._check_time()
         for part in full:
             part.asks = not part.node.pool.size
         for part in self._with_interior(full):
@@ -503,6 +523,11 @@ class Tree:
                 node.candidates = self.brancher.candidates(form, worst, learnt, self.cutoff)
             part.into.children.append(node)
 
+    def _check_time(self) -> None:
+        """Leave parts as they are when time is over: those of large nodes take seconds."""
+        if time.perf_counter() >= self.bounder.deadline:
+            raise _OutOfTimeError
+
     def _propagated(self, parts: list[Part], known: bool) -> list[Part]:
         """Bound pre-activations and gradients of a batch; the parts that are left."""
         stack, system = stack_of([part.node for part in parts]), self.system
@@ -514,8 +539,10 @@ class Tree:
             same = all(p.node is not p.parent and p.keeps_box for p in parts)
             substitute_back(system, over, stack, first=int(same))
         self._locate(parts, stack)
+        self._check_time()
         if self.tightener is not None:
             self._tighten(parts, stack)
+            self._check_time()
         ends = system.head - system.head_errors, system.head + system.head_errors
         sizes = self.targets.interval(
             gradient_sizes(system.network.hidden, stack.phases, *ends, system.rough)

@@ -33,6 +33,9 @@ WEIGHTS = (0.5, 0.3, 0.7, 0.15, 0.85)
 MOST_WORK = 2e8
 """Multiplications that may be spent on looking for pairs; the likeliest come first."""
 
+RATE = 4e9
+"""Multiplications a second that predictions assume."""
+
 _CHUNK = 4_000_000
 
 
@@ -141,6 +144,11 @@ def find_pairs(ascent: DualAscent, stack: Stack, on: BoolArray) -> Pairs:
             excluded[part] = both + top + slack < 0
     i, j = i[excluded], j[excluded]
     return Pairs(units[i], units[j % count], j < count)
+
+
+def seconds_for_pairs(ascent: DualAscent, units: int) -> float:
+    """About how long `find_pairs` takes with so many open units, on one quiet core."""
+    return (2.0 * units * (STEPS + 4) * ascent.work + 8.0 * MOST_WORK) / RATE
 
 
 def _unseen(on: BoolArray) -> tuple[IntArray, IntArray]:

@@ -97,11 +97,11 @@ def fit_reverse_weibull(maxima: FloatArray) -> WeibullFit:
     -------
     WeibullFit
     """
-    from scipy import optimize, stats
-
     top, spread = float(maxima.max()), float(np.ptp(maxima))
     if maxima.size < 3 or spread <= 1e-12 * max(abs(top), 1e-300):
         return WeibullFit(top, math.nan, 0.0, 0.0, 1.0, "degenerate")
+    from scipy import optimize, stats
+
     sample = (maxima - top) / spread
     low, high = math.log(1e-8), math.log(1e3)
 

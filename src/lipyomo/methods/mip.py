@@ -69,8 +69,9 @@ def run(run: Run) -> Result:
     if not small.network.kinked_units:  # one Jacobian: there is nothing to model
         return replace(bnb.run(run), solver=asked)
     if not model_fits(run):
-        rng = np.random.default_rng(settings.seed)
-        run.raise_lower(search_incumbent(run.problem, rng, None, run.clock))
+        if not run.expired:
+            rng = np.random.default_rng(settings.seed)
+            run.raise_lower(search_incumbent(run.problem, rng, None, run.clock))
         return run.result(done=False)
     presolved = presolve(run)
     loop = CellLoop(run, presolved)

@@ -24,8 +24,9 @@ from lipyomo.phases import Phases, count_open, flat
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
 from lipyomo.regions.witness import unbeaten
-from lipyomo.result import Witness
+from lipyomo.result import Guarantee, Witness
 from lipyomo.run import Run
+from lipyomo.sampling.local_search import quick_incumbent
 from lipyomo.semidefinite.root import RootBounds, semidefinite_targets
 from lipyomo.settings import Settings
 
@@ -154,6 +155,8 @@ def model_fits(run: Run) -> bool:
         f"a model of about {terms:.2g} terms is too large for the memory, or for the time that is "
         "left: the bound is that of cheaper methods.  Remedy: use method bnb"
     )
+    if run.guarantee is Guarantee.EXACT:  # others have one already
+        run.raise_lower(quick_incumbent(run.problem, run.settings.seed, run.clock))
     climbed(run)
     return False
 
