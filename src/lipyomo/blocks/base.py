@@ -23,7 +23,7 @@ from pyomo.core.base.block import BlockData, declare_custom_block
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
 from lipyomo.arguments import instance
-from lipyomo.blocks.ranges import ends_of
+from lipyomo.blocks.ranges import ends_of, is_variable
 from lipyomo.blocks.use import check_use
 from lipyomo.errors import ProblemError
 
@@ -49,7 +49,7 @@ class Reliance:
     def broken(self) -> str | None:
         """What has become wider since, or None."""
         source = self.source
-        if not (hasattr(source, "is_variable_type") and source.is_variable_type()):
+        if not is_variable(source):
             found = self._compare(source, *range_of_expression(source), 0.0)
             if found is not None:
                 return found
@@ -185,7 +185,7 @@ class FormulationBlockData(BlockData):
             for name in self._KEPT
             if self.component(name) is not None and hasattr(self.component(name), "values")
             for variable in self.component(name).values()
-            if hasattr(variable, "is_variable_type") and variable.is_variable_type()
+            if is_variable(variable)
         ]
         with PauseGC():
             for component in stash:

@@ -12,7 +12,7 @@ from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
 from lipyomo.blocks.assemble import Rows, add_variables, index_of, keys_of, linear
 from lipyomo.blocks.base import FormulationBlockData, range_of_expression
-from lipyomo.blocks.ranges import box_of, ends_of
+from lipyomo.blocks.ranges import box_of, ends_of, is_variable
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.domains import Box, Domain
 from lipyomo.errors import DomainError, ProblemError
@@ -63,7 +63,7 @@ def items_of(given: Any, what: str) -> tuple[list[Any], list[Any]]:
         keys = list(range(len(found)))
     for position, item in enumerate(found):
         if hasattr(item, "is_named_expression_type") and item.is_named_expression_type():
-            if hasattr(item.expr, "is_variable_type") and item.expr.is_variable_type():
+            if is_variable(item.expr):
                 found[position] = item.expr
         elif not (_is_number(item) or _is_pyomo(item)):
             raise ProblemError(
@@ -101,10 +101,6 @@ def _is_pyomo(item: Any) -> bool:
     return hasattr(item, "is_expression_type") and hasattr(item, "is_potentially_variable")
 
 
-def _is_variable(item: Any) -> bool:
-    return hasattr(item, "is_variable_type") and bool(item.is_variable_type())
-
-
 def variables_of(block: Any, name: str, given: Any, what: str, size: int | None = None) -> Any:
     """Keys and variables of what was given; expressions and numbers get a variable each.
 
@@ -124,7 +120,7 @@ def variables_of(block: Any, name: str, given: Any, what: str, size: int | None 
     keys, found = items_of(given, what)
     if size is not None and len(found) != size:
         raise ProblemError(f"{len(found)} {_plural(what)} were given, the network has {size}")
-    places = [j for j, item in enumerate(found) if not _is_variable(item)]
+    places = [j for j, item in enumerate(found) if not is_variable(item)]
     if not places:
         return keys, found
     values = [found[j] for j in places]

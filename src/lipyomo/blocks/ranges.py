@@ -11,6 +11,11 @@ from lipyomo.errors import BoundsMissing
 from lipyomo.network import FloatArray
 
 
+def is_variable(item: Any) -> bool:
+    """Whether an item is a variable of Pyomo's."""
+    return hasattr(item, "is_variable_type") and bool(item.is_variable_type())
+
+
 def box_of(variables: list[Any], finite: bool = True) -> Box:
     """The box spanned by the variables' bounds (a fixed variable keeps its bounds).
 

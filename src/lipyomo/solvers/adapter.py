@@ -32,7 +32,7 @@ from lipyomo.solvers.start import proposed_start
 from lipyomo.solvers.status import SolveStatus
 from lipyomo.solvers.supervise import Supervisor
 
-__all__ = ["Availability", "MatrixSolver", "RunReport", "RunRequest"]
+__all__ = ["Availability", "CommercialSolver", "MatrixSolver", "RunReport", "RunRequest"]
 
 
 def matrix_config() -> BranchAndBoundConfig:
@@ -117,15 +117,6 @@ class MatrixSolver(SolverBase):
     def licence(self) -> str:
         """Return one line on the licence in use."""
         return self.terms
-
-    def commercial_licence(self, free: str) -> str:
-        """Return the line on the licence of a commercial solver, whose free licence is `free`."""
-        found = self.available()
-        if found is Availability.FullLicense:
-            return "commercial, licence found"
-        if found is Availability.LimitedLicense:
-            return f"commercial, {free}"
-        return "commercial, no usable licence"
 
     def solve(self, model: Any, **kwargs: Any) -> Results:
         """Solve a Pyomo model.
@@ -238,6 +229,30 @@ class MatrixSolver(SolverBase):
         if again.status is SolveStatus.OPTIMAL:
             return RunReport(SolveStatus.UNBOUNDED, nodes=report.nodes + again.nodes)
         return RunReport(SolveStatus.INFEASIBLE_OR_UNBOUNDED, message=again.message)
+
+
+class CommercialSolver(MatrixSolver):
+    """A solver whose licence says what may be solved; its adapter writes `probe`."""
+
+    terms = "free licence"
+    """What the free licence is called."""
+
+    @staticmethod
+    def probe() -> Availability:
+        """Find out what the licence allows."""
+        raise TypeError("a commercial solver must say how its licence is found")
+
+    def available(self) -> Availability:
+        """Whether the solver is installed, and with which licence."""
+        return self.probe() if installed(self.package) else Availability.NotFound
+
+    def licence(self) -> str:
+        """Return which licence was found."""
+        found = {
+            Availability.FullLicense: "licence found",
+            Availability.LimitedLicense: self.terms,
+        }
+        return f"commercial, {found.get(self.available(), 'no usable licence')}"
 
 
 def _start_vector(model: LinearModel, config: Any) -> FloatArray | None:

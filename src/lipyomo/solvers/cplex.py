@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from lipyomo.errors import SolverError
-from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
-from lipyomo.solvers.extras import installed, require
+from lipyomo.solvers.adapter import Availability, CommercialSolver, RunReport, RunRequest
+from lipyomo.solvers.extras import require
 from lipyomo.solvers.matrices import ALL_FEATURES, NONCONVEX_CONSTRAINTS, LinearModel
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import SolveStatus, ended
@@ -47,26 +47,34 @@ _STATUSES = {
 }
 
 
-class Cplex(MatrixSolver):
+class Cplex(CommercialSolver):
     """The CPLEX solver (commercial), from the package ``cplex``."""
 
     name = "cplex"
     title = "CPLEX"
     package = "cplex"
+    terms = "free Community Edition"
     takes = ALL_FEATURES - {NONCONVEX_CONSTRAINTS}
 
-    def available(self) -> Availability:
-        """Whether ``cplex`` is installed, and with which licence."""
-        return _availability() if installed(self.package) else Availability.NotFound
+    @staticmethod
+    @functools.cache
+    def probe() -> Availability:
+        """Find out once a process what the licence allows."""
+        cplex = require("cplex", "CPLEX")
+        try:
+            with cplex.Cplex() as probe:
+                _send_to(probe, None)
+                probe.variables.add(obj=[0.0] * (COMMUNITY_LIMIT + 1))
+                probe.solve()
+        except cplex.exceptions.CplexError as error:
+            limited = _code(cplex, error) == _SIZE_LIMIT_ERROR
+            return Availability.LimitedLicense if limited else Availability.BadLicense
+        return Availability.FullLicense
 
     def version_of(self, module: Any) -> tuple[int, ...]:
         """Return the version of CPLEX."""
         with module.Cplex() as target:
             return tuple(int(part) for part in target.get_version().split("."))
-
-    def licence(self) -> str:
-        """Return which licence was found."""
-        return self.commercial_licence("free Community Edition")
 
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless CPLEX takes the parameter (``group.name``)."""
@@ -95,21 +103,6 @@ class Cplex(MatrixSolver):
                 return _read(cplex, target, model)
         except cplex.exceptions.CplexError as error:
             return _failure(cplex, error)
-
-
-@functools.cache
-def _availability() -> Availability:
-    """Find out once a process what the licence allows."""
-    cplex = require("cplex", "CPLEX")
-    try:
-        with cplex.Cplex() as probe:
-            _send_to(probe, None)
-            probe.variables.add(obj=[0.0] * (COMMUNITY_LIMIT + 1))
-            probe.solve()
-    except cplex.exceptions.CplexError as error:
-        limited = _code(cplex, error) == _SIZE_LIMIT_ERROR
-        return Availability.LimitedLicense if limited else Availability.BadLicense
-    return Availability.FullLicense
 
 
 def _send_to(target: Any, stream: Any) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.errors import SolverError
-from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
-from lipyomo.solvers.extras import installed, require
+from lipyomo.solvers.adapter import Availability, CommercialSolver, RunReport, RunRequest
+from lipyomo.solvers.extras import require
 from lipyomo.solvers.matrices import ALL_FEATURES, LinearModel
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import SolveStatus, ended
@@ -41,25 +41,32 @@ _LICENCE_ERRORS = frozenset({10009, 10022, 10030, 10032})
 _local = threading.local()
 
 
-class Gurobi(MatrixSolver):
+class Gurobi(CommercialSolver):
     """The Gurobi solver (commercial), from the package ``gurobipy``."""
 
     name = "gurobi"
     title = "Gurobi"
     package = "gurobipy"
+    terms = "restricted free licence"
     takes = ALL_FEATURES
 
-    def available(self) -> Availability:
-        """Whether ``gurobipy`` is installed, and with which licence."""
-        return _availability() if installed(self.package) else Availability.NotFound
+    @staticmethod
+    @functools.cache
+    def probe() -> Availability:
+        """Find out once a process what the licence allows."""
+        gurobi = require("gurobipy", "Gurobi")
+        try:
+            with gurobi.Model(env=_environment(gurobi)) as probe:
+                probe.addMVar(2001)
+                probe.optimize()
+        except gurobi.GurobiError as error:
+            limited = error.errno == _SIZE_LIMIT_ERROR
+            return Availability.LimitedLicense if limited else Availability.BadLicense
+        return Availability.FullLicense
 
     def version_of(self, module: Any) -> tuple[int, ...]:
         """Return the version of Gurobi."""
         return tuple(module.gurobi.version())
-
-    def licence(self) -> str:
-        """Return which licence was found."""
-        return self.commercial_licence("restricted free licence")
 
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless Gurobi takes the parameter."""
@@ -83,20 +90,6 @@ class Gurobi(MatrixSolver):
                 return _read(gurobi, target, model, rows)
         except gurobi.GurobiError as error:
             return _failure(error)
-
-
-@functools.cache
-def _availability() -> Availability:
-    """Find out once a process what the licence allows."""
-    gurobi = require("gurobipy", "Gurobi")
-    try:
-        with gurobi.Model(env=_environment(gurobi)) as probe:
-            probe.addMVar(2001)
-            probe.optimize()
-    except gurobi.GurobiError as error:
-        limited = error.errno == _SIZE_LIMIT_ERROR
-        return Availability.LimitedLicense if limited else Availability.BadLicense
-    return Availability.FullLicense
 
 
 def _environment(gurobi: Any) -> Any:

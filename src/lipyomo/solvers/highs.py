@@ -91,24 +91,29 @@ class Highs(MatrixSolver):
                 highs.setOptionValue("time_limit", max(left, 0.0))
             known = np.flatnonzero(~np.isnan(start)).astype(np.int32)
             highs.setSolution(known.size, known, start[known])
-        interrupt = threading.Event()
-
-        def stop(event: Any) -> None:
-            if interrupt.is_set():
-                event.interrupt()
-
-        highs.cbMipInterrupt += stop
-        highs.cbSimplexInterrupt += stop
-        highs.cbIpmInterrupt += stop
-
-        def work() -> None:
-            highs.run()
-            # The pool of threads belongs to this thread; free it, so that the next solve
-            # may ask for another number of them.
-            highspy.Highs.resetGlobalScheduler(True)
-
-        request.supervisor.run(work, interrupt.set)
+        _run(highspy, highs, request)
         return _read(highspy, highs, model)
+
+
+def _run(highspy: Any, highs: Any, request: RunRequest) -> None:
+    """Let HiGHS solve what it was given, unless it is interrupted."""
+    interrupt = threading.Event()
+
+    def stop(event: Any) -> None:
+        if interrupt.is_set():
+            event.interrupt()
+
+    highs.cbMipInterrupt += stop
+    highs.cbSimplexInterrupt += stop
+    highs.cbIpmInterrupt += stop
+
+    def work() -> None:
+        highs.run()
+        # The pool of threads belongs to this thread; free it, so that the next solve may ask for
+        # another number of them.
+        highspy.Highs.resetGlobalScheduler(True)
+
+    request.supervisor.run(work, interrupt.set)
 
 
 def pass_model(highs: Any, model: LinearModel) -> Any:
@@ -170,14 +175,8 @@ def _complete(highspy: Any, model: LinearModel, request: RunRequest) -> FloatArr
         highs.setOptionValue("time_limit", 0.1 * request.time_limit)
     if request.threads is not None:
         highs.setOptionValue("threads", request.threads)
-    highs.HandleUserInterrupt = True
     pass_model(highs, replace(model, lower=lower, upper=upper))
-
-    def work() -> None:
-        highs.run()
-        highspy.Highs.resetGlobalScheduler(True)
-
-    request.supervisor.run(work, highs.cancelSolve)
+    _run(highspy, highs, request)
     return _read(highspy, highs, model).x
 
 

@@ -75,7 +75,8 @@ class Scip(MatrixSolver):
             target = scip.Model()
             target.hideOutput()
             _keep_small_numbers(target, model)
-            _set_parameters(target, request)
+            for name, value in request.settings(KNOBS):
+                _set_parameter(target, name, value)
             path = Path(folder) / "model.mps"
             write_mps(model, path)
             target.readProblem(str(path))
@@ -149,12 +150,6 @@ def _keep_small_numbers(target: Any, model: LinearModel) -> None:
     smallest = float(sizes[sizes > 0.0].min(initial=1.0))
     if smallest <= 10.0 * EPSILON:
         target.setParam("numerics/epsilon", max(0.1 * smallest, SMALLEST_EPSILON))
-
-
-def _set_parameters(target: Any, request: RunRequest) -> None:
-    """Set the common knobs and the native parameters."""
-    for name, value in request.settings(KNOBS):
-        _set_parameter(target, name, value)
 
 
 def _set_parameter(target: Any, name: str, value: Native) -> None:
