@@ -20,7 +20,6 @@ from lipyomo.cli.streams import answer_only
 from lipyomo.memory import limit_memory
 from lipyomo.methods.registry import get_method
 from lipyomo.problem import LipschitzProblem
-from lipyomo.proofs import write_proof
 from lipyomo.result import Guarantee, Progress, Result, Status
 from lipyomo.run import Clock
 from lipyomo.settings import Settings
@@ -95,6 +94,8 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
 
 def _write_proof(problem: LipschitzProblem, result: Result, arguments: argparse.Namespace) -> None:
     """Write the proof; Ctrl-C, or the time limit once more, leaves one of the lower end alone."""
+    from lipyomo.proofs import write_proof
+
     with Interruption() as interruption, live_line(arguments.quiet) as tracker:
 
         def told(cases: int) -> None:

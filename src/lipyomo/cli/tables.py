@@ -20,6 +20,7 @@ OUTPUT_KINDS = ("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear")
 def methods(words: Sequence[str]) -> int:
     """Run ``lipyomo methods``: every method with its guarantee, norms and source."""
     from lipyomo.methods.registry import methods as table
+    from lipyomo.result import plain
 
     parser = Parser("lipyomo methods", "Every method, with what it promises.")
     add(parser, "--debug")
@@ -32,17 +33,10 @@ def methods(words: Sequence[str]) -> int:
         print(markdown(found))
         return 0
     if arguments.json:
+        own = ("title", "guarantee", "input_norms", "output_norms", "relu_only", "reference")
         record = {
-            name: {
-                "title": method.title,
-                "guarantee": str(method.guarantee),
-                "input_norms": list(method.input_norms),
-                "output_norms": list(method.output_norms),
-                "unbounded_domains": method.unbounded,
-                "relu_only": method.relu_only,
-                "options": {key: _plain(value) for key, value in method.options.items()},
-                "reference": method.reference,
-            }
+            name: {field: plain(getattr(method, field)) for field in (*own, "options")}
+            | {"unbounded_domains": method.unbounded}
             for name, method in found.items()
         }
         print(json.dumps(record))
@@ -76,10 +70,6 @@ def markdown(found: Mapping[str, Method]) -> str:
         first, *rest = cells(name, method)
         rows.append("| " + " | ".join((f"`{first}`", *rest)) + " |")
     return "\n".join(rows)
-
-
-def _plain(value: object) -> object:
-    return value if isinstance(value, bool | int | float | str | None) else str(value)
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

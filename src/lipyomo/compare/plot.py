@@ -44,11 +44,11 @@ def plain_decades(axis: Any) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
 
 
-def tidy(axes: Any) -> None:
-    """A light grid behind the lines, no frame above and to the right."""
-    axes.grid(color="#e3e3e3", linewidth=0.6)
+def tidy(axes: Any, bare: Sequence[str] = ("top", "right"), **grid: Any) -> None:
+    """A light grid behind the lines, no frame on the `bare` sides."""
+    axes.grid(color="#e3e3e3", linewidth=0.6, **grid)
     axes.set_axisbelow(True)
-    for side in ("top", "right"):
+    for side in bare:
         axes.spines[side].set_visible(False)
 
 
@@ -101,10 +101,7 @@ def _draw_rows(axes: Any, rows: Sequence[Row]) -> None:
         axes.set_xlim(low / 1.15, high * max((high / low) ** 0.35, 1.6))
     plain_decades(axes.xaxis)
     axes.set_ylim(len(shown) - 0.3, -0.7)
-    axes.grid(axis="x", which="both", color="#e3e3e3", linewidth=0.6)
-    axes.set_axisbelow(True)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
+    tidy(axes, ("top", "right", "left"), axis="x", which="both")
     axes.tick_params(axis="y", length=0)
 
 
