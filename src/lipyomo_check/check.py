@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lipyomo_check.errors import ProofError
 from lipyomo_check.network import compare_network
 from lipyomo_check.reading import entry, lines
 from lipyomo_check.statement import Statement, read_statement
-from lipyomo_check.together import check_together
 from lipyomo_check.tree import Tree
 from lipyomo_check.witness import check_witness
 
@@ -64,7 +66,7 @@ def check_proof(
     told : callable, optional
         Called with the number of nodes that are checked.
     workers : int, optional
-        Processes.
+        Processes, among which the certificates are shared.
 
     Returns
     -------
@@ -86,11 +88,30 @@ def check_proof(
     basis = entry(first, "basis")
     if basis is not None and not isinstance(basis, str):
         raise ProofError("what the upper end rests on is not said in words")
-    tree = Tree(statement)
+    tree = Tree(statement, workers)
     if basis is None and workers > 1:
-        check_together(tree, path, found, workers, told)
+        _check_together(tree, found, path, told)
     elif basis is None:
         tree.check(found, told)
     if next(found, None) is not None:
         raise ProofError("the file goes on after its last case")
     return Verdict(statement, basis is None, basis or "", tree.nodes, about)
+
+
+def _check_together(
+    tree: Tree, found: Iterator[Any], path: Path, told: Callable[[int], None] | None
+) -> None:
+    """Check the cases while other processes do the same, each with a share of the certificates."""
+    with ProcessPoolExecutor(tree.workers - 1) as pool:
+        others = [pool.submit(_check_share, path, k, tree.workers) for k in range(1, tree.workers)]
+        tree.check(found, told)
+        try:
+            for other in others:
+                other.result()
+        except BrokenProcessPool:
+            raise ProofError("a process that checked cases has died") from None
+
+
+def _check_share(path: Path, share: int, workers: int) -> None:
+    found = lines(path)
+    Tree(read_statement(next(found)), workers, share).check(found)

@@ -88,6 +88,9 @@ class Weights:
 
 NONE = Weights()
 
+Bound = tuple[int, int, float, Weights]
+"""Unit, sign, value, weights."""
+
 
 @dataclass(frozen=True)
 class Function:
@@ -117,21 +120,17 @@ class Linear:
 
     # -- what a node implies -------------------------------------------------------------------
 
-    def bound(self, node: Node, given: Sequence[tuple[int, int, float, Weights]]) -> bool:
-        """Note ``sign * z_unit <= value`` for (unit, sign, value, weights), and what follows.
-
-        False if nothing is left of the node.
-        """
+    def check(self, node: Node, given: Sequence[Bound]) -> None:
+        """Check that ``sign * z_unit <= value`` for (unit, sign, value, weights)."""
         above = self.above(node, [({unit: sign}, weights) for unit, sign, _, weights in given])
         for (_, _, value, _), function in zip(given, above, strict=True):
             if not self.at_most(node, function, rational(value)):
                 raise ProofError("the weights do not prove a bound")
-        return self.note(node, [bound[:3] for bound in given])
 
-    def note(self, node: Node, known: Sequence[tuple[int, int, float]]) -> bool:
-        """Enter ``sign * z_unit <= value``; False if nothing is left of the node."""
+    def note(self, node: Node, given: Sequence[Bound]) -> bool:
+        """Enter these bounds, and what follows; False if nothing is left of the node."""
         alive = True
-        for unit, sign, value in known:
+        for unit, sign, value, _ in given:
             if sign > 0:
                 node.upper[unit] = min(node.upper[unit], value)
             else:

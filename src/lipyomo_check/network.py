@@ -55,26 +55,20 @@ def compare_network(statement: Statement, path: Path | None, digest: str | None)
 def _same(layers: list[Layer], chain: list[Made]) -> bool:
     """Whether two chains are the same, number by number."""
     parts = [(layer.rows, layer.offset, layer.left, layer.right) for layer in layers]
-    return parts == [(made.rows, made.bias, made.left, [1.0] * len(made.rows)) for made in chain]
+    read = []
+    for made in chain:
+        n, slope = len(made.rows), 1.0 if made.slope is None else made.slope
+        read.append((made.rows, made.bias or [0.0] * n, [slope] * n, [1.0] * n))
+    return parts == read
 
 
 @dataclass
 class Made:
-    """A layer that is being read: what of its bias and its left slopes is still missing is None."""
+    """A layer that is being read: what of its bias and its left slope is not known yet is None."""
 
     rows: list[list[float]]
-    given: list[float] | None = None
+    bias: list[float] | None = None
     slope: float | None = None
-
-    @property
-    def bias(self) -> list[float]:
-        """The bias."""
-        return self.given or [0.0] * len(self.rows)
-
-    @property
-    def left(self) -> list[float]:
-        """The left slopes."""
-        return [1.0 if self.slope is None else self.slope] * len(self.rows)
 
 
 def _plain_chain(data: bytes) -> list[Made] | None:
@@ -119,16 +113,17 @@ def _apply(
         # the operator's attribute is a float32, as stored
         last.slope = 0.0 if kind == "Relu" else float(options.get("alpha", 0.01))
         return True
-    if kind == "Add" and last is not None and not affine and last.given is None:
-        last.given = _floats(given[0])
-        return len(last.given) == len(last.rows)
+    if kind == "Add" and last is not None and not affine and last.bias is None:
+        last.bias = _floats(given[0])
+        return len(last.bias) == len(last.rows)
     if kind not in ("Gemm", "MatMul") or not affine or not first or given[0].ndim != 2:
         return False
     plain = options.get("alpha", 1.0) == 1.0 and options.get("beta", 1.0) == 1.0
     weight = given[0] if options.get("transB", 0) else given[0].T
     bias = _floats(given[1]) if len(given) > 1 else None
     layers.append(Made([_floats(row) for row in weight], bias))
-    return plain and not options.get("transA", 0) and len(layers[-1].bias) == len(weight)
+    fits = bias is None or len(bias) == len(weight)
+    return plain and not options.get("transA", 0) and fits
 
 
 def _floats(array: Any) -> list[float]:

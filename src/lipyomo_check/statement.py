@@ -16,7 +16,6 @@ import itertools
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
@@ -53,6 +52,8 @@ class Layer:
         Weight, bias and slopes.
     weight, bias : fmpz_mat
         The same in units of ``2^-bits``, the bias as a column.
+    exact_weight : fmpq_mat
+        The weight in rationals.
     slopes : list of (int, int)
         Left and right slope of each unit in units of ``2^-slope_bits``.
     """
@@ -65,25 +66,19 @@ class Layer:
         numbers, self.bits = dyadic([*rows, offset])
         self.weight = fmpz_mat(numbers[:-1])
         self.bias = fmpz_mat([[b] for b in numbers[-1]])
+        self.exact_weight = fmpq_mat(self.weight) * fmpq(1, fmpz(1) << self.bits)
         self.slopes, self.slope_bits = dyadic(zip(left, right, strict=True))
 
-    @cached_property
-    def exact_weight(self) -> fmpq_mat:
-        """The weight in rationals."""
-        return fmpq_mat(self.weight) * fmpq(1, fmpz(1) << self.bits)
 
-
-@dataclass(frozen=True)
+@dataclass
 class Box:
-    """``lower <= x <= upper``; entries may be infinite."""
+    """``lower <= x <= upper``; entries may be infinite.  `numbers` are both sides as integers."""
 
     lower: list[float]
     upper: list[float]
 
-    @cached_property
-    def numbers(self) -> tuple[list[list[Any]], int]:
-        """Both sides of each input as integers."""
-        return dyadic(zip(self.lower, self.upper, strict=True))
+    def __post_init__(self) -> None:
+        self.numbers = dyadic(zip(self.lower, self.upper, strict=True))
 
     def cut(self, j: int, low: float, high: float) -> Box:
         """Another interval for one input."""
@@ -92,33 +87,31 @@ class Box:
         return Box(lower, upper)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Domain:
-    """A box, ``A x <= b``, and a ball (or None)."""
+    """A box, ``A x <= b``, and a ball (or None).
+
+    `moving` are the inputs that can move, `rows` the rows (A, b) as integers.
+    """
 
     box: Box
     A: list[list[float]]
     b: list[float]
     ball: tuple[str, list[float], float] | None
 
-    @cached_property
-    def moving(self) -> list[int]:
-        """Inputs that can move."""
-        pairs = zip(self.box.lower, self.box.upper, strict=True)
-        return [j for j, (a, b) in enumerate(pairs) if a != b]
-
-    @cached_property
-    def rows(self) -> tuple[list[list[int]], int]:
-        """Rows (A, b) as integers."""
-        return dyadic([*row, end] for row, end in zip(self.A, self.b, strict=True))
+    def __post_init__(self) -> None:
+        sides = enumerate(zip(self.box.lower, self.box.upper, strict=True))
+        self.moving = [j for j, (low, high) in sides if low != high]
+        self.rows = dyadic([*row, end] for row, end in zip(self.A, self.b, strict=True))
 
 
-@dataclass(frozen=True)
+@dataclass
 class Statement:
     """What is claimed.
 
     `vertices` are the vertices of the output norm's dual ball (one of each pair +-y), or None for
-    the Euclidean norm, whose dual ball has no finite number of them.
+    the Euclidean norm, whose dual ball has no finite number of them; `functionals` are the same as
+    integers.  `first` is the first weight in the inputs that move; the last layer is not `hidden`.
     """
 
     layers: list[Layer]
@@ -128,29 +121,14 @@ class Statement:
     vertices: list[list[float]] | None
     lower: float
     upper: float
-    digest: str
     onnx: str | None
 
-    @cached_property
-    def first(self) -> fmpz_mat:
-        """The first weight, in the inputs that move."""
-        moving = self.domain.moving
-        return fmpz_mat([[row[j] for j in moving] for row in self.layers[0].weight.tolist()])
-
-    @cached_property
-    def functionals(self) -> tuple[list[list[int]], int]:
-        """The vertices as integers."""
-        return dyadic(self.vertices or [])
-
-    @property
-    def inputs(self) -> int:
-        """Number of inputs d."""
-        return self.layers[0].inputs
-
-    @property
-    def hidden(self) -> list[Layer]:
-        """All layers but the last."""
-        return self.layers[:-1]
+    def __post_init__(self) -> None:
+        self.inputs, self.hidden = self.layers[0].inputs, self.layers[:-1]
+        weight, moving = self.layers[0].weight.tolist(), self.domain.moving
+        self.first = fmpz_mat([[row[j] for j in moving] for row in weight])
+        self.functionals = dyadic(self.vertices or [])
+        self.digest = digest_of(self.layers)
 
     def words(self) -> list[str]:
         """The claim in words."""
@@ -193,9 +171,7 @@ def read_statement(record: Any) -> Statement:
     onnx = record.get("onnx")
     if onnx is not None and not isinstance(onnx, str):
         raise ProofError("the digest of the ONNX file is not a string")
-    return Statement(
-        layers, domain, input_norm, name, vertices, lower, upper, digest_of(layers), onnx
-    )
+    return Statement(layers, domain, input_norm, name, vertices, lower, upper, onnx)
 
 
 def _layer(record: Any) -> Layer:

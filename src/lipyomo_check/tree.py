@@ -39,7 +39,6 @@ MOST_BITS = 1 << 14
 STEPS = {"bound": 1, "close": 3, "exclude": 3, "split": 1, "cut": 2, "empty": 1, "end": 0}
 """Words of steps, with the number of entries that follow."""
 
-Told = Callable[[int], None]
 Target = tuple[int | None, int | None]
 
 
@@ -78,29 +77,31 @@ class Tree:
     Parameters
     ----------
     statement : Statement
+    workers, share : int, optional
+        Of so many processes that walk the same way, each checks the certificates of its share of
+        the nodes; what the others check is taken for true here.
     """
 
-    def __init__(self, statement: Statement) -> None:
-        self.statement = statement
+    def __init__(self, statement: Statement, workers: int = 1, share: int = 0) -> None:
+        self.statement, self.workers, self.share = statement, workers, share
         self.linear = Linear(statement)
         self.targets = targets_of(statement)
         self.nodes = 0
 
-    def root(self) -> Case:
-        """The case that stands for everything."""
-        return Case(self.linear.root(), set(range(len(self.targets))))
+    @property
+    def mine(self) -> bool:
+        """Whether the certificates of this node are to be checked here."""
+        return self.nodes % self.workers == self.share
 
-    def check(
-        self, nodes: Iterator[Any], told: Told | None = None, case: Case | None = None
-    ) -> None:
-        """Check all nodes of a case, by default of the whole tree.
+    def check(self, nodes: Iterator[Any], told: Callable[[int], None] | None = None) -> None:
+        """Check all nodes.
 
         Raises
         ------
         ProofError
             If a case is missing or not settled.
         """
-        waiting = [case or self.root()]
+        waiting = [Case(self.linear.root(), set(range(len(self.targets))))]
         while waiting:
             waiting += self.settle(waiting.pop(), next(nodes, None))
             if told is not None:
@@ -132,13 +133,15 @@ class Tree:
             unit, side, value, weights = listed(bound, "a bound", 4)
             unit = whole(unit, "a unit", self.linear.count - 1)
             given.append((unit, _side(side), real(value), self._weights(weights)))
-        alive = self.linear.bound(case.node, given)
+        if self.mine:
+            self.linear.check(case.node, given)
+        alive = self.linear.note(case.node, given)
         case.tangents = None
         return None if alive else []
 
     def _close(self, case: Case, numbers: Any, zeta: Any, lam: Any) -> None:
         for target in wholes(numbers, "a target", len(self.targets) - 1):
-            if not self._holds(case, target, zeta, lam, None):
+            if self.mine and not self._holds(case, target, zeta, lam, None):
                 raise ProofError("multipliers do not prove the bound of a target")
             case.targets.discard(target)
 
@@ -154,7 +157,7 @@ class Tree:
         if len(case.targets) != 1:
             raise ProofError("sides are excluded with several targets, or none")
         (target,) = case.targets
-        if not self._holds(case, target, zeta, lam, others):
+        if self.mine and not self._holds(case, target, zeta, lam, others):
             raise ProofError("multipliers do not prove the bound on a side that they exclude")
         node.phases = [sides.get(k, phase) for k, phase in enumerate(node.phases)]
         case.tangents = None
@@ -180,13 +183,13 @@ class Tree:
         return [Case(case.node.copy(half), set(case.targets)) for half in halves]
 
     def _empty(self, case: Case, weights: Any) -> list[Case]:
-        if not self.linear.is_empty(case.node, self._weights(weights)):
+        if self.mine and not self.linear.is_empty(case.node, self._weights(weights)):
             raise ProofError("a case that is called empty may not be")
         return []
 
     def _end(self, case: Case) -> list[Case]:
         """Whatever is not closed must be the value of a full pattern."""
-        for target in sorted(case.targets):
+        for target in sorted(case.targets) if self.mine else ():
             tangents = self._tangents(case)
             pair = self.targets[target]
             fits = None if tangents.count else tangents.at_most(self.statement.upper, pair)

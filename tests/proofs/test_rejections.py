@@ -17,7 +17,7 @@ import pytest
 import lipyomo
 import lipyomo_check
 from lipyomo.onnx import write
-from lipyomo_check import ProofError, check_proof, network, reading, together, tree
+from lipyomo_check import ProofError, check, check_proof, network, reading, tree
 
 FIRST: dict[str, Any] = {
     "format": "lipyomo-proof-4",
@@ -210,7 +210,7 @@ def rejected(check: Callable[[], object]) -> tuple[str, int]:
     return Path(str(last.path)).name, last.lineno + 1
 
 
-def dies(path: Path) -> None:
+def dies(path: Path, share: int, workers: int) -> None:
     os._exit(1)
 
 
@@ -260,6 +260,6 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
         patch.setattr(network, "MOST_BYTES", 10)
         found.add(rejected(lambda: check_proof(true, other)))
     with monkeypatch.context() as patch:
-        patch.setattr(together, "_begin", dies)
+        patch.setattr(check, "_check_share", dies)
         found.add(rejected(lambda: check_proof(true, workers=2)))
     assert sites() - found == set()

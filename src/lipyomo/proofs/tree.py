@@ -407,7 +407,9 @@ class CaseTree:
         for b, own in bounds.items():
             case = cases[b]
             case.steps.append(["bound", own])
-            known = [(k, 1 if side == "R" else -1, value) for k, side, value, _ in own]
+            known = [
+                (k, 1 if side == "R" else -1, value, checked.NONE) for k, side, value, _ in own
+            ]
             if not self._linear.note(case.node, known):
                 case.parts = []
             self._follow(case)
