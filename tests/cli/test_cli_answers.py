@@ -98,6 +98,7 @@ def test_domains(cli: Cli, net: Path, tmp_path: Path) -> None:
     assert "largest width 5" in domain("--box", f"{low},1")
     assert domain("--ball", center, "--radius", "0.25") == "box [0.25, 0.75]^4"
     assert domain("--ball", center, "--radius", "2", "--clip", "0,1") == "box [0, 1]^4"
+    assert domain("--ball", "0.5,0.5,0.5,0.5", "--radius", "0.25") == "box [0.25, 0.75]^4"
     assert "l2 ball" in domain("--ball", "0.5", "--radius", "0.25", "--ball-norm", "l2")
     simplex = tmp_path / "simplex.npz"
     np.savez(simplex, A=np.vstack([np.ones((1, 4)), -np.eye(4)]), b=np.array([1.0, 0, 0, 0, 0]))

@@ -125,7 +125,9 @@ def _options(words: Sequence[str]) -> dict[str, dict[str, Any]]:
         options = read_options([rest], own)
         if not set(options) <= set(own):
             known = ", ".join(own) or "none"
-            raise UsageError(f"--option: '{word}': method {method} has no such option ({known})")
+            raise UsageError(
+                f"--option: '{word}': method {method} has no such option (it has {known})"
+            )
         found.setdefault(method, {}).update(options)
     return found
 

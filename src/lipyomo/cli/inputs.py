@@ -80,13 +80,25 @@ def numbers(array: np.ndarray, path: Path, option: str) -> FloatArray:
     return array.astype(np.float64)
 
 
+def read_numbers(text: str, option: str) -> FloatArray:
+    """Read numbers such as ``1,-1``, or those of a ``.npy`` file, in a row."""
+    if text.endswith(".npy"):
+        return read_array(Path(text), option).reshape(-1)
+    try:
+        return np.array([float(part) for part in text.split(",")])
+    except ValueError:
+        raise UsageError(
+            f"{option}: '{text}' is neither numbers such as 1,-1 nor a .npy file"
+        ) from None
+
+
 def read_side(text: str, option: str) -> Side:
-    """Read one end of a box: a number for all inputs, or a ``.npy`` file with one per input."""
+    """Read a number for all inputs, or one for each."""
     try:
         return float(text)
     except ValueError:
-        if text.endswith(".npy"):
-            return read_array(Path(text), option).reshape(-1)
+        if "," in text or text.endswith(".npy"):
+            return read_numbers(text, option)
     raise UsageError(f"{option}: '{text}' is neither a number nor a .npy file")
 
 
@@ -154,18 +166,6 @@ def read_rows(text: str, option: str) -> tuple[FloatArray, FloatArray]:
     if parts["A"].ndim != 2:
         raise UsageError(f"{option}: A in '{text}' has {parts['A'].ndim} axes, expected 2")
     return parts["A"], parts["b"].reshape(-1)
-
-
-def read_functional(text: str) -> FloatArray:
-    """Read ``1,-1`` or a ``.npy`` file."""
-    if text.endswith(".npy"):
-        return read_array(Path(text), "--functional").reshape(-1)
-    try:
-        return np.array([float(part) for part in text.split(",")])
-    except ValueError:
-        raise UsageError(
-            f"--functional: '{text}' is neither numbers such as 1,-1 nor a .npy file"
-        ) from None
 
 
 def read_dual_ball(text: str, option: str) -> LinearOutput:

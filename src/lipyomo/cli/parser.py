@@ -171,7 +171,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "NORM", "linf, l1, l2, cross or cross(I); default: |.| for one output, else linf"
     ),
     "--functional": value(
-        "C", "|c.f| for numbers such as 1,-1 or a .npy file", reader("read_functional")
+        "C", "|c.f| for numbers such as 1,-1 or a .npy file", reader("read_numbers", "--functional")
     ),
     "--margin": value("LABEL", "cross(LABEL): margins of a class", int),
     "--dual-ball": value(
@@ -184,7 +184,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "LO,HI", "numbers, or .npy files with one per input", reader("read_pair", "--box")
     ),
     "--ball": value(
-        "CENTER", "a .npy file, or a number for all inputs", reader("read_side", "--ball")
+        "CENTER",
+        "a number for all inputs, or one for each, or a .npy file",
+        reader("read_side", "--ball"),
     ),
     "--polytope": value(
         "FILE", ".npz with A and b: the x with A x <= b", reader("read_rows", "--polytope")
