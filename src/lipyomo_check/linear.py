@@ -23,7 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import inf, isfinite
+from itertools import accumulate
+from math import inf
 from typing import Any
 
 from flint import fmpq, fmpz, fmpz_mat
@@ -39,14 +40,8 @@ CHORD = 24
 SLOPE = 8
 """Bits of the lower lines' slopes alpha."""
 
-Aim = dict[int, int]
-"""Whole coefficients of units."""
-
 Line = tuple[fmpz, Any]
 """Slope and offset of a line; None where there is no line."""
-
-Lines = tuple[Line, Line]
-"""Above and below what a unit passes on."""
 
 
 @dataclass
@@ -106,9 +101,7 @@ class Linear:
 
     def __init__(self, statement: Statement) -> None:
         self.statement = statement
-        self.starts = [0]
-        for layer in statement.hidden:
-            self.starts.append(self.starts[-1] + layer.units)
+        self.starts = [0, *accumulate(layer.units for layer in statement.hidden)]
         self.count = self.starts[-1]
         self.left = [v for layer in statement.hidden for v in layer.left]
         self.right = [v for layer in statement.hidden for v in layer.right]
@@ -160,14 +153,12 @@ class Linear:
         if (top is not None and top < 0) or self._in_ball(function, fmpq(0), strict=True):
             return True
         moving, A = self.statement.domain.moving, self.statement.domain.A
+        if top is None or top != 0:
+            return False
         return (
-            top is not None
-            and top == 0
-            and (
-                any(function.row[j] != 0 for j in moving)
-                or any(w and any(A[r][j] != 0 for j in moving) for r, w in weights.rho.items())
-                or any(beta and self._varies(node, k) for k, beta in weights.beta.items())
-            )
+            any(function.row[j] != 0 for j in moving)
+            or any(w and any(A[r][j] != 0 for j in moving) for r, w in weights.rho.items())
+            or any(beta and self._varies(node, k) for k, beta in weights.beta.items())
         )
 
     def _varies(self, node: Node, unit: int) -> bool:
@@ -183,10 +174,11 @@ class Linear:
 
     # -- backwards through the layers ----------------------------------------------------------
 
-    def above(self, node: Node, wanted: Sequence[tuple[Aim, Weights]]) -> list[Function]:
+    def above(self, node: Node, wanted: Sequence[tuple[dict[int, int], Weights]]) -> list[Function]:
         """Linear functions of the inputs above ``aim . z`` for pairs (aim, weights)."""
         weights = [own for _, own in wanted]
-        first = bits = max((own.bits for own in weights), default=0)
+        faces, fine = self.statement.domain.rows
+        first = bits = max((own.bits for own in weights), default=0) + fine
         sums = [self._sum(node, aim, own, bits) for aim, own in wanted]
         last = max((k for own in sums for k in own), default=-1)
         constants: list[Any] = [fmpz(0)] * len(sums)
@@ -199,8 +191,8 @@ class Linear:
                 bits += self._pass_on(node, i, table, constants, weights)
             else:
                 table = [[fmpz(0)] * (stop - start) for _ in sums]
-            for row, own in zip(table, sums, strict=True):
-                for k, c in own.items():
+            for row, terms in zip(table, sums, strict=True):
+                for k, c in terms.items():
                     if start <= k < stop:
                         row[k - start] += c << (bits - first)
             layer = self.statement.hidden[i]
@@ -210,11 +202,19 @@ class Linear:
                 constants[r] = None if known is None else (known << layer.bits) + shift
             table = (rows * layer.weight).tolist()
             bits += layer.bits
-        table = table or [[fmpz(0)] * self.statement.inputs for _ in sums]
-        found = zip(table, constants, weights, strict=True)
-        return [self._with_rows(Function(row, c, bits), own) for row, c, own in found]
+        found = []
+        for r, own in enumerate(weights):
+            row = table[r] if table else [fmpz(0)] * self.statement.inputs
+            constant = constants[r]
+            for k, value in own.rho.items():
+                rho = fmpz(value) << (bits - own.bits - fine)
+                *through, end = faces[k]
+                row = [c - rho * a for c, a in zip(row, through, strict=True)]
+                constant = None if constant is None else constant + rho * end
+            found.append(Function(row, constant, bits))
+        return found
 
-    def _sum(self, node: Node, aim: Aim, weights: Weights, bits: int) -> dict[int, fmpz]:
+    def _sum(self, node: Node, aim: dict[int, int], weights: Weights, bits: int) -> dict[int, fmpz]:
         """Aim and weights of decided units as coefficients of pre-activations."""
         own = {k: fmpz(v) << bits for k, v in aim.items()}
         for k, beta in weights.beta.items():
@@ -236,17 +236,13 @@ class Linear:
         Returns the bits of the lines, by which the units of all numbers become smaller.
         """
         start, slopes = self.starts[i], self.statement.hidden[i].slopes
-        ends = [
-            (low, high) if isfinite(low) and isfinite(high) else (0.0, 0.0)
-            for low, high in (
-                (node.lower[k], node.upper[k]) for k in range(start, start + len(slopes))
-            )
-        ]
-        numbers, fine = dyadic(ends)
+        stop = start + len(slopes)
+        numbers, fine = dyadic(zip(node.lower[start:stop], node.upper[start:stop], strict=True))
         grow = CHORD + fine
-        usual: list[Lines] = []
-        for k, ((low, high), (left, right)) in enumerate(zip(numbers, slopes, strict=True)):
+        usual: list[tuple[Line, Line]] = []
+        for k, (ends, (left, right)) in enumerate(zip(numbers, slopes, strict=True)):
             phase, jump = node.phases[start + k], right - left
+            low, high = (0, 0) if None in ends else ends
             if phase != OPEN:
                 line = fmpz(left if phase == LEFT else right) << grow, 0
                 usual.append((line, line))
@@ -278,23 +274,6 @@ class Linear:
                         total += c * offset
             constants[r] = total
         return more
-
-    def _with_rows(self, function: Function, weights: Weights) -> Function:
-        """Add the domain's rows with their weights."""
-        domain = self.statement.domain
-        if not weights.rho:
-            return function
-        numbers, fine = domain.rows
-        more = max(weights.bits + fine - function.bits, 0)
-        bits = function.bits + more
-        row = [c << more for c in function.row]
-        constant = None if function.constant is None else function.constant << more
-        for r, value in weights.rho.items():
-            rho = fmpz(value) << (bits - weights.bits - fine)
-            *through, end = numbers[r]
-            row = [c - rho * a for c, a in zip(row, through, strict=True)]
-            constant = None if constant is None else constant + rho * end
-        return Function(row, constant, bits)
 
     # -- over the domain -----------------------------------------------------------------------
 

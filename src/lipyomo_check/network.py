@@ -39,15 +39,11 @@ def compare_network(statement: Statement, path: Path | None, digest: str | None)
     if chain is not None and _same(statement.layers, chain):
         return "checked      the network is that of the ONNX file, weight by weight"
     if digest is not None and digest == statement.digest:
-        return (
-            "trusted      that lipyomo reads the ONNX file rightly: it gives the network of the "
-            "proof (the graph is not a plain chain, or was simplified)"
-        )
+        return "trusted      that lipyomo reads the ONNX file rightly: it gives the proof's network"
     file = hashlib.sha256(data).hexdigest()
     if digest is None and chain is None and statement.onnx == file:
         return (
-            "trusted      that the network of the proof is that of the ONNX file: the file is the "
-            "one that the proof names, but not a plain chain"
+            "trusted      that the proof has read the ONNX file, which is no plain chain, rightly"
         )
     raise ProofError(f"the proof is about another network than {path.name}")
 

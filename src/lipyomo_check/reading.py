@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import zlib
@@ -27,49 +28,31 @@ def lines(path: Path) -> Iterator[Any]:
         If the file cannot be read, is torn, or unpacks to far more than its size.
     """
     try:
-        size = path.stat().st_size
-        with path.open("rb") as stream:
-            yield from _parsed(_unpacked(stream, MOST_EXPANSION * size + (1 << 20)))
+        room = MOST_EXPANSION * path.stat().st_size + (1 << 20)
+        with gzip.open(path) as stream:
+            while text := stream.readline(room + 1):
+                room -= len(text)
+                if room < 0:
+                    raise ProofError("the file unpacks to far more than its size")
+                if not text.endswith(b"\n"):
+                    raise ProofError("the last line is torn")
+                yield _parsed(text)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise ProofError("the file is not gzipped, damaged, or ends in the middle") from None
     except OSError as error:
         raise ProofError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _unpacked(stream: Any, room: int) -> Iterator[bytes]:
-    """Lines of a gzip stream of at most `room` bytes."""
-    unpack = zlib.decompressobj(wbits=31)
-    rest, total = b"", 0
-    while not unpack.eof:
-        piece = stream.read(1 << 16)
-        if not piece:
-            raise ProofError("the file ends in the middle")
-        while piece:
-            try:
-                text = unpack.decompress(piece, 1 << 20)
-            except zlib.error:
-                raise ProofError("the file is not gzipped, or damaged") from None
-            piece = unpack.unconsumed_tail
-            total += len(text)
-            if total > room:
-                raise ProofError("the file unpacks to far more than its size")
-            *whole, rest = (rest + text).split(b"\n")
-            yield from whole
-    if unpack.unused_data or stream.read(1):
-        raise ProofError("the file goes on after its end")
-    if rest:
-        raise ProofError("the last line is torn")
-
-
-def _parsed(texts: Iterator[bytes]) -> Iterator[Any]:
+def _parsed(text: bytes) -> Any:
     def refuse(word: str) -> Any:
         raise ValueError(word)
 
-    for text in texts:
-        if text.count(b"[") > MOST_LISTS:
-            raise ProofError("a line has too many lists")
-        try:
-            yield json.loads(text, parse_constant=refuse)
-        except (ValueError, RecursionError):
-            raise ProofError("a line is not JSON") from None
+    if text.count(b"[") > MOST_LISTS:
+        raise ProofError("a line has too many lists")
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except (ValueError, RecursionError):
+        raise ProofError("a line is not JSON") from None
 
 
 def entry(record: Any, name: str) -> Any:

@@ -132,8 +132,8 @@ class Tangents:
         count, first = self.count, self.statement.first
         Y, taken, power = self._outputs(target[0], sides)
         corner = rational(bound) ** 2 * (fmpz(1) << (2 * power + self.bits)) / tau
-        more = max(FINE + corner.q.bit_length() - corner.p.bit_length(), 0)  # outputs may be small
-        more -= more // 2
+        small = FINE + corner.q.bit_length() - corner.p.bit_length()  # outputs may be
+        more = max((small + 1) // 2, 0)
         size = [fmpz(v) << self.bits for v in lam]
         size += [fmpz(corner.p << (2 * more)) // corner.q] * len(Y)
         mix = [[0] * k + [-v] + [0] * (self.rows - k - 1) for k, v in enumerate(lam)]
@@ -163,8 +163,9 @@ class Tangents:
         self, vertex: int | None, sides: Sequence[tuple[int, int, float]] | None
     ) -> tuple[list[list[int]], list[list[tuple[int, int]]], int]:
         """The rows Y as combinations of U and N, and of the e_k; in units of ``2^-power``."""
-        functionals, power = self._functionals(vertex)
-        Y = [[0] * self.count + row for row in functionals]
+        functionals, power = self.statement.functionals
+        chosen = functionals if vertex is None else [functionals[vertex]]
+        Y = [[0] * self.count + row for row in chosen]
         if not sides:
             return Y, [[] for _ in Y], power
         (multiples,), bits = dyadic([[multiple for _, _, multiple in sides]])
@@ -176,14 +177,6 @@ class Tangents:
             taken.append([(k, -step if side == LEFT else step)])
         return rows, taken, power + bits
 
-    def _functionals(self, vertex: int | None) -> tuple[list[list[int]], int]:
-        """A target's functionals of the outputs as integers, with their bits."""
-        if vertex is None:
-            m = self.rows - self.count
-            return [[int(i == j) for j in range(m)] for i in range(m)], 0
-        functionals, power = self.statement.functionals
-        return [functionals[vertex]], power
-
     def at_most(self, bound: float, target: tuple[int | None, int | None]) -> bool | None:
         """Whether a target is at most `bound` where no unit is open; None if that is not known.
 
@@ -191,27 +184,25 @@ class Tangents:
         are few, or at those of its image in the plane; others of its kind need multipliers.
         """
         vertex, column = target
-        functionals, power = self._functionals(vertex)
-        gradient = fmpz_mat(functionals) * self.inner * self.statement.first
+        Y, _, power = self._outputs(vertex, None)
+        gradient = fmpz_mat(Y) * self.inner * self.statement.first
         power += self.bits + self.statement.layers[0].bits
         norm = self.statement.input_norm
         limit = (rational(bound) * (fmpz(1) << power)) ** 2
-        if column is not None:
-            gradient = gradient * fmpz_mat([[j == column] for j in self.statement.domain.moving])
         entries = gradient.entries()
+        if column is not None:
+            entries = entries[self.statement.domain.moving.index(column) :: gradient.ncols()]
         if column is not None or (vertex is not None and norm == "l2"):
             return bool(sum((g * g for g in entries), fmpz(0)) <= limit)
         if vertex is not None:
             return bool(sum((abs(g) for g in entries), fmpz(0)) ** 2 <= limit)
-        if norm == "l2":
+        if norm == "l2" or (gradient.nrows() > 2 and gradient.ncols() > MOST_CORNERS):
             return None
         if gradient.nrows() == 2:
             images = _polygon(gradient.transpose().tolist())
-        elif gradient.ncols() <= MOST_CORNERS:
+        else:
             corners = [[1, *signs] for signs in product((1, -1), repeat=gradient.ncols() - 1)]
             images = (fmpz_mat(corners) * gradient.transpose()).tolist()
-        else:
-            return None
         return all(sum((g * g for g in image), fmpz(0)) <= limit for image in images)
 
 

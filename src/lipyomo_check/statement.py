@@ -110,8 +110,9 @@ class Statement:
     """What is claimed.
 
     `vertices` are the vertices of the output norm's dual ball (one of each pair +-y), or None for
-    the Euclidean norm, whose dual ball has no finite number of them; `functionals` are the same as
-    integers.  `first` is the first weight in the inputs that move; the last layer is not `hidden`.
+    the Euclidean norm, whose dual ball has no finite number of them; `functionals` are the same (or
+    those of all outputs) as integers.  `first` is the first weight in the inputs that move, and
+    `hidden` are all layers but the last.
     """
 
     layers: list[Layer]
@@ -127,7 +128,8 @@ class Statement:
         self.inputs, self.hidden = self.layers[0].inputs, self.layers[:-1]
         weight, moving = self.layers[0].weight.tolist(), self.domain.moving
         self.first = fmpz_mat([[row[j] for j in moving] for row in weight])
-        self.functionals = dyadic(self.vertices or [])
+        outputs = eye(self.layers[-1].units), 0
+        self.functionals = outputs if self.vertices is None else dyadic(self.vertices)
         self.digest = digest_of(self.layers)
 
     def words(self) -> list[str]:
@@ -200,8 +202,8 @@ def _layer(record: Any) -> Layer:
 def _domain(record: Any, d: int) -> Domain:
     words = {"inf": INFINITE, "-inf": -INFINITE}
     lower, upper = (
-        [words[v] if v in ("inf", "-inf") else real(v, side) for v in listed(given, side, d)]
-        for side, given in ((side, entry(record, side)) for side in ("lower", "upper"))
+        [words[v] if v in ("inf", "-inf") else real(v) for v in listed(entry(record, s), s, d)]
+        for s in ("lower", "upper")
     )
     pairs = zip(lower, upper, strict=True)
     if any(a > b or a == INFINITE or b == -INFINITE for a, b in pairs):
@@ -224,45 +226,48 @@ def _output_norm(record: Any, m: int) -> tuple[str, list[list[float]] | None]:
     """Name and dual vertices of the output norm over m outputs."""
     if m > MOST_VERTICES or (record == "cross" and m * m > 2 * MOST_VERTICES):
         raise ProofError("the output norm has too many dual vertices")
-    eye = [[float(i == j) for j in range(m)] for i in range(m)]
+    rows = eye(m)
 
     def minus(i: int, j: int) -> list[float]:
-        return [a - b for a, b in zip(eye[i], eye[j], strict=True)]
+        return [a - b for a, b in zip(rows[i], rows[j], strict=True)]
 
     if record == "l2":
-        return "l2", None if m > 1 else eye
+        return "l2", None if m > 1 else rows
     if record == "linf":
-        return "linf", eye
+        return "linf", rows
     if record == "l1":
         if 1 << (m - 1) > MOST_VERTICES:
             raise ProofError("the l1 norm of so many outputs has too many dual vertices")
         return "l1", [[1.0, *signs] for signs in itertools.product((1.0, -1.0), repeat=m - 1)]
     if record == "cross":
-        return "cross", eye + [minus(i, j) for i in range(m) for j in range(i)]
+        return "cross", rows + [minus(i, j) for i in range(m) for j in range(i)]
     if isinstance(record, dict) and "cross" in record:
         i = whole(record["cross"], "the class", m - 1)
-        return f"cross({i})", [eye[i], *(minus(i, j) for j in range(m) if j != i)]
+        return f"cross({i})", [rows[i], *(minus(i, j) for j in range(m) if j != i)]
     if isinstance(record, dict) and "vertices" in record:
-        rows = [reals(row, "a vertex", m) for row in listed(record["vertices"], "the vertices")]
-        if not 0 < len(rows) <= MOST_VERTICES:
+        given = listed(record["vertices"], "the vertices")
+        if not 0 < len(given) <= MOST_VERTICES:
             raise ProofError("the output norm has no vertices, or too many")
+        rows = [reals(row, "a vertex", m) for row in given]
         word = f"|c.f|, c = {rows[0]}" if len(rows) == 1 else f"the largest |y.f| of {len(rows)} y"
         return word, rows
     raise ProofError("the output norm is none that is known")
+
+
+def eye(m: int) -> list[list[float]]:
+    """The rows of a unit matrix."""
+    return [[int(i == j) for j in range(m)] for i in range(m)]
 
 
 def digest_of(layers: list[Layer]) -> str:
     """SHA-256 of weights, biases and slopes (rows without their zeros)."""
     digest = hashlib.sha256()
     for layer in layers:
-        digest.update(struct.pack("<qq", layer.units, layer.inputs))
-        starts, columns, values = [0], [], []
-        for row in layer.rows:
-            columns += [j for j, w in enumerate(row) if w != 0.0]
-            values += [w for w in row if w != 0.0]
-            starts.append(len(columns))
-        digest.update(struct.pack(f"<{len(starts)}q", *starts))
-        digest.update(struct.pack(f"<{len(columns)}q", *columns))
+        filled = [[(j, w) for j, w in enumerate(row) if w != 0.0] for row in layer.rows]
+        starts = [0, *itertools.accumulate(map(len, filled))]
+        columns, values = ([pair[i] for row in filled for pair in row] for i in (0, 1))
+        for whole_numbers in ((layer.units, layer.inputs), starts, columns):
+            digest.update(struct.pack(f"<{len(whole_numbers)}q", *whole_numbers))
         for numbers in (values, layer.offset, layer.left, layer.right):
             digest.update(struct.pack(f"<{len(numbers)}d", *(v + 0.0 for v in numbers)))
     return digest.hexdigest()

@@ -20,7 +20,7 @@ because a piece that meets the interior of a box meets that of one half.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -35,6 +35,9 @@ MOST_TARGETS = 10**6
 
 MOST_BITS = 1 << 14
 """Of the unit of weights."""
+
+GOLDEN = 0.6180339887498949
+"""Its multiples fall evenly into all shares, those of every other one as well."""
 
 STEPS = {"bound": 1, "close": 3, "exclude": 3, "split": 1, "cut": 2, "empty": 1, "end": 0}
 """Words of steps, with the number of entries that follow."""
@@ -68,7 +71,6 @@ class Case:
 
     node: Node
     targets: set[int]
-    tangents: Tangents | None = None
 
 
 class Tree:
@@ -91,7 +93,7 @@ class Tree:
     @property
     def mine(self) -> bool:
         """Whether the certificates of this node are to be checked here."""
-        return self.nodes % self.workers == self.share
+        return int(self.nodes * GOLDEN % 1 * self.workers) == self.share
 
     def check(self, nodes: Iterator[Any], told: Callable[[int], None] | None = None) -> None:
         """Check all nodes.
@@ -136,14 +138,13 @@ class Tree:
         if self.mine:
             self.linear.check(case.node, given)
         alive = self.linear.note(case.node, given)
-        case.tangents = None
         return None if alive else []
 
     def _close(self, case: Case, numbers: Any, zeta: Any, lam: Any) -> None:
-        for target in wholes(numbers, "a target", len(self.targets) - 1):
-            if self.mine and not self._holds(case, target, zeta, lam, None):
-                raise ProofError("multipliers do not prove the bound of a target")
-            case.targets.discard(target)
+        wholes(numbers, "a target", len(self.targets) - 1)
+        if self.mine and not self._holds(case, numbers, zeta, lam, None):
+            raise ProofError("multipliers do not prove the bound of a target")
+        case.targets.difference_update(numbers)
 
     def _exclude(self, case: Case, zeta: Any, lam: Any, record: Any) -> list[Case] | None:
         node = case.node
@@ -156,11 +157,9 @@ class Tree:
             others.append((still.index(unit), -sides[unit], real(multiple)))
         if len(case.targets) != 1:
             raise ProofError("sides are excluded with several targets, or none")
-        (target,) = case.targets
-        if self.mine and not self._holds(case, target, zeta, lam, others):
+        if self.mine and not self._holds(case, case.targets, zeta, lam, others):
             raise ProofError("multipliers do not prove the bound on a side that they exclude")
         node.phases = [sides.get(k, phase) for k, phase in enumerate(node.phases)]
-        case.tangents = None
         return None if all(self.linear.settle(node, k) for k in sides) else []
 
     def _split(self, case: Case, unit: Any) -> list[Case]:
@@ -189,27 +188,19 @@ class Tree:
 
     def _end(self, case: Case) -> list[Case]:
         """Whatever is not closed must be the value of a full pattern."""
-        for target in sorted(case.targets) if self.mine else ():
-            tangents = self._tangents(case)
-            pair = self.targets[target]
-            fits = None if tangents.count else tangents.at_most(self.statement.upper, pair)
-            if fits is None:
-                raise ProofError("a case ends with a target that is not closed")
-            if not fits:
-                raise ProofError("a full pattern has a larger norm than the upper end")
+        if case.targets and self.mine:
+            tangents, upper = Tangents(self.statement, self.linear, case.node), self.statement.upper
+            closed = not tangents.count
+            if not all(closed and tangents.at_most(upper, self.targets[k]) for k in case.targets):
+                raise ProofError("a case ends with a target that is not closed, or too large")
         return []
 
     # -- their parts -------------------------------------------------------------------------------
 
-    def _tangents(self, case: Case) -> Tangents:
-        if case.tangents is None:
-            case.tangents = Tangents(self.statement, self.linear, case.node)
-        return case.tangents
-
-    def _holds(self, case: Case, target: int, zeta: Any, lam: Any, sides: Any) -> bool:
-        tangents = self._tangents(case)
+    def _holds(self, case: Case, numbers: Iterable[int], zeta: Any, lam: Any, sides: Any) -> bool:
+        tangents, upper = Tangents(self.statement, self.linear, case.node), self.statement.upper
         zeta, lam = wholes(zeta, "zeta", inf), wholes(lam, "lambda", inf, tangents.count)
-        return tangents.holds(self.statement.upper, self.targets[target], zeta, lam, sides)
+        return all(tangents.holds(upper, self.targets[k], zeta, lam, sides) for k in numbers)
 
     def _open(self, value: Any, node: Node) -> int:
         unit = whole(value, "a unit", self.linear.count - 1)
