@@ -2,7 +2,7 @@
 
 Usage::
 
-    python -m experiments scale [--networks m100x2 ...] [--methods crown sdp bnb] [--time 60]
+    python -m experiments scale [--networks m100x2 ...] [--methods crown sdp auto] [--time 60]
                                 [--shared FOLDER] [--markdown]
 
 Reads FOLDER/scale (default: ../shared beside the repository): ONNX networks with a centre each, and
@@ -10,7 +10,9 @@ Reads FOLDER/scale (default: ../shared beside the repository): ONNX networks wit
 Clarke Jacobian (CROWN and alpha-CROWN); ``experiments networks`` trains such a folder.  Where
 auto_LiRPA is installed, its bounds are computed in the same run.  Prints one line a network, radius
 and method: the interval, CPU and wall seconds, the seconds to the first interval that is not looser
-than theirs, and the peak of memory so far; or, with ``--markdown``, the table of the documentation.
+than theirs, and the peak of memory so far; or, with ``--markdown``, the table of the documentation,
+in which the default method (``auto``) has two columns: its interval after five seconds of wall
+time, and at its end.
 """
 
 from __future__ import annotations
@@ -29,11 +31,17 @@ import numpy as np
 
 from experiments.lirpa import has_lirpa, lirpa_bound
 from experiments.reference import SHARED
-from lipyomo import Box, LipschitzProblem, Network, load, solve
+from lipyomo import Box, LipschitzProblem, Network, Result, load, solve
 from lipyomo.network import FloatArray
 
 MEGABYTES = 1024.0
 """Units of ``ru_maxrss`` in a megabyte (kilobytes, as Linux counts them)."""
+
+ANYTIME = ("auto", "bnb")
+"""Methods whose interval goes on shrinking."""
+
+EARLY = 5.0
+"""Seconds after which their interval is looked at for the first time."""
 
 
 @dataclass(frozen=True)
@@ -92,18 +100,37 @@ def cases(folder: Path, wanted: Sequence[str]) -> Iterator[Case]:
         yield Case(f"{name} {radius:.4f} {problem.describe_norms()}", path, problem, center, row)
 
 
+def titles(method: str, limit: float) -> list[str]:
+    """Headings of a method's columns."""
+    if method not in ANYTIME:
+        return [f"`{method}`"]
+    return [f"`{method}`, {EARLY:g} s", f"`{method}`, {limit:g} s"]
+
+
+def entries(method: str, result: Result, cpu: float) -> list[str]:
+    """A method's cells of a row."""
+    if method not in ANYTIME:
+        return [f"{result.upper:.5g} ({cpu:.2g} s)"]
+    early = [row for row in result.history if row[0] <= EARLY]
+    first = f"[{early[-1][1]:.5g}, {early[-1][2]:.5g}]" if early else ""
+    if result.status == "exact":
+        return [first, f"{result.upper:.6g} exact ({result.seconds:.2g} s)"]
+    return [first, f"[{result.lower:.5g}, {result.upper:.5g}]"]
+
+
 def main(words: Sequence[str]) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, prog="python -m experiments scale")
     parser.add_argument("--networks", nargs="*", default=[])
-    parser.add_argument("--methods", nargs="*", default=["crown", "sdp", "bnb"])
+    parser.add_argument("--methods", nargs="*", default=["crown", "sdp", "auto"])
     parser.add_argument("--time", type=float, default=60.0, help="seconds a run")
     parser.add_argument("--shared", type=Path, default=SHARED)
     parser.add_argument("--markdown", action="store_true")
     asked = parser.parse_args(words)
     if asked.markdown:
-        print("| network | radius | theirs | " + " | ".join(f"`{m}`" for m in asked.methods) + " |")
-        print("|---|---|---|" + "---|" * len(asked.methods))
+        names = [title for m in asked.methods for title in titles(m, asked.time)]
+        print("| network | radius | theirs | " + " | ".join(names) + " |")
+        print("|---|---|---|" + "---|" * len(names))
     for case in cases(asked.shared / "scale", asked.networks):
         theirs, seconds = min(case.theirs().values(), default=(math.inf, math.nan))
         cells = [f"{theirs:.5g} ({seconds:.2g} s)" if math.isfinite(theirs) else ""]
@@ -114,8 +141,7 @@ def main(words: Sequence[str]) -> None:
             wall, cpu = time.perf_counter(), time.process_time()
             result = solve(case.problem, method, time_limit=asked.time, attain=False)
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-            low = f"[{result.lower:.5g}, " if result.witness else ""
-            cells.append(f"{low}{result.upper:.5g}{']' if low else ''} ({cpu:.2g} s)")
+            cells += entries(method, result, cpu)
             if asked.markdown:
                 continue
             first = next(

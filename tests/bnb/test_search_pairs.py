@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from lipyomo import Box, LipschitzProblem, Network, solve
 from lipyomo.affine.system import NodeForm
+from lipyomo.bnb.checkpoint import load
 from lipyomo.bnb.tree import Tree
 from lipyomo.bounds import preactivation_bounds
 from lipyomo.phases import flat
@@ -37,6 +40,24 @@ def test_constants_are_those_without_pairs(mixed: bool, monkeypatch: pytest.Monk
         assert with_pairs.lower == pytest.approx(plain.lower, rel=1e-9)
         assert with_pairs.upper == pytest.approx(plain.upper, rel=1e-6)
     assert sum(chosen.count for chosen in used) > 20
+
+
+def test_a_stopped_search_goes_on_with_its_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Bounder, "takes_pairs", lambda *given: True)
+    problem = LipschitzProblem(random_network(3, (8, 10, 10, 2)), Box(0, 1, 8), "linf", "cross")
+    left, state = iter(range(10**9)), tmp_path / "state"
+    first = solve(problem, "bnb", checkpoint=state, should_stop=lambda: next(left) >= 120)
+    assert first.status == "interrupted"
+    saved = load(state, problem)
+    assert saved.known is not None
+    assert saved.nodes
+    assert saved.pairs.count >= saved.chosen.count > 0
+    second = solve(problem, "bnb", checkpoint=state, resume=True)
+    assert second.status == "exact"
+    assert second.upper <= first.upper * (1 + 1e-12)
+    assert second.lower == pytest.approx(solve(problem, "bnb").lower, rel=1e-9)
 
 
 def test_pairs_lower_the_root_of_a_wide_network(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,14 +16,16 @@ from typing import Any
 
 import numpy as np
 
+from lipyomo.affine.system import FlatPhases
 from lipyomo.bnb.counters import Counters
 from lipyomo.bnb.experience import Experience
 from lipyomo.bnb.node import Node, Split, Warm
+from lipyomo.bounds.pairs import Pairs
 from lipyomo.errors import LipyomoError
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.problem import LipschitzProblem
 
-VERSION = 2
+VERSION = 3
 
 _STACKED = ("phases", "lower", "upper", "low", "high")
 _RAGGED = ("targets", "target_bounds", "proved", "units", "pool", "candidates")
@@ -51,6 +53,10 @@ class Saved:
     next_climb : float
     counters : Counters
     experience : Experience
+    known : ndarray of int8 or None
+        Phases under which the tree was made.
+    pairs, chosen : Pairs
+        Of units that exclude each other, and those among them with multipliers.
     """
 
     nodes: list[Node]
@@ -63,6 +69,9 @@ class Saved:
     next_climb: float
     counters: Counters
     experience: Experience
+    known: FlatPhases | None
+    pairs: Pairs
+    chosen: Pairs
 
 
 def fingerprint(problem: LipschitzProblem) -> str:
@@ -103,6 +112,10 @@ def save(path: Path, problem: LipschitzProblem, saved: Saved) -> None:
         "numbers": np.array([saved.closed, saved.root, saved.open_units, saved.next_climb]),
         "dropped": np.array([node.dropped for node in nodes]),
     }
+    if saved.known is not None:
+        data["known"] = saved.known
+    for name, pairs in (("pairs", saved.pairs), ("chosen", saved.chosen)):
+        data[name] = np.array([pairs.first, pairs.second, pairs.apart], dtype=np.int64)
     for name in _STACKED:
         data[name] = np.array([getattr(node, name) for node in nodes])
     for name in _RAGGED:
@@ -183,6 +196,8 @@ def load(path: Path, problem: LipschitzProblem) -> Saved:
         next_climb,
         counters,
         Experience(**learnt),
+        data.get("known"),
+        *(Pairs(i, j, apart > 0) for i, j, apart in (data["pairs"], data["chosen"])),
     )
 
 

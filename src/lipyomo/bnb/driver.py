@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from lipyomo.bnb.checkpoint import Saved, load, save
+from lipyomo.bnb.checkpoint import CheckpointError, Saved, load, save
 from lipyomo.bnb.counters import Counters
 from lipyomo.bnb.node import Node
 from lipyomo.bnb.parallel import LAST_SECONDS, Report, Task, Team, pack, unpack
@@ -133,8 +133,15 @@ class Search:
         self._clock = clock or Clock(settings.time_limit, settings.should_stop)
         self._tell = tell
         self._record = record
-        known = None
-        if ladder is not None and not record and settings.checkpoint is None:
+        known, self._saved_state = None, None
+        if settings.resume and settings.checkpoint is not None and settings.checkpoint.exists():
+            self._saved_state = load(settings.checkpoint, problem)
+            known = self._saved_state.known
+            if record and known is not None:
+                raise CheckpointError(
+                    f"'{settings.checkpoint}' was written by a search that proves nothing"
+                )
+        elif ladder is not None and not record:
             known = np.concatenate([np.zeros(0, dtype=np.int8), *ladder.bounds.phases])
         self.tree = Tree(problem, np.random.default_rng(settings.seed), settings.gap, record, known)
         self.tree.bounder.deadline = time.perf_counter() + self._clock.left
@@ -191,9 +198,10 @@ class Search:
 
     def _begin(self) -> None:
         """Start at the root, or where a checkpoint left off."""
-        tree, settings = self.tree, self._settings
-        if settings.resume and settings.checkpoint is not None and settings.checkpoint.exists():
-            self._restore(load(settings.checkpoint, tree.problem))
+        tree = self.tree
+        if self._saved_state is not None:
+            self._restore(self._saved_state)
+            self._saved_state = None
         else:
             tree.climb(*quick_budget(tree.problem, self._clock))
             self._note()
@@ -348,6 +356,8 @@ class Search:
             self._next_climb,
             self._counters,
             self.tree.experience,
+            self.tree.known,
+            *self.tree.known_pairs,
         )
         save(self._settings.checkpoint, self.tree.problem, saved)
 
@@ -357,6 +367,7 @@ class Search:
 
     def _restore(self, saved: Saved) -> None:
         pool = self.tree.pool
+        self.tree.take_pairs(saved.pairs, saved.chosen)
         pool.restore(saved.points, saved.on)
         if saved.best is not None:
             pool.challenge(saved.best)

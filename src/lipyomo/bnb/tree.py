@@ -296,7 +296,7 @@ class Tree:
     def _paired(self, found: Expansion, clock: Clock) -> Expansion:
         """The root bounded once more, with the products of pairs of units that exclude each other.
 
-        They pay where units are many; proofs and checkpoints do without.
+        They pay where units are many; proofs do without.
         """
         if len(found.children) != 1 or self.known is None or self.tightener is None:
             return found
