@@ -20,8 +20,7 @@ import numpy as np
 import pyomo.environ as pyo
 
 from lipyomo.blocks.assemble import linear
-from lipyomo.blocks.partition import terms_of
-from lipyomo.blocks.ranges import box_of
+from lipyomo.blocks.partition import ends_of_terms, terms_of
 from lipyomo.errors import ProblemError, SolverError
 from lipyomo.solvers import solve_model
 
@@ -83,9 +82,7 @@ def _cut_layer(block: Any, i: int, point: Mapping[Any, float], tolerance: float)
         z, a = part.preactivation[k], part.switch[k]
         coefs, variables, constant = terms_of(part, k)
         w = np.array(coefs)
-        box = box_of(variables)
-        small = np.where(w > 0, w * box.lower, w * box.upper)
-        large = np.where(w > 0, w * box.upper, w * box.lower)
+        small, large = ends_of_terms(w, variables)
         h = np.array([_value(point, v) for v in variables])
         share = _value(point, a)
         inside = w * h - small * (1.0 - share) <= large * share

@@ -24,6 +24,7 @@ import numpy as np
 from lipyomo.blocks.assemble import Rows, add_variables
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.units import OpenUnits
+from lipyomo.network import FloatArray
 
 
 def terms_of(block: Any, k: int) -> tuple[list[float], list[Any], float]:
@@ -99,12 +100,16 @@ def _grouped(
     return groups, constant
 
 
-def _range(coefs: list[float], variables: list[Any]) -> tuple[float, float]:
-    """Range of a group, from the bounds of its variables, rounded outwards."""
+def ends_of_terms(w: FloatArray, variables: list[Any]) -> tuple[FloatArray, FloatArray]:
+    """Least and largest value of each term, from the bounds of its variable."""
     box = box_of(variables)
-    w = np.array(coefs)
-    low = np.where(w > 0, w * box.lower, w * box.upper)
-    high = np.where(w > 0, w * box.upper, w * box.lower)
+    at_lower, at_upper = w * box.lower, w * box.upper
+    return np.minimum(at_lower, at_upper), np.maximum(at_lower, at_upper)
+
+
+def _range(coefs: list[float], variables: list[Any]) -> tuple[float, float]:
+    """Range of a group, rounded outwards."""
+    low, high = ends_of_terms(np.array(coefs), variables)
     slack = 2.0**-50 * (len(coefs) + 2)
     return (
         float(low.sum() - slack * np.abs(low).sum()),
