@@ -182,7 +182,7 @@ class NodeForm:
     maps: FloatArray
     objective: FloatArray
 
-    @property
+    @cached_property
     def rows(self) -> FloatArray:
         """Tangents of the open units, shape (F, d + F)."""
         return self.maps[self.units, :-1]

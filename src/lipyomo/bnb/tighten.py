@@ -108,22 +108,15 @@ class Tightener:
             For the nodes' children.
         """
         ascent = self.ascent
-        parts = [
-            self._wanted(
-                stack,
-                b,
-                seen[b],
-                inherited[b],
-                MOST_ENTRIES // max(ascent.columns * len(stack.phases), 1),
-            )
-            for b in range(len(stack.phases))
-        ]
+        wanted = self._wanted(stack, inherited, seen)
+        most = MOST_ENTRIES // max(ascent.columns * len(wanted), 1)
+        parts = [_nearest(stack, b, np.flatnonzero(row), most) for b, row in enumerate(wanted)]
         node = np.repeat(np.arange(len(parts)), [part.size for part in parts])
         keys = np.concatenate(parts)
         if not keys.size:
             return list(inherited)
-        wanted = STEPS if all(inherited) else COLD * STEPS
-        steps = int(min(wanted, MOST_WORK // (ascent.work * keys.size)))
+        most = STEPS if all(inherited) else COLD * STEPS
+        steps = int(min(most, MOST_WORK // (ascent.work * keys.size)))
         if not steps:
             return list(inherited)
         rows = Rows(node, keys // 2, np.where(keys % 2 == 0, 1.0, -1.0))
@@ -188,30 +181,32 @@ class Tightener:
     def _wanted(
         self,
         stack: Stack,
-        b: int,
-        seen: tuple[BoolArray, BoolArray] | None,
-        inherited: Multipliers | None,
-        most: int,
-    ) -> npt.NDArray[np.int64]:
-        """Keys of at most so many bounds worth having on a node."""
-        if not stack.alive[b]:
-            return np.zeros(0, dtype=np.int64)
-        still = stack.phases[b] == OPEN
-        wanted = np.stack([still, still], axis=1)
-        if seen is not None:
-            left, right = seen
-            wanted[self._last :, 0] &= ~right[self._last :]
-            wanted[self._last :, 1] &= ~left[self._last :]
-        elif inherited is not None:  # a unit that cannot be where it was decided closes the node
-            phases = stack.phases[b]
-            new = (inherited.phases == OPEN) & ~still
-            wanted[:, 0] |= new & (phases == RIGHT)
-            wanted[:, 1] |= new & (phases == LEFT)
-        keys = np.flatnonzero(wanted.reshape(-1))
-        if keys.size <= most:
-            return keys
-        far = np.stack([stack.upper[b], -stack.lower[b]], axis=1).reshape(-1)[keys]
-        return np.sort(keys[np.argsort(far, kind="stable")[:most]])
+        inherited: list[Multipliers | None],
+        seen: list[tuple[BoolArray, BoolArray] | None],
+    ) -> BoolArray:
+        """Which bounds are worth having, shape (B, 2 N): by key."""
+        still = (stack.phases == OPEN) & stack.alive[:, None]
+        wanted = np.stack([still, still], axis=2)
+        for b in np.flatnonzero(stack.alive).tolist():
+            sides, parent = seen[b], inherited[b]
+            if sides is not None:
+                left, right = sides
+                wanted[b, self._last :, 0] &= ~right[self._last :]
+                wanted[b, self._last :, 1] &= ~left[self._last :]
+            elif parent is not None:  # a unit that cannot be where it was decided closes the node
+                phases = stack.phases[b]
+                new = np.flatnonzero((parent.phases == OPEN) & (phases != OPEN))
+                wanted[b, new, 0] |= phases[new] == RIGHT
+                wanted[b, new, 1] |= phases[new] == LEFT
+        return wanted.reshape(len(wanted), -1)
+
+
+def _nearest(stack: Stack, b: int, keys: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
+    """At most so many of the keys: those of the bounds nearest to deciding a unit."""
+    if keys.size <= most:
+        return keys
+    far = np.stack([stack.upper[b], -stack.lower[b]], axis=1).reshape(-1)[keys]
+    return np.sort(keys[np.argsort(far, kind="stable")[:most]])
 
 
 def _inherit(

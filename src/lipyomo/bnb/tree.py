@@ -533,10 +533,12 @@ class Tree:
         stack, system = stack_of([part.node for part in parts]), self.system
         over = within(self.problem.domain, stack.low, stack.high)
         self._pairs.settle(stack)
-        if known:
+        # a split on a unit leaves the first layer's ranges as they are, and an ascent that goes on
+        # from a parent's multipliers knows what substitution would find
+        same = all(part.node is not part.parent and part.keeps_box for part in parts)
+        if known or (same and all(part.node.ascent is not None for part in parts)):
             stack.settle(system.kinked)
-        elif self._bounded:  # a split on a unit leaves the first layer's ranges as they are
-            same = all(p.node is not p.parent and p.keeps_box for p in parts)
+        elif self._bounded:
             substitute_back(system, over, stack, first=int(same))
         self._locate(parts, stack)
         self._check_time()

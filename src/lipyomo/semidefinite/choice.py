@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -37,6 +38,7 @@ _LONG = 0.02
 """Seconds of a step from which on threads of the linear algebra pay."""
 
 
+@cache
 def step_costs(
     inputs: int, units: int, outputs: int = 0, euclidean: bool = False
 ) -> dict[str, float]:

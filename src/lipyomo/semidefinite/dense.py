@@ -27,19 +27,11 @@ from lipyomo.semidefinite.kernel import (
     relative_drop,
 )
 
-_LOWER = np.asfortranarray(np.tril(np.ones((128, 128))) - 0.5 * np.eye(128))
-"""Ones below the diagonal and halves on it: at the sizes of nodes `tril` costs more than LAPACK."""
-
 
 def inverse_of(factor: FloatArray) -> FloatArray:
-    """Inverse of the matrix whose lower Cholesky factor is given."""
+    """Inverse of the matrix whose lower Cholesky factor is given, zeros above its diagonal."""
     inverse, _ = dpotri(factor, lower=1)
-    size = len(inverse)
-    if size > len(_LOWER):
-        inverse = np.tril(inverse)
-        inverse.flat[:: size + 1] *= 0.5
-    else:
-        inverse *= _LOWER[:size, :size]
+    inverse.flat[:: len(inverse) + 1] *= 0.5
     return np.asarray(inverse + inverse.T)
 
 
@@ -64,22 +56,32 @@ class Pencil:
     Parameters
     ----------
     basis : ndarray, shape (n, n)
-        B.
+        B, upper triangular.
     constant : ndarray, shape (n, n), optional
-        K.
+        The part of K on and above the diagonal.
     """
 
     def __init__(self, basis: FloatArray, constant: FloatArray | None = None) -> None:
         self.basis, self._constant = basis, constant
+        self._upper = 0.5 * basis
+        self._upper.flat[:: len(basis) + 1] *= 2.0
 
     def factor(self, y: FloatArray) -> FloatArray | None:
-        """Lower Cholesky factor (its upper triangle is not used), or None."""
-        half = self.basis * (0.5 * y)
-        half += half.T
+        """Lower Cholesky factor, zeros above its diagonal, or None."""
+        upper = self._upper * y
         if self._constant is not None:
-            half += self._constant
-        factor, info = dpotrf(half, lower=1, clean=0, overwrite_a=1)
+            upper += self._constant
+        factor, info = dpotrf(upper.T, lower=1, clean=0, overwrite_a=1)
         return factor if info == 0 else None
+
+    def curvature(self, inverse: FloatArray, mu: float) -> tuple[FloatArray, FloatArray]:
+        """Second derivatives of ``-mu logdet`` by y, and the diagonal of ``P B``, at inverse P."""
+        product = inverse @ self.basis
+        hessian = self.basis.T @ product
+        hessian *= inverse
+        hessian += product * product.T
+        hessian *= 0.5 * mu
+        return hessian, product.diagonal()
 
     def reach(self, factor: FloatArray, y: FloatArray, step: FloatArray) -> float:
         """About the largest t at which the matrix at ``y + t step`` is semidefinite."""
@@ -153,21 +155,15 @@ class DenseKernel:
         self, factor: Factor, y: FloatArray, x: FloatArray, mu: float
     ) -> NewtonSystem | None:
         """Newton's equations in all multipliers."""
-        d, basis = self.inputs, self._pencil.basis
-        inverse = inverse_of(factor)
-        ab = inverse @ basis
-        bb = basis.T @ ab
-        bx = x @ basis
-        plain, barrier = -x * bx, -ab.diagonal()
-        hessian = mu * bb
-        hessian += bx[:, None] * bx
-        hessian *= inverse
-        hessian += x[:, None] * x * bb
-        hessian += mu * (ab * ab.T)
-        skew = bx[:, None] * x * ab
-        hessian += skew
-        hessian += skew.T
-        hessian *= 0.5
+        d, pencil = self.inputs, self._pencil
+        # P + x x^T / mu in place of P adds the second derivatives of `quarter`, and more that has
+        # rank one
+        spread = inverse_of(factor)
+        spread += x[:, None] * (x / mu)
+        plain = -x * (x @ pencil.basis)
+        hessian, diagonal = pencil.curvature(spread, mu)
+        hessian -= plain[:, None] * (plain / mu)
+        barrier = -plain / mu - diagonal
         if self.euclidean:
             plain = np.concatenate([[plain[:d].sum() + 1.0], plain[d:]])
             barrier = np.concatenate([[barrier[:d].sum()], barrier[d:]])

@@ -67,7 +67,6 @@ class SpectralKernel:
         self._objectives, self._separate = objectives, separate
         basis, constant = np.eye(self.order), np.zeros((self.order, self.order))
         basis[m:, m:] = tangent_basis(rows, inputs)
-        constant[m:, :m] = -0.5 * objectives.T
         constant[:m, m:] = -0.5 * objectives
         self._pencil = Pencil(basis, constant)
         costly = ([1] * m if separate else [m]) + ([inputs] if euclidean else [1] * inputs)
@@ -114,13 +113,9 @@ class SpectralKernel:
         self, factor: Factor, y: FloatArray, x: FloatArray, mu: float
     ) -> NewtonSystem | None:
         """Newton's equations in (gamma, zeta, lambda)."""
-        basis, starts = self._pencil.basis, self._starts
-        inverse = inverse_of(factor)
-        ab = inverse @ basis
-        hessian = inverse * (basis.T @ ab)
-        hessian += ab * ab.T
-        hessian *= 0.5 * mu
-        barrier = np.add.reduceat(-ab.diagonal(), starts)
+        starts = self._starts
+        hessian, diagonal = self._pencil.curvature(inverse_of(factor), mu)
+        barrier = np.add.reduceat(-diagonal, starts)
         hessian = np.add.reduceat(np.add.reduceat(hessian, starts, axis=0), starts, axis=1)
         return solved_system(self._costs, barrier, hessian)
 

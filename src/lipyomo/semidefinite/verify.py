@@ -18,13 +18,14 @@ Proved here, for the exact C of the exact weights:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf, dtrtri
 
 from lipyomo.arrays import lengths
 from lipyomo.network import FloatArray
@@ -85,15 +86,14 @@ class SizedForm:
 
 
 def _norm(matrix: FloatArray) -> float:
-    return float(np.sqrt(np.sum(np.square(matrix))))
+    flat = matrix.ravel()
+    return math.sqrt(flat @ flat)
 
 
 def cholesky_or_none(matrix: FloatArray) -> FloatArray | None:
     """The lower Cholesky factor, or None if the factorisation breaks down."""
-    try:
-        return np.asarray(np.linalg.cholesky(matrix))
-    except np.linalg.LinAlgError:
-        return None
+    factor, info = dpotrf(matrix.T, lower=1, clean=1)
+    return factor if info == 0 else None
 
 
 class VerifiedMatrix:
@@ -126,18 +126,13 @@ class VerifiedMatrix:
     ) -> None:
         d, count = form.inputs, form.count
         self._form = form
-        self.accepted = bool(
-            np.all(zeta > 0)
-            and np.all(lam > 0)
-            and np.isfinite(zeta).all()
-            and np.isfinite(lam).all()
-        )
+        values = np.concatenate([zeta, lam])
+        self.accepted = bool((values > 0).all() and np.isfinite(values).all())
         if not self.accepted:
             return
-        self._input_scale = 1.0 / np.sqrt(zeta)
-        self._unit_scale = 1.0 / np.sqrt(lam)
-        left = np.sqrt(lam)[:, None]
-        scale = np.concatenate([self._input_scale, self._unit_scale])
+        root = np.sqrt(values)
+        scale = self._scale = 1.0 / root
+        left = root[d:, None]
         rows = left * form.rows * scale
         sizes = left * form.row_size * scale
         rounding, plain = form.rounding + 8 * UNIT_ROUNDOFF, np.zeros((0, 0))
@@ -147,12 +142,12 @@ class VerifiedMatrix:
         # the scaled C is [[I, -E/2], [-E^T/2, M]], E = rows_v^T, M = I - sym(rows_s)
         self._E = np.ascontiguousarray(rows[:, :d].T)
         states = rows[:, d:]
-        half = 0.5 * (states + states.T)
-        square = self._E.T @ self._E
-        self._K = np.eye(count) - half - 0.25 * square
+        K = -0.5 * (states + states.T)
+        K.flat[:: count + 1] += 1.0
+        K -= 0.25 * (self._E.T @ self._E)
         if plain.size:
-            self._K += plain
-        self._K = 0.5 * (self._K + self._K.T)
+            K += plain
+        self._K = 0.5 * (K + K.T)
         steps = UNIT_ROUNDOFF * (8 + d)
         error_E = rounding * _norm(sizes[:, :d])
         error_M = rounding * _norm(sizes[:, d:]) + 2 * UNIT_ROUNDOFF * np.sqrt(count)
@@ -189,17 +184,18 @@ class VerifiedMatrix:
         count = len(self._K)
         if count == 0:
             return 1.0
-        self._factor = cholesky_or_none(self._K)
-        if self._factor is None:
+        factor = cholesky_or_none(self._K)
+        if factor is None:
             return 0.0
         trace = float(np.trace(self._K)) + 1.0
         rounding = 2.0 * UNIT_ROUNDOFF * (count + 2) * trace
         needed = self._distance + rounding
-        inverse = solve_triangular(self._factor, np.eye(count), lower=True)
-        estimate = 0.5 / float(np.sum(np.square(inverse)))
+        self._inverse, _ = dtrtri(factor, lower=1)
+        estimate = 0.5 / _norm(self._inverse) ** 2
         for shift in (estimate, 0.1 * estimate, 2.0 * needed):
             if shift > needed:
-                shifted = self._K - shift * np.eye(count)
+                shifted = self._K.copy()
+                shifted.flat[:: count + 1] -= shift
                 if cholesky_or_none(shifted) is not None:
                     return float(shift - needed)
         return 0.0
@@ -215,8 +211,7 @@ class VerifiedMatrix:
         norm : ndarray, shape (k,)
             Proved bounds of ``sqrt(r^T K^{-1} r)``.
         """
-        half = solve_triangular(self._factor, right, lower=True)
-        solution = solve_triangular(self._factor, half, lower=True, trans="T")
+        solution = self._inverse.T @ (self._inverse @ right)
         size_x, size_r = (lengths(part, axis=0) for part in (solution, right))
         steps = UNIT_ROUNDOFF * (len(right) + 4)
         rest = lengths(right - self._K @ solution, axis=0)
@@ -239,9 +234,9 @@ class VerifiedMatrix:
         form, d = self._form, self._form.inputs
         scale = np.ones(len(rows)) if weights is None else np.sqrt(weights.sum() / weights)
         scale = scale[:, None]
-        c_inputs = scale * form.objective[rows, :d] * self._input_scale
-        c_units = scale * form.objective[rows, d:] * self._unit_scale
-        sizes = form.objective_size[rows] * np.concatenate([self._input_scale, self._unit_scale])
+        c = scale * form.objective[rows] * self._scale
+        c_inputs, c_units = c[:, :d], c[:, d:]
+        sizes = form.objective_size[rows] * self._scale
         error_c = (form.rounding + 8 * UNIT_ROUNDOFF) * _norm(scale * sizes)
         right = c_units + 0.5 * (c_inputs @ self._E)
         size_inputs, size_units = _norm(c_inputs), _norm(c_units)
@@ -263,9 +258,9 @@ class VerifiedMatrix:
     def quadratics(self, rows: IntArray) -> FloatArray:
         """Upper bounds of ``sqrt(c^T C^{-1} c)`` for each of some objective rows c, shape (k,)."""
         form, d = self._form, self._form.inputs
-        c_inputs = form.objective[rows, :d] * self._input_scale
-        c_units = form.objective[rows, d:] * self._unit_scale
-        sizes = form.objective_size[rows] * np.concatenate([self._input_scale, self._unit_scale])
+        c = form.objective[rows] * self._scale
+        c_inputs, c_units = c[:, :d], c[:, d:]
+        sizes = form.objective_size[rows] * self._scale
         error_c = (form.rounding + 8 * UNIT_ROUNDOFF) * _lengths(sizes)
         right = c_units + 0.5 * (c_inputs @ self._E)
         size_inputs, size_units = _lengths(c_inputs), _lengths(c_units)
@@ -320,6 +315,8 @@ def bound_from(
     """
     if not matrix.accepted:
         return float("inf")
+    if len(rows) == 1 and weights is None:
+        return float(bounds_from(matrix, rows, zeta, grouped)[0])
     return matrix.quadratic(rows, weights) * _root_of_tau(zeta, grouped)
 
 
