@@ -41,14 +41,14 @@ LARGE = 1_500_000
 WAKE_SECONDS = 0.1
 """How long the nodes have taken when further processes are started, which takes half a second."""
 
-CLIMB_SHARE = 6
+CLIMB_SHARE = 12
 """A local search inside the tree is this many times shorter than one by itself."""
 
 FIRST_CLIMB, CLIMB_GROWTH = 16.0, 1.8
 """The local search is resumed after so many nodes, and whenever their number has grown by this
-factor: one takes about as long as ten nodes of the size `COMMON`."""
+factor: one takes about as long as six nodes of the size `COMMON`."""
 
-CLIMB_NODES = 500
+CLIMB_NODES = 250
 """From so many nodes on, searches grow with their number: what they cost stays a twentieth."""
 
 CHECKPOINT_SECONDS = 120.0

@@ -11,7 +11,7 @@ import numpy as np
 from lipyomo.affine.presolve import Presolved, presolved
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.bnb.bounding import NodeBounder, Worst
-from lipyomo.bnb.branching import PROBE_SHARE, Brancher, worth
+from lipyomo.bnb.branching import PROBE_SHARE, RELIABLE, Brancher, worth
 from lipyomo.bnb.counters import Counters
 from lipyomo.bnb.experience import Experience
 from lipyomo.bnb.node import Node, stack_of, substitute_back
@@ -394,7 +394,7 @@ class Tree:
         for node in nodes:
             units = []
             for unit in [] if self.brancher.wants_box(node) else node.candidates.tolist():
-                if not known.begun[unit] and known.probes <= PROBE_SHARE * known.nodes:
+                if known.begun[unit] < RELIABLE and known.probes <= PROBE_SHARE * known.nodes:
                     known.probes += 1
                     known.begun[unit] += 1
                     units.append(unit)
