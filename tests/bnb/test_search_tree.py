@@ -10,10 +10,12 @@ import pytest
 import lipyomo
 from lipyomo.bnb import driver
 from lipyomo.bnb.driver import Search
+from lipyomo.bnb.tree import Tree
 from lipyomo.domains import AllSpace, Box, Domain, ball
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, Result, Status
+from lipyomo.run import Clock
 from lipyomo.settings import Settings
 from networks import mixed_network, random_network
 
@@ -144,3 +146,18 @@ def test_a_full_pool_of_points_does_not_change_the_answer(monkeypatch: pytest.Mo
     assert search.tree.pool.count == 40
     assert outcome.status is Status.EXACT
     assert outcome.lower == pytest.approx(exact.lower, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_waiting_nodes_are_proved_at_their_bounds(seed: int) -> None:
+    sizes = (8, 10, 10, 2)
+    problem = LipschitzProblem(random_network(seed, sizes), Box(0, 1, 8), functional=[1.0, -1.0])
+    tree = Tree(problem, np.random.default_rng(0))
+    tree.climb(2000, Clock())
+    nodes, excluded = tree.root().children, 0
+    for _ in range(12):
+        nodes = [child for e in tree.expand(nodes, tree.plan(nodes)) for child in e.children]
+        for node in nodes:
+            assert tree.proved_bound(node) <= node.bound * (1 + 1e-7)
+            excluded += not node.candidates.size
+    assert excluded

@@ -162,14 +162,11 @@ class NodeBounder:
 
     def prove(self, node: Node, form: NodeForm) -> float:
         """The node's bound with every semidefinite part of it proved."""
-        bounder = self.bounder
         for index, target in enumerate(node.targets.tolist()):
             multipliers = node.warm.get(target)
-            if multipliers is not None and node.target_bounds[index] < node.proved[index]:
-                if node.units.size > form.units.size:
-                    kernel = bounder.kernel(form, target)
-                    multipliers = bounder.inherited(kernel, form, node.units, multipliers)
-                proved = bounder.prover.bound(form, target, multipliers)
+            unproved = node.target_bounds[index] < node.proved[index]
+            if multipliers is not None and form.units.size and unproved:
+                proved = self.bounder.prover.bound(form, target, multipliers)
                 node.proved[index] = min(proved, float(node.proved[index]))
         node.target_bounds = node.proved
         return node.bound

@@ -31,8 +31,9 @@ does so less where inputs outnumber the first layer's units, which may then take
 CANDIDATES = 8
 """Units of a node among which the split is chosen when it comes to it."""
 
-RELIABLE = 2
-"""Splits on a unit after which their outcome is trusted instead of tried."""
+RELIABLE = 50
+"""The outcome of splits on a unit is trusted instead of tried after one of them, and one more for
+every so many open units: the larger the search, the more knowledge pays."""
 
 PROBE_SHARE = 0.5
 """Splits tried for the sake of knowledge, at most, as a share of all nodes."""

@@ -393,8 +393,9 @@ class Tree:
         known.nodes += sum(node.candidates.size > 0 for node in nodes)
         for node in nodes:
             units = []
+            enough = 1 + np.count_nonzero(node.phases == OPEN) // RELIABLE
             for unit in [] if self.brancher.wants_box(node) else node.candidates.tolist():
-                if known.begun[unit] < RELIABLE and known.probes <= PROBE_SHARE * known.nodes:
+                if known.begun[unit] < enough and known.probes <= PROBE_SHARE * known.nodes:
                     known.probes += 1
                     known.begun[unit] += 1
                     units.append(unit)
@@ -472,10 +473,10 @@ class Tree:
         """The node's bound with its semidefinite part proved."""
         if (node.proved <= node.target_bounds).all():
             return node.bound
-        form = self.system.reduce(node.phases)
-        if not form.units.size:
-            return min(self._value(node, form), float(node.proved.max()))
-        return self.bounder.prove(replace(node, proved=node.proved.copy()), form)
+        phases = node.phases.copy()
+        phases[node.units] = OPEN  # exclusions came after the bound
+        copy = replace(node, proved=node.proved.copy())
+        return self.bounder.prove(copy, self.system.reduce(phases))
 
     def _examine(self, parts: list[Part], known: bool = False) -> None:
         """Bound parts of nodes, look for points in them, choose their branches.
@@ -712,7 +713,7 @@ class Tree:
     def _finish(self, part: Part) -> None:
         """Close a part without open units: its value is known, if its region has interior."""
         node = part.node
-        value = self.proved_bound(node)
+        value = min(self._value(node, part.form), float(node.proved.max()))
         if value > self.cutoff:
             network, domain = self.problem.network, self.problem.domain
             answer = examine(network, domain, self._pattern(node.phases))
