@@ -198,6 +198,8 @@ class Bounder:
         self, kernel: Kernel, form: NodeForm, units: IntArray, old: FloatArray
     ) -> FloatArray:
         """The multipliers `old` of `units` for those that are open in `form`."""
+        if not self.prover.pairs.count:
+            return inherited(kernel, form, units, old)
         before = self.prover.pairs.within(units)
         split = old.size - int(np.count_nonzero(before))
         kept = old[split:][self.prover.pairs[before].within(form.units)]
