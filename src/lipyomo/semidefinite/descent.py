@@ -50,6 +50,9 @@ fewer by a third, but predictions drift off the path and end up to 0.5 % above t
 
 _TO_BOUNDARY, _PREDICTED = 0.9, 0.85
 _LEAST_FALL = 0.02
+_REMEMBERED = 0.8
+"""Share of the longest step's time that the next one is expected to take at least."""
+
 _STRETCHES = (0.003, 0.01, 0.03, 0.1, 0.3)
 
 
@@ -251,7 +254,7 @@ class Descent:
 
     @property
     def seconds(self) -> float:
-        """What the last step took."""
+        """What a step takes that may be a long one, by the last ones."""
         return self._seconds
 
     @property
@@ -284,7 +287,7 @@ class Descent:
                 return
             began = time.perf_counter()
             self._step()
-            self._seconds = time.perf_counter() - began
+            self._seconds = max(time.perf_counter() - began, _REMEMBERED * self._seconds)
 
     def _hopeless(self, target: float) -> bool:
         """Whether a central point has shown that the target is out of reach."""

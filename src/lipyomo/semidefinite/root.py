@@ -8,6 +8,7 @@ bounds of all others at the cost of a solve.  Targets that are not in question a
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -147,6 +148,7 @@ class RootBounds:
         self.upper = np.full(count, np.inf) if known is None else np.array(known, dtype=float)
         self.multipliers: dict[int, FloatArray] = {}
         self._begun = False
+        self._proof_seconds = 0.0
         self._descents: dict[int, Descent] = {}
         self._finished: set[int] = set()
 
@@ -238,6 +240,12 @@ class RootBounds:
         if self.value < before:
             report(self.value)
 
+    def _prove(self, target: int, y: FloatArray, report: Callable[[float], object]) -> None:
+        """Lower all bounds to what the multipliers of a target prove."""
+        began = time.perf_counter()
+        self._lower(self._bounder.prover.all_bounds(self.form, target, y), report)
+        self._proof_seconds = time.perf_counter() - began
+
     def _decided(self) -> FloatArray:
         """No open unit: the targets' values, with their rounding."""
         jacobian, targets = self.form.jacobian, self.targets
@@ -265,7 +273,7 @@ class RootBounds:
             outer = np.sqrt(np.maximum(np.diagonal(found.gram), 1e-300))
         pairs = self._bounder.prover.pairs.among(form.units)
         y = np.concatenate([outer, scale, found.lam, np.zeros(pairs.count)])
-        self._lower(self._bounder.prover.all_bounds(form, 0, y), report)
+        self._prove(0, y, report)
 
     def _aim(self, target: int, cutoff: float) -> float:
         """Where a target is no longer the worst, or out of question."""
@@ -297,7 +305,7 @@ class RootBounds:
                 self._descents[worst] = descent
 
             def late(descent: Descent = descent) -> bool:
-                return left() <= 1.5 * descent.seconds
+                return left() <= 1.5 * descent.seconds + self._proof_seconds
 
             if not closed_only:
                 descent.run(aim, late, patient=True)
@@ -306,7 +314,7 @@ class RootBounds:
                 continue
             y = descent.best.multipliers
             self.multipliers[worst] = y
-            self._lower(self._bounder.prover.all_bounds(self.form, worst, y), report)
+            self._prove(worst, y, report)
             # a target that meets its aim and is still the worst would come up for ever
             stuck = descent.value <= self._aim(worst, cutoff) and self.upper[worst] >= self.value
             if closed_only or descent.done or stuck:
