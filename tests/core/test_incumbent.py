@@ -13,7 +13,7 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs import replay
 from lipyomo.run import Clock
 from lipyomo.sampling.evaluate import evaluation_work, pattern_norms, point_norms
-from lipyomo.sampling.local_search import search_incumbent
+from lipyomo.sampling.local_search import LocalSearch, search_incumbent
 from networks import DEGENERATE, domains, mixed_network, random_network
 from oracle import exact_constant
 
@@ -104,3 +104,16 @@ def test_finds_published_optima(shared: Path, name: str, optimum: float) -> None
     problem = LipschitzProblem(known.network, known.box, functional=known.functional)
     for seed in range(3):
         assert search(problem, seed) == pytest.approx(optimum, rel=1e-9)
+
+
+def test_a_population_begins_where_its_guide_points_to() -> None:
+    network = random_network(5, (8, 12, 12, 2))
+    problem = LipschitzProblem(network, Box(0, 1, 8), "linf", "cross")
+    long = LocalSearch(problem, np.random.default_rng(0))
+    long.run(30_000)
+    alone, guided = (LocalSearch(problem, np.random.default_rng(1), 8) for _ in range(2))
+    hints = iter([long.points[0]])
+    alone.run(1)
+    guided.run(1, None, lambda: next(hints, None))
+    assert alone.values[0] < long.values[0] * (1 - 1e-9)
+    assert guided.values[0] >= long.values[0] * (1 - 1e-9)

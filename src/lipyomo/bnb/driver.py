@@ -48,8 +48,11 @@ FIRST_CLIMB, CLIMB_GROWTH = 16.0, 1.8
 """The local search is resumed after so many nodes, and whenever their number has grown by this
 factor: one takes about as long as six nodes of the size `COMMON`."""
 
-CLIMB_NODES = 250
+CLIMB_NODES = 125
 """From so many nodes on, searches grow with their number: what they cost stays a twentieth."""
+
+GUIDES, APART = 64, 4
+"""Most nodes that a local search begins from: one in so many, in the order of their bounds."""
 
 CHECKPOINT_SECONDS = 120.0
 """Between two checkpoints; more where they take long to write."""
@@ -185,7 +188,7 @@ class Search:
     def _expand_next(self) -> None:
         """Replace the best nodes by their children."""
         if self._clock.left < self._node_seconds:  # what is left is for the lower end
-            self.tree.climb(self._evaluations, self._clock)
+            self.tree.climb(self._evaluations, self._clock, self._promising())
             self._note()
             return
         began = self._clock.seconds
@@ -195,6 +198,11 @@ class Search:
         self._taken = []
         self._node_seconds = self._clock.seconds - began
         self._after()
+
+    def _promising(self) -> list[Node]:
+        """Some of the best waiting nodes: siblings stand next to each other."""
+        best = heapq.nsmallest(GUIDES * APART, self._heap)[::APART]
+        return [node for _, _, node in best if node.candidates.size]
 
     def _begin(self) -> None:
         """Start at the root, or where a checkpoint left off."""
@@ -227,7 +235,7 @@ class Search:
         if nodes >= self._next_climb:
             self._next_climb = 4.0 + CLIMB_GROWTH * nodes
             more = max(nodes / CLIMB_NODES, 1.0)
-            self.tree.climb(int(self._evaluations * more), self._clock)
+            self.tree.climb(int(self._evaluations * more), self._clock, self._promising())
         self._note()
         if self._settings.checkpoint is not None:
             began = self._clock.seconds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -235,7 +235,7 @@ class Tree:
         """What floating-point bounds should reach, so that their proofs meet the cutoff."""
         return self.cutoff - 0.5 * PRUNE * self.pool.best
 
-    def climb(self, evaluations: int, clock: Clock) -> None:
+    def climb(self, evaluations: int, clock: Clock, nodes: Sequence[Node] = ()) -> None:
         """Look for a better incumbent by local search, which also knows the best point so far.
 
         Parameters
@@ -243,12 +243,16 @@ class Tree:
         evaluations : int
             Work, in points to evaluate.
         clock : Clock
+        nodes : sequence of Node, optional
+            Where to look first: a linear program gives a point of each, if it is not empty.
         """
         if self._climber is None:
             self._climber = LocalSearch(self.problem, self._rng)
         elif self.pool.best_point is not None:
             self._climber.offer(np.atleast_2d(self.pool.best_point)[:1])
-        self._climber.run(evaluations, clock)
+        answers = (self.region.examine(self.system.reduce(node.phases), node) for node in nodes)
+        points = (answer.point for answer in answers if answer.point is not None)
+        self._climber.run(evaluations, clock, lambda: next(points, None))
         self.pool.enter(self._climber.points)
 
     def root(

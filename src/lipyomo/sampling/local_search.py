@@ -12,6 +12,7 @@ Equal seeds and evaluation counts give equal answers; a time limit may cut the s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -50,6 +51,9 @@ CLIMBS, CLIMB_STEPS = 8, 40
 
 PATIENCE = 2
 """Turns without gain after which a population is given up."""
+
+ARCHIVE_TURN = 3
+"""One in so many populations begins from the archive."""
 
 PROMISING = 4
 """Functionals that generations look at, where the dual ball has more vertices."""
@@ -121,12 +125,13 @@ class LocalSearch:
         self._passes, self._cost = evaluation_passes(problem), evaluation_work(problem)
         self._children = int(np.clip(GENERATION_WORK / self._cost, 16, CHILDREN))
         vertices = problem.dual_vertices
+        self._program_points = PROGRAM_POINTS * (1 if self._domain.dimension <= WIDE else 4)
         self._listed = vertices is not None and len(vertices) <= MAX_ROWS
         self._functionals = np.eye(problem.network.output_dim) if vertices is None else vertices
         self._seen: set[bytes] = set()
         self._left = 0.0
         self._clock = Clock()
-        self._turn = 0
+        self._turn, self._idle, self._top = 0, PATIENCE, -1.0
         self._archive = _Population(np.zeros((0, problem.network.input_dim)))
         self._here = self._archive
         count = 64 if self._domain.rows.count else min(samples, 4 * self._children)
@@ -151,28 +156,44 @@ class LocalSearch:
         values, _ = point_norms(self._problem, points)
         self._archive.add(points, values)
 
-    def run(self, evaluations: int, clock: Clock | None = None) -> None:
+    def run(
+        self,
+        evaluations: int,
+        clock: Clock | None = None,
+        guide: Callable[[], FloatArray | None] | None = None,
+    ) -> None:
         """Search on for about as much work as evaluating that many points takes.
 
         Parameters
         ----------
         evaluations : int
         clock : Clock, optional
+        guide : callable, optional
+            Gives points of the domain (d,) to begin populations from, as long as it has some.
         """
         self._left, self._clock = float(evaluations), clock or Clock()
         while not self._over and self._problem.network.kinked_units:
-            self._turn += 1
-            self._here = _Population(self.points[:0])
-            self._climb()
+            if self._idle >= PATIENCE:
+                self._turn, self._idle, self._top = self._turn + 1, 0, -1.0
+                self._here = _Population(self.points[:0])
+                self._begin(guide)
             self._settle()
             self._archive.add(self._here.points, self._here.values)
 
     # -- one population ----------------------------------------------------------------------------
 
+    def _begin(self, guide: Callable[[], FloatArray | None] | None) -> None:
+        """Begin the population by ascents, or where somebody points to."""
+        point = guide() if guide is not None and self._turn % ARCHIVE_TURN else None
+        if point is None:
+            self._climb()
+        else:
+            self._left -= self._program_points
+            self._try(point[None, :])
+
     def _settle(self) -> None:
         """Improve the population until it stalls."""
-        idle, best = 0, -1.0
-        while idle < PATIENCE and not self._over:
+        while self._idle < PATIENCE:
             for index in range(min(2, len(self._here.values))):
                 self._cross(index)
             for _ in range(4):
@@ -181,8 +202,10 @@ class LocalSearch:
                 pass
             if len(self._here.values) > 1:
                 self._flip(1 + int(self._rng.integers(len(self._here.values) - 1)), 2)
+            if self._over:
+                return
             top = float(self._here.values[0])
-            idle, best = (0, top) if top > best else (idle + 1, best)
+            self._idle, self._top = (0, top) if top > self._top else (self._idle + 1, self._top)
 
     @property
     def _over(self) -> bool:
@@ -210,7 +233,7 @@ class LocalSearch:
     def _climb(self) -> None:
         """Begin the population by ascents from random points, or from the archive."""
         rng, count = self._rng, CLIMBS
-        if self._turn % 3:
+        if self._turn % ARCHIVE_TURN:
             points = self._domain.sample(rng, count)
         else:
             parents = self._archive.parents(rng, count)
@@ -306,7 +329,7 @@ class LocalSearch:
             if key in self._seen or self._clock.expired:
                 continue
             self._seen.add(key)
-            self._left -= PROGRAM_POINTS if self._domain.dimension <= WIDE else 4 * PROGRAM_POINTS
+            self._left -= self._program_points
             found = interior_point(network, self._domain, candidate)
             if found.margin > 0:
                 self._try(found.x[None, :])
