@@ -33,7 +33,7 @@ CANDIDATES = 8
 
 RELIABLE = 50
 """The outcome of splits on a unit is trusted instead of tried after one of them, and one more for
-every so many open units: the larger the search, the more knowledge pays."""
+every so many units of the network: the larger the search, the more knowledge pays."""
 
 PROBE_SHARE = 0.5
 """Splits tried for the sake of knowledge, at most, as a share of all nodes."""

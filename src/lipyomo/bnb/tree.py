@@ -395,9 +395,9 @@ class Tree:
         """
         known, plans = self.experience, []
         known.nodes += sum(node.candidates.size > 0 for node in nodes)
+        enough = 1 + self.system.count // RELIABLE
         for node in nodes:
             units = []
-            enough = 1 + np.count_nonzero(node.phases == OPEN) // RELIABLE
             for unit in [] if self.brancher.wants_box(node) else node.candidates.tolist():
                 if known.begun[unit] < enough and known.probes <= PROBE_SHARE * known.nodes:
                     known.probes += 1
