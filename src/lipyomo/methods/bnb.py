@@ -17,6 +17,9 @@ from lipyomo.result import Guarantee, Result, Status
 from lipyomo.run import Run
 from lipyomo.sampling.local_search import search_incumbent
 
+MANY = 64
+"""Open units from which on the first semidefinite bound is not there at once."""
+
 ZERO_POINTS = 16
 """Points that are tried for a witness of a constant of zero."""
 
@@ -59,6 +62,8 @@ def run(run: Run) -> Result:
         share = FIRST_SHARE * run.left if math.isfinite(run.left) else math.inf
         run.raise_lower(search_incumbent(problem, rng, None, run.clock.within(share)))
     ladder = climbed(run, QUICK)
+    if problem.is_scalar and ladder.bounds.unstable > MANY and not run.expired:
+        ladder.climb(("joint",))  # of one functional it costs little, and comes before the search
     large = search_bytes(network, count, ladder.bounds.phases) > MOST_BYTES
     if large:
         run.warn("the network is too large to branch in memory: its bounds are those of the ladder")
