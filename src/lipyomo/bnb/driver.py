@@ -48,7 +48,7 @@ FIRST_CLIMB, CLIMB_GROWTH = 16.0, 1.8
 """The local search is resumed after so many nodes, and whenever their number has grown by this
 factor: one takes about as long as six nodes of the size `COMMON`."""
 
-CLIMB_NODES = 125
+CLIMB_NODES = 250
 """From so many nodes on, searches grow with their number: what they cost stays a twentieth."""
 
 GUIDES, APART = 64, 4
