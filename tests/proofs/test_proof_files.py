@@ -370,3 +370,17 @@ def test_sides_are_not_excluded_for_the_norm_of_several_outputs(tmp_path: Path) 
     excluded = [["exclude", [1 << 30], [1 << 30], [[0, "L", 0.0]]], *rest]
     assert not accepted([first | {"upper": 1.5}, excluded], tmp_path / "p")
     assert accepted([first, [["split", 0]], rest, rest], tmp_path / "p")
+
+
+def test_sides_are_excluded_for_the_target_that_is_open(tmp_path: Path) -> None:
+    """The worst of several targets may be closed already."""
+    weights = [
+        [[-2, -2], [-1, 1], [-1, 2], [1, 0], [-6, -6], [1, -2]],
+        [[0, 0, -2, -2, 1, -1], [2, 0, -1, 0, 0.5, 1], [-2, 0, 1, 0, -0.5, -1]],
+        [[2, -1, -1, -1], [2, 0, -1, -1], [1, -1, -1, -1], [-0.5, 0.5, 0.5, 0.5], [4, -2, -2, -2]],
+        [[2, 0, 1, -1, -1]],
+    ]
+    weights[1].append([-1, 0, 0.5, 0, -0.25, -0.5])
+    biases = [[0, 0, 0, -1, 0, 0], [0] * 4, [0, 2, -1, 0.5, 0], [0]]
+    network = lipyomo.Network.from_arrays(weights, biases)
+    proved(LipschitzProblem(network, AllSpace(2), "l1"), tmp_path / "p")

@@ -250,7 +250,7 @@ class CaseTree:
         if not ours.targets.size:
             case.steps.append(["end"])
             case.parts = []
-        elif case.worst is not None and len(ours.targets) == 1:
+        elif case.worst is not None and ours.targets.tolist() == [case.worst.found.target]:
             sides = self._excluded(case, form, case.worst)
             if not all(self._linear.settle(case.node, k) for k in sides):
                 case.parts = []
