@@ -33,10 +33,15 @@ def test_bounds_of_both_sides_hold_at_points(seed, norm, output):
     values = point_norms(problem, points)[0]
     patterns = problem.network.pattern(points)
     assert values.max() <= cell.upper
-    assert cell.sides
-    for (i, k), (off, on) in cell.sides.items():
-        for bound, side in ((off, ~patterns[i][:, k]), (on, patterns[i][:, k])):
-            assert values[side].max(initial=0.0) <= bound
+    on = np.hstack(patterns)
+    bounder = CellBounder.affordable(problem, cell, Clock())
+    assert bounder is not None
+    phases = flat(cell.bounds.phases)
+    for unit in np.flatnonzero(phases == OPEN):
+        for side, held in ((LEFT, ~on[:, unit]), (RIGHT, on[:, unit])):
+            trial = phases.copy()
+            trial[unit] = side
+            assert values[held].max(initial=0.0) <= bounder.upper(trial)
 
 
 @pytest.mark.parametrize(("norm", "output"), CASES)

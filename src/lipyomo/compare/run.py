@@ -92,15 +92,15 @@ def _row(
             elif kind == "died":
                 status, reason = "failed", "it may have run out of memory"
                 message = f"its process ended by itself (code {said[0]}); {reason}"
-            elif stop():
+            if status:
+                break
+            if stop():
                 status = "interrupted"
                 message = "stopped; the interval is the last one that it reported"
-            elif time.monotonic() > deadline:
-                status, message = (
-                    "killed",
-                    f"killed after {settings.time_limit:g} s, its time limit",
-                )
-            if status:
+                break
+            if time.monotonic() > deadline:
+                status = "killed"
+                message = f"killed after {settings.time_limit:g} s, its time limit"
                 break
     known = row.upper if row.upper < math.inf else None
     if method.guarantee is Guarantee.LOWER:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -62,9 +62,6 @@ class Cell:
         No operator norm in this cell is larger.
     limits : ChainLimits, optional
         Bounds of the adjoints, if better ones than the ladder's are known.
-    sides : dict
-        For some undecided units (layer, unit): no operator norm exceeds the first number where the
-        unit is on its left side, or the second where it is on its right side.
     """
 
     domain: Domain
@@ -73,7 +70,6 @@ class Cell:
     vertices: FloatArray | None
     upper: float
     limits: ChainLimits | None = None
-    sides: dict[tuple[int, int], tuple[float, float]] = field(default_factory=dict)
 
 
 def excluded(network: Network, bounds: LayerBounds, pattern: Pattern) -> bool:

@@ -53,11 +53,8 @@ class CellModel:
             limits=cell.limits if encoding == "adjoint" and same else None,
         )
         self.block = model.lipschitz
-        if np.isfinite(cell.upper):
-            self.block.value.setub(cell.upper)
         model.constant = pyo.Objective(expr=self.block.value, sense=pyo.maximize)
         model.no_good = pyo.ConstraintList()
-        model.sides = pyo.ConstraintList()
         self.model = model
         self._excluded: set[bytes] = set()
         self._switches = [
@@ -65,11 +62,6 @@ class CellModel:
             for i in range(len(network.hidden))
             for k, switch in self.block.net.switches(i).items()
         ]
-        for i, k, switch in self._switches:
-            if (i, k) in cell.sides:
-                off, on = cell.sides[i, k]
-                row = linear([1.0, off - on], [self.block.value, switch])
-                model.sides.add((None, row, off))
 
     def set_cutoff(self, lower: float) -> None:
         """Ask for values that are not clearly below `lower`."""

@@ -3,7 +3,7 @@
 Each undecided unit is put on either side in turn.  A side that no point of the cell has, or whose
 bound does not exceed the value attained already, is excluded, and the unit is decided.  Otherwise
 the two sides give bounds of the adjoint that arrives at the unit, one for each position of its
-switch, which are what the switch's rows need (LipMIP, eq. 73), and bounds of the constant.
+switch, which are what the switch's rows need (LipMIP, eq. 73).
 """
 
 from __future__ import annotations
@@ -105,7 +105,6 @@ class _Probe:
     def __init__(self, problem: LipschitzProblem, cell: Cell, lower: float) -> None:
         self.problem, self.whole, self._lower = problem, cell, lower
         self.upper = cell.upper
-        self.ends: dict[tuple[int, int], tuple[float, float]] = {}
         self._rung = derivative_rung(cell.bounds.rung)
         self._functionals = functional_set(cell.norm, problem.network.output_dim)
         self.bounds = cell.bounds
@@ -147,7 +146,6 @@ class _Probe:
 
     def learn(self, i: int, k: int, off: float, on: float) -> bool:
         """Take bounds of the cell for both sides of a unit; True if they decide it."""
-        self.ends[i, k] = off, on
         self.upper = min(self.upper, max(off, on))
         if min(off, on) > self._lower or self.nothing_left:
             return False
@@ -190,8 +188,7 @@ class _Probe:
             layers.append(ArrivingBounds(low, high, on_low, on_high, off_low, off_high))
         limits = ChainLimits(layers, plain.end_lower, plain.end_upper)
         upper = min(self.upper, gradient_size(end, self.problem))
-        ends = {unit: both for unit, both in self.ends.items() if self.is_open(*unit)}
-        return replace(self.whole, bounds=self.bounds, upper=upper, limits=limits, sides=ends)
+        return replace(self.whole, bounds=self.bounds, upper=upper, limits=limits)
 
 
 def _intersection(known: LayerBounds, found: LayerBounds, phases: Phases) -> LayerBounds:

@@ -1,11 +1,12 @@
 """Semidefinite bounds of a cell, and of each side of its undecided units.
 
 The relaxation of a model sees each product of a switch and a tangent by itself, and its bound can
-be far above the semidefinite one over all of them.  So the latter reaches the model in three ways:
-as the bound of its value; by deciding units, one side of which cannot beat what is attained; and,
-with bounds U_0 and U_1 of the two sides of a unit with switch a, as the cut
+be far above the semidefinite one over all of them.  The latter bounds the constant, and decides
+units, one side of which cannot beat what is attained.
 
-    value <= U_0 + (U_1 - U_0) a.
+The model itself does not know it.  As a bound of its objective, or as cuts ``value <= U_0 + (U_1 -
+U_0) a`` with bounds of the two sides of a unit with switch a, it would make all relaxations above
+it look alike, and solvers could not tell which node or switch is worth looking at.
 
 All these bounds are proved from the weights, with rounding accounted for.
 """
