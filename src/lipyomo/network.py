@@ -23,10 +23,10 @@ import scipy.sparse as sp
 
 from lipyomo.arguments import instance, real_numbers, whole_number
 from lipyomo.arrays import BoolArray, FloatArray, Matrix, Pattern, dense, scaled_rows
-from lipyomo.errors import NetworkError
+from lipyomo.errors import LipyomoError, NetworkError
 from lipyomo.numerics.exactness import product_is_exact, sum_is_exact
 
-__all__ = ["BoolArray", "FloatArray", "Layer", "Matrix", "Network", "Pattern"]
+__all__ = ["BoolArray", "FloatArray", "Layer", "Matrix", "Network", "Pattern", "check_network"]
 
 
 def _as_matrix(weight: Any, where: str) -> Matrix:
@@ -431,3 +431,9 @@ class Network:
                 f"points have shape {points.shape}, the network takes {self.input_dim} inputs"
             )
         return points
+
+
+def check_network(network: Any, error: type[LipyomoError]) -> None:
+    """Raise an `error` unless it is a `Network`."""
+    remedy = "give a Network, as lipyomo.load, from_torch, from_sklearn or from_arrays make it"
+    instance(network, Network, "the network", error, remedy)

@@ -13,7 +13,7 @@ from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
 from lipyomo.magnitudes import check_magnitudes, underflow_of
 from lipyomo.merging import merged
-from lipyomo.network import BoolArray, FloatArray, Network
+from lipyomo.network import BoolArray, FloatArray, Network, check_network
 from lipyomo.norms import (
     CrossOutput,
     InputNorm,
@@ -62,8 +62,7 @@ class LipschitzProblem:
         functional: npt.ArrayLike | None = None,
         margin: int | None = None,
     ) -> None:
-        remedy = "give a Network; lipyomo.load reads one from an ONNX file"
-        instance(network, Network, "the network", ProblemError, remedy)
+        check_network(network, ProblemError)
         remedy = "give a Box, a ball, a Polytope or AllSpace"
         instance(domain, Domain, "the domain", ProblemError, remedy)
         if domain.dimension != network.input_dim:

@@ -58,8 +58,16 @@ AFFINE = {
     ),
     "reduce-sum": (one("ReduceSum", [1, 3, 4], np.array([1]), keepdims=1), [1, 3, 4]),
     "reduce-sum-all": (one("ReduceSum", [1, 3, 4]), [1, 3, 4]),
-    "reduce-none": (
-        one("ReduceSum", [2, 3], np.zeros(0, dtype=np.int64), noop_with_empty_axes=1),
+    "reduce-none-Sum": (
+        one("ReduceSum", [2, 3], np.zeros(0, dtype=np.int64), opset=20, noop_with_empty_axes=1),
+        [2, 3],
+    ),
+    "reduce-none-Mean": (
+        one("ReduceMean", [2, 3], np.zeros(0, dtype=np.int64), opset=20, noop_with_empty_axes=1),
+        [2, 3],
+    ),
+    "reduce-none-Max": (
+        one("ReduceMax", [2, 3], np.zeros(0, dtype=np.int64), opset=20, noop_with_empty_axes=1),
         [2, 3],
     ),
     "global-average": (one("GlobalAveragePool", ["N", 3, 4, 2]), ["N", 3, 4, 2]),

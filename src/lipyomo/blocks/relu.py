@@ -21,7 +21,7 @@ import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap
 
 from lipyomo.arguments import whole_number
-from lipyomo.blocks.arguments import check_choice, check_network
+from lipyomo.blocks.arguments import check_choice
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables, index_of, keys_of, linear
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.formulations import UNIT_TIES
@@ -36,7 +36,7 @@ from lipyomo.bounds.interval import interval_range, times
 from lipyomo.bounds.sharpen import sharpen
 from lipyomo.domains import Domain
 from lipyomo.errors import BoundsMissing, ProblemError
-from lipyomo.network import FloatArray, Layer, Network
+from lipyomo.network import FloatArray, Layer, Network, check_network
 from lipyomo.phases import LEFT, OPEN, RIGHT, decide, open_phases
 from lipyomo.settings import BoundRung
 from lipyomo.solvers.rows import Affine
@@ -147,7 +147,7 @@ class ReluNetworkBlockData(FormulationBlockData):
             If an argument is none of the above, or numbers of inputs or of bounds do not fit.  The
             block is then as it was before the call.
         """
-        check_network(network)
+        check_network(network, ProblemError)
         check_choice("formulation", formulation, UNIT_TIES)
         whole_number(groups, "groups", ProblemError, 1)
         check_choice("values", values, (True, False))

@@ -28,7 +28,6 @@ import pyomo.environ as pyo
 import scipy.sparse as sp
 
 from lipyomo.arguments import real_number
-from lipyomo.blocks.arguments import check_network
 from lipyomo.blocks.assemble import Rows, add_equalities, add_value, add_variables, index_of
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.inputs import (
@@ -47,7 +46,7 @@ from lipyomo.bounds import preactivation_bounds
 from lipyomo.bounds.interval import Switches, activated
 from lipyomo.domains import Box, Domain
 from lipyomo.errors import NormError, ProblemError
-from lipyomo.network import FloatArray, Layer, Network
+from lipyomo.network import FloatArray, Layer, Network, check_network
 from lipyomo.norms import InputNorm
 from lipyomo.phases import LEFT, OPEN, RIGHT
 from lipyomo.solvers.rows import Affine
@@ -158,7 +157,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         ProblemError, DomainError
             If an argument does not fit.  The block is then as it was before the call.
         """
-        check_network(network)
+        check_network(network, ProblemError)
         margin = real_number(margin, "margin", ProblemError)
         if not 0.0 <= margin < np.inf:
             raise ProblemError(f"margin must be a finite number of at least 0, not {margin}")

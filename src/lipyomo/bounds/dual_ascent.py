@@ -54,6 +54,9 @@ from lipyomo.phases import LEFT, OPEN, RIGHT
 SingleArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int64]
 
+SPEED = 4e9
+"""Multiplications a second that predictions of its time assume."""
+
 RATE = 0.12
 """First step, as a share of a multiplier's natural size."""
 

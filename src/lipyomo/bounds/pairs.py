@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.bounds.dual_ascent import DualAscent, Rows
+from lipyomo.bounds.dual_ascent import SPEED, DualAscent, Rows
 from lipyomo.bounds.stack import Stack
 from lipyomo.network import BoolArray
 from lipyomo.numerics.rounding import gamma
@@ -32,9 +32,6 @@ WEIGHTS = (0.5, 0.3, 0.7, 0.15, 0.85)
 
 MOST_WORK = 2e8
 """Multiplications that may be spent on looking for pairs; the likeliest come first."""
-
-RATE = 4e9
-"""Multiplications a second that predictions assume."""
 
 _CHUNK = 4_000_000
 
@@ -148,7 +145,7 @@ def find_pairs(ascent: DualAscent, stack: Stack, on: BoolArray) -> Pairs:
 
 def seconds_for_pairs(ascent: DualAscent, units: int) -> float:
     """About how long `find_pairs` takes with so many open units, on one quiet core."""
-    return (2.0 * units * (STEPS + 4) * ascent.work + 8.0 * MOST_WORK) / RATE
+    return (2.0 * units * (STEPS + 4) * ascent.work + 8.0 * MOST_WORK) / SPEED
 
 
 def _unseen(on: BoolArray) -> tuple[IntArray, IntArray]:

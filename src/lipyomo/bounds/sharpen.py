@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lipyomo.bounds.dual_ascent import DualAscent, Rows
+from lipyomo.bounds.dual_ascent import SPEED, DualAscent, Rows
 from lipyomo.bounds.layers import LayerBounds, by_layer
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Network
@@ -23,9 +23,6 @@ STEPS = 10
 """Steps of a round."""
 
 MOST_ROUNDS = 3
-
-RATE = 4e9
-"""Multiplications a second that predictions assume."""
 
 MOST_SECONDS = 2.0
 """Predicted seconds that a round may take; the units nearest to being decided come first."""
@@ -70,7 +67,7 @@ def sharpen(
         if ascent is None:
             ascent = DualAscent(network.hidden, domain)
         seconds = min(MOST_SECONDS, SHARE * clock.left)
-        most = int(seconds * RATE / (2 * STEPS * ascent.work))
+        most = int(seconds * SPEED / (2 * STEPS * ascent.work))
         near = np.minimum(-lower[units], upper[units]) / (upper[units] - lower[units])
         units = units[np.argsort(near, kind="stable")[:most]]
         relaxation = ascent.relax(

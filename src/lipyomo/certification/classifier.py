@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.arguments import instance
 from lipyomo.bounds import preactivation_bounds
 from lipyomo.certification.data import Clip, DataError, clip_box, data_point
 from lipyomo.certification.metric import metric_of
 from lipyomo.domains import Domain
 from lipyomo.errors import LipyomoError
-from lipyomo.network import FloatArray, Layer, Network
+from lipyomo.network import FloatArray, Layer, Network, check_network
 from lipyomo.norms import LinearOutput, OutputNorm, functional
 from lipyomo.problem import LipschitzProblem
 from lipyomo.settings import Settings
@@ -49,8 +48,7 @@ class Classifier:
     def __init__(
         self, network: Network, norm: str | OutputNorm = "linf", clip: Clip | None = None
     ) -> None:
-        remedy = "give a Network; lipyomo.load reads one from an ONNX file"
-        instance(network, Network, "the network", LipyomoError, remedy)
+        check_network(network, LipyomoError)
         self.metric = metric_of(norm, network.input_dim)
         self.network = _two_class(network) if network.output_dim == 1 else network
         self.classes = self.network.output_dim

@@ -42,7 +42,7 @@ from lipyomo.certification.goal import bound_until
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
 from lipyomo.methods.registry import bounding_methods
-from lipyomo.network import FloatArray, Layer, Network
+from lipyomo.network import FloatArray, Layer, Network, check_network
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import side_by_side
 from lipyomo.run import Clock
@@ -211,8 +211,7 @@ class MonotoneTask(Task[Job, MonotoneRow]):
     onnx: OnnxSource | None = None
 
     def __post_init__(self) -> None:
-        remedy = "give a Network; lipyomo.load reads one from an ONNX file"
-        instance(self.network, Network, "the network", LipyomoError, remedy)
+        check_network(self.network, LipyomoError)
         for name in ("increasing", "decreasing"):
             instance(getattr(self, name), Iterable, name, LipyomoError, "the numbers of inputs")
         d, m = self.network.input_dim, self.network.output_dim

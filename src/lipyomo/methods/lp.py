@@ -31,6 +31,8 @@ def run(run: Run) -> Result:
     Result
         `upper` is the bound, recomputed from row duals for HiGHS.
     """
-    from lipyomo.mip.relaxation import relaxed_bound
+    if not model_fits(run):
+        return run.result(done=False)
+    from lipyomo.mip.relaxation import relaxed_bound  # loads Pyomo
 
-    return run.result(model_fits(run) and relaxed_bound(run))
+    return run.result(relaxed_bound(run))

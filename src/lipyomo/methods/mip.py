@@ -57,10 +57,6 @@ def run(run: Run) -> Result:
     -------
     Result
     """
-    from lipyomo.mip.loop import CellLoop
-    from lipyomo.mip.model import encoding_of
-    from lipyomo.mip.presolve import presolve
-
     small, settings = run.problem.reduced.problem, run.settings
     split = settings.options.get("partition", True)
     instance(split, bool, "option partition", MethodError, "True or False")
@@ -73,6 +69,10 @@ def run(run: Run) -> Result:
             rng = np.random.default_rng(settings.seed)
             run.raise_lower(search_incumbent(run.problem, rng, None, run.clock))
         return run.result(done=False)
+    from lipyomo.mip.loop import CellLoop
+    from lipyomo.mip.model import encoding_of
+    from lipyomo.mip.presolve import presolve
+
     presolved = presolve(run)
     loop = CellLoop(run, presolved)
     loop.solve(presolved.cells)

@@ -9,9 +9,8 @@ import onnx
 import onnx.helper
 from onnx import numpy_helper
 
-from lipyomo.arguments import instance
 from lipyomo.errors import NetworkError
-from lipyomo.network import FloatArray, Layer, Network
+from lipyomo.network import FloatArray, Layer, Network, check_network
 from lipyomo.onnx.read import PathLike
 from lipyomo.version import __version__
 
@@ -113,8 +112,7 @@ def to_onnx(network: Network, path: PathLike | None = None) -> onnx.ModelProto:
     NetworkError
         If this is no network, or the file cannot be written.
     """
-    remedy = "give a Network; from_torch and from_sklearn make one"
-    instance(network, Network, "the network", NetworkError, remedy)
+    check_network(network, NetworkError)
     dtype = np.float32 if _fits_float32(network) else np.float64
     kind = onnx.TensorProto.FLOAT if dtype is np.float32 else onnx.TensorProto.DOUBLE
     writer = _Writer(dtype)

@@ -78,20 +78,17 @@ def max_pool(call: Call) -> list[Value]:
     return [through_units(call.trace, x, pool)]
 
 
-def _grouped(call: Call) -> tuple[Affine, tuple[int, ...]] | None:
-    """The tensor with the reduced axes joined into one last axis, and the shape of the result.
-
-    None if there is nothing to reduce.
-    """
+def _grouped(call: Call) -> tuple[Affine, tuple[int, ...]]:
+    """The tensor with the reduced axes joined into one last axis, and the shape of the result."""
     x = call.tensor(0)
     rank = len(x.shape)
     if call.node.op_type.startswith("Global"):
         axes: list[int] | None = list(range(2, rank))
     else:
         axes = call.integers(1, "axes", "the list of axes")
-    if not axes and call.node.integer("noop_with_empty_axes", 0):
-        return None
-    reduced = sorted(axis % rank for axis in axes) if axes else list(range(rank))
+    if not axes:
+        axes = [] if call.node.integer("noop_with_empty_axes", 0) else list(range(rank))
+    reduced = sorted(axis % rank for axis in axes)
     kept = [axis for axis in range(rank) if axis not in reduced]
     if call.node.integer("keepdims", 1):
         shape = tuple(1 if axis in reduced else x.shape[axis] for axis in range(rank))
@@ -110,10 +107,7 @@ def _sum(x: Affine, shape: tuple[int, ...]) -> Affine:
 @lowers("ReduceSum", "ReduceMean", "GlobalAveragePool")
 def reduce_sum(call: Call) -> Value:
     """Sum or mean; over all spatial axes for pools."""
-    grouped = _grouped(call)
-    if grouped is None:
-        return call.value(0)
-    x, shape = grouped
+    x, shape = _grouped(call)
     total = _sum(x, shape)
     return total if call.node.op_type == "ReduceSum" else total.scale(1.0 / x.shape[1])
 
@@ -121,20 +115,14 @@ def reduce_sum(call: Call) -> Value:
 @lowers("ReduceL1")
 def reduce_l1(call: Call) -> Value:
     """Sum of absolute values."""
-    grouped = _grouped(call)
-    if grouped is None:
-        return call.trace.unit(call.tensor(0), -1.0)
-    x, shape = grouped
+    x, shape = _grouped(call)
     return _sum(call.trace.unit(x, -1.0), shape)
 
 
 @lowers("ReduceMax", "ReduceMin", "GlobalMaxPool")
 def reduce_max(call: Call) -> Value:
     """Maximum or minimum, as a balanced tree; over all spatial axes for pools."""
-    grouped = _grouped(call)
-    if grouped is None:
-        return call.value(0)
-    x, shape = grouped
+    x, shape = _grouped(call)
     sign = -1.0 if call.node.op_type == "ReduceMin" else 1.0
 
     def pool(tensor: Affine) -> Affine:
