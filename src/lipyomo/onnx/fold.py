@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from lipyomo.onnx.budget import budget, expect, inner_operations, present
@@ -19,26 +17,6 @@ _REPEAT = {"Loop", "Scan", "SequenceMap"}
 UNKNOWN = 8.0
 """Outputs of nodes whose shapes depend on values (NonZero, Unique, ...) are no larger than this
 many times their inputs."""
-
-_SIMPLE: dict[str, Callable[..., Array]] = {
-    "Add": np.add,
-    "Sub": np.subtract,
-    "Mul": np.multiply,
-    "Neg": np.negative,
-    "MatMul": np.matmul,
-}
-
-
-def _constant(node: Node) -> Array:
-    """The value of a Constant node, whichever attribute holds it."""
-    for key in ("value", "value_float", "value_floats", "value_int", "value_ints"):
-        value = node.attributes.get(key)
-        if isinstance(value, np.ndarray):
-            return value
-        if value is not None:
-            kind = np.int64 if key.startswith("value_int") else np.float64
-            return np.asarray(value, dtype=kind)
-    raise node.refuse("the constant has no value that is a tensor of numbers", "export it again")
 
 
 def fold(node: Node, arguments: list[Array | None]) -> list[Array]:
@@ -68,13 +46,6 @@ def fold(node: Node, arguments: list[Array | None]) -> list[Array]:
         )
     shapes, made = expect(node, arguments, UNKNOWN)
     budget().work(inner_operations(node, shapes, made))
-    if node.domain == "":
-        if node.op_type == "Constant":
-            return [_constant(node)]
-        simple = _SIMPLE.get(node.op_type)
-        if simple is not None and all(argument is not None for argument in arguments):
-            with np.errstate(all="ignore"):
-                return [np.asarray(simple(*arguments))]
     try:
         return evaluated(node, present(node, arguments))
     except ValueError as error:
