@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,37 @@ def whole_number(value: Any, what: str, error: type[LipyomoError], least: int | 
         least_of = "" if least is None else f" of at least {least}"
         raise error(f"{what} must be a whole number{least_of}, not {brief(value)}")
     return int(value)
+
+
+def positive(value: Any, what: str, error: type[LipyomoError]) -> float:
+    """Read one real number above zero (infinity allowed).
+
+    Raises
+    ------
+    LipyomoError
+        Of type `error`.
+    """
+    number = real_number(value, what, error)
+    if not number > 0:
+        raise error(f"{what} must be positive, not {number:g}")
+    return number
+
+
+def one_of(value: Any, choices: Collection[Any], what: str, error: type[LipyomoError]) -> None:
+    """Check that an argument is one of a few values.
+
+    Raises
+    ------
+    LipyomoError
+        Of type `error`, with the values.
+    """
+    try:
+        found = value in choices
+    except (TypeError, ValueError):  # lists, arrays
+        found = False
+    if not found:
+        known = ", ".join(map(str, choices))
+        raise error(f"unknown {what} {brief(value)}.  Remedy: use one of {known}")
 
 
 def instance(

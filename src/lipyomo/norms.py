@@ -19,7 +19,7 @@ from typing import Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.arguments import brief, real_numbers
+from lipyomo.arguments import brief, one_of, real_numbers
 from lipyomo.arrays import lengths
 from lipyomo.errors import NormError
 from lipyomo.network import FloatArray
@@ -34,9 +34,8 @@ MAX_SIGNS = 1 << 16
 
 def check_input_norm(name: str) -> InputNorm:
     """Return `name` if it is an input norm, else raise `NormError`."""
-    if name in get_args(InputNorm):
-        return cast(InputNorm, name)
-    raise NormError(f"unknown input norm '{name}'.  Remedy: use l1, l2 or linf")
+    one_of(name, get_args(InputNorm), "input norm", NormError)
+    return cast(InputNorm, name)
 
 
 def vector_norm(values: FloatArray, norm: InputNorm) -> FloatArray:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, get_args
 
-from lipyomo.arguments import brief, instance, real_number, whole_number
+from lipyomo.arguments import brief, instance, one_of, positive, real_number, whole_number
 from lipyomo.errors import MethodError
 from lipyomo.result import ProgressCallback
 
@@ -88,10 +88,7 @@ class Settings:
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not real_number(self.time_limit, "the time limit (time_limit)", MethodError) > 0:
-            raise MethodError(
-                f"the time limit (time_limit) must be positive, not {self.time_limit}"
-            )
+        positive(self.time_limit, "the time limit (time_limit)", MethodError)
         if not 0 <= real_number(self.gap, "gap", MethodError) < 1:
             raise MethodError(f"gap must be in [0, 1), not {self.gap}")
         if self.threads is not None:
@@ -117,6 +114,4 @@ class Settings:
             if not (getattr(self, name) is None or callable(getattr(self, name))):
                 raise MethodError(f"{name} is {brief(getattr(self, name))}.  Remedy: a function")
         for name, kind in (("formulation", Formulation), ("bounds", BoundRung)):
-            value, known = getattr(self, name), get_args(kind)
-            if not isinstance(value, str) or value not in known:
-                raise MethodError(f"unknown {name} '{value}'.  Remedy: {', '.join(known)}")
+            one_of(getattr(self, name), get_args(kind), name, MethodError)

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.arguments import whole_number
-from lipyomo.blocks.arguments import check_choice
+from lipyomo.arguments import one_of, whole_number
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.norm import output_norm_of
@@ -71,7 +70,7 @@ class DualBallBlockData(FormulationBlockData):
             If the norm is not linear or does not fit the size.
         """
         whole_number(size, "size", ProblemError, 1)
-        check_choice("half", half, (True, False))
+        one_of(half, (True, False), "value of half", ProblemError)
         chosen = output_norm_of(norm)
         chosen.check(size)
         if chosen.kind == "l1":

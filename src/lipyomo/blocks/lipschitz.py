@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from lipyomo.blocks.arguments import check_choice
+from lipyomo.arguments import one_of
 from lipyomo.blocks.assemble import Rows, add_value
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import ChainLimits, derivative_rung, network_of
@@ -121,7 +121,7 @@ class LipschitzBlockData(FormulationBlockData):
                 f"sense={sense!r}: a LipschitzBlock bounds the norm from below only, "
                 "for maximisation.  Remedy: UpperLipschitzBlock to keep it small"
             )
-        check_choice("formulation", formulation, ("auto", "adjoint", "tangent"))
+        one_of(formulation, ("auto", "adjoint", "tangent"), "formulation", ProblemError)
         norm = output_norm_of(output_norm)
         shared = not isinstance(network, Network)
         net = network_of(network) if shared else network

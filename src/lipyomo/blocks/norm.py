@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from lipyomo.blocks.arguments import check_choice
+from lipyomo.arguments import one_of
 from lipyomo.blocks.assemble import Rows, add_value, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.inputs import variables_of
@@ -92,9 +92,8 @@ class NormBlockData(FormulationBlockData):
         BoundsMissing
             If binaries are needed and a variable has no bounds.
         """
-        if sense not in ("max", "min", "both"):
-            raise NormError(f"unknown sense {sense!r} of a norm.  Remedy: max, min or both")
-        check_choice("one_sided", one_sided, (True, False))
+        one_of(sense, ("max", "min", "both"), "sense of a norm", NormError)
+        one_of(one_sided, (True, False), "value of one_sided", ProblemError)
         chosen = output_norm_of(norm)
         _, variables = variables_of(self, "inputs", inputs, "inputs of a norm")
         if not variables:

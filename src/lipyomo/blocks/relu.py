@@ -20,8 +20,7 @@ import numpy.typing as npt
 import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap
 
-from lipyomo.arguments import whole_number
-from lipyomo.blocks.arguments import check_choice
+from lipyomo.arguments import one_of, whole_number
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables, index_of, keys_of, linear
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.formulations import UNIT_TIES
@@ -148,11 +147,11 @@ class ReluNetworkBlockData(FormulationBlockData):
             block is then as it was before the call.
         """
         check_network(network, ProblemError)
-        check_choice("formulation", formulation, UNIT_TIES)
+        one_of(formulation, UNIT_TIES, "formulation", ProblemError)
         whole_number(groups, "groups", ProblemError, 1)
-        check_choice("values", values, (True, False))
+        one_of(values, (True, False), "value of values", ProblemError)
         if isinstance(bounds, str) or bounds is None:
-            check_choice("bounds", bounds, BOUND_RUNGS)
+            one_of(bounds, BOUND_RUNGS, "bounds", ProblemError)
         scaling = scaling_of(scaling)
         if scaling is not None:
             network = scaling.apply(network)

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.api import solve
-from lipyomo.arguments import instance, real_number, real_numbers
+from lipyomo.arguments import instance, positive, real_number, real_numbers
 from lipyomo.certification.data import (
     Clip,
     DataError,
@@ -236,8 +236,7 @@ class MonotoneTask(Task[Job, MonotoneRow]):
             raise LipyomoError(f"the functional needs {m} finite entries, one an output")
         if not real_number(self.tolerance, "the tolerance", LipyomoError) >= 0:
             raise LipyomoError("the tolerance must not be negative")
-        if not real_number(self.time_limit, "the time limit", LipyomoError) > 0:
-            raise LipyomoError("the time limit must be positive")
+        positive(self.time_limit, "the time limit", LipyomoError)
         if self.method not in bounding_methods():
             known = ", ".join(bounding_methods())
             raise LipyomoError(f"method '{self.method}' proves no sign.  Remedy: one of {known}")

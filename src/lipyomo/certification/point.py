@@ -28,7 +28,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from lipyomo.arguments import real_number, whole_number
+from lipyomo.arguments import positive, whole_number
 from lipyomo.certification.attack import Example, find_example, pulled
 from lipyomo.certification.classifier import Classifier
 from lipyomo.certification.data import Row
@@ -83,11 +83,9 @@ class PointSettings:
     solver: str = "auto"
 
     def __post_init__(self) -> None:
-        radius = real_number(self.radius, "the radius", LipyomoError)
-        if not (math.isfinite(radius) and radius > 0):
-            raise LipyomoError(f"the radius must be positive, not {radius}")
-        if not real_number(self.time_limit, "the time limit", LipyomoError) > 0:
-            raise LipyomoError(f"the time limit must be positive, not {self.time_limit}")
+        if not math.isfinite(positive(self.radius, "the radius", LipyomoError)):
+            raise LipyomoError("the radius must be finite")
+        positive(self.time_limit, "the time limit", LipyomoError)
         whole_number(self.seed, "the seed", LipyomoError)
         known = ("global", "margins", "exact", *bounding_methods())
         for name in self.ladder:

@@ -67,8 +67,7 @@ def choice(settings: Settings, name: str, allowed: Sequence[str]) -> str:
         If the value is not one of them.
     """
     value = settings.options.get(name, allowed[0])
-    if value not in allowed:
-        raise MethodError(f"option {name} must be one of {', '.join(allowed)}, not {value}")
+    arguments.one_of(value, allowed, f"value of the option {name},", MethodError)
     return str(value)
 
 
