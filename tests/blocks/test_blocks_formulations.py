@@ -8,10 +8,10 @@ import pytest
 from pyomo_models import best as optimum
 from pyomo_models import model_of as any_model_of
 
-from lipyomo import Box
+from lipyomo import Box, Network
 from lipyomo.blocks import GradientBlock, NormBlock, ReluNetworkBlock, add_ideal_cuts
 from lipyomo.errors import ProblemError
-from lipyomo.solvers import solve_model
+from lipyomo.solvers import available_solvers, solve_model
 from networks import mixed_network, random_network
 
 LINEAR = [
@@ -95,6 +95,23 @@ def test_no_switch_needs_no_bounds_but_has_no_derivative(formulation):
     m.net.build_formulation(random_network(1, (2, 3, 1)), inputs=m.x, formulation=formulation)
     with pytest.raises(ProblemError, match="no switches"):
         m.slope.build_formulation(m.net)
+
+
+@pytest.mark.parametrize("formulation", ["sos1", "complementarity", "gdp", "partition"])
+def test_layers_without_open_units(formulation):
+    # both units of the first layer are on all over the box, one of the second is open
+    network = Network.from_arrays(
+        [[[1.0, 0.0], [0.0, 1.0]], [[1.0, -1.0]], [[2.0]]], [[5.0, 5.0], [0.5], [0.0]]
+    )
+    m = model_of(network, formulation)
+    m.goal = pyo.Objective(expr=m.net.outputs[0], sense=pyo.maximize)
+    if formulation == "gdp":
+        transformed(m)
+    with_sets = "scip" if formulation in ("sos1", "complementarity") else "highs"
+    if with_sets not in available_solvers():
+        pytest.skip("needs pyscipopt: HiGHS takes neither special ordered sets nor products")
+    low, high = m.net.inputs[0].bounds
+    assert solve_model(m, with_sets).incumbent == pytest.approx(2 * (high - low + 0.5), rel=1e-6)
 
 
 def test_unknown_formulation():

@@ -102,8 +102,9 @@ def tie_sides(block: Any, units: OpenUnits) -> None:
 def tie_sos1(block: Any, units: OpenUnits) -> None:
     """Sides of which a special ordered set of type 1 lets one be positive."""
     tie_sides(block, units)
-    pairs = {k: [(k, 0), (k, 1)] for k in units.keys}
-    block.exclusive = pyo.SOSConstraint(index_of(units.keys), var=block.side, index=pairs, sos=1)
+    if units.keys:  # Pyomo walks through the sets before an empty index is made
+        pairs = {k: [(k, 0), (k, 1)] for k in units.keys}
+        block.exclusive = pyo.SOSConstraint(units.keys, var=block.side, index=pairs, sos=1)
 
 
 def tie_complementarity(block: Any, units: OpenUnits) -> None:
