@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from lipyomo.domains import AllSpace, Box, Domain, NormBall, Polytope
+from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
 from lipyomo.errors import NormError
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import InputNorm, LinearOutput, OutputNorm, check_input_norm, vector_norm
@@ -78,11 +78,7 @@ class NamedMetric(Metric):
 
     def ball(self, x: FloatArray, radius: float, clip: Box) -> Domain:
         """A box for linf, else a ball cut by the box."""
-        low, high = clip.lower, clip.upper
-        if self.name != "linf":
-            return NormBall(x, radius, self.name, (low, high))
-        outer = np.nextafter(x - radius, -np.inf), np.nextafter(x + radius, np.inf)
-        return Box(np.maximum(outer[0], low), np.minimum(outer[1], high))
+        return ball(x, radius, self.name, (clip.lower, clip.upper))
 
     def within(self, x: FloatArray, points: FloatArray, radius: float, clip: Box) -> FloatArray:
         """Nearest points of the ball, then of the box."""
