@@ -179,5 +179,6 @@ def _checks(result: Result) -> list[str]:
         checks.append(f"witness confirmed in exact arithmetic: at least {down(rational['value'])}")
     agreed = result.details.get("cross_check")
     if agreed is not None:
-        checks.append(f"solver {agreed['solver']} agrees: [{agreed['lower']}, {agreed['upper']}]")
+        ends = f"[{down(agreed['lower'])}, {up(agreed['upper'])}]"
+        checks.append(f"solver {agreed['solver']} agrees: {ends}")
     return checks

@@ -37,7 +37,7 @@ from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import SolveStatus
 
 INCREMENT = 1e-10
-"""By how much a solution must be better than the last; CBC's own default of 1e-5 loses optima."""
+"""By how much a solution must be better than the last; CBC's own default of 1e-4 loses optima."""
 DEFAULT_GAP = 1e-10
 """CBC's own absolute gap, if none is asked for."""
 SMALLEST_COST, LARGEST_COST = 1e-4, 1e7
