@@ -14,90 +14,82 @@ or for one input alone (l1).  If the matrix
     [ Y   U^2/tau I  ]        with Y = N (one functional, or all outputs for the Euclidean norm)
 
 is positive definite, then ``|Y w|^2 <= (U^2/tau) w^T C w <= U^2``.  Twice the block of the inputs
-is the diagonal matrix D = 2 diag(zeta); it is eliminated first, with ``q >= D^-1`` instead of its
-inverse, which makes the matrix smaller.  The rest is S.
+is the diagonal matrix D = 2 diag(zeta); it is eliminated first, which makes the matrix smaller: of
+twice the other rows, the inputs' part times ``D^-1/2`` is G, and the rest less ``G G^T`` is S.
 
 The same multipliers may prove the bound of one functional on one side of an open unit only.  On its
 left ``s_k = 0``, on its right ``s_k = u_k``; so a multiple of ``e_k``, or of ``U_k - e_k``, may be
 taken from Y.
 
-All numbers are integers in units of a power of two; nothing is rounded but q, upwards, U^2/tau,
-downwards, and the factor of S.
+U and N are exact: integers in units of a power of two.  Rows and columns of S are scaled by powers
+of two so that its diagonal is at most one, and computed in units of 2^-2b; `positive` allows for
+all roundings.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import pairwise, product
 from math import isqrt
 from operator import mul
 
 from flint import fmpq, fmpz, fmpz_mat
 
 from lipyomo_check.linear import LEFT, OPEN, RIGHT, Linear, Node
-from lipyomo_check.statement import Statement, dyadic, rational
+from lipyomo_check.statement import Statement, dyadic, eye, rational
 
 MOST_CORNERS = 16
 """Inputs of a cube whose corners are listed."""
 
-FINE = 48
-"""Bits to which inverses are rounded."""
-
 ROOTS = (30, 64, 256)
-"""Bits of a Cholesky factor, tried in turn."""
+"""Bits b of a Cholesky factor, tried in turn."""
 
 Rows = list[list[fmpz]]
 
 
 class Tangents:
-    """The rows U and N of a node, with the inputs' part as rows over the first weight.
+    """The rows U and N of a node over (t, s).
+
+    t are the inputs, or the tangents of the first layer if these are fewer.
 
     Attributes
     ----------
-    inner : fmpz_mat, shape (F + m, units of the first layer)
-        U, then N, in units of ``2^-bits``; times the first weight, this is the inputs' part.
-    states : fmpz_mat, shape (F + m, F)
-        The part of the open units' s, in the same units.
-    bits : int
-    count, rows : int
-        Numbers of open units F, and of rows F + m.
+    rows, bits : list of list of fmpz, list of int
+        Each open unit's row, in units of ``2^-bits``; it ends before the s of its own layer.
+    outputs, power : list of list of fmpz, int
+        The same of the outputs.
+    base, count : int
+        Lengths of t and s.
+    below : int
+        Bits that the inputs' part has beyond those of t.
     """
 
     def __init__(self, statement: Statement, linear: Linear, node: Node) -> None:
-        self.statement, self.bits = statement, 0
-        m = statement.layers[-1].units
-        rows: Rows = [[fmpz(i == j) for j in range(m)] for i in range(m)]
-        states: Rows = [[] for _ in rows]
-        scales: list[int] = []  # bits of each of the states' columns
-        for i in range(len(statement.hidden) - 1, -1, -1):
-            layer, behind = statement.hidden[i], statement.layers[i + 1]
-            phases = node.phases[linear.starts[i] : linear.starts[i + 1]]
-            still = [k for k, phase in enumerate(phases) if phase == OPEN]
-            rows = (fmpz_mat(rows) * behind.weight).tolist()
-            self.bits += behind.bits + layer.slope_bits
-            scales = [self.bits] * len(still) + scales
-            jumps = [(k, layer.slopes[k][1] - layer.slopes[k][0]) for k in still]
-            states = [
-                [row[k] * jump for k, jump in jumps] + own
-                for row, own in zip(rows, states, strict=True)
+        self.statement, table = statement, statement.first
+        self.wide, self.below, bits = len(table[0]) > len(table), 0, statement.layers[0].bits
+        if self.wide:
+            table, self.below, bits = eye(len(table)), bits, 0
+        self.base, self.rows, self.bits = len(table[0]), list[list[fmpz]](), list[int]()
+        for start, (layer, behind) in zip(linear.starts, pairwise(statement.layers), strict=False):
+            through, jumps = [], []
+            for k, (left, right) in enumerate(layer.slopes):
+                phase = node.phases[start + k]
+                if phase == OPEN:
+                    self.rows.append(table[k])
+                    self.bits.append(bits)
+                    jumps.append((k, fmpz(right - left) << bits))
+                if slope := right if phase == RIGHT else left:
+                    through.append((k, slope))
+            steps = [[row[k] * slope for k, slope in through] for row in behind.table]
+            passed = [[fmpz(0)] * len(table[0])] * behind.units
+            if through:
+                passed = (fmpz_mat(steps) * fmpz_mat([table[k] for k, _ in through])).tolist()
+            table = [
+                row + [weight[k] * jump for k, jump in jumps]
+                for row, weight in zip(passed, behind.table, strict=True)
             ]
-            states = [[fmpz(0)] * len(scales) for _ in still] + states
-            slopes = [
-                right if phase == RIGHT else left
-                for phase, (left, right) in zip(phases, layer.slopes, strict=True)
-            ]
-            unit, zero = fmpz(1) << self.bits, fmpz(0)
-            begun = [[unit if j == k else zero for j in range(layer.units)] for k in still]
-            rows = begun + [
-                [t * slope if slope else zero for t, slope in zip(row, slopes, strict=True)]
-                for row in rows
-            ]
-        self.count, self.rows, self.inner = len(scales), len(rows), fmpz_mat(rows)
-        self.states = fmpz_mat(
-            self.rows,
-            self.count,
-            [t << (self.bits - b) for row in states for t, b in zip(row, scales, strict=True)],
-        )
+            bits += layer.slope_bits + behind.bits
+        self.count, self.outputs, self.power = len(self.rows), table, bits
 
     def holds(
         self,
@@ -124,58 +116,68 @@ class Tangents:
             units (0 is the first open one), LEFT or RIGHT, and the multiple to take from Y.
         """
         moving, euclidean = self.statement.domain.moving, self.statement.input_norm != "linf"
-        if len(zeta) != (1 if euclidean else len(moving)) or min(zeta) <= 0 or bound <= 0:
+        if len(zeta) != (1 if euclidean else len(moving)) or min(zeta + lam) <= 0 or bound <= 0:
             return False
         if sides is not None and target[0] is None:  # a multiple is taken from one functional
             return False
         tau, zeta = (zeta[0], zeta * len(moving)) if euclidean else (sum(zeta), zeta)
-        count, first = self.count, self.statement.first
-        Y, taken, power = self._outputs(target[0], sides)
-        corner = rational(bound) ** 2 * (fmpz(1) << (2 * power + self.bits)) / tau
-        small = FINE + corner.q.bit_length() - corner.p.bit_length()  # outputs may be
-        more = max((small + 1) // 2, 0)
-        size = [fmpz(v) << self.bits for v in lam]
-        size += [fmpz(corner.p << (2 * more)) // corner.q] * len(Y)
-        mix = [[0] * k + [-v] + [0] * (self.rows - k - 1) for k, v in enumerate(lam)]
-        mix += [[v << (more + 1) for v in row] for row in Y]
-        E = (fmpz_mat(mix) * self.states).tolist()
-        for row, steps in zip(E[count:], taken, strict=True):
-            for k, value in steps:
-                row[k] += fmpz(value) << (more + 1 + self.bits)
-        for k, row in enumerate(E):
-            row += [fmpz(0)] * len(Y)
-            row[k] += size[k]
-        fine = max(zeta).bit_length() + FINE
-        own = [target[1] in (None, j) for j in moving]
-        one = fmpz(1) << fine
-        q = [-(-one // (2 * z)) if use else fmpz(0) for z, use in zip(zeta, own, strict=True)]
-        V = fmpz_mat(mix) * self.inner
-        if V.nrows() < first.nrows():
-            G = V * first
-            less = _scaled(G, q) * G.transpose()
-        else:  # 784 inputs cost no more than 20 units
-            less = V * (_scaled(first, q) * first.transpose()) * V.transpose()
-        fine += self.bits + 2 * self.statement.layers[0].bits
-        S = (fmpz_mat(E) + fmpz_mat(E).transpose()) * (fmpz(1) << fine) - less
-        return positive(S.tolist(), count, together=sides is None)
+        Y, power = self._functionals(target[0], sides)
+        rows, bits = self.rows + Y, self.bits + [power] * len(Y)
+        times, sizes = [-v for v in lam] + [2] * len(Y), [fmpq(2 * v) for v in lam]
+        sizes += [2 * rational(bound) ** 2 / tau] * len(Y)
+        inner = self._inner(rows)
+        if target[1] is not None:
+            j = moving.index(target[1])
+            zeta, inner = zeta[:1], [[row[j]] for row in inner]
+        half = [(v.p.bit_length() - v.q.bit_length() + 2) // 2 for v in sizes]
+        for root in ROOTS:
+            fine, low = 2 * root, 2 * min(half)
+            more, lift = fine + max(zeta).bit_length(), max(0, -low, fine - low - min(bits))
+            q = [fmpz(isqrt((1 << 2 * more) // (2 * z)) + 1) for z in zeta]
+            G, E = [], []
+            for k, (row, own) in enumerate(zip(rows, inner, strict=True)):
+                drop, by = bits[k] + half[k] - fine + lift, fmpz(times[k]) << lift
+                E.append([t * by >> drop + h for t, h in zip(row[self.base :], half, strict=False)])
+                drop, scales = drop + more + self.below, [by * v for v in q]
+                G.append([t * by >> drop for t, by in zip(own, scales, strict=True)])
+                size = (sizes[k].p << fine + lift) // sizes[k].q >> 2 * half[k] + lift
+                E[k] += [fmpz(0)] * (k - len(E[k])) + [size]
+            P = (fmpz_mat(G) * fmpz_mat(G).transpose()).tolist()
+            S = [
+                [int(e - (p >> fine)) for e, p in zip(*pair, strict=False)]
+                for pair in zip(E, P, strict=True)
+            ]
+            if positive(S, root, len(zeta), self.count if sides is not None else len(S)):
+                return True
+        return False
 
-    def _outputs(
-        self, vertex: int | None, sides: Sequence[tuple[int, int, float]] | None
-    ) -> tuple[list[list[int]], list[list[tuple[int, int]]], int]:
-        """The rows Y as combinations of U and N, and of the e_k; in units of ``2^-power``."""
+    def _inner(self, rows: Rows) -> Rows:
+        """The part of the inputs, which are to move, in rows over (t, s)."""
+        own: Rows = [row[: self.base] for row in rows]
+        return (fmpz_mat(own) * fmpz_mat(self.statement.first)).tolist() if self.wide else own
+
+    def _functionals(
+        self, vertex: int | None, sides: Sequence[tuple[int, int, float]] | None = None
+    ) -> tuple[Rows, int]:
+        """The rows Y over (t, s), in units of ``2^-power``."""
         functionals, power = self.statement.functionals
         chosen = functionals if vertex is None else [functionals[vertex]]
-        Y = [[0] * self.count + row for row in chosen]
+        Y: Rows = (fmpz_mat(chosen) * fmpz_mat(self.outputs)).tolist()
+        power += self.power
         if not sides:
-            return Y, [[] for _ in Y], power
+            return Y, power
         (multiples,), bits = dyadic([[multiple for _, _, multiple in sides]])
-        rows, taken = [], []
+        rows = []
         for (k, side, _), multiple in zip(sides, multiples, strict=True):
-            row, step = [v << bits for v in Y[0]], multiple << power
-            row[k] -= 0 if side == LEFT else step
+            row, sign = [v << bits for v in Y[0]], 1 if side == LEFT else -1
+            row[self.base + k] -= sign * (fmpz(multiple) << power)
+            if side == RIGHT:
+                step = fmpz(multiple) << power - self.bits[k]
+                row[: len(self.rows[k])] = [
+                    y - step * t for y, t in zip(row, self.rows[k], strict=False)
+                ]
             rows.append(row)
-            taken.append([(k, -step if side == LEFT else step)])
-        return rows, taken, power + bits
+        return rows, power + bits
 
     def at_most(self, bound: float, target: tuple[int | None, int | None]) -> bool | None:
         """Whether a target is at most `bound` where no unit is open; None if that is not known.
@@ -184,9 +186,9 @@ class Tangents:
         are few, or at those of its image in the plane; others of its kind need multipliers.
         """
         vertex, column = target
-        Y, _, power = self._outputs(vertex, None)
-        gradient = fmpz_mat(Y) * self.inner * self.statement.first
-        power += self.bits + self.statement.layers[0].bits
+        Y, power = self._functionals(vertex)
+        power += self.below
+        gradient = fmpz_mat(self._inner(Y))
         norm = self.statement.input_norm
         limit = (rational(bound) * (fmpz(1) << power)) ** 2
         entries = gradient.entries()
@@ -220,44 +222,35 @@ def _polygon(columns: Rows) -> Rows:
     return corners
 
 
-def _scaled(matrix: fmpz_mat, q: list[fmpz]) -> fmpz_mat:
-    """A matrix with its columns multiplied by numbers."""
-    return fmpz_mat([[t * v for t, v in zip(row, q, strict=True)] for row in matrix.tolist()])
-
-
-def positive(S: Rows, count: int, together: bool) -> bool:
-    """Whether a symmetric matrix is surely positive definite.
+def positive(S: list[list[int]], bits: int, inputs: int, together: int) -> bool:
+    """Whether a symmetric matrix is surely positive definite, given its lower half.
 
     Parameters
     ----------
-    S : list of list of fmpz
-    count : int
-    together : bool
-        False: the answer is for all of the matrices that the first `count` rows (and columns) make
-        with one of the others.
+    S : list of list of int
+        In units of ``4^-bits``, the diagonal being at most one before ``G G^T`` was taken from it.
+    bits, inputs : int
+        S has ``G G^T`` of so many columns, which are rounded to integers like all else.
+    together : int
+        The answer is for all of the matrices that the first so many rows (and columns) make with
+        one of the others.
 
     Notes
     -----
-    S is scaled by powers of two to a diagonal below 4^b.  A factor L is made with entries rounded
-    down to integers: with l_jj <= 2^b, an entry of L L^T lies less than 2^b below that of S, and S
-    was rounded by less than one.  As n 2^b was taken from the diagonal first, S - L L^T is
-    diagonally dominant, hence positive definite, and so is S.
+    Let b be `bits`.  As pivots are positive, no row of G is longer than one; so that each entry of
+    ``G G^T`` is less than ``2 sqrt(inputs) + 1`` units wrong, and one of S less than
+    ``inputs + 4``.  A factor L is made with entries rounded down to integers: with l_jj <= 2^b, an
+    entry of L L^T lies less than 2^b below that of S.  As both, n times, were taken from the
+    diagonal first, S - L L^T is diagonally dominant, hence positive definite, and so is S.
     """
-    half = [(row[k].bit_length() + 1) // 2 for k, row in enumerate(S)]
-    for bits in ROOTS:
-        slack, factor = len(S) << bits, list[list[int]]()
-        for k, entries in enumerate(S):
-            shift = half[k] - 2 * bits
-            pairs = zip(entries, half[: k + 1], strict=False)
-            *row, pivot = [int(s >> d if (d := shift + h) >= 0 else s << -d) for s, h in pairs]
-            new: list[int] = []
-            for total, other in zip(row, factor, strict=False):
-                new.append((total - sum(map(mul, new, other))) // other[-1])
-            pivot -= sum(map(mul, new, new)) + slack
-            if pivot <= 0:
-                break
-            if together or k < count:
-                factor.append([*new, isqrt(pivot)])
-        else:
-            return True
-    return False
+    slack, factor = len(S) * ((1 << bits) + inputs + 4), list[list[int]]()
+    for k, (*row, pivot) in enumerate(S):
+        new: list[int] = []
+        for total, other in zip(row, factor, strict=False):
+            new.append((total - sum(map(mul, new, other))) // other[-1])
+        pivot -= sum(map(mul, new, new)) + slack
+        if pivot <= 0:
+            return False
+        if k < together:
+            factor.append([*new, isqrt(pivot)])
+    return True

@@ -51,7 +51,7 @@ class Layer:
     rows, offset, left, right : list
         Weight, bias and slopes.
     weight, bias : fmpz_mat
-        The same in units of ``2^-bits``, the bias as a column.
+        The same in units of ``2^-bits``, the bias as a column; `table` is the weight as a list.
     exact_weight : fmpq_mat
         The weight in rationals.
     slopes : list of (int, int)
@@ -65,6 +65,7 @@ class Layer:
         self.units, self.inputs = len(offset), len(rows[0])
         numbers, self.bits = dyadic([*rows, offset])
         self.weight = fmpz_mat(numbers[:-1])
+        self.table: list[list[fmpz]] = self.weight.tolist()
         self.bias = fmpz_mat([[b] for b in numbers[-1]])
         self.exact_weight = fmpq_mat(self.weight) * fmpq(1, fmpz(1) << self.bits)
         self.slopes, self.slope_bits = dyadic(zip(left, right, strict=True))
@@ -126,8 +127,8 @@ class Statement:
 
     def __post_init__(self) -> None:
         self.inputs, self.hidden = self.layers[0].inputs, self.layers[:-1]
-        weight, moving = self.layers[0].weight.tolist(), self.domain.moving
-        self.first = fmpz_mat([[row[j] for j in moving] for row in weight])
+        moving = self.domain.moving
+        self.first = [[row[j] for j in moving] for row in self.layers[0].table]
         outputs = eye(self.layers[-1].units), 0
         self.functionals = outputs if self.vertices is None else dyadic(self.vertices)
         self.digest = digest_of(self.layers)
