@@ -7,25 +7,31 @@ and, for the best regions, linear programs that tell whether the region with one
 exists and give a deep point of it.  Populations stay small and are given up when they stall: the
 landscape has many hills, and one population climbs one of them.
 
+Where inputs are few, a region is found or ruled out so fast (`deep.py`) that such steps are nearly
+all that is needed: ascents end in a few places, and from the best of them units are flipped as long
+as the norm grows.
+
 Equal seeds and evaluation counts give equal answers; a time limit may cut the search short.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
 from lipyomo.affine import affine_pieces
-from lipyomo.network import BoolArray, FloatArray, Pattern
+from lipyomo.network import BoolArray, FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.margin import WIDE, interior_point
 from lipyomo.regions.witness import unbeaten, witness_near, witness_of_pattern
 from lipyomo.result import Witness
 from lipyomo.run import Clock
 from lipyomo.sampling.ascent import SmoothAscent, pulled_inside
+from lipyomo.sampling.deep import deep_points, solves_regions_of
 from lipyomo.sampling.evaluate import (
     MAX_ROWS,
     evaluation_passes,
@@ -48,6 +54,18 @@ FIRST_WORK = 1e9
 
 CLIMBS, CLIMB_STEPS = 8, 40
 """Ascents that begin a population, and their steps."""
+
+NARROW_CLIMBS, HILLS = 32, 4
+"""Where inputs are few: ascents, and how many of the places they end in units are flipped at."""
+
+FLIPS, MISSES = 12, 2
+"""Flips of a pattern that are tried at once, the best first, and how often none may exist."""
+
+REGION_POINTS = 32
+"""Evaluations that finding a point of one of many small regions counts as."""
+
+MOST_SEEN = 1 << 20
+"""Patterns that are remembered as tried."""
 
 PATIENCE = 2
 """Turns without gain after which a population is given up."""
@@ -72,6 +90,8 @@ QUICK_TIME = 0.1
 
 FLIP_ENTRIES = 1_000_000
 """Units times inputs above which no linear programs are solved."""
+
+_MOVES = 8
 
 
 @dataclass
@@ -125,6 +145,11 @@ class LocalSearch:
         self._passes, self._cost = evaluation_passes(problem), evaluation_work(problem)
         self._children = int(np.clip(GENERATION_WORK / self._cost, 16, CHILDREN))
         vertices = problem.dual_vertices
+        self._climbs = CLIMBS
+        narrow = solves_regions_of(self._domain) and _entries(problem) <= FLIP_ENTRIES
+        self._hills = HILLS if narrow else 0
+        if narrow:
+            self._climbs = max(CLIMBS, NARROW_CLIMBS * self._children // CHILDREN)
         self._program_points = PROGRAM_POINTS * (1 if self._domain.dimension <= WIDE else 4)
         self._listed = vertices is not None and len(vertices) <= MAX_ROWS
         self._functionals = np.eye(problem.network.output_dim) if vertices is None else vertices
@@ -132,6 +157,7 @@ class LocalSearch:
         self._left = 0.0
         self._clock = Clock()
         self._turn, self._idle, self._top = 0, PATIENCE, -1.0
+        self._move = 0
         self._archive = _Population(np.zeros((0, problem.network.input_dim)))
         self._here = self._archive
         count = 64 if self._domain.rows.count else min(samples, 4 * self._children)
@@ -173,39 +199,53 @@ class LocalSearch:
         """
         self._left, self._clock = float(evaluations), clock or Clock()
         while not self._over and self._problem.network.kinked_units:
-            if self._idle >= PATIENCE:
+            if self._hills or self._idle >= PATIENCE:
                 self._turn, self._idle, self._top = self._turn + 1, 0, -1.0
+                self._move = 0
                 self._here = _Population(self.points[:0])
                 self._begin(guide)
-            self._settle()
+            if self._hills:
+                self._walk()
+            else:
+                self._settle()
             self._archive.add(self._here.points, self._here.values)
 
     # -- one population ----------------------------------------------------------------------------
 
     def _begin(self, guide: Callable[[], FloatArray | None] | None) -> None:
         """Begin the population by ascents, or where somebody points to."""
+        rng, count = self._rng, self._climbs
         point = guide() if guide is not None and self._turn % ARCHIVE_TURN else None
-        if point is None:
-            self._climb()
-        else:
+        if point is not None:
             self._left -= self._program_points
             self._try(point[None, :])
+            if self._hills:
+                self._climb(np.repeat(point[None, :], count, axis=0))
+        elif self._turn % ARCHIVE_TURN:
+            self._climb(self._domain.sample(rng, count))
+        else:
+            parents = self._archive.parents(rng, count)
+            self._climb(pulled_inside(self._domain, parents + self._moves(parents), parents))
 
     def _settle(self) -> None:
-        """Improve the population until it stalls."""
-        while self._idle < PATIENCE:
-            for index in range(min(2, len(self._here.values))):
-                self._cross(index)
-            for _ in range(4):
+        """Improve the population until it stalls; what a budget interrupts goes on with the next.
+
+        A turn crosses kinks at the two best points, lets four generations follow, and flips units.
+        """
+        while self._idle < PATIENCE and not self._over:
+            move, self._move = self._move, (self._move + 1) % _MOVES
+            if move < 2 and move < len(self._here.values):
+                self._cross(move)
+            elif 2 <= move < 6:
                 self._evolve()
-            while self._flip(0, 12):
-                pass
-            if len(self._here.values) > 1:
-                self._flip(1 + int(self._rng.integers(len(self._here.values) - 1)), 2)
-            if self._over:
-                return
-            top = float(self._here.values[0])
-            self._idle, self._top = (0, top) if top > self._top else (self._idle + 1, self._top)
+            elif move == 6:
+                while self._flip(0, 12):
+                    pass
+            elif move == 7:
+                if len(self._here.values) > 1:
+                    self._flip(1 + int(self._rng.integers(len(self._here.values) - 1)), 2)
+                top = float(self._here.values[0])
+                self._idle, self._top = (0, top) if top > self._top else (self._idle + 1, self._top)
 
     @property
     def _over(self) -> bool:
@@ -230,14 +270,9 @@ class LocalSearch:
         self._left -= PROMISING
         return np.asarray(self._functionals[np.unique(each.argmax(axis=0))])
 
-    def _climb(self) -> None:
-        """Begin the population by ascents from random points, or from the archive."""
-        rng, count = self._rng, CLIMBS
-        if self._turn % ARCHIVE_TURN:
-            points = self._domain.sample(rng, count)
-        else:
-            parents = self._archive.parents(rng, count)
-            points = pulled_inside(self._domain, parents + self._moves(parents), parents)
+    def _climb(self, points: FloatArray) -> None:
+        """Ascents of all kinds from some points."""
+        rng, count = self._rng, len(points)
         found, _ = self._ascent.climb(
             points,
             self._functionals[rng.integers(0, len(self._functionals), count)],
@@ -322,37 +357,85 @@ class LocalSearch:
         if self._over or _entries(self._problem) > FLIP_ENTRIES:
             return False
         network = self._problem.network
-        pattern = network.pattern(self._here.points[index])
         best = float(self._here.values[0])
-        for candidate in self._neighbours(pattern, best, most):
-            key = b"".join(map(bytes, candidate))
-            if key in self._seen or self._clock.expired:
-                continue
-            self._seen.add(key)
+        flipped, values = self._flipped(network.pattern(self._here.points[index : index + 1]))
+        order = np.argsort(-values, kind="stable")[:most]
+        for k in self._unseen(flipped, order[values[order] > best * (1.0 + 1e-12)], most):
+            if self._clock.expired:
+                break
             self._left -= self._program_points
-            found = interior_point(network, self._domain, candidate)
+            found = interior_point(network, self._domain, tuple(on[k] for on in flipped))
             if found.margin > 0:
                 self._try(found.x[None, :])
                 if self._here.values[0] > best:
                     return True
         return False
 
-    def _neighbours(self, pattern: Pattern, best: float, most: int) -> list[Pattern]:
-        """Patterns with one flipped unit whose norm exceeds `best`, best first."""
-        places = [
-            (i, j)
-            for i, layer in enumerate(self._problem.network.hidden)
-            for j in np.flatnonzero(layer.kinked)
-        ]
-        flipped: list[BoolArray] = [np.repeat(on[None, :], len(places), axis=0) for on in pattern]
-        for row, (i, j) in enumerate(places):
-            flipped[i][row, j] ^= True
+    def _walk(self) -> None:
+        """Flip units at the best points of the population as long as their norms grow.
+
+        All walks take their steps together, each to its best neighbour that exists.
+        """
+        network, domain = self._problem.network, self._domain
+        starts = network.pattern(self._here.points)
+        new = self._unseen(starts, np.arange(len(self._here.points)), self._hills)
+        points, values = self._here.points[new], self._here.values[new]
+        misses = np.zeros(len(points), dtype=np.int64)
+        while not self._clock.expired:
+            walks = np.flatnonzero(misses < MISSES)
+            if not walks.size:
+                break
+            flipped, norms = self._flipped(network.pattern(points[walks]))
+            of = np.repeat(walks, len(norms) // len(walks))
+            tried = []
+            for k in walks:
+                mine = np.flatnonzero((of == k) & (norms > values[k] * (1.0 + 1e-12)))
+                order = mine[np.argsort(-norms[mine], kind="stable")]
+                tried += self._unseen(flipped, order, FLIPS)
+            misses[walks] += 1
+            misses[np.setdiff1d(walks, of[tried])] = MISSES
+            if not tried:
+                continue
+            self._left -= REGION_POINTS * len(tried)
+            patterns = [on[tried] for on in flipped]
+            near, found = deep_points(network, domain, patterns, points[of[tried]])
+            for k in walks:
+                exists = np.flatnonzero((of[tried] == k) & found)[:1]
+                if exists.size:
+                    points[k], values[k] = near[exists[0]], norms[tried[exists[0]]]
+                    misses[k] = 0
+        self._try(points)
+
+    def _unseen(
+        self, patterns: Sequence[BoolArray], order: npt.NDArray[np.intp], most: int
+    ) -> list[int]:
+        """The first ones of `order` that were never tried before, at most so many."""
+        fresh: list[int] = []
+        packed = np.packbits(np.concatenate([on[order] for on in patterns], axis=1), axis=1)
+        for k, row in zip(order.tolist(), packed, strict=True):
+            key = row.tobytes()
+            if key in self._seen:
+                continue
+            if len(fresh) == most:
+                break
+            self._seen.add(key)
+            fresh.append(k)
+        if len(self._seen) > MOST_SEEN:
+            self._seen.clear()
+        return fresh
+
+    def _flipped(self, patterns: Sequence[BoolArray]) -> tuple[list[BoolArray], FloatArray]:
+        """The patterns with one unit flipped, those of the first pattern first; and their norms."""
+        hidden = self._problem.network.hidden
+        ends = np.cumsum([layer.units for layer in hidden])
+        units = np.flatnonzero(np.concatenate([layer.kinked for layer in hidden]))
+        whole = np.repeat(np.concatenate(patterns, axis=1)[:, None, :], len(units), axis=1)
+        whole[:, np.arange(len(units)), units] ^= True
+        flipped = np.split(whole.reshape(-1, int(ends[-1])), ends[:-1], axis=1)
         rows = self._promising()
-        values = pattern_norms(self._problem, flipped, rows)
-        self._left -= len(places) * (1.0 if rows is None else (1.0 + len(rows)) / self._passes)
-        order = np.argsort(-values, kind="stable")[:most]
-        better = order[values[order] > best * (1.0 + 1e-12)]
-        return [tuple(on[row] for on in flipped) for row in better]
+        share = 1.0 if rows is None else (1.0 + len(rows)) / self._passes
+        self._left -= share * len(flipped[0])
+        return flipped, pattern_norms(self._problem, flipped, rows)
 
 
 def _entries(problem: LipschitzProblem) -> int:

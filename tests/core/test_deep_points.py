@@ -1,0 +1,78 @@
+"""Points of many regions at once: found where a region has interior, and really inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+import pytest
+
+from lipyomo.domains import AllSpace, Box, Domain, Polytope
+from lipyomo.network import BoolArray, FloatArray, Network
+from lipyomo.problem import LipschitzProblem
+from lipyomo.regions.margin import interior_point
+from lipyomo.sampling.deep import deep_points, solves_regions_of
+from lipyomo.sampling.local_search import LocalSearch
+from networks import domains, integer_network, mixed_network, random_network
+
+SHAPE = (3, 4, 3, 2)
+
+DOMAINS: dict[str, Domain] = {
+    "cube": Box(0, 1, 3),
+    "small, far away": Box(np.array([40.0, -3.0, 0.0]), np.array([40.001, -2.999, 0.001])),
+    "sides of all lengths": Box(np.array([-1e3, -1.0, -1e-3]), np.array([1e3, 1.0, 1e-3])),
+    "a simplex": Polytope(np.vstack([np.ones(3), -np.eye(3)]), np.array([1.0, 0.2, 0.2, 0.2])),
+    "one side open": Box(np.zeros(3), np.array([1.0, 1.0, np.inf])),
+    "all of space": AllSpace(3),
+}
+
+
+def all_patterns(network: Network) -> list[BoolArray]:
+    units = [layer.units for layer in network.hidden]
+    every = np.array(list(product((False, True), repeat=sum(units))))
+    return list(np.split(every, np.cumsum(units)[:-1], axis=1))
+
+
+def agree(network: Network, pattern: Sequence[BoolArray], x: FloatArray) -> bool:
+    """Whether `x` has the pattern, but for units without a kink."""
+    return all(
+        ((on == at) | ~layer.kinked).all()
+        for layer, on, at in zip(network.hidden, pattern, network.pattern(x), strict=True)
+    )
+
+
+@pytest.mark.parametrize("name", list(DOMAINS))
+@pytest.mark.parametrize("seed", range(3))
+def test_all_regions_with_interior_are_found_and_no_others(name: str, seed: int) -> None:
+    domain = DOMAINS[name]
+    network = (random_network, mixed_network, integer_network)[seed](seed, SHAPE)
+    patterns = all_patterns(network)
+    near = np.repeat(domain.center[None, :], len(patterns[0]), axis=0)
+    points, found = deep_points(network, domain, patterns, near)
+    for k in np.flatnonzero(found):
+        assert domain.margin(points[k]) > 0
+        assert agree(network, [on[k] for on in patterns], points[k])
+    width = domain.upper - domain.lower
+    clear = 1e-5 * float(np.where(np.isfinite(width), width, 1.0).min())
+    for k in np.flatnonzero(~found):
+        pattern = tuple(on[k] for on in patterns)
+        deepest = interior_point(network, domain, pattern)
+        assert deepest.margin <= clear or not agree(network, pattern, deepest.x)
+
+
+def test_curved_domains_and_frozen_inputs_are_left_to_others() -> None:
+    for kind, domain in domains(2).items():
+        curved = domain.ball is not None
+        assert solves_regions_of(domain) == (not curved and not domain.frozen.any()), kind
+    assert not solves_regions_of(Box(np.zeros(2), np.array([0.0, 1.0])))
+
+
+@pytest.mark.parametrize(("inputs", "radius"), [(6, 1.0), (60, 0.1)])
+def test_a_search_in_small_pieces_goes_on_where_it_stopped(inputs: int, radius: float) -> None:
+    problem = LipschitzProblem(random_network(4, (inputs, 12, 12, 2)), Box(0, radius, inputs))
+    whole, pieces = (LocalSearch(problem, np.random.default_rng(0)) for _ in range(2))
+    whole.run(30_000)
+    for _ in range(50):
+        pieces.run(600)
+    assert pieces.values[0] >= 0.995 * whole.values[0]
