@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,7 +33,7 @@ from lipyomo.regions.partial import RegionProgram
 from lipyomo.regions.replay import exact_gradients
 from lipyomo.run import Clock
 from lipyomo.sampling.local_search import LocalSearch
-from lipyomo.semidefinite.root import RootBounds, climb_root, root_cost
+from lipyomo.semidefinite.root import LEAST_PAIRS, RootBounds, climb_root, root_cost
 from lipyomo.targets import Targets, targets_of
 
 PRUNE = 2e-7
@@ -56,9 +57,6 @@ larger ones count as several."""
 
 TOGETHER = 16
 """Most nodes of the size `COMMON` that are split together."""
-
-LEAST_PAIRS = 64
-"""Pairs of units whose products every target of the root may choose in any case."""
 
 _CANCELLED = 1e-10
 """Rounding errors of a value above this share of it call for exact arithmetic."""
@@ -275,7 +273,9 @@ class Tree:
         if ladder is not None and self.system.count:
             self._take_over(node, ladder)
             self._descend(node, clock, ladder, report)
-            if clock.expired:
+            root = self.bounder.root
+            if clock.expired or (root is not None and root.stopped):
+                self.root_seconds = math.inf  # nor is there time for a node
                 return Expansion([node])
         began = clock.seconds
         found = Expansion()
@@ -305,13 +305,13 @@ class Tree:
         if len(found.children) != 1 or self.known is None or self.tightener is None:
             return found
         node = replace(found.children[0])
-        form, bounder = self.system.reduce(node.phases), self.bounder.bounder
+        bounder = self.bounder.bounder
+        if bounder.prover.pairs.count or clock.expired:
+            return found
+        form = self.system.reduce(node.phases)
         if not any(bounder.takes_pairs(form, target) for target in node.warm):
             return found
-        if not fits(seconds_for_pairs(self.tightener.ascent, form.units.size), clock.left):
-            return found
-        on = self.pool.on[node.pool]
-        pairs = find_pairs(self.tightener.ascent, stack_of([node]), on)
+        pairs = self._find_pairs(node, clock)
         most = max(form.units.size // len(node.warm), LEAST_PAIRS)
         chosen = bounder.promising(form, node.warm, pairs, most)
         if not chosen.count:
@@ -330,6 +330,15 @@ class Tree:
             )
             again.children.append(node)
         return again
+
+    def _find_pairs(self, node: Node, clock: Clock) -> Pairs:
+        """Pairs of units that exclude each other, which the tree makes use of from now on."""
+        if self.tightener is not None and self.known is not None:
+            ascent = self.tightener.ascent
+            units = int(np.count_nonzero(node.phases[ascent.first :] == OPEN))
+            if fits(seconds_for_pairs(ascent, units), clock.left):
+                self._pairs = find_pairs(ascent, stack_of([node]), self.pool.on[node.pool])
+        return self._pairs
 
     def whole(self) -> Node:
         """The whole problem as a node of which nothing is known yet."""
@@ -376,7 +385,7 @@ class Tree:
         root = RootBounds(
             self.system, self.targets, node.phases, node.proved, norm, bounder=bounder
         )
-        climb_root(root, ladder, clock, report, self.cutoff)
+        climb_root(root, ladder, clock, report, self.cutoff, lambda: self._find_pairs(node, clock))
         self.bounder.root = root
         node.proved = root.upper.copy()
         node.target_bounds = root.upper.copy()

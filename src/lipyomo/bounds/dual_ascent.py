@@ -135,6 +135,8 @@ class DualAscent:
     ----------
     columns : int
         Multipliers of one bound: one a unit, then one a row of the domain.
+    first : int
+        Units of the first layer.
     work : int
         Multiplications of one step of one bound.
     sizes : ndarray, shape (N,)
@@ -153,7 +155,7 @@ class DualAscent:
         self._small, self._large = np.minimum(left, right), np.maximum(left, right)
         starts = np.cumsum([0, *(layer.units for layer in layers)]).tolist()
         self._spans = [slice(a, b) for a, b in pairwise(starts)]
-        self._count = int(starts[-1])
+        self._count, self.first = int(starts[-1]), int(starts[:2][-1])
         self._ball = domain.ball
         self._facets = np.asarray(domain.rows.A.toarray())
         self._limits = domain.rows.b

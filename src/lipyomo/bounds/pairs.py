@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from lipyomo.bounds.dual_ascent import SPEED, DualAscent, Rows
 from lipyomo.bounds.stack import Stack
-from lipyomo.network import BoolArray
+from lipyomo.network import BoolArray, FloatArray
 from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import LEFT, OPEN, RIGHT
 
@@ -33,7 +33,9 @@ WEIGHTS = (0.5, 0.3, 0.7, 0.15, 0.85)
 MOST_WORK = 2e8
 """Multiplications that may be spent on looking for pairs; the likeliest come first."""
 
-_CHUNK = 4_000_000
+_CHUNK = 100_000
+_BARELY = 1e-4
+"""Room for rounding in single precision."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,9 @@ def find_pairs(ascent: DualAscent, stack: Stack, on: BoolArray) -> Pairs:
     zeros = np.zeros(2 * count, dtype=np.int64)
     rows = Rows(zeros, np.tile(units, 2), np.repeat([1.0, -1.0], count))
     relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
-    found = ascent.ascend(relaxation, rows, ascent.start(relaxation, rows), STEPS)
+    found = ascent.start(relaxation, rows)
+    behind = np.flatnonzero(rows.unit >= ascent.first)  # the first layer's functions are exact
+    found[behind] = ascent.ascend(relaxation, rows[behind], found[behind], STEPS)
     slopes, constants = ascent.functions(relaxation, rows, found)
     middle, radius = 0.5 * (stack.low[0] + stack.high[0]), 0.5 * (stack.high[0] - stack.low[0])
     spread, at_middle = slopes * radius, slopes @ middle + constants
@@ -124,8 +128,8 @@ def find_pairs(ascent: DualAscent, stack: Stack, on: BoolArray) -> Pairs:
     size = np.maximum(np.abs(spread).sum(axis=1), 1e-300)
     at_middle, spread = (at_middle + error) / size, spread / size[:, None]
 
-    i, j = _unseen(on[:, units])
-    likely = np.argsort(at_middle[i] + at_middle[j], kind="stable")
+    i, j, hope = _hopeful(*_unseen(on[:, units]), at_middle, spread)
+    likely = np.argsort(hope, kind="stable")
     likely = likely[: max(int(MOST_WORK / (len(WEIGHTS) * spread.shape[1])), 1)]
     i, j = i[likely], j[likely]
     excluded = np.zeros(i.size, dtype=bool)
@@ -144,8 +148,28 @@ def find_pairs(ascent: DualAscent, stack: Stack, on: BoolArray) -> Pairs:
 
 
 def seconds_for_pairs(ascent: DualAscent, units: int) -> float:
-    """About how long `find_pairs` takes with so many open units, on one quiet core."""
-    return (2.0 * units * (STEPS + 4) * ascent.work + 8.0 * MOST_WORK) / SPEED
+    """About how long `find_pairs` takes with so many open units behind the first layer."""
+    return (2.0 * units * (STEPS + 4) * ascent.work + 4.0 * MOST_WORK) / SPEED
+
+
+def _hopeful(
+    i: IntArray, j: IntArray, at_middle: FloatArray, spread: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Those of some pairs that may exclude each other, and how low their sums can be at best.
+
+    A sum of absolute values is at least the sum of the values with any signs, say those of one of
+    the two functions.
+    """
+    single = spread.astype(np.float32)
+    along = np.sign(single) @ single.T
+    first, second = along[i, j], along[j, i]
+    hope = np.full(i.size, np.inf)
+    for weight in WEIGHTS:
+        rest = 1.0 - weight
+        least = np.maximum(weight + rest * first, weight * second + rest)
+        hope = np.minimum(hope, weight * at_middle[i] + rest * at_middle[j] + least)
+    pick = np.flatnonzero(hope < _BARELY)
+    return i[pick], j[pick], hope[pick]
 
 
 def _unseen(on: BoolArray) -> tuple[IntArray, IntArray]:

@@ -19,6 +19,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.kernel import Factor, Kernel, State, bound_of
 
@@ -218,7 +220,10 @@ class Descent:
     most : int, optional
         Most Newton steps.
     stop : callable, optional
-        Polled while the start is computed; `done` without an answer if it comes too late.
+        Polled while the start is computed (`done` without an answer if it comes too late), and
+        before what a step can do without.
+    start : ndarray, optional
+        Multipliers to begin with, those of the kernel in closed form by default.
 
     Attributes
     ----------
@@ -234,13 +239,15 @@ class Descent:
         tolerance: float = 1e-3,
         most: int = 400,
         stop: Callable[[], bool] | None = None,
+        start: FloatArray | None = None,
     ) -> None:
         self.kernel, self._tolerance, self._most = kernel, tolerance, most
         self._last, self._fallen = math.inf, 1.0
         self._seconds = 0.0
+        self._stop = stop or (lambda: False)
         self.best: State | None = None
         self.done = True
-        y = kernel.start(stop)
+        y = kernel.start(stop) if start is None else start
         point = None if y is None else _at(kernel, y)
         if point is None:
             return
@@ -252,9 +259,26 @@ class Descent:
         self._mu = _FIRST_MU * (balanced.tau + balanced.quarter) / kernel.order
         self.done = False
 
+    def extended(self, kernel: Kernel) -> Descent:
+        """The same descent with a kernel that has more free multipliers, all zero so far."""
+        if self.best is None:
+            return self
+        start = np.concatenate([self.best.multipliers, np.zeros(kernel.free - self.kernel.free)])
+        longer = Descent(kernel, self._tolerance, self._most, self._stop, start)
+        if longer.best is None or longer.done:
+            return longer
+        longer._mu, longer._seconds = self._mu, self._seconds
+        longer.best.iterations = self.best.iterations
+        return longer
+
+    @property
+    def centred(self) -> bool:
+        """Whether a point was central: from there on bounds fall slowly."""
+        return self._last < math.inf
+
     @property
     def seconds(self) -> float:
-        """What a step takes that may be a long one, by the last ones."""
+        """What a step takes that may be a long one, by the last ones; zero before the first."""
         return self._seconds
 
     @property
@@ -348,6 +372,8 @@ class Descent:
         """Stretch the inputs' multipliers as long as the barrier function falls."""
         merit, best = point.merit(self.kernel, self._mu), point
         for stretch in _STRETCHES:
+            if self._stop():
+                break
             longer = _at(self.kernel, _stretched(self.kernel, point.y, 1.0 + stretch))
             if longer is None or longer.merit(self.kernel, self._mu) >= merit:
                 break

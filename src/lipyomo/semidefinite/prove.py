@@ -149,9 +149,7 @@ class Prover:
             found[target] = min(found[target], self.bound(form, target, multipliers))
             return found
         matrix = VerifiedMatrix(sized, zeta, lam, products)
-        return np.array(
-            [bound_from(matrix, targets.rows[[t]], zeta, grouped) for t in range(targets.count)]
-        )
+        return bounds_from(matrix, targets.rows, zeta, grouped)
 
     def exclude(
         self, form: NodeForm, target: int, multipliers: FloatArray, tries: list[Exclusion]

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
+from lipyomo.bounds.pairs import Pairs
 from lipyomo.ladder import Ladder
 from lipyomo.network import FloatArray
 from lipyomo.norms import OutputNorm
-from lipyomo.numerics.pace import fits, seconds_of
+from lipyomo.numerics.pace import fits, pace, seconds_of
 from lipyomo.operator_norm import operator_norm
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
@@ -33,6 +34,12 @@ MAX_VERTICES = 512
 
 MEMORY = 1 << 32
 """Bytes of matrices beyond which a semidefinite bound is left out."""
+
+LEAST_PAIRS = 64
+"""Pairs of units whose products a target may choose in any case."""
+
+PAIRED_STEPS = 10.0
+"""Steps that have to be left where products of pairs are looked for."""
 
 _MATRICES = 6
 """Square matrices that a step holds at a time, about."""
@@ -126,6 +133,8 @@ class RootBounds:
         (gamma, zeta, lambda) of the targets that were lowered.
     steps : int
         Newton steps so far.
+    stopped : bool
+        Whether there was no time for another step.
     """
 
     def __init__(
@@ -147,7 +156,7 @@ class RootBounds:
         count = targets.count
         self.upper = np.full(count, np.inf) if known is None else np.array(known, dtype=float)
         self.multipliers: dict[int, FloatArray] = {}
-        self._begun = False
+        self._begun = self.stopped = False
         self._proof_seconds = 0.0
         self._descents: dict[int, Descent] = {}
         self._finished: set[int] = set()
@@ -180,6 +189,7 @@ class RootBounds:
         left: Callable[[], float] | None = None,
         report: Callable[[float], object] | None = None,
         closed_only: bool = False,
+        find: Callable[[], Pairs] | None = None,
     ) -> float:
         """Lower the bounds until the largest one is minimal, or below `cutoff`, or time is up.
 
@@ -193,6 +203,9 @@ class RootBounds:
             Called with `value` whenever it has dropped.
         closed_only : bool, optional
             Whether the bounds in closed form are all that is wanted.
+        find : callable, optional
+            Finds pairs of units that exclude each other.  It is called once, when bounds without
+            their products have begun to fall slowly: before, cheaper steps get further.
 
         Returns
         -------
@@ -209,7 +222,7 @@ class RootBounds:
         by_column = self.targets.columns[0] != ALL  # these share all that a closed form has
         if not (by_column and closed_only):
             with threads_for(cost.step):
-                self._descend(cutoff, left, report, closed_only)
+                self._descend(cutoff, left, report, closed_only, find)
         return self.value
 
     def begin(
@@ -229,6 +242,25 @@ class RootBounds:
             return
         with threads_for(cost.step):
             self._closed(left, report)
+
+    def _pair(self, find: Callable[[], Pairs]) -> None:
+        """Go on with the products of those pairs of units that promise most where descents are."""
+        bounder, form = self._bounder, self.form
+        most = max(form.units.size // len(self.multipliers), LEAST_PAIRS)
+        chosen = bounder.promising(form, self.multipliers, find(), most)
+        if not chosen.count:
+            return
+        bounder.prover.pairs = chosen
+        for target, descent in self._descents.items():
+            longer = self._descents[target] = descent.extended(bounder.kernel(form, target))
+            if longer.best is not None:
+                self.multipliers[target] = longer.best.multipliers
+        self._finished.clear()
+
+    def _takes_pairs(self, target: int, left: float) -> bool:
+        """Whether products of pairs can be used, and steps with them fit into the time left."""
+        cost = PAIRED_STEPS * self.cost.step
+        return fits(cost, left) and self._bounder.takes_pairs(self.form, target)
 
     def take(self, known: FloatArray) -> None:
         """Take bounds (T,) that were found otherwise."""
@@ -286,6 +318,7 @@ class RootBounds:
         left: Callable[[], float],
         report: Callable[[float], object],
         closed_only: bool,
+        find: Callable[[], Pairs] | None,
     ) -> None:
         """Lower the largest bound, one target after the other."""
         finished = set(self._finished)
@@ -305,16 +338,27 @@ class RootBounds:
                 self._descents[worst] = descent
 
             def late(descent: Descent = descent) -> bool:
-                return left() <= 1.5 * descent.seconds + self._proof_seconds
+                step = descent.seconds or self.cost.step * pace()
+                self.stopped = left() <= 1.5 * step + self._proof_seconds
+                return self.stopped
+
+            def enough(descent: Descent = descent, pairing: bool = find is not None) -> bool:
+                return (pairing and descent.centred) or late(descent)
 
             if not closed_only:
-                descent.run(aim, late, patient=True)
+                descent.run(aim, enough, patient=True)
             if descent.best is None:
                 finished.add(worst)
                 continue
             y = descent.best.multipliers
             self.multipliers[worst] = y
             self._prove(worst, y, report)
+            if find is not None and (descent.centred or descent.done):
+                asked, find = find, None
+                if self._takes_pairs(worst, left()):
+                    self._pair(asked)
+                    finished = set()
+                    continue
             # a target that meets its aim and is still the worst would come up for ever
             stuck = descent.value <= self._aim(worst, cutoff) and self.upper[worst] >= self.value
             if closed_only or descent.done or stuck:
@@ -331,6 +375,7 @@ def climb_root(
     clock: Clock,
     report: Callable[[float], object] | None = None,
     cutoff: float = 0.0,
+    find: Callable[[], Pairs] | None = None,
 ) -> None:
     """Climb from the quick rungs to the semidefinite ones, with the joint rung in between.
 
@@ -345,9 +390,11 @@ def climb_root(
         Called with proved bounds of all targets.
     cutoff : float, optional
         Bounds at or below it need not be lowered.
+    find : callable, optional
+        Finds pairs of units that exclude each other, where their products can be used.
     """
     root.begin(cutoff, lambda: clock.left, report)
     ladder.know(root.upper)
     ladder.climb(("joint",))
     root.take(ladder.bounds_of(root.targets))
-    root.run(cutoff, lambda: clock.left, report)
+    root.run(cutoff, lambda: clock.left, report, find=find)

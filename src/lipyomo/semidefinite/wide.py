@@ -103,18 +103,15 @@ class _Blocks:
 
 @dataclass(frozen=True)
 class _Terms:
-    """The vectors a and b of all T terms, multiplied with x, and with each other over C^{-1}.
+    """The vectors a and b of all T terms, multiplied with each other over C^{-1}.
 
     Attributes
     ----------
-    a, b : ndarray, shape (T,)
     AA, AB, BB : ndarray, shape (T, T)
     A_inputs, B_inputs : ndarray, shape (d, T)
         Inputs' rows of ``C^{-1} a`` and ``C^{-1} b``.
     """
 
-    a: FloatArray
-    b: FloatArray
     AA: FloatArray
     AB: FloatArray
     BB: FloatArray
@@ -258,44 +255,57 @@ class WideKernel:
     def system(
         self, factor: Factor, y: FloatArray, x: FloatArray, mu: float
     ) -> NewtonSystem | None:
-        """Newton's equations in all multipliers."""
-        parts, d = self._blocks(factor, y, x), self.inputs
-        x_inputs, terms = x[:d], self._terms(parts, x[d:])
-        a, b = terms.a, terms.b
-        plain = np.concatenate([1.0 - np.square(x_inputs), -a * b])
-        skew = np.outer(b, a) * terms.AB
-        H_units = 0.5 * (
-            terms.AA * (mu * terms.BB + np.outer(b, b))
-            + np.outer(a, a) * terms.BB
-            + mu * terms.AB * terms.AB.T
-            + skew
-            + skew.T
-        )
-        H_mixed = mu * terms.A_inputs * terms.B_inputs
-        H_mixed += x_inputs[:, None] * (terms.A_inputs * b + terms.B_inputs * a)
-        units = -np.diagonal(terms.AB)
-        if not self._direct:
-            found = _Conjugate(factor, parts, y[:d], x_inputs, mu, H_units, H_mixed)
-            barrier = np.concatenate([-found.variance, units])
-            return found.system(plain, barrier)
-        inner = parts.A @ parts.half.T
-        inner.flat[:: d + 1] += 1.0 / y[:d]
-        barrier = np.concatenate([-inner.diagonal(), units])
-        hessian = np.empty((d + a.size, d + a.size))
-        hessian[:d, :d] = inner * (mu * inner + 2.0 * np.outer(x_inputs, x_inputs))
-        hessian[:d, d:], hessian[d:, :d], hessian[d:, d:] = H_mixed, H_mixed.T, H_units
-        return solved_system(plain, barrier, hessian)
+        """Newton's equations in all multipliers.
 
-    def _terms(self, parts: _Blocks, units: FloatArray) -> _Terms:
+        With ``C^{-1} + x x^T / mu`` in place of ``C^{-1}`` products of its entries give the second
+        derivatives of `quarter` as well, and a matrix of rank one too much.
+        """
+        parts, d = self._blocks(factor, y, x), self.inputs
+        x_inputs, states, slack = x[:d], x[d:], parts.slack
+        a, b = states[self._left], np.concatenate([slack, states])[self._right]
+        squares, both = np.square(x_inputs), a * b
+        plain = np.concatenate([1.0 - squares, -both])
+        units = -np.hstack([parts.B_units, parts.K_inverse])[self._left, self._right]
+        if self._direct:
+            inner = parts.A @ parts.half.T
+            inner.flat[:: d + 1] += 1.0 / y[:d]
+            inputs = -inner.diagonal()
+        for matrix, left, right in (
+            (parts.K_inverse, states, states),
+            (parts.B_units, states, slack),
+            (parts.BB, slack, slack),
+            (parts.A, x_inputs, states),
+            (parts.B_inputs, x_inputs, slack),
+        ):
+            matrix += np.outer(left, right / mu)
+        terms = self._terms(parts)
+        H_units = terms.AA * terms.BB
+        H_units += terms.AB * terms.AB.T
+        H_units *= 0.5 * mu
+        H_units -= np.outer(both, both / mu)
+        H_mixed = terms.A_inputs * terms.B_inputs
+        H_mixed *= mu
+        H_mixed -= np.outer(squares, both / mu)
+        if not self._direct:
+            found = _Conjugate(factor, parts.half, y[:d], x_inputs, mu, H_units, H_mixed)
+            return found.system(plain, np.concatenate([-found.variance, units]))
+        inner += np.outer(x_inputs, x_inputs / mu)
+        hessian = np.empty((d + a.size, d + a.size))
+        corner = hessian[:d, :d]
+        np.square(inner, out=corner)
+        corner *= mu
+        corner -= np.outer(squares, squares / mu)
+        hessian[:d, d:], hessian[d:, :d], hessian[d:, d:] = H_mixed, H_mixed.T, H_units
+        return solved_system(plain, np.concatenate([inputs, units]), hessian)
+
+    def _terms(self, parts: _Blocks) -> _Terms:
         """Products of the terms' vectors, those of pairs included."""
         K, B = parts.K_inverse, parts.B_units
         if not self.free:
-            return _Terms(units, parts.slack, K, B, parts.BB, parts.A, parts.B_inputs)
+            return _Terms(K, B, parts.BB, parts.A, parts.B_inputs)
         left, right = self._left, self._right
         wide = np.hstack([B, K])
         return _Terms(
-            units[left],
-            np.concatenate([parts.slack, units])[right],
             K[np.ix_(left, left)],
             wide[np.ix_(left, right)],
             np.vstack([np.hstack([parts.BB, B.T]), wide])[np.ix_(right, right)],
@@ -325,7 +335,7 @@ class _Conjugate:
     def __init__(
         self,
         factor: _Factor,
-        parts: _Blocks,
+        half: FloatArray,
         zeta: FloatArray,
         x: FloatArray,
         mu: float,
@@ -333,7 +343,7 @@ class _Conjugate:
         H_mixed: FloatArray,
     ) -> None:
         self._d, self._mu, self._H_units, self._H_mixed = len(zeta), mu, H_units, H_mixed
-        self._W = solve_triangular(factor.lower, parts.half.T, lower=True, check_finite=False).T
+        self._W = solve_triangular(factor.lower, half.T, lower=True, check_finite=False).T
         one_over = 1.0 / zeta
         lengths = np.square(self._W).sum(axis=1)
         self.variance = one_over + lengths
