@@ -1,21 +1,30 @@
 """Units that are multiples of each other share one kink: they are merged, without rounding.
 
-If unit j of a layer has c times the weights and the bias of unit i, then ``z_j = c z_i``, and its
-output is ``h_j = P h_i + Q z_j`` with numbers P and Q that follow from the slopes.  A ReLU with
-c > 0 gives ``h_j = c h_i``, one with c < 0 gives ``h_j = |c| h_i + z_j``.  The kink of unit j is
-gone: it becomes an identity, or is not needed at all.
+If unit j of a layer has c times the weights and the bias of unit i, then ``z_j = c z_i``.  All that
+such units pass on are multiples of one two-slope unit, if all who read them see the same two slopes
+but for a factor: ``relu(x) - a relu(-x)`` is one LeakyReLU, ``relu(x) - relu(-x)`` is no unit at
+all.  Else the output of j is ``h_j = P h_i + Q z_j`` with numbers P and Q that follow from the
+slopes.  A ReLU with c > 0 gives ``h_j = c h_i``, one with c < 0 gives ``h_j = |c| h_i + z_j``.  The
+kink of unit j is gone: it becomes an identity, or is not needed at all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.arrays import FloatArray, Matrix, dense
 from lipyomo.network import Layer, Network
-from lipyomo.numerics.exactness import product_is_exact
+from lipyomo.numerics.exactness import entries_are_exact, product_is_exact, sum_is_exact
+
+IntArray = npt.NDArray[np.intp]
+Multiples: TypeAlias = tuple[IntArray, FloatArray]
+"""Units (k,) and the multiples (k,) that they are of the first."""
 
 _MOST = 1e9
 """Largest share of a unit in another: numbers of a network with a kink of 5e-324 would overflow."""
@@ -42,15 +51,85 @@ def merged(network: Network) -> Network:
     while position < len(network.hidden):
         layer, after = network.layers[position : position + 2]
         # an affine layer stands where weights would round: its rows are what others need
-        found = None if layer.is_affine else _merged_layer(layer)
+        classes = [] if layer.is_affine else list(_classes(layer))
+        found = _joined(layer, after, classes) or _shared(layer, after, classes)
         if found is None:
             position += 1
         else:  # once more: kinks that are gone leave identities, which may be alike as well
-            tail = _after(found[1], after)
-            few = _used(found[0], tail[0])
-            chain = [*network.layers[:position], *few, *tail[1:], *network.layers[position + 2 :]]
+            chain = [*network.layers[:position], *found, *network.layers[position + 2 :]]
             network = Network(chain, network.name).fused()
     return network
+
+
+def _joined(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> list[Layer] | None:
+    """Both layers with one unit for several, where one has the slopes that all readers see."""
+    if not classes:
+        return None
+    weight = sp.csc_array(after.weight)
+    weight.sum_duplicates()
+    left, right, kept = layer.left.copy(), layer.right.copy(), np.ones(layer.units)
+    readers: list[IntArray] = []
+    columns: list[IntArray] = []
+    values: list[FloatArray] = []
+    for units, ratios in classes:
+        own = np.column_stack([layer.left[units], layer.right[units]])
+        own = np.where(ratios[:, None] > 0, own, own[:, ::-1])  # below and above the first's kink
+        slopes = _exact_product(np.diag(ratios), own)
+        who, read = _read(weight, units)
+        sides = None if slopes is None else _exact_product(read, slopes)
+        found = None if sides is None else _one_unit(sides)
+        if found is not None:
+            first = units[0]
+            (left[first], right[first]), multiples = found
+            kept[units] = 0.0
+            readers.append(who)
+            columns.append(np.full(who.size, first))
+            values.append(multiples)
+    if kept.all():
+        return None
+    where = np.concatenate(readers), np.concatenate(columns)
+    added = sp.csc_array((np.concatenate(values), where), shape=weight.shape)
+    rows = _like(after.weight, weight @ sp.diags_array(kept) + added)
+    joined = Layer(layer.weight, layer.bias, left, right)
+    return _used(joined, Layer(rows, after.bias, after.left, after.right))
+
+
+def _read(weight: sp.csc_array, units: IntArray) -> tuple[IntArray, FloatArray]:
+    """Which rows read any of some units, and the coefficients, shape (rows, units)."""
+    spans = [slice(weight.indptr[unit], weight.indptr[unit + 1]) for unit in units.tolist()]
+    rows = np.concatenate([weight.indices[span] for span in spans])
+    who, place = np.unique(rows, return_inverse=True)
+    read = np.zeros((who.size, units.size))
+    which = np.repeat(np.arange(units.size), [span.stop - span.start for span in spans])
+    read[place, which] = np.concatenate([weight.data[span] for span in spans])
+    return who, read
+
+
+def _exact_product(first: FloatArray, second: FloatArray) -> FloatArray | None:
+    """``first @ second`` for a `first` of few columns; None if that rounds."""
+    total = np.zeros((len(first), second.shape[1]))
+    for column, row in zip(first.T, second, strict=True):
+        factor, other = np.broadcast_arrays(column[:, None], row)
+        term = factor * other
+        if not (entries_are_exact(factor, other).all() and sum_is_exact(total, term)):
+            return None
+        total = total + term
+    return total
+
+
+def _one_unit(sides: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Slopes of which all pairs in `sides` (n, 2) are multiples, and the multiples (n,)."""
+    if not sides.any():
+        return np.ones(2), np.zeros(len(sides))
+    steep = sides[np.argmax(np.abs(sides).max(axis=1))]
+    side = int(np.argmax(np.abs(steep)))
+    # a slope of one where float64 numbers allow it
+    for own in (steep / (steep[1] if steep[1] != 0.0 else np.abs(steep).max()), steep):
+        multiples = sides[:, side] / own[side]
+        found = _exact_product(multiples[:, None], own[None, :])
+        if found is not None and (found == sides).all():
+            return own, multiples
+    return None
 
 
 def _after(spread: sp.csr_array, layer: Layer) -> list[Layer]:
@@ -74,14 +153,17 @@ def _after(spread: sp.csr_array, layer: Layer) -> list[Layer]:
     return [first, Layer(_like(layer.weight, both[:, used]), layer.bias, layer.left, layer.right)]
 
 
-def _used(layer: Layer, after: Layer) -> tuple[Layer, Layer]:
+def _used(layer: Layer, after: Layer) -> list[Layer]:
     """Both layers without the units of the first that the second does not look at."""
     sizes = np.asarray(abs(after.weight).sum(axis=0)).reshape(-1)
     keep = np.flatnonzero(sizes > 0)
-    if not 0 < keep.size < layer.units:
-        return layer, after
-    fewer = Layer(layer.weight[keep], layer.bias[keep], layer.left[keep], layer.right[keep])
-    return fewer, Layer(after.weight[:, keep], after.bias, after.left, after.right)
+    if keep.size == layer.units:
+        return [layer, after]
+    left, right = layer.left[keep], layer.right[keep]
+    if not keep.size:  # one identity, which goes as the layers are fused
+        keep, left, right = np.array([0]), np.ones(1), np.ones(1)
+    fewer = Layer(layer.weight[keep], layer.bias[keep], left, right)
+    return [fewer, Layer(after.weight[:, keep], after.bias, after.left, after.right)]
 
 
 def _like(given: Matrix, found: sp.csr_array) -> Matrix:
@@ -89,24 +171,24 @@ def _like(given: Matrix, found: sp.csr_array) -> Matrix:
     return found.toarray() if isinstance(given, np.ndarray) else sp.csr_array(found)
 
 
-def _merged_layer(layer: Layer) -> tuple[Layer, sp.csr_array] | None:
-    """The layer with fewer kinks, and the matrix from its units to the old ones."""
+def _shared(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> list[Layer] | None:
+    """Both layers with fewer kinks, and what stands between them where weights would round."""
     shares: dict[int, tuple[int, float, float]] = {}
-    for group in _alike(layer):
-        leaders: list[int] = []
-        for unit in group:
-            for leader in leaders:
-                share = _share(layer, leader, unit)
+    for units, ratios in classes:
+        leaders: list[tuple[int, Fraction]] = []
+        for unit, size in zip(units.tolist(), map(Fraction, ratios.tolist()), strict=True):
+            for leader, other in leaders:
+                share = _share(layer, leader, unit, size / other)
                 if share is not None:
                     shares[unit] = (leader, *share)
                     break
             else:
-                leaders.append(unit)
+                leaders.append((unit, size))
     if not shares:
         return None
     kept = [unit for unit in range(layer.units) if unit not in shares or shares[unit][2] != 0]
     place = {unit: k for k, unit in enumerate(kept)}
-    spread = sp.lil_array((layer.units, len(kept)))
+    spread = sp.lil_array((layer.units, len(kept)))  # from the new units to the old ones
     left, right = layer.left[kept].copy(), layer.right[kept].copy()
     for unit in range(layer.units):
         if unit not in shares:
@@ -117,7 +199,29 @@ def _merged_layer(layer: Layer) -> tuple[Layer, sp.csr_array] | None:
         if of_own != 0:
             spread[unit, place[unit]] = of_own
             left[place[unit]] = right[place[unit]] = 1.0
-    return Layer(layer.weight[kept], layer.bias[kept], left, right), sp.csr_array(spread)
+    first, *rest = _after(sp.csr_array(spread), after)
+    few = Layer(layer.weight[kept], layer.bias[kept], left, right)
+    return [*_used(few, first), *rest]
+
+
+def _classes(layer: Layer) -> Iterator[Multiples]:
+    """Several units that are multiples of the first, each with its multiple."""
+    for group in _alike(layer):
+        rows = np.column_stack([dense(layer.weight[group]), layer.bias[group]])
+        rows = rows[:, rows.any(axis=0)]
+        left = np.arange(len(group))
+        while left.size > 1:
+            first = rows[left[0]]
+            pivot = int(np.argmax(np.abs(first)))
+            with np.errstate(all="ignore"):
+                ratios = rows[left, pivot] / first[pivot]
+                same = (ratios[:, None] * first == rows[left]).all(axis=1) & (ratios != 0)
+            factor, other = np.broadcast_arrays(ratios[:, None], first)
+            same &= entries_are_exact(factor, other).all(axis=1)
+            same[0] = True
+            if same.sum() > 1:
+                yield np.array(group)[left[same]], ratios[same]
+            left = left[~same]
 
 
 def _alike(layer: Layer) -> list[list[int]]:
@@ -142,21 +246,15 @@ def _alike(layer: Layer) -> list[list[int]]:
     return [part[np.lexsort((part, -sizes[part]))].tolist() for part in parts]  # large ones lead
 
 
-def _share(layer: Layer, leader: int, unit: int) -> tuple[float, float] | None:
+def _share(layer: Layer, leader: int, unit: int, ratio: Fraction) -> tuple[float, float] | None:
     """(P, Q) with ``h_unit = P h_leader + Q z_unit``; None if there are no such float64 numbers.
 
-    Identities are shared among themselves.
+    The pre-activation of the unit is `ratio` times the leader's.  Identities are shared among
+    themselves.
     """
-    first, second = _row(layer, leader), _row(layer, unit)
-    pivot = int(np.argmax(np.abs(first)))
-    ratio = Fraction(float(second[pivot])) / Fraction(float(first[pivot]))
-    c = _as_float(ratio)
-    if c is None or c == 0 or not np.array_equal(c * first, second):
-        return None
-    if not product_is_exact(np.array([[c]]), first[None, :]):
-        return None
     if not (layer.kinked[leader] and layer.kinked[unit]):
-        return None if layer.kinked[leader] or layer.kinked[unit] else (c, 0.0)
+        c = None if layer.kinked[leader] or layer.kinked[unit] else _as_float(ratio)
+        return None if c is None else (c, 0.0)
     low, high = Fraction(float(layer.left[leader])), Fraction(float(layer.right[leader]))
     own = Fraction(float(layer.left[unit])), Fraction(float(layer.right[unit]))
     below, above = own if ratio > 0 else own[::-1]  # in terms of the leader's sign
@@ -166,11 +264,6 @@ def _share(layer: Layer, leader: int, unit: int) -> tuple[float, float] | None:
     if found[0] is None or found[1] is None or max(map(abs, (of_leader, of_own))) > _MOST:
         return None
     return found[0], found[1]
-
-
-def _row(layer: Layer, unit: int) -> FloatArray:
-    """A unit's weights and bias, dense."""
-    return np.append(dense(layer.weight[[unit]]).reshape(-1), layer.bias[unit])
 
 
 def _as_float(value: Fraction) -> float | None:

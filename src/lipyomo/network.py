@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from lipyomo.arguments import instance, real_numbers, whole_number
 from lipyomo.arrays import BoolArray, FloatArray, Matrix, Pattern, dense, scaled_rows
 from lipyomo.errors import LipyomoError, NetworkError
-from lipyomo.numerics.exactness import product_is_exact, sum_is_exact
+from lipyomo.numerics.exactness import entries_are_exact, product_is_exact, sum_is_exact
 
 __all__ = ["BoolArray", "FloatArray", "Layer", "Matrix", "Network", "Pattern", "check_network"]
 
@@ -135,14 +135,17 @@ class Layer:
 
 
 def _normalised(layer: Layer, rounding: bool) -> list[Layer]:
-    """`layer` with identities for unkinked units: their slopes move into their weights.
+    """`layer` with identities for units that are constant or have no kink.
 
-    Where that would round, they become a layer of their own.
+    Their slopes move into their weights.  Where that would round, they become a layer of their own.
     """
-    scale = np.where(layer.kinked, 1.0, layer.right)
-    if np.all(scale == 1.0):
+    slopes = layer.slopes(layer.bias > 0)
+    constant = np.asarray(abs(layer.weight).sum(axis=1)).reshape(-1) == 0
+    kinked = layer.kinked & ~(constant & entries_are_exact(slopes, layer.bias))
+    scale = np.where(kinked, 1.0, slopes)
+    if np.all(scale == 1.0) and np.array_equal(kinked, layer.kinked):
         return [layer]
-    left, right = (np.where(layer.kinked, slope, 1.0) for slope in (layer.left, layer.right))
+    left, right = (np.where(kinked, slope, 1.0) for slope in (layer.left, layer.right))
     factor = sp.csr_array(sp.diags_array(scale))
     both = sp.hstack([sp.csr_array(layer.weight), sp.csr_array(layer.bias[:, None])])
     if rounding or product_is_exact(factor, both):

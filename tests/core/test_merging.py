@@ -51,10 +51,10 @@ def test_what_only_looks_alike_stays(rows: list[list[float]]) -> None:
 
 def test_a_share_that_is_no_float64_number_stays() -> None:
     # slopes (0.1, 1) and (0, 1): P = 1 / 0.9 is no float64 number
-    network = Network(
-        [Layer([[1.0], [1.0]], [0.0, 0.0], [0.1, 0.0], 1.0), Layer([[1.0, 1.0]], [0])]
-    )
-    assert kinks(network) == 2
+    first = Layer([[1.0], [1.0]], [0.0, 0.0], [0.1, 0.0], 1.0)
+    assert kinks(Network([first, Layer([[1.0, 1.0], [1.0, 0.0]], [0, 0])])) == 2
+    # one reader sees one unit, with slopes (0.05, 1)
+    assert kinks(Network([first, Layer([[1.0, 1.0]], [0])])) == 1
 
 
 def test_the_identity_written_as_relus_is_none() -> None:
@@ -73,3 +73,23 @@ def test_a_layer_that_becomes_affine_vanishes() -> None:
     small = merged(network.fused())
     assert not small.hidden
     assert small.forward([2.0]) == network.forward([2.0])
+
+
+def test_two_relus_are_one_leaky_unit_where_all_readers_agree() -> None:
+    # relu(z) - 0.7 relu(-z), read with weights that would round times 0.7
+    pair = Layer([[1.0, 3.0], [-1.0, -3.0]], [0.5, -0.5], 0.0, 1.0)
+    both = Layer([[1.0, -0.7]], [0.0])
+    network = Network([pair, both, Layer([[0.3], [1.1]], [0.0, 1.0])])
+    small = merged(network.fused())
+    assert small.sizes == (2, 1, 2)
+    assert [small.hidden[0].left[0], small.hidden[0].right[0]] == [0.7, 1.0]
+    # another reader sees other slopes: an identity stands beside the unit
+    network = Network([pair, Layer([[1.0, -0.7], [0.0, 1.0]], [0.0, 0.0])])
+    assert kinks(network) == 1
+
+
+def test_a_unit_without_inputs_has_no_kink() -> None:
+    layer = Layer([[0.0], [1.0]], [-0.5, 0.0], 0.25, 1.0)
+    network = Network([layer, Layer([[1.0, 1.0]], [0.0])])
+    assert network.fused().kinked_units == 1
+    assert network.fused().forward([[2.0], [-2.0]]).tolist() == [[1.875], [-0.625]]

@@ -9,12 +9,12 @@ import numpy as np
 
 from lipyomo.arguments import instance
 from lipyomo.errors import ImportRefused, MissingExtra
+from lipyomo.merging import merged
 from lipyomo.network import FloatArray, Network
 from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.chain import to_network
 from lipyomo.onnx.lower.affine_maps import times_constant
 from lipyomo.onnx.lower.units import clip_between
-from lipyomo.onnx.merge import merge_parallel
 from lipyomo.onnx.system import System
 from lipyomo.onnx.trace import Trace
 
@@ -73,7 +73,7 @@ def from_sklearn(estimator: BaseEstimator, name: str | None = None) -> Network:
         tensor = _scaled(trace, tensor, label, step)
     label, last = steps[-1]
     output = _perceptron(trace, tensor, label, last)
-    network = to_network(merge_parallel(System.of(trace, output)), name or type(estimator).__name__)
+    network = merged(to_network(System.of(trace, output), name or type(estimator).__name__))
     _compare(network, estimator)
     return network
 

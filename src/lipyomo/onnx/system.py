@@ -81,10 +81,6 @@ class System:
         """Number n of units."""
         return int(self.left.size)
 
-    def column(self, unit: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-        """Columns of units."""
-        return np.asarray(self.inputs + unit)
-
     def depths(self) -> npt.NDArray[np.intp]:
         """Depth of every column: 0 for inputs and the constant, 1 + the deepest read for units."""
         depth = np.zeros(self.rows.shape[1], dtype=np.intp)

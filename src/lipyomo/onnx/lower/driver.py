@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from lipyomo.errors import ImportRefused, NetworkError
+from lipyomo.merging import merged
 from lipyomo.network import Network
 from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.budget import budget, expect
@@ -23,7 +24,6 @@ from lipyomo.onnx.graph import (
 )
 from lipyomo.onnx.lower import affine_maps, conv, moves, reductions, units
 from lipyomo.onnx.lower.registry import Call, Lowered, Value, lowering_of, takes_constants
-from lipyomo.onnx.merge import merge_parallel
 from lipyomo.onnx.refusal import refusal
 from lipyomo.onnx.system import System
 from lipyomo.onnx.trace import Trace
@@ -202,7 +202,8 @@ def lower_graph(graph: Graph, name: str = "network", apart: bool = False) -> Net
     output = _output(scope.get(graph.output_name), graph.output_name)
     try:
         system = System.of(trace, output)
-        network = to_network(system if apart else merge_parallel(system), name, fuse=not apart)
+        network = to_network(system, name, fuse=not apart)
+        network = network if apart else merged(network)
     except NetworkError as error:
         raise ImportRefused(
             f"the network's numbers overflow once its nodes are put together ({error})",
