@@ -89,11 +89,36 @@ def test_processes_take_part(monkeypatch: pytest.MonkeyPatch, constant: float) -
         hand_over(team)
         given.update(id(job.future) for job in team._jobs if job.future is not None)
 
+    inline = lipyomo.solve(PROBLEM, "bnb", threads=2, executor=InlineExecutor())
     monkeypatch.setattr(Team, "_hand_over", watched)
     result = lipyomo.solve(PROBLEM, "bnb", threads=2)
     assert given
     assert result.status is Status.EXACT
     assert result.lower == pytest.approx(constant, rel=1e-9)
+    assert result.nodes == inline.nodes
+
+
+def test_reports_are_taken_in_while_this_process_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    hand_over, attend, taken = Team._hand_over, Search._attend, []
+
+    def watched(team: Team) -> None:
+        wait(team._called)
+        hand_over(team)
+
+    def patient(search: Search) -> None:
+        team = search._team
+        if team is not None and team._jobs[0].future is not None:
+            wait([team._jobs[0].future])
+        before = search._counters.nodes
+        attend(search)
+        taken.append(search._counters.nodes > before)
+
+    inline = lipyomo.solve(PROBLEM, "bnb", threads=2, executor=InlineExecutor())
+    monkeypatch.setattr(Team, "_hand_over", watched)
+    monkeypatch.setattr(Search, "_attend", patient)
+    result = lipyomo.solve(PROBLEM, "bnb", threads=2)
+    assert any(taken)
+    assert (result.lower, result.upper, result.nodes) == (inline.lower, inline.upper, inline.nodes)
 
 
 def test_a_dead_worker_does_not_cost_the_answer(

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 import lipyomo
+from lipyomo.affine.system import NodeForm
 from lipyomo.bnb import driver
+from lipyomo.bnb.bounding import NodeBounder
 from lipyomo.bnb.driver import Search
+from lipyomo.bnb.node import Node
 from lipyomo.bnb.tree import Tree
 from lipyomo.domains import AllSpace, Box, Domain, ball
 from lipyomo.phases import OPEN, RIGHT
@@ -161,3 +164,21 @@ def test_waiting_nodes_are_proved_at_their_bounds(seed: int) -> None:
             assert tree.proved_bound(node) <= node.bound * (1 + 1e-7)
             excluded += not node.candidates.size
     assert excluded
+
+
+def test_nodes_whose_proofs_fall_short_are_split_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    short = []
+
+    def no_more(bounder: NodeBounder, node: Node, form: NodeForm) -> float:
+        short.append(node.bound)
+        node.target_bounds = node.proved
+        return node.bound
+
+    # a good incumbent comes late: nodes wait that it overtakes
+    monkeypatch.setattr(driver, "quick_budget", lambda problem, clock: (1, clock))
+    monkeypatch.setattr(driver, "FIRST_CLIMB", 60.0)
+    monkeypatch.setattr(NodeBounder, "prove", no_more)
+    result = lipyomo.solve(HARD, "bnb")
+    assert short
+    assert result.status is Status.EXACT
+    assert result.upper == pytest.approx(answer().lower, rel=1e-6)

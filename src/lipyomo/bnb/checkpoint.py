@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import zipfile
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -150,11 +149,13 @@ def load(path: Path, problem: LipschitzProblem) -> Saved:
     CheckpointError
         If the file is no checkpoint, or one of another problem.
     """
+    from zipfile import BadZipFile  # takes longer to load than all else here, and is seldom needed
+
     try:
         with np.load(path, allow_pickle=False) as file:
             data = {name: file[name] for name in file.files}
         version, owner = int(data["version"]), str(data["problem"])
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise CheckpointError(
             f"'{path}' is no checkpoint of a search ({error}).  Remedy: leave out --resume to "
             "begin anew"

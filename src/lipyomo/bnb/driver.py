@@ -32,8 +32,9 @@ QUEUE_BYTES = 1 << 30
 LEAST_QUEUE = 1000
 """Nodes that may wait in any case."""
 
-PARALLEL_AFTER = 24
-"""Nodes after which tasks are made for several processes; fewer where nodes are large."""
+PARALLEL_AFTER = 96
+"""Nodes after which tasks are made for several processes; fewer where nodes are large.  Before, few
+nodes wait, and little is known of the units: what tasks under way do not know costs most."""
 
 LARGE = 1_500_000
 """Open units squared times nodes that are as much work as starting a process."""
@@ -49,7 +50,8 @@ FIRST_CLIMB, CLIMB_GROWTH = 16.0, 1.8
 factor: one takes about as long as six nodes of the size `COMMON`."""
 
 CLIMB_NODES = 250
-"""From so many nodes on, searches grow with their number: what they cost stays a twentieth."""
+"""From so many nodes on, searches grow with their number: what they cost stays a twentieth to a
+tenth."""
 
 GUIDES, APART = 64, 4
 """Most nodes that a local search begins from: one in so many, in the order of their bounds."""
@@ -58,8 +60,8 @@ CHECKPOINT_SECONDS = 120.0
 """Between two checkpoints; more where they take long to write."""
 
 WAITING = 4
-"""Nodes that wait for each of those that are split together: what the best ones tell would come
-too late for the others."""
+"""Nodes that wait, for each worker and each of those that it splits together: what the best ones
+tell would come too late for the others."""
 
 Tell = Callable[[FloatArray | None, float, int, str], None]
 """Called with a better point (or None), the bound so far, the number of nodes, and a message."""
@@ -256,23 +258,22 @@ class Search:
 
     def _waiting(self) -> bool:
         """Whether a node waits whose bound is above the cutoff; those below it are closed."""
-        cutoff = self.tree.cutoff
-        while self._stack and self._stack[-1].bound <= cutoff:
-            self._merge(self.tree.close(self._stack[-1]))
-            self._stack.pop()
-        if self._stack:
-            return True
-        if self._heap and -self._heap[0][0] > cutoff:
-            return True
-        while self._heap:
-            self._merge(self.tree.close(self._heap[-1][2]))
-            self._heap.pop()
+        while self._stack or self._heap:
+            top = self._stack[-1].bound if self._stack else -self._heap[0][0]
+            if top > self.tree.cutoff:
+                return True
+            node = self._stack[-1] if self._stack else self._heap[-1][2]
+            self._taken = [node]  # noted before it leaves: an interrupt must not lose it
+            (self._stack or self._heap).pop()
+            self._merge(self.tree.close(node))
+            self._taken = []
         return False
 
     def _take_batch(self) -> None:
         """Take the next nodes: a full queue is emptied depth first."""
         best = self._stack[-1] if self._stack else self._heap[0][2]
-        most = min(self.tree.together(best), len(self._heap) // WAITING)
+        workers = 1 if self._team is None else self._team.size
+        most = min(self.tree.together(best), len(self._heap) // (WAITING * workers))
         self._taken = []
         if self._stack:  # nodes are noted before they leave: an interrupt must not lose them
             self._taken.append(self._stack[-1])
@@ -302,7 +303,7 @@ class Search:
         with Workers[Task, Report](
             settings.threads, settings.executor, settings.dask, helping=True
         ) as workers:
-            team = self._team = Team(workers, self._clock)
+            team = self._team = Team(workers, self._clock, self._attend)
             try:
                 while (self._waiting() or team.nodes) and self._clock.left > LAST_SECONDS:
                     if not team.awake and self._clock.seconds - began > WAKE_SECONDS:
@@ -310,21 +311,36 @@ class Search:
                     if self._counters.nodes < after:
                         self._expand_next()
                         continue
-                    while team.room > 0 and self._waiting():
-                        self._take_batch()
-                        team.send(self._task(), self._taken)
-                        self._taken = []
+                    self._fill(team)
                     report = team.receive()
                     if report is None:
                         return
-                    self._merge_report(report)
-                    team.done()
-                    self._after()
+                    self._take_in(team, report)
             finally:
                 for node in team.nodes:
                     self._push(node)
                 team.stop()
                 self._team = None
+
+    def _fill(self, team: Team) -> None:
+        """Set off as many tasks as there is room for."""
+        while team.room > 0 and self._waiting():
+            self._take_batch()
+            team.send(self._task(), self._taken)
+            self._taken = []
+
+    def _take_in(self, team: Team, report: Report) -> None:
+        """Enter what came of the oldest task."""
+        self._merge_report(report)
+        team.done()
+        self._after()
+
+    def _attend(self) -> None:
+        """Keep others busy while this process works on a task: at the same points of the search."""
+        team = self._team
+        while team is not None and (report := team.at_hand()) is not None:
+            self._take_in(team, report)
+            self._fill(team)
 
     def _task(self) -> Task:
         """The nodes that were taken, and all else that their parts depend on."""

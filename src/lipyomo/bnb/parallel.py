@@ -7,9 +7,10 @@ the tasks were made; so equal seeds and numbers of workers give equal searches, 
 and a task whose worker died can be given to another one.  There is no barrier: while the oldest
 task is waited for, others are being worked on.
 
-Tasks are small: what one does not know of those under way costs nodes.  The process that makes the
-tasks of a pool of its own works on them as well.  So it need not wait until other processes have
-started, and when they are started changes nothing in the answer.
+Tasks are small and few: what one does not know of those under way costs nodes.  The process that
+makes the tasks of a pool of its own works on them as well, and in between takes in what others have
+found and sets off what follows, so that nobody waits for it.  So it need not wait until other
+processes have started, and when they are started changes nothing in the answer.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
@@ -39,8 +41,11 @@ from lipyomo.executors import UNKNOWN, Workers
 from lipyomo.network import FloatArray
 from lipyomo.run import Clock
 
-AHEAD = 3
-"""Tasks a worker that are under way or wait for it."""
+AHEAD = 2
+"""Tasks that a worker has: one is worked on, another one waits, so that it has not to."""
+
+SPARE = 1
+"""More of them under way: reports are taken in their order, and the oldest is not always first."""
 
 LAST_SECONDS = 0.3
 """What workers have found so long before the end still arrives."""
@@ -66,7 +71,8 @@ class Task:
     token : str
         Of the search: workers keep its tree.
     problem : bytes
-        Pickled (problem, gap, whether to record leaves, phases that follow from the domain).
+        Pickled (problem, gap, whether to record leaves, phases that follow from the domain, known
+        pairs of units).
     parcels : list of (Node, points)
     plans : list of list of int
         Units of each node whose splits are to be tried.
@@ -145,13 +151,13 @@ def _tree_of(task: Task) -> Tree:
     return tree
 
 
-def split(task: Task) -> Report:
-    """Split a task's nodes."""
+def split(task: Task, attend: Callable[[], object] = lambda: None) -> Report:
+    """Split a task's nodes, and call `attend` now and then."""
     in_child = multiprocessing.parent_process() is not None
     if in_child and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what it means
     tree = _tree_of(task)
-    tree.bounder.deadline = time.perf_counter() + task.seconds
+    tree.bounder.deadline, tree.attend = time.perf_counter() + task.seconds, attend
     expansions = tree.expand(unpack(tree, task.parcels), task.plans)
     return Report(
         [pack(tree, child) for found in expansions for child in found.children],
@@ -176,6 +182,12 @@ class _Job:
     nodes: list[Node]
     future: Future[Report] | None = None
     report: Report | None = None
+    ours: bool = False
+
+    @property
+    def free(self) -> bool:
+        """Whether nobody has it."""
+        return not (self.ours or self.future)
 
     @property
     def done(self) -> bool:
@@ -191,19 +203,28 @@ class Team:
     workers : Workers
         Entered.
     clock : Clock
+    attend : callable
+        What to do now and then while this process works on a task.
     """
 
-    def __init__(self, workers: Workers[Task, Report], clock: Clock) -> None:
-        self._workers, self._clock = workers, clock
+    def __init__(
+        self, workers: Workers[Task, Report], clock: Clock, attend: Callable[[], object]
+    ) -> None:
+        self._workers, self._clock, self._attend = workers, clock, attend
         self._jobs: deque[_Job] = deque()
         self._called: list[Future[int]] = []
         self._deaths = 0
         self.awake = not workers.own
 
     @property
+    def size(self) -> int:
+        """How many workers it has, as far as one knows."""
+        return self._workers.count or UNKNOWN
+
+    @property
     def room(self) -> int:
         """How many more tasks there is room for."""
-        return AHEAD * (self._workers.count or UNKNOWN) - len(self._jobs)
+        return AHEAD * self.size + SPARE - len(self._jobs)
 
     @property
     def nodes(self) -> list[Node]:
@@ -223,31 +244,37 @@ class Team:
         self._hand_over()
 
     def receive(self) -> Report | None:
-        """The oldest task's report; None if the clock ends first.
+        """The oldest task's report, waited for; None if the clock ends first.
 
         The task stays until `done` says that its report was taken: an interrupt in between must
         not lose its nodes.
         """
         while not self._clock.expired:
             self._hand_over()
+            report = self.at_hand()
+            if report is not None:
+                return report
             first = self._jobs[0]
-            if first.future is not None and first.done:
-                try:
-                    first.report = first.future.result()
-                except _deaths():
-                    self._bury()
-                    continue
-            if first.report is not None:
-                return first.report
-            here = next((job for job in self._jobs if not (job.future or job.report)), None)
+            free = next((job for job in self._jobs if job.free), None)
             helps = self._workers.own or self._deaths > _DEATHS
-            if here is not None and helps and self._clock.left > LAST_SECONDS:
-                here.report = split(self._timed(here.task))
+            if free is not None and helps and self._clock.left > LAST_SECONDS:
+                free.ours = True
+                free.report = split(self._timed(free.task), self._attend)
             elif first.future is not None:
                 wait([first.future], timeout=_POLL_SECONDS)
             else:
                 time.sleep(min(_POLL_SECONDS, self._clock.left))
         return None
+
+    def at_hand(self) -> Report | None:
+        """The oldest task's report, if there is one by now."""
+        first = self._jobs[0]
+        if first.report is None and first.future is not None and first.future.done():
+            try:
+                first.report = first.future.result()
+            except _deaths():
+                self._bury()
+        return first.report
 
     def done(self) -> None:
         """Forget the oldest task."""
@@ -276,7 +303,7 @@ class Team:
             most = max(len(up), min(AHEAD * len(up), undone - 1))  # one is for this process
         busy = sum(job.future is not None and not job.done for job in self._jobs)
         for job in self._jobs:
-            if busy < most and not (job.future or job.report):
+            if busy < most and job.free:
                 try:
                     job.future = self._workers.executor.submit(split, self._timed(job.task))
                 except _deaths():  # broken, shut down, or just breaking

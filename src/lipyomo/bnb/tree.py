@@ -159,6 +159,8 @@ class Tree:
     pool : Pool
         Points, and the incumbent.
     experience : Experience
+    attend : callable
+        Called now and then while nodes are split.
     """
 
     def __init__(
@@ -191,6 +193,7 @@ class Tree:
             self.tightener = Tightener(self.system, problem.domain)
         self.open_at_root, self.root_seconds = 0, 0.0
         self.experience = Experience.none(self.system.count)
+        self.attend: Callable[[], object] = lambda: None
         self._pairs = Pairs.none()
         self._gap = max(gap, PRUNE)
         self._record = record
@@ -477,19 +480,30 @@ class Tree:
         return trials
 
     def close(self, node: Node) -> Expansion:
-        """Close a waiting node that the incumbent has overtaken, by a proved bound."""
-        found = Expansion()
-        self._close(Part(node, node, found), self.proved_bound(node))
+        """Close a waiting node that the incumbent has overtaken, by a proved bound.
+
+        If the proof does not meet the cutoff, the node comes back with what is proved.
+        """
+        found, known = Expansion(), self._with_proof(node)
+        if known.bound > self.cutoff:
+            found.children.append(known)
+        else:
+            self._close(Part(node, node, found), known.bound)
         return found
 
     def proved_bound(self, node: Node) -> float:
         """The node's bound with its semidefinite part proved."""
+        return self._with_proof(node).bound
+
+    def _with_proof(self, node: Node) -> Node:
+        """The node with bounds that are proved."""
         if (node.proved <= node.target_bounds).all():
-            return node.bound
+            return node
         phases = node.phases.copy()
         phases[node.units] = OPEN  # exclusions came after the bound
         copy = replace(node, proved=node.proved.copy())
-        return self.bounder.prove(copy, self.system.reduce(phases))
+        self.bounder.prove(copy, self.system.reduce(phases))
+        return copy
 
     def _examine(self, parts: list[Part], known: bool = False) -> None:
         """Bound parts of nodes, look for points in them, choose their branches.
@@ -539,6 +553,7 @@ class Tree:
 
     def _check_time(self) -> None:
         """Leave parts as they are when time is over: those of large nodes take seconds."""
+        self.attend()
         if time.perf_counter() >= self.bounder.deadline:
             raise _OutOfTimeError
 
@@ -642,6 +657,7 @@ class Tree:
         """Bound the parts' targets; the parts that are left."""
         kept = []
         for part in parts:
+            self.attend()
             self._forget_unproved(part.node)
             solved, steps = self.bounder.solved, self.bounder.steps
             part.worst = self.bounder.bound(part.node, part.form, self.aim, self.cutoff)
