@@ -61,6 +61,7 @@ def merged(network: Network) -> Network:
     return network
 
 
+@np.errstate(all="ignore")
 def _joined(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> list[Layer] | None:
     """Both layers with one unit for several, where one has the slopes that all readers see."""
     if not classes:
@@ -74,10 +75,12 @@ def _joined(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> list[La
     for units, ratios in classes:
         own = np.column_stack([layer.left[units], layer.right[units]])
         own = np.where(ratios[:, None] > 0, own, own[:, ::-1])  # below and above the first's kink
-        slopes = _exact_product(np.diag(ratios), own)
-        who, read = _read(weight, units)
-        sides = None if slopes is None else _exact_product(read, slopes)
-        found = None if sides is None else _one_unit(sides)
+        scale = np.broadcast_to(ratios[:, None], own.shape)
+        seen = _sides(weight, units, scale * own) if entries_are_exact(scale, own).all() else None
+        if seen is None:
+            continue
+        who, sides = seen
+        found = _one_unit(sides)
         if found is not None:
             first = units[0]
             (left[first], right[first]), multiples = found
@@ -94,27 +97,22 @@ def _joined(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> list[La
     return _used(joined, Layer(rows, after.bias, after.left, after.right))
 
 
-def _read(weight: sp.csc_array, units: IntArray) -> tuple[IntArray, FloatArray]:
-    """Which rows read any of some units, and the coefficients, shape (rows, units)."""
-    spans = [slice(weight.indptr[unit], weight.indptr[unit + 1]) for unit in units.tolist()]
-    rows = np.concatenate([weight.indices[span] for span in spans])
-    who, place = np.unique(rows, return_inverse=True)
-    read = np.zeros((who.size, units.size))
-    which = np.repeat(np.arange(units.size), [span.stop - span.start for span in spans])
-    read[place, which] = np.concatenate([weight.data[span] for span in spans])
-    return who, read
-
-
-def _exact_product(first: FloatArray, second: FloatArray) -> FloatArray | None:
-    """``first @ second`` for a `first` of few columns; None if that rounds."""
-    total = np.zeros((len(first), second.shape[1]))
-    for column, row in zip(first.T, second, strict=True):
-        factor, other = np.broadcast_arrays(column[:, None], row)
-        term = factor * other
-        if not (entries_are_exact(factor, other).all() and sum_is_exact(total, term)):
-            return None
-        total = total + term
-    return total
+def _sides(
+    weight: sp.csc_array, units: IntArray, slopes: FloatArray
+) -> tuple[IntArray, FloatArray] | None:
+    """Which rows read any of some units, and with which slopes altogether; None if that rounds."""
+    read = weight[:, units].tocoo()
+    order = np.argsort(read.row, kind="stable")
+    who, starts, counts = np.unique(read.row[order], return_index=True, return_counts=True)
+    factor, other = np.broadcast_arrays(read.data[order, None], slopes[read.col[order]])
+    terms, total = factor * other, np.zeros((who.size, 2))
+    exact = bool(entries_are_exact(factor, other).all())
+    for k in range(int(counts.max(initial=0))):
+        more = np.flatnonzero(counts > k)
+        term = terms[starts[more] + k]
+        exact = exact and sum_is_exact(total[more], term)
+        total[more] += term
+    return (who, total) if exact else None
 
 
 def _one_unit(sides: FloatArray) -> tuple[FloatArray, FloatArray] | None:
@@ -126,8 +124,8 @@ def _one_unit(sides: FloatArray) -> tuple[FloatArray, FloatArray] | None:
     # a slope of one where float64 numbers allow it
     for own in (steep / (steep[1] if steep[1] != 0.0 else np.abs(steep).max()), steep):
         multiples = sides[:, side] / own[side]
-        found = _exact_product(multiples[:, None], own[None, :])
-        if found is not None and (found == sides).all():
+        factor, slopes = np.broadcast_arrays(multiples[:, None], own)
+        if (factor * slopes == sides).all() and entries_are_exact(factor, slopes).all():
             return own, multiples
     return None
 
@@ -207,8 +205,9 @@ def _shared(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> list[La
 def _classes(layer: Layer) -> Iterator[Multiples]:
     """Several units that are multiples of the first, each with its multiple."""
     for group in _alike(layer):
-        rows = np.column_stack([dense(layer.weight[group]), layer.bias[group]])
-        rows = rows[:, rows.any(axis=0)]
+        part = layer.weight[group]
+        used = part.any(axis=0) if isinstance(part, np.ndarray) else np.unique(part.indices)
+        rows = np.column_stack([dense(part[:, used]), layer.bias[group]])
         left = np.arange(len(group))
         while left.size > 1:
             first = rows[left[0]]
