@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.bnb.experience import Experience
-from lipyomo.bounds.dual_ascent import DualAscent, Rows, SingleArray
+from lipyomo.bounds.dual_ascent import RATE, DualAscent, Rows, SingleArray
 from lipyomo.bounds.stack import Stack
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray
@@ -20,6 +20,9 @@ HalfArray = npt.NDArray[np.float16]
 
 STEPS = 12
 """Steps on a node; children go on from where their parent got to."""
+
+WARM_RATE = 0.05
+"""Their first step, as a share of a multiplier's natural size."""
 
 COLD = 3
 """Times as many steps where there is no parent to go on from."""
@@ -127,7 +130,8 @@ class Tightener:
         for b, part in enumerate(parts):
             begin, stop = stop, stop + part.size
             _inherit(start[begin:stop], part, stack.phases[b], inherited[b])
-        found = ascent.ascend(relaxation, rows, start, steps)
+        rate = RATE if most > STEPS else WARM_RATE
+        found = ascent.ascend(relaxation, rows, start, steps, rate)
         bounds = ascent.bounds(relaxation, rows, found)
         self._apply(stack, rows, bounds)
         if experience is not None:
@@ -165,7 +169,7 @@ class Tightener:
         some = Rows(node[near], unit[near], rows.sign[near])
         ascent = self.ascent
         relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
-        better = ascent.ascend(relaxation, some, found[near], steps)
+        better = ascent.ascend(relaxation, some, found[near], steps, WARM_RATE)
         found[near], bounds[near] = better, ascent.bounds(relaxation, some, better)
         experience.near += near.size
         experience.decided += int(np.count_nonzero(bounds[near] < 0.0))

@@ -35,7 +35,7 @@ widened by their rounding errors (see `DualAscent.bounds`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -60,10 +60,18 @@ SPEED = 4e9
 RATE = 0.12
 """First step, as a share of a multiplier's natural size."""
 
+_CACHED = 36_000
+"""Numbers in an array of which a dozen fit into a processor's cache of two megabytes."""
+
+_LEAST_PART = 256
+"""Bounds that are worth a pass of their own."""
+
 _LARGE = 1e18
 """Largest natural size that is told apart in single precision."""
 
-_MOMENTUM, _SQUARES, _DECAY = 0.6, 0.9, 0.93
+_MOMENTUM = 0.6
+
+_SIGN_BIT = np.int32(-(2**31))
 
 _TINY = 1e-24
 """Squared derivatives are told apart from zero above this."""
@@ -89,7 +97,7 @@ class Rows:
         """Number of bounds R."""
         return int(self.node.size)
 
-    def __getitem__(self, pick: IntArray | BoolArray) -> Rows:
+    def __getitem__(self, pick: IntArray | BoolArray | slice) -> Rows:
         return Rows(self.node[pick], self.unit[pick], self.sign[pick])
 
 
@@ -213,31 +221,40 @@ class DualAscent:
         multipliers[:, : self._count] = line[rows.node]
         return multipliers
 
-    def clip(self, relaxation: Relaxation, rows: Rows, multipliers: SingleArray) -> SingleArray:
-        """The nearest multipliers that are allowed; shape (R, columns)."""
-        least, most = self._ranges(relaxation)
-        known = np.nan_to_num(multipliers, nan=0.0, posinf=_LARGE, neginf=0.0)
-        return np.clip(known, least[rows.node], most[rows.node])
-
     def ascend(
         self,
         relaxation: Relaxation,
         rows: Rows,
         multipliers: SingleArray,
         steps: int,
+        rate: float = RATE,
     ) -> SingleArray:
-        """Improve `multipliers` by `steps` steps; the best of each row are returned."""
-        least, most = (_columns(part, rows.node) for part in self._ranges(relaxation))
-        scale = _columns(self._scales(relaxation), rows.node)
-        weight = np.ones(scale.shape, dtype=bool)
-        weight[: self._count] = _columns(relaxation.bend, rows.node) == 0
-        own = relaxation.size[rows.node, rows.unit].astype(np.float32)
-        scale *= np.where(weight, own, np.float32(1))
-        current = np.clip(np.ascontiguousarray(multipliers.T), least, most)
-        data = _Gathered.of(relaxation, rows, self._spans, np.float32)
-        with np.errstate(over="ignore", invalid="ignore"):
-            kept = self._climb(data, current, (least, most, scale), steps)
-        return np.ascontiguousarray(kept.T)
+        """Improve `multipliers` by `steps` steps; the best of each row are returned.
+
+        Parameters
+        ----------
+        relaxation : Relaxation
+        rows : Rows
+        multipliers : ndarray, shape (R, columns)
+            They are clipped to what is allowed.
+        steps : int
+        rate : float, optional
+            Size of the first step, as a share of a multiplier's natural size.
+        """
+        ranges, scales = self._ranges(relaxation), self._scales(relaxation)
+        limits = np.concatenate([*ranges, *scales], axis=1, dtype=np.float32, casting="same_kind")
+        own = np.float32(rate) * relaxation.size[rows.node, rows.unit].astype(np.float32)
+        found = np.empty_like(multipliers)
+        for part in self._parts(rows):
+            data = _Gathered.of(relaxation, rows[part], self._spans, np.float32)
+            least, most, scale, weight = np.split(_columns(limits, rows.node[part]), 4)
+            scale *= np.float32(rate)
+            weight *= own[part]
+            scale += weight
+            current = np.minimum(np.maximum(multipliers[part].T, least), most, order="C")
+            with np.errstate(over="ignore", invalid="ignore"):
+                found[part] = self._climb(data, current, (least, most, scale), steps).T
+        return found
 
     def _climb(
         self,
@@ -246,80 +263,81 @@ class DualAscent:
         limits: tuple[SingleArray, SingleArray, SingleArray],
         steps: int,
     ) -> SingleArray:
-        """The steps of `ascend` (Adam; Kingma and Ba, 2015) on columns of multipliers."""
+        """The steps of `ascend` (AdaGrad; Duchi et al., 2011) on columns of multipliers."""
         least, most, scale = limits
         best, kept = np.full(current.shape[1], np.inf, dtype=np.float32), current.copy()
-        first, second = np.zeros_like(current), np.full_like(current, _TINY)
-        size, rate = np.empty_like(current), 1.0
-        for turn in range(steps + 1):  # numbers beyond single precision never become the best
+        total, squares = np.zeros_like(current), np.full_like(current, _TINY)
+        size = np.empty_like(current)
+        for turn in range(steps + 1):
             values, slopes = self._sweep(data, current, turn < steps)
-            better = values < best
-            best = np.minimum(best, values)
-            if np.isfinite(values).all():  # arithmetic takes a fraction of masked copies
-                np.subtract(current, kept, out=size)
-                size *= better.astype(np.float32)
-                kept += size
-            else:
-                np.copyto(kept, current, where=better)
+            if turn == 0 or 2 * turn >= steps:  # the best ones come late
+                better = values < best  # never numbers beyond single precision
+                best = np.minimum(best, values)
+                if np.isfinite(values).all():  # arithmetic takes a fraction of masked copies
+                    np.subtract(current, kept, out=size)
+                    size *= better.astype(np.float32)
+                    kept += size
+                else:
+                    np.copyto(kept, current, where=better)
             if turn == steps:
                 break
-            second *= np.float32(_SQUARES)
-            np.multiply(slopes, slopes, out=size)
-            second += size
-            np.sqrt(second, out=size)
-            # the averages are sums here; their factors and the rate are those of `first`
-            before, rate = rate, RATE * _DECAY**turn * (1 - _MOMENTUM)
-            rate *= np.sqrt((1 - _SQUARES ** (turn + 1)) / (1 - _SQUARES))
-            rate /= 1 - _MOMENTUM ** (turn + 1)
-            first *= np.float32(_MOMENTUM * rate / before)
-            slopes *= np.float32(rate)
-            first += slopes
-            np.divide(first, size, out=size)
+            np.square(slopes, out=size)
+            squares += size
+            np.sqrt(squares, out=size)
+            total *= np.float32(_MOMENTUM)
+            total += slopes
+            np.divide(total, size, out=size)
             size *= scale
             current -= size
             np.maximum(current, least, out=current)
             np.minimum(current, most, out=current)
         return kept
 
-    def _ranges(self, relaxation: Relaxation) -> tuple[SingleArray, SingleArray]:
+    def _parts(self, rows: Rows) -> Iterator[slice]:
+        """Equal parts of the bounds, whose arrays fit into a processor's cache."""
+        count = -(-rows.count // max(_CACHED // max(self.columns, 1), _LEAST_PART)) or 1
+        ends = np.linspace(0, rows.count, count + 1).astype(int).tolist()
+        return (slice(a, b) for a, b in pairwise(ends))
+
+    def _ranges(self, relaxation: Relaxation) -> tuple[FloatArray, FloatArray]:
         """Allowed multipliers of the bounds of each node, shapes (B, columns)."""
         still = relaxation.bend != 0
-        least = np.zeros((len(still), self.columns), dtype=np.float32)
-        most = np.full((len(still), self.columns), np.inf, dtype=np.float32)
+        least = np.zeros((len(still), self.columns))
+        most = np.full((len(still), self.columns), np.inf)
         least[:, : self._count] = np.where(still, self._small, 0.0)
         limit = np.where(relaxation.sign != 0, np.inf, 0.0)
         most[:, : self._count] = np.where(still, self._large, limit)
         return least, most
 
-    def _scales(self, relaxation: Relaxation) -> SingleArray:
+    def _scales(self, relaxation: Relaxation) -> tuple[FloatArray, FloatArray]:
         """Natural sizes of slopes, and of weights per width of the bounded unit, (B, columns)."""
         still = relaxation.bend != 0
-        scale = np.ones((len(still), self.columns), dtype=np.float32)
-        scale[:, : self._count] = np.where(
-            still, self._large - self._small, np.minimum(1.0 / relaxation.size, _LARGE)
-        )
-        scale[:, self._count :] = np.minimum(1.0 / np.maximum(self._facet_sizes, 1e-300), _LARGE)
-        return scale
+        slope = np.zeros((len(still), self.columns))
+        weight = np.zeros((len(still), self.columns))
+        slope[:, : self._count] = np.where(still, self._large - self._small, 0.0)
+        weight[:, : self._count] = np.where(still, 0.0, np.minimum(1.0 / relaxation.size, _LARGE))
+        weight[:, self._count :] = np.minimum(1.0 / np.maximum(self._facet_sizes, 1e-300), _LARGE)
+        return slope, weight
 
     def _sweep(
         self, data: _Gathered, multipliers: SingleArray, slopes: bool
     ) -> tuple[SingleArray, SingleArray]:
         """Bounds (R,) and their derivatives (columns, R) in single precision."""
         result = np.empty_like(multipliers)
-        result[: self._count] = data.sign
         lines: list[SingleArray | None] = []  # the coefficients that meet a line through zero
         bounds = multipliers.shape[1]
         constant = np.zeros(bounds, dtype=np.float32)
         coefficients: SingleArray | None = None
         for i in range(len(self._spans) - 1, -1, -1):
             span, line, seed = self._spans[i], None, data.seeds[i]
-            factor = result[span]
+            factor = data.sign[span]
             if coefficients is not None:
-                line = coefficients * data.bend[span]
-                np.minimum(line, np.float32(0), out=line)
-                line *= data.bend[span]
+                line = np.minimum(coefficients, data.top[span])
+                np.maximum(line, data.bottom[span], out=line)
                 coefficients -= line
-                factor += line
+                factor = np.add(factor, line, out=result[span])
+            else:
+                result[span] = factor
             total = multipliers[span] * factor
             if coefficients is not None:
                 constant += np.einsum("nr,nr->r", coefficients, data.offset[span])
@@ -364,7 +382,7 @@ class DualAscent:
         self, coefficients: SingleArray, data: _Gathered
     ) -> tuple[SingleArray, SingleArray]:
         """Largest values (R,) of linear functions (d, R) on the nodes, and where (d, R)."""
-        point = data.middle + np.copysign(data.radius, coefficients)
+        point = data.middle + _with_signs(data.radius, coefficients)
         values = np.einsum("nr,nr->r", coefficients, point)
         if self._ball is not None:
             at = self._ball.point.astype(np.float32)
@@ -386,6 +404,8 @@ class DualAscent:
     def bounds(self, relaxation: Relaxation, rows: Rows, multipliers: SingleArray) -> FloatArray:
         """Upper bounds of ``sign * z_unit`` that hold whatever was rounded, shape (R,).
 
+        Any multipliers will do: those that are not allowed are clipped.
+
         Notes
         -----
         Every number that the evaluation forms is used as it came out, so that rounding errors do
@@ -396,22 +416,24 @@ class DualAscent:
         operations.  The domain's rows and the support add theirs.  Chords may have any slope, as
         their offsets are computed for the slope that is used.
         """
-        coefficients, constant, amount = self._linear(relaxation, rows, multipliers)
-        sizes, r = np.abs(coefficients), relaxation
-        middle = _columns(0.5 * (r.low + r.high), rows.node)
-        radius = _columns(0.5 * (r.high - r.low), rows.node)
-        value = (coefficients * middle).sum(axis=0) + (sizes * radius).sum(axis=0)
-        reach = np.maximum(np.abs(relaxation.low), np.abs(relaxation.high))
-        amount += (sizes * _columns(reach, rows.node)).sum(axis=0)
-        if self._ball is not None:
-            if self._ball.norm == "l2":
-                norm = lengths(coefficients, axis=0)
-            else:
-                norm = sizes.max(axis=0, initial=0.0)
-            curved = self._ball.point @ coefficients + self._ball.radius * norm
-            amount += self._ball.radius * norm + np.abs(self._ball.point) @ sizes
-            value = np.minimum(value, curved)
-        result = value + constant + 3.0 * self._terms * UNIT * amount
+        result = np.empty(rows.count)
+        for part in self._parts(rows):
+            data = _Gathered.of(relaxation, rows[part], self._spans, np.float64)
+            coefficients, constant, amount = self._linear(
+                relaxation, rows[part], multipliers[part], data
+            )
+            sizes = np.abs(coefficients)
+            value = _products(coefficients, data.middle) + _products(sizes, data.radius)
+            amount += _products(sizes, np.abs(data.middle) + data.radius)
+            if self._ball is not None:
+                if self._ball.norm == "l2":
+                    norm = lengths(coefficients, axis=0)
+                else:
+                    norm = sizes.max(axis=0, initial=0.0)
+                curved = self._ball.point @ coefficients + self._ball.radius * norm
+                amount += self._ball.radius * norm + np.abs(self._ball.point) @ sizes
+                value = np.minimum(value, curved)
+            result[part] = value + constant + 3.0 * self._terms * UNIT * amount
         return np.where(np.isfinite(result), result, np.inf)
 
     def functions(
@@ -424,7 +446,8 @@ class DualAscent:
         slopes : ndarray, shape (R, d)
         constants : ndarray, shape (R,)
         """
-        coefficients, constant, amount = self._linear(relaxation, rows, multipliers)
+        data = _Gathered.of(relaxation, rows, self._spans, np.float64)
+        coefficients, constant, amount = self._linear(relaxation, rows, multipliers, data)
         slopes = np.nan_to_num(np.ascontiguousarray(coefficients.T))
         reach = np.maximum(np.abs(relaxation.low), np.abs(relaxation.high))
         amount += (np.abs(slopes) * reach[rows.node]).sum(axis=1)
@@ -432,14 +455,16 @@ class DualAscent:
         return slopes, np.where(np.isfinite(result), result, np.inf)
 
     def _linear(
-        self, relaxation: Relaxation, rows: Rows, multipliers: SingleArray
+        self, relaxation: Relaxation, rows: Rows, multipliers: SingleArray, data: _Gathered
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Slopes (d, R) and constants (R,) before rounding, and sizes (R,) of what was rounded."""
-        data = _Gathered.of(relaxation, rows, self._spans, np.float64)
-        exact = np.ascontiguousarray(self.clip(relaxation, rows, multipliers).T, dtype=np.float64)
-        # a slope in single precision may lie a little outside of its range
-        held = np.clip(exact[: self._count], self._small[:, None], self._large[:, None])
-        exact[: self._count] = np.where(data.bend != 0, held, exact[: self._count])
+        """Slopes (d, R) and constants (R,) before rounding, and sizes (R,) of what was rounded.
+
+        What is allowed of the multipliers is used.
+        """
+        least, most = (_columns(end, rows.node) for end in self._ranges(relaxation))
+        exact = np.asarray(multipliers.T, dtype=np.float64, order="C")
+        np.maximum(exact, least, out=exact)
+        np.minimum(exact, most, out=exact)
         constant, amount = np.zeros(rows.count), np.zeros(rows.count)
         coefficients: FloatArray | None = None
         for i in range(len(self._spans) - 1, -1, -1):
@@ -447,9 +472,10 @@ class DualAscent:
             total = exact[span] * data.sign[span]
             size = np.abs(total)
             if coefficients is not None:
-                mask = coefficients * data.bend[span] < 0
-                lines = np.where(mask, exact[span], data.chord[span]) * coefficients
-                shift = np.where(mask, 0.0, coefficients) * data.offset[span]
+                line = np.maximum(np.minimum(coefficients, data.top[span]), data.bottom[span])
+                coefficients -= line  # one of the two is zero
+                shift = coefficients * data.offset[span]
+                lines = exact[span] * line + data.chord[span] * coefficients
                 total += lines
                 size += np.abs(lines)
                 constant += shift.sum(axis=0)
@@ -479,6 +505,22 @@ def _with_bias(layer: Layer) -> Matrix:
     return sp.csr_array(sp.hstack([layer.weight, sp.csr_array(column)]))
 
 
+def _products(
+    values: npt.NDArray[np.floating], weights: npt.NDArray[np.floating]
+) -> npt.NDArray[np.floating]:
+    """Products (R,) of the columns of (d, R) and (d, R), or with a single one (d, 1)."""
+    if weights.shape[1] == 1:
+        return np.asarray(weights[:, 0] @ values)
+    return np.asarray(np.einsum("nr,nr->r", values, weights))
+
+
+def _with_signs(sizes: SingleArray, signed: SingleArray) -> SingleArray:
+    """``copysign(sizes, signed)`` of sizes that are not negative, in a tenth of its time."""
+    bits = signed.view(np.int32) & _SIGN_BIT
+    bits |= sizes.view(np.int32)
+    return bits.view(np.float32)
+
+
 def _with_ones(rows: int, columns: int) -> SingleArray:
     """Room for a signal, on top of the ones that meet the biases."""
     signal = np.empty((rows + 1, columns), dtype=np.float32)
@@ -488,16 +530,24 @@ def _with_ones(rows: int, columns: int) -> SingleArray:
 
 def _columns(values: npt.NDArray[Any], node: IntArray) -> npt.NDArray[Any]:
     """Values (B, n) of nodes, one column a bound: (n, R), contiguous for passes over layers."""
-    return np.asarray(np.take(values.T, node, axis=1))
+    turned = np.ascontiguousarray(values.T)
+    if (node[1:] < node[:-1]).any():
+        return np.asarray(np.take(turned, node, axis=1))
+    return np.repeat(turned, np.bincount(node, minlength=len(values)), axis=1)
 
 
 @dataclass(frozen=True)
 class _Gathered:
-    """A relaxation's arrays, one column a bound, and the bounds' own terms in each layer."""
+    """A relaxation's arrays, one column a bound, and the bounds' own terms in each layer.
+
+    What of a coefficient lies between `bottom` and `top` meets the line through zero.  Boxes that
+    are the same everywhere have a single column.
+    """
 
     chord: npt.NDArray[np.floating]
     offset: npt.NDArray[np.floating]
-    bend: npt.NDArray[np.floating]
+    bottom: npt.NDArray[np.floating]
+    top: npt.NDArray[np.floating]
     sign: npt.NDArray[np.floating]
     middle: npt.NDArray[np.floating]
     radius: npt.NDArray[np.floating]
@@ -509,10 +559,16 @@ class _Gathered:
     ) -> _Gathered:
         """Gather the bounds' nodes."""
         r = relaxation
-        middle, radius = 0.5 * (r.low + r.high), 0.5 * (r.high - r.low)
-        parts = [r.chord, r.offset, r.bend, r.sign, middle, radius]
+        ends: npt.NDArray[np.floating] = np.stack(
+            [0.5 * (r.low + r.high), 0.5 * (r.high - r.low)]
+        ).astype(dtype)
+        if (ends == ends[:, :1]).all():
+            middle, radius = ends[:, 0, :, None]
+        else:
+            middle, radius = (_columns(end, rows.node) for end in ends)
+        bottom, top = np.where(r.bend > 0, -np.inf, 0.0), np.where(r.bend < 0, np.inf, 0.0)
+        parts = [r.chord, r.offset, bottom, top, r.sign]
         every = _columns(np.concatenate(parts, axis=1, dtype=dtype, casting="same_kind"), rows.node)
-        ends = np.cumsum([part.shape[1] for part in parts])[:-1]
         seeds: list[npt.NDArray[np.floating] | None] = []
         for span in spans:
             pick = np.flatnonzero((rows.unit >= span.start) & (rows.unit < span.stop))
@@ -521,5 +577,5 @@ class _Gathered:
                 seed = np.zeros((span.stop - span.start, rows.count), dtype=dtype)
                 seed[rows.unit[pick] - span.start, pick] = rows.sign[pick]
             seeds.append(seed)
-        chord, offset, bend, sign, middle, radius = np.split(every, ends)
-        return cls(chord, offset, bend, sign, middle, radius, seeds)
+        chord, offset, bottom, top, sign = np.split(every, len(parts))
+        return cls(chord, offset, bottom, top, sign, middle, radius, seeds)
