@@ -48,7 +48,7 @@ from lipyomo.domains import Box, Domain
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray, Layer, Network, check_network
 from lipyomo.norms import InputNorm
-from lipyomo.phases import LEFT, OPEN, RIGHT
+from lipyomo.phases import LEFT, OPEN, decide
 from lipyomo.solvers.rows import Affine
 
 UpperLipschitzBlock: Any = None  # declared by the decorator below
@@ -224,9 +224,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         """One hidden layer: the intervals of its outputs, and what is certain of its units."""
         block = self.layer[i]
         z = before.map(layer.weight, layer.bias)
-        phases = known.copy()
-        phases[(phases == OPEN) & (z.least >= 0.0)] = RIGHT
-        phases[(phases == OPEN) & (z.most <= 0.0)] = LEFT
+        (phases,) = decide((known,), [z.least], [z.most])
         p, q = _declared(block, layer, phases, z)
         keys = [k for k in np.flatnonzero(phases == OPEN).tolist() if _plain(layer, k)]
         found = Certain(phases, keys, *_binaries(block, keys, p, q, z, margin))

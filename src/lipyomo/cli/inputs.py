@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from lipyomo.api import chosen_settings
 from lipyomo.cli.parser import UsageError, new_file
 from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
 from lipyomo.memory import MEGABYTE
@@ -259,11 +260,9 @@ def read_settings(arguments: argparse.Namespace) -> Settings:
     """
     known = {field.name for field in fields(Settings)}
     given = {name: value for name, value in vars(arguments).items() if name in known}
-    settings = Settings(**given)
-    if settings.solvers_file is not None or settings.solver != "auto":
-        from lipyomo.solvers.registry import get_solver, resolve_settings
+    settings = chosen_settings(None, given)
+    if settings.solver != "auto":
+        from lipyomo.solvers.registry import get_solver
 
-        table = resolve_settings(settings.solvers_file)
-        if settings.solver != "auto":
-            get_solver(settings.solver, table)
+        get_solver(settings.solver, settings.solvers_file)
     return settings

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 
 from lipyomo.compare.errors import joint_interval, relative_error
-from lipyomo.result import Guarantee, Result, finite
+from lipyomo.result import Guarantee, Result, finite, plain
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,8 @@ class Row:
 
     def to_dict(self) -> dict[str, object]:
         """Plain data for JSON; infinities become None."""
-        return {
-            key: finite(value) if isinstance(value, float) else value
-            for key, value in asdict(self).items()
-        }
+        found: dict[str, object] = plain(asdict(self))
+        return found
 
 
 def reference_interval(rows: Iterable[Row]) -> tuple[float, float]:
@@ -120,10 +118,7 @@ def to_json(rows: Sequence[Row]) -> str:
 def to_csv(rows: Sequence[Row]) -> str:
     """Comma-separated values with a header; empty where there is no number."""
     text = io.StringIO()
-    names = [item.name for item in fields(Row)]
-    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer = csv.DictWriter(text, [item.name for item in fields(Row)], lineterminator="\n")
     writer.writeheader()
-    for row in rows:
-        plain = row.to_dict()
-        writer.writerow({key: "" if plain[key] is None else plain[key] for key in names})
+    writer.writerows(row.to_dict() for row in rows)
     return text.getvalue()
