@@ -67,6 +67,7 @@ class _Point:
     x: FloatArray
     tau: float
     quarter: float
+    logdet: float | None = None
 
     @property
     def value(self) -> float:
@@ -74,7 +75,9 @@ class _Point:
 
     def merit(self, kernel: Kernel, mu: float) -> float:
         """The barrier function."""
-        return self.tau + self.quarter - mu * kernel.logdet(self.factor, self.y)
+        if self.logdet is None:
+            self.logdet = kernel.logdet(self.factor, self.y)
+        return self.tau + self.quarter - mu * self.logdet
 
 
 def _at(kernel: Kernel, y: FloatArray) -> _Point | None:
@@ -168,18 +171,19 @@ def refine(
     stop: Callable[[], bool],
 ) -> State:
     """Newton's method from a point that is nearly central."""
-    best = _state(kernel, point, 0)
-    met = target is not None and best.value <= target
+    start = _state(kernel, point, 0)
+    met = target is not None and start.value <= target
     if met or point.quarter <= 0 or max_iterations < 1:
-        return best
+        return start
     # next to the boundary Newton steps crawl
-    inside = _at(kernel, _stretched(kernel, best.multipliers, STRETCH))
-    point = inside or _at(kernel, best.multipliers) or point
+    inside = _at(kernel, _stretched(kernel, start.multipliers, STRETCH))
+    point = inside or _at(kernel, start.multipliers) or point
     n = kernel.order
     mu = 0.05 * (point.tau + point.quarter) / n
     near = WARM_CENTRED * n
-    for iteration in range(1, max_iterations + 1):
-        best.iterations = iteration
+    best, value, iteration = None, start.value, 0
+    for _ in range(max_iterations):
+        iteration += 1
         if stop():
             break
         system = kernel.system(point.factor, point.y, point.x, mu)
@@ -190,22 +194,23 @@ def refine(
         if found is None:
             break
         point, length = found
-        if point.value < best.value:
-            best = _state(kernel, point, iteration)
+        if point.value < value:
+            best, value = point, point.value
         if target is not None:
-            if best.value <= target:
+            if value <= target:
                 break
-            if decrement < 0.5 * mu * n and best.value - _REACH * mu * n > target:
+            if decrement < 0.5 * mu * n and value - _REACH * mu * n > target:
                 break
         centred = decrement < near * mu
-        if mu * n < tolerance * best.value:
+        if mu * n < tolerance * value:
             if centred:
                 break
         elif centred:
             mu *= FALL
         elif length > 0.9:
             mu *= 0.5
-    return best
+    start.iterations = iteration
+    return start if best is None else _state(kernel, best, iteration)
 
 
 class Descent:
