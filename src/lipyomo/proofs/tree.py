@@ -111,11 +111,17 @@ class _Case:
     steps: Steps = field(default_factory=list)
     parts: list[_Case] | None = None
     worst: Worst | None = None
+    form: NodeForm | None = None
 
     @property
     def still(self) -> int:
         """Number of open units."""
         return self.node.phases.count(checked.OPEN)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether nothing was decided since its reduction, under which it was bounded."""
+        return self.form is not None and self.form.units.size == self.still
 
 
 class CaseTree:
@@ -229,18 +235,20 @@ class CaseTree:
         while going:
             if self._tightener is not None:
                 self._tighten([case for case in going if case.still])
-            again = [case for case in going if case.parts is None and self._close(case)]
+            new = [case for case in going if case.parts is None and not case.is_known]
+            again = [case for case in new if self._close(case)]
             for case in going:
                 if case.parts is None and case not in again:
                     self._part(case)
             going = [case for case in again if case.parts is None]
         for case in cases:
             self._learn(case)
+            case.form = case.worst = None
 
     def _close(self, case: _Case) -> bool:
         """Settle a case by bounds of its gradient; True if they decided units instead."""
         ours = case.ours
-        form = self._system.reduce(ours.phases)
+        case.form = form = self._system.reduce(ours.phases)
         if not form.units.size:
             case.steps += self._full(case, form)
             case.parts = []
@@ -260,7 +268,8 @@ class CaseTree:
 
     def _part(self, case: _Case) -> None:
         """Refute a case, or else split it."""
-        form = self._system.reduce(case.ours.phases)
+        form = case.form
+        assert form is not None
         weights = self._refuted(case, form)
         if weights is not None:
             case.steps.append(["empty", weights])
@@ -435,15 +444,9 @@ class CaseTree:
         own[:, :count] = np.where(still, rounded[:, :count], own[:, :count])
         rounded[:] = own
         rounded[:, :count][told] = (system.left + jump * fine / top)[told]
-        written: list[list[Any]] = []
-        for r, unit in enumerate(bits.tolist()):
-            parts = (
-                (whole[r, :count], whole[r, :count]),
-                (fine[r], told[r]),
-                2 * (whole[r, count:],),
-            )
-            written.append([unit, *(_pairs(numbers, use) for numbers, use in parts)])
-        return written
+        beta, rho = whole[:, :count], whole[:, count:]
+        parts = _pairs(beta, beta != 0), _pairs(fine, told), _pairs(rho, rho != 0)
+        return [list(own) for own in zip(bits.tolist(), *parts, strict=True)]
 
     def _refuted(self, case: _Case, form: NodeForm) -> list[Any] | None:
         """Weights that contradict the case, where no point of it is known; None if none do."""
@@ -588,10 +591,12 @@ def _sides(stack: Stack) -> FloatArray:
     return np.stack([stack.upper, -stack.lower], axis=2).reshape(len(stack.upper), -1)
 
 
-def _pairs(numbers: IntArray, use: Any) -> list[list[int]]:
-    """Indices and numbers of what is used."""
-    index = np.flatnonzero(use)
-    return [index.tolist(), numbers[index].tolist()]
+def _pairs(numbers: IntArray, use: BoolArray) -> list[list[list[int]]]:
+    """Of each row, indices and numbers of what is used."""
+    row, index = np.nonzero(use)
+    ends = np.searchsorted(row, np.arange(len(use) + 1)).tolist()
+    found = index.tolist(), numbers[row, index].tolist()
+    return [[part[start:stop] for part in found] for start, stop in pairwise(ends)]
 
 
 def _shortened_up(value: float) -> float:
