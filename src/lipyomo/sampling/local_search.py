@@ -71,7 +71,7 @@ PATIENCE = 2
 """Turns without gain after which a population is given up."""
 
 ARCHIVE_TURN = 3
-"""One in so many populations begins from the archive."""
+"""One in so many populations begins from the archive, half of its ascents between two points."""
 
 PROMISING = 4
 """Functionals that generations look at, where the dual ball has more vertices."""
@@ -225,7 +225,12 @@ class LocalSearch:
             self._climb(self._domain.sample(rng, count))
         else:
             parents = self._archive.parents(rng, count)
-            self._climb(pulled_inside(self._domain, parents + self._moves(parents), parents))
+            moved = parents + self._moves(parents)
+            between = parents[: count // 2]
+            mates = self.points[rng.integers(0, len(self.points), len(between))]
+            weight = rng.uniform(-0.3, 0.7, (len(between), 1))
+            moved[: count // 2] = between + weight * (mates - between)
+            self._climb(pulled_inside(self._domain, moved, parents))
 
     def _settle(self) -> None:
         """Improve the population until it stalls; what a budget interrupts goes on with the next.
