@@ -71,7 +71,7 @@ class SplitMatrix:
         full = self.full.T
         longest = full.shape[1]
         if not isinstance(full, np.ndarray):
-            longest = int(np.diff(full.tocsr().indptr).max(initial=0))
+            longest = int(np.bincount(sp.csr_array(self.full).indices).max(initial=0))
         return SplitMatrix(full, self.positive.T, self.negative.T, longest)
 
     def range(

@@ -11,7 +11,7 @@ from lipyomo.errors import MethodError
 from lipyomo.methods.mip import refuses
 from lipyomo.methods.mip import run as run_mip
 from lipyomo.methods.registry import method, run_method
-from lipyomo.methods.support import few_vertices
+from lipyomo.methods.support import fall_back, few_vertices
 from lipyomo.norms import LinearOutput
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
@@ -107,5 +107,6 @@ def run_loop(run: Run) -> Result:
         run.drop_upper(last.upper, last.basis or PROVED)
     else:
         run.warn(f"{len(vertices) - len(found)} scalar problems were not begun")
+        fall_back(run)
     run.record(problems=len(found), values=[each.lower for each in found])
     return run.result(complete and not run.expired, solver=found[0].solver)

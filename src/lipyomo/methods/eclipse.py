@@ -21,11 +21,11 @@ def run(run: Run) -> Result:
     """Carry an ellipsoid of tangents from the inputs to the outputs."""
     bounds = domain_bounds(run)
     if not form_fits(run, bounds.phases):
-        fall_back(run)
+        fall_back(run, bounds)
         return run.result(done=False)
     root = root_bounds(run, bounds)
     root.run(left=lambda: run.left, report=run.drop_upper, closed_only=True)
     run.drop_upper(root.value)
     if not math.isfinite(root.value) or run.expired:
-        fall_back(run)
+        fall_back(run, bounds)
     return run.result()

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.affine.magnitudes import switched_sizes
+from lipyomo.arrays import dense
 from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError
 from lipyomo.methods.registry import LINEAR, method
@@ -85,8 +86,8 @@ def gradient_polynomial(
     for layer, phase in zip(network.hidden, bounds.phases, strict=True):
         tangents: list[dict[Subset, float]] = []
         entries = 0
-        for row in layer.dense_weight:
-            tangents.append(combine(row))
+        for k in range(layer.units):
+            tangents.append(combine(dense(layer.weight[[k]])[0]))
             entries += len(tangents[-1])
             if entries > 10 * MAX_PRODUCTS:
                 raise TooLarge("the gradient of this network has too many monomials for LipOpt")

@@ -122,6 +122,8 @@ def bound_piece(network: Network, phases: Phases, norm: OutputNorm, plan: _Plan,
                 "the conic solver's multipliers prove no bound: Newton's method bounds instead"
             )
         except SolverError as error:
+            if run.interrupted:
+                return math.inf
             run.warn(f"{error}: Newton's method bounds instead, with one multiplier a unit")
     root.run(left=lambda: run.left)
     return root.value
@@ -171,10 +173,11 @@ def run(run: Run) -> Result:
         )
     small = run.problem.reduced.problem
     network = small.network
-    phases = domain_bounds(run).phases if slopes == "local" else open_phases(network)
+    bounds = domain_bounds(run) if slopes == "local" else None
+    phases = open_phases(network) if bounds is None else bounds.phases
     run.state(unstable=count_open(phases))
     if not form_fits(run, phases):
-        fall_back(run)
+        fall_back(run, bounds)
         return run.result(done=False)
     parts = list(pieces(network, phases, split or len(network.hidden))) if network.hidden else []
     if not parts:
@@ -188,5 +191,5 @@ def run(run: Run) -> Result:
     run.record(form=sharing, pieces=factors)
     run.drop_upper(upper)
     if run.expired or not math.isfinite(upper):
-        fall_back(run)
+        fall_back(run, bounds)
     return run.result(solver=solver)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from lipyomo.apart import Child
 from lipyomo.bounds import LayerBounds
-from lipyomo.errors import MethodError
+from lipyomo.errors import MethodError, SolverError
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import domain_bounds, entry_bounds, few_vertices
 from lipyomo.network import FloatArray
@@ -20,6 +25,9 @@ from lipyomo.settings import Settings
 TOLERANCE = 1e-6
 RESCUE = Settings(time_limit=5.0)
 """For HR-1 after an HR-2 program that ran out of time."""
+
+MOMENT = 0.02
+"""Predicted seconds of an iteration up to which a program need not be interrupted on its way."""
 
 LEAST_ITERATIONS = 8
 """Iterations without which a program proves nothing worth having."""
@@ -53,9 +61,40 @@ def _solve(
     tolerance: float,
     clock: Clock,
 ) -> DualPoint:
-    """The semidefinite program of one functional."""
+    """The semidefinite program of one functional; what is known when the clock expires.
+
+    A large one is solved in a process of its own, because its steps are long.
+    """
+    asked = problem, bounds, functional, cells, tolerance
+    if predicted_seconds(*program_size(problem, bounds, cells)) < MOMENT:
+        return minimise(ShorModel(*asked[:4]).program(), tolerance, lambda: clock.left)
+    found = DualPoint(np.zeros(0), math.inf, 0, math.inf, False)
+    with Child(_minimum, *asked, clock.left) as child:
+        for kind, *said in child:
+            if kind in ("point", "done"):
+                found = said[0]
+            elif kind == "failed":
+                raise said[0]
+            elif kind == "died":
+                raise SolverError("the solver's process died: it may have run out of memory")
+            if kind == "done" or clock.expired:
+                break
+    return found
+
+
+def _minimum(
+    tell: Callable[..., None],
+    problem: LipschitzProblem,
+    bounds: LayerBounds,
+    functional: FloatArray,
+    cells: bool,
+    tolerance: float,
+    seconds: float,
+) -> DualPoint:
+    """That program in the other process, which tells of every iterate."""
+    clock = Clock(seconds)
     program = ShorModel(problem, bounds, functional, cells).program()
-    return minimise(program, tolerance, lambda: clock.left)
+    return minimise(program, tolerance, lambda: clock.left, tell=lambda point: tell("point", point))
 
 
 def _too_much(
@@ -108,9 +147,9 @@ def relax(run: Run, cells: bool) -> Result:
             bound = min(bound, _solve(small, bounds, y, False, 1e-4, rescue).bound)
         simple[position] = min(simple[position], bound)
         points.append(point)
+        run.drop_upper(max(simple))
     done = not bounds.unstable or len(points) == len(vertices)
     done = done and all(point.converged for point in points)
-    run.drop_upper(max(simple))
     run.record(
         programs=len(points),
         multipliers=max((len(point.y) for point in points), default=0),

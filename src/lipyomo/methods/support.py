@@ -128,10 +128,18 @@ def entry_bounds(
     return found.norm
 
 
-def fall_back(run: Run) -> None:
-    """Give a run that had to end early the interval bound, if that is better than what it has."""
+def fall_back(run: Run, bounds: LayerBounds | None = None) -> None:
+    """Give a run that had to end early a cheap bound, if that is better than what it has.
+
+    Parameters
+    ----------
+    run : Run
+    bounds : LayerBounds, optional
+        Of its pre-activations; those of intervals by default.
+    """
     small = run.problem.reduced.problem
-    bounds = preactivation_bounds(small.network, small.domain, rung="interval")
+    if bounds is None:
+        bounds = preactivation_bounds(small.network, small.domain, rung="interval")
     ladder = Ladder(small, bounds)
     ladder.climb(("entries",))
     run.drop_upper(ladder.value)

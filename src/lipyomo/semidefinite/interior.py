@@ -222,6 +222,7 @@ def minimise(
     tolerance: float = 1e-6,
     left: Callable[[], float] | None = None,
     max_iterations: int = 80,
+    tell: Callable[[DualPoint], object] | None = None,
 ) -> DualPoint:
     """Minimise gamma over the multipliers.
 
@@ -234,6 +235,8 @@ def minimise(
         Seconds that may still be used.  Asked once an iteration; if there is no time for another
         one, the bound of the moment is returned.
     max_iterations : int, optional
+    tell : callable, optional
+        Hears of every iterate.
 
     Returns
     -------
@@ -252,6 +255,11 @@ def minimise(
     x[system.signed] = np.maximum(-system.traces(X)[system.signed], 0.1)
     at = _Iterate(v, -objective + system.combine(v), X, x)
     width = program.variables + len(program.extension)
+
+    def point(done: bool) -> DualPoint:
+        y = at.v[1:] * scale
+        return DualPoint(y, proved_bound(program, y), iterations, gap * scale, done)
+
     iterations, gap, took = 0, np.inf, predicted_seconds(width, program.constraints)
     while iterations < max_iterations and (left is None or left() > 1.5 * took):
         iterations += 1
@@ -275,9 +283,9 @@ def minimise(
         gap = _centre(system, at) * system.order
         if gap <= tolerance * abs(at.v[0]) and infeasible <= 1e-4:
             break
-    bound = proved_bound(program, at.v[1:] * scale)
-    done = bool(gap <= tolerance * abs(at.v[0]))
-    return DualPoint(at.v[1:] * scale, bound, iterations, gap * scale, done)
+        if tell is not None:
+            tell(point(False))
+    return point(bool(gap <= tolerance * abs(at.v[0])))
 
 
 def _independent_moments(program: QuadraticProgram) -> FloatArray:
