@@ -329,7 +329,9 @@ class RootBounds:
             aim = self._aim(worst, cutoff)
             descent = self._descents.get(worst)
             if descent is None:
-                if not fits(self.cost.closed, left()):
+                cost = self.cost
+                if not fits(cost.closed + cost.step + cost.proof, left()):
+                    self.stopped = True
                     return
                 kernel = self._bounder.kernel(self.form, worst)
                 descent = Descent(kernel, self._tolerance, stop=lambda: left() <= 0)
