@@ -223,6 +223,8 @@ class LocalSearch:
                 self._climb(np.repeat(point[None, :], count, axis=0))
         elif self._turn % ARCHIVE_TURN:
             self._climb(self._domain.sample(rng, count))
+            if not self._hills and not self._clock.expired:  # a population has only this one hill
+                self._climb(np.repeat(self._here.points[:1], count, axis=0))
         else:
             parents = self._archive.parents(rng, count)
             moved = parents + self._moves(parents)
