@@ -40,6 +40,9 @@ CHORD = 24
 SLOPE = 8
 """Bits of the lower lines' slopes alpha."""
 
+TOGETHER = 256
+"""Bounds that are checked at once: a file may state many, of many bits."""
+
 Line = tuple[fmpz, Any]
 """Slope and offset of a line; None where there is no line."""
 
@@ -115,10 +118,12 @@ class Linear:
 
     def check(self, node: Node, given: Sequence[Bound]) -> None:
         """Check that ``sign * z_unit <= value`` for (unit, sign, value, weights)."""
-        above = self.above(node, [({unit: sign}, weights) for unit, sign, _, weights in given])
-        for (_, _, value, _), function in zip(given, above, strict=True):
-            if not self.at_most(node, function, rational(value)):
-                raise ProofError("the weights do not prove a bound")
+        for start in range(0, len(given), TOGETHER):
+            part = given[start : start + TOGETHER]
+            above = self.above(node, [({unit: sign}, weights) for unit, sign, _, weights in part])
+            for (_, _, value, _), function in zip(part, above, strict=True):
+                if not self.at_most(node, function, rational(value)):
+                    raise ProofError("the weights do not prove a bound")
 
     def note(self, node: Node, given: Sequence[Bound]) -> bool:
         """Enter these bounds, and what follows; False if nothing is left of the node."""
