@@ -56,7 +56,8 @@ CLIMBS, CLIMB_STEPS = 8, 40
 """Ascents that begin a population, and their steps."""
 
 NARROW_CLIMBS, HILLS = 32, 4
-"""Where inputs are few: ascents, and how many of the places they end in units are flipped at."""
+"""Where inputs are few: ascents, and at how many of the places they end in units are flipped
+(at fewer in large networks)."""
 
 FLIPS, MISSES = 12, 2
 """Flips of a pattern that are tried at once, the best first, and how often none may exist."""
@@ -147,8 +148,10 @@ class LocalSearch:
         vertices = problem.dual_vertices
         self._climbs = CLIMBS
         narrow = solves_regions_of(self._domain) and _entries(problem) <= FLIP_ENTRIES
-        self._hills = HILLS if narrow else 0
+        self._hills = 0
         if narrow:
+            flips = max(problem.network.kinked_units, 1) * self._cost
+            self._hills = int(np.clip(FIRST_WORK / flips, 1, HILLS))
             self._climbs = max(CLIMBS, NARROW_CLIMBS * self._children // CHILDREN)
         self._program_points = PROGRAM_POINTS * (1 if self._domain.dimension <= WIDE else 4)
         self._listed = vertices is not None and len(vertices) <= MAX_ROWS
