@@ -58,8 +58,9 @@ larger ones count as several."""
 TOGETHER = 16
 """Most nodes of the size `COMMON` that are split together."""
 
-_CANCELLED = 1e-10
-"""Rounding errors of a value above this share of it call for exact arithmetic."""
+_CANCELLED = 1e-8
+"""Rounding errors of a value above this share of it call for exact arithmetic, which takes seconds
+for a CNN; smaller ones are far below what bounds are compared with."""
 
 
 class _OutOfTimeError(Exception):
@@ -532,6 +533,7 @@ class Tree:
         for part in full:
             part.asks = not part.node.pool.size
         for part in self._with_interior(full):
+            self._check_time()
             self._finish(part)
         for part in still:
             part.asks = not part.node.pool.size and self.asks_program()
@@ -731,7 +733,7 @@ class Tree:
         """Upper bound of a node without open units; exact where much of its gradient cancels."""
         values = self.targets.exact(form.jacobian)[node.targets]
         errors = self._value_errors[node.targets]
-        if (errors > _CANCELLED * values).any():
+        if (errors > _CANCELLED * values).any() and (values + errors).max() > self.cutoff:
             network, domain = self.problem.network, self.problem.domain
             pattern = self._pattern(node.phases)
             rows = exact_gradients(network, pattern, self._functionals, ~domain.frozen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lipyomo.ladder import QUICK
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import climbed, form_fits, root_bounds
+from lipyomo.methods.support import climbed, form_fits, form_seconds, root_bounds
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 from lipyomo.semidefinite.root import climb_root
@@ -24,7 +24,10 @@ def run(run: Run) -> Result:
     as long as there is time, and every step of it is an answer.
     """
     ladder = climbed(run, QUICK)
-    bounds = ladder.bounds
+    bounds, network = ladder.bounds, run.problem.reduced.problem.network
+    if ladder.targets.count * ladder.predicted("joint") < form_seconds(network, bounds.phases):
+        ladder.climb(("joint",))
+        run.drop_upper(ladder.value)
     if not form_fits(run, bounds.phases):
         ladder.climb(("joint",))
         run.drop_upper(ladder.value)

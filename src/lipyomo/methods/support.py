@@ -168,16 +168,20 @@ def model_fits(run: Run) -> bool:
     return False
 
 
-def form_fits(run: Run, phases: Phases) -> bool:
-    """Whether dense maps of all units fit into memory and time; the run is told if they do not."""
-    network = run.problem.reduced.problem.network
-    width = float(network.input_dim + count_open(phases))
-    size = 8.0 * sum(network.sizes[1:]) * width
+def form_seconds(network: Network, phases: Phases) -> float:
+    """About how long dense maps of all units take, on one quiet core."""
     entries = sum(
         weight.size * (1 if isinstance(weight, np.ndarray) else SPARSE)
         for weight in (layer.weight for layer in network.layers)
     )
-    if size <= MOST_BYTES and fits(seconds_of(4.0 * entries * width), run.left):
+    return seconds_of(4.0 * entries * (network.input_dim + count_open(phases)))
+
+
+def form_fits(run: Run, phases: Phases) -> bool:
+    """Whether dense maps of all units fit into memory and time; the run is told if they do not."""
+    network = run.problem.reduced.problem.network
+    size = 8.0 * sum(network.sizes[1:]) * (network.input_dim + count_open(phases))
+    if size <= MOST_BYTES and fits(form_seconds(network, phases), run.left):
         return True
     run.warn(
         f"{sum(network.sizes[1:-1])} units of which {count_open(phases)} are open are too many for "
