@@ -47,8 +47,14 @@ def test_a_stopped_search_goes_on_with_its_pairs(
 ) -> None:
     monkeypatch.setattr(Bounder, "takes_pairs", lambda *given: True)
     problem = LipschitzProblem(random_network(3, (8, 10, 10, 2)), Box(0, 1, 8), "linf", "cross")
-    left, state = iter(range(10**9)), tmp_path / "state"
-    first = solve(problem, "bnb", checkpoint=state, should_stop=lambda: next(left) >= 120)
+    state, nodes = tmp_path / "state", [0]
+    first = solve(
+        problem,
+        "bnb",
+        checkpoint=state,
+        progress=lambda news: nodes.append(news.nodes),
+        should_stop=lambda: nodes[-1] >= 5,
+    )
     assert first.status == "interrupted"
     saved = load(state, problem)
     assert saved.known is not None

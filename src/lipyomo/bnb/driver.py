@@ -45,11 +45,11 @@ WAKE_SECONDS = 0.1
 CLIMB_SHARE = 12
 """A local search inside the tree is this many times shorter than one by itself."""
 
-FIRST_CLIMB, CLIMB_GROWTH = 16.0, 1.8
+FIRST_CLIMB, CLIMB_GROWTH = 32.0, 1.8
 """The local search is resumed after so many nodes, and whenever their number has grown by this
 factor: one takes about as long as six nodes of the size `COMMON`."""
 
-CLIMB_NODES = 250
+CLIMB_NODES = 120
 """From so many nodes on, searches grow with their number: what they cost stays a twentieth to a
 tenth."""
 
@@ -59,9 +59,13 @@ GUIDES, APART = 64, 4
 CHECKPOINT_SECONDS = 120.0
 """Between two checkpoints; more where they take long to write."""
 
-WAITING = 4
+WAITING = 3
 """Nodes that wait, for each worker and each of those that it splits together: what the best ones
 tell would come too late for the others."""
+
+AT_ONCE = 4
+"""One in so many of those that may be split together are, however few wait: where the incumbent is
+good few ever do, and small nodes cost as much alone as four together."""
 
 Tell = Callable[[FloatArray | None, float, int, str], None]
 """Called with a better point (or None), the bound so far, the number of nodes, and a message."""
@@ -273,7 +277,9 @@ class Search:
         """Take the next nodes: a full queue is emptied depth first."""
         best = self._stack[-1] if self._stack else self._heap[0][2]
         workers = 1 if self._team is None else self._team.size
-        most = min(self.tree.together(best), len(self._heap) // (WAITING * workers))
+        together = self.tree.together(best)
+        share = len(self._heap) // (WAITING * workers)
+        most = min(together, max(share, together // AT_ONCE))
         self._taken = []
         if self._stack:  # nodes are noted before they leave: an interrupt must not lose them
             self._taken.append(self._stack[-1])

@@ -29,8 +29,6 @@ from lipyomo.semidefinite.kernel import Factor, NewtonSystem, State, balance, bo
 _OFF_BOUNDARY = 1.5
 """Starts have gamma this many times what is needed: on the boundary there is no Newton step."""
 
-_LEAST = 1e-300
-
 
 class SpectralKernel:
     """All functionals of a ball over one node form.
