@@ -43,7 +43,8 @@ class Verdict:
         """What was proved, in words."""
         said = [*self.statement.words(), self.network, "proved       the lower end is attained"]
         if self.upper_proved:
-            return [*said, f"proved       the upper end, by {self.nodes} cases"]
+            cases = f"{self.nodes} case{'s' * (self.nodes != 1)}"
+            return [*said, f"proved       the upper end, by {cases}"]
         return [*said, f"not proved   the upper end rests on {self.basis}"]
 
 
