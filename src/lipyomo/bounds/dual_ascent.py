@@ -189,11 +189,11 @@ class DualAscent:
         """Lines and signs of a batch of nodes, from phases and bounds (B, N) and boxes (B, d)."""
         left, right = self._left, self._right
         still = phases == OPEN
-        width = np.where(still, upper - lower, 1.0)
-        slope = (right * upper - left * lower) / np.maximum(width, 1e-300)
+        least, most = np.where(still, lower, 0.0), np.where(still, upper, 0.0)  # or without end
+        slope = (right * most - left * least) / np.maximum(most - least, 1e-300)
         slope = np.clip(slope, self._small, self._large)
         chord = np.where(still, slope, np.where(phases == RIGHT, right, left))
-        ends = (left - chord) * lower, (right - chord) * upper
+        ends = (left - chord) * least, (right - chord) * most
         convex = right >= left
         offset = np.where(convex, np.maximum(*ends), np.minimum(*ends))
         kinked = left != right
