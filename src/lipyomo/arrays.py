@@ -40,7 +40,7 @@ def lengths(values: Matrix, axis: int = -1) -> FloatArray:
 
 
 def scaled_rows(matrix: Matrix, scale: FloatArray) -> Matrix:
-    """``diag(scale) @ matrix``; sparse matrices stay so."""
+    """``diag(scale) @ matrix``, one a row of `scale`; sparse matrices stay so."""
     if isinstance(matrix, np.ndarray):
-        return np.asarray(scale[:, None] * matrix)
+        return np.asarray(scale[..., None] * matrix)
     return sp.csr_array(sp.diags_array(scale) @ matrix)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from experiments.reference import load_reference
 from lipyomo.domains import AllSpace, Box
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs import replay
+from lipyomo.regions.margin import InteriorPoint, interior_point
 from lipyomo.run import Clock
+from lipyomo.sampling import local_search
 from lipyomo.sampling.evaluate import evaluation_work, pattern_norms, point_norms
 from lipyomo.sampling.local_search import LocalSearch, search_incumbent
 from networks import DEGENERATE, domains, mixed_network, random_network
@@ -117,3 +120,18 @@ def test_a_population_begins_where_its_guide_points_to() -> None:
     guided.run(1, None, lambda: next(hints, None))
     assert alone.values[0] < long.values[0] * (1 - 1e-9)
     assert guided.values[0] >= long.values[0] * (1 - 1e-9)
+
+
+def test_only_what_was_tried_counts_as_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = LipschitzProblem(random_network(1, (5, 12, 12, 2)), domains(5)["l2 ball"])
+    tried = []
+
+    def counted(*region: Any) -> InteriorPoint:
+        tried.append(region)
+        return interior_point(*region)
+
+    monkeypatch.setattr(local_search, "interior_point", counted)
+    search = LocalSearch(problem, np.random.default_rng(0))
+    search.run(20_000)
+    assert len(tried) > 10
+    assert len(search._seen) == len(tried)

@@ -46,7 +46,7 @@ class Passing:
 
     Attributes
     ----------
-    slope : ndarray, shape (n,)
+    slope : ndarray, shape (n,), or (K, n) under each of K patterns
     units : ndarray of int, shape (F,)
         Units of the layer with a variable of their own.
     columns : ndarray of int, shape (F,)
@@ -91,8 +91,8 @@ def passings(
     return found
 
 
-def decided(layers: Sequence[Layer], pattern: Pattern) -> list[Passing]:
-    """What each layer passes on under a full pattern."""
+def decided(layers: Sequence[Layer], pattern: Sequence[BoolArray]) -> list[Passing]:
+    """What each layer passes on under a full pattern, or a stack of them."""
     return [Passing.decided(layer, on) for layer, on in zip(layers, pattern, strict=True)]
 
 
@@ -157,8 +157,9 @@ class FloatSignal:
 
     Attributes
     ----------
-    values : ndarray or sparse array, shape (n, w), or None
-        None for the inputs themselves: columns 0, 1, ... are theirs.
+    values : ndarray or sparse array, shape (n, w), or ndarray, shape (K, n, w), or None
+        Of one network or under each of K patterns; None for the inputs themselves: columns 0, 1,
+        ... are theirs.
     width : int
         Number of columns w.
     constant : int or None
@@ -217,11 +218,11 @@ class FloatSignal:
             found: Matrix = np.zeros((n, self.width))
             found[:, :d] = dense(weight)
         else:
-            found = weight @ self.values
+            found = (weight if self.values.ndim == 2 else dense(weight)) @ self.values
         if self.constant is None or bias is None:
             return found
         if isinstance(found, np.ndarray):
-            found[:, self.constant] += bias
+            found[..., self.constant] += bias
             return found
         rows = np.arange(bias.size)
         return _with_entries(found, rows, np.full(bias.size, self.constant % self.width), bias)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lipyomo.affine.signal import FloatSignal, carry, decided
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.regions.margin import WIDE
@@ -86,23 +87,19 @@ def _rows(
     The rows of the domain come last.
     """
     count, d = len(patterns[0]), shift.size
-    maps, offsets = np.broadcast_to(np.diag(scale), (count, d, d)), np.tile(shift, (count, 1))
-    normals: list[FloatArray] = []
-    sides: list[FloatArray] = []
-    for layer, on in zip(network.hidden, patterns, strict=True):
-        weight, slope = layer.dense_weight, layer.slopes(on)
-        maps, offsets = weight @ maps, offsets @ weight.T + layer.bias
-        sign = np.where(on, -1.0, 1.0)
-        normals.append((sign[:, :, None] * maps)[:, layer.kinked])
-        sides.append((-sign * offsets)[:, layer.kinked])
-        maps, offsets = slope[:, :, None] * maps, slope * offsets
     rows = domain.rows
     faces = np.vstack([np.diag(scale), -np.diag(scale), rows.A.toarray() * scale])
     ends = np.concatenate([domain.upper - shift, shift - domain.lower, rows.b - rows.A @ shift])
-    used = np.isfinite(ends)
-    normals.append(np.broadcast_to(faces[used], (count, int(used.sum()), d)))
-    sides.append(np.broadcast_to(ends[used], (count, int(used.sum()))))
-    A, b = np.concatenate(normals, axis=1), np.concatenate(sides, axis=1)
+    edges = np.column_stack([faces, -ends])[np.isfinite(ends)]
+    start = FloatSignal(np.column_stack([np.diag(scale), shift]), d + 1)
+    maps = carry(start, network.hidden, decided(network.hidden, patterns))
+    wrong = [  # nowhere positive in the region
+        (np.where(on, -1.0, 1.0)[:, :, None] * np.asarray(z.matrix))[:, layer.kinked]
+        for layer, on, z in zip(network.hidden, patterns, maps, strict=True)
+    ]
+    wrong.append(np.broadcast_to(edges, (count, *edges.shape)))
+    both = np.concatenate(wrong, axis=1)
+    A, b = both[:, :, :-1], -both[:, :, -1]
     size = np.sqrt(np.square(A).sum(axis=2))
     flat = size <= _FLAT * size.max(axis=1, initial=0.0, keepdims=True)
     size[flat] = 1.0

@@ -16,9 +16,10 @@ Equal seeds and evaluation counts give equal answers; a time limit may cut the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -91,8 +92,6 @@ QUICK_TIME = 0.1
 
 FLIP_ENTRIES = 1_000_000
 """Units times inputs above which no linear programs are solved."""
-
-_MOVES = 8
 
 
 @dataclass
@@ -230,11 +229,8 @@ class LocalSearch:
                 self._climb(np.repeat(self._here.points[:1], count, axis=0))
         else:
             parents = self._archive.parents(rng, count)
-            moved = parents + self._moves(parents)
-            between = parents[: count // 2]
-            mates = self.points[rng.integers(0, len(self.points), len(between))]
-            weight = rng.uniform(-0.3, 0.7, (len(between), 1))
-            moved[: count // 2] = between + weight * (mates - between)
+            moved, half = parents + self._moves(parents), parents[: count // 2]
+            moved[: count // 2] = half + self._towards(self._archive, half, -0.3, 0.7)
             self._climb(pulled_inside(self._domain, moved, parents))
 
     def _settle(self) -> None:
@@ -242,18 +238,17 @@ class LocalSearch:
 
         A turn crosses kinks at the two best points, lets four generations follow, and flips units.
         """
+        moves = (
+            partial(self._cross, 0),
+            partial(self._cross, 1),
+            *4 * (self._evolve,),
+            self._flip_best,
+            self._flip_other,
+        )
         while self._idle < PATIENCE and not self._over:
-            move, self._move = self._move, (self._move + 1) % _MOVES
-            if move < 2 and move < len(self._here.values):
-                self._cross(move)
-            elif 2 <= move < 6:
-                self._evolve()
-            elif move == 6:
-                while self._flip(0, 12):
-                    pass
-            elif move == 7:
-                if len(self._here.values) > 1:
-                    self._flip(1 + int(self._rng.integers(len(self._here.values) - 1)), 2)
+            move, self._move = self._move, (self._move + 1) % len(moves)
+            moves[move]()
+            if self._move == 0:
                 top = float(self._here.values[0])
                 self._idle, self._top = (0, top) if top > self._top else (self._idle + 1, self._top)
 
@@ -318,6 +313,13 @@ class LocalSearch:
         moves = np.asarray((chosen * rng.standard_normal((count, units))) @ self._first)
         return np.asarray(np.sign(moves))
 
+    def _towards(
+        self, pool: _Population, parents: FloatArray, low: float, high: float
+    ) -> FloatArray:
+        """Ways from parents to points of a population, of shares between `low` and `high`."""
+        mates = pool.points[self._rng.integers(0, len(pool.points), len(parents))]
+        return np.asarray(self._rng.uniform(low, high, (len(parents), 1)) * (mates - parents))
+
     def _evolve(self) -> None:
         """One generation of perturbed and recombined points."""
         if self._over:
@@ -325,9 +327,7 @@ class LocalSearch:
         rng, pool, count = self._rng, self._here, self._children
         parents = pool.parents(rng, count)
         children = parents + self._moves(parents)
-        mates = pool.points[rng.integers(0, len(pool.points), count // 4)]
-        weight = rng.uniform(-0.5, 1.5, (count // 4, 1))
-        children[: count // 4] += weight * (mates - parents[: count // 4])
+        children[: count // 4] += self._towards(pool, parents[: count // 4], -0.5, 1.5)
         if self._free.all():
             children[-(count // 8) :] *= 10.0 ** rng.uniform(-1.0, 1.0, (count // 8, 1))
         self._try(pulled_inside(self._domain, children, parents), self._promising())
@@ -335,7 +335,7 @@ class LocalSearch:
     def _cross(self, index: int) -> None:
         """Step from a good point across the kinks of units, straight and a bit beyond."""
         network = self._problem.network
-        if self._over or _entries(self._problem) > FLIP_ENTRIES:
+        if self._over or index >= len(self._here.values) or _entries(self._problem) > FLIP_ENTRIES:
             return
         x = self._here.points[index]
         steps = []
@@ -356,6 +356,16 @@ class LocalSearch:
         moved = pulled_inside(self._domain, x + beyond * across, parents)
         self._try(moved, self._promising())
 
+    def _flip_best(self) -> None:
+        """Flip units at the best point as long as that makes it better."""
+        while self._flip(0, 12):
+            pass
+
+    def _flip_other(self) -> None:
+        """Flip units at another point of the population."""
+        if len(self._here.values) > 1:
+            self._flip(1 + int(self._rng.integers(len(self._here.values) - 1)), 2)
+
     def _flip(self, index: int, most: int) -> bool:
         """Look for a region with one unit flipped that is better than the best so far.
 
@@ -369,8 +379,9 @@ class LocalSearch:
         network = self._problem.network
         best = float(self._here.values[0])
         flipped, values = self._flipped(network.pattern(self._here.points[index : index + 1]))
-        order = np.argsort(-values, kind="stable")[:most]
-        for k in self._unseen(flipped, order[values[order] > best * (1.0 + 1e-12)], most):
+        order = np.argsort(-values, kind="stable")
+        better = order[values[order] > best * (1.0 + 1e-12)]
+        for k in islice(self._unseen(flipped, better), most):
             if self._clock.expired:
                 break
             self._left -= self._program_points
@@ -388,7 +399,7 @@ class LocalSearch:
         """
         network, domain = self._problem.network, self._domain
         starts = network.pattern(self._here.points)
-        new = self._unseen(starts, np.arange(len(self._here.points)), self._hills)
+        new = list(islice(self._unseen(starts, np.arange(len(self._here.points))), self._hills))
         points, values = self._here.points[new], self._here.values[new]
         misses = np.zeros(len(points), dtype=np.int64)
         while not self._clock.expired:
@@ -397,11 +408,11 @@ class LocalSearch:
                 break
             flipped, norms = self._flipped(network.pattern(points[walks]))
             of = np.repeat(walks, len(norms) // len(walks))
-            tried = []
+            tried: list[int] = []
             for k in walks:
                 mine = np.flatnonzero((of == k) & (norms > values[k] * (1.0 + 1e-12)))
                 order = mine[np.argsort(-norms[mine], kind="stable")]
-                tried += self._unseen(flipped, order, FLIPS)
+                tried += islice(self._unseen(flipped, order), FLIPS)
             misses[walks] += 1
             misses[np.setdiff1d(walks, of[tried])] = MISSES
             if not tried:
@@ -416,23 +427,16 @@ class LocalSearch:
                     misses[k] = 0
         self._try(points)
 
-    def _unseen(
-        self, patterns: Sequence[BoolArray], order: npt.NDArray[np.intp], most: int
-    ) -> list[int]:
-        """The first ones of `order` that were never tried before, at most so many."""
-        fresh: list[int] = []
+    def _unseen(self, patterns: Sequence[BoolArray], order: npt.NDArray[np.intp]) -> Iterator[int]:
+        """Those of `order` that were never tried before; each counts as tried once it is given."""
         packed = np.packbits(np.concatenate([on[order] for on in patterns], axis=1), axis=1)
         for k, row in zip(order.tolist(), packed, strict=True):
             key = row.tobytes()
-            if key in self._seen:
-                continue
-            if len(fresh) == most:
-                break
-            self._seen.add(key)
-            fresh.append(k)
-        if len(self._seen) > MOST_SEEN:
-            self._seen.clear()
-        return fresh
+            if key not in self._seen:
+                if len(self._seen) >= MOST_SEEN:
+                    self._seen.clear()
+                self._seen.add(key)
+                yield k
 
     def _flipped(self, patterns: Sequence[BoolArray]) -> tuple[list[BoolArray], FloatArray]:
         """The patterns with one unit flipped, those of the first pattern first; and their norms."""
