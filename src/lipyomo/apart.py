@@ -81,6 +81,25 @@ class Child:
             except queue.Empty:
                 yield ("idle",)
 
+    def answers(self) -> Iterator[Message]:
+        """The messages up to ``("done", value)``.
+
+        Raises
+        ------
+        SolverError
+            If the process died.
+        LipyomoError
+            As the function raised it.
+        """
+        for message in self:
+            if message[0] == "failed":
+                raise message[1]
+            if message[0] == "died":
+                raise SolverError("the solver's process died: it may have run out of memory")
+            yield message
+            if message[0] == "done":
+                return
+
     def __enter__(self) -> Child:
         return self
 
@@ -119,13 +138,9 @@ def apart(function: Callable[..., Value], *arguments: object, stop: Callable[[],
         As `function` raised it.
     """
     with Child(_unheard, function, *arguments) as child:
-        for kind, *said in child:
+        for kind, *said in child.answers():
             if kind == "done":
                 return cast(Value, said[0])
-            if kind == "failed":
-                raise said[0]
-            if kind == "died":
-                raise SolverError("the solver's process died: it may have run out of memory")
             if stop():
                 break
     raise SolverError("the solver was stopped before it had an answer")

@@ -10,7 +10,7 @@ import numpy as np
 
 from lipyomo.apart import Child
 from lipyomo.bounds import LayerBounds
-from lipyomo.errors import MethodError, SolverError
+from lipyomo.errors import MethodError
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import domain_bounds, entry_bounds, few_vertices
 from lipyomo.network import FloatArray
@@ -70,14 +70,10 @@ def _solve(
         return minimise(ShorModel(*asked[:4]).program(), tolerance, lambda: clock.left)
     found = DualPoint(np.zeros(0), math.inf, 0, math.inf, False)
     with Child(_minimum, *asked, clock.left) as child:
-        for kind, *said in child:
-            if kind in ("point", "done"):
+        for kind, *said in child.answers():
+            if kind != "idle":
                 found = said[0]
-            elif kind == "failed":
-                raise said[0]
-            elif kind == "died":
-                raise SolverError("the solver's process died: it may have run out of memory")
-            if kind == "done" or clock.expired:
+            if clock.expired:
                 break
     return found
 
