@@ -188,7 +188,6 @@ def adjoint_bounds(
     bounds: LayerBounds,
     functionals: FloatArray | OutputNorm,
     rung: Rung = "linear",
-    stop: Callable[[], bool] | None = None,
 ) -> DerivativeBounds:
     """Bounds of the adjoints of every hidden layer and of the gradient.
 
@@ -202,8 +201,6 @@ def adjoint_bounds(
     functionals : ndarray, shape (k, m) or (m,), or OutputNorm
         y runs over the hull of these rows, or over the dual ball of that norm.
     rung : {'linear', 'interval'}, optional
-    stop : callable, optional
-        Polled between steps; once True, the remaining bounds are those of intervals.
 
     Returns
     -------
@@ -211,7 +208,7 @@ def adjoint_bounds(
     """
     way = Way.backwards(network, _closed(phases, bounds))
     ball = functional_set(functionals, network.output_dim)
-    return _unbatched(chain_bounds(way, ball, rung, stop=stop), rung, backwards=True)
+    return _unbatched(chain_bounds(way, ball, rung), rung, backwards=True)
 
 
 def tangent_bounds(

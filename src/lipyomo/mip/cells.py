@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lipyomo.blocks.derivative import ChainLimits, derivative_rung
-from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, preactivation_bounds
-from lipyomo.bounds.gradient import entry_norms
+from lipyomo.bounds import LayerBounds, preactivation_bounds
+from lipyomo.bounds.balls import DualBall, Points
+from lipyomo.bounds.gradient import gradient_ends
 from lipyomo.domains import Box, Domain
 from lipyomo.domains.polytope import interior_of
 from lipyomo.errors import DomainError
@@ -42,7 +43,7 @@ MAX_WIDE_POLYTOPE = 16
 """Most inputs of a polytope that is halved: each half takes linear programs to bound its box."""
 
 MAX_FUNCTIONALS = 256
-"""Most vertices of the dual ball that are bounded one by one."""
+"""Most vertices of the dual ball that get a bound each."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +121,6 @@ def whole(
     return measured(problem, cell, 0.0, stop)
 
 
-def gradient_size(end: DerivativeBounds, problem: LipschitzProblem) -> float:
-    """Upper bound of the dual norm of a gradient from bounds of its entries."""
-    return float(entry_norms(end.end_lower, end.end_upper, problem.input_norm))
-
-
 def measured(
     problem: LipschitzProblem,
     cell: Cell,
@@ -132,24 +128,15 @@ def measured(
     stop: Callable[[], bool] | None = None,
 ) -> Cell:
     """The cell with its interval bound, without the vertices that cannot beat `lower`."""
-    rung = derivative_rung(cell.bounds.rung)
-    if cell.vertices is None:
-        end = adjoint_bounds(problem.network, None, cell.bounds, cell.norm, rung, stop)
-        return replace(cell, upper=min(cell.upper, gradient_size(end, problem)))
-    sizes = np.array(
-        [
-            gradient_size(
-                adjoint_bounds(problem.network, None, cell.bounds, y, rung, stop), problem
-            )
-            for y in cell.vertices
-        ]
-    )
-    keep = sizes > lower
-    upper = min(cell.upper, float(sizes.max(initial=0.0)))
-    if keep.all() or not keep.any():
-        return replace(cell, upper=upper)
+    functionals = DualBall(cell.norm) if cell.vertices is None else Points(cell.vertices)
+    phases, rung = cell.bounds.phases, derivative_rung(cell.bounds.rung)
+    ends = gradient_ends(problem.network, phases, functionals, problem.input_norm, rung, stop)
+    measured = replace(cell, upper=min(cell.upper, float(ends.norm.max(initial=0.0))))
+    keep = ends.norm > lower
+    if cell.vertices is None or keep.all() or not keep.any():
+        return measured
     left = cell.vertices[keep]
-    return replace(cell, vertices=left, norm=LinearOutput(vertices=left), upper=upper)
+    return replace(measured, vertices=left, norm=LinearOutput(vertices=left))
 
 
 def part_of(domain: Domain, lower: FloatArray, upper: FloatArray) -> Domain | None:

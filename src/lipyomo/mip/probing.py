@@ -16,7 +16,8 @@ from lipyomo.blocks.derivative import ChainLimits, derivative_rung
 from lipyomo.blocks.lipschitz import functional_set
 from lipyomo.blocks.switch import ArrivingBounds
 from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, preactivation_bounds
-from lipyomo.mip.cells import Cell, gradient_size
+from lipyomo.bounds.gradient import entry_norms
+from lipyomo.mip.cells import Cell
 from lipyomo.mip.semidefinite import CellBounder, open_units
 from lipyomo.network import FloatArray
 from lipyomo.phases import LEFT, OPEN, RIGHT, Phases, decide, flat
@@ -126,7 +127,7 @@ class _Probe:
             low, high = self._sides[side][i]
             low[k] = max(low[k], found.lower[i][k])
             high[k] = min(high[k], found.upper[i][k])
-            if gradient_size(found, self.problem) > self._lower:
+            if self._size(found) > self._lower:
                 possible.append(bounds)
         if len(possible) == 2:
             return False
@@ -170,6 +171,10 @@ class _Probe:
         network = self.problem.network
         return adjoint_bounds(network, None, bounds, self._functionals, self._rung)
 
+    def _size(self, found: DerivativeBounds) -> float:
+        """Upper bound of the gradient's norm from bounds of its entries."""
+        return float(entry_norms(found.end_lower, found.end_upper, self.problem.input_norm))
+
     def cell(self) -> Cell:
         """The cell with all that was found."""
         if self.nothing_left:
@@ -187,7 +192,7 @@ class _Probe:
             low, high = np.minimum(on_low, off_low), np.maximum(on_high, off_high)
             layers.append(ArrivingBounds(low, high, on_low, on_high, off_low, off_high))
         limits = ChainLimits(layers, plain.end_lower, plain.end_upper)
-        upper = min(self.upper, gradient_size(end, self.problem))
+        upper = min(self.upper, self._size(end))
         return replace(self.whole, bounds=self.bounds, upper=upper, limits=limits)
 
 
