@@ -12,6 +12,7 @@ import os
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -149,8 +150,6 @@ def load(path: Path, problem: LipschitzProblem) -> Saved:
     CheckpointError
         If the file is no checkpoint, or one of another problem.
     """
-    from zipfile import BadZipFile  # takes longer to load than all else here, and is seldom needed
-
     try:
         with np.load(path, allow_pickle=False) as file:
             data = {name: file[name] for name in file.files}
