@@ -122,3 +122,15 @@ def test_wrong_arguments_are_one_sentence() -> None:
     ):
         with pytest.raises(LipyomoError):
             lipyomo.check_monotone(network, np.zeros((2, 3)), **{"radius": 0.1, **keywords})
+
+
+def test_a_fall_in_the_last_digit_of_the_box_has_no_pair() -> None:
+    # |2 x - 1| + relu(x) falls left of 1/2, the end of the ball: only its outward rounding is there
+    network = Network.from_arrays(
+        [[[2.0], [-2.0], [1.0]], [[1.0, 1.0, 1.0]]], [[-1.0, 1.0, 0.0], [0]]
+    )
+    report = lipyomo.check_monotone(network, [[1.0], [0.9]], 0.5, increasing=[0], workers=1)
+    end, inside = report.rows
+    assert end.slope_upper == pytest.approx(-1.0)
+    assert end.point is end.other is end.wrong_by is None
+    assert 0 < inside.wrong_by <= 0.1

@@ -78,7 +78,7 @@ class MonotoneRow(Row):
         The least slope that was found, at an interior point.
     point, other : list of float or None
         Two inputs that differ in this one alone, `other` with the larger entry, between which the
-        output goes the wrong way.
+        output goes the wrong way; None if no two float64 numbers that were tried show that.
     wrong_by : float or None
         By how much.
     confirmed : bool or None
@@ -277,14 +277,16 @@ class MonotoneTask(Task[Job, MonotoneRow]):
         )
         if least.lower >= -tolerance or least.point is None or least.upper >= -tolerance:
             return found
+        found = replace(found, verdict=Trend.NOT_MONOTONE)
         (point, other), wrong = _pair(self.network, row, box, least.point, i)
+        if wrong <= 0:
+            return found
         confirmed = None
         if self.onnx is not None:
             values = runtime_values(self.onnx)
             confirmed = bool(row @ (values(other) - values(point)) < 0)
         return replace(
             found,
-            verdict=Trend.NOT_MONOTONE,
             point=point.tolist(),
             other=other.tolist(),
             wrong_by=wrong,
