@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.arrays import FloatArray, Matrix, dense
+from lipyomo.arrays import FloatArray, Matrix
 from lipyomo.network import Layer, Network
 from lipyomo.numerics.exactness import entries_are_exact, product_is_exact, sum_is_exact
 
@@ -206,8 +206,11 @@ def _classes(layer: Layer) -> Iterator[Multiples]:
     """Several units that are multiples of the first, each with its multiple."""
     for group in _alike(layer):
         part = layer.weight[group]
-        used = part.any(axis=0) if isinstance(part, np.ndarray) else np.unique(part.indices)
-        rows = np.column_stack([dense(part[:, used]), layer.bias[group]])
+        if not isinstance(part, np.ndarray):  # without the columns that none of them reads
+            used, columns = np.unique(part.indices, return_inverse=True)
+            shape = (len(group), used.size)
+            part = sp.csr_array((part.data, columns, part.indptr), shape=shape).toarray()
+        rows = np.column_stack([part, layer.bias[group]])
         left = np.arange(len(group))
         while left.size > 1:
             first = rows[left[0]]

@@ -12,7 +12,10 @@ from onnx_builder import DOUBLE, agrees, model, run
 
 from lipyomo.network import Network
 from lipyomo.onnx import from_model, to_onnx
+from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.cover import distinct_rows, smallest_cover
+from lipyomo.onnx.system import System
+from lipyomo.onnx.trace import Trace
 
 RNG = np.random.default_rng(17)
 
@@ -91,6 +94,44 @@ def test_units_that_nothing_reads_are_left_out() -> None:
     ]
     weights = {"w0": draw(4, 9), "some": np.array([7, 2]), "w1": draw(2, 3)}
     assert agrees(model(nodes, ["N", 4], weights), ["N", 4]).sizes == (4, 2, 3)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(1, 5), max_size=6), st.integers(0, 2**32 - 1))
+def test_depth_and_use_of_units_are_those_of_a_walk_through_the_graph(
+    sizes: list[int], seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    trace = Trace(3)
+    for size in sizes:  # each group reads some of the variables before it, or none
+        there = rng.random((size, trace.variables)) < rng.choice([0.0, 0.2, 0.6])
+        offset = rng.integers(0, 2, size).astype(float)
+        rows = Affine(sp.csr_array(there.astype(float)), offset, (size,), trace)
+        trace.left.append(np.zeros(size))
+        trace.right.append(np.ones(size))
+        trace.groups.append(rows)
+        trace.variables += size
+    read = sp.csr_array((rng.random((2, trace.variables)) < 0.2).astype(float))
+    system = System.of(trace, Affine(read, np.zeros(2), (2,), trace))
+
+    def reads(rows: sp.csr_array, row: int) -> list[int]:
+        found = rows.indices[rows.indptr[row] : rows.indptr[row + 1]].tolist()
+        return [k for k in found if k < rows.shape[1] - 1]
+
+    depth = [0, 0, 0]
+    for unit in range(system.units):
+        depth.append(1 + max((depth[k] for k in reads(system.rows, unit)), default=0))
+    np.testing.assert_array_equal(system.depths()[:-1], depth)
+    used: set[int] = set()
+    ahead = [k for row in range(2) for k in reads(system.output, row)]
+    while ahead:
+        column = ahead.pop()
+        if column >= 3 and column not in used:
+            used.add(column)
+            ahead += reads(system.rows, column - 3)
+    np.testing.assert_array_equal(np.flatnonzero(system.used()), sorted(k - 3 for k in used))
+    fewer = system.pruned()
+    np.testing.assert_array_equal(fewer.depths()[3:-1], [depth[k] for k in sorted(used)])
 
 
 def test_constant_units_fold() -> None:

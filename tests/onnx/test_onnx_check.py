@@ -176,3 +176,15 @@ def test_numbers_that_overflow_are_not_called_an_agreement() -> None:
     proto = model(nodes, [1, 3], {"w": np.full((3, 3), 1e38)})
     with pytest.raises(ImportRefused, match="overflow"):
         from_model(proto)
+
+
+def test_differences_that_the_last_layer_explains_take_no_jacobians() -> None:
+    network = deep()
+    points = RNG.normal(size=(3, 5))
+    whole = rounding_tolerance(network, points, 1e-7)
+    small, large = 1e-3 * whole, 10.0 * whole
+    part = rounding_tolerance(network, points, 1e-7, small)
+    assert (part >= small).all()
+    assert (part < whole).all()
+    mixed = np.where(np.arange(3)[:, None] == 1, large, small)  # one that it does not explain
+    np.testing.assert_array_equal(rounding_tolerance(network, points, 1e-7, mixed), whole)

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from lipyomo.api import choose_method, solve
 from lipyomo.cli.crosscheck import cross_check
+from lipyomo.cli.imports import importing
 from lipyomo.cli.inputs import read_options, read_problem, read_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
@@ -18,7 +19,7 @@ from lipyomo.cli.parser import UsageError
 from lipyomo.cli.show import show
 from lipyomo.cli.streams import answer_only
 from lipyomo.memory import limit_memory
-from lipyomo.methods.registry import get_method
+from lipyomo.methods.registry import get_method, methods
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Progress, Result, Status
 from lipyomo.run import Clock
@@ -49,10 +50,12 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     LipyomoError
         If anything about the input is wrong.
     """
-    from lipyomo.onnx import check_against_runtime, load
-    from lipyomo.onnx.budget import limits, spending
-    from lipyomo.onnx.select import SeveralOutputs
+    with importing():
+        from lipyomo.onnx import check_against_runtime, load
+        from lipyomo.onnx.budget import limits, spending
+        from lipyomo.onnx.select import SeveralOutputs
 
+        methods()
     if arguments.resume and arguments.checkpoint is None:
         raise UsageError("--resume needs to know from where.  Remedy: add --checkpoint FILE")
     if arguments.certify and arguments.proof is None:

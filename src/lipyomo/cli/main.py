@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from lipyomo.cli.complete import asked_words
+from lipyomo.cli.imports import importing
 from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.parser import UsageError, main_parser
 from lipyomo.cli.streams import StreamClosed, answer_is_written, open_streams
@@ -105,16 +106,19 @@ def _dispatch(words: list[str], began: float) -> int:
     name = words[0] if words else ""
     if name in SUBCOMMANDS:
         module, _, function = SUBCOMMANDS[name].partition(":")
-        return int(getattr(import_module(module), function)(words[1:]))
+        with importing():
+            run_it = getattr(import_module(module), function)
+        return int(run_it(words[1:]))
     if name in GONE and not Path(name).exists():
         raise UsageError(f"there is no subcommand '{name}': {GONE[name]}")
     with Leaving():
-        parser = main_parser()
-        parser.first_words = tuple(SUBCOMMANDS)
-        _check_first(name)
-        arguments = parser.parse_args(words)
-        # Only now, so that --help and wrong options answer at once.
-        from lipyomo.cli.job import run
+        with importing():
+            parser = main_parser()
+            parser.first_words = tuple(SUBCOMMANDS)
+            _check_first(name)
+            arguments = parser.parse_args(words)
+            # Only now, so that --help and wrong options answer at once.
+            from lipyomo.cli.job import run
 
         return run(arguments, began)
 

@@ -51,8 +51,6 @@ def _split(lower: sp.csr_array) -> tuple[sp.csr_array, sp.csr_array]:
     """
     width = lower.shape[1]
     filled = np.flatnonzero(np.diff(lower.indptr))
-    if not filled.size:
-        return sp.csr_array((lower.shape[0], 0)), sp.csr_array((0, width))
     first, which = distinct_rows(sp.csr_array(lower[filled]))
     unique = sp.csr_array(lower[filled[first]])
     rows, columns = smallest_cover(unique)
@@ -108,19 +106,19 @@ def to_network(system: System, name: str, fuse: bool = True) -> Network:
     for level in range(int(unit_depth.max(initial=0)), 0, -1):
         budget().poll()
         members = np.flatnonzero(unit_depth == level)
-        lower = rows.copy()
-        lower.data = np.where(
-            (depth[lower.indices] < level) & (lower.indices < width - 1), lower.data, 0.0
-        )
-        lower.eliminate_zeros()
-        reads, carried = _split(lower)
-        weight = sp.hstack([rows[:, inputs + members], reads], format="csr")
-        bias = rows[:, [width - 1]].toarray().reshape(-1)
-        layers.append(Layer(_settle(sp.csr_array(weight)), bias, left, right))
-        rows = sp.csr_array(sp.vstack([system.rows[members], carried], format="csr"))
-        ones = np.ones(carried.shape[0])
-        left = np.concatenate([system.left[members], ones])
-        right = np.concatenate([system.right[members], ones])
+        weight, bias = rows[:, inputs + members], rows[:, [width - 1]].toarray().reshape(-1)
+        below, slopes = system.rows[members], [system.left[members], system.right[members]]
+        skipping = (depth[rows.indices] < level) & (rows.indices < width - 1) & (rows.data != 0.0)
+        if skipping.any():
+            lower = rows.copy()
+            lower.data[~skipping] = 0.0
+            lower.eliminate_zeros()
+            reads, carried = _split(lower)
+            weight = sp.csr_array(sp.hstack([weight, reads]))
+            below = sp.csr_array(sp.vstack([below, carried]))
+            slopes = [np.concatenate([side, np.ones(carried.shape[0])]) for side in slopes]
+        layers.append(Layer(_settle(weight), bias, left, right))
+        rows, (left, right) = below, slopes
     bias = rows[:, [width - 1]].toarray().reshape(-1)
     layers.append(Layer(_settle(sp.csr_array(rows[:, :inputs])), bias, left, right))
     network = Network(reversed(layers), name)

@@ -6,7 +6,9 @@ that substitutions also carry constants.  A unit reads earlier units only.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +19,7 @@ from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.budget import budget
 from lipyomo.onnx.trace import Trace
 
-POLL = 10_000
-"""Units between two looks at the clock."""
+IntArray = npt.NDArray[np.intp]
 
 
 def _homogeneous(parts: list[Affine], variables: int) -> sp.csr_array:
@@ -60,6 +61,8 @@ class System:
     left, right : ndarray, shape (n,)
         Slopes.
     output : csr_array, shape (m, d + n + 1)
+    ends : ndarray of int
+        Where groups of units end, of which none reads another one of its group.
     """
 
     inputs: int
@@ -67,41 +70,47 @@ class System:
     left: FloatArray
     right: FloatArray
     output: sp.csr_array
+    ends: IntArray
 
     @classmethod
     def of(cls, trace: Trace, output: Affine) -> System:
         """Collect what `trace` found, and empty it; `output` is what the network returns."""
+        ends = np.cumsum([group.size for group in trace.groups], dtype=np.intp)
         rows = _homogeneous(trace.groups, trace.variables)
         left = np.concatenate([*trace.left, np.zeros(0)])
         right = np.concatenate([*trace.right, np.zeros(0)])
-        return cls(trace.inputs, rows, left, right, _homogeneous([output], trace.variables))
+        found = _homogeneous([output], trace.variables)
+        return cls(trace.inputs, rows, left, right, found, ends)
 
     @property
     def units(self) -> int:
         """Number n of units."""
         return int(self.left.size)
 
-    def depths(self) -> npt.NDArray[np.intp]:
+    def _groups(self) -> Iterator[tuple[slice, IntArray]]:
+        """The columns of each group's units, and where their rows begin and end."""
+        for start, stop in pairwise([0, *self.ends]):
+            budget().poll()
+            yield slice(self.inputs + start, self.inputs + stop), self.rows.indptr[start : stop + 1]
+
+    def depths(self) -> IntArray:
         """Depth of every column: 0 for inputs and the constant, 1 + the deepest read for units."""
         depth = np.zeros(self.rows.shape[1], dtype=np.intp)
-        indptr, indices = self.rows.indptr, self.rows.indices
-        for unit in range(self.units):
-            if unit % POLL == 0:
-                budget().poll()
-            read = indices[indptr[unit] : indptr[unit + 1]]
-            depth[self.inputs + unit] = 1 + (depth[read].max() if read.size else 0)
+        for units, begin in self._groups():
+            filled = begin[:-1] < begin[1:]
+            read = depth[self.rows.indices[begin[0] : begin[-1]]]
+            deepest = np.zeros(filled.size, dtype=np.intp)
+            deepest[filled] = np.maximum.reduceat(read, begin[:-1][filled] - begin[0])
+            depth[units] = 1 + deepest
         return depth
 
     def used(self) -> BoolArray:
         """Which units the outputs depend on, shape (n,)."""
         used = np.zeros(self.rows.shape[1], dtype=bool)
         used[self.output.indices] = True
-        indptr, indices = self.rows.indptr, self.rows.indices
-        for unit in range(self.units - 1, -1, -1):
-            if unit % POLL == 0:
-                budget().poll()
-            if used[self.inputs + unit]:
-                used[indices[indptr[unit] : indptr[unit + 1]]] = True
+        for units, begin in reversed(list(self._groups())):
+            read = self.rows.indices[begin[0] : begin[-1]]
+            used[read[np.repeat(used[units], np.diff(begin))]] = True
         return used[self.inputs : self.inputs + self.units]
 
     def pruned(self) -> System:
@@ -114,4 +123,5 @@ class System:
         kept = np.flatnonzero(columns)
         rows = sp.csr_array(self.rows[np.flatnonzero(used)][:, kept])
         output = sp.csr_array(self.output[:, kept])
-        return System(self.inputs, rows, self.left[used], self.right[used], output)
+        ends = np.cumsum(used, dtype=np.intp)[self.ends - 1]
+        return System(self.inputs, rows, self.left[used], self.right[used], output, ends)
