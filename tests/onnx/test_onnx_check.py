@@ -144,7 +144,7 @@ def test_more_outputs_than_fit_into_memory_at_once(monkeypatch: pytest.MonkeyPat
 
 
 def test_convolutions_in_float64_are_checked_by_the_evaluator_of_onnx() -> None:
-    weight = RNG.normal(size=(2, 1, 3, 3))
+    weight = np.random.default_rng(0).normal(size=(2, 1, 3, 3))  # the unit in question is on
     nodes = [helper.make_node("Conv", ["x", "w"], ["z"]), helper.make_node("Relu", ["z"], ["y"])]
     proto = model(nodes, [1, 1, 6, 6], {"w": weight}, kind=DOUBLE)
     network = from_model(proto)
