@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import pickle
 import time
 import uuid
@@ -45,16 +46,12 @@ WAKE_SECONDS = 0.1
 CLIMB_SHARE = 12
 """A local search inside the tree is this many times shorter than one by itself."""
 
-FIRST_CLIMB, CLIMB_GROWTH = 32.0, 1.8
-"""The local search is resumed after so many nodes, and whenever their number has grown by this
-factor: one takes about as long as six nodes of the size `COMMON`."""
+FIRST_CLIMB, CLIMB_NODES = 32.0, 48.0
+"""The local search is resumed after so many nodes, and then again and again: one takes about as
+long as six nodes of the size `COMMON`.  Long ones would have other processes wait for this one."""
 
-CLIMB_NODES = 120
-"""From so many nodes on, searches grow with their number: what they cost stays a twentieth to a
-tenth."""
-
-GUIDES, APART = 64, 4
-"""Most nodes that a local search begins from: one in so many, in the order of their bounds."""
+GUIDES = 64
+"""Most nodes that a local search begins from, among the first ones of the queue."""
 
 CHECKPOINT_SECONDS = 120.0
 """Between two checkpoints; more where they take long to write."""
@@ -206,9 +203,8 @@ class Search:
         self._after()
 
     def _promising(self) -> list[Node]:
-        """Some of the best waiting nodes: siblings stand next to each other."""
-        best = heapq.nsmallest(GUIDES * APART, self._heap)[::APART]
-        return [node for _, _, node in best if node.candidates.size]
+        """Some of the best waiting nodes."""
+        return [node for _, _, node in self._heap[:GUIDES] if node.candidates.size]
 
     def _begin(self) -> None:
         """Start at the root, or where a checkpoint left off."""
@@ -237,10 +233,10 @@ class Search:
         """What is done now and then: local search, news, checkpoints."""
         units = self._open_units
         size = units**2 * min(self.tree.problem.network.input_dim, units)
-        nodes = self._counters.nodes * max(size / COMMON, 1.0)
+        nodes = self._counters.nodes * math.sqrt(max(size / COMMON, 1.0))
         if nodes >= self._next_climb:
-            self._next_climb = 4.0 + CLIMB_GROWTH * nodes
-            more = max(nodes / CLIMB_NODES, 1.0)
+            more = 1.0 + (nodes - self._next_climb) / CLIMB_NODES
+            self._next_climb = nodes + CLIMB_NODES
             self.tree.climb(int(self._evaluations * more), self._clock, self._promising())
         self._note()
         if self._settings.checkpoint is not None:

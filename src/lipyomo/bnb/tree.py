@@ -246,16 +246,20 @@ class Tree:
             Work, in points to evaluate.
         clock : Clock
         nodes : sequence of Node, optional
-            Where to look first: a linear program gives a point of each, if it is not empty.
+            Where to look first, in any order: a linear program gives a point of each, if it is not
+            empty.
         """
         if self._climber is None:
             self._climber = LocalSearch(self.problem, self._rng)
         elif self.pool.best_point is not None:
             self._climber.offer(np.atleast_2d(self.pool.best_point)[:1])
-        answers = (self.region.examine(self.system.reduce(node.phases), node) for node in nodes)
+        order = [nodes[k] for k in self._rng.permutation(len(nodes))]
+        answers = (self.region.examine(self.system.reduce(node.phases), node) for node in order)
         points = (answer.point for answer in answers if answer.point is not None)
         self._climber.run(evaluations, clock, lambda: next(points, None))
-        self.pool.enter(self._climber.points)
+        better = self._climber.values > self.pool.best
+        if better.any():
+            self.pool.enter(self._climber.points[better])
 
     def root(
         self,

@@ -166,6 +166,7 @@ class LocalSearch:
         count = min(count, max(8, int(FIRST_WORK / self._cost)))
         points = np.vstack([self._domain.center[None, :], self._domain.sample(rng, count)])
         self._try(points)
+        self._left = 0.0
         spread = [z.std(axis=0) for z in problem.network.preactivations(points)]
         self._ascent = SmoothAscent(problem, spread)
 
@@ -192,6 +193,8 @@ class LocalSearch:
     ) -> None:
         """Search on for about as much work as evaluating that many points takes.
 
+        What one call does in excess (a turn of flips ends when no flip is left) the next one saves.
+
         Parameters
         ----------
         evaluations : int
@@ -199,7 +202,7 @@ class LocalSearch:
         guide : callable, optional
             Gives points of the domain (d,) to begin populations from, as long as it has some.
         """
-        self._left, self._clock = float(evaluations), clock or Clock()
+        self._left, self._clock = min(self._left, 0.0) + evaluations, clock or Clock()
         while not self._over and self._problem.network.kinked_units:
             if self._hills or self._idle >= PATIENCE:
                 self._turn, self._idle, self._top = self._turn + 1, 0, -1.0
