@@ -71,10 +71,13 @@ def test_a_point_far_outside_the_model_is_no_incumbent(status: SolveStatus) -> N
 
 
 @pytest.mark.parametrize("name", available_solvers())
-def test_every_knob_may_be_as_small_as_it_gets(name: str) -> None:
+def test_every_knob_may_be_as_small_as_it_gets(
+    name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     model, optimum = known.knapsack(3, pyo.maximize)
     options = SolverOptions(rel_gap=0.0, abs_gap=0.0, integrality_tolerance=1e-12, threads=1)
     assert solve_model(model, name, options).incumbent == pytest.approx(optimum)
+    assert capfd.readouterr() == ("", "")
 
 
 class Foreign(SolverBase):

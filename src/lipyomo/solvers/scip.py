@@ -24,6 +24,8 @@ CURVE = "CURVE"
 EPSILON = 1e-9
 """SCIP's default for "is zero"."""
 SMALLEST_EPSILON = 1e-18
+MIN_TOLERANCE = 1e-10
+"""SCIP's linear programs take no feasibility tolerance below this, and say so on stderr."""
 KNOBS = {
     "time_limit": "limits/time",
     "rel_gap": "limits/gap",
@@ -75,7 +77,7 @@ class Scip(MatrixSolver):
             target = scip.Model()
             target.hideOutput()
             _keep_small_numbers(target, model)
-            for name, value in request.settings(KNOBS):
+            for name, value in request.settings(KNOBS, MIN_TOLERANCE):
                 _set_parameter(target, name, value)
             path = Path(folder) / "model.mps"
             write_mps(model, path)
