@@ -89,6 +89,27 @@ def add_value(block: Any, low: float = -np.inf, high: float = np.inf) -> Any:
     return variable
 
 
+def add_sizes(
+    block: Any,
+    name: str,
+    keys: Sequence[Any],
+    variables: Sequence[Any],
+    upper: npt.ArrayLike,
+    centre: npt.ArrayLike = 0.0,
+) -> list[Any]:
+    """Declare ``block.name``, up to `upper`, and rows that keep it above ``|variables - centre|``.
+
+    The rows are ``block.{name}_above[key, side]``.
+    """
+    sizes = add_variables(block, name, keys, np.zeros(len(keys)), upper)
+    rows = Rows(block, f"{name}_above", [(key, side) for key in keys for side in (1, -1)], dimen=2)
+    middles = np.broadcast_to(centre, len(keys)).tolist()
+    for key, size, variable, middle in zip(keys, sizes, variables, middles, strict=True):
+        rows.at_least((key, 1), [1.0, -1.0], [size, variable], -middle)
+        rows.at_least((key, -1), [1.0, 1.0], [size, variable], middle)
+    return sizes
+
+
 def add_equalities(
     block: Any,
     name: str,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyomo.environ as pyo
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
-from lipyomo.blocks.assemble import Rows, add_variables, index_of, keys_of, linear
+from lipyomo.blocks.assemble import Rows, add_sizes, add_variables, index_of, keys_of, linear
 from lipyomo.blocks.base import FormulationBlockData, range_of_expression
 from lipyomo.blocks.ranges import box_of, ends_of, is_variable
 from lipyomo.blocks.stand_ins import refer
@@ -328,17 +328,9 @@ def _add_domain_rows(block: Any, variables: list[Any], domain: Domain) -> None:
     """Declare what a polyhedral domain asks for beyond its box."""
     ball = domain.ball
     if ball is not None:
-        keys = range(len(variables))
-        reach = np.full(len(variables), ball.radius)
-        gap = add_variables(block, "domain_gap", keys, 0.0 * reach, reach)
-        sides = Rows(block, "domain_sides", [(j, side) for j in keys for side in (1, -1)])
-        for j, (variable, size, middle) in enumerate(
-            zip(variables, gap, ball.point.tolist(), strict=True)
-        ):
-            sides.at_most((j, 1), [1.0, -1.0], [variable, size], middle)
-            sides.at_least((j, -1), [1.0, 1.0], [variable, size], middle)
-        ones = [1.0] * len(gap)
-        Rows(block, "domain_rows", [0]).at_most(0, ones, gap, ball.radius)
+        keys, reach = range(len(variables)), np.full(len(variables), ball.radius)
+        gap = add_sizes(block, "domain_gap", keys, variables, reach, ball.point)
+        Rows(block, "domain_rows", [0]).at_most(0, [1.0] * len(gap), gap, ball.radius)
         return
     rows = domain.rows
     if rows.count == 0:

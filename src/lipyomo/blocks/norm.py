@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from lipyomo.arguments import one_of
-from lipyomo.blocks.assemble import Rows, add_value, add_variables
+from lipyomo.blocks.assemble import Rows, add_sizes, add_value, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.ranges import box_of
@@ -125,20 +125,18 @@ class NormBlockData(FormulationBlockData):
         terms = list(variables)
         for k in range(len(variables)):
             coefs[k] = -1.0 if low[k] >= 0 else 1.0
-        magnitude = add_variables(self, "magnitude", mixed, np.zeros(len(mixed)), reach[mixed])
+        inner = [variables[k] for k in mixed]
+        if sense == "max":
+            magnitude = add_variables(self, "magnitude", mixed, np.zeros(len(mixed)), reach[mixed])
+        else:
+            magnitude = add_sizes(self, "magnitude", mixed, inner, reach[mixed])
         for k, p in zip(mixed, magnitude, strict=True):
             coefs[k], terms[k] = -1.0, p
-        sides = [(k, side) for k in mixed for side in (1, -1)]
-        if sense != "max":
-            above = Rows(self, "magnitude_above", sides, dimen=2)
-            for k, p in zip(mixed, magnitude, strict=True):
-                above.at_least((k, 1), [1.0, -1.0], [p, variables[k]], 0.0)
-                above.at_least((k, -1), [1.0, 1.0], [p, variables[k]], 0.0)
         if sense != "min":
             sign = add_variables(self, "sign", mixed, binary=True)
+            sides = [(k, side) for k in mixed for side in (1, -1)]
             below = Rows(self, "magnitude_below", sides, dimen=2)
-            for k, p, a in zip(mixed, magnitude, sign, strict=True):
-                g = variables[k]
+            for k, g, p, a in zip(mixed, inner, magnitude, sign, strict=True):
                 down, up = -2.0 * float(low[k]), 2.0 * float(high[k])
                 below.at_most((k, 1), [1.0, -1.0, down], [p, g, a], down)
                 below.at_most((k, -1), [1.0, 1.0, -up], [p, g, a], 0.0)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.blocks.assemble import Rows, add_variables
+from lipyomo.blocks.assemble import Rows, add_sizes, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import ChainLimits, add_chain, derivative_rung, network_of
 from lipyomo.blocks.inputs import variables_of
@@ -112,10 +112,6 @@ class TangentBlockData(FormulationBlockData):
         keys = range(d)
         v = add_variables(self, "direction", keys, np.full(d, -1.0), np.full(d, 1.0))
         if norm == "l1":
-            size = add_variables(self, "size", keys, np.zeros(d), np.ones(d))
-            above, below = Rows(self, "size_above", keys), Rows(self, "size_below", keys)
-            for j, (item, reach) in enumerate(zip(v, size, strict=True)):
-                above.at_least(j, [1.0, -1.0], [reach, item], 0.0)
-                below.at_least(j, [1.0, 1.0], [reach, item], 0.0)
+            size = add_sizes(self, "size", keys, v, np.ones(d))
             Rows(self, "unit_ball", [0]).at_most(0, [1.0] * d, size, 1.0)
         return v

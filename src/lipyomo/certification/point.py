@@ -21,7 +21,6 @@ An adversarial example found by search refutes; between the two is open.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -37,6 +36,7 @@ from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
 from lipyomo.methods.registry import bounding_methods
 from lipyomo.network import FloatArray
+from lipyomo.run import Clock
 
 PRECISION = 1e-3
 """Relative width at which the bisection of a radius ends."""
@@ -157,16 +157,16 @@ def certify_point(
     DataError
         If the row cannot be used.
     """
-    start = time.monotonic()
+    clock = Clock(settings.time_limit)
     point = classifier.check(x, label)
     predicted = int(classifier.predict(point[None])[0])
     row = RobustnessRow(index, predicted, predicted if label is None else int(label))
     row = replace(row, margin=float(classifier.margins(point, predicted).min()))
     if row.label != predicted:
         row = replace(row, verdict=Verdict.MISCLASSIFIED, adversarial_radius=0.0, method="forward")
-        return replace(row, seconds=time.monotonic() - start)
-    job = _Job(classifier, point, predicted, settings, start + settings.time_limit, check)
-    return replace(job.decide(row), seconds=time.monotonic() - start)
+    else:
+        row = _Job(classifier, point, predicted, settings, clock, check).decide(row)
+    return replace(row, seconds=clock.seconds)
 
 
 class _Job:
@@ -178,18 +178,14 @@ class _Job:
         x: FloatArray,
         label: int,
         settings: PointSettings,
-        deadline: float,
+        clock: Clock,
         check: Check | None,
     ) -> None:
         self.classifier, self.x, self.label, self.settings = classifier, x, label, settings
-        self.deadline, self.check = deadline, check
+        self.clock, self.check = clock, check
         self.least = classifier.least_margins(Box(x, x), label)
         self.constants: list[tuple[float, float, str]] = []  # (radius, constant, method)
         self.example: Example | None = None
-
-    @property
-    def left(self) -> float:
-        return self.deadline - time.monotonic()
 
     def decide(self, row: RobustnessRow) -> RobustnessRow:
         """All that can be said in time."""
@@ -260,7 +256,7 @@ class _Job:
             elif name == "margins":
                 if self._by_margins(radius):
                     return True, name
-            elif self.left > 0:
+            elif not self.clock.expired:
                 self._bound(name, radius)
             found = self._known(radius)
             if found is not None:
@@ -282,18 +278,20 @@ class _Job:
         """Bound the scaled constant over the ball; stop as soon as it is decided."""
         problem = self.classifier.problem(self.x, radius, self.label, self.least)
         goal = 1.0 / radius
-        result = bound_until(problem, method, goal * (1.0 - 2.0**-50), goal, max(self.left, 1e-3))
+        result = bound_until(
+            problem, method, goal * (1.0 - 2.0**-50), goal, max(self.clock.left, 1e-3)
+        )
         self.constants.append((radius, result.upper, method))
 
     def _by_mip(self, radius: float) -> tuple[bool, str]:
         from lipyomo.certification.exact import least_margin
 
         for rival in range(self.classifier.classes - 1):
-            if self.left <= 0:
+            if self.clock.expired:
                 return False, ""
             domain = self.classifier.ball(self.x, radius)
             bound, point = least_margin(
-                self.classifier, domain, self.label, rival, self.settings.solver, self.left
+                self.classifier, domain, self.label, rival, self.settings.solver, self.clock.left
             )
             if point is not None and self.classifier.predict(point[None])[0] != self.label:
                 self._take(pulled(self.classifier, self.x, self.label, point))
@@ -322,7 +320,7 @@ class _Job:
             high *= 2.0
         if self.example is not None:
             high = min(high, self.example.distance)
-        while rungs and high - inner > PRECISION * high and self.left > 0:
+        while rungs and high - inner > PRECISION * high and not self.clock.expired:
             middle = 0.5 * (inner + high)
             if self._certify(middle, rungs)[0]:
                 inner = middle
@@ -331,7 +329,7 @@ class _Job:
         if "exact" not in ladder:
             return inner
         high = max(inner, self.settings.radius if self.example is None else self.example.distance)
-        while high - inner > PRECISION * high and self.left > 0:
+        while high - inner > PRECISION * high and not self.clock.expired:
             middle = 0.5 * (inner + high)
             if self._by_mip(middle)[0]:
                 inner = middle
@@ -351,4 +349,4 @@ class _Job:
 
     def _within(self, radius: float) -> bool:
         """Whether a larger radius may still be certified, and there is time to try."""
-        return self.left > 0 and (self.example is None or radius < self.example.distance)
+        return not self.clock.expired and (self.example is None or radius < self.example.distance)

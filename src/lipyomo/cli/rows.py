@@ -192,27 +192,13 @@ def row_progress(
     if not sys.stderr.isatty():
         return _teller(total, done)
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress
+    from rich.progress import TimeElapsedColumn as Elapsed
+    from rich.progress import TimeRemainingColumn as Remaining
 
-    progress = stack.enter_context(
-        Progress(
-            TextColumn("rows"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-    )
+    columns = "rows", BarColumn(), MofNCompleteColumn(), Elapsed(), "left", Remaining()
+    console = Console(stderr=True)
+    progress = stack.enter_context(Progress(*columns, console=console, transient=True))
     bar = progress.add_task("rows", total=total, completed=done)
 
     def tell(line: str) -> None:

@@ -16,6 +16,7 @@ from lipyomo.domains.polytope import Polytope
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix
 from lipyomo.numerics.exact import exact
+from lipyomo.numerics.exactness import lost_in_sum
 
 MOST_INPUTS = 8
 """An l1 ball in R^d has 2^d faces; with more inputs than this they are not written out."""
@@ -24,10 +25,8 @@ MOST_INPUTS = 8
 def rounded_out(point: FloatArray, step: float) -> FloatArray:
     """``point + step``, rounded in the direction of the step."""
     end = point + step
-    part = end - point
-    error = (point - (end - part)) + (step - part)  # Knuth's two-sum: what rounding took away
     outwards = np.nextafter(end, np.copysign(np.inf, step))
-    return np.where(np.sign(error) == np.sign(step), outwards, end)
+    return np.where(np.sign(lost_in_sum(point, step, end)) == np.sign(step), outwards, end)
 
 
 def _read_ball(center: npt.ArrayLike, radius: float) -> tuple[FloatArray, float]:

@@ -16,6 +16,7 @@ from lipyomo.mip.scaling import with_input_unit
 from lipyomo.network import FloatArray, Network, Pattern
 from lipyomo.norms import InputNorm
 from lipyomo.phases import RIGHT
+from lipyomo.settings import Formulation
 
 CUTOFF_SLACK = 1e-7
 """Relative distance by which the cut-off stays below the value that was attained."""
@@ -33,12 +34,11 @@ class CellModel:
     """
 
     def __init__(
-        self, network: Network, cell: Cell, input_norm: InputNorm, formulation: str
+        self, network: Network, cell: Cell, input_norm: InputNorm, formulation: Formulation
     ) -> None:
         self.cell = cell
         self._network = network
-        encoding = encoding_of(network, cell, input_norm, formulation)
-        self.encoding: Encoding = encoding
+        self.encoding = encoding = encoding_of(network, cell, input_norm, formulation)
         measured, domain, self._unit = with_input_unit(network, cell.domain)
         same = self._unit == 1.0  # limits of adjoints are those of the network as it was
         model = pyo.ConcreteModel(name="lipschitz")
@@ -109,12 +109,12 @@ class CellModel:
         return decided or _key(pattern) in self._excluded
 
 
-def encoding_of(network: Network, cell: Cell, input_norm: InputNorm, formulation: str) -> Encoding:
+def encoding_of(
+    network: Network, cell: Cell, input_norm: InputNorm, formulation: Formulation
+) -> Encoding:
     """The encoding that a formulation setting means for a cell."""
-    if formulation == "adjoint":
-        return "adjoint"
-    if formulation == "tangent":
-        return "tangent"
+    if formulation != "auto":
+        return formulation
     return choose_encoding(network, cell.bounds, input_norm, cell.norm)
 
 

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from flint import fmpq, fmpz, fmpz_mat
 
 from lipyomo.arrays import FloatArray, Matrix
+from lipyomo.numerics.exactness import unit_exponents
 
 
 def whole(values: FloatArray) -> tuple[list[int], int]:
@@ -26,14 +27,12 @@ def whole(values: FloatArray) -> tuple[list[int], int]:
     used = np.flatnonzero(digits)
     if not used.size:
         return [0] * flat.size, 0
-    low = digits[used] & -digits[used]  # the lowest bit: short integers stay short
-    zeros = np.frexp(low.astype(np.float64))[1] - 1
-    base = int((exponent[used] + zeros).min())
-    shift = np.where(digits == 0, 0, exponent.astype(np.int64) - base)
+    base = int(unit_exponents(flat[used]).min())  # of the lowest bit: short integers stay short
+    shift = np.where(digits == 0, 0, exponent.astype(np.int64) - 53 - base)
     found = [
         d << s if s >= 0 else d >> -s for d, s in zip(digits.tolist(), shift.tolist(), strict=True)
     ]
-    return found, base - 53
+    return found, base
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ rounded, in whatever order it is added up.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -96,9 +98,13 @@ def sum_is_exact(first: _Array, second: _Array) -> bool:
 def sums_are_exact(first: _Array, second: _Array) -> npt.NDArray[np.bool_]:
     """Which sums ``first + second`` of numbers are computed without rounding."""
     total = first + second
+    return np.asarray((lost_in_sum(first, second, total) == 0) & np.isfinite(total))
+
+
+def lost_in_sum(first: Any, second: Any, total: Any) -> Any:
+    """What rounding took away from ``total = first + second``, dense or sparse: Knuth's two-sum."""
     part = total - first
-    error = (first - (total - part)) + (second - part)  # Knuth's two-sum
-    return np.asarray((error == 0) & np.isfinite(total))
+    return (first - (total - part)) + (second - part)
 
 
 def entries_are_exact(first: _Array, second: _Array) -> npt.NDArray[np.bool_]:

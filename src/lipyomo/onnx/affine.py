@@ -19,7 +19,12 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.arrays import BoolArray, FloatArray
-from lipyomo.numerics.exactness import entries_are_exact, product_is_exact, sum_is_exact
+from lipyomo.numerics.exactness import (
+    entries_are_exact,
+    lost_in_sum,
+    product_is_exact,
+    sum_is_exact,
+)
 from lipyomo.onnx.budget import NUMBER, budget
 
 IntArray = npt.NDArray[np.intp]
@@ -87,8 +92,7 @@ def matrix_sum_is_exact(a: sp.csr_array, b: sp.csr_array, total: sp.csr_array) -
         return True  # no entry has two terms
     if not total.shape[1]:
         return True
-    part = total - a
-    return not abs(a - (total - part)).max() and not abs(b - part).max()  # Knuth's two-sum
+    return not abs(lost_in_sum(a, b, total)).max()
 
 
 class Carrier(Protocol):

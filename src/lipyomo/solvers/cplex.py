@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,8 @@ from lipyomo.solvers.adapter import Availability, CommercialSolver, RunReport, R
 from lipyomo.solvers.extras import require
 from lipyomo.solvers.matrices import ALL_FEATURES, NONCONVEX_CONSTRAINTS, LinearModel
 from lipyomo.solvers.options import Native
-from lipyomo.solvers.status import SolveStatus, ended
+from lipyomo.solvers.status import INFINITE, SolveStatus, ended
 
-INFINITY = 1e20
 KNOBS = {
     "time_limit": "timelimit",
     "threads": "threads",
@@ -115,8 +113,8 @@ def _send_to(target: Any, stream: Any) -> None:
 
 def pass_model(target: Any, model: LinearModel) -> None:
     """Pass the matrices to a CPLEX problem."""
-    lower = np.maximum(model.lower, -INFINITY).tolist()
-    upper = np.minimum(model.upper, INFINITY).tolist()
+    lower = np.maximum(model.lower, -INFINITE).tolist()
+    upper = np.minimum(model.upper, INFINITE).tolist()
     # Without types the problem is an LP, and stays one.
     types = "".join(np.where(model.integer, "I", "C").tolist()) if model.is_mip else ""
     target.variables.add(obj=model.cost.tolist(), lb=lower, ub=upper, types=types)
@@ -200,11 +198,9 @@ class _Listener:
         self._supervisor = request.supervisor
 
     def invoke(self, context: Any) -> None:
-        best = context.get_double_info(self._info.best_solution)
-        bound = context.get_double_info(self._info.best_bound)
         self._supervisor.report(
-            best if abs(best) < INFINITY else None,
-            bound if abs(bound) < INFINITY else math.copysign(math.inf, bound),
+            context.get_double_info(self._info.best_solution),
+            context.get_double_info(self._info.best_bound),
             context.get_long_info(self._info.node_count),
         )
 

@@ -162,19 +162,13 @@ def _listener(gurobi: Any, request: RunRequest) -> Any:
     """Return a callback that passes log and progress to the supervisor."""
     supervisor = request.supervisor
     code = gurobi.GRB.Callback
-    infinity = gurobi.GRB.INFINITY
+    parts = (code.MIP_OBJBST, code.MIP_OBJBND, code.MIP_NODCNT)
 
     def listen(target: Any, where: int) -> None:
         if where == code.MESSAGE:
             supervisor.write(target.cbGet(code.MSG_STRING))
         elif where == code.MIP:
-            best = target.cbGet(code.MIP_OBJBST)
-            bound = target.cbGet(code.MIP_OBJBND)
-            if abs(bound) >= infinity:
-                bound = float("inf") if bound > 0 else -float("inf")
-            supervisor.report(
-                None if abs(best) >= infinity else best, bound, target.cbGet(code.MIP_NODCNT)
-            )
+            supervisor.report(*map(target.cbGet, parts))
 
     return listen
 

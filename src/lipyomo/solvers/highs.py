@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from dataclasses import replace
@@ -199,10 +198,7 @@ def _listen(highs: Any, request: RunRequest) -> None:
 
     def progress(event: Any) -> None:
         data = event.data_out
-        primal = data.mip_primal_bound
-        supervisor.report(
-            primal if math.isfinite(primal) else None, data.mip_dual_bound, data.mip_node_count
-        )
+        supervisor.report(data.mip_primal_bound, data.mip_dual_bound, data.mip_node_count)
 
     highs.cbMipLogging += progress
     highs.cbMipImprovingSolution += progress

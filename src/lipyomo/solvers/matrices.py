@@ -38,12 +38,11 @@ from lipyomo.arguments import instance
 from lipyomo.errors import SolverError
 from lipyomo.solvers.curved import OrderedSet, QuadraticForm, QuadraticRow
 from lipyomo.solvers.rows import MatrixRowData
+from lipyomo.solvers.status import INFINITE
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 
-INFINITE = 1e20
-"""Bounds and sides from here on are infinite, as for most solvers."""
 FRACTION_TOLERANCE = 1e-5
 """A discrete variable fixed further than this from an integer has no feasible value."""
 QUADRATIC_OBJECTIVE = "quadratic objectives"

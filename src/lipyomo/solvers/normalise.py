@@ -15,12 +15,10 @@ from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondi
 
 from lipyomo.solvers.matrices import FloatArray, LinearModel
 from lipyomo.solvers.runs import RunReport
-from lipyomo.solvers.status import SolveStatus
+from lipyomo.solvers.status import INFINITE, SolveStatus
 
 CLOSED = 1e-9
 """A gap below this, absolute or relative to the incumbent, is no gap in double precision."""
-HUGE = 1e20
-"""From here on solvers mean infinity."""
 CONTRADICTION = 1e-5
 """A bound that a feasible point misses by more than this (relative) is wrong, not rounded."""
 GROSS = 1e-3
@@ -113,7 +111,7 @@ def true_bound(
         return -nothing
     if status in (SolveStatus.ERROR, SolveStatus.UNBOUNDED):
         return nothing
-    if bound is None or math.isnan(bound) or abs(bound) >= HUGE:
+    if bound is None or math.isnan(bound) or abs(bound) >= INFINITE:
         return nothing
     if incumbent is not None:
         # Tolerances may put the incumbent beyond the bound; a bound must cover it.

@@ -16,9 +16,8 @@ from lipyomo.solvers.curved import QuadraticForm
 from lipyomo.solvers.matrices import ALL_FEATURES, LinearModel
 from lipyomo.solvers.mps import write_mps
 from lipyomo.solvers.options import Native
-from lipyomo.solvers.status import SolveStatus, ended
+from lipyomo.solvers.status import INFINITE, SolveStatus, ended
 
-INFINITY = 1e20
 CURVE = "CURVE"
 """Name of the column that stands for the quadratic part of an objective."""
 EPSILON = 1e-9
@@ -144,9 +143,9 @@ def _keep_small_numbers(target: Any, model: LinearModel) -> None:
     Coefficients below it are dropped when the model is read, and the optimum with them.
     """
     sizes = np.abs(np.concatenate((model.cost, model.matrix.data)))
-    if sizes.max(initial=0.0) >= INFINITY:
+    if sizes.max(initial=0.0) >= INFINITE:
         raise SolverError(
-            f"SCIP takes numbers from {INFINITY:g} on for infinite, and the model has one of "
+            f"SCIP takes numbers from {INFINITE:g} on for infinite, and the model has one of "
             f"{sizes.max():g}.  Remedy: scale the network's weights, or use another solver"
         )
     smallest = float(sizes[sizes > 0.0].min(initial=1.0))
@@ -188,13 +187,8 @@ def _listener(scip: Any, request: RunRequest) -> Any:
                 self.model.dropEvent(kind, self)
 
         def eventexec(self, event: Any) -> None:
-            primal = self.model.getPrimalbound()
-            dual = self.model.getDualbound()
-            request.supervisor.report(
-                primal if abs(primal) < INFINITY else None,
-                dual if abs(dual) < INFINITY else math.copysign(math.inf, dual),
-                self.model.getNTotalNodes(),
-            )
+            primal, dual = self.model.getPrimalbound(), self.model.getDualbound()
+            request.supervisor.report(primal, dual, self.model.getNTotalNodes())
 
     return Listener()
 

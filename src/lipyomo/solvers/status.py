@@ -6,6 +6,9 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+INFINITE = 1e20
+"""From here on solvers mean infinity."""
+
 
 class SolveStatus(enum.Enum):
     """How a solve ended.

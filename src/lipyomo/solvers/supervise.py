@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from queue import Empty, SimpleQueue
 from typing import Protocol, TypeVar
 
-from lipyomo.solvers.status import Progress
+from lipyomo.solvers.status import INFINITE, Progress
 
 T = TypeVar("T")
 
@@ -83,7 +83,14 @@ class Supervisor:
             self._write(text)
 
     def report(self, incumbent: float | None, bound: float, nodes: float) -> None:
-        """Take a progress report from the solver's thread; few of those without news pass."""
+        """Take a progress report from the solver's thread; few of those without news pass.
+
+        Huge numbers are infinite, and an infinite incumbent is none.
+        """
+        if incumbent is not None and not abs(incumbent) < INFINITE:
+            incumbent = None
+        if abs(bound) >= INFINITE:
+            bound = math.copysign(math.inf, bound)
         now = self.seconds
         if self._progress is None or (
             (incumbent, bound) == self._news and now < self._told + QUIET_SECONDS
