@@ -116,7 +116,9 @@ TRANSFORMATIONS = ("none", "bigm", "hull", "mbigm")
 
 def transform(model, transformation):
     """Apply a transformation of disjuncts in place."""
-    options = {"solver": pyo.SolverFactory("lipyomo_highs")} if transformation == "mbigm" else {}
+    options = {}
+    if transformation == "mbigm":  # with more threads Pyomo needs the package dill
+        options = {"solver": pyo.SolverFactory("lipyomo_highs"), "threads": 1}
     if transformation != "none":
         pyo.TransformationFactory(f"gdp.{transformation}").apply_to(model, **options)
     return model

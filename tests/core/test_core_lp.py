@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import highspy
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -31,6 +32,22 @@ def test_bounds_are_safe_and_tight(seed: int, n: int, r: int) -> None:
         assert found.bound == pytest.approx(-true.fun, abs=1e-6)
         assert found.value == pytest.approx(-true.fun, abs=1e-6)
         assert (A @ found.point <= b + 1e-6).all()
+
+
+def test_other_runs_of_highs_in_the_same_thread_do_no_harm() -> None:
+    highspy.Highs.resetGlobalScheduler(True)
+    other = highspy.Highs()
+    other.setOptionValue("output_flag", False)
+    other.setOptionValue("threads", 2)  # as a user's own model may have it
+    other.addVar(0.0, 1.0)
+    assert other.run() == highspy.HighsStatus.kOk
+    try:
+        ends = np.array([-1.0, -1.0]), np.array([1.0, 1.0])
+        program = LinearProgram(*ends, np.array([[1.0, 1.0]]), np.array([0.2]))
+        assert program.maximise(np.array([1.0, 1.0])).bound == pytest.approx(0.2)
+        assert program.bound(np.array([1.0, 1.0])) == pytest.approx(0.2)
+    finally:
+        highspy.Highs.resetGlobalScheduler(True)
 
 
 def test_infeasible_and_unbounded() -> None:

@@ -150,11 +150,11 @@ class LinearProgram:
             return None
         known = self._statuses
         self._solver.changeColsCost(objective.size, self._columns, objective)
-        self._solver.run()
+        self._run()
         self._status = self._solver.getModelStatus()
         if self._status not in (known.kOptimal, known.kInfeasible, known.kUnbounded):
             self._solver.clearSolver()
-            self._solver.run()
+            self._run()
             self._status = self._solver.getModelStatus()
         if self._status != known.kOptimal:
             return None
@@ -183,7 +183,7 @@ class LinearProgram:
             if math.isfinite(time_limit):
                 solver.setOptionValue("time_limit", max(time_limit, 0.1))
             solver.changeColsCost(c.size, self._columns, c)
-            solver.run()
+            self._run()
             found = np.array(solver.getSolution().row_dual)
             duals = found if found.size == duals.size else duals
         # any y >= 0 proves a bound; the sign of HiGHS's duals depends on the algorithm
@@ -215,6 +215,16 @@ class LinearProgram:
         ends += 2.0**-50 * np.abs(ends).sum(axis=0) + 2.0**-1000
         for j, up, down in zip(free.tolist(), *ends.tolist(), strict=True):
             self.set_bounds(j, max(-down, self._lower[j]), min(up, self._upper[j]))
+
+    def _run(self) -> None:
+        """Let HiGHS run, with as many threads as its pool has if somebody else has started it.
+
+        Each thread of Python has one such pool, and HiGHS is in error where another number is
+        asked for.
+        """
+        if self._solver.run() == self._highspy.HighsStatus.kError:
+            self._solver.setOptionValue("threads", 0)
+            self._solver.run()
 
     def _dual_bound(self, c: FloatArray, y: FloatArray) -> tuple[float, float, float]:
         return weak_duality(c, self._A, self._b, self._lower, self._upper, y)
