@@ -13,17 +13,16 @@ or for one input alone (l1).  If the matrix
     [ C       Y^T    ]
     [ Y   U^2/tau I  ]        with Y = N (one functional, or all outputs for the Euclidean norm)
 
-is positive definite, then ``|Y w|^2 <= (U^2/tau) w^T C w <= U^2``.  Twice the block of the inputs
-is the diagonal matrix D = 2 diag(zeta); it is eliminated first, which makes the matrix smaller: of
-twice the other rows, the inputs' part times ``D^-1/2`` is G, and the rest less ``G G^T`` is S.
+is positive definite, then ``|Y w|^2 <= (U^2/tau) w^T C w <= U^2``.  In twice this matrix the block
+of the inputs is diagonal, and so is that of the open units of one layer, as these do not depend on
+each other; the largest such block is eliminated first.
 
 The same multipliers may prove the bound of one functional on one side of an open unit only.  On its
 left ``s_k = 0``, on its right ``s_k = u_k``; so a multiple of ``e_k``, or of ``U_k - e_k``, may be
 taken from Y.
 
-U and N are exact: integers in units of a power of two.  Rows and columns of S are scaled by powers
-of two so that its diagonal is at most one, and computed in units of 2^-2b; `positive` allows for
-all roundings.
+U and N are exact: integers in units of a power of two.  Rows and columns of the matrix are scaled
+by powers of two so that its diagonal is at most one, and rounded; `positive` allows for that.
 """
 
 from __future__ import annotations
@@ -60,6 +59,8 @@ class Tangents:
         The same of the outputs.
     base, count : int
         Lengths of t and s.
+    layers : list of int
+        Number of the first s of each layer, and their count at the end.
     below : int
         Bits that the inputs' part has beyond those of t.
     """
@@ -70,6 +71,7 @@ class Tangents:
         if self.wide:
             table, self.below, bits = eye(len(table)), bits, 0
         self.base, self.rows, self.bits = len(table[0]), list[list[fmpz]](), list[int]()
+        self.layers = [0]
         for start, (layer, behind) in zip(linear.starts, pairwise(statement.layers), strict=False):
             through, jumps = [], []
             for k, (left, right) in enumerate(layer.slopes):
@@ -80,6 +82,7 @@ class Tangents:
                     jumps.append((k, fmpz(right - left) << bits))
                 if slope := right if phase == RIGHT else left:
                     through.append((k, slope))
+            self.layers.append(len(self.rows))
             steps = [[row[k] * slope for k, slope in through] for row in behind.table]
             passed = [[fmpz(0)] * len(table[0])] * behind.units
             if through:
@@ -122,39 +125,31 @@ class Tangents:
             return False
         tau, zeta = (zeta[0], zeta * len(moving)) if euclidean else (sum(zeta), zeta)
         Y, power = self._functionals(target[0], sides)
-        rows, bits = self.rows + Y, self.bits + [power] * len(Y)
-        times, sizes = [-v for v in lam] + [2] * len(Y), [fmpq(2 * v) for v in lam]
-        sizes += [2 * rational(bound) ** 2 / tau] * len(Y)
-        inner = self._inner(rows)
+        rows, bits = self._over_inputs(self.rows + Y), self.bits + [power] * len(Y)
         if target[1] is not None:
-            j = moving.index(target[1])
-            zeta, inner = zeta[:1], [[row[j]] for row in inner]
-        half = [(v.p.bit_length() - v.q.bit_length() + 2) // 2 for v in sizes]
-        for root in ROOTS:
-            fine, low = 2 * root, 2 * min(half)
-            more, lift = fine + max(zeta).bit_length(), max(0, -low, fine - low - min(bits))
-            q = [fmpz(isqrt((1 << 2 * more) // (2 * z)) + 1) for z in zeta]
-            G, E = [], []
-            for k, (row, own) in enumerate(zip(rows, inner, strict=True)):
-                drop, by = bits[k] + half[k] - fine + lift, fmpz(times[k]) << lift
-                E.append([t * by >> drop + h for t, h in zip(row[self.base :], half, strict=False)])
-                drop, scales = drop + more + self.below, [by * v for v in q]
-                G.append([t * by >> drop for t, by in zip(own, scales, strict=True)])
-                size = (sizes[k].p << fine + lift) // sizes[k].q >> 2 * half[k] + lift
-                E[k] += [fmpz(0)] * (k - len(E[k])) + [size]
-            P = (fmpz_mat(G) * fmpz_mat(G).transpose()).tolist()
-            S = [
-                [int(e - (p >> fine)) for e, p in zip(*pair, strict=False)]
-                for pair in zip(E, P, strict=True)
-            ]
-            if positive(S, root, len(zeta), self.count if sides is not None else len(S)):
-                return True
-        return False
+            j, d = moving.index(target[1]), len(moving)
+            zeta, rows = zeta[:1], [[row[j], *row[d:]] for row in rows]
+        sizes = [fmpq(2 * v) for v in zeta + lam] + [2 * rational(bound) ** 2 / tau] * len(Y)
+        times, units = [-v for v in lam] + [2] * len(Y), [bit + self.below for bit in bits]
+        starts = [0, *(len(zeta) + start for start in self.layers)]
+        block = max(pairwise(starts), key=lambda ends: ends[1] - ends[0])
+        together = len(sizes) - (0 if sides is None else len(Y))
+        return any(
+            positive(*_scaled(rows, units, times, sizes, bits), block, together, bits)
+            for bits in ROOTS
+        )
 
-    def _inner(self, rows: Rows) -> Rows:
-        """The part of the inputs, which are to move, in rows over (t, s)."""
-        own: Rows = [row[: self.base] for row in rows]
-        return (fmpz_mat(own) * fmpz_mat(self.statement.first)).tolist() if self.wide else own
+    def _over_inputs(self, rows: Rows) -> Rows:
+        """Rows over (v, s) instead of (t, s), v being the inputs that move; `below` more bits."""
+        if not self.wide:
+            return rows
+        own: Rows = (
+            fmpz_mat([row[: self.base] for row in rows]) * fmpz_mat(self.statement.first)
+        ).tolist()
+        return [
+            [*v, *(s << self.below for s in row[self.base :])]
+            for v, row in zip(own, rows, strict=True)
+        ]
 
     def _functionals(
         self, vertex: int | None, sides: Sequence[tuple[int, int, float]] | None = None
@@ -188,7 +183,7 @@ class Tangents:
         vertex, column = target
         Y, power = self._functionals(vertex)
         power += self.below
-        gradient = fmpz_mat(self._inner(Y))
+        gradient = fmpz_mat(self._over_inputs(Y))
         norm = self.statement.input_norm
         limit = (rational(bound) * (fmpz(1) << power)) ** 2
         entries = gradient.entries()
@@ -222,35 +217,78 @@ def _polygon(columns: Rows) -> Rows:
     return corners
 
 
-def positive(S: list[list[int]], bits: int, inputs: int, together: int) -> bool:
-    """Whether a symmetric matrix is surely positive definite, given its lower half.
+def _scaled(
+    rows: Rows, units: list[int], times: list[int], sizes: list[fmpq], bits: int
+) -> tuple[list[list[int]], list[int]]:
+    """The last rows of a symmetric matrix, before its diagonal, and that, in units of ``4^-bits``.
+
+    The diagonal is `sizes`; other rows than the last ones have nothing else.  These are `rows`, in
+    units of ``2^-units``, `times` so much.  The matrix is scaled by powers of two so that the
+    diagonal is between 1/8 and one, and rounded down.
+    """
+    half = [(v.p.bit_length() - v.q.bit_length() + 2) // 2 for v in sizes]
+    fine, low, d = 2 * bits, 2 * min(half), len(sizes) - len(rows)
+    lift = max(0, -low, fine - low - min(units))
+    scaled = zip(sizes, half, strict=True)
+    diagonal = [int((v.p << fine + lift) // v.q >> 2 * h + lift) for v, h in scaled]
+    before: list[list[int]] = []
+    for row, unit, time, h in zip(rows, units, times, half[d:], strict=True):
+        by, drop = fmpz(time) << lift, unit + h - fine + lift
+        new = [int(t * by >> drop + other) for t, other in zip(row, half, strict=False)]
+        before.append(new + [0] * (d + len(before) - len(new)))
+    return before, diagonal
+
+
+def positive(
+    before: list[list[int]],
+    diagonal: list[int],
+    block: tuple[int, int],
+    together: int,
+    bits: int,
+) -> bool:
+    """Whether a symmetric matrix, as `_scaled` rounds it down, is surely positive definite.
 
     Parameters
     ----------
-    S : list of list of int
-        In units of ``4^-bits``, the diagonal being at most one before ``G G^T`` was taken from it.
-    bits, inputs : int
-        S has ``G G^T`` of so many columns, which are rounded to integers like all else.
+    before, diagonal : list of list of int, list of int
+        Of `_scaled`.
+    block : (int, int)
+        First row of a diagonal block, and the one behind it: all that `before` does not tell of, or
+        none of these.
     together : int
         The answer is for all of the matrices that the first so many rows (and columns) make with
         one of the others.
 
     Notes
     -----
-    Let b be `bits`.  As pivots are positive, no row of G is longer than one; so that each entry of
-    ``G G^T`` is less than ``2 sqrt(inputs) + 1`` units wrong, and one of S less than
-    ``inputs + 4``.  A factor L is made with entries rounded down to integers: with l_jj <= 2^b, an
-    entry of L L^T lies less than 2^b below that of S.  As both, n times, were taken from the
-    diagonal first, S - L L^T is diagonally dominant, hence positive definite, and so is S.
+    Let b be `bits`.  The block D, of d rows, is eliminated: if E are the other rows and columns,
+    and X their part in the block, S = E - G G^T is left, with ``G = X D^-1/2``.  The roots of D are
+    rounded down, which makes S smaller; they are more than ``2^(b-2)``, so that an entry of G, in
+    units of 2^-b and rounded down, is less than ``1 + 2^(2-b)`` wrong.  As pivots are positive, no
+    row of G is longer than 2^b; so that an entry of ``G G^T`` is less than ``2 sqrt(d) 2^b + 10 d``
+    units wrong, and one of S one more.
+
+    A factor L of S is made with entries rounded down to integers: with l_jj <= 2^b, an entry of
+    L L^T lies less than 2^b below that of S.  As both errors, n times, were taken from the diagonal
+    first (10 d + 1 <= 2^b), S - L L^T is diagonally dominant, hence positive definite, and so is S.
     """
-    slack, factor = len(S) * ((1 << bits) + inputs + 4), list[list[int]]()
-    for k, (*row, pivot) in enumerate(S):
+    first, last = block
+    before = [[0] * min(k, first) for k in range(len(diagonal) - len(before))] + before
+    roots, inner = [isqrt(v) for v in diagonal[first:last]], before[first:last]
+    G = [[row[k] // r for row, r in zip(inner, roots, strict=True)] for k in range(first)]
+    for row in before[last:]:
+        G.append([x // r for x, r in zip(row[first:], roots, strict=False)])
+    E = before[:first] + [row[:first] + row[last:] for row in before[last:]]
+    pivots = diagonal[:first] + diagonal[last:]
+    P = (fmpz_mat(G) * fmpz_mat(G).transpose()).tolist()
+    slack, factor = len(E) * (2 * isqrt(last - first) + 4 << bits), list[list[int]]()
+    for k, (row, part, pivot) in enumerate(zip(E, P, pivots, strict=True)):
         new: list[int] = []
-        for total, other in zip(row, factor, strict=False):
-            new.append((total - sum(map(mul, new, other))) // other[-1])
-        pivot -= sum(map(mul, new, new)) + slack
+        for total, own, other in zip(row, part, factor, strict=False):
+            new.append((total - int(own) - sum(map(mul, new, other))) // other[-1])
+        pivot -= int(part[k]) + sum(map(mul, new, new)) + slack
         if pivot <= 0:
             return False
-        if k < together:
+        if k < together - (last - first):
             factor.append([*new, isqrt(pivot)])
     return True

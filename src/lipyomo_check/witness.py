@@ -1,6 +1,7 @@
 """The lower end: a point inside one piece, whose Jacobian has a norm of at least `lower`.
 
-Everything is rational.  The point x lies strictly inside the domain; every unit has the stated sign
+Everything is rational.  The point x lies strictly inside the domain, which therefore has an
+interior, as the statement takes for granted; every unit has the stated sign
 at x, strictly, unless its pre-activation is constant on the piece.  For a functional y in the dual
 ball of the output norm, the norm of the Jacobian is at least that of ``y J``.
 """
@@ -18,15 +19,13 @@ from lipyomo_check.statement import Domain, Statement, rational
 
 
 def check_witness(statement: Statement, record: Any) -> None:
-    """Check the witness of the lower end.
+    """Check the witness of the lower end, of which only the point is needed if that is zero.
 
     Raises
     ------
     ProofError
         If it does not attain it.
     """
-    if statement.lower == 0.0:
-        return
     d, m = statement.inputs, statement.layers[-1].units
     x = [rational(v) for v in reals(entry(record, "x"), "the point", d)]
     if record.get("rest") is not None:  # a point between float64 numbers is a sum of two
@@ -35,6 +34,8 @@ def check_witness(statement: Statement, record: Any) -> None:
     for room, strict in _rooms(statement.domain, x):
         if room < 0 or (strict and room == 0):
             raise ProofError("the witness lies outside the domain, or on its boundary")
+    if statement.lower == 0.0:  # but the domain has an interior, on which the upper end rests
+        return
     slopes = _slopes(statement, x, listed(entry(record, "pattern"), "the pattern"))
     y = [rational(v) for v in reals(entry(record, "functional"), "the functional", m)]
     square = _size_squared(statement, y)

@@ -98,9 +98,10 @@ def test_what_multipliers_prove(sizes: list[int], norm: str, output: str, side: 
     Y = outputs if vertex is None else [outputs[vertex]]
     sides = None
     if side is not None:
-        if vertex is None:
-            return
         sides = [(0, side, 0.375)]
+        if vertex is None:  # a multiple is taken from one functional
+            assert not Tangents(statement, linear, node).holds(1e6, target, zeta, lam, sides)
+            return
         fixed = [fmpq(int(j == sizes[0])) for j in range(len(Y[0]))]  # s_0 = 0, or u_0 - s_0 = 0
         if side == RIGHT:
             fixed = [u - e for u, e in zip(rows[0], fixed, strict=True)]

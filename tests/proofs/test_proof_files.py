@@ -322,12 +322,44 @@ def test_refutations_need_more_than_zero(tmp_path: Path) -> None:
         "lower": 0.0,
         "upper": 0.0,
         "onnx": None,
-        "witness": None,
+        "witness": {"x": [0.0]},
         "basis": None,
     }
     empty = [["empty", [0, [[0], [1]], [[], []], [[], []]]]]
     assert not accepted([first, [["split", 0]], empty, empty], tmp_path / "p")
     assert accepted([first, [["split", 0]], [["end"]], [["end"]]], tmp_path / "p")
+
+
+FLAT: dict[str, dict[str, Any]] = {
+    "two rows": {"A": [[1.0, 1.0], [-1.0, -1.0]], "b": [0.0, 0.0]},
+    "ball beside the box": {"ball": {"norm": "l2", "center": [2.0, 0.0], "radius": 1.0}},
+    "ball of radius 0": {"ball": {"norm": "l1", "center": [0.0, 0.0], "radius": 0.0}},
+}
+
+
+@pytest.mark.parametrize("flat", FLAT)
+def test_a_domain_without_interior_is_rejected(flat: str, tmp_path: Path) -> None:
+    """On the segment the constant of x_1 - x_2 is 1, though no piece meets its interior."""
+    network = {"inputs": 2, "weight": [[1.0, -1.0]], "bias": [0.0], "left": [1.0], "right": [1.0]}
+    box = {"lower": [-1.0, -1.0], "upper": [1.0, 1.0], "A": [], "b": [], "ball": None}
+    first = {
+        "format": "lipyomo-proof-4",
+        "network": [network],
+        "domain": box | FLAT[flat],
+        "input_norm": "linf",
+        "output_norm": "linf",
+        "lower": 0.0,
+        "upper": 0.0,
+        "onnx": None,
+        "basis": None,
+    }
+    cases: list[Any] = [[["empty", [0, [[], []], [[], []], [[0, 1], [1, 1]]]]]]
+    if flat != "two rows":
+        first, cases = first | {"upper": 2.0}, [[["end"]]]
+    for witness in (None, {"x": [0.0, 0.0]}, {"x": [1.0, 0.0]}):
+        assert not accepted([first | {"witness": witness}, *cases], tmp_path / "p")
+    thick = first | {"domain": box, "upper": 2.0, "witness": {"x": [0.0, 0.0]}}
+    assert accepted([thick, [["end"]]], tmp_path / "p")
 
 
 def test_images_of_squares(tmp_path: Path) -> None:
@@ -341,7 +373,7 @@ def test_images_of_squares(tmp_path: Path) -> None:
         "output_norm": "l2",
         "lower": 0.0,
         "onnx": None,
-        "witness": None,
+        "witness": {"x": [0.0, 0.0]},
         "basis": None,
     }
     assert accepted([first | {"upper": 7.0711}, [["end"]]], tmp_path / "p")
@@ -363,7 +395,7 @@ def test_sides_are_not_excluded_for_the_norm_of_several_outputs(tmp_path: Path) 
         "lower": 0.0,
         "upper": 9.5,
         "onnx": None,
-        "witness": None,
+        "witness": {"x": [0.0]},
         "basis": None,
     }
     rest = [["close", [0], [1 << 40], []], ["end"]]

@@ -150,7 +150,10 @@ LIES: dict[str, bytes] = {
     "unknown step": cased([["leap"]]),
     "no end": cased([]),
     "nothing left": cased(
-        [["split", 0]], [["bound", [[0, "L", -0.5, NONE]]], ["end"]], domain=HIGH, lower=0.0
+        *([["split", 0]], [["bound", [[0, "L", -0.5, NONE]]], ["end"]]),
+        domain=HIGH,
+        lower=0.0,
+        witness={"x": [0.75]},
     ),
     "decided twice": cased([["split", 0]], [["split", 0]]),
     "multipliers": cased([["close", [0], [1], [0, 0]], ["end"]]),
@@ -178,7 +181,7 @@ LIES: dict[str, bytes] = {
                 "lower": 0.0,
                 "upper": 7.0,
                 "onnx": None,
-                "witness": None,
+                "witness": {"x": [0.0, 0.0]},
                 "basis": None,
             },
             [["end"]],

@@ -244,6 +244,35 @@ class CaseTree:
         for case in cases:
             self._learn(case)
             case.form = case.worst = None
+            if not case.parts:
+                case.steps = self._needed(case)
+
+    def _needed(self, case: _Case) -> Steps:
+        """The steps of a case that leaves none, without the bounds that nothing rests on.
+
+        What decides a unit, or contradicts itself, matters; so do, for what is proved afterwards,
+        the ranges of the layers that it goes back through.
+        """
+        steps: Steps = []
+        layer_of, node, last = self._system.layer_of, case.node, -1
+        for step in reversed(case.steps):
+            if step[0] == "empty":
+                last = self._system.depth
+            elif step[0] == "bound":
+                kept = [
+                    bound
+                    for bound in step[1]
+                    if bound[2] <= 0.0
+                    or layer_of[bound[0]] < last
+                    or node.lower[bound[0]] > node.upper[bound[0]]
+                ]
+                for unit, _, _, (_, (beta, _), _, _) in kept:
+                    last = max(last, *(int(layer_of[k]) for k in [unit, *beta]))
+                if not kept:
+                    continue
+                step = ["bound", kept]
+            steps.append(step)
+        return steps[::-1]
 
     def _close(self, case: _Case) -> bool:
         """Settle a case by bounds of its gradient; True if they decided units instead."""
@@ -383,11 +412,8 @@ class CaseTree:
         if not keys.size:
             return
         assert self._tightener is not None
-        ascent, system, stack = (
-            self._tightener.ascent,
-            self._system,
-            stack_of([c.ours for c in cases]),
-        )
+        ascent, system = self._tightener.ascent, self._system
+        stack = stack_of([case.ours for case in cases])
         unit = keys // 2
         rows = Rows(node, unit, np.where(keys % 2 == 0, 1.0, -1.0))
         lower, upper = (  # those that are infinite still are of later layers
