@@ -85,7 +85,8 @@ class Ladder:
         clock: Clock | None = None,
         report: Callable[[float], object] | None = None,
     ) -> None:
-        self.problem, self.bounds = problem, bounds
+        self.problem = problem
+        self.bounds = bounds
         self.targets = ladder_targets(problem)
         self.upper = np.full(self.targets.count, np.inf)
         self._clock = clock or Clock()
@@ -94,12 +95,26 @@ class Ladder:
         self._count = 1 if self._whole else len(self.targets.functionals)
 
     @property
+    def bounds(self) -> LayerBounds:
+        """Of the pre-activations.  With new ones all targets may be treated anew."""
+        return self._bounds
+
+    @bounds.setter
+    def bounds(self, bounds: LayerBounds) -> None:
+        self._bounds = bounds
+        self._treated: dict[UpperRung, set[int]] = {rung: set() for rung in RUNGS}
+
+    @property
     def value(self) -> float:
         """Upper bound of the constant."""
         return float(self.upper.max(initial=0.0))
 
     def climb(self, rungs: Sequence[UpperRung] = RUNGS) -> None:
-        """Take rungs in turn, those that the time left allows, and the first in any case."""
+        """Take rungs in turn, those that the time left allows, and the first in any case.
+
+        A rung treats no target twice: taken again it goes on with the largest bound, if what has
+        been found otherwise since has brought another target there.
+        """
         for rung in rungs:
             if math.isfinite(self.value) and not fits(self.predicted(rung), self._clock.left):
                 continue
@@ -107,8 +122,6 @@ class Ladder:
                 self._take(*found)
                 if self._stop():
                     return
-            if self._stop():
-                return
 
     def bounds_of(self, targets: Targets) -> FloatArray:
         """What is known of targets that may be finer than the ladder's, shape (T,)."""
@@ -136,46 +149,38 @@ class Ladder:
     # -- the rungs ---------------------------------------------------------------------------------
 
     def _steps(self, rung: UpperRung) -> Iterator[Found]:
-        if rung == "entries":
-            yield self._gradients(list(range(self._count)), "interval")
-        elif rung == "tangents":
-            yield from self._tangents()
-        elif self._count * self.predicted(rung) < TOGETHER:
-            yield self._gradients(list(range(self._count)), "linear")
-        else:
-            for row in self._worst_first():
-                yield self._gradients([row], "linear")
+        while (rows := self._next(rung)) is not None:
+            self._treated[rung].update(rows)
+            yield self._tangents() if rung == "tangents" else self._gradients(rows, rung)
 
-    def _worst_first(self) -> Iterator[int]:
-        """Functionals by their current bounds, until the largest bound is one already treated."""
-        done: set[int] = set()
-        while len(done) < self._count:
-            worst = np.full(self._count, -np.inf)
-            np.maximum.at(worst, np.maximum(self.targets.rows, 0), self.upper)
-            row = int(np.argmax(worst))
-            if row in done:
-                return
-            done.add(row)
-            yield row
+    def _next(self, rung: UpperRung) -> list[int] | None:
+        """The functionals to be treated next, unless that of the largest bound already is."""
+        worst = np.full(self._count, -np.inf)
+        np.maximum.at(worst, np.maximum(self.targets.rows, 0), self.upper)
+        row = int(np.argmax(worst))
+        if row in self._treated[rung]:
+            return None
+        one_by_one = rung == "joint" and self._count * self.predicted(rung) >= TOGETHER
+        return [row] if one_by_one else list(range(self._count))
 
     def _ball(self, rows: list[int]) -> Ball:
         if self._whole:
             return DualBall(self.problem.output_norm)
         return Points(self.targets.functionals[rows])
 
-    def _gradients(self, rows: list[int], rung: Literal["interval", "linear"]) -> Found:
+    def _gradients(self, rows: list[int], rung: UpperRung) -> Found:
         problem = self.problem
         ends = gradient_ends(
             problem.network,
             self.bounds.phases,
             self._ball(rows),
             problem.input_norm,
-            rung,
+            "interval" if rung == "entries" else "linear",
             self._stop,
         )
         return rows, ends.norm, ends.entries
 
-    def _tangents(self) -> Iterator[Found]:
+    def _tangents(self) -> Found:
         problem, targets = self.problem, self.targets
         functionals = np.eye(problem.network.output_dim) if self._whole else targets.functionals
         sizes = tangent_ends(
@@ -184,7 +189,7 @@ class Ladder:
         if self._whole:
             size = float(problem.output_norm.value(sizes))
             sizes = np.array([size * (1.0 + 2.0**-51 * (2 * functionals.shape[1] + 8))])
-        yield list(range(self._count)), sizes, None
+        return list(range(self._count)), sizes, None
 
     def _take(self, rows: list[int], norms: FloatArray, entries: FloatArray | None) -> None:
         """Keep what is less than before."""

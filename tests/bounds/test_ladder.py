@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
 from lipyomo.bounds import preactivation_bounds
 from lipyomo.bounds.balls import DualBall, Points
-from lipyomo.bounds.gradient import gradient_ends, tangent_ends
+from lipyomo.bounds.gradient import GradientEnds, gradient_ends, tangent_ends
 from lipyomo.bounds.sharpen import sharpen
 from lipyomo.domains import Box
-from lipyomo.ladder import RUNGS, Ladder
+from lipyomo.ladder import RUNGS, Ladder, UpperRung
 from lipyomo.methods import run_method
 from lipyomo.network import Layer, Network
-from lipyomo.norms import DUAL, LinearOutput, LinfOutput, vector_norm
-from lipyomo.phases import open_phases
+from lipyomo.norms import DUAL, InputNorm, LinearOutput, LinfOutput, vector_norm
+from lipyomo.phases import Phases, open_phases
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
 from lipyomo.settings import Settings
@@ -143,6 +145,48 @@ def test_a_clock_that_has_run_out_leaves_a_valid_bound() -> None:
     truth = exact_constant(problem)
     assert truth <= ladder.value < np.inf
     assert seen == [ladder.value]
+
+
+@pytest.mark.parametrize("method", ["sdp", "bnb", "interval"])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_no_functional_is_treated_twice_on_a_rung(
+    method: str, outputs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    treated: Counter[tuple[bytes, ...]] = Counter()
+
+    def spied(
+        network: Network, phases: Phases, ball: Points, norm: InputNorm, rung: str, *rest: object
+    ) -> GradientEnds:
+        known = np.concatenate(phases).tobytes()  # sharper bounds are treated anew
+        treated.update((rung.encode(), known, row.tobytes()) for row in ball.points)
+        return gradient_ends(network, phases, ball, norm, rung, *rest)
+
+    monkeypatch.setattr("lipyomo.ladder.gradient_ends", spied)
+    monkeypatch.setattr("lipyomo.ladder.TOGETHER", 0.0)
+    monkeypatch.setattr("lipyomo.bnb.tree.LONG", 0.0)  # large roots are lowered step by step
+    monkeypatch.setattr("lipyomo.methods.sdp.form_seconds", lambda *_: 1.0)
+    network = random_network(2, (20, 40, 40, 40, outputs))
+    problem = LipschitzProblem(network, Box(-0.2, 0.2, 20), "linf", "linf")
+    run_method(method, problem, Settings(time_limit=2.0, attain=False))
+    assert {rung for rung, _, _ in treated} == {b"interval", b"linear"}
+    assert set(treated.values()) == {1}
+
+
+@pytest.mark.parametrize("rung", RUNGS)
+def test_sharper_bounds_and_new_worst_targets_are_treated(rung: UpperRung) -> None:
+    network = random_network(2, (20, 40, 40, 40, 3))
+    problem = LipschitzProblem(network, Box(-0.03, 0.03, 20), "linf", "linf")
+    wide = preactivation_bounds(network, problem.domain, rung="interval")
+    ladder = Ladder(problem, wide)
+    ladder.climb((rung,))
+    worst = int(np.argmax(ladder.upper))
+    ladder.know(np.where(np.arange(3) == worst, 1.0, np.inf))
+    ladder.climb((rung,))
+    by_wide = ladder.value
+    assert by_wide == np.delete(ladder.upper, worst).max() < np.inf
+    ladder.bounds = preactivation_bounds(network, problem.domain)
+    ladder.climb((rung,))
+    assert ladder.value < by_wide
 
 
 def test_all_switches_open_is_the_whole_space() -> None:
