@@ -20,6 +20,9 @@ def dense(matrix: Matrix) -> FloatArray:
     return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
 
 
+DENSE = 0.1
+"""Share of entries from which a sparse product is kept as a dense array."""
+
 FAINT = 1e-140
 """Lengths above this are not changed by the underflow of squares."""
 
@@ -44,3 +47,26 @@ def scaled_rows(matrix: Matrix, scale: FloatArray) -> Matrix:
     if isinstance(matrix, np.ndarray):
         return np.asarray(scale[..., None] * matrix)
     return sp.csr_array(sp.diags_array(scale) @ matrix)
+
+
+def scaled_columns(matrix: Matrix, scale: FloatArray) -> Matrix:
+    """``matrix @ diag(scale)``; sparse matrices stay so."""
+    if isinstance(matrix, np.ndarray):
+        return np.asarray(matrix * scale)
+    return sp.csr_array(matrix @ sp.diags_array(scale))
+
+
+def product(left: Matrix, right: Matrix) -> Matrix:
+    """A product that is sparse while that pays."""
+    found = left @ right
+    return found if isinstance(found, np.ndarray) else settled(sp.csr_array(found))
+
+
+def settled(matrix: Matrix) -> Matrix:
+    """The matrix, dense if a sparse one has many entries."""
+    if isinstance(matrix, np.ndarray):
+        return matrix
+    rows, columns = matrix.shape
+    if matrix.nnz > DENSE * rows * columns:
+        return np.asarray(matrix.toarray())
+    return sp.csr_array(matrix)

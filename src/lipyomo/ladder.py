@@ -12,14 +12,13 @@ Rungs, cheapest first:
 - ``joint``: back-substitution of the gradient's norm as a whole.
 
 The next rungs are semidefinite: closed-form ellipsoids (ECLipsE), and the bound over all open units
-that branch and bound starts with (`lipyomo.semidefinite.root`).  With many open units the closed
-form costs less than the joint rung for all targets, and comes before it.
+that branch and bound starts with (`lipyomo.semidefinite.root`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -45,15 +44,15 @@ QUICK: tuple[UpperRung, ...] = ("entries", "tangents")
 MAX_FUNCTIONALS = 512
 """Most vertices of the dual ball that are bounded one by one."""
 
-TOGETHER = 0.003
-"""Predicted seconds up to which all functionals go through a rung at once."""
+TOGETHER = 16
+"""Most functionals that are substituted back at once: they share the products of the weights."""
 
 SLACK = 1e-9
 """Relative improvement that is none."""
 
 
-Found = tuple[list[int], FloatArray, FloatArray | None]
-"""Some functionals with bounds of their gradients' norms (b,), and by entry (b, d)."""
+Found = tuple[FloatArray, FloatArray | None]
+"""Bounds of the norms of some functionals' gradients (b,), and by entry (b, d)."""
 
 
 class Ladder:
@@ -116,10 +115,11 @@ class Ladder:
         been found otherwise since has brought another target there.
         """
         for rung in rungs:
-            if math.isfinite(self.value) and not fits(self.predicted(rung), self._clock.left):
-                continue
-            for found in self._steps(rung):
-                self._take(*found)
+            while rows := self._next(rung):
+                if math.isfinite(self.value) and not fits(self.predicted(rung), self._clock.left):
+                    break
+                self._treated[rung].update(rows)
+                self._take(rows, *self._found(rung, rows))
                 if self._stop():
                     return
 
@@ -134,41 +134,49 @@ class Ladder:
         self.upper = np.fmin(self.upper, known)
 
     def predicted(self, rung: UpperRung) -> float:
-        """About how many seconds a rung takes for its first target."""
-        sizes = self.problem.network.sizes
-        weights = sum(layer.weight.size for layer in self.problem.network.layers)
+        """About how many seconds a rung takes for the functionals that it treats first."""
+        network = self.problem.network
+        weights = [float(layer.weight.size) for layer in network.layers]
         if rung == "entries":
-            return seconds_of(8.0 * weights)
-        members = float(count_open(self.bounds.phases))
-        ends = sizes[0] if rung == "joint" else self._count
-        return seconds_of(8.0 * weights + 2.0 * members**3 + 2.0 * ends * members**2)
+            return seconds_of(8.0 * sum(weights))
+        members = [count_open((phase,)) for phase in self.bounds.phases]
+        before, ends, together = network.input_dim, self._count, 1
+        if rung == "joint":
+            weights, members = weights[::-1], members[::-1]
+            before, ends = network.output_dim, network.input_dim
+            together = min(self._count, TOGETHER)
+        work = substitution = 0.0  # multiplications in all, and for one row from here back
+        for entries, count in zip(weights, [*members, ends], strict=True):
+            work += entries * before + 2.0 * together * count * substitution
+            substitution += float(count) * before
+            before += count
+        return seconds_of(2.0 * work)
 
     def _stop(self) -> bool:
         return self._clock.expired
 
     # -- the rungs ---------------------------------------------------------------------------------
 
-    def _steps(self, rung: UpperRung) -> Iterator[Found]:
-        while (rows := self._next(rung)) is not None:
-            self._treated[rung].update(rows)
-            yield self._tangents() if rung == "tangents" else self._gradients(rows, rung)
-
-    def _next(self, rung: UpperRung) -> list[int] | None:
-        """The functionals to be treated next, unless that of the largest bound already is."""
+    def _next(self, rung: UpperRung) -> list[int]:
+        """The functionals to be treated next; none where that of the largest bound already is."""
         worst = np.full(self._count, -np.inf)
         np.maximum.at(worst, np.maximum(self.targets.rows, 0), self.upper)
-        row = int(np.argmax(worst))
-        if row in self._treated[rung]:
-            return None
-        one_by_one = rung == "joint" and self._count * self.predicted(rung) >= TOGETHER
-        return [row] if one_by_one else list(range(self._count))
+        order, treated = np.argsort(-worst, kind="stable").tolist(), self._treated[rung]
+        if not order or order[0] in treated:
+            return []
+        rows = [row for row in order if row not in treated]
+        return rows[:TOGETHER] if rung == "joint" else rows
+
+    def _found(self, rung: UpperRung, rows: list[int]) -> Found:
+        """Bounds of some functionals."""
+        return (self._tangents(rows), None) if rung == "tangents" else self._gradients(rung, rows)
 
     def _ball(self, rows: list[int]) -> Ball:
         if self._whole:
             return DualBall(self.problem.output_norm)
         return Points(self.targets.functionals[rows])
 
-    def _gradients(self, rows: list[int], rung: UpperRung) -> Found:
+    def _gradients(self, rung: UpperRung, rows: list[int]) -> Found:
         problem = self.problem
         ends = gradient_ends(
             problem.network,
@@ -178,9 +186,9 @@ class Ladder:
             "interval" if rung == "entries" else "linear",
             self._stop,
         )
-        return rows, ends.norm, ends.entries
+        return ends.norm, ends.entries
 
-    def _tangents(self) -> Found:
+    def _tangents(self, rows: list[int]) -> FloatArray:
         problem, targets = self.problem, self.targets
         functionals = np.eye(problem.network.output_dim) if self._whole else targets.functionals
         sizes = tangent_ends(
@@ -189,7 +197,7 @@ class Ladder:
         if self._whole:
             size = float(problem.output_norm.value(sizes))
             sizes = np.array([size * (1.0 + 2.0**-51 * (2 * functionals.shape[1] + 8))])
-        return list(range(self._count)), sizes, None
+        return sizes[rows]
 
     def _take(self, rows: list[int], norms: FloatArray, entries: FloatArray | None) -> None:
         """Keep what is less than before."""

@@ -162,9 +162,9 @@ def test_no_functional_is_treated_twice_on_a_rung(
         return gradient_ends(network, phases, ball, norm, rung, *rest)
 
     monkeypatch.setattr("lipyomo.ladder.gradient_ends", spied)
-    monkeypatch.setattr("lipyomo.ladder.TOGETHER", 0.0)
+    monkeypatch.setattr("lipyomo.ladder.TOGETHER", 1)
     monkeypatch.setattr("lipyomo.bnb.tree.LONG", 0.0)  # large roots are lowered step by step
-    monkeypatch.setattr("lipyomo.methods.sdp.form_seconds", lambda *_: 1.0)
+    monkeypatch.setattr("lipyomo.methods.support.form_seconds", lambda *_: 1.0)
     network = random_network(2, (20, 40, 40, 40, outputs))
     problem = LipschitzProblem(network, Box(-0.2, 0.2, 20), "linf", "linf")
     run_method(method, problem, Settings(time_limit=2.0, attain=False))

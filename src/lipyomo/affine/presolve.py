@@ -20,8 +20,10 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from lipyomo.affine.signal import Passing, passings
+from lipyomo.arrays import dense, product, scaled_columns
 from lipyomo.network import FloatArray, Layer, Matrix, Network
 from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import OPEN, Phases
@@ -110,18 +112,17 @@ def _pulled_back(
     values: list[FloatArray] = []
     sizes: list[FloatArray] = []
     for i, layer in enumerate(layers):
-        start: FloatArray = functionals
+        start: Matrix = functionals
         if i < len(passing):
-            start = np.zeros((passing[i].units.size, layer.units))
-            start[np.arange(len(start)), passing[i].units] = 1.0
-        if len(start):
+            start = sp.csr_array(sp.eye_array(layer.units))[passing[i].units]
+        if start.shape[0]:
             values.append(_row_maps(start, layers[: i + 1], passing, d, width, False))
-            sizes.append(_row_maps(np.abs(start), layers[: i + 1], passing, d, width, True))
+            sizes.append(_row_maps(abs(start), layers[: i + 1], passing, d, width, True))
     return np.concatenate(values), np.concatenate(sizes)
 
 
 def _row_maps(
-    start: FloatArray,
+    start: Matrix,
     layers: tuple[Layer, ...],
     passing: list[Passing],
     d: int,
@@ -133,17 +134,17 @@ def _row_maps(
     def part(matrix: Matrix) -> Matrix:
         return abs(matrix) if magnitudes else matrix
 
-    found = np.zeros((len(start), width))
+    found = np.zeros((start.shape[0], width))
     rows = start
     for i in range(len(layers) - 1, -1, -1):
         layer = layers[i]
         found[:, -1] += rows @ part(layer.bias)
-        rows = np.asarray(rows @ part(layer.weight))
+        rows = product(rows, part(layer.weight))
         if i:
             before = passing[i - 1].size if magnitudes else passing[i - 1]
-            found[:, before.columns] = rows[:, before.units] * before.jump
-            rows = rows * before.slope
-    found[:, :d] = rows
+            found[:, before.columns] = dense(rows[:, before.units]) * before.jump
+            rows = scaled_columns(rows, before.slope)
+    found[:, :d] = dense(rows)
     return found
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.magnitudes import preactivation_errors, steepest
-from lipyomo.affine.presolve import Presolved
+from lipyomo.affine.presolve import Presolved, presolved
 from lipyomo.affine.signal import FloatSignal, Passing, SizeSignal, carry, passings
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Network
@@ -94,6 +94,33 @@ class UnitSystem:
         self.count = self.starts[-1]
         self.errors = preactivation_errors(self.magnitudes, domain, self.roughness)
         self.layer_of = np.repeat(np.arange(len(counts)), counts)
+
+    @classmethod
+    def under(
+        cls, network: Network, functionals: FloatArray, domain: Domain, phases: Phases | None
+    ) -> tuple[UnitSystem, npt.NDArray[np.int64]]:
+        """The system of what is left under phases that follow from the domain, if some are known.
+
+        Parameters
+        ----------
+        network : Network
+        functionals : ndarray, shape (k, m)
+        domain : Domain
+        phases : Phases, optional
+
+        Returns
+        -------
+        UnitSystem, ndarray of int, shape (N,)
+            Where that is much smaller, of the presolved network, whose outputs are the functionals
+            and whose kinked units are all open; and the unit of `network` that each of its units
+            is (-1 for identities).
+        """
+        if phases is not None and domain.is_bounded:
+            small = presolved(network, functionals, phases)
+            if small is not None:
+                return cls(small.network, np.eye(len(functionals)), domain, small), small.units
+        system = cls(network, functionals, domain)
+        return system, np.arange(system.count)
 
     @cached_property
     def map_errors(self) -> FloatArray:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from lipyomo.affine.presolve import Presolved, presolved
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.bnb.bounding import NodeBounder, Worst
 from lipyomo.bnb.branching import PROBE_SHARE, RELIABLE, Brancher, worth
@@ -19,6 +18,7 @@ from lipyomo.bnb.node import Node, stack_of, substitute_back
 from lipyomo.bnb.pool import Pool
 from lipyomo.bnb.tighten import Tightener
 from lipyomo.bounds.derivative import gradient_sizes
+from lipyomo.bounds.layers import by_layer
 from lipyomo.bounds.pairs import Pairs, find_pairs, seconds_for_pairs
 from lipyomo.bounds.preactivation import within
 from lipyomo.bounds.stack import Stack
@@ -175,17 +175,16 @@ class Tree:
         self.problem, self.known = problem, known
         self.targets: Targets = targets_of(problem)
         self._functionals = self.targets.functionals
-        self.system = UnitSystem(problem.network, self._functionals, problem.domain)
-        self._units = np.arange(self.system.count)
-        small = self._presolved(self.system)
-        if small is not None:
-            eye = np.eye(len(self._functionals))
-            self.targets = replace(self.targets, functionals=eye)
-            self.system = UnitSystem(small.network, eye, problem.domain, small)
-            self._units = small.units
+        network = problem.network
+        phases = None if known is None else tuple(by_layer(network.hidden, known))
+        self.system, self._units = UnitSystem.under(
+            network, self._functionals, problem.domain, phases
+        )
+        if self.system.roughness:
+            self.targets = replace(self.targets, functionals=np.eye(len(self._functionals)))
         self.pool = Pool(problem, self._units, rng)
         self.region = RegionProgram(self.system, problem.domain)
-        if known is not None and small is not None:
+        if known is not None and self.system.roughness:
             known = self.system.root_phases()
         self.bounder = NodeBounder(self.system, self.targets, known)
         self.brancher = Brancher(self.system, problem.domain)
@@ -203,12 +202,6 @@ class Tree:
         self._rng = rng
         self._climber: LocalSearch | None = None
 
-    def _presolved(self, system: UnitSystem) -> Presolved | None:
-        """The network that is left under the known phases, if it is much smaller."""
-        if self.known is None or not self.problem.domain.is_bounded:
-            return None
-        return presolved(self.problem.network, self._functionals, system.split(self.known))
-
     def _pattern(self, phases: FlatPhases) -> Pattern:
         """The pattern of phases without open units, of all units of the problem's network."""
         if self.known is not None and self.system.roughness:
@@ -216,8 +209,7 @@ class Tree:
             full = self.known.copy()
             full[self._units[own]] = phases[own]
             phases = full
-        ends = np.cumsum([layer.units for layer in self.problem.network.hidden])[:-1]
-        return to_pattern(tuple(np.split(phases, ends)) if ends.size or phases.size else ())
+        return to_pattern(tuple(by_layer(self.problem.network.hidden, phases)))
 
     @property
     def promises(self) -> FloatArray:

@@ -22,7 +22,7 @@ from typing import NamedTuple, TypeGuard
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.arrays import dense
+from lipyomo.arrays import dense, product, scaled_columns, settled
 from lipyomo.bounds.balls import Ball
 from lipyomo.bounds.parts import SplitMatrix, apply_rows, pull_back
 from lipyomo.bounds.relax import Lines
@@ -30,11 +30,9 @@ from lipyomo.bounds.stack import Index
 from lipyomo.network import FloatArray, Matrix
 from lipyomo.numerics.rounding import gamma
 
-DENSE = 0.1
-"""Share of entries from which a sparse product is kept as a dense array."""
-
-CHUNK = 1 << 21
-"""Most entries of an array of functionals that are substituted at once."""
+CHUNK = 1 << 18
+"""Most entries of an array of functionals that are substituted at once: what fits into a cache
+(with eight times as many, bounds take two to ten times as long)."""
 
 
 class Block(NamedTuple):
@@ -86,34 +84,10 @@ class Functionals(NamedTuple):
     reach: FloatArray
 
 
-def _product(left: Matrix, right: Matrix) -> Matrix:
-    """A product that is sparse while that pays."""
-    found = left @ right
-    if isinstance(found, np.ndarray):
-        return found
-    return _settled(sp.csr_array(found))
-
-
-def _settled(matrix: Matrix) -> Matrix:
-    if isinstance(matrix, np.ndarray):
-        return matrix
-    rows, columns = matrix.shape
-    if matrix.nnz > DENSE * rows * columns:
-        return np.asarray(matrix.toarray())
-    return sp.csr_array(matrix)
-
-
 def _columns(matrix: Matrix, pick: Index) -> Matrix:
     if isinstance(matrix, np.ndarray):
         return matrix[:, pick]
     return sp.csr_array(matrix.tocsc()[:, pick])
-
-
-def _scaled(matrix: Matrix, factors: FloatArray) -> Matrix:
-    """`matrix` with its columns multiplied."""
-    if isinstance(matrix, np.ndarray):
-        return matrix * factors
-    return sp.csr_array(matrix @ sp.diags_array(factors))
 
 
 def _is_wide(matrix: Matrix | None) -> TypeGuard[FloatArray]:
@@ -153,20 +127,20 @@ class Chain:
         self._terms += full.shape[1] + 4
         if not self._inputs:
             self._inputs = full.shape[1]
-            self._start, self._bias = _settled(full), given
+            self._start, self._bias = settled(full), given
             self.reach = self._argument.reach(self._start) + np.abs(given)
             return
         pieces: list[Matrix | None] = [None] * len(self._links)
         on = np.flatnonzero(self._slope)
         if on.size:
-            through = _scaled(_columns(full, on), self._slope[on])
-            pieces = [None if p is None else _product(through, p[on]) for p in self._links]
-            self._start = None if self._start is None else _product(through, self._start[on])
+            through = scaled_columns(_columns(full, on), self._slope[on])
+            pieces = [None if p is None else product(through, p[on]) for p in self._links]
+            self._start = None if self._start is None else product(through, self._start[on])
             self._bias = np.asarray(through @ self._bias[on]) + given
         else:
             self._start, self._bias = None, given
         if self._members is None:
-            pieces[-1] = _settled(full)
+            pieces[-1] = settled(full)
         elif self._members.size:
             pieces[-1] = _columns(full, self._members)
         self._links = pieces

@@ -9,23 +9,29 @@ import numpy as np
 
 from lipyomo.ladder import QUICK
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import MOST_BYTES, climbed, search_bytes
+from lipyomo.methods.support import MOST_BYTES, climb_forms, climbed, joint_first, search_bytes
 from lipyomo.network import FloatArray
 from lipyomo.phases import open_phases
 from lipyomo.regions.witness import witness_near
 from lipyomo.result import Guarantee, Result, Status
-from lipyomo.run import Run
+from lipyomo.run import Clock, Run
 from lipyomo.sampling.local_search import search_incumbent
-
-MANY = 64
-"""Open units from which on the first semidefinite bound is not there at once."""
 
 ZERO_POINTS = 16
 """Points that are tried for a witness of a constant of zero."""
 
 
 FIRST_SHARE = 0.25
-"""Of the time, for a local search in such a network before its bounds are known."""
+"""Of the time, for a local search before bounds are known, in a network of which no more may be
+asked: too large to branch, if bounds decide no units."""
+
+FORMS_SHARE = 0.8
+"""Of the time that is left then, for semidefinite bounds; the rest is for the local search."""
+
+
+def part_of(run: Run, share: float) -> Clock:
+    """A clock for a share of the time that is left."""
+    return run.clock.within(share * run.left) if math.isfinite(run.left) else run.clock
 
 
 @method(
@@ -56,23 +62,18 @@ def run(run: Run) -> Result:
         run.show(upper, nodes, message)
 
     network, rng = reduced.problem.network, np.random.default_rng(run.settings.seed)
-    vertices = problem.dual_vertices
-    count = network.output_dim if vertices is None else len(vertices)
-    if search_bytes(network, count, open_phases(network)) > MOST_BYTES:
-        share = FIRST_SHARE * run.left if math.isfinite(run.left) else math.inf
-        run.raise_lower(search_incumbent(problem, rng, None, run.clock.within(share)))
+    if search_bytes(reduced.problem, open_phases(network)) > MOST_BYTES:
+        run.raise_lower(search_incumbent(problem, rng, None, part_of(run, FIRST_SHARE)))
     ladder = climbed(run, QUICK)
-    if problem.is_scalar and ladder.bounds.unstable > MANY and not run.expired:
-        ladder.climb(("joint",))  # of one functional it costs little, and comes before the search
-    large = search_bytes(network, count, ladder.bounds.phases) > MOST_BYTES
+    large = search_bytes(reduced.problem, ladder.bounds.phases) > MOST_BYTES
     if large:
-        run.warn("the network is too large to branch in memory: its bounds are those of the ladder")
+        run.warn("the network is too large to branch in memory: its bounds are those of method sdp")
+        climb_forms(run, ladder, part_of(run, FORMS_SHARE))
     if large or run.expired:
-        ladder.climb(("joint",))
-        run.drop_upper(ladder.value)
         if run.witness is None or not run.expired:
             run.raise_lower(search_incumbent(problem, rng, None, run.clock))
         return run.result()
+    joint_first(ladder)
     outcome = Search(
         reduced.problem, run.settings, run.clock, tell, ladder=ladder, report=run.drop_upper
     ).run()

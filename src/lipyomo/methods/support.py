@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -17,17 +18,17 @@ from lipyomo.bounds.balls import Points
 from lipyomo.bounds.gradient import gradient_ends
 from lipyomo.bounds.sharpen import sharpen
 from lipyomo.errors import MethodError
-from lipyomo.ladder import QUICK, RUNGS, Ladder, UpperRung
-from lipyomo.network import FloatArray, Network
+from lipyomo.ladder import QUICK, RUNGS, TOGETHER, Ladder, UpperRung
+from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import fits, seconds_of
 from lipyomo.phases import Phases, count_open, flat
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
 from lipyomo.regions.witness import unbeaten
 from lipyomo.result import Guarantee, Witness
-from lipyomo.run import Run
+from lipyomo.run import Clock, Run
 from lipyomo.sampling.local_search import quick_incumbent
-from lipyomo.semidefinite.root import RootBounds, semidefinite_targets
+from lipyomo.semidefinite.root import RootBounds, climb_root, root_cost, semidefinite_targets
 from lipyomo.settings import Settings
 
 MAX_VERTICES = 256
@@ -145,11 +146,38 @@ def fall_back(run: Run, bounds: LayerBounds | None = None) -> None:
     run.drop_upper(ladder.value)
 
 
-def search_bytes(network: Network, functionals: int, phases: Phases) -> float:
+def _sizes(problem: LipschitzProblem, phases: Phases) -> tuple[int, list[int] | None]:
+    """Number of functionals, and layers of the network that is left if that is much smaller."""
+    vertices = problem.dual_vertices
+    count = problem.network.output_dim if vertices is None else len(vertices)
+    return count, presolved_sizes(problem.network, count, phases)
+
+
+def form_bytes(problem: LipschitzProblem, phases: Phases) -> float:
+    """Memory of the maps of all units that are left under some phases of a reduced problem."""
+    sizes = _sizes(problem, phases)[1] or problem.network.sizes
+    return 8.0 * sum(sizes[1:]) * (problem.network.input_dim + count_open(phases))
+
+
+def search_bytes(problem: LipschitzProblem, phases: Phases) -> float:
     """Memory that a search is predicted to take: dense weights, and maps of all units thrice."""
-    sizes = presolved_sizes(network, functionals, phases) or list(network.sizes)
+    sizes = _sizes(problem, phases)[1] or problem.network.sizes
     weights = sum(float(a) * b for a, b in pairwise(sizes))
-    return 8.0 * (weights + 3.0 * sum(sizes[1:]) * (network.input_dim + count_open(phases)))
+    return 8.0 * weights + 3.0 * form_bytes(problem, phases)
+
+
+def form_seconds(problem: LipschitzProblem, phases: Phases) -> float:
+    """About how long the maps of all units that are left take, on one quiet core."""
+    weights = [layer.weight for layer in problem.network.layers]
+    entries = [w.size * (1.0 if isinstance(w, np.ndarray) else SPARSE) for w in weights]
+    columns = problem.network.input_dim + count_open(phases)
+    functionals, sizes = _sizes(problem, phases)
+    if sizes is None:
+        return seconds_of(4.0 * sum(entries) * columns)
+    rows = [functionals + count_open(phases[i:]) for i in range(len(entries))]
+    pulled_back = sum(count * behind for count, behind in zip(entries, rows, strict=True))
+    left = sum(float(a) * b for a, b in pairwise(sizes))
+    return seconds_of(4.0 * pulled_back + 6.0 * left * columns)
 
 
 def model_fits(run: Run) -> bool:
@@ -168,26 +196,55 @@ def model_fits(run: Run) -> bool:
     return False
 
 
-def form_seconds(network: Network, phases: Phases) -> float:
-    """About how long dense maps of all units take, on one quiet core."""
-    entries = sum(
-        weight.size * (1 if isinstance(weight, np.ndarray) else SPARSE)
-        for weight in (layer.weight for layer in network.layers)
-    )
-    return seconds_of(4.0 * entries * (network.input_dim + count_open(phases)))
-
-
 def form_fits(run: Run, phases: Phases) -> bool:
     """Whether dense maps of all units fit into memory and time; the run is told if they do not."""
-    network = run.problem.reduced.problem.network
-    size = 8.0 * sum(network.sizes[1:]) * (network.input_dim + count_open(phases))
-    if size <= MOST_BYTES and fits(form_seconds(network, phases), run.left):
+    small = run.problem.reduced.problem
+    size, seconds = form_bytes(small, phases), form_seconds(small, phases)
+    if size <= MOST_BYTES and fits(seconds, run.left):
         return True
     run.warn(
-        f"{sum(network.sizes[1:-1])} units of which {count_open(phases)} are open are too many for "
-        "the memory, or for the time that is left: the bound is that of cheaper methods"
+        f"{sum(small.network.sizes[1:-1])} units of which {count_open(phases)} are open are too "
+        "many for the memory, or for the time that is left: the bound is that of cheaper methods"
     )
     return False
+
+
+def joint_first(ladder: Ladder) -> None:
+    """Take the joint rung if it costs less than semidefinite bounds in closed form do."""
+    targets, network = ladder.targets, ladder.problem.network
+    closed = root_cost(targets, network.input_dim, ladder.bounds.unstable).closed
+    turns = math.ceil(len(targets.functionals) / TOGETHER)
+    if turns * ladder.predicted("joint") <= closed + form_seconds(
+        ladder.problem, ladder.bounds.phases
+    ):
+        ladder.climb(("joint",))
+
+
+def climb_forms(run: Run, ladder: Ladder, clock: Clock) -> int:
+    """Climb from the quick rungs to the semidefinite ones; the run hears of every end.
+
+    Parameters
+    ----------
+    run : Run
+    ladder : Ladder
+    clock : Clock
+        Of the semidefinite ones.
+
+    Returns
+    -------
+    int
+        Newton steps.
+    """
+    joint_first(ladder)
+    steps = 0
+    if form_fits(run, ladder.bounds.phases):
+        root = root_bounds(run, ladder.bounds, ladder)
+        climb_root(root, ladder, clock, report=run.drop_upper)
+        run.drop_upper(root.value)
+        steps = root.steps
+    ladder.climb(("joint",))
+    run.drop_upper(ladder.value)
+    return steps
 
 
 def root_bounds(run: Run, bounds: LayerBounds, ladder: Ladder | None = None) -> RootBounds:
@@ -208,9 +265,13 @@ def root_bounds(run: Run, bounds: LayerBounds, ladder: Ladder | None = None) -> 
     """
     small = run.problem.reduced.problem
     targets = semidefinite_targets(small)
-    system = UnitSystem(small.network, targets.functionals, small.domain)
     known = None if ladder is None else ladder.bounds_of(targets)
-    return RootBounds(system, targets, flat(bounds.phases), known, small.output_norm, join=True)
+    system, _ = UnitSystem.under(small.network, targets.functionals, small.domain, bounds.phases)
+    phases = flat(bounds.phases)
+    if system.roughness:
+        targets = replace(targets, functionals=np.eye(len(targets.functionals)))
+        phases = system.root_phases()
+    return RootBounds(system, targets, phases, known, small.output_norm, join=True)
 
 
 def few_vertices(problem: LipschitzProblem, method: str) -> FloatArray:
