@@ -84,8 +84,8 @@ class Ladder:
         clock: Clock | None = None,
         report: Callable[[float], object] | None = None,
     ) -> None:
-        self.problem = problem
-        self.bounds = bounds
+        self.problem, self._bounds = problem, bounds
+        self._treated: dict[UpperRung, set[int]] = {rung: set() for rung in RUNGS}
         self.targets = ladder_targets(problem)
         self.upper = np.full(self.targets.count, np.inf)
         self._clock = clock or Clock()
@@ -95,13 +95,14 @@ class Ladder:
 
     @property
     def bounds(self) -> LayerBounds:
-        """Of the pre-activations.  With new ones all targets may be treated anew."""
+        """Of the pre-activations.  If others decide more units, all targets are treated anew."""
         return self._bounds
 
     @bounds.setter
     def bounds(self, bounds: LayerBounds) -> None:
+        if bounds.unstable != self._bounds.unstable:
+            self._treated = {rung: set() for rung in RUNGS}
         self._bounds = bounds
-        self._treated: dict[UpperRung, set[int]] = {rung: set() for rung in RUNGS}
 
     @property
     def value(self) -> float:
@@ -112,11 +113,15 @@ class Ladder:
         """Take rungs in turn, those that the time left allows, and the first in any case.
 
         A rung treats no target twice: taken again it goes on with the largest bound, if what has
-        been found otherwise since has brought another target there.
+        been found otherwise since has brought another target there.  Tangents are left out where
+        the joint rung costs less than twice as much, as with wide convolutions.
         """
         for rung in rungs:
+            if rung == "tangents" and 2.0 * self.predicted(rung) > self.predicted("joint"):
+                continue
             while rows := self._next(rung):
-                if math.isfinite(self.value) and not fits(self.predicted(rung), self._clock.left):
+                seconds = self.predicted(rung, len(rows))
+                if math.isfinite(self.value) and not fits(seconds, self._clock.left):
                     break
                 self._treated[rung].update(rows)
                 self._take(rows, *self._found(rung, rows))
@@ -133,24 +138,25 @@ class Ladder:
         known = upper if upper.size == self.upper.size else float(upper.max(initial=0.0))
         self.upper = np.fmin(self.upper, known)
 
-    def predicted(self, rung: UpperRung) -> float:
-        """About how many seconds a rung takes for the functionals that it treats first."""
+    def predicted(self, rung: UpperRung, functionals: int | None = None) -> float:
+        """About how many seconds a rung takes for so many functionals, by default for all."""
         network = self.problem.network
         weights = [float(layer.weight.size) for layer in network.layers]
         if rung == "entries":
             return seconds_of(8.0 * sum(weights))
+        count = self._count if functionals is None else functionals
         members = [count_open((phase,)) for phase in self.bounds.phases]
-        before, ends, together = network.input_dim, self._count, 1
+        before, ends, together, turns = network.input_dim, count, 1, 1
         if rung == "joint":
             weights, members = weights[::-1], members[::-1]
             before, ends = network.output_dim, network.input_dim
-            together = min(self._count, TOGETHER)
-        work = substitution = 0.0  # multiplications in all, and for one row from here back
-        for entries, count in zip(weights, [*members, ends], strict=True):
-            work += entries * before + 2.0 * together * count * substitution
-            substitution += float(count) * before
-            before += count
-        return seconds_of(2.0 * work)
+            together, turns = min(count, TOGETHER), math.ceil(count / TOGETHER)
+        work = substitution = 0.0  # multiplications in all, and of one row from here back
+        for entries, units in zip(weights, [*members, ends], strict=True):
+            work += entries * before + 2.0 * together * units * substitution
+            substitution += float(units) * before
+            before += units
+        return turns * seconds_of(2.0 * work)
 
     def _stop(self) -> bool:
         return self._clock.expired

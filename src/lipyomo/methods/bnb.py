@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 
 import numpy as np
 
 from lipyomo.ladder import QUICK
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import MOST_BYTES, climb_forms, climbed, joint_first, search_bytes
+from lipyomo.methods.support import (
+    MOST_BYTES,
+    climb_forms,
+    climbed,
+    form_seconds,
+    joint_first,
+    search_bytes,
+)
 from lipyomo.network import FloatArray
+from lipyomo.numerics.pace import fits
 from lipyomo.phases import open_phases
 from lipyomo.regions.witness import witness_near
 from lipyomo.result import Guarantee, Result, Status
-from lipyomo.run import Clock, Run
-from lipyomo.sampling.local_search import search_incumbent
+from lipyomo.run import Run
+from lipyomo.sampling.local_search import quick_incumbent, search_incumbent
 
 ZERO_POINTS = 16
 """Points that are tried for a witness of a constant of zero."""
 
 
-FIRST_SHARE = 0.25
-"""Of the time, for a local search before bounds are known, in a network of which no more may be
-asked: too large to branch, if bounds decide no units."""
-
 FORMS_SHARE = 0.8
-"""Of the time that is left then, for semidefinite bounds; the rest is for the local search."""
-
-
-def part_of(run: Run, share: float) -> Clock:
-    """A clock for a share of the time that is left."""
-    return run.clock.within(share * run.left) if math.isfinite(run.left) else run.clock
+"""Of the time left, for semidefinite bounds of a network that is too large to branch; the rest is
+for the local search."""
 
 
 @method(
@@ -63,17 +62,18 @@ def run(run: Run) -> Result:
 
     network, rng = reduced.problem.network, np.random.default_rng(run.settings.seed)
     if search_bytes(reduced.problem, open_phases(network)) > MOST_BYTES:
-        run.raise_lower(search_incumbent(problem, rng, None, part_of(run, FIRST_SHARE)))
+        run.raise_lower(quick_incumbent(problem, run.settings.seed, run.clock))
     ladder = climbed(run, QUICK)
-    large = search_bytes(reduced.problem, ladder.bounds.phases) > MOST_BYTES
+    joint_first(ladder)
+    phases = ladder.bounds.phases
+    large = search_bytes(reduced.problem, phases) > MOST_BYTES
     if large:
         run.warn("the network is too large to branch in memory: its bounds are those of method sdp")
-        climb_forms(run, ladder, part_of(run, FORMS_SHARE))
-    if large or run.expired:
+        climb_forms(run, ladder, run.clock.within(FORMS_SHARE * run.left))
+    if large or not fits(form_seconds(reduced.problem, phases), run.left):
         if run.witness is None or not run.expired:
             run.raise_lower(search_incumbent(problem, rng, None, run.clock))
         return run.result()
-    joint_first(ladder)
     outcome = Search(
         reduced.problem, run.settings, run.clock, tell, ladder=ladder, report=run.drop_upper
     ).run()

@@ -18,7 +18,7 @@ from lipyomo.bounds.balls import Points
 from lipyomo.bounds.gradient import gradient_ends
 from lipyomo.bounds.sharpen import sharpen
 from lipyomo.errors import MethodError
-from lipyomo.ladder import QUICK, RUNGS, TOGETHER, Ladder, UpperRung
+from lipyomo.ladder import RUNGS, Ladder, UpperRung
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import fits, seconds_of
 from lipyomo.phases import Phases, count_open, flat
@@ -100,22 +100,17 @@ def domain_bounds(run: Run) -> LayerBounds:
 def climbed(run: Run, rungs: Sequence[UpperRung] = RUNGS) -> Ladder:
     """The ladder of the reduced problem, climbed; the run hears of every end.
 
-    Its pre-activation bounds are, by default, sharpened by dual ascent where that pays: after the
-    quick rungs, so that an interval is there soon, which are then taken once more.
+    Its pre-activation bounds are, by default, sharpened by dual ascent where that pays: after
+    intervals of the gradients, so that an interval is there soon.
     """
     small = run.problem.reduced.problem
     ladder = Ladder(small, domain_bounds(run), clock=run.clock, report=run.drop_upper)
-    quick = [rung for rung in rungs if rung in QUICK]
-    ladder.climb(quick)
+    ladder.climb(("entries",))
     run.drop_upper(ladder.value)
     if run.settings.bounds == "auto" and not run.expired:
-        sharper = sharpen(small.network, small.domain, ladder.bounds, run.clock)
-        decided = sharper.unstable < ladder.bounds.unstable
-        ladder.bounds = sharper
-        run.state(unstable=sharper.unstable, bounds=sharper.rung)
-        if decided:
-            ladder.climb(quick)
-    ladder.climb([rung for rung in rungs if rung not in QUICK])
+        ladder.bounds = sharpen(small.network, small.domain, ladder.bounds, run.clock)
+        run.state(unstable=ladder.bounds.unstable, bounds=ladder.bounds.rung)
+    ladder.climb(rungs)
     run.drop_upper(ladder.value)
     return ladder
 
@@ -169,15 +164,15 @@ def search_bytes(problem: LipschitzProblem, phases: Phases) -> float:
 def form_seconds(problem: LipschitzProblem, phases: Phases) -> float:
     """About how long the maps of all units that are left take, on one quiet core."""
     weights = [layer.weight for layer in problem.network.layers]
-    entries = [w.size * (1.0 if isinstance(w, np.ndarray) else SPARSE) for w in weights]
     columns = problem.network.input_dim + count_open(phases)
     functionals, sizes = _sizes(problem, phases)
     if sizes is None:
+        entries = [w.size * (1.0 if isinstance(w, np.ndarray) else SPARSE) for w in weights]
         return seconds_of(4.0 * sum(entries) * columns)
-    rows = [functionals + count_open(phases[i:]) for i in range(len(entries))]
-    pulled_back = sum(count * behind for count, behind in zip(entries, rows, strict=True))
-    left = sum(float(a) * b for a, b in pairwise(sizes))
-    return seconds_of(4.0 * pulled_back + 6.0 * left * columns)
+    behind = [functionals + count_open(phases[i:]) for i in range(len(weights))]
+    pulled_back = sum(float(w.size) * rows for w, rows in zip(weights, behind, strict=True))
+    left = sum(float(a) * b for a, b in pairwise(sizes[1:]))  # the first layer's are its weights
+    return seconds_of(4.0 * pulled_back + 10.0 * left * columns)
 
 
 def model_fits(run: Run) -> bool:
@@ -211,12 +206,9 @@ def form_fits(run: Run, phases: Phases) -> bool:
 
 def joint_first(ladder: Ladder) -> None:
     """Take the joint rung if it costs less than semidefinite bounds in closed form do."""
-    targets, network = ladder.targets, ladder.problem.network
-    closed = root_cost(targets, network.input_dim, ladder.bounds.unstable).closed
-    turns = math.ceil(len(targets.functionals) / TOGETHER)
-    if turns * ladder.predicted("joint") <= closed + form_seconds(
-        ladder.problem, ladder.bounds.phases
-    ):
+    problem, bounds = ladder.problem, ladder.bounds
+    closed = root_cost(ladder.targets, problem.network.input_dim, bounds.unstable).closed
+    if ladder.predicted("joint") <= closed + form_seconds(problem, bounds.phases):
         ladder.climb(("joint",))
 
 
