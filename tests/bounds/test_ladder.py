@@ -173,7 +173,10 @@ def test_no_functional_is_treated_twice_on_a_rung(
 
 
 @pytest.mark.parametrize("rung", RUNGS)
-def test_sharper_bounds_and_new_worst_targets_are_treated(rung: UpperRung) -> None:
+def test_sharper_bounds_and_new_worst_targets_are_treated(
+    rung: UpperRung, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Ladder, "predicted", lambda self, rung, *_: float(rung == "joint"))
     network = random_network(2, (20, 40, 40, 40, 3))
     problem = LipschitzProblem(network, Box(-0.03, 0.03, 20), "linf", "linf")
     wide = preactivation_bounds(network, problem.domain, rung="interval")
