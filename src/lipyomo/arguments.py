@@ -38,7 +38,7 @@ def real_numbers(
         array = np.asarray(values)
         if array.dtype.kind == "c":
             raise ValueError("they are complex")
-        if array.dtype.kind not in "biufO" or _is_truth(values):
+        if array.dtype.kind not in "biufO" or isinstance(values, bool | np.bool_):
             raise ValueError(f"they are {array.dtype}")
         return np.array(array, dtype=np.float64)
     except (TypeError, ValueError) as trouble:
@@ -128,7 +128,3 @@ def brief(value: object) -> str:
         text = text[:57] + "..."
     simple = value is None or isinstance(value, bool | int | float | str)
     return text if simple else f"{text} (of type {type(value).__name__})"
-
-
-def _is_truth(values: object) -> bool:
-    return isinstance(values, bool | np.bool_)

@@ -114,7 +114,7 @@ def test_progress_of_old_and_new_versions() -> None:
         "   3375  571  22                           -407.25    0.60%     0.250\n"
     )
     for text, nodes in ((old, [1000, 0]), (new, [3374, 3375])):
-        rows = cbc_log.progress_rows(text)
+        rows = [row for line in text.splitlines() if (row := cbc_log.progress_row(line))]
         assert [row.nodes for row in rows] == nodes
         assert [row.incumbent for row in rows] == [-404.5, None]
         assert all(row.bound <= -407.25 for row in rows)

@@ -25,7 +25,7 @@ from lipyomo.errors import SolverError
 from lipyomo.solvers.extras import installed, require
 from lipyomo.solvers.loading import MatrixSolutionLoader
 from lipyomo.solvers.matrices import FloatArray, LinearModel, compile_model
-from lipyomo.solvers.normalise import normalise, pyomo_condition, pyomo_solution_status
+from lipyomo.solvers.normalise import CONDITIONS, normalise, pyomo_solution_status
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.runs import RunReport, RunRequest
 from lipyomo.solvers.start import proposed_start
@@ -187,7 +187,7 @@ class MatrixSolver(SolverBase):
         results.solver_version = self.version()
         results.solver_config = config
         results.solver_log = supervisor.log
-        results.termination_condition = pyomo_condition(final.status)
+        results.termination_condition = CONDITIONS[final.status]
         results.solution_status = pyomo_solution_status(final)
         results.incumbent_objective = final.incumbent
         results.objective_bound = final.bound

@@ -185,7 +185,8 @@ class _Child:
     def _follow(self, line: str) -> None:
         supervisor = self._request.supervisor
         supervisor.write(line)
-        for row in cbc_log.progress_rows(line):
+        row = cbc_log.progress_row(line)
+        if row is not None:
             best = None if row.incumbent is None else row.incumbent / self._factor
             supervisor.report(best, row.bound / self._factor, row.nodes)
 

@@ -155,42 +155,26 @@ def unit_of_last_digit(text: str) -> float:
     return max(fixed, float(f"1e{leading - SIGNIFICANT_DIGITS + 1}"))
 
 
-def progress_rows(text: str) -> list[Row]:
-    """Read the search table, in the form of new and old versions; bounds are rounded outward."""
-    rows = []
-    for line in text.splitlines():
-        row = _old_row(line) or _new_row(line)
-        if row is not None:
-            rows.append(row)
-    return rows
-
-
-def _old_row(line: str) -> Row | None:
-    match = _OLD_PROGRESS.search(line)
-    if match is None:
+def progress_row(line: str) -> Row | None:
+    """Read a line of the search table, of new and old versions; the bound is rounded outward."""
+    old = _OLD_PROGRESS.search(line)
+    cells = _cells(line) if old is None else old.groups()
+    if cells is None or abs(float(cells[2])) >= NONE:
         return None
-    return _row(match.group(1), match.group(2), match.group(3))
+    nodes, best, bound = cells
+    incumbent = None if abs(float(best)) >= NONE else float(best)
+    return Row(int(nodes), incumbent, float(bound) - unit_of_last_digit(bound))
 
 
-def _new_row(line: str) -> Row | None:
-    """Read ``[*] nodes on-tree depth best [method] bound gap% seconds``."""
+def _cells(line: str) -> tuple[str, ...] | None:
+    """Nodes, best and bound of ``[*] nodes on-tree depth best [method] bound gap% seconds``."""
     words = line.replace("★", " ").replace("*", " ").split()
     if len(words) < 6 or not words[-2].endswith("%"):
         return None
-    if not all(word.isdigit() for word in words[:3]):
+    if not all(word.isdigit() for word in words[:3]) or not re.fullmatch(_NUMBER, words[-3]):
         return None
-    numeric = re.fullmatch(_NUMBER, words[3]) is not None and len(words) >= 7
-    if re.fullmatch(_NUMBER, words[-3]) is None:
-        return None
-    return _row(words[0], words[3] if numeric else "1e50", words[-3])
-
-
-def _row(nodes: str, incumbent: str, bound: str) -> Row | None:
-    value = float(bound)
-    if abs(value) >= NONE:
-        return None
-    best = float(incumbent)
-    return Row(int(nodes), None if abs(best) >= NONE else best, value - unit_of_last_digit(bound))
+    numeric = len(words) >= 7 and re.fullmatch(_NUMBER, words[3]) is not None
+    return words[0], words[3] if numeric else "1e50", words[-3]
 
 
 def nodes(log: str) -> int:

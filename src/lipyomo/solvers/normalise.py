@@ -44,13 +44,6 @@ def no_bound(maximise: bool) -> float:
     return math.inf if maximise else -math.inf
 
 
-def gap_between(incumbent: float | None, bound: float) -> float:
-    """Return ``|incumbent - bound| / max(|incumbent|, 1e-10)``; infinite without an incumbent."""
-    if incumbent is None or not math.isfinite(bound):
-        return math.inf
-    return abs(incumbent - bound) / max(abs(incumbent), 1e-10)
-
-
 def normalise(model: LinearModel, report: RunReport, start: FloatArray | None) -> Final:
     """Settle status, incumbent and bound of a report.
 
@@ -134,7 +127,7 @@ def _contradicts(maximise: bool, status: SolveStatus, bound: float, witness: flo
     return beyond > CONTRADICTION * max(1.0, abs(witness))
 
 
-_CONDITIONS = {
+CONDITIONS = {
     SolveStatus.OPTIMAL: TerminationCondition.convergenceCriteriaSatisfied,
     SolveStatus.GAP: TerminationCondition.convergenceCriteriaSatisfied,
     SolveStatus.TIME_LIMIT: TerminationCondition.maxTimeLimit,
@@ -147,18 +140,14 @@ _CONDITIONS = {
     SolveStatus.SIZE_LIMIT: TerminationCondition.licensingProblems,
     SolveStatus.ERROR: TerminationCondition.error,
 }
-
-
-def pyomo_condition(status: SolveStatus) -> Any:
-    """Return Pyomo's `TerminationCondition` for a status."""
-    return _CONDITIONS[status]
+"""Pyomo's word for each status."""
 
 
 def status_of(condition: Any) -> SolveStatus:
     """Return the status for Pyomo's `TerminationCondition`, as foreign adapters report it."""
     if condition is TerminationCondition.licensingProblems:
         return SolveStatus.LICENCE
-    for status, known in _CONDITIONS.items():
+    for status, known in CONDITIONS.items():
         if condition is known:
             return status
     if condition is TerminationCondition.objectiveLimit:

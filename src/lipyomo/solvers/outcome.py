@@ -9,7 +9,7 @@ from typing import Any
 from pyomo.common.collections import ComponentMap
 
 from lipyomo.errors import SolverError
-from lipyomo.solvers.normalise import ending, gap_between, no_bound, status_of, true_bound
+from lipyomo.solvers.normalise import ending, no_bound, status_of, true_bound
 from lipyomo.solvers.status import SolveStatus
 
 
@@ -61,7 +61,9 @@ class SolveOutcome:
     @property
     def gap(self) -> float:
         """``|incumbent - bound| / max(|incumbent|, 1e-10)``; infinite if one of them is missing."""
-        return gap_between(self.incumbent, self.bound)
+        if self.incumbent is None or not math.isfinite(self.bound):
+            return math.inf
+        return abs(self.incumbent - self.bound) / max(abs(self.incumbent), 1e-10)
 
     @property
     def solution(self) -> ComponentMap:
