@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import time
 
 import pytest
 
-from lipyomo.solvers import available_solvers
+from lipyomo.solvers import Progress, available_solvers
 from lipyomo.solvers.supervise import Supervisor
 
 PROGRAM = """
@@ -75,3 +76,13 @@ def test_what_a_solver_raises_reaches_the_caller() -> None:
 
     with pytest.raises(ArithmeticError, match="inside"):
         Supervisor().run(fail, lambda: None)
+
+
+def test_huge_numbers_of_a_report_are_infinite() -> None:
+    heard: list[Progress] = []
+    supervisor = Supervisor(heard.append)
+    for incumbent, bound in ((1e30, -1e20), (math.nan, 1e100), (2.0, 3.0)):
+        supervisor.report(incumbent, bound, 1)
+    supervisor.run(lambda: None, lambda: None)
+    ends = [(report.incumbent, report.bound) for report in heard]
+    assert ends == [(None, -math.inf), (None, math.inf), (2.0, 3.0)]

@@ -43,7 +43,7 @@ def preactivation_bounds(
     domain: Domain,
     phases: Phases | None = None,
     rung: BoundRung = "linear",
-    time_limit: float | None = None,
+    time_limit: float = math.inf,
     stop: Callable[[], bool] | None = None,
 ) -> LayerBounds:
     """Bounds of every hidden pre-activation over a domain, for a partial pattern.
@@ -59,7 +59,8 @@ def preactivation_bounds(
         Highest rung of the ladder; each rung starts from the one below.  ``auto`` climbs to ``lp``
         on small networks.
     time_limit : float, optional
-        Seconds for the LP rung; what is not tightened by then keeps its linear bounds.
+        Seconds for the LP rung; what is not tightened by then keeps its linear bounds.  Without
+        one, ``auto`` spends little.
     stop : callable, optional
         Polled between steps; once True, the remaining bounds are those of intervals.
 
@@ -83,9 +84,7 @@ def preactivation_bounds(
     climb = rung == "lp" or (rung == "auto" and 0 < found.unstable <= LP_UNITS)
     if not climb or found.empty or not domain.is_bounded:
         return found
-    limit = time_limit
-    if limit is None:
-        limit = math.inf if rung == "lp" else AUTO_SECONDS
+    limit = AUTO_SECONDS if rung == "auto" and time_limit == math.inf else time_limit
     return replace(tighten(network, domain, found, time.monotonic() + limit), rung="lp")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -90,7 +89,7 @@ def domain_bounds(run: Run) -> LayerBounds:
         small.network,
         small.domain,
         rung="linear" if rung == "auto" else rung,
-        time_limit=run.left if math.isfinite(run.left) else None,
+        time_limit=run.left,
         stop=lambda: run.expired,
     )
     run.state(unstable=found.unstable, bounds=found.rung)

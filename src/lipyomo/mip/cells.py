@@ -109,7 +109,7 @@ def told_nothing(problem: LipschitzProblem) -> LipschitzProblem:
 def whole(
     problem: LipschitzProblem,
     rung: BoundRung,
-    time_limit: float | None,
+    time_limit: float,
     stop: Callable[[], bool] | None = None,
 ) -> Cell:
     """The whole (reduced) problem as a cell; once `stop` says so, its bounds are of intervals."""

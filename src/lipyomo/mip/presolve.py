@@ -6,7 +6,6 @@ problem is scaled, and the domain cut into cells while that decides enough units
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -65,8 +64,7 @@ def presolve(run: Run) -> Presolved:
     Presolved
     """
     small, settings = for_models(run.problem), run.settings
-    limit = BOUNDS_SHARE * run.left if math.isfinite(run.left) else None
-    root = whole(small, settings.bounds, limit, lambda: run.expired)
+    root = whole(small, settings.bounds, BOUNDS_SHARE * run.left, lambda: run.expired)
     run.record(interval_bound=root.upper)
     run.drop_upper(root.upper)
     ladder = Ladder(small, root.bounds, clock=run.clock, report=run.drop_upper)

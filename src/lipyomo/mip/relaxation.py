@@ -36,9 +36,8 @@ def relaxed_bound(run: Run) -> bool:
         Whether it was solved to optimality.
     """
     settings, problem = run.settings, for_models(run.problem)
-    limit = 0.5 * run.left if math.isfinite(run.left) else None
     rung = "linear" if settings.bounds == "auto" else settings.bounds
-    cell = whole(problem, rung, limit, lambda: run.expired)
+    cell = whole(problem, rung, 0.5 * run.left, lambda: run.expired)
     run.state(unstable=cell.bounds.unstable, bounds=cell.bounds.rung)
     run.record(interval_bound=cell.upper)
     run.drop_upper(cell.upper)
