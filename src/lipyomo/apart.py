@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -24,6 +25,9 @@ Message: TypeAlias = tuple[Any, ...]
 
 POLL = 0.05
 """Seconds between two questions whether to stop."""
+
+WATCH = 1.0
+"""Seconds between two looks at whether the process that asked is still there."""
 
 
 class Child:
@@ -50,7 +54,7 @@ class Child:
             names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
             environment |= dict.fromkeys(names, str(threads))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "lipyomo.apart"],
+            [sys.executable, "-m", "lipyomo.apart", str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -151,8 +155,20 @@ def _unheard(tell: object, function: Callable[..., Value], *arguments: object) -
     return function(*arguments)
 
 
+def end_with(parent: int) -> None:
+    """End this process once the one that started it is gone: a killed one could not say so."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def main() -> None:
     """The other process: the call from standard input, its messages to standard output."""
+    end_with(int(sys.argv[1]))
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what solvers print is no answer
 

@@ -15,6 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExe
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Generic, TypeVar, cast
 
+from lipyomo.apart import end_with
 from lipyomo.arguments import whole_number
 from lipyomo.errors import LipyomoError, MissingExtra
 
@@ -141,9 +142,7 @@ class Workers(Generic[Job, Value]):
             if self.count == 1:
                 self._executor = InlineExecutor()
             else:
-                # spawned, not forked: solver libraries keep threads that do not survive a fork
-                context = multiprocessing.get_context("spawn")
-                self._executor = ProcessPoolExecutor(self.processes, mp_context=context)
+                self._executor = _pool(self.processes)
         return self._executor
 
     def restart(self) -> None:
@@ -222,8 +221,7 @@ class Workers(Generic[Job, Value]):
 
     def _alone(self, function: Callable[[Job], Value], job: Job) -> Value | LipyomoError:
         """Run a job whose worker died, where its death harms no other."""
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(1, mp_context=context) as pool:
+        with _pool(1) as pool:
             try:
                 return pool.submit(function, job).result()
             except BrokenProcessPool:
@@ -233,3 +231,12 @@ class Workers(Generic[Job, Value]):
                 )
             except LipyomoError as error:
                 return error
+
+
+def _pool(processes: int) -> ProcessPoolExecutor:
+    """A pool of processes, which end when this one does.
+
+    They are spawned, not forked: solver libraries keep threads that do not survive a fork.
+    """
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(processes, context, initializer=end_with, initargs=(os.getpid(),))

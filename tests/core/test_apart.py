@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -33,3 +36,42 @@ def test_a_call_that_never_ends_is_ended() -> None:
 def test_a_process_that_dies_is_told() -> None:
     with pytest.raises(SolverError, match="died"):
         apart(exit, 3, stop=lambda: False)
+
+
+KILLED = """
+import os, time
+from lipyomo.apart import Child
+from lipyomo.executors import Workers
+
+if __name__ == "__main__":
+    child = Child(time.sleep, 1000.0)
+    with Workers(workers=2) as workers:
+        pids = {workers.executor.submit(os.getpid).result() for _ in range(4)}
+        print(child._process.pid, *pids, flush=True)
+        os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
+def test_processes_end_after_the_one_that_started_them_was_killed(tmp_path: Path) -> None:
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    run = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True)
+    assert run.stdout is not None
+    pids = run.stdout.readline().split()
+    assert run.wait() == -9
+    assert len(pids) >= 2
+    until = time.monotonic() + 30.0
+    while any(map(_lives, pids)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not any(map(_lives, pids))
+    run.stdout.close()
+
+
+def _lives(pid: str) -> bool:
+    """Whether a process is there, and not only its entry that nobody has asked for yet."""
+    try:
+        stat = Path("/proc", pid, "stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] != "Z"
