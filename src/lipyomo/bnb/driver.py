@@ -33,15 +33,12 @@ QUEUE_BYTES = 1 << 30
 LEAST_QUEUE = 1000
 """Nodes that may wait in any case."""
 
-PARALLEL_AFTER = 96
-"""Nodes after which tasks are made for several processes; fewer where nodes are large.  Before, few
-nodes wait, and little is known of the units: what tasks under way do not know costs most."""
-
-LARGE = 1_500_000
-"""Open units squared times nodes that are as much work as starting a process."""
+TASK_NODES = 32.0
+"""One task may be under way for so many nodes of the size `COMMON`.  At first few nodes wait, and
+little is known of the units: what tasks under way do not know costs most."""
 
 WAKE_SECONDS = 0.1
-"""How long the nodes have taken when further processes are started, which takes half a second."""
+"""How long a search takes until it starts further processes, which takes half a second."""
 
 CLIMB_SHARE = 12
 """A local search inside the tree is this many times shorter than one by itself."""
@@ -172,11 +169,11 @@ class Search:
 
     def run(self) -> Outcome:
         """Search until the interval is a point, or time is up, or the user has enough."""
-        complete = False
+        complete, began = False, self._clock.seconds
         try:
             self._begin()
             if self._several:
-                self._search_together()
+                self._search_together(began)
             while self._waiting() and not self._clock.expired:
                 self._expand_next()
             complete = not self._waiting()
@@ -229,11 +226,16 @@ class Search:
                 node_bytes += node.ascent.values.nbytes
             self._capacity = max(LEAST_QUEUE, QUEUE_BYTES // node_bytes)
 
-    def _after(self) -> None:
-        """What is done now and then: local search, news, checkpoints."""
+    @property
+    def _nodes(self) -> float:
+        """How many nodes of the size `COMMON` those so far amount to."""
         units = self._open_units
         size = units**2 * min(self.tree.problem.network.input_dim, units)
-        nodes = self._counters.nodes * math.sqrt(max(size / COMMON, 1.0))
+        return self._counters.nodes * math.sqrt(max(size / COMMON, 1.0))
+
+    def _after(self) -> None:
+        """What is done now and then: local search, news, checkpoints."""
+        nodes = self._nodes
         if nodes >= self._next_climb:
             more = 1.0 + (nodes - self._next_climb) / CLIMB_NODES
             self._next_climb = nodes + CLIMB_NODES
@@ -298,10 +300,9 @@ class Search:
 
     # -- several workers ---------------------------------------------------------------------------
 
-    def _search_together(self) -> None:
+    def _search_together(self, began: float) -> None:
         """Let workers search, until nothing waits or the clock ends."""
-        settings, began = self._settings, self._clock.seconds
-        after = min(PARALLEL_AFTER, LARGE // max(self._open_units, 1) ** 2)
+        settings = self._settings
         with Workers[Task, Report](
             settings.threads, settings.executor, settings.dask, helping=True
         ) as workers:
@@ -310,7 +311,7 @@ class Search:
                 while (self._waiting() or team.nodes) and self._clock.left > LAST_SECONDS:
                     if not team.awake and self._clock.seconds - began > WAKE_SECONDS:
                         team.wake()
-                    if self._counters.nodes < after:
+                    if self._nodes < 2.0 * TASK_NODES:
                         self._expand_next()
                         continue
                     self._fill(team)
@@ -326,7 +327,7 @@ class Search:
 
     def _fill(self, team: Team) -> None:
         """Set off as many tasks as there is room for."""
-        while team.room > 0 and self._waiting():
+        while team.tasks < min(team.most, self._nodes // TASK_NODES) and self._waiting():
             self._take_batch()
             team.send(self._task(), self._taken)
             self._taken = []

@@ -222,9 +222,14 @@ class Team:
         return self._workers.count or UNKNOWN
 
     @property
-    def room(self) -> int:
-        """How many more tasks there is room for."""
-        return AHEAD * self.size + SPARE - len(self._jobs)
+    def most(self) -> int:
+        """How many tasks keep all of them busy."""
+        return AHEAD * self.size + SPARE
+
+    @property
+    def tasks(self) -> int:
+        """How many are under way."""
+        return len(self._jobs)
 
     @property
     def nodes(self) -> list[Node]:
