@@ -28,7 +28,7 @@ from lipyomo.bounds.balls import Ball, DualBall, Points
 from lipyomo.bounds.gradient import gradient_ends, tangent_ends
 from lipyomo.errors import MethodError
 from lipyomo.network import FloatArray
-from lipyomo.numerics.pace import fits, seconds_of
+from lipyomo.numerics.pace import dense_entries, fits, seconds_of
 from lipyomo.phases import count_open
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
@@ -141,10 +141,10 @@ class Ladder:
     def predicted(self, rung: UpperRung, functionals: int | None = None) -> float:
         """About how many seconds a rung takes for so many functionals, by default for all."""
         network = self.problem.network
-        weights = [float(layer.weight.size) for layer in network.layers]
-        if rung == "entries":
-            return seconds_of(8.0 * sum(weights))
         count = self._count if functionals is None else functionals
+        if rung == "entries":
+            return sum(seconds_of(8.0 * count * dense_entries(a.weight)) for a in network.layers)
+        weights = [float(layer.weight.size) for layer in network.layers]
         members = [count_open((phase,)) for phase in self.bounds.phases]
         before, ends, together, turns = network.input_dim, count, 1, 1
         if rung == "joint":

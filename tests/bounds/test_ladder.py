@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from lipyomo.affine.presolve import presolved_sizes
 from lipyomo.bounds import preactivation_bounds
 from lipyomo.bounds.balls import DualBall, Points
 from lipyomo.bounds.gradient import GradientEnds, gradient_ends, tangent_ends
@@ -250,3 +251,35 @@ def test_networks_too_large_to_branch_are_bounded_from_both_sides(
     assert truth * (1 - 1e-12) <= result.upper < np.inf
     assert result.nodes is None
     assert any("too large" in warning for warning in result.warnings)
+
+
+def test_too_many_targets_to_branch_on_are_bounded_from_both_sides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lipyomo.targets.MAX_TARGETS", 5)
+    problem = LipschitzProblem(random_network(4, (2, 6, 6, 3)), Box(-1, 1, 2), "l1", "linf")
+    truth = exact_constant(problem)
+    for method in ("bnb", "sdp"):
+        result = run_method(method, problem, Settings())
+        assert 0.0 < result.lower <= truth * (1 + 1e-9)
+        assert truth * (1 - 1e-12) <= result.upper < np.inf
+        assert any("too many" in warning for warning in result.warnings)
+
+
+@pytest.mark.parametrize("input_norm", ["linf", "l2", "l1"])
+def test_semidefinite_bounds_of_the_presolved_network_are_those_of_the_whole(
+    input_norm: InputNorm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = random_network(7, (5, 60, 60, 3))
+    problem = LipschitzProblem(network, Box(-0.02, 0.02, 5), input_norm, "linf")
+    phases = preactivation_bounds(network, problem.domain).phases
+    values = {}
+    for least in (10, 1000):  # units from which on networks are presolved
+        monkeypatch.setattr("lipyomo.affine.presolve.LEAST_UNITS", least)
+        assert (presolved_sizes(network, 3, phases) is None) == (least == 1000)
+        values[least] = [
+            run_method(name, problem, Settings()).upper for name in ("sdp", "eclipse", "lipsdp")
+        ]
+    np.testing.assert_allclose(values[10], values[1000], rtol=2e-3)
+    lower = run_method("bnb", problem, Settings(time_limit=10.0)).lower
+    assert lower <= min(values[10])

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import numpy as np
 
+from lipyomo.errors import MethodError
 from lipyomo.ladder import QUICK
 from lipyomo.methods.registry import method
 from lipyomo.methods.support import (
@@ -18,11 +19,13 @@ from lipyomo.methods.support import (
 )
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import fits
-from lipyomo.phases import open_phases
+from lipyomo.phases import Phases
+from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.witness import witness_near
 from lipyomo.result import Guarantee, Result, Status
 from lipyomo.run import Run
 from lipyomo.sampling.local_search import quick_incumbent, search_incumbent
+from lipyomo.targets import targets_of
 
 ZERO_POINTS = 16
 """Points that are tried for a witness of a constant of zero."""
@@ -31,6 +34,16 @@ ZERO_POINTS = 16
 FORMS_SHARE = 0.8
 """Of the time left, for semidefinite bounds of a network that is too large to branch; the rest is
 for the local search."""
+
+
+def why_not(problem: LipschitzProblem, phases: Phases) -> str | None:
+    """Why a reduced problem cannot be branched on under phases that its domain decides, if so."""
+    try:
+        targets_of(problem)
+    except MethodError as error:
+        return str(error)
+    large = search_bytes(problem, phases) > MOST_BYTES
+    return "the network is too large to branch in memory" if large else None
 
 
 @method(
@@ -61,16 +74,15 @@ def run(run: Run) -> Result:
         run.show(upper, nodes, message)
 
     network, rng = reduced.problem.network, np.random.default_rng(run.settings.seed)
-    if search_bytes(reduced.problem, open_phases(network)) > MOST_BYTES:
-        run.raise_lower(quick_incumbent(problem, run.settings.seed, run.clock))
     ladder = climbed(run, QUICK)
     joint_first(ladder)
     phases = ladder.bounds.phases
-    large = search_bytes(reduced.problem, phases) > MOST_BYTES
-    if large:
-        run.warn("the network is too large to branch in memory: its bounds are those of method sdp")
+    reason = why_not(reduced.problem, phases)
+    if reason is not None:
+        run.warn(f"{reason}: there is no search, and bounds are those of method sdp")
+        run.raise_lower(quick_incumbent(problem, run.settings.seed, run.clock))
         climb_forms(run, ladder, run.clock.within(FORMS_SHARE * run.left))
-    if large or not fits(form_seconds(reduced.problem, phases), run.left):
+    if reason is not None or not fits(form_seconds(reduced.problem, phases), run.left):
         if run.witness is None or not run.expired:
             run.raise_lower(search_incumbent(problem, rng, None, run.clock))
         return run.result()

@@ -19,7 +19,7 @@ from lipyomo.bounds.sharpen import sharpen
 from lipyomo.errors import MethodError
 from lipyomo.ladder import RUNGS, Ladder, UpperRung
 from lipyomo.network import FloatArray
-from lipyomo.numerics.pace import fits, seconds_of
+from lipyomo.numerics.pace import dense_entries, fits, seconds_of
 from lipyomo.phases import Phases, count_open, flat
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
@@ -38,9 +38,6 @@ MOST_BYTES = 1 << 31
 
 MOST_TERMS, TERMS_RATE = 1e7, 1e6
 """Terms of a Pyomo model, and how many of them are written a second."""
-
-SPARSE = 8
-"""Dense entries that one of a sparse matrix costs as much time as."""
 
 TRIES = 16
 """Points that are tried for a witness, the best first."""
@@ -166,8 +163,7 @@ def form_seconds(problem: LipschitzProblem, phases: Phases) -> float:
     columns = problem.network.input_dim + count_open(phases)
     functionals, sizes = _sizes(problem, phases)
     if sizes is None:
-        entries = [w.size * (1.0 if isinstance(w, np.ndarray) else SPARSE) for w in weights]
-        return seconds_of(4.0 * sum(entries) * columns)
+        return seconds_of(4.0 * sum(dense_entries(w) for w in weights) * columns)
     behind = [functionals + count_open(phases[i:]) for i in range(len(weights))]
     pulled_back = sum(float(w.size) * rows for w, rows in zip(weights, behind, strict=True))
     left = sum(float(a) * b for a, b in pairwise(sizes[1:]))  # the first layer's are its weights
@@ -229,10 +225,14 @@ def climb_forms(run: Run, ladder: Ladder, clock: Clock) -> int:
     joint_first(ladder)
     steps = 0
     if form_fits(run, ladder.bounds.phases):
-        root = root_bounds(run, ladder.bounds, ladder)
-        climb_root(root, ladder, clock, report=run.drop_upper)
-        run.drop_upper(root.value)
-        steps = root.steps
+        try:
+            root = root_bounds(run, ladder.bounds, ladder)
+        except MethodError as error:
+            run.warn(f"{error}: the bound is that of cheaper methods")
+        else:
+            climb_root(root, ladder, clock, report=run.drop_upper)
+            run.drop_upper(root.value)
+            steps = root.steps
     ladder.climb(("joint",))
     run.drop_upper(ladder.value)
     return steps

@@ -15,12 +15,17 @@ import time
 
 import numpy as np
 
+from lipyomo.arrays import Matrix
+
 _RATE = 5e9
 _SMALL = 1e7
 """Operations a second of small work, and the operations up to which work is small."""
 
 _GROWTH, _MOST = 0.3, 8.0
 """The rate grows with this power of the work, up to so many times."""
+
+SPARSE = 8.0
+"""Dense entries that one of a sparse matrix costs as much time as."""
 
 _ORDER, _ROUNDS = 192, 12
 _USUAL = 0.0007
@@ -34,6 +39,11 @@ def seconds_of(operations: float) -> float:
     """About how long so many operations take on one quiet core."""
     growth = min(math.pow(max(operations / _SMALL, 1.0), _GROWTH), _MOST)
     return operations / (_RATE * growth)
+
+
+def dense_entries(matrix: Matrix) -> float:
+    """How many entries of a dense matrix take as much time as those of this one."""
+    return float(matrix.size) * (1.0 if isinstance(matrix, np.ndarray) else SPARSE)
 
 
 _AGE = 2.0

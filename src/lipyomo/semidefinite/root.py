@@ -99,7 +99,7 @@ def root_cost(targets: Targets, inputs: int, units: int) -> RootCost:
     functionals = len(targets.functionals) if whole else 1
     ball: Ball = "l2" if whole else "vertices"
     closed = seconds_of(2.0 * inputs * units**2 + 20.0 * units**3)
-    proof = seconds_of(2.0 * inputs * units**2 + 7.0 * units**3)
+    proof = seconds_of(10.0 * inputs * units**2 + 7.0 * units**3)
     full = predicted_seconds(d, units, functionals, euclidean, ball)
     step = predicted_seconds(d, units, functionals, euclidean, ball, steps=1)
     return RootCost(closed, proof, step, full, 8.0 * _MATRICES * (d + units + functionals) ** 2)
