@@ -9,9 +9,8 @@ from typing import cast
 
 import numpy as np
 
-from lipyomo.affine.system import UnitSystem
 from lipyomo.apart import apart
-from lipyomo.domains import AllSpace
+from lipyomo.domains import AllSpace, Domain
 from lipyomo.errors import MethodError, SolverError
 from lipyomo.methods.registry import method
 from lipyomo.methods.support import (
@@ -24,14 +23,14 @@ from lipyomo.methods.support import (
 )
 from lipyomo.network import Layer, Network
 from lipyomo.norms import InputNorm, L2Output, OutputNorm
-from lipyomo.phases import Phases, count_open, flat, open_phases
+from lipyomo.phases import Phases, count_open, open_phases
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 from lipyomo.semidefinite.choice import Ball
 from lipyomo.semidefinite.columns import column_bounds
 from lipyomo.semidefinite.lipsdp_model import Sharing, along_norms, solve_conic
 from lipyomo.semidefinite.prove import Prover
-from lipyomo.semidefinite.root import RootBounds
+from lipyomo.semidefinite.root import RootBounds, system_under
 from lipyomo.semidefinite.verify import IntArray, SizedForm
 from lipyomo.targets import Targets
 
@@ -101,11 +100,12 @@ def _conic(form: SizedForm, layers: IntArray, ball: Ball, plan: _Plan, run: Run)
     return upper
 
 
-def bound_piece(network: Network, phases: Phases, norm: OutputNorm, plan: _Plan, run: Run) -> float:
-    """Proved LipSDP bound of one piece."""
+def bound_piece(
+    network: Network, phases: Phases, norm: OutputNorm, plan: _Plan, domain: Domain, run: Run
+) -> float:
+    """Proved LipSDP bound of one piece, with inputs in a domain."""
     ball, targets = _targets(network, norm, plan.input_norm)
-    system = UnitSystem(network, targets.functionals, AllSpace(network.input_dim))
-    every = flat(phases)
+    system, targets, every = system_under(network, targets, domain, phases)
     root = RootBounds(system, targets, every, norm=norm, tolerance=TOLERANCE)
     conic = root.form.units.size and (plan.sharing == "layer" or plan.solver in _SOLVERS[2:])
     if conic:
@@ -186,7 +186,8 @@ def run(run: Run) -> Result:
     for position, (part, part_phases) in enumerate(parts):
         norm: OutputNorm = small.output_norm if position == len(parts) - 1 else L2Output()
         plan = _Plan(small.input_norm if position == 0 else "l2", sharing, solver)
-        factors.append(bound_piece(part, part_phases, norm, plan, run))
+        domain = small.domain if len(parts) == 1 else AllSpace(part.input_dim)
+        factors.append(bound_piece(part, part_phases, norm, plan, domain, run))
     upper = float(np.prod(factors)) * (1.0 + 2.0**-52 * len(factors))
     run.record(form=sharing, pieces=factors)
     run.drop_upper(upper)

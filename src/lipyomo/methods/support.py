@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -11,7 +10,6 @@ import numpy as np
 
 from lipyomo import arguments
 from lipyomo.affine.presolve import presolved_sizes
-from lipyomo.affine.system import UnitSystem
 from lipyomo.bounds import LayerBounds, preactivation_bounds
 from lipyomo.bounds.balls import Points
 from lipyomo.bounds.gradient import gradient_ends
@@ -20,14 +18,20 @@ from lipyomo.errors import MethodError
 from lipyomo.ladder import RUNGS, Ladder, UpperRung
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import dense_entries, fits, seconds_of
-from lipyomo.phases import Phases, count_open, flat
+from lipyomo.phases import Phases, count_open
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
 from lipyomo.regions.witness import unbeaten
 from lipyomo.result import Guarantee, Witness
 from lipyomo.run import Clock, Run
 from lipyomo.sampling.local_search import quick_incumbent
-from lipyomo.semidefinite.root import RootBounds, climb_root, root_cost, semidefinite_targets
+from lipyomo.semidefinite.root import (
+    RootBounds,
+    climb_root,
+    root_cost,
+    semidefinite_targets,
+    system_under,
+)
 from lipyomo.settings import Settings
 
 MAX_VERTICES = 256
@@ -257,11 +261,7 @@ def root_bounds(run: Run, bounds: LayerBounds, ladder: Ladder | None = None) -> 
     small = run.problem.reduced.problem
     targets = semidefinite_targets(small)
     known = None if ladder is None else ladder.bounds_of(targets)
-    system, _ = UnitSystem.under(small.network, targets.functionals, small.domain, bounds.phases)
-    phases = flat(bounds.phases)
-    if system.roughness:
-        targets = replace(targets, functionals=np.eye(len(targets.functionals)))
-        phases = system.root_phases()
+    system, targets, phases = system_under(small.network, targets, small.domain, bounds.phases)
     return RootBounds(system, targets, phases, known, small.output_norm, join=True)
 
 

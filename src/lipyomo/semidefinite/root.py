@@ -10,17 +10,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.bounds.pairs import Pairs
+from lipyomo.domains import Domain
 from lipyomo.ladder import Ladder
-from lipyomo.network import FloatArray
+from lipyomo.network import FloatArray, Network
 from lipyomo.norms import OutputNorm
 from lipyomo.numerics.pace import fits, pace, seconds_of
 from lipyomo.operator_norm import operator_norm
+from lipyomo.phases import Phases, flat
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
 from lipyomo.semidefinite.bounder import Bounder, Minimum
@@ -65,6 +67,20 @@ def semidefinite_targets(problem: LipschitzProblem) -> Targets:
         columns = np.arange(d) if problem.input_norm == "l1" else np.array([ALL])
         return Targets(np.eye(m), np.full(columns.size, ALL), columns, problem.input_norm)
     return targets_of(problem)
+
+
+def system_under(
+    network: Network, targets: Targets, domain: Domain, phases: Phases
+) -> tuple[UnitSystem, Targets, FlatPhases]:
+    """The system of what phases that follow from the domain leave of a network.
+
+    With the targets and the phases as they are there.
+    """
+    system, _ = UnitSystem.under(network, targets.functionals, domain, phases)
+    if not system.roughness:
+        return system, targets, flat(phases)
+    eye = np.eye(len(targets.functionals))
+    return system, replace(targets, functionals=eye), system.root_phases()
 
 
 @dataclass(frozen=True)
