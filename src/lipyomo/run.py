@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from lipyomo.numerics.pace import fits
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import (
     Guarantee,
@@ -50,6 +51,11 @@ class Clock:
         Value of `now` at which the clock began; the present by default.
     now : callable, optional
         Where the time comes from.
+
+    Attributes
+    ----------
+    curtailed : bool
+        Whether something was left out because it would not have ended in time.
     """
 
     def __init__(
@@ -64,6 +70,8 @@ class Clock:
         self._limit = limit
         self._should_stop = should_stop
         self._stopped = False
+        self._around: Clock | None = None
+        self.curtailed = False
 
     @property
     def seconds(self) -> float:
@@ -92,6 +100,22 @@ class Clock:
         """Whether the time is over or the caller asked to stop."""
         return self._now() - self._began >= self._limit or self.interrupted
 
+    def fits(self, seconds: float, grace: float = 0.0) -> bool:
+        """Whether what is predicted to take so many seconds of a quiet core ends in time.
+
+        If it does not (nor within `grace` seconds more), it is left out: the clock is `curtailed`.
+        """
+        if fits(seconds, self.left + grace):
+            return True
+        self.curtail()
+        return False
+
+    def curtail(self) -> None:
+        """Remember that something is left out for want of time."""
+        self.curtailed = True
+        if self._around is not None:
+            self._around.curtail()
+
     def stop(self) -> None:
         """Interrupt whatever looks at this clock."""
         self._stopped = True
@@ -102,7 +126,9 @@ class Clock:
 
     def within(self, seconds: float) -> Clock:
         """A clock that begins now and ends with this one, or after `seconds` if that is sooner."""
-        return Clock(min(max(seconds, 0.0), self.left), lambda: self.interrupted, now=self._now)
+        inner = Clock(min(max(seconds, 0.0), self.left), lambda: self.interrupted, now=self._now)
+        inner._around = self
+        return inner
 
 
 class Run:
@@ -267,7 +293,8 @@ class Run:
         Parameters
         ----------
         done : bool, optional
-            Whether the method did all that it set out to do; by default whether there is time left.
+            Whether the method did all that it set out to do; by default whether there is time left
+            and nothing was left out for want of it.
         guarantee : Guarantee, optional
             If it is not the method's usual one.
         estimate : float, optional
@@ -280,7 +307,7 @@ class Run:
         """
         promise = guarantee or self.guarantee
         if done is None:
-            done = not self.expired
+            done = not (self.expired or self.clock.curtailed)
         status = self._status(promise, done)
         lower = self.lower
         if status is Status.CONTRADICTION:
@@ -318,7 +345,7 @@ class Run:
         if not done and not (self.settings.gap > 0 and self.closed):
             if self.interrupted:
                 return Status.INTERRUPTED
-            if self.expired:
+            if self.expired or self.clock.curtailed:
                 return Status.TIME_LIMIT
         return Status.GAP if promise is Guarantee.EXACT else Status.BOUNDS
 

@@ -15,7 +15,12 @@ from lipyomo.proofs import replay
 from lipyomo.regions.margin import InteriorPoint, interior_point
 from lipyomo.run import Clock
 from lipyomo.sampling import local_search
-from lipyomo.sampling.evaluate import evaluation_work, pattern_norms, point_norms
+from lipyomo.sampling.evaluate import (
+    evaluation_work,
+    jacobian_rows,
+    pattern_norms,
+    point_norms,
+)
 from lipyomo.sampling.local_search import LocalSearch, search_incumbent
 from networks import DEGENERATE, domains, mixed_network, random_network
 from oracle import exact_constant
@@ -33,6 +38,19 @@ def search(problem: LipschitzProblem, seed: int = 0, evaluations: int | None = N
     assert found.holds
     assert float(found) == pytest.approx(value, rel=1e-9, abs=1e-12)
     return value
+
+
+def test_more_functionals_than_outputs_take_as_many_passes_as_there_are_outputs() -> None:
+    network, rng = random_network(2, (5, 7, 6, 3)), np.random.default_rng(0)
+    patterns = network.pattern(rng.standard_normal((4, 5)))
+    rows = rng.standard_normal((9, 3))
+    alone = [jacobian_rows(network, patterns, row[None]) for row in rows]
+    together = jacobian_rows(network, patterns, rows)
+    np.testing.assert_allclose(together, np.concatenate(alone, axis=1), atol=1e-12)
+    problem = LipschitzProblem(network, Box(-1, 1, 5), output_norm="cross")
+    assert problem.dual_vertices is not None
+    assert len(problem.dual_vertices) > 3
+    assert evaluation_work(problem) == 4 * sum(layer.weight.size for layer in network.layers)
 
 
 @pytest.mark.parametrize("name", DEGENERATE)

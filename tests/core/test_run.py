@@ -80,6 +80,35 @@ def test_stopping_the_whole_stops_its_parts() -> None:
     assert part.interrupted
 
 
+def test_what_does_not_fit_is_remembered() -> None:
+    hand = Hand()
+    whole = Clock(5.0, now=hand)
+    assert whole.fits(1e-6)
+    assert whole.within(1.0).fits(1e-6)
+    assert not whole.curtailed
+    inner = whole.within(4.0).within(1e-3)
+    assert not inner.fits(1.0)
+    assert inner.curtailed
+    assert whole.curtailed
+    assert inner.fits(1.0, grace=1e3)
+    assert Clock().fits(1e9)
+
+
+def test_a_method_that_left_something_out_was_ended_by_the_limit(problem: LipschitzProblem) -> None:
+    hand = Hand()
+    run = Run(problem, guarantee=Guarantee.UPPER, clock=Clock(5.0, now=hand))
+    run.drop_upper(5.0)
+    assert run.result().status is Status.BOUNDS
+    assert not run.clock.fits(1e6)
+    assert run.result().status is Status.TIME_LIMIT
+    assert run.result(done=True).status is Status.BOUNDS
+    run.clock.stop()
+    assert run.result().status is Status.INTERRUPTED
+    run.raise_lower(witness(problem, 0.5))
+    run.drop_upper(2.0)
+    assert run.result().status is Status.EXACT
+
+
 def test_only_better_ends_are_taken(problem: LipschitzProblem) -> None:
     run = Run(problem)
     assert run.raise_lower(witness(problem, -0.5))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lipyomo import AllSpace, Box, LipschitzProblem, solve
+from lipyomo import AllSpace, Box, LipschitzProblem, Status, solve
 from lipyomo.methods.clever import fit_reverse_weibull
 from lipyomo.methods.crosslip import pairs
 from lipyomo.result import Guarantee
@@ -62,6 +62,35 @@ def test_seqlip_exact_is_a_bound_and_greedy_is_below_it() -> None:
     assert exact.guarantee is Guarantee.UPPER
     assert solve(problem, "local_search").lower <= exact.upper
     assert exact.upper <= solve(problem, "naive").upper
+
+
+def test_seqlip_decomposes_hidden_layers_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = LipschitzProblem(random_network(3, (4, 8, 7, 3)), AllSpace(4), "l2", "cross")
+    shapes: list[tuple[int, ...]] = []
+    svd = np.linalg.svd
+
+    def counted(matrix: np.ndarray, full_matrices: bool = True) -> object:
+        shapes.append(matrix.shape)
+        return svd(matrix, full_matrices=full_matrices)
+
+    monkeypatch.setattr(np.linalg, "svd", counted)
+    together = solve(problem, "seqlip").estimate
+    vertices = problem.dual_vertices
+    assert vertices is not None
+    assert sorted(shapes) == sorted([(8, 4), (7, 8), *[(1, 7)] * len(vertices)])
+    each = [LipschitzProblem(problem.network, AllSpace(4), "l2", functional=y) for y in vertices]
+    assert together == max(solve(one, "seqlip").estimate for one in each)
+
+
+def test_seqlip_begins_no_decomposition_that_does_not_end_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = LipschitzProblem(random_network(3, (400, 500, 2)), AllSpace(400), "l2", "l2")
+    monkeypatch.setattr(np.linalg, "svd", lambda *_, **__: pytest.fail("it was begun"))
+    result = solve(problem, "seqlip", time_limit=1e-3)
+    assert result.estimate is None
+    assert result.status is Status.TIME_LIMIT
+    assert any("no time" in note for note in result.warnings)
 
 
 def test_margins_alone_are_at_most_the_cross_norm() -> None:

@@ -15,6 +15,7 @@ from lipyomo.network import FloatArray, Network
 from lipyomo.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.operator_norm import operator_norm
 from lipyomo.phases import OPEN, Phases, flat, open_phases, to_pattern
+from lipyomo.run import Clock
 from lipyomo.semidefinite.bounder import Bounder, inherited
 from lipyomo.semidefinite.choice import kernel_for, step_costs
 from lipyomo.semidefinite.dense import DenseKernel
@@ -108,7 +109,7 @@ def test_bounds_hold_whenever_they_are_stopped() -> None:
         root = root_of(network, phases, "linf", "vertices", LinfOutput())
         seen: list[float] = []
         stopped = root.run(
-            left=lambda asked=asked, polls=polls: 1e6 if next(asked) < polls else 0.0,
+            clock=Clock(1e6, lambda asked=asked, polls=polls: next(asked) >= polls),
             report=seen.append,
         )
         assert stopped >= reference * (1 - 2e-3)

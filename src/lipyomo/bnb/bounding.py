@@ -12,6 +12,7 @@ from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.bnb.node import Node
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import fits
+from lipyomo.run import Clock
 from lipyomo.semidefinite.bounder import Bounder, Minimum
 from lipyomo.semidefinite.root import RootBounds, root_cost
 from lipyomo.targets import Targets
@@ -148,7 +149,7 @@ class NodeBounder:
         root = self.root
         if root is None or not np.array_equal(root.form.units, form.units):
             root = RootBounds(self._system, self._targets, node.phases, known, bounder=self.bounder)
-        root.run(cutoff, left=lambda: self.deadline - time.perf_counter())
+        root.run(cutoff, Clock(self.deadline - time.perf_counter()))
         self.solved += max(len(root.multipliers), 1)
         self.steps += root.steps
         node.proved = root.upper[node.targets]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from importlib import import_module
 
 import numpy as np
 
@@ -147,6 +148,8 @@ def run(run: Run) -> Result:
     """
     batches = whole_number(run.settings, "batches", _BATCHES, least=3)
     size = whole_number(run.settings, "batch_size", _BATCH_SIZE)
+    if not run.expired:
+        import_module("scipy.stats")  # not after the samples, which take all the time that is left
     rng = np.random.default_rng(run.settings.seed)
     small = run.problem.reduced.problem
     maxima: list[float] = []

@@ -125,7 +125,7 @@ def bound_piece(
             if run.interrupted:
                 return math.inf
             run.warn(f"{error}: Newton's method bounds instead, with one multiplier a unit")
-    root.run(left=lambda: run.left)
+    root.run(clock=run.clock)
     return root.value
 
 

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
 
 from lipyomo.errors import MethodError
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import (
-    choice,
-    domain_bounds,
-    few_vertices,
-)
+from lipyomo.methods.support import choice, domain_bounds, few_vertices
 from lipyomo.network import BoolArray, FloatArray, Network
+from lipyomo.numerics.pace import seconds_of
 from lipyomo.numerics.rounding import rounded_up
 from lipyomo.phases import LEFT, OPEN, Phases, open_phases
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
-from lipyomo.run import Run
+from lipyomo.run import Clock, Run
 
 Stop: TypeAlias = Callable[[], bool]
 
@@ -37,11 +33,22 @@ MAX_ENTRIES = 3_000_000
 
 _SWEEPS = 20
 
+_WORK = 20.0
+"""Operations for the singular vectors of a matrix (n, m), in units of min(n, m) n m."""
+
+Factors: TypeAlias = "tuple[FloatArray, FloatArray, FloatArray]"
+"""U, S and V^T of a matrix."""
+
 
 def _norms(left: FloatArray, slopes: FloatArray, right: FloatArray) -> FloatArray:
     """Spectral norms of ``left @ diag(slopes_i) @ right`` for rows of `slopes` (k, n)."""
     products = (left[None] * slopes[:, None, :]) @ right
     return np.asarray(np.linalg.norm(products, 2, axis=(1, 2)))
+
+
+def _at_once(left: FloatArray, right: FloatArray) -> int:
+    """How many products are formed at once."""
+    return int(np.clip(_ENTRIES // (len(left) * (left.shape[1] + right.shape[1])), 1, _CHUNK))
 
 
 def _greedy(
@@ -56,7 +63,7 @@ def _greedy(
     slopes = np.where(is_open, high, low)
     units = np.flatnonzero(is_open)
     best = float(_norms(left, slopes[None], right)[0])
-    chunk = max(1, _ENTRIES // (len(left) * (left.shape[1] + right.shape[1])))
+    chunk = _at_once(left, right)
     for _ in range(_SWEEPS):
         before, start = best, slopes
         for first in range(0, units.size, chunk):
@@ -89,11 +96,11 @@ def _exact(
             f"SeqLip enumerates at most {EXACT_UNITS} open units a layer, one layer has "
             f"{units.size}.  Remedy: search=greedy"
         )
-    best = 0.0
-    for start in range(0, 1 << units.size, _CHUNK):
+    best, chunk = 0.0, _at_once(left, right)
+    for start in range(0, 1 << units.size, chunk):
         if stop():
             return math.inf
-        count = min(_CHUNK, (1 << units.size) - start)
+        count = min(chunk, (1 << units.size) - start)
         bits = ((np.arange(start, start + count)[:, None] >> np.arange(units.size)) & 1) == 1
         slopes = np.repeat(low[None], count, axis=0)
         slopes[:, units] = np.where(bits, high[units], low[units])
@@ -104,37 +111,46 @@ def _exact(
 def seqlip(
     network: Network,
     phases: Phases,
-    functional: FloatArray | None,
+    functionals: FloatArray | None,
     search: str,
-    stop: Stop = lambda: False,
+    clock: Clock | None = None,
 ) -> float:
-    """SeqLip's value of ``|J|_2`` (of ``|c . J|_2`` for a functional).
+    """SeqLip's value of ``|J|_2``, or of the largest ``|c . J|_2`` of some functionals (k, m).
 
     With ``W_i = U_i S_i V_i^T`` the constant is at most the product over the layers of
 
         max over slopes D of  | S'_{i+1} V_{i+1}^T D U_i S'_i |_2,
 
     where S' is S at both ends of the network and its square root elsewhere (Virmaux and Scaman
-    2018, Theorem 3).
+    2018, Theorem 3).  Only the last factor depends on the functional.  Infinite if `clock` leaves
+    no time for the singular vectors, or for all slopes of an exact search.
     """
+    clock = clock or Clock()
     head = network.head.dense_weight
+    heads = [head] if functionals is None else [y[None, :] @ head for y in functionals]
     matrices = [layer.dense_weight for layer in network.hidden]
-    matrices.append(head if functional is None else np.atleast_2d(functional @ head))
+    work = sum(_WORK * min(matrix.shape) * float(matrix.size) for matrix in matrices)
+    if not clock.fits(seconds_of(work)):
+        return math.inf
     factors = [np.linalg.svd(matrix, full_matrices=False) for matrix in matrices]
-    powers = [1.0 if i in (0, len(matrices) - 1) else 0.5 for i in range(len(matrices))]
-    value = 1.0 if len(matrices) > 1 else float(factors[0][1].max(initial=0.0))
+    last = [np.linalg.svd(matrix, full_matrices=False) for matrix in heads]
+    if not matrices:
+        return max(float(sizes.max(initial=0.0)) for _, sizes, _ in last)
     maximise = _greedy if search == "greedy" else _exact
-    for (after, before), layer, phase in zip(
-        pairwise(range(len(matrices))), network.hidden, phases, strict=True
-    ):
-        U, first, _ = factors[after]
-        _, second, Vt = factors[before]
-        right = U * first ** powers[after]
-        left = Vt * (second ** powers[before])[:, None]
+
+    def factor(position: int, behind: Factors, end: bool = False) -> float:
+        """The largest norm over the slopes of a hidden layer, with the factors of the next one."""
+        layer, phase = network.hidden[position], phases[position]
+        U, first, _ = factors[position]
+        _, second, Vt = behind
+        right = U * (np.sqrt(first) if position else first)
+        left = Vt * (second if end else np.sqrt(second))[:, None]
         low = np.where(phase == LEFT, layer.left, layer.right)
         low = np.where(phase == OPEN, layer.left, low)
-        value *= maximise(left, low, layer.right, right, phase == OPEN, stop)
-    return value
+        return maximise(left, low, layer.right, right, phase == OPEN, lambda: clock.expired)
+
+    inner = math.prod(factor(i, behind) for i, behind in enumerate(factors[1:]))
+    return inner * max(factor(len(matrices) - 1, behind, end=True) for behind in last)
 
 
 def refuses(problem: LipschitzProblem) -> str | None:
@@ -175,16 +191,18 @@ def run(run: Run) -> Result:
     phases = open_phases(small.network)
     if slopes == "local":
         phases = domain_bounds(run).phases
-    functionals: list[FloatArray | None] = [None]
-    if small.output_norm.dual_ball != "round":
-        functionals = list(few_vertices(small, "seqlip"))
-    value = max(seqlip(small.network, phases, y, search, lambda: run.expired) for y in functionals)
+    round_ball = small.output_norm.dual_ball == "round"
+    functionals = None if round_ball else few_vertices(small, "seqlip")
+    value = seqlip(small.network, phases, functionals, search, run.clock)
     if small.input_norm == "linf":
         value = rounded_up(value * math.sqrt(small.network.input_dim), 4)
     run.record(search=search, slopes=slopes)
     if search == "exact":
         run.drop_upper(value)
         return run.result(guarantee=Guarantee.UPPER)
+    if math.isinf(value):
+        run.warn("there is no time for singular vectors: there is no estimate")
+        return run.result()
     if run.expired:
         run.warn("the search for the largest slopes was cut short")
-    return run.result(guarantee=Guarantee.HEURISTIC, estimate=value)
+    return run.result(estimate=value)

@@ -14,7 +14,6 @@ from lipyomo.errors import MethodError
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import domain_bounds, entry_bounds, few_vertices
 from lipyomo.network import FloatArray
-from lipyomo.numerics.pace import fits
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Clock, Run
@@ -103,7 +102,7 @@ def _too_much(
             f"the relaxation has about {products} multipliers, more than {MAX_MULTIPLIERS}: its "
             "dense linear algebra would not fit"
         )
-    if not fits(LEAST_ITERATIONS * predicted_seconds(variables, products), clock.left):
+    if not clock.fits(LEAST_ITERATIONS * predicted_seconds(variables, products)):
         return (
             f"the relaxation has about {variables} variables and {products} multipliers: too many "
             "for the time that is left"
@@ -157,7 +156,7 @@ def relax(run: Run, cells: bool) -> Result:
             "a semidefinite program ended before it met its tolerance: the bound holds, but is "
             "not the best of this relaxation"
         )
-    return run.result(done or not run.expired)
+    return run.result(done or None)
 
 
 def refuses(problem: LipschitzProblem) -> str | None:

@@ -128,15 +128,20 @@ def measured(
     stop: Callable[[], bool] | None = None,
 ) -> Cell:
     """The cell with its interval bound, without the vertices that cannot beat `lower`."""
-    functionals = DualBall(cell.norm) if cell.vertices is None else Points(cell.vertices)
-    phases, rung = cell.bounds.phases, derivative_rung(cell.bounds.rung)
-    ends = gradient_ends(problem.network, phases, functionals, problem.input_norm, rung, stop)
-    measured = replace(cell, upper=min(cell.upper, float(ends.norm.max(initial=0.0))))
-    keep = ends.norm > lower
+    norms = _norms(problem, cell, stop)
+    measured = replace(cell, upper=min(cell.upper, float(norms.max(initial=0.0))))
+    keep = norms > lower
     if cell.vertices is None or keep.all() or not keep.any():
         return measured
     left = cell.vertices[keep]
     return replace(measured, vertices=left, norm=LinearOutput(vertices=left))
+
+
+def _norms(problem: LipschitzProblem, cell: Cell, stop: Callable[[], bool] | None) -> FloatArray:
+    """Interval bounds of the vertices of a cell, shape (k,), or of the whole norm, shape (1,)."""
+    functionals = DualBall(cell.norm) if cell.vertices is None else Points(cell.vertices)
+    phases, rung = cell.bounds.phases, derivative_rung(cell.bounds.rung)
+    return gradient_ends(problem.network, phases, functionals, problem.input_norm, rung, stop).norm
 
 
 def part_of(domain: Domain, lower: FloatArray, upper: FloatArray) -> Domain | None:
@@ -157,8 +162,17 @@ def worth(inputs: int) -> float:
     return max(1.0, inputs - 1.0)
 
 
-def halves(problem: LipschitzProblem, cell: Cell, lower: float, rung: BoundRung) -> list[Cell]:
-    """The two halves of a cell along the input that decides most units; empty if not worth it."""
+def halves(
+    problem: LipschitzProblem,
+    cell: Cell,
+    lower: float,
+    rung: BoundRung,
+    stop: Callable[[], bool],
+) -> list[Cell]:
+    """The two halves of a cell along the input that decides most units.
+
+    Empty if they are not worth it, or `stop` says so on the way.
+    """
     domain = cell.domain
     if not domain.is_polyhedral or cell.bounds.unstable <= ENOUGH_UNITS:
         return []
@@ -179,16 +193,20 @@ def halves(problem: LipschitzProblem, cell: Cell, lower: float, rung: BoundRung)
             part_of(domain, domain.lower, high),
             part_of(domain, low, domain.upper),
         ):
+            if stop():
+                return []
             if area is not None:
                 bounds = preactivation_bounds(problem.network, area, None, rung_below)
                 parts.append(replace(cell, domain=area, bounds=bounds))
         count = sum(part.bounds.unstable for part in parts)
         if count <= least:
             best, least = parts, count
-    return [measured(problem, part, lower) for part in best]
+    return [measured(problem, part, lower, stop) for part in best]
 
 
-def by_functional(problem: LipschitzProblem, cell: Cell, lower: float) -> list[Cell]:
+def by_functional(
+    problem: LipschitzProblem, cell: Cell, stop: Callable[[], bool] | None = None
+) -> list[Cell]:
     """One cell for each vertex of the dual ball; the cell itself if they are many, or one.
 
     A single functional has tighter adjoint bounds than a hull, and its model no binaries for the
@@ -197,10 +215,11 @@ def by_functional(problem: LipschitzProblem, cell: Cell, lower: float) -> list[C
     points = cell.vertices
     if points is None or not 1 < len(points) <= SPLIT_FUNCTIONALS:
         return [cell]
-    parts = [
-        replace(cell, vertices=y[None, :], norm=LinearOutput(vertices=y[None, :])) for y in points
+    uppers = np.minimum(_norms(problem, cell, stop), cell.upper).tolist()
+    return [
+        replace(cell, vertices=y[None, :], norm=LinearOutput(vertices=y[None, :]), upper=upper)
+        for y, upper in zip(points, uppers, strict=True)
     ]
-    return [measured(problem, part, lower) for part in parts]
 
 
 def partition(
@@ -231,15 +250,15 @@ def partition(
     queue: list[tuple[float, int, Cell]] = []
     done: list[Cell] = []
     serial = 0
-    for cell in by_functional(problem, root, lower):
+    for cell in by_functional(problem, root, stop):
         serial += 1
         heapq.heappush(queue, (-cell.upper, serial, cell))
     while queue:
         _, _, cell = heapq.heappop(queue)
         if cell.upper <= lower:
             continue
-        roomy = len(queue) + len(done) < MAX_CELLS and not stop()
-        parts = halves(problem, cell, lower, rung) if roomy else []
+        roomy = len(queue) + len(done) < MAX_CELLS
+        parts = halves(problem, cell, lower, rung, stop) if roomy else []
         if not parts:
             done.append(cell)
         for part in parts:

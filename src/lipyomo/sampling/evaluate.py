@@ -26,8 +26,8 @@ def evaluation_work(problem: LipschitzProblem) -> float:
 
 def evaluation_passes(problem: LipschitzProblem) -> float:
     """Passes through the network that the evaluation of a point takes."""
-    vertices = problem.dual_vertices
-    return 1.0 + (problem.network.output_dim if vertices is None else min(len(vertices), MAX_ROWS))
+    vertices, outputs = problem.dual_vertices, problem.network.output_dim
+    return 1.0 + (outputs if vertices is None else min(len(vertices), outputs))
 
 
 def jacobian_rows(network: Network, patterns: Sequence[BoolArray], rows: FloatArray) -> FloatArray:
@@ -43,6 +43,9 @@ def jacobian_rows(network: Network, patterns: Sequence[BoolArray], rows: FloatAr
     -------
     ndarray, shape (n, k, d)
     """
+    if len(rows) > network.output_dim:  # as many passes as there are outputs
+        every = jacobian_rows(network, patterns, np.eye(network.output_dim))
+        return np.asarray(rows @ every)
     count = len(patterns[0]) if patterns else 1
     start = np.asarray(rows @ network.head.weight)
     g = np.broadcast_to(start, (count, *start.shape))

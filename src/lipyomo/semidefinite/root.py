@@ -7,7 +7,6 @@ bounds of all others at the cost of a solve.  Targets that are not in question a
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from lipyomo.domains import Domain
 from lipyomo.ladder import Ladder
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import OutputNorm
-from lipyomo.numerics.pace import fits, pace, seconds_of
+from lipyomo.numerics.pace import pace, seconds_of
 from lipyomo.operator_norm import operator_norm
 from lipyomo.phases import Phases, flat
 from lipyomo.problem import LipschitzProblem
@@ -202,7 +201,7 @@ class RootBounds:
     def run(
         self,
         cutoff: float = 0.0,
-        left: Callable[[], float] | None = None,
+        clock: Clock | None = None,
         report: Callable[[float], object] | None = None,
         closed_only: bool = False,
         find: Callable[[], Pairs] | None = None,
@@ -213,8 +212,8 @@ class RootBounds:
         ----------
         cutoff : float, optional
             Bounds at or below it need not be lowered.
-        left : callable, optional
-            Seconds that may still be used; zero stops.
+        clock : Clock, optional
+            What does not fit into its time is left out.
         report : callable, optional
             Called with `value` whenever it has dropped.
         closed_only : bool, optional
@@ -228,36 +227,36 @@ class RootBounds:
         float
             `value`.
         """
-        left = left or (lambda: math.inf)
+        clock = clock or Clock()
         report = report or (lambda value: None)
-        self.begin(cutoff, left, report)
+        self.begin(cutoff, clock, report)
         cost = self.cost
         if not self.form.units.size or self.value <= cutoff or not cost.fits:
             return self.value
-        closed_only = closed_only or not fits(cost.closed + cost.step, left())
+        closed_only = closed_only or not clock.fits(cost.closed + cost.step)
         by_column = self.targets.columns[0] != ALL  # these share all that a closed form has
         if not (by_column and closed_only):
             with threads_for(cost.step):
-                self._descend(cutoff, left, report, closed_only, find)
+                self._descend(cutoff, clock, report, closed_only, find)
         return self.value
 
     def begin(
         self,
         cutoff: float = 0.0,
-        left: Callable[[], float] | None = None,
+        clock: Clock | None = None,
         report: Callable[[float], object] | None = None,
     ) -> None:
         """Bound all targets in closed form, unless that is done; parameters are those of `run`."""
-        left = left or (lambda: math.inf)
+        clock = clock or Clock()
         report = report or (lambda value: None)
         if not self.form.units.size:
             self._lower(self._decided(), report)
             return
         cost = self.cost
-        if self._begun or self.value <= cutoff or not cost.fits or not fits(cost.closed, left()):
+        if self._begun or self.value <= cutoff or not cost.fits or not clock.fits(cost.closed):
             return
         with threads_for(cost.step):
-            self._closed(left, report)
+            self._closed(clock, report)
 
     def _pair(self, find: Callable[[], Pairs]) -> None:
         """Go on with the products of those pairs of units that promise most where descents are."""
@@ -273,10 +272,10 @@ class RootBounds:
                 self.multipliers[target] = longer.best.multipliers
         self._finished.clear()
 
-    def _takes_pairs(self, target: int, left: float) -> bool:
+    def _takes_pairs(self, target: int, clock: Clock) -> bool:
         """Whether products of pairs can be used, and steps with them fit into the time left."""
         cost = PAIRED_STEPS * self.cost.step
-        return fits(cost, left) and self._bounder.takes_pairs(self.form, target)
+        return clock.fits(cost) and self._bounder.takes_pairs(self.form, target)
 
     def take(self, known: FloatArray) -> None:
         """Take bounds (T,) that were found otherwise."""
@@ -305,14 +304,14 @@ class RootBounds:
             exact, errors = targets.exact(jacobian), self._bounder.value_errors
         return np.asarray((exact + errors) * (1.0 + 2.0**-51 * (jacobian.size + 8)))
 
-    def _closed(self, left: Callable[[], float], report: Callable[[float], object]) -> None:
+    def _closed(self, clock: Clock, report: Callable[[float], object]) -> None:
         """Bounds of all targets in closed form."""
         form, targets = self.form, self.targets
         by_column = targets.columns[0] != ALL
         euclidean = targets.input_norm != "linf"
         rows, objective = form.rows, form.objective
-        found = closed_form(rows, objective, form.inputs, euclidean, lambda: left() <= 0)
-        if found is None or not fits(self.cost.proof, left() + _GRACE):
+        found = closed_form(rows, objective, form.inputs, euclidean, lambda: clock.expired)
+        if found is None or not clock.fits(self.cost.proof, _GRACE):
             return
         self._begun = True
         scale = found.zeta[:1] if by_column else found.zeta
@@ -331,7 +330,7 @@ class RootBounds:
     def _descend(
         self,
         cutoff: float,
-        left: Callable[[], float],
+        clock: Clock,
         report: Callable[[float], object],
         closed_only: bool,
         find: Callable[[], Pairs] | None,
@@ -346,18 +345,20 @@ class RootBounds:
             descent = self._descents.get(worst)
             if descent is None:
                 cost = self.cost
-                if not fits(cost.closed + cost.step + cost.proof, left()):
+                if not clock.fits(cost.closed + cost.step + cost.proof):
                     self.stopped = True
                     return
                 kernel = self._bounder.kernel(self.form, worst)
-                descent = Descent(kernel, self._tolerance, stop=lambda: left() <= 0)
-                if descent.best is None and left() <= 0:
+                descent = Descent(kernel, self._tolerance, stop=lambda: clock.expired)
+                if descent.best is None and clock.expired:
                     return
                 self._descents[worst] = descent
 
             def late(descent: Descent = descent) -> bool:
                 step = descent.seconds or self.cost.step * pace()
-                self.stopped = left() <= 1.5 * step + self._proof_seconds
+                self.stopped = clock.left <= 1.5 * step + self._proof_seconds
+                if self.stopped:
+                    clock.curtail()
                 return self.stopped
 
             def enough(descent: Descent = descent, pairing: bool = find is not None) -> bool:
@@ -373,7 +374,7 @@ class RootBounds:
             self._prove(worst, y, report)
             if find is not None and (descent.centred or descent.done):
                 asked, find = find, None
-                if self._takes_pairs(worst, left()):
+                if self._takes_pairs(worst, clock):
                     self._pair(asked)
                     finished = set()
                     continue
@@ -411,8 +412,8 @@ def climb_root(
     find : callable, optional
         Finds pairs of units that exclude each other, where their products can be used.
     """
-    root.begin(cutoff, lambda: clock.left, report)
+    root.begin(cutoff, clock, report)
     ladder.know(root.upper)
     ladder.climb(("joint",))
     root.take(ladder.bounds_of(root.targets))
-    root.run(cutoff, lambda: clock.left, report, find=find)
+    root.run(cutoff, clock, report, find=find)
