@@ -218,7 +218,8 @@ class Chain:
         step = max(CHUNK // (2 * max(sum(members), self._inputs) * batch), 16)
         lows, highs = [], []
         for begin in range(0, pick.size, step):
-            if begin and self._stop is not None and self._stop():
+            # without blocks there is nothing to substitute back, and nobody has other bounds
+            if begin and self._blocks and self._stop is not None and self._stop():
                 unknown = np.full((batch, pick.size - begin), np.inf)
                 lows.append(-unknown)
                 highs.append(unknown)
