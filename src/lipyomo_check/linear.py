@@ -43,6 +43,8 @@ SLOPE = 8
 TOGETHER = 256
 """Bounds that are checked at once: a file may state many, of many bits."""
 
+Rows = list[list[fmpz]]
+
 Line = tuple[fmpz, Any]
 """Slope and offset of a line; None where there is no line."""
 
@@ -187,7 +189,7 @@ class Linear:
         sums = [self._sum(node, aim, own, bits) for aim, own in wanted]
         last = max((k for own in sums for k in own), default=-1)
         constants: list[Any] = [fmpz(0)] * len(sums)
-        table: list[list[fmpz]] = []
+        table: Rows = []
         for i in range(len(self.statement.hidden) - 1, -1, -1):
             start, stop = self.starts[i : i + 2]
             if start > last:
@@ -229,12 +231,7 @@ class Linear:
         return own
 
     def _pass_on(
-        self,
-        node: Node,
-        i: int,
-        table: list[list[fmpz]],
-        constants: list[Any],
-        weights: list[Weights],
+        self, node: Node, i: int, table: Rows, constants: list[Any], weights: list[Weights]
     ) -> int:
         """Replace what a layer's units pass on by lines in their pre-activations.
 

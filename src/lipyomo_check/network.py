@@ -42,9 +42,7 @@ def compare_network(statement: Statement, path: Path | None, digest: str | None)
         return "trusted      that lipyomo reads the ONNX file rightly: it gives the proof's network"
     file = hashlib.sha256(data).hexdigest()
     if digest is None and chain is None and statement.onnx == file:
-        return (
-            "trusted      that the proof has read the ONNX file, which is no plain chain, rightly"
-        )
+        return "trusted      that the proof reads the ONNX file, which is no plain chain, rightly"
     raise ProofError(f"the proof is about another network than {path.name}")
 
 
@@ -77,13 +75,15 @@ def _plain_chain(data: bytes) -> list[Made] | None:
     except DecodeError:
         raise ProofError("the network is no ONNX file") from None
     constants = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
-    inputs = [v.name for v in graph.input if v.name not in constants]
-    if len(inputs) != 1 or len(graph.output) != 1:
+    inputs = [v for v in graph.input if v.name not in constants]
+    if len(inputs) != 1 or len(graph.output) != 1 or not _is_row(inputs[0], graph.node):
         return None
-    current = inputs[0]
+    current = inputs[0].name
     layers: list[Made] = []
     for node in graph.node:
         options = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+        if node.domain not in ("", "ai.onnx"):
+            return None
         if node.op_type == "Constant" and "value" in options:
             constants[node.output[0]] = onnx.numpy_helper.to_array(options["value"])
             continue
@@ -95,6 +95,13 @@ def _plain_chain(data: bytes) -> list[Made] | None:
         current = node.output[0]
     done = current == graph.output[0].name and layers and layers[-1].slope is None
     return layers if done else None
+
+
+def _is_row(value: Any, nodes: Any) -> bool:
+    """Whether a graph's input is one vector, or made one first: not several, each on its own."""
+    shape = [axis.dim_value for axis in value.type.tensor_type.shape.dim]
+    flat = bool(nodes) and nodes[0].op_type == "Flatten"
+    return len(shape) == 1 or (len(shape) > 1 and shape[0] < 2 and (flat or len(shape) == 2))
 
 
 def _apply(
@@ -111,7 +118,7 @@ def _apply(
         return True
     if kind == "Add" and last is not None and not affine and last.bias is None:
         last.bias = _floats(given[0])
-        return len(last.bias) == len(last.rows)
+        return given[0].shape[-1:] == (len(last.rows),) and len(last.bias) == len(last.rows)
     if kind not in ("Gemm", "MatMul") or not affine or not first or given[0].ndim != 2:
         return False
     plain = options.get("alpha", 1.0) == 1.0 and options.get("beta", 1.0) == 1.0

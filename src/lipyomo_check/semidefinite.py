@@ -34,7 +34,7 @@ from operator import mul
 
 from flint import fmpq, fmpz, fmpz_mat
 
-from lipyomo_check.linear import LEFT, OPEN, RIGHT, Linear, Node
+from lipyomo_check.linear import LEFT, OPEN, RIGHT, Linear, Node, Rows
 from lipyomo_check.statement import Statement, dyadic, eye, rational
 
 MOST_CORNERS = 16
@@ -43,13 +43,13 @@ MOST_CORNERS = 16
 ROOTS = (30, 64, 256)
 """Bits b of a Cholesky factor, tried in turn."""
 
-Rows = list[list[fmpz]]
+Whole = list[list[int]]
 
 
 class Tangents:
     """The rows U and N of a node over (t, s).
 
-    t are the inputs, or the tangents of the first layer if these are fewer.
+    t are the inputs; or, if these are fewer, the tangents of the first layer in its weight's units.
 
     Attributes
     ----------
@@ -61,17 +61,14 @@ class Tangents:
         Lengths of t and s.
     layers : list of int
         Number of the first s of each layer, and their count at the end.
-    below : int
-        Bits that the inputs' part has beyond those of t.
     """
 
     def __init__(self, statement: Statement, linear: Linear, node: Node) -> None:
-        self.statement, table = statement, statement.first
-        self.wide, self.below, bits = len(table[0]) > len(table), 0, statement.layers[0].bits
-        if self.wide:
-            table, self.below, bits = eye(len(table)), bits, 0
-        self.base, self.rows, self.bits = len(table[0]), list[list[fmpz]](), list[int]()
-        self.layers = [0]
+        self.statement, first, bits = statement, statement.first, statement.layers[0].bits
+        self.wide = len(first[0]) > len(first)
+        table = eye(len(first)) if self.wide else first
+        self.base, self.layers = len(table[0]), [0]
+        self.rows, self.bits = list[list[fmpz]](), list[int]()
         for start, (layer, behind) in zip(linear.starts, pairwise(statement.layers), strict=False):
             through, jumps = [], []
             for k, (left, right) in enumerate(layer.slopes):
@@ -83,14 +80,12 @@ class Tangents:
                 if slope := right if phase == RIGHT else left:
                     through.append((k, slope))
             self.layers.append(len(self.rows))
-            steps = [[row[k] * slope for k, slope in through] for row in behind.table]
-            passed = [[fmpz(0)] * len(table[0])] * behind.units
-            if through:
-                passed = (fmpz_mat(steps) * fmpz_mat([table[k] for k, _ in through])).tolist()
-            table = [
-                row + [weight[k] * jump for k, jump in jumps]
-                for row, weight in zip(passed, behind.table, strict=True)
-            ]
+            steps = [row[k] * slope for row in behind.table for k, slope in through]
+            below = [v for k, _ in through for v in table[k]]
+            size, width = len(through), len(table[0])
+            passed = fmpz_mat(behind.units, size, steps) * fmpz_mat(size, width, below)
+            further = [[row[k] * jump for k, jump in jumps] for row in behind.table]
+            table = [row + new for row, new in zip(passed.tolist(), further, strict=True)]
             bits += layer.slope_bits + behind.bits
         self.count, self.outputs, self.power = len(self.rows), table, bits
 
@@ -125,31 +120,24 @@ class Tangents:
             return False
         tau, zeta = (zeta[0], zeta * len(moving)) if euclidean else (sum(zeta), zeta)
         Y, power = self._functionals(target[0], sides)
-        rows, bits = self._over_inputs(self.rows + Y), self.bits + [power] * len(Y)
+        rows, units = self._over_inputs(self.rows + Y), self.bits + [power] * len(Y)
         if target[1] is not None:
             j, d = moving.index(target[1]), len(moving)
             zeta, rows = zeta[:1], [[row[j], *row[d:]] for row in rows]
         sizes = [fmpq(2 * v) for v in zeta + lam] + [2 * rational(bound) ** 2 / tau] * len(Y)
-        times, units = [-v for v in lam] + [2] * len(Y), [bit + self.below for bit in bits]
+        times = [-v for v in lam] + [2] * len(Y)
         starts = [0, *(len(zeta) + start for start in self.layers)]
         block = max(pairwise(starts), key=lambda ends: ends[1] - ends[0])
         together = len(sizes) - (0 if sides is None else len(Y))
-        return any(
-            positive(*_scaled(rows, units, times, sizes, bits), block, together, bits)
-            for bits in ROOTS
-        )
+        given = rows, units, times, sizes
+        return any(positive(*_scaled(*given, b), block, together, b) for b in ROOTS)
 
     def _over_inputs(self, rows: Rows) -> Rows:
-        """Rows over (v, s) instead of (t, s), v being the inputs that move; `below` more bits."""
+        """Rows over (v, s) instead of (t, s), v being the inputs that move."""
         if not self.wide:
             return rows
-        own: Rows = (
-            fmpz_mat([row[: self.base] for row in rows]) * fmpz_mat(self.statement.first)
-        ).tolist()
-        return [
-            [*v, *(s << self.below for s in row[self.base :])]
-            for v, row in zip(own, rows, strict=True)
-        ]
+        own = fmpz_mat([row[: self.base] for row in rows]) * fmpz_mat(self.statement.first)
+        return [v + row[self.base :] for v, row in zip(own.tolist(), rows, strict=True)]
 
     def _functionals(
         self, vertex: int | None, sides: Sequence[tuple[int, int, float]] | None = None
@@ -167,10 +155,8 @@ class Tangents:
             row, sign = [v << bits for v in Y[0]], 1 if side == LEFT else -1
             row[self.base + k] -= sign * (fmpz(multiple) << power)
             if side == RIGHT:
-                step = fmpz(multiple) << power - self.bits[k]
-                row[: len(self.rows[k])] = [
-                    y - step * t for y, t in zip(row, self.rows[k], strict=False)
-                ]
+                step, own = fmpz(multiple) << power - self.bits[k], self.rows[k]
+                row[: len(own)] = [y - step * t for y, t in zip(row, own, strict=False)]
             rows.append(row)
         return rows, power + bits
 
@@ -182,7 +168,6 @@ class Tangents:
         """
         vertex, column = target
         Y, power = self._functionals(vertex)
-        power += self.below
         gradient = fmpz_mat(self._over_inputs(Y))
         norm = self.statement.input_norm
         limit = (rational(bound) * (fmpz(1) << power)) ** 2
@@ -219,7 +204,7 @@ def _polygon(columns: Rows) -> Rows:
 
 def _scaled(
     rows: Rows, units: list[int], times: list[int], sizes: list[fmpq], bits: int
-) -> tuple[list[list[int]], list[int]]:
+) -> tuple[Whole, list[int]]:
     """The last rows of a symmetric matrix, before its diagonal, and that, in units of ``4^-bits``.
 
     The diagonal is `sizes`; other rows than the last ones have nothing else.  These are `rows`, in
@@ -231,7 +216,7 @@ def _scaled(
     lift = max(0, -low, fine - low - min(units))
     scaled = zip(sizes, half, strict=True)
     diagonal = [int((v.p << fine + lift) // v.q >> 2 * h + lift) for v, h in scaled]
-    before: list[list[int]] = []
+    before: Whole = []
     for row, unit, time, h in zip(rows, units, times, half[d:], strict=True):
         by, drop = fmpz(time) << lift, unit + h - fine + lift
         new = [int(t * by >> drop + other) for t, other in zip(row, half, strict=False)]
@@ -240,11 +225,7 @@ def _scaled(
 
 
 def positive(
-    before: list[list[int]],
-    diagonal: list[int],
-    block: tuple[int, int],
-    together: int,
-    bits: int,
+    before: Whole, diagonal: list[int], block: tuple[int, int], together: int, bits: int
 ) -> bool:
     """Whether a symmetric matrix, as `_scaled` rounds it down, is surely positive definite.
 

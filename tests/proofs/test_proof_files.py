@@ -330,6 +330,26 @@ def test_refutations_need_more_than_zero(tmp_path: Path) -> None:
     assert accepted([first, [["split", 0]], [["end"]], [["end"]]], tmp_path / "p")
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_line_without_ends_has_few_cases(seed: int, tmp_path: Path) -> None:
+    """Nineteen units in one input: a case for each of half a million patterns would be too many."""
+    problem = LipschitzProblem(random_network(seed, (1, 6, 8, 5, 2)), AllSpace(1))
+    assert proved(problem, tmp_path / "p").nodes < 1000
+
+
+def test_kinks_that_coincide_have_few_cases(tmp_path: Path) -> None:
+    """Bounds are written with room: they decide no unit whose kink is where the box was cut."""
+    weights = [
+        [[-2, 2], [2, 2], [0, 1], [2, 2], [6, 6]],
+        [[2, 1, -2, -1, 0.5], [4, 2, -4, -2, 1], [6, 3, -6, -3, 1.5]],
+        [[2, -1, 1], [2, 1, -1], [-2, 1, -1], [-2, 1, 0.5], [-6, 3, 1.5], [-1, -0.5, 0.5]],
+        [[1, 2, -2, 0, -1, -1]],
+    ]
+    biases = [[0, -1, 0, -1, -3], [-1, -2, -3], [2, 0, 0, 0, 0, 0], [2]]
+    problem = LipschitzProblem(lipyomo.Network.from_arrays(weights, biases), Box(-1.0, 1.0, 2))
+    assert proved(problem, tmp_path / "p").nodes < 1000
+
+
 FLAT: dict[str, dict[str, Any]] = {
     "two rows": {"A": [[1.0, 1.0], [-1.0, -1.0]], "b": [0.0, 0.0]},
     "ball beside the box": {"ball": {"norm": "l2", "center": [2.0, 0.0], "radius": 1.0}},

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 import lipyomo
 import lipyomo_check
@@ -266,3 +267,38 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
         patch.setattr(check, "_check_share", dies)
         found.add(rejected(lambda: check_proof(true, workers=2)))
     assert sites() - found == set()
+
+
+@pytest.mark.parametrize(
+    ("shape", "domain", "plain"),
+    [
+        (["batch", 1], "", True),
+        ([1], "", True),
+        ([1, 1], "ai.onnx", True),
+        ([3, 1], "", False),
+        ([1, 4, 1], "", False),
+        (["batch", 1], "my.own", False),
+    ],
+)
+def test_only_chains_of_one_vector_are_compared(
+    shape: list[Any], domain: str, plain: bool, tmp_path: Path
+) -> None:
+    """A product with the last axis of a matrix is another function: of all its rows."""
+    network = FIRST["network"]
+    weights = [np.array(layer["weight"], dtype=np.float32).T for layer in network]
+    nodes = [
+        helper.make_node("MatMul", ["x", "a"], ["y"]),
+        helper.make_node("Relu", ["y"], ["z"], domain=domain),
+        helper.make_node("MatMul", ["z", "b"], ["out"]),
+    ]
+    constants = [numpy_helper.from_array(w, name) for w, name in zip(weights, "ab", strict=True)]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", "out")]
+    graph = helper.make_graph(nodes, "chain", [ends[0]], [ends[1]], constants)
+    onnx_file, path = tmp_path / "net.onnx", tmp_path / "p"
+    onnx_file.write_bytes(helper.make_model(graph).SerializeToString())
+    path.write_bytes(WHOLE)
+    if plain:
+        assert check_proof(path, onnx_file).network.startswith("checked")
+        return
+    with pytest.raises(ProofError, match="another network"):
+        check_proof(path, onnx_file)

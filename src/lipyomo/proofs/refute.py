@@ -74,10 +74,45 @@ class Refuter:
                 return written(weights), None
             if form.units.size:
                 continue
-            exact = self._cancelling([int(k) for k, _ in suggestion[0]], ours)
-            if exact is not None and self._linear.is_empty(node, checked.Weights(0, exact)):
-                return written(checked.Weights(0, exact)), None
+            found = self._exactly(suggestion, node, ours)
+            if found is not None:
+                return found, None
+        if form.units.size and optimum is None:
+            # what is rounded does not cancel: forms of decided units may contradict themselves
+            found = self._exactly(self._of_decided(form, ours), node, ours)
+            if found is not None:
+                return found, None
         return None, optimum
+
+    def _exactly(
+        self, suggestion: Suggestion | None, node: checked.Node, ours: Node
+    ) -> list[Any] | None:
+        """Weights of suggested units that cancel exactly, as they are written."""
+        if suggestion is None:
+            return None
+        exact = self._cancelling([int(k) for k, _ in suggestion[0]], ours)
+        if exact is None or not self._linear.is_empty(node, checked.Weights(0, exact)):
+            return None
+        return written(checked.Weights(0, exact))
+
+    def _of_decided(self, form: NodeForm, ours: Node) -> Suggestion | None:
+        """Weights of those decided units whose forms depend on no open ones."""
+        rows, d = self._program.rows(form, ours), form.inputs
+        own = np.flatnonzero(~rows.rows[: rows.counts[0], d:-2].any(axis=1))
+        if not own.size:
+            return None
+        rows = replace(
+            rows,
+            rows=rows.rows[own],
+            right=rows.right[own],
+            owners=rows.owners[own],
+            counts=(own.size, 0, 0),
+            size=rows.size[own],
+        )
+        found = self._program.optimum(form, rows)
+        if found is None or found.margin > TOLERANCE:
+            return None
+        return _kept(rows.owners, found.weights[: own.size] / rows.size), [], []
 
     def _cancelling(self, units: list[int], ours: Node) -> dict[int, int] | None:
         """Weights of decided units whose forms cancel exactly, up to the box's finite sides.
@@ -85,16 +120,12 @@ class Refuter:
         Parameters
         ----------
         units : list of int
-            Those with a weight in floating point.
+            Those with a weight in floating point; no open unit has a part in their forms.
         ours : Node
-            Without open units.
         """
-        form = ExactForm(self._system, ours.phases)
-        rows = []
-        for k in units:
-            rows.append(form.sign_row(k, bool(ours.phases[k] == RIGHT))[:-1])
-        d = len(rows[0]) if rows else 0
-        for j in range(d):
+        form, d = ExactForm(self._system, ours.phases), ours.low.size
+        rows = [form.sign_row(k, bool(ours.phases[k] == RIGHT))[:d] for k in units]
+        for j in range(d if units else 0):
             for sign, side in ((1, ours.high[j]), (-1, ours.low[j])):
                 if np.isfinite(side):
                     rows.append([fmpq(sign if i == j else 0) for i in range(d)])

@@ -26,7 +26,7 @@ from lipyomo.bnb.node import Node, stack_of, substitute_back
 from lipyomo.bnb.tighten import COLD, MOST_WORK, STEPS
 from lipyomo.bnb.tree import TOGETHER, Tree
 from lipyomo.bounds.dual_ascent import IntArray, Rows, SingleArray
-from lipyomo.bounds.preactivation import within
+from lipyomo.bounds.preactivation import propagate, within
 from lipyomo.bounds.stack import Stack
 from lipyomo.errors import ProofError
 from lipyomo.network import BoolArray, FloatArray, Layer, Network
@@ -36,7 +36,7 @@ from lipyomo.proofs.refute import Refuter
 from lipyomo.targets import ALL, Targets
 from lipyomo_check import linear as checked
 from lipyomo_check.semidefinite import MOST_CORNERS, Tangents
-from lipyomo_check.statement import Statement
+from lipyomo_check.statement import Statement, rational
 from lipyomo_check.tree import targets_of as targets_of_statement
 
 Steps = list[list[Any]]
@@ -102,7 +102,8 @@ class _Parting:
 class _Case:
     """A case: the checker's node, ours, which follows it, and what becomes of it.
 
-    `steps` are complete once `parts`, the cases that it leaves (left first), are known.
+    `steps` are complete once `parts`, the cases that it leaves (left first), are known.  If it is
+    one side of a cut, `before` units were open before that.
     """
 
     node: checked.Node
@@ -110,6 +111,7 @@ class _Case:
     parting: _Parting | None = None
     steps: Steps = field(default_factory=list)
     parts: list[_Case] | None = None
+    before: int | None = None
     worst: Worst | None = None
     form: NodeForm | None = None
 
@@ -233,8 +235,7 @@ class CaseTree:
                 self._close(case)
         going = [case for case in cases if case.parts is None]
         while going:
-            if self._tightener is not None:
-                self._tighten([case for case in going if case.still])
+            self._tighten([case for case in going if case.still])
             new = [case for case in going if case.parts is None and not case.is_known]
             again = [case for case in new if self._close(case)]
             for case in going:
@@ -305,7 +306,9 @@ class CaseTree:
             case.parts = []
             return
         ours = case.ours
-        halves = self._brancher.halves(ours) if self._brancher.wants_box(ours) else []
+        # bounds are stated with room, so that ever smaller boxes need not decide anything
+        cuts = self._brancher.wants_box(ours) and case.still != case.before
+        halves = self._brancher.halves(ours) if cuts else []
         case.parts = self._cut(case, halves) if halves else self._split(case, form)
         for part in case.parts:
             self._follow(part)
@@ -345,11 +348,40 @@ class CaseTree:
 
     def _tighten(self, cases: list[_Case]) -> None:
         """Bound the pre-activations of some cases, of which nothing may be left."""
+        if not self._domain.is_bounded:
+            for case in cases:
+                self._bound_by_intervals(case)
+            return
+        if self._tightener is None:
+            return
         self._crown(cases)
         before = {case: case.still for case in cases if case.parts is None and case.still}
         cases = list(before)
         self._ascend(cases)
         self._crown([case for case in cases if case.parts is None and case.still < before[case]])
+
+    def _bound_by_intervals(self, case: _Case) -> None:
+        """State what intervals know of an unbounded domain, if the checker finds the same."""
+        stack = stack_of([case.ours])
+        over = within(self._domain, stack.low, stack.high)
+        propagate(self._system.network.hidden, over, stack, linear=False)
+        for start, stop in pairwise(self._system.starts):
+            given: list[checked.Bound] = []
+            for k in range(start, stop):
+                if case.node.phases[k] == checked.OPEN:
+                    low, high = float(stack.lower[0, k]), float(stack.upper[0, k])
+                    sides = (1, high, case.node.upper[k]), (-1, -low, -case.node.lower[k])
+                    given += [(k, sign, new, checked.NONE) for sign, new, old in sides if new < old]
+            above = self._linear.above(case.node, [({k: sign}, own) for k, sign, _, own in given])
+            known = [
+                bound
+                for bound, function in zip(given, above, strict=True)
+                if self._linear.at_most(case.node, function, rational(bound[2]))
+            ]
+            if known and case.parts is None:
+                nothing = [0, [[], []], [[], []], [[], []]]
+                record = [[k, "R" if sign > 0 else "L", v, nothing] for k, sign, v, _ in known]
+                self._bound(case, record)
 
     def _crown(self, cases: list[_Case]) -> None:
         """Bound the units for which that seems to matter."""
@@ -440,14 +472,15 @@ class CaseTree:
             bound = [int(unit[r]), side, _shortened_up(float(tops[r])), written[r]]
             bounds.setdefault(int(node[r]), []).append(bound)
         for b, own in bounds.items():
-            case = cases[b]
-            case.steps.append(["bound", own])
-            known = [
-                (k, 1 if side == "R" else -1, value, checked.NONE) for k, side, value, _ in own
-            ]
-            if not self._linear.note(case.node, known):
-                case.parts = []
-            self._follow(case)
+            self._bound(cases[b], own)
+
+    def _bound(self, case: _Case, bounds: list[list[Any]]) -> None:
+        """Enter bounds, as they are written, and what follows."""
+        case.steps.append(["bound", bounds])
+        known = [(k, 1 if side == "R" else -1, value, checked.NONE) for k, side, value, _ in bounds]
+        if not self._linear.note(case.node, known):
+            case.parts = []
+        self._follow(case)
 
     def _weights(
         self, values: FloatArray, rounded: SingleArray, still: BoolArray, steeper: BoolArray
@@ -609,7 +642,8 @@ class CaseTree:
         ends = (box.lower[place], value), (value, box.upper[place])
         left, right = (node.copy(box.cut(place, *pair)) for pair in ends)
         case.steps.append(["cut", place, value])
-        return [_Case(left, first), _Case(right, second)]
+        halved = (left, first), (right, second)
+        return [_Case(node, ours, before=case.still) for node, ours in halved]
 
 
 def _sides(stack: Stack) -> FloatArray:
