@@ -216,12 +216,52 @@ def test_dual_balls_support_their_norm(norm, half):
 
 
 def test_dual_ball_by_inequalities():
+    diamond = LinearOutput(A=[[1, 1], [-1, -1], [1, -1], [-1, 1]], b=[1, 1, 2, 2])
+    eye = np.eye(3)
+    brick = LinearOutput(A=np.vstack([eye, -eye]), b=[1, 2, 0.5, 1, 2, 0.5])  # 8 corners, 6 faces
+    for norm, f, truth in ((diamond, [1.0, 0.0], 1.5), (brick, [1.0, -1.0, 2.0], 4.0)):
+        m = pyo.ConcreteModel()
+        m.ball = DualBallBlock()
+        m.ball.build_formulation(len(f), norm)
+        y = m.ball.functional
+        m.goal = pyo.Objective(expr=sum(c * y[k] for k, c in enumerate(f)), sense=pyo.maximize)
+        assert solved(m).incumbent == pytest.approx(truth)
+    assert m.ball.component("inequality") is not None
+
+
+@pytest.mark.parametrize("outputs", [2, 13])
+def test_gradient_of_a_functional_that_the_model_chooses(outputs):
+    network = random_network(3, (2, 5, outputs))
+    x = np.array([0.3, -0.6])
+    m = net_model(network, x)
+    m.nothing.deactivate()
+    m.c = pyo.Var(range(outputs), bounds=(-1, 2))
+    m.slope = GradientBlock()
+    m.slope.build_formulation(m.net, m.c)
+    m.goal = pyo.Objective(expr=m.slope.gradient[1], sense=pyo.maximize)
+    column = network.jacobian(network.pattern(x))[:, 1]
+    truth = np.maximum(-column, 2.0 * column).sum()
+    assert solved(m).incumbent == pytest.approx(truth, rel=1e-6)
+    m.free, m.other = pyo.Var(range(outputs)), GradientBlock()
+    with pytest.raises(BoundsMissing, match="functional has no bounds"):
+        m.other.build_formulation(m.net, m.free)
+
+
+def test_slices_are_inputs_and_stand_ins_have_values():
+    network = random_network(4, (2, 4, 1))
     m = pyo.ConcreteModel()
-    m.ball = DualBallBlock()
-    norm = LinearOutput(A=[[1, 1], [-1, -1], [1, -1], [-1, 1]], b=[1, 1, 2, 2])
-    m.ball.build_formulation(2, norm)
-    m.goal = pyo.Objective(expr=m.ball.functional[0], sense=pyo.maximize)
-    assert solved(m).incumbent == pytest.approx(1.5)
+    m.part = pyo.Block(range(2), rule=lambda b, k: b.add_component("x", pyo.Var(bounds=(-1, 1))))
+    m.net = ReluNetworkBlock()
+    m.net.build_formulation(network, inputs=m.part[:].x)
+    m.net.inputs[0].value = 0.5
+    m.net.inputs[1].set_value(-0.25)
+    assert [m.part[k].x.value for k in range(2)] == [0.5, -0.25]
+    assert [m.net.inputs[k].value for k in range(2)] == [0.5, -0.25]
+    for k in range(2):
+        m.net.inputs[k].fix(m.net.inputs[k].value)
+    m.nothing = pyo.Objective(expr=0.0 * m.net.outputs[0])
+    solved(m)
+    np.testing.assert_allclose(values(m.net.outputs), network.forward([0.5, -0.25]), atol=1e-6)
 
 
 @pytest.mark.parametrize("formulation", ["adjoint", "tangent"])

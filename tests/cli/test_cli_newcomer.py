@@ -19,6 +19,7 @@ from cli_ran import Ran
 
 from lipyomo.cli.demo import NETWORK
 from lipyomo.cli.show import laid_out
+from lipyomo.methods.registry import methods
 
 Cli = Callable[..., Ran]
 
@@ -164,6 +165,20 @@ def test_on_a_narrow_terminal_nothing_is_cut_within_a_word(net: Path) -> None:
     assert kept
     assert all(len(line) <= 60 for line in kept)
     assert any(line.endswith(("random", "points", "output", "norm")) for line in kept)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_tables_and_progress_in_a_terminal(net: Path, tmp_path: Path) -> None:
+    table = _in_terminal(["methods"], 80)
+    assert all(re.search(rf"^{name} ", table, re.MULTILINE) for name in methods())
+    data = tmp_path / "rows.csv"
+    data.write_text("5,3,1,0.2\n6,3,4,1\n")
+    rows = ["sweep", str(net), str(data), "--radius", "0.01", "--margin-of-label"]
+    shown = _in_terminal([*rows, "--workers", "1", "--out", str(tmp_path / "out.csv")], 100)
+    assert "2/2" in shown
+    assert re.search(r"1  \[.*\]  exact", shown)
+    again = _in_terminal([*rows, "--workers", "1", "--out", str(tmp_path / "out.csv")], 100)
+    assert "2 of 2 rows were there already" in again
 
 
 def _in_terminal(words: list[str], columns: int) -> str:

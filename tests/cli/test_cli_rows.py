@@ -67,7 +67,8 @@ def test_a_second_run_goes_on(
 
 
 def test_another_run_is_not_mixed_in(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main([*CERTIFY, "--out", "rows.csv"])
+    main([*CERTIFY, "--out", "rows.csv", "--plot", "curve.png"])
+    assert (folder / "curve.png").stat().st_size > 1000
     other = [word if word != "0.05" else "0.06" for word in CERTIFY]
     assert main([*other, "--out", "rows.csv"]) == 1
     assert "another run (other radius)" in capsys.readouterr().err

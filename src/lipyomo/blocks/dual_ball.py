@@ -121,14 +121,14 @@ class DualBallBlockData(FormulationBlockData):
     def _add_general(self, size: int, norm: OutputNorm, half: bool) -> None:
         """Inequalities if the norm has them, else the hull of its vertices."""
         vertices, rows = norm.vertices(size), norm.inequalities(size)
-        if vertices is None and rows is None:
+        if vertices is None:
             raise NormError(
                 f"the dual ball of {norm.name} is not a polytope of reasonable size.  "
                 "Remedy: l1, linf, cross, cross(i), or a LinearOutput"
             )
-        few = rows is not None and (vertices is None or len(rows[1]) < len(vertices))
-        if rows is not None and few and (half or vertices is None or _symmetric(vertices)):
-            reach = np.full(size, np.inf) if vertices is None else np.abs(vertices).max(axis=0)
+        few = rows is not None and len(rows[1]) < len(vertices)
+        if rows is not None and few and (half or _symmetric(vertices)):
+            reach = np.abs(vertices).max(axis=0)
             y = self._add_functional(-reach, reach)
             written = Rows(self, "inequality", range(len(rows[1])))
             forms = Affine.of(y).map(rows[0])
@@ -138,7 +138,6 @@ class DualBallBlockData(FormulationBlockData):
                 if columns:
                     written.at_most(k, coefs, columns, b)
             return
-        assert vertices is not None
         points = vertices if half else np.unique(np.vstack([vertices, -vertices]), axis=0)
         count = len(points)
         y = self._add_functional(points.min(axis=0), points.max(axis=0))

@@ -55,11 +55,6 @@ class Exact:
         columns = values.shape[1] if values.ndim == 2 else 1
         return cls(fmpz_mat(values.shape[0], columns, digits), exponent)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns."""
-        return self.matrix.nrows(), self.matrix.ncols()
-
     def __matmul__(self, other: Exact) -> Exact:
         return Exact(self.matrix * other.matrix, self.exponent + other.exponent)
 
