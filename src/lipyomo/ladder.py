@@ -28,7 +28,8 @@ from lipyomo.bounds.balls import Ball, DualBall, Points
 from lipyomo.bounds.gradient import gradient_ends, tangent_ends
 from lipyomo.errors import MethodError
 from lipyomo.network import FloatArray
-from lipyomo.numerics.pace import dense_entries, fits, seconds_of
+from lipyomo.numerics.pace import dense_entries, seconds_of
+from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import count_open
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
@@ -112,6 +113,7 @@ class Ladder:
     def climb(self, rungs: Sequence[UpperRung] = RUNGS) -> None:
         """Take rungs in turn, those that the time left allows, and the first in any case.
 
+        Where that one does not fit, and vertices outnumber outputs, they follow from the outputs'.
         A rung treats no target twice: taken again it goes on with the largest bound, if what has
         been found otherwise since has brought another target there.  Tangents are left out where
         the joint rung costs less than twice as much, as with wide convolutions.
@@ -120,9 +122,12 @@ class Ladder:
             if rung == "tangents" and 2.0 * self.predicted(rung) > self.predicted("joint"):
                 continue
             while rows := self._next(rung):
-                seconds = self.predicted(rung, len(rows))
-                if math.isfinite(self.value) and not fits(seconds, self._clock.left):
+                late = not self._clock.fits(self.predicted(rung, len(rows)))
+                if late and math.isfinite(self.value):
                     break
+                if late and len(rows) > self.problem.network.output_dim:
+                    self._take(rows, *self._by_output(rows))
+                    return
                 self._treated[rung].update(rows)
                 self._take(rows, *self._found(rung, rows))
                 if self._stop():
@@ -193,6 +198,16 @@ class Ladder:
             self._stop,
         )
         return ends.norm, ends.entries
+
+    def _by_output(self, rows: list[int]) -> Found:
+        """Bounds of functionals from those of the outputs, by the triangle inequality."""
+        problem = self.problem
+        outputs = Points(np.eye(problem.network.output_dim))
+        ends = gradient_ends(
+            problem.network, self.bounds.phases, outputs, problem.input_norm, "interval", self._stop
+        )
+        sizes = np.abs(self.targets.functionals[rows]) * (1.0 + gamma(outputs.batch + 2))
+        return sizes @ ends.norm, sizes @ ends.entries
 
     def _tangents(self, rows: list[int]) -> FloatArray:
         problem, targets = self.problem, self.targets

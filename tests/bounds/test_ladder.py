@@ -19,6 +19,7 @@ from lipyomo.network import Layer, Network
 from lipyomo.norms import DUAL, InputNorm, LinearOutput, LinfOutput, vector_norm
 from lipyomo.phases import Phases, open_phases
 from lipyomo.problem import LipschitzProblem
+from lipyomo.result import Status
 from lipyomo.run import Clock
 from lipyomo.settings import Settings
 from networks import DEGENERATE, domains, mixed_network, random_network
@@ -146,6 +147,45 @@ def test_a_clock_that_has_run_out_leaves_a_valid_bound() -> None:
     truth = exact_constant(problem)
     assert truth <= ladder.value < np.inf
     assert seen == [ladder.value]
+
+
+@pytest.mark.parametrize("norm_in", ["linf", "l1", "l2"])
+@pytest.mark.parametrize("out", ["cross", "l1"])
+def test_where_time_is_over_outputs_are_bounded_in_place_of_more_vertices(
+    norm_in: InputNorm, out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = LipschitzProblem(mixed_network(5, (2, 5, 4, 3)), Box(-1, 1, 2), norm_in, out)
+    small = problem.reduced.problem
+    bounds = preactivation_bounds(small.network, small.domain)
+    rows: list[int] = []
+
+    def spied(network: Network, phases: Phases, ball: Points, *rest: object) -> GradientEnds:
+        rows.append(ball.batch)
+        return gradient_ends(network, phases, ball, *rest)
+
+    monkeypatch.setattr("lipyomo.ladder.gradient_ends", spied)
+    clock = Clock(0.0)
+    late = Ladder(small, bounds, clock=clock)
+    late.climb()
+    assert rows == [small.network.output_dim]
+    assert clock.curtailed
+    whole = Ladder(small, bounds)
+    whole.climb(("entries",))
+    assert rows[1] > rows[0]
+    assert (whole.upper <= late.upper * (1 + 1e-12)).all()
+    assert exact_constant(problem) <= late.value < np.inf
+
+
+@pytest.mark.parametrize("method", ["crown", "sdp", "eclipse", "lipsdp", "hr1", "interval"])
+def test_what_is_cut_short_says_so(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = LipschitzProblem(random_network(4, (3, 9, 9, 1)), Box(-1, 1, 3))
+    whole = run_method(method, problem, Settings(time_limit=1e6))
+    assert whole.status is Status.BOUNDS
+    # a machine so slow that nothing fits into what is left, which is never used up
+    monkeypatch.setattr("lipyomo.run.fits", lambda seconds, left: False)
+    short = run_method(method, problem, Settings(time_limit=1e6))
+    assert short.status is Status.TIME_LIMIT
+    assert whole.upper <= short.upper < np.inf
 
 
 @pytest.mark.parametrize("method", ["sdp", "bnb", "interval"])

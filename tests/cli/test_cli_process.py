@@ -30,10 +30,13 @@ def _wait_for(process: subprocess.Popen[str], word: str, seconds: float = 60.0) 
     raise AssertionError(f"'{word}' did not come; there was: {seen}")
 
 
-def test_first_interrupt_prints_the_interval_and_exits_2(start: Start, net: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_first_interrupt_prints_the_interval_and_exits_2(
+    number: signal.Signals, start: Start, net: Path
+) -> None:
     process = start(net, "--box", "0,1", "--method", "patient", "--json")
     _wait_for(process, "lower")  # the first periodic line
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 2
     record = json.loads(out)

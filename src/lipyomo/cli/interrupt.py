@@ -25,8 +25,10 @@ def _say(message: bytes) -> None:
 class Handled:
     """A context in which Ctrl-C calls `handle` (in the main thread; elsewhere nothing changes)."""
 
+    signals: tuple[signal.Signals, ...] = (signal.SIGINT,)
+
     def __init__(self) -> None:
-        self._before: Any = None
+        self._before: dict[signal.Signals, Any] = {}
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """Answer the signal."""
@@ -34,12 +36,12 @@ class Handled:
 
     def __enter__(self) -> Any:
         if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self.handle)
+            self._before = {each: signal.signal(each, self.handle) for each in self.signals}
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        for each, before in self._before.items():
+            signal.signal(each, before)
 
 
 class Leaving(Handled):
@@ -59,6 +61,7 @@ class Leaving(Handled):
 class Interruption(Handled):
     """The first Ctrl-C sets a flag and the second raises KeyboardInterrupt.
 
+    So does a polite request to end (SIGTERM), as `timeout`, batch systems and containers send it.
     Use `requested` as ``Settings.should_stop``.
 
     Attributes
@@ -66,6 +69,8 @@ class Interruption(Handled):
     insisted : bool
         Whether there was a second one, which leaves the method where it was.
     """
+
+    signals = (signal.SIGINT, signal.SIGTERM)
 
     def __init__(self, message: bytes = MESSAGE) -> None:
         super().__init__()

@@ -18,7 +18,6 @@ from lipyomo.methods.support import (
     search_bytes,
 )
 from lipyomo.network import FloatArray
-from lipyomo.numerics.pace import fits
 from lipyomo.phases import Phases
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.witness import witness_near
@@ -82,7 +81,7 @@ def run(run: Run) -> Result:
         run.warn(f"{reason}: there is no search, and bounds are those of method sdp")
         run.raise_lower(quick_incumbent(problem, run.settings.seed, run.clock))
         climb_forms(run, ladder, run.clock.within(FORMS_SHARE * run.left))
-    if reason is not None or not fits(form_seconds(reduced.problem, phases), run.left):
+    if reason is not None or not run.clock.fits(form_seconds(reduced.problem, phases)):
         if run.witness is None or not run.expired:
             run.raise_lower(search_incumbent(problem, rng, None, run.clock))
         return run.result()

@@ -17,7 +17,7 @@ from lipyomo.bounds.sharpen import sharpen
 from lipyomo.errors import MethodError
 from lipyomo.ladder import RUNGS, Ladder, UpperRung
 from lipyomo.network import FloatArray
-from lipyomo.numerics.pace import dense_entries, fits, seconds_of
+from lipyomo.numerics.pace import dense_entries, seconds_of
 from lipyomo.phases import Phases, count_open
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
@@ -136,7 +136,7 @@ def fall_back(run: Run, bounds: LayerBounds | None = None) -> None:
     small = run.problem.reduced.problem
     if bounds is None:
         bounds = preactivation_bounds(small.network, small.domain, rung="interval")
-    ladder = Ladder(small, bounds)
+    ladder = Ladder(small, bounds, clock=run.clock)
     ladder.climb(("entries",))
     run.drop_upper(ladder.value)
 
@@ -178,7 +178,7 @@ def model_fits(run: Run) -> bool:
     """Whether a Pyomo model fits into memory and time; else the ladder's bounds are the answer."""
     layers = run.problem.reduced.problem.network.layers
     terms = 2.0 * sum(layer.weight.size for layer in layers)
-    if terms <= MOST_TERMS and fits(terms / TERMS_RATE, run.left):
+    if terms <= MOST_TERMS and run.clock.fits(terms / TERMS_RATE):
         return True
     run.warn(
         f"a model of about {terms:.2g} terms is too large for the memory, or for the time that is "
@@ -194,7 +194,7 @@ def form_fits(run: Run, phases: Phases) -> bool:
     """Whether dense maps of all units fit into memory and time; the run is told if they do not."""
     small = run.problem.reduced.problem
     size, seconds = form_bytes(small, phases), form_seconds(small, phases)
-    if size <= MOST_BYTES and fits(seconds, run.left):
+    if size <= MOST_BYTES and run.clock.fits(seconds):
         return True
     run.warn(
         f"{sum(small.network.sizes[1:-1])} units of which {count_open(phases)} are open are too "
