@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -90,6 +91,22 @@ def test_cross_check(cli: Cli, net: Path) -> None:
     ran = cli(net, *options, "--cross-check", others[-1])
     assert ran.code == 0, ran.err
     assert ran.json["details"]["cross_check"]["solver"] == others[-1]
+    text = cli(net, *options[:-1], "--cross-check", others[-1])
+    assert f"solver {others[-1]} agrees" in text.out
+
+
+def test_solvers_that_disagree_are_an_error(
+    cli: Cli, net: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    truth = lipyomo.solve(
+        lipyomo.LipschitzProblem(lipyomo.load(net), lipyomo.Box(0, 8, 4), functional=[1, -1, 0])
+    )
+    wrong = replace(truth, lower=0.0, upper=0.5 * truth.lower, solver="other")
+    monkeypatch.setattr("lipyomo.cli.crosscheck.solve", lambda *_: wrong)
+    options = ("--box", "0,8", "--functional", "1,-1,0", "--solver", "highs")
+    ran = cli(net, *options, "--cross-check", "highs")
+    assert ran.code == 1
+    assert "the solvers disagree: highs says" in ran.err
 
 
 @pytest.mark.parametrize("norms", [("linf", "l1"), ("l1", "cross"), ("l2", "l2")])

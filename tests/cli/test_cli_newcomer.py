@@ -17,7 +17,9 @@ from pathlib import Path
 import pytest
 from cli_ran import Ran
 
+from lipyomo.cli.config import expand
 from lipyomo.cli.demo import NETWORK
+from lipyomo.cli.parser import main_parser
 from lipyomo.cli.show import laid_out
 from lipyomo.methods.registry import methods
 
@@ -96,6 +98,18 @@ def test_wrong_files_of_options(cli: Cli, net: Path, tmp_path: Path, text: str, 
     assert words in ran.err
     assert cli(net, "--config", tmp_path / "none.toml").code == 1
     assert cli(net, "--config").code == 1
+
+
+def test_lists_and_tables_of_options(tmp_path: Path) -> None:
+    job = tmp_path / "job.toml"
+    given = "network = 'a.onnx'\nbox = [0, 8]\nquiet = true\njson = false\n"
+    expected = ["--box=0,8", "--quiet", "--option=partition=true", "--option=seed=3", "a.onnx"]
+    for options in (
+        "option = ['partition=true', 'seed=3']",
+        "option = {partition = true, seed = 3}",
+    ):
+        job.write_text(given + options)
+        assert expand(main_parser(), ["--config", str(job)]) == expected
 
 
 @pytest.mark.parametrize("typed", ["comapre", "sovlers", "methds", "verfy"])

@@ -185,6 +185,10 @@ def test_a_fifth_solver_is_a_few_lines(tmp_path: Path) -> None:
         relaxed = solve_model(model, "other", settings=path, relax=True)
         assert relaxed.incumbent != pytest.approx(optimum, rel=1e-6)
         assert all(var.is_binary() for var in model.x.values())
+        start = pyo.ComponentMap((var, 1.0) for var in model.x.values())
+        started = solve_model(model, "other", settings=path, start=start)
+        assert started.incumbent == pytest.approx(optimum, rel=1e-6)
+        assert all(var.value is None for var in model.x.values())
     outcome = solve_model(known.infeasible(pyo.maximize, "mip"), "other", settings=path)
     assert outcome.status is SolveStatus.INFEASIBLE
     assert outcome.bound == float("-inf")

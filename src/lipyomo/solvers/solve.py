@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from pyomo.common.collections import ComponentMap
 from pyomo.core import TransformationFactory
 
 from lipyomo.arguments import instance
@@ -122,12 +123,23 @@ def _solved_elsewhere(
     solver: Any, config: dict[str, Any], model: Any, start: Mapping[Any, float] | None, relax: bool
 ) -> Any:
     """Any other adapter of Pyomo's contract: no live progress and no early end, but a start."""
-    if start is not None and "warmstart_discrete_vars" in solver.config:
-        for var, value in start.items():
-            var.set_value(value, skip_validation=True)
+    if start and "warmstart_discrete_vars" in solver.config:
         config["warmstart_discrete_vars"] = True
-    with _relaxed(model, relax):
+    with _relaxed(model, relax), _holding(start or {}):
         return solver.solve(model, **config)
+
+
+@contextmanager
+def _holding(values: Mapping[Any, float]) -> Iterator[None]:
+    """Give variables of a Pyomo model other values for a moment."""
+    before = ComponentMap((var, var.value) for var in values)
+    try:
+        for var, value in values.items():
+            var.set_value(value, skip_validation=True)
+        yield
+    finally:
+        for var, value in before.items():
+            var.set_value(value, skip_validation=True)
 
 
 @contextmanager
