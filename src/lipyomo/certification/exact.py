@@ -60,6 +60,5 @@ def least_margin(
         outcome.load()
         values = [pyo.value(model.net.inputs[j]) for j in range(network.input_dim)]
         point = np.clip(np.array(values), domain.lower, domain.upper)
-    bound = -np.inf if outcome.bound is None else float(outcome.bound)
     scale = float(np.abs(classifier.network.forward(domain.center)).max())
-    return bound - TOLERANCE * (1.0 + scale), point
+    return outcome.bound - TOLERANCE * (1.0 + scale), point

@@ -40,14 +40,11 @@ class ConicAnswer:
     ----------
     upper : float
         Proved bound; infinite if the multipliers prove nothing.
-    claimed : float
-        The solver's own optimum.
     lam : ndarray, shape (F,)
     status : str
     """
 
     upper: float
-    claimed: float
     lam: FloatArray
     status: str
 
@@ -142,7 +139,7 @@ def solve_conic(
     metric_in = np.maximum(np.full(inputs, zeta.value[0]) if grouped else zeta.value, 0.0)
     weights = np.maximum(gamma.value, 0.0) if ball == "l1" else None
     upper = _prove(form, metric_in, found, grouped, weights)
-    return ConicAnswer(upper, float(problem.value) * size, found, str(problem.status))
+    return ConicAnswer(upper, found, str(problem.status))
 
 
 def _reach(form: SizedForm) -> FloatArray:
