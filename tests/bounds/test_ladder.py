@@ -15,6 +15,7 @@ from lipyomo.bounds.sharpen import sharpen
 from lipyomo.domains import Box
 from lipyomo.ladder import RUNGS, Ladder, UpperRung
 from lipyomo.methods import run_method
+from lipyomo.methods.support import joint_first
 from lipyomo.network import Layer, Network
 from lipyomo.norms import DUAL, InputNorm, LinearOutput, LinfOutput, vector_norm
 from lipyomo.phases import Phases, open_phases
@@ -323,3 +324,17 @@ def test_semidefinite_bounds_of_the_presolved_network_are_those_of_the_whole(
     np.testing.assert_allclose(values[10], values[1000], rtol=2e-3)
     lower = run_method("bnb", problem, Settings(time_limit=10.0)).lower
     assert lower <= min(values[10])
+
+
+@pytest.mark.parametrize(("left", "taken"), [(0.8, True), (1.2, False), (10.0, True)])
+def test_closed_forms_come_first_where_there_is_time_for_one_rung_only(
+    left: float, taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lipyomo.methods.support.form_seconds", lambda *_: 1.0)
+    monkeypatch.setattr("lipyomo.methods.support.fits", lambda seconds, left: seconds <= left)
+    monkeypatch.setattr(Ladder, "predicted", lambda *_: 0.5)
+    ladder = ladder_of(LipschitzProblem(random_network(2, (20, 40, 40, 3)), Box(-0.2, 0.2, 20)))
+    ladder.climb(("entries",))
+    before = ladder.value
+    joint_first(ladder, Clock(left))
+    assert (ladder.value < before) == taken

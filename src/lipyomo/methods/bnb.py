@@ -74,7 +74,7 @@ def run(run: Run) -> Result:
 
     network, rng = reduced.problem.network, np.random.default_rng(run.settings.seed)
     ladder = climbed(run, QUICK)
-    joint_first(ladder)
+    joint_first(ladder, run.clock)
     phases = ladder.bounds.phases
     reason = why_not(reduced.problem, phases)
     if reason is not None:
