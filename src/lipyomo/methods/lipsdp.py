@@ -91,12 +91,11 @@ def _conic(form: SizedForm, layers: IntArray, ball: Ball, plan: _Plan, run: Run)
         limit *= 0.8  # its process takes time to start and to answer
     asked = model, layers, grouped, ball, plan.sharing, name, limit
     if order <= _QUICK_ORDER:
-        answer = solve_conic(*asked)
+        upper, lam = solve_conic(*asked)
     else:
-        answer = apart(solve_conic, *asked, stop=lambda: run.expired)
-    upper = answer.upper
+        upper, lam = apart(solve_conic, *asked, stop=lambda: run.expired)
     if plan.input_norm == "l1" and ball == "vertices":
-        upper = min(upper, float(column_bounds(form, answer.lam).max()))
+        upper = min(upper, float(column_bounds(form, lam).max()))
     return upper
 
 

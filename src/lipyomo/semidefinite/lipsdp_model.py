@@ -13,7 +13,7 @@ for one functional.  *Neuron* has one lambda a unit, *Layer* one a layer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -30,23 +30,6 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "SCS": {"eps": 1e-7, "max_iters": 50_000},
     "MOSEK": {},
 }
-
-
-@dataclass(frozen=True)
-class ConicAnswer:
-    """What a conic solver found, and what it proves.
-
-    Attributes
-    ----------
-    upper : float
-        Proved bound; infinite if the multipliers prove nothing.
-    lam : ndarray, shape (F,)
-    status : str
-    """
-
-    upper: float
-    lam: FloatArray
-    status: str
 
 
 def _seen_inputs(form: SizedForm, grouped: bool) -> tuple[FloatArray, FloatArray]:
@@ -66,7 +49,7 @@ def solve_conic(
     sharing: Sharing,
     solver: str,
     time_limit: float | None = None,
-) -> ConicAnswer:
+) -> tuple[float, FloatArray]:
     """Solve LipSDP for one functional or one ball of functionals.
 
     Parameters
@@ -86,7 +69,9 @@ def solve_conic(
 
     Returns
     -------
-    ConicAnswer
+    upper : float
+        Proved bound; infinite if the multipliers prove nothing.
+    lam : ndarray, shape (F,)
 
     Raises
     ------
@@ -138,8 +123,7 @@ def solve_conic(
     found = np.maximum(spread @ free.value, 0.0) / np.square(reach)
     metric_in = np.maximum(np.full(inputs, zeta.value[0]) if grouped else zeta.value, 0.0)
     weights = np.maximum(gamma.value, 0.0) if ball == "l1" else None
-    upper = _prove(form, metric_in, found, grouped, weights)
-    return ConicAnswer(upper, found, str(problem.status))
+    return _prove(form, metric_in, found, grouped, weights), found
 
 
 def _reach(form: SizedForm) -> FloatArray:
