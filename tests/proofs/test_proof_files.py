@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import gc
 import gzip
 import json
 import math
@@ -20,6 +21,7 @@ from lipyomo import AllSpace, Box, LipschitzProblem, Polytope, ball
 from lipyomo.errors import ProblemError
 from lipyomo.errors import ProofError as CannotProve
 from lipyomo.proofs import network_digest, write_proof
+from lipyomo.proofs.tree import _Case
 from lipyomo_check import ProofError, check_proof
 from networks import integer_network, mixed_network, random_network
 from oracle import exact_constant
@@ -335,6 +337,20 @@ def test_a_line_without_ends_has_few_cases(seed: int, tmp_path: Path) -> None:
     """Nineteen units in one input: a case for each of half a million patterns would be too many."""
     problem = LipschitzProblem(random_network(seed, (1, 6, 8, 5, 2)), AllSpace(1))
     assert proved(problem, tmp_path / "p").nodes < 1000
+
+
+def test_what_is_written_is_forgotten(tmp_path: Path) -> None:
+    """Memory holds the paths to the next cases, not the tree."""
+    problem = LipschitzProblem(random_network(0, (1, 6, 8, 5, 2)), AllSpace(1))
+    held = []
+
+    def told(cases: int) -> None:
+        if cases % 50 == 0:
+            held.append(sum(type(thing) is _Case for thing in gc.get_objects()))
+
+    cases = write_proof(tmp_path / "p", problem, lipyomo.solve(problem), told=told)
+    assert cases > 300
+    assert max(held) < cases / 2
 
 
 def test_kinks_that_coincide_have_few_cases(tmp_path: Path) -> None:

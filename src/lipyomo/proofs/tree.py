@@ -213,6 +213,7 @@ class CaseTree:
         root = _Case(self._linear.root(), self._kit.whole())
         self._follow(root)
         unwritten, waiting = [root], [root]  # the next one last
+        del root  # which leads to all others: what is written is forgotten
         while unwritten:
             while unwritten[-1].parts is None:
                 if self._stop() or time.perf_counter() > self._bounder.deadline:

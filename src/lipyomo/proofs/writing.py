@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -119,13 +120,16 @@ def write_proof(
     ProofError
         If there is no proof, or the file cannot be written.
     """
+    deadline = time.perf_counter() + time_limit
     first = statement_of(problem, result, onnx, certify)
     target = Path(path)
     partial = target.with_name(target.name + ".part")
     try:
         cases = 0
         if first["basis"] is None:
-            tree = CaseTree(problem, read_statement(first), stop, time_limit, result.promises)
+            statement = read_statement(first)
+            left = deadline - time.perf_counter()
+            tree = CaseTree(problem, statement, stop, left, result.promises)
             try:
                 _write(partial, [first], tree.nodes(), lambda: told and told(tree.cases))
                 cases = tree.cases
