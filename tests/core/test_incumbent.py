@@ -153,3 +153,13 @@ def test_only_what_was_tried_counts_as_tried(monkeypatch: pytest.MonkeyPatch) ->
     search.run(20_000)
     assert len(tried) > 10
     assert len(search._seen) == len(tried)
+
+
+def test_where_time_is_over_one_point_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = LipschitzProblem(random_network(2, (5, 7, 6, 3)), Box(-1, 1, 5))
+    monkeypatch.setattr(local_search, "LocalSearch", lambda *_: pytest.fail("it was begun"))
+    witness = local_search.quick_incumbent(problem, 0, Clock(0.0))
+    assert witness is not None
+    found = replay(problem, witness)
+    assert found.holds
+    np.testing.assert_allclose(witness.x, 0.0, atol=1e-6)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from lipyomo import AllSpace, Box, LipschitzProblem, Status, solve
+from lipyomo import AllSpace, Box, LipschitzProblem, Result, Settings, Status, solve
+from lipyomo.methods import crosslip
 from lipyomo.methods.clever import fit_reverse_weibull
 from lipyomo.methods.crosslip import pairs
+from lipyomo.methods.registry import finished, methods
 from lipyomo.result import Guarantee
+from lipyomo.run import Clock, Run
 from networks import random_network
 
 
@@ -113,3 +118,27 @@ def test_equal_seeds_give_equal_samples(seed: int) -> None:
     for method in ("random_lb", "clever"):
         first, second = (solve(problem, method, seed=seed).value for _ in range(2))
         assert first == second
+
+
+def test_pairwise_begins_no_problem_whose_excess_would_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    problem = LipschitzProblem(random_network(3, (3, 5, 4)), Box(-1, 1, 3))
+    inner = crosslip.run_method
+    limits: list[float] = []
+
+    def slow(name: str, scalar: LipschitzProblem, settings: Settings) -> Result:
+        """Four seconds more than allowed."""
+        limits.append(settings.time_limit)
+        now[0] += settings.time_limit + 4.0
+        return inner(name, scalar, replace(settings, time_limit=60.0))
+
+    monkeypatch.setattr(crosslip, "run_method", slow)
+    clock = Clock(10.0, now=lambda: now[0])
+    run = Run(problem, Settings(options={"method": "bnb"}), "pairwise", clock=clock)
+    result = finished(methods()["pairwise"], run)
+    assert limits == [2.5]  # 3.5 seconds are left then
+    assert result.status is Status.TIME_LIMIT
+    exact = solve(problem, "bnb").lower
+    assert result.lower <= exact <= result.upper < np.inf

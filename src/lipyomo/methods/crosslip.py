@@ -90,13 +90,17 @@ def run_loop(run: Run) -> Result:
     inner = str(settings.options.get("method", fit))
     vertices = few_vertices(problem, "pairwise")
     found: list[Result] = []
+    excess = 0.0  # by how much problems exceeded their shares: steps that are not interrupted
     for position, y in enumerate(vertices):
-        if run.expired and position:
+        if position and run.left <= excess:
+            run.clock.curtail()
             break
         share = max(run.left / (len(vertices) - position), 1e-2)
         scalar = LipschitzProblem(problem.network, problem.domain, problem.input_norm, functional=y)
         chosen = replace(settings, options={}, time_limit=share, started=None, progress=None)
+        began = run.seconds
         found.append(run_method(inner, scalar, chosen))
+        excess = max(excess, run.seconds - began - share)
         if found[-1].status is Status.INTERRUPTED:
             run.clock.stop()
         point = found[-1].witness

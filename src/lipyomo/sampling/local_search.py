@@ -502,8 +502,11 @@ def quick_budget(problem: LipschitzProblem, clock: Clock) -> tuple[int, Clock]:
 def quick_incumbent(problem: LipschitzProblem, seed: int, clock: Clock) -> Witness | None:
     """Search as briefly as branch and bound does before its first bounds.
 
-    Parameters are those of `search_incumbent`.
+    Where time is over, only the middle of the domain is looked at.  Parameters are those of
+    `search_incumbent`.
     """
+    if clock.expired:
+        return _certified(problem, problem.reduced.problem.domain.center)
     budget = quick_budget(problem.reduced.problem, clock)
     return search_incumbent(problem, np.random.default_rng(seed), *budget)
 
