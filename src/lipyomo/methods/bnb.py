@@ -82,6 +82,8 @@ def run(run: Run) -> Result:
         run.raise_lower(quick_incumbent(problem, run.settings.seed, run.clock))
         climb_forms(run, ladder, run.clock.within(FORMS_SHARE * run.left))
     if reason is not None or not run.clock.fits(form_seconds(reduced.problem, phases)):
+        ladder.climb(("joint",))
+        run.drop_upper(ladder.value)
         if run.witness is None or not run.expired:
             run.raise_lower(search_incumbent(problem, rng, None, run.clock))
         return run.result()
