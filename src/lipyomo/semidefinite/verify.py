@@ -24,7 +24,6 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from scipy.linalg.lapack import dpotrf, dtrtri
 
 from lipyomo.arrays import lengths
@@ -32,7 +31,7 @@ from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-Products: TypeAlias = "tuple[sp.csr_array, sp.csr_array]"
+Products: TypeAlias = "tuple[FloatArray, FloatArray]"
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ class VerifiedMatrix:
         Positive; equal entries for a Euclidean ball.
     lam : ndarray, shape (F,)
         Positive.
-    products : (sparse array, sparse array), optional
+    products : (ndarray, ndarray), optional
         Multipliers of products of two units that vanish, see `pair_matrices`.
 
     Attributes
@@ -172,11 +171,11 @@ class VerifiedMatrix:
         ``s^T P (s - u)`` adds the rows ``P U`` like lambda does, and, as ``s^T S s``, itself to M.
         """
         form, unit = self._form, self._scale[self._form.inputs :]
-        implied, apart = (sp.csr_array(part) for part in products)
+        implied, apart = products
         rows = rows + unit[:, None] * (implied @ form.rows) * scale
-        sizes = sizes + unit[:, None] * (abs(implied) @ form.row_size) * scale
-        plain = (0.5 * (implied + implied.T) + apart).toarray()
-        terms = int(np.diff(implied.indptr).max(initial=0))
+        sizes = sizes + unit[:, None] * (np.abs(implied) @ form.row_size) * scale
+        plain = 0.5 * (implied + implied.T) + apart
+        terms = int(np.count_nonzero(implied, axis=1).max(initial=0))
         return rows, sizes, unit[:, None] * plain * unit, terms
 
     def _least_eigenvalue(self) -> float:
