@@ -172,9 +172,12 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what solvers print is no answer
 
+    turn = threading.Lock()
+
     def tell(*message: object) -> None:
-        pickle.dump(message, answers)
-        answers.flush()
+        with turn:  # a solver's thread may tell, too
+            pickle.dump(message, answers)
+            answers.flush()
 
     function, arguments = pickle.load(sys.stdin.buffer)
     try:

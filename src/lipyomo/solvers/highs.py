@@ -1,4 +1,7 @@
-"""HiGHS, through highspy: matrices pass in one call, progress and Ctrl-C through callbacks."""
+"""HiGHS, through highspy: matrices pass in one call, progress and Ctrl-C through callbacks.
+
+Large models are solved in a process of their own, because not all steps look at the clock.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,16 @@ import scipy.sparse as sp
 
 from lipyomo.errors import SolverError
 from lipyomo.solvers.adapter import MatrixSolver, RunReport, RunRequest
+from lipyomo.solvers.elsewhere import solve_elsewhere
+from lipyomo.solvers.extras import require
 from lipyomo.solvers.matrices import QUADRATIC_OBJECTIVE, FloatArray, LinearModel
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import SolveStatus, ended
 
 MIN_TOLERANCE = 1e-10
 """HiGHS takes no integrality tolerance below this."""
+MOST_TERMS = 250_000
+"""Terms of a model whose steps all end within about a second."""
 COMPLETION_NODES = 500
 """Nodes spent on finding the missing discrete values of a start."""
 SUB_MIPS = (
@@ -73,25 +80,33 @@ class Highs(MatrixSolver):
 
     def run(self, model: LinearModel, request: RunRequest) -> RunReport:
         """Solve; see `MatrixSolver.run`."""
-        highspy = self.module()
-        highs = highspy.Highs()
-        _listen(highs, request)
-        for name in SUB_MIPS if request.searched else ():
-            highs.setOptionValue(name, False)
-        for name, value in request.settings(KNOBS, MIN_TOLERANCE):
-            _set_option(highspy, highs, name, value)
-        if pass_model(highs, model) == highspy.HighsStatus.kError:
-            return RunReport(SolveStatus.ERROR, message="HiGHS refused the model")
-        began = time.perf_counter()
-        start = _complete(highspy, model, request)
-        if start is not None:
-            if request.time_limit is not None:
-                left = request.time_limit - (time.perf_counter() - began)
-                highs.setOptionValue("time_limit", max(left, 0.0))
-            known = np.flatnonzero(~np.isnan(start)).astype(np.int32)
-            highs.setSolution(known.size, known, start[known])
-        _run(highspy, highs, request)
-        return _read(highspy, highs, model)
+        self.module()  # is it installed?
+        if model.matrix.nnz > MOST_TERMS:
+            return solve_elsewhere(_solve, model, request)
+        return _solve(model, request)
+
+
+def _solve(model: LinearModel, request: RunRequest) -> RunReport:
+    """Solve in this process."""
+    highspy = require(Highs.package, Highs.title)
+    highs = highspy.Highs()
+    _listen(highs, request)
+    for name in SUB_MIPS if request.searched else ():
+        highs.setOptionValue(name, False)
+    for name, value in request.settings(KNOBS, MIN_TOLERANCE):
+        _set_option(highspy, highs, name, value)
+    if pass_model(highs, model) == highspy.HighsStatus.kError:
+        return RunReport(SolveStatus.ERROR, message="HiGHS refused the model")
+    began = time.perf_counter()
+    start = _complete(highspy, model, request)
+    if start is not None:
+        if request.time_limit is not None:
+            left = request.time_limit - (time.perf_counter() - began)
+            highs.setOptionValue("time_limit", max(left, 0.0))
+        known = np.flatnonzero(~np.isnan(start)).astype(np.int32)
+        highs.setSolution(known.size, known, start[known])
+    _run(highspy, highs, request)
+    return _read(highspy, highs, model)
 
 
 def _run(highspy: Any, highs: Any, request: RunRequest) -> None:
@@ -202,6 +217,9 @@ def _listen(highs: Any, request: RunRequest) -> None:
 
     highs.cbMipLogging += progress
     highs.cbMipImprovingSolution += progress
+    found = request.found
+    if found is not None:
+        highs.cbMipImprovingSolution += lambda event: found(np.array(event.data_out.mip_solution))
 
 
 def _read(highspy: Any, highs: Any, model: LinearModel) -> RunReport:

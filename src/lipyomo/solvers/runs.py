@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lipyomo.solvers.matrices import FloatArray
@@ -27,6 +27,9 @@ class RunRequest:
         A point to start from; NaN where no value is known.
     searched : bool, optional
         Whether the start comes from a local search, so that another one would bring little.
+    found : callable, optional
+        Called with every better point, in the solver's thread, by solvers that may be ended before
+        they answer.
     """
 
     supervisor: Supervisor
@@ -38,6 +41,7 @@ class RunRequest:
     native: Mapping[str, Native] = field(default_factory=dict)
     start: FloatArray | None = None
     searched: bool = False
+    found: Callable[[FloatArray], None] | None = None
 
     def settings(
         self, names: Mapping[str, str], least_tolerance: float = 0.0

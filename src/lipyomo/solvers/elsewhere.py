@@ -1,0 +1,103 @@
+"""Solves in a process of their own, for solvers that on large models do not look at the clock.
+
+HiGHS asks neither its time limit nor its callbacks during presolve and some other steps, which take
+minutes on models of millions of terms.  The process is ended instead; what it has told of by then,
+its bound and its best point, is the answer.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from lipyomo.apart import Child
+from lipyomo.solvers.matrices import FloatArray, LinearModel
+from lipyomo.solvers.runs import RunReport, RunRequest
+from lipyomo.solvers.status import Progress, SolveStatus
+from lipyomo.solvers.supervise import Supervisor
+
+GRACE = 0.5
+"""Seconds after the time limit for a solver that hears it to put its answer together."""
+
+UNSENT = ("supervisor", "found")
+"""What of a request stays in this process."""
+
+Solve = Callable[[LinearModel, RunRequest], RunReport]
+
+
+def solve_elsewhere(solve: Solve, model: LinearModel, request: RunRequest) -> RunReport:
+    """Call `solve` in a process of its own, which ends with the time limit and with Ctrl-C.
+
+    Parameters
+    ----------
+    solve : callable
+        Of a module.  It tells ``request.supervisor`` of its bounds and ``request.found`` of points.
+    model : LinearModel
+    request : RunRequest
+
+    Returns
+    -------
+    RunReport
+        As `solve` returned it; the last bound and point that it told of if it was ended.
+    """
+    halt = threading.Event()
+    return request.supervisor.run(lambda: _listen(solve, model, request, halt), halt.set)
+
+
+def _listen(
+    solve: Solve, model: LinearModel, request: RunRequest, halt: threading.Event
+) -> RunReport:
+    """Follow the other process to its end."""
+    limit, began = request.time_limit, time.perf_counter()
+    last = math.inf if limit is None else limit + GRACE
+    asked = {name: value for name, value in vars(request).items() if name not in UNSENT}
+    bare = replace(model, columns=[], constraints=[])  # Pyomo's objects are not needed there
+    known = RunReport(SolveStatus.TIME_LIMIT)
+    with Child(_solve, solve, bare, asked, time.time()) as child:
+        for kind, *said in child:
+            if kind == "done":
+                return cast(RunReport, said[0])
+            if kind == "failed":
+                raise said[0]
+            if kind == "died":
+                message = "the solver's process died: it may have run out of memory"
+                return replace(known, status=SolveStatus.ERROR, message=message)
+            if kind == "log":
+                request.supervisor.write(said[0])
+            elif kind == "point":
+                known = replace(known, x=said[0])
+            elif kind == "progress":
+                report: Progress = said[0]
+                known = replace(known, bound=report.bound, nodes=report.nodes)
+                request.supervisor.report(report.incumbent, report.bound, report.nodes)
+            if halt.is_set():
+                return replace(known, status=SolveStatus.INTERRUPTED)
+            if time.perf_counter() - began > last:
+                break
+    return known
+
+
+def _solve(
+    tell: Callable[..., None],
+    solve: Solve,
+    model: LinearModel,
+    asked: Mapping[str, Any],
+    began: float,
+) -> RunReport:
+    """The call in the other process, whose start counts."""
+    supervisor = Supervisor(
+        progress=lambda report: tell("progress", report), write=lambda text: tell("log", text)
+    )
+
+    def found(x: FloatArray) -> None:
+        tell("point", x)
+
+    request = RunRequest(supervisor=supervisor, found=found, **asked)
+    if request.time_limit is not None:
+        left = request.time_limit - max(time.time() - began, 0.0)
+        request = replace(request, time_limit=max(left, 0.0))
+    return solve(model, request)

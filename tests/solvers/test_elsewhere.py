@@ -1,0 +1,174 @@
+"""Solves in a process of their own: their answers, and their ends."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+import pytest
+
+from lipyomo.errors import SolverError
+from lipyomo.solvers import Progress, SolverOptions, SolveStatus, highs, solve_model
+from lipyomo.solvers.contract.instances import market_split
+from lipyomo.solvers.elsewhere import solve_elsewhere
+from lipyomo.solvers.matrices import LinearModel, compile_model
+from lipyomo.solvers.runs import RunReport, RunRequest
+from lipyomo.solvers.supervise import Supervisor
+
+POINT = np.array([1.0, 2.0])
+
+
+def _model() -> LinearModel:
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var([0, 1], domain=pyo.NonNegativeIntegers, bounds=(0, 9))
+    model.row = pyo.Constraint(expr=model.x[0] + model.x[1] <= 5)
+    model.sum = pyo.Objective(expr=model.x[0] + model.x[1], sense=pyo.maximize)
+    return compile_model(model)
+
+
+def _deaf(model: LinearModel, request: RunRequest) -> RunReport:
+    """A solver that tells of a point and of a bound, and then hears nothing."""
+
+    def work() -> RunReport:
+        assert request.found is not None
+        request.found(POINT)
+        request.supervisor.write("presolving\n")
+        request.supervisor.report(3.0, 7.5, 11)
+        threading.Event().wait()
+        return RunReport(SolveStatus.OPTIMAL)
+
+    return request.supervisor.run(work, lambda: None)
+
+
+def _asleep(model: LinearModel, request: RunRequest) -> RunReport:
+    """A solver that never tells anything."""
+    time.sleep(1000.0)
+    return RunReport(SolveStatus.OPTIMAL)
+
+
+def _dead(model: LinearModel, request: RunRequest) -> RunReport:
+    os._exit(3)
+
+
+def _refusing(model: LinearModel, request: RunRequest) -> RunReport:
+    raise SolverError("no such option")
+
+
+def _echo(model: LinearModel, request: RunRequest) -> RunReport:
+    assert request.time_limit is not None
+    assert 0.0 <= request.time_limit < 100.0  # the start of the process counts
+    assert (request.native, request.threads) == ({"a": 1}, 2)
+    return RunReport(SolveStatus.GAP, request.start, model.objective(POINT), 4)
+
+
+def test_an_answer_comes_back() -> None:
+    request = RunRequest(
+        Supervisor(), time_limit=100.0, threads=2, native={"a": 1}, start=POINT + 1.0
+    )
+    report = solve_elsewhere(_echo, _model(), request)
+    assert (report.status, report.bound, report.nodes) == (SolveStatus.GAP, 3.0, 4)
+    assert report.x is not None
+    assert report.x.tolist() == [2.0, 3.0]
+
+
+def test_a_deaf_solver_is_ended_and_what_it_told_is_the_answer() -> None:
+    stop, said = threading.Event(), list[Progress]()
+
+    def progress(report: Progress) -> None:
+        said.append(report)
+        stop.set()
+
+    supervisor = Supervisor(progress, stop)
+    report = solve_elsewhere(_deaf, _model(), RunRequest(supervisor))
+    assert (report.status, report.bound, report.nodes) == (SolveStatus.INTERRUPTED, 7.5, 11)
+    assert report.x is not None
+    assert report.x.tolist() == POINT.tolist()
+    assert supervisor.log == "presolving\n"
+    assert [(one.incumbent, one.bound) for one in said] == [(3.0, 7.5)]
+
+
+def test_a_silent_solver_ends_with_the_time_limit() -> None:
+    report = solve_elsewhere(_asleep, _model(), RunRequest(Supervisor(), time_limit=0.01))
+    assert (report.status, report.x, report.bound) == (SolveStatus.TIME_LIMIT, None, None)
+
+
+def test_a_process_that_dies_is_an_error_of_the_solver() -> None:
+    report = solve_elsewhere(_dead, _model(), RunRequest(Supervisor()))
+    assert report.status is SolveStatus.ERROR
+    assert "died" in report.message
+
+
+def test_errors_come_back() -> None:
+    with pytest.raises(SolverError, match="no such option"):
+        solve_elsewhere(_refusing, _model(), RunRequest(Supervisor()))
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of models that HiGHS solves elsewhere."""
+    found: list[int] = []
+
+    def counted(solve: Any, model: LinearModel, request: RunRequest) -> RunReport:
+        found.append(model.matrix.nnz)
+        return solve_elsewhere(solve, model, request)
+
+    monkeypatch.setattr(highs, "solve_elsewhere", counted)
+    return found
+
+
+@pytest.mark.parametrize("relax", [False, True])
+def test_highs_says_the_same_in_both_processes(
+    sent: list[int], monkeypatch: pytest.MonkeyPatch, relax: bool
+) -> None:
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(range(6), domain=pyo.Integers, bounds=(0, 4))
+    model.row = pyo.Constraint(expr=sum((3 + 2 * i) * model.x[i] for i in range(6)) <= 61)
+    model.sum = pyo.Objective(
+        expr=sum((2 + 2 * i) * model.x[i] for i in range(6)), sense=pyo.maximize
+    )
+    here = solve_model(model, "highs", relax=relax)
+    assert not sent  # small models stay in this process
+    monkeypatch.setattr(highs, "MOST_TERMS", 5)
+    there = solve_model(model, "highs", relax=relax)
+    assert sent == [6]
+    assert here.status is there.status is SolveStatus.OPTIMAL
+    assert (here.incumbent, here.bound, here.nodes) == (there.incumbent, there.bound, there.nodes)
+    assert list(here.solution.values()) == list(there.solution.values())
+    assert there.log.count("HiGHS") >= here.log.count("HiGHS") > 0
+
+
+@pytest.mark.parametrize("end", ["stop", "raise"])
+def test_highs_elsewhere_leaves_its_bound_and_its_point(
+    sent: list[int], monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setattr(highs, "MOST_TERMS", 0)
+    model, _ = market_split(pyo.maximize)
+    stop, heard = threading.Event(), list[Progress]()
+
+    def progress(report: Progress) -> None:
+        if report.incumbent is None or not report.bound < 1.0:
+            return
+        heard.append(report)
+        if end == "raise":
+            raise ArithmeticError("enough")
+        stop.set()
+
+    def solve() -> Any:
+        options = SolverOptions(time_limit=60)
+        return solve_model(model, "highs", options, progress=progress, stop=stop)
+
+    if end == "raise":
+        with pytest.raises(ArithmeticError, match="enough"):
+            solve()
+    else:
+        outcome, known = solve(), heard[0].incumbent
+        assert known is not None
+        assert outcome.status is SolveStatus.INTERRUPTED
+        assert outcome.incumbent is not None
+        assert outcome.incumbent >= known - 1e-6
+        assert outcome.incumbent <= outcome.bound <= heard[0].bound
+    assert len(sent) == 1
