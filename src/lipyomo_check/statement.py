@@ -38,7 +38,7 @@ def rational(value: float) -> fmpq:
 
 def dyadic(rows: Iterable[Sequence[float]]) -> tuple[list[list[Any]], int]:
     """Floats as whole multiples of ``2^-bits``, and the least such `bits` (None for infinity)."""
-    nothing = {0.0: 0, INFINITE: None, -INFINITE: None}
+    nothing: dict[float, Any] = {0.0: 0, INFINITE: None, -INFINITE: None}
     ratios = [[nothing[v] if v in nothing else v.as_integer_ratio() for v in row] for row in rows]
     bits = max((v[1].bit_length() - 1 for row in ratios for v in row if v), default=0)
     return [[v and (v[0] << bits) // v[1] for v in row] for row in ratios], bits
