@@ -24,7 +24,7 @@ from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Status, close_enough
 from lipyomo.run import Clock
-from lipyomo.sampling.local_search import default_evaluations, quick_budget
+from lipyomo.sampling.local_search import QUICK_TIME, default_evaluations, quick_budget
 from lipyomo.settings import Settings
 
 QUEUE_BYTES = 1 << 30
@@ -46,6 +46,10 @@ CLIMB_SHARE = 12
 FIRST_CLIMB, CLIMB_NODES = 32.0, 48.0
 """The local search is resumed after so many nodes, and then again and again: one takes about as
 long as six nodes of the size `COMMON`.  Long ones would have other processes wait for this one."""
+
+LONG_CLIMB, MOST_LARGE = 3.0, 12.0
+"""After the root of a large network the local search takes as many times longer as its nodes are
+larger than `COMMON`, at most so many times, and no more than a tenth of the time that is left."""
 
 GUIDES = 64
 """Most nodes that a local search begins from, among the first ones of the queue."""
@@ -217,6 +221,10 @@ class Search:
             self._root = max([node.bound for node in found.children], default=found.closed)
             self._set_capacity(found.children)
             self._merge(found)
+            larger = min(self._scale, MOST_LARGE) - 1.0
+            if found.children and larger > 0.0:
+                evaluations = int(LONG_CLIMB * larger * self._evaluations)
+                tree.climb(evaluations, self._clock.within(QUICK_TIME * self._clock.left))
         self._note()
 
     def _set_capacity(self, nodes: list[Node]) -> None:
@@ -227,11 +235,16 @@ class Search:
             self._capacity = max(LEAST_QUEUE, QUEUE_BYTES // node_bytes)
 
     @property
-    def _nodes(self) -> float:
-        """How many nodes of the size `COMMON` those so far amount to."""
+    def _scale(self) -> float:
+        """How many nodes of the size `COMMON` the root amounts to."""
         units = self._open_units
         size = units**2 * min(self.tree.problem.network.input_dim, units)
-        return self._counters.nodes * math.sqrt(max(size / COMMON, 1.0))
+        return math.sqrt(max(size / COMMON, 1.0))
+
+    @property
+    def _nodes(self) -> float:
+        """How many nodes of the size `COMMON` those so far amount to."""
+        return self._counters.nodes * self._scale
 
     def _after(self) -> None:
         """What is done now and then: local search, news, checkpoints."""
