@@ -219,8 +219,7 @@ def test_wide_kernels_agree_with_the_dense_one(direct: bool) -> None:
         assert proved == pytest.approx(wide.value, rel=1e-7)
 
 
-@pytest.mark.parametrize("dense", [False, True])
-def test_products_of_pairs_bound_the_patterns_that_pairs_allow(dense: bool) -> None:
+def test_products_of_pairs_bound_the_patterns_that_pairs_allow() -> None:
     """Above every such pattern, below the bound of all patterns, and proved."""
     for seed in range(4):
         network = random_network(seed, (120, 6, 5, 1))
@@ -228,8 +227,6 @@ def test_products_of_pairs_bound_the_patterns_that_pairs_allow(dense: bool) -> N
         d, c = form.inputs, form.objective[0]
         alone = minimise(WideKernel(form.rows, c, d), tolerance=1e-5)
         kernel = WideKernel(form.rows, c, d, pairs=PAIRS)
-        if dense:
-            kernel = DenseKernel(form.rows, c, d, False, PAIRS)
         found = minimise(kernel, tolerance=1e-5)
         assert alone is not None
         assert found is not None
@@ -256,7 +253,6 @@ def test_newton_systems_are_those_of_the_barrier_function() -> None:
     rows, c = form.rows[:, few], objective[0][few]
     for kernel in (
         DenseKernel(rows, c, 8, False),
-        DenseKernel(rows, c, 8, False, PAIRS),
         WideKernel(rows, c, 8, direct=True),
         WideKernel(rows, c, 8, direct=False),
         WideKernel(rows, c, 8, True, PAIRS),
@@ -292,7 +288,6 @@ def test_reach_is_the_distance_to_the_boundary() -> None:
     d, c = form.inputs, form.objective[0]
     for kernel in (
         DenseKernel(form.rows, c, d, False),
-        DenseKernel(form.rows, c, d, False, PAIRS),
         WideKernel(form.rows, c, d),
         WideKernel(form.rows, c, d, pairs=PAIRS),
     ):

@@ -10,7 +10,6 @@ import numpy as np
 
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.bnb.node import Node
-from lipyomo.bounds.pairs import Pairs
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import fits
 from lipyomo.run import Clock
@@ -118,7 +117,7 @@ class NodeBounder:
             if affordable:
                 old = node.warm.get(target)
                 start = None if old is None else (node.units, old)
-                found = bounder.minimise(form, target, start, aim, self._late, steps, node.pairs)
+                found = bounder.minimise(form, target, start, aim, self._late, steps)
                 self.solved += 1
             if found is None:
                 reached = max(reached, float(node.target_bounds[index]))
@@ -128,18 +127,17 @@ class NodeBounder:
             warm[target] = state.multipliers
             value = state.value
             if value <= cutoff:
-                value = bounder.prover.bound(form, target, state.multipliers, node.pairs)
+                value = bounder.prover.bound(form, target, state.multipliers)
                 node.proved[index] = min(float(node.proved[index]), value)
             node.target_bounds[index] = min(float(node.target_bounds[index]), value)
             if state.value > max(reached, cutoff):
                 worst, reached = found, state.value
         for target, old in node.warm.items():
             if target not in warm and target in node.targets:
-                kernel = bounder.kernel(form, target, node.pairs)
-                warm[target] = bounder.inherited(kernel, form, node.units, old, node.pairs)
+                warm[target] = bounder.inherited(
+                    bounder.kernel(form, target), form, node.units, old
+                )
         node.warm, node.units = warm, form.units
-        if node.pairs.count:
-            node.pairs = node.pairs[node.pairs.within(form.units)]
         if worst is None:
             return None
         return Worst(worst, *worst.kernel.lookahead(worst.state))
@@ -156,7 +154,7 @@ class NodeBounder:
         self.steps += root.steps
         node.proved = root.upper[node.targets]
         node.target_bounds = np.minimum(node.target_bounds, node.proved)
-        node.warm, node.units, node.pairs = dict(root.multipliers), form.units, root.pairs
+        node.warm, node.units = dict(root.multipliers), form.units
         target = int(node.targets[np.argmax(node.target_bounds)])
         found = root.minimum(target)
         if found is None or node.bound <= cutoff:
@@ -169,14 +167,12 @@ class NodeBounder:
             multipliers = node.warm.get(target)
             unproved = node.target_bounds[index] < node.proved[index]
             if multipliers is not None and form.units.size and unproved:
-                proved = self.bounder.prover.bound(form, target, multipliers, node.pairs)
+                proved = self.bounder.prover.bound(form, target, multipliers)
                 node.proved[index] = min(proved, float(node.proved[index]))
         node.target_bounds = node.proved
         return node.bound
 
-    def excluded(
-        self, form: NodeForm, worst: Worst, aim: float, pairs: Pairs
-    ) -> list[tuple[int, bool, float]]:
+    def excluded(self, form: NodeForm, worst: Worst, aim: float) -> list[tuple[int, bool, float]]:
         """Unit decisions that the multipliers of `worst` rule out.
 
         Returns
@@ -184,7 +180,7 @@ class NodeBounder:
         list of (position, on, bound)
             Deciding open unit number `position` that way cannot exceed the proved `bound`.
         """
-        return self.bounder.excluded(form, worst.found, (worst.off, worst.on), aim, pairs)
+        return self.bounder.excluded(form, worst.found, (worst.off, worst.on), aim)
 
     def _affordable(self, form: NodeForm) -> bool:
         """Whether a step fits into memory and into the time that is left."""

@@ -15,7 +15,6 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lipyomo.affine.system import FlatPhases
 from lipyomo.bnb.counters import Counters
@@ -26,7 +25,7 @@ from lipyomo.errors import LipyomoError
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.problem import LipschitzProblem
 
-VERSION = 4
+VERSION = 3
 
 _STACKED = ("phases", "lower", "upper", "low", "high")
 _RAGGED = ("targets", "target_bounds", "proved", "units", "pool", "candidates")
@@ -56,8 +55,8 @@ class Saved:
     experience : Experience
     known : ndarray of int8 or None
         Phases under which the tree was made.
-    pairs : Pairs
-        Of units that exclude each other everywhere.
+    pairs, chosen : Pairs
+        Of units that exclude each other, and those among them with multipliers.
     """
 
     nodes: list[Node]
@@ -72,6 +71,7 @@ class Saved:
     experience: Experience
     known: FlatPhases | None
     pairs: Pairs
+    chosen: Pairs
 
 
 def fingerprint(problem: LipschitzProblem) -> str:
@@ -114,7 +114,8 @@ def save(path: Path, problem: LipschitzProblem, saved: Saved) -> None:
     }
     if saved.known is not None:
         data["known"] = saved.known
-    _put(data, "pairs", [_rows(pairs) for pairs in (saved.pairs, *(n.pairs for n in nodes))])
+    for name, pairs in (("pairs", saved.pairs), ("chosen", saved.chosen)):
+        data[name] = np.array([pairs.first, pairs.second, pairs.apart], dtype=np.int64)
     for name in _STACKED:
         data[name] = np.array([getattr(node, name) for node in nodes])
     for name in _RAGGED:
@@ -166,7 +167,6 @@ def load(path: Path, problem: LipschitzProblem) -> Saved:
             "the same problem, or another file"
         )
     ragged = {name: _taken(data, name) for name in (*_RAGGED, "trail")}
-    everywhere, *pairs = (_pairs(rows) for rows in _taken(data, "pairs"))
     warm: list[Warm] = [{} for _ in data["dropped"]]
     for (i, target), values in zip(data["warm_keys"], _taken(data, "warm"), strict=True):
         warm[int(i)][int(target)] = values
@@ -176,7 +176,6 @@ def load(path: Path, problem: LipschitzProblem) -> Saved:
             **{name: ragged[name][i] for name in _RAGGED},
             dropped=float(data["dropped"][i]),
             warm=warm[i],
-            pairs=pairs[i],
             trail=_splits(ragged["trail"][i]),
         )
         for i in range(len(warm))
@@ -198,7 +197,7 @@ def load(path: Path, problem: LipschitzProblem) -> Saved:
         counters,
         Experience(**learnt),
         data.get("known"),
-        everywhere,
+        *(Pairs(i, j, apart > 0) for i, j, apart in (data["pairs"], data["chosen"])),
     )
 
 
@@ -212,17 +211,6 @@ def _taken(data: dict[str, Any], name: str) -> list[Any]:
     """The arrays that `_put` stored."""
     sizes = data[f"{name}_sizes"]
     return np.split(data[name], np.cumsum(sizes)[:-1]) if sizes.size else []
-
-
-def _rows(pairs: Pairs) -> NDArray[np.int64]:
-    """Pairs as numbers, one row each."""
-    return np.array([pairs.first, pairs.second, pairs.apart], dtype=np.int64).T
-
-
-def _pairs(rows: NDArray[np.int64]) -> Pairs:
-    """The pairs that `_rows` wrote."""
-    first, second, apart = rows.reshape(-1, 3).astype(np.int64).T
-    return Pairs(first, second, apart > 0)
 
 
 def _numbers(trail: tuple[Split, ...]) -> FloatArray:

@@ -368,7 +368,7 @@ class Search:
     def _content(self) -> tuple[str, bytes]:
         """What all tasks have in common, and its name."""
         tree = self.tree
-        content = (tree.problem, self._settings.gap, self._record, tree.known, tree.pairs)
+        content = (tree.problem, self._settings.gap, self._record, tree.known, tree.known_pairs)
         return uuid.uuid4().hex, pickle.dumps(content)
 
     def _merge_report(self, report: Report) -> None:
@@ -397,7 +397,7 @@ class Search:
             self._counters,
             self.tree.experience,
             self.tree.known,
-            self.tree.pairs,
+            *self.tree.known_pairs,
         )
         save(self._settings.checkpoint, self.tree.problem, saved)
 
@@ -407,7 +407,7 @@ class Search:
 
     def _restore(self, saved: Saved) -> None:
         pool = self.tree.pool
-        self.tree.pairs = saved.pairs
+        self.tree.take_pairs(saved.pairs, saved.chosen)
         pool.restore(saved.points, saved.on)
         if saved.best is not None:
             pool.challenge(saved.best)

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.bnb.tighten import Multipliers
-from lipyomo.bounds.pairs import NO_PAIRS, Pairs
 from lipyomo.bounds.preactivation import Boxes, propagate
 from lipyomo.bounds.stack import Stack
 from lipyomo.network import FloatArray
@@ -68,11 +67,6 @@ class Node:
         Open units to branch on, the most promising first; none if it is still to be examined.
     ascent : Multipliers, optional
         Of its pre-activation bounds, or of those of the last ancestor that had some.
-    pairs : Pairs
-        Of units that exclude each other in the node; where both are open, `warm` has multipliers
-        of theirs.
-    paired : int or None
-        Number of splits that had led to it when such pairs were looked for, if ever.
     trail : tuple of Split
         The splits that lead from the root to it; all else follows from bounds.
     """
@@ -91,24 +85,12 @@ class Node:
     dropped: float = 0.0
     candidates: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     ascent: Multipliers | None = None
-    pairs: Pairs = NO_PAIRS
-    paired: int | None = None
     trail: tuple[Split, ...] = ()
 
     @property
     def bound(self) -> float:
         """Upper bound of every target on the node."""
         return float(self.target_bounds.max(initial=0.0))
-
-    @property
-    def worst(self) -> int:
-        """Index of the target that has it."""
-        return int(np.argmax(self.target_bounds))
-
-    def join(self, pairs: Pairs) -> None:
-        """Take in the products of more pairs of open units, with multipliers that are zero yet."""
-        self.pairs, zeros = Pairs.chain([self.pairs, pairs]), np.zeros(pairs.count)
-        self.warm = {target: np.concatenate([y, zeros]) for target, y in self.warm.items()}
 
 
 def child_of(

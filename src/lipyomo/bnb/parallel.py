@@ -36,7 +36,7 @@ from threadpoolctl import threadpool_limits
 from lipyomo.bnb.counters import Counters
 from lipyomo.bnb.experience import Experience
 from lipyomo.bnb.node import Node
-from lipyomo.bnb.tree import Plan, Tree
+from lipyomo.bnb.tree import Tree
 from lipyomo.executors import UNKNOWN, Workers
 from lipyomo.network import FloatArray
 from lipyomo.run import Clock
@@ -74,7 +74,7 @@ class Task:
         Pickled (problem, gap, whether to record leaves, phases that follow from the domain, known
         pairs of units).
     parcels : list of (Node, points)
-    plans : list of list of int, or None
+    plans : list of list of int
         Units of each node whose splits are to be tried.
     best : float
         Value of the incumbent.
@@ -86,7 +86,7 @@ class Task:
     token: str
     problem: bytes
     parcels: list[Parcel]
-    plans: list[Plan]
+    plans: list[list[int]]
     best: float
     experience: Experience
     seconds: float = math.inf
@@ -142,7 +142,7 @@ def _tree_of(task: Task) -> Tree:
         threadpool_limits(limits=1, user_api="blas")
         problem, gap, record, known, pairs = pickle.loads(task.problem)
         _kept.tree = Tree(problem, np.random.default_rng(0), gap, record, known)
-        _kept.tree.pairs = pairs
+        _kept.tree.take_pairs(*pairs)
         _kept.token = task.token
     tree: Tree = _kept.tree
     tree.pool.forget(task.best, np.random.default_rng(0))

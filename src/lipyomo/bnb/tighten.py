@@ -134,7 +134,7 @@ class Tightener:
         stop = 0
         for b, part in enumerate(parts):
             begin, stop = stop, stop + part.size
-            inherit(start[begin:stop], part, stack.phases[b], inherited[b])
+            _inherit(start[begin:stop], part, stack.phases[b], inherited[b])
         rate = RATE if most > STEPS else WARM_RATE
         found = ascent.ascend(relaxation, rows, start, steps, rate)
         bounds = ascent.bounds(relaxation, rows, found)
@@ -219,7 +219,7 @@ def _nearest(stack: Stack, b: int, keys: npt.NDArray[np.int64], most: int) -> np
     return np.sort(keys[np.argsort(far, kind="stable")[:most]])
 
 
-def inherit(
+def _inherit(
     start: SingleArray,
     keys: npt.NDArray[np.int64],
     phases: FlatPhases,

@@ -15,12 +15,11 @@ from lipyomo.bnb.branching import PROBE_SHARE, RELIABLE, Brancher, worth
 from lipyomo.bnb.counters import Counters
 from lipyomo.bnb.experience import Experience
 from lipyomo.bnb.node import Node, stack_of, substitute_back
-from lipyomo.bnb.pairing import excluding_pairs, gains
 from lipyomo.bnb.pool import Pool
 from lipyomo.bnb.tighten import Tightener
 from lipyomo.bounds.derivative import gradient_sizes
 from lipyomo.bounds.layers import by_layer
-from lipyomo.bounds.pairs import NO_PAIRS, Pairs, find_pairs, seconds_for_pairs
+from lipyomo.bounds.pairs import Pairs, find_pairs, seconds_for_pairs
 from lipyomo.bounds.preactivation import within
 from lipyomo.bounds.stack import Stack
 from lipyomo.ladder import Ladder
@@ -58,15 +57,6 @@ larger ones count as several."""
 
 TOGETHER = 16
 """Most nodes of the size `COMMON` that are split together."""
-
-PAIRED_FROM = 1024
-"""Nodes after which pairs of units are looked for: small searches end as soon without them."""
-
-PAIRED_EVERY = 2
-"""Splits from one time to the next, on the way to a node."""
-
-Plan = list[int] | None
-"""Units whose splits are to be tried; None where pairs of units are to be found before."""
 
 _CANCELLED = 1e-8
 """Rounding errors of a value above this share of it call for exact arithmetic, which takes seconds
@@ -114,9 +104,6 @@ class Part:
         Whether a linear program is to tell if it has interior.
     worst : Worst, optional
         What holds its bound up.
-    afresh : bool
-        Whether its multipliers are to be refined though its phases are those that they were found
-        under.
     """
 
     parent: Node
@@ -125,7 +112,6 @@ class Part:
     form: NodeForm = field(init=False, repr=False)
     asks: bool = False
     worst: Worst | None = None
-    afresh: bool = False
 
     @property
     def keeps_box(self) -> bool:
@@ -174,8 +160,6 @@ class Tree:
     pool : Pool
         Points, and the incumbent.
     experience : Experience
-    pairs : Pairs
-        Of units that exclude each other everywhere.
     attend : callable
         Called now and then while nodes are split.
     """
@@ -210,7 +194,7 @@ class Tree:
         self.open_at_root, self.root_seconds = 0, 0.0
         self.experience = Experience.none(self.system.count)
         self.attend: Callable[[], object] = lambda: None
-        self.pairs = NO_PAIRS
+        self._pairs = Pairs.none()
         self._gap = max(gap, PRUNE)
         self._record = record
         self._value_errors = self.bounder.value_errors
@@ -304,6 +288,15 @@ class Tree:
         self.open_at_root = int(np.count_nonzero(node.phases == OPEN))
         return self._paired(found, clock)
 
+    @property
+    def known_pairs(self) -> tuple[Pairs, Pairs]:
+        """Pairs of units that exclude each other, and those whose products bounds make use of."""
+        return self._pairs, self.bounder.bounder.prover.pairs
+
+    def take_pairs(self, pairs: Pairs, chosen: Pairs) -> None:
+        """Take the known pairs of the same tree elsewhere."""
+        self._pairs, self.bounder.bounder.prover.pairs = pairs, chosen
+
     def _paired(self, found: Expansion, clock: Clock) -> Expansion:
         """The root bounded once more, with the products of pairs of units that exclude each other.
 
@@ -313,7 +306,7 @@ class Tree:
             return found
         node = replace(found.children[0])
         bounder = self.bounder.bounder
-        if node.pairs.count or clock.expired:
+        if bounder.prover.pairs.count or clock.expired:
             return found
         form = self.system.reduce(node.phases)
         if not any(bounder.takes_pairs(form, target) for target in node.warm):
@@ -323,7 +316,9 @@ class Tree:
         chosen = bounder.promising(form, node.warm, pairs, most)
         if not chosen.count:
             return found
-        node.join(chosen)
+        self.take_pairs(pairs, chosen)
+        zeros = np.zeros(chosen.count)
+        node.warm = {target: np.concatenate([y, zeros]) for target, y in node.warm.items()}
         node.target_bounds, node.proved = node.target_bounds.copy(), node.proved.copy()
         again = replace(found, children=[])
         part = Part(node, node, again)
@@ -342,8 +337,8 @@ class Tree:
             ascent = self.tightener.ascent
             units = int(np.count_nonzero(node.phases[ascent.first :] == OPEN))
             if fits(seconds_for_pairs(ascent, units), clock.left):
-                self.pairs = find_pairs(ascent, stack_of([node]), self.pool.on[node.pool])
-        return self.pairs
+                self._pairs = find_pairs(ascent, stack_of([node]), self.pool.on[node.pool])
+        return self._pairs
 
     def whole(self) -> Node:
         """The whole problem as a node of which nothing is known yet."""
@@ -402,19 +397,15 @@ class Tree:
         size = units**2 * min(node.low.size, units) / COMMON
         return max(int(TOGETHER / max(size, 1.0)), 1)
 
-    def plan(self, nodes: list[Node]) -> list[Plan]:
+    def plan(self, nodes: list[Node]) -> list[list[int]]:
         """Units of each node whose splits are to be tried, because too little is known of them.
 
         They count as begun from now on, wherever it is that they are tried.
         """
-        known = self.experience
-        plans: list[Plan] = []
+        known, plans = self.experience, []
+        known.nodes += sum(node.candidates.size > 0 for node in nodes)
         enough = 1 + self.system.count // RELIABLE
         for node in nodes:
-            if self._wants_pairs(node):
-                plans.append(None)
-                continue
-            known.nodes += node.candidates.size > 0
             units = []
             for unit in [] if self.brancher.wants_box(node) else node.candidates.tolist():
                 if known.begun[unit] < enough and known.probes <= PROBE_SHARE * known.nodes:
@@ -424,16 +415,7 @@ class Tree:
             plans.append(units)
         return plans
 
-    def _wants_pairs(self, node: Node) -> bool:
-        """Whether to look for pairs of units in a node before it is split."""
-        if self._record or self.experience.nodes < PAIRED_FROM or not node.candidates.size:
-            return False
-        last = node.paired
-        if node.ascent is None or not (last is None or len(node.trail) >= last + PAIRED_EVERY):
-            return False
-        return self.bounder.bounder.takes_products(node.units.size)
-
-    def expand(self, nodes: list[Node], plans: list[Plan]) -> list[Expansion]:
+    def expand(self, nodes: list[Node], plans: list[list[int]]) -> list[Expansion]:
         """Split some nodes, which stay as they are; what became of the parts of each.
 
         Many are split together: at the sizes of most networks, numpy's own time is what counts.
@@ -442,14 +424,12 @@ class Tree:
         ----------
         nodes : list of Node
             They come back as they are where time runs out.
-        plans : list of list of int, or None
+        plans : list of list of int
             What to try, from `plan`.
         """
-        planned = list(zip(nodes, plans, strict=True))
-        split = [(node, units) for node, units in planned if units is not None]
+        pairs = zip(nodes, plans, strict=True)
         try:
-            paired = iter(self._paired_nodes([node for node, units in planned if units is None]))
-            first = self._tried([(node, self._first_trials(node, units)) for node, units in split])
+            first = self._tried([(node, self._first_trials(node, units)) for node, units in pairs])
             last = self._tried([(node, self._last_trial(node, tried)) for node, tried in first])
         except _OutOfTimeError:
             return [Expansion([node]) for node in nodes]
@@ -460,40 +440,7 @@ class Tree:
             for trial in [*tried, *more]:
                 counters = counters + trial.found.counters
             found.append(replace(chosen.found, counters=counters))
-        divided = iter(found)
-        return [next(paired if units is None else divided) for units in plans]
-
-    def _paired_nodes(self, nodes: list[Node]) -> list[Expansion]:
-        """Look for pairs of units in some nodes, and bound those again that have new ones."""
-        if not nodes or self.tightener is None:
-            return []
-        bounder, forms, worth = self.bounder.bounder, [], []
-        for node in nodes:
-            form, target = self.system.reduce(node.phases), int(node.targets[node.worst])
-            kernel = bounder.kernel(form, target, node.pairs)
-            forms.append(form)
-            worth.append(gains(kernel, node.warm.get(target)))
-        units, seen = [form.units for form in forms], [self.pool.on[node.pool] for node in nodes]
-        self._check_time()
-        found = excluding_pairs(self.tightener.ascent, nodes, units, worth, seen)
-        expansions = []
-        for node, form, pairs in zip(nodes, forms, found, strict=True):
-            new = replace(
-                node,
-                proved=node.proved.copy(),
-                target_bounds=node.target_bounds.copy(),
-                paired=len(node.trail),
-            )
-            into = Expansion()
-            expansions.append(into)
-            if pairs.count:
-                new.join(pairs)
-                part = Part(node, new, into, afresh=True)
-                part.form = form
-                self._choose(self._bound([part]))
-            else:
-                into.children.append(new)
-        return expansions
+        return found
 
     def _first_trials(self, node: Node, units: list[int]) -> list[Trial]:
         """The split of a box; or those on units of which too little is known."""
@@ -595,17 +542,11 @@ class Tree:
             still = self._with_interior(self._bound(still))
         else:
             still = self._bound(self._with_interior(still))
-        self._choose(still)
-
-    def _choose(self, parts: list[Part]) -> None:
-        """Choose the branches of parts that are left, which become children."""
-        for part in parts:
+        for part in still:
             node = self._without_excluded(part)
             if node is part.node:
                 form, worst = part.form, part.worst
-                node.candidates = self.brancher.candidates(
-                    form, worst, self.experience, self.cutoff
-                )
+                node.candidates = self.brancher.candidates(form, worst, learnt, self.cutoff)
             part.into.children.append(node)
 
     def _check_time(self) -> None:
@@ -618,7 +559,7 @@ class Tree:
         """Bound pre-activations and gradients of a batch; the parts that are left."""
         stack, system = stack_of([part.node for part in parts]), self.system
         over = within(self.problem.domain, stack.low, stack.high)
-        self._settle(parts, stack)
+        self._pairs.settle(stack)
         # a split on a unit leaves the first layer's ranges as they are, and an ascent that goes on
         # from a parent's multipliers knows what substitution would find
         same = all(part.node is not part.parent and part.keeps_box for part in parts)
@@ -668,7 +609,7 @@ class Tree:
         before = stack.phases.copy()
         inherited = [part.node.ascent for part in parts]
         kept = self.tightener.tighten(stack, inherited, seen, self.experience)
-        self._settle(parts, stack)
+        self._pairs.settle(stack)
         for part, multipliers in zip(parts, kept, strict=True):
             part.node.ascent = multipliers
         more = np.flatnonzero(stack.alive & (stack.phases != before).any(axis=1))
@@ -677,15 +618,7 @@ class Tree:
             over = within(self.problem.domain, some.low, some.high)
             substitute_back(self.system, over, some, first=1)
             stack.put(more, some)
-        self._settle(parts, stack)
-
-    def _settle(self, parts: list[Part], stack: Stack) -> None:
-        """Let pairs decide units."""
-        self.pairs.settle(stack)
-        sizes = [part.node.pairs.count for part in parts]
-        if any(sizes):
-            own = Pairs.chain([part.node.pairs for part in parts])
-            own.settle(stack, np.repeat(np.arange(len(parts)), sizes))
+        self._pairs.settle(stack)
 
     def _close(self, part: Part, bound: float) -> None:
         """Remember what a closed part was worth; an empty one has minus infinity."""
@@ -725,9 +658,7 @@ class Tree:
             self.attend()
             self._forget_unproved(part.node)
             solved, steps = self.bounder.solved, self.bounder.steps
-            part.worst = self.bounder.bound(
-                part.node, part.form, self.aim, self.cutoff, part.afresh
-            )
+            part.worst = self.bounder.bound(part.node, part.form, self.aim, self.cutoff)
             part.into.counters.semidefinite += self.bounder.solved - solved
             part.into.counters.newton += self.bounder.steps - steps
             self.experience.bounds += self.bounder.solved - solved
@@ -780,7 +711,7 @@ class Tree:
         if worst is None or node.targets.size > 1:
             return node
         remaining = node
-        for position, on, bound in self.bounder.excluded(form, worst, self.aim, node.pairs):
+        for position, on, bound in self.bounder.excluded(form, worst, self.aim):
             unit = int(form.units[position])
             if bound > self.cutoff or remaining.phases[unit] != OPEN:
                 continue

@@ -11,13 +11,12 @@ a multiplier of its own; two units off at the same place hardly ever matter, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.bounds.dual_ascent import SPEED, DualAscent, Rows, SingleArray
+from lipyomo.bounds.dual_ascent import SPEED, DualAscent, Rows
 from lipyomo.bounds.stack import Stack
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.numerics.rounding import gamma
@@ -68,19 +67,9 @@ class Pairs:
     def __getitem__(self, pick: IntArray | BoolArray) -> Pairs:
         return Pairs(self.first[pick], self.second[pick], self.apart[pick])
 
-    @classmethod
-    def chain(cls, parts: Sequence[Pairs]) -> Pairs:
-        """All pairs of some, one after the other."""
-        ends = zip(*((part.first, part.second, part.apart) for part in parts), strict=True)
-        return cls(*(np.concatenate(part) for part in ends))
-
     def within(self, units: IntArray) -> BoolArray:
         """Which pairs have both units among `units` (rising), shape (P,)."""
-        if not self.count:
-            return np.zeros(0, dtype=bool)
-        among = np.zeros(max(self.first.max(), self.second.max(), units.max(initial=0)) + 1, bool)
-        among[units] = True
-        return among[self.first] & among[self.second]
+        return np.isin(self.first, units) & np.isin(self.second, units)
 
     def among(self, units: IntArray) -> Pairs:
         """Those pairs, by the positions of their units in `units`."""
@@ -90,34 +79,24 @@ class Pairs:
         first, second = (np.searchsorted(units, part) for part in (few.first, few.second))
         return Pairs(first, second, few.apart)
 
-    def settle(self, stack: Stack, node: IntArray | None = None) -> None:
-        """Decide units whose partner's side leaves them no choice; close what contradicts it.
-
-        Parameters
-        ----------
-        stack : Stack
-        node : ndarray of int, shape (P,), optional
-            The node in which each pair holds; by default they hold in all.
-        """
+    def settle(self, stack: Stack) -> None:
+        """Decide units whose partner's side leaves them no choice; close what contradicts it."""
         if not self.count:
             return
-        phases, side = stack.phases, np.where(self.apart, LEFT, RIGHT).astype(np.int8)
-        nodes = np.arange(len(phases))[:, None] if node is None else node
-        at, first, second, side = np.broadcast_arrays(nodes, self.first, self.second, side)
+        phases, side = stack.phases, np.where(self.apart, LEFT, RIGHT)
         while True:
-            i, j = phases[at, first], phases[at, second]
+            i, j = phases[:, self.first], phases[:, self.second]
             forward = (i == RIGHT) & (j != side)
             back = (j != OPEN) & (j != side) & (i == OPEN)
             clash = forward & (j != OPEN)
-            stack.alive[at[clash]] = False
+            stack.alive[clash.any(axis=1)] = False
             forward &= j == OPEN
             if not (forward.any() or back.any()):
                 return
-            phases[at[forward], second[forward]] = side[forward]
-            phases[at[back], first[back]] = LEFT
-
-
-NO_PAIRS = Pairs.none()
+            b, pair = np.nonzero(forward)
+            phases[b, self.second[pair]] = side[pair]
+            b, pair = np.nonzero(back)
+            phases[b, self.first[pair]] = LEFT
 
 
 def find_pairs(ascent: DualAscent, stack: Stack, on: BoolArray) -> Pairs:
@@ -141,7 +120,14 @@ def find_pairs(ascent: DualAscent, stack: Stack, on: BoolArray) -> Pairs:
     found = ascent.start(relaxation, rows)
     behind = np.flatnonzero(rows.unit >= ascent.first)  # the first layer's functions are exact
     found[behind] = ascent.ascend(relaxation, rows[behind], found[behind], STEPS)
-    at_middle, spread = upper_functions(ascent, stack, rows, found)
+    slopes, constants = ascent.functions(relaxation, rows, found)
+    middle, radius = 0.5 * (stack.low[0] + stack.high[0]), 0.5 * (stack.high[0] - stack.low[0])
+    spread, at_middle = slopes * radius, slopes @ middle + constants
+    reach = np.maximum(np.abs(stack.low[0]), np.abs(stack.high[0]))
+    error = gamma(4 * slopes.shape[1] + 16) * (np.abs(slopes) @ reach + np.abs(constants))
+    size = np.maximum(np.abs(spread).sum(axis=1), 1e-300)
+    at_middle, spread = (at_middle + error) / size, spread / size[:, None]
+
     i, j, hope = _hopeful(*_unseen(on[:, units]), at_middle, spread)
     likely = np.argsort(hope, kind="stable")
     likely = likely[: max(int(MOST_WORK / (len(WEIGHTS) * spread.shape[1])), 1)]
@@ -159,44 +145,6 @@ def find_pairs(ascent: DualAscent, stack: Stack, on: BoolArray) -> Pairs:
             excluded[part] = both + top + slack < 0
     i, j = i[excluded], j[excluded]
     return Pairs(units[i], units[j % count], j < count)
-
-
-def upper_functions(
-    ascent: DualAscent, stack: Stack, rows: Rows, multipliers: SingleArray
-) -> tuple[FloatArray, FloatArray]:
-    """Linear functions that bound pre-activations from above, as multiples of how far they vary.
-
-    Returns
-    -------
-    at_middle : ndarray, shape (R,)
-        Values in the middle of the box, safe against rounding.
-    spread : ndarray, shape (R, d)
-        Slopes times the box's sizes; their absolute values add up to one.
-    """
-    relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
-    slopes, constants = ascent.functions(relaxation, rows, multipliers)
-    middle = (0.5 * (stack.low + stack.high))[rows.node]
-    radius = (0.5 * (stack.high - stack.low))[rows.node]
-    spread, at_middle = slopes * radius, (slopes * middle).sum(axis=1) + constants
-    reach = np.maximum(np.abs(stack.low), np.abs(stack.high))[rows.node]
-    sizes = (np.abs(slopes) * reach).sum(axis=1) + np.abs(constants)
-    error = gamma(4 * slopes.shape[1] + 16) * sizes
-    size = np.maximum(np.abs(spread).sum(axis=1), 1e-300)
-    return (at_middle + error) / size, spread / size[:, None]
-
-
-def sums_of_functions(
-    at_middle: FloatArray, spread: FloatArray, i: IntArray, j: IntArray
-) -> FloatArray:
-    """Largest values of sums of functions i and j with the best weights, about, shape (P,)."""
-    columns = np.ascontiguousarray(spread.T, dtype=np.float32)
-    first, second = columns[:, i], columns[:, j]
-    found = np.full(i.size, np.inf)
-    for weight in WEIGHTS:
-        rest = 1.0 - weight
-        both = np.abs(np.float32(weight) * first + np.float32(rest) * second).sum(axis=0)
-        found = np.minimum(found, both + weight * at_middle[i] + rest * at_middle[j])
-    return found
 
 
 def seconds_for_pairs(ascent: DualAscent, units: int) -> float:

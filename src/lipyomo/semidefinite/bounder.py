@@ -9,16 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
-from lipyomo.bounds.pairs import NO_PAIRS, Pairs
+from lipyomo.bounds.pairs import Pairs
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.choice import Ball, kernel_for
 from lipyomo.semidefinite.descent import minimise
 from lipyomo.semidefinite.kernel import Kernel, State
-from lipyomo.semidefinite.proportional import (
-    keeps_proportions,
-    minimise_in_proportion,
-    wide_kernel,
-)
+from lipyomo.semidefinite.proportional import minimise_in_proportion, wide_kernel
 from lipyomo.semidefinite.prove import Exclusion, Prover
 from lipyomo.semidefinite.signs import FixedSigns, joined
 from lipyomo.semidefinite.wide import WideKernel
@@ -72,7 +68,6 @@ class Bounder:
         join: bool = False,
     ) -> None:
         self.targets, self._ball = targets, ball
-        self._inputs = system.inputs
         self._seen = system.starts[1] if system.depth else system.inputs
         self.prover = Prover(system, targets, phases, ball)
         if join and phases is not None:
@@ -84,8 +79,8 @@ class Bounder:
         """Rounding errors of the targets' values under full patterns, shape (T,)."""
         return np.asarray(self.targets.interval(self.prover.gradient_errors[None])[0])
 
-    def kernel(self, form: NodeForm, target: int, pairs: Pairs = NO_PAIRS) -> Kernel:
-        """The kernel for a target, with the products of the open ones of some pairs of units."""
+    def kernel(self, form: NodeForm, target: int) -> Kernel:
+        """The kernel for a target."""
         row, column = int(self.targets.rows[target]), int(self.targets.columns[target])
         rows, objectives, inputs = form.rows, form.objective, form.inputs
         euclidean = self.targets.input_norm == "l2"
@@ -98,8 +93,8 @@ class Bounder:
             rows, objectives = joined(rows, signs), joined(objectives, signs)
         if row == ALL and objectives.any():
             return kernel_for(rows, objectives, inputs, euclidean, self._ball)
-        objectives, here = objectives[max(row, 0)][None], pairs.among(form.units)
-        return kernel_for(rows, objectives, inputs, euclidean, pairs=here)
+        pairs = self.prover.pairs.among(form.units)
+        return kernel_for(rows, objectives[max(row, 0)][None], inputs, euclidean, pairs=pairs)
 
     def minimise(
         self,
@@ -109,7 +104,6 @@ class Bounder:
         aim: float | None = None,
         stop: Callable[[], bool] | None = None,
         steps: int = 60,
-        pairs: Pairs = NO_PAIRS,
     ) -> Minimum | None:
         """Lower the bound of a target.
 
@@ -126,16 +120,14 @@ class Bounder:
             Polled before each step.
         steps : int, optional
             Most Newton steps from inherited multipliers.
-        pairs : Pairs, optional
-            Of units that exclude each other.
 
         Returns
         -------
         Minimum or None
             None if no definite matrix was found.
         """
-        kernel = self.kernel(form, target, pairs)
-        start = None if warm is None else self.inherited(kernel, form, *warm, pairs)
+        kernel = self.kernel(form, target)
+        start = None if warm is None else self.inherited(kernel, form, *warm)
         wide = None if start is None or kernel.free else wide_kernel(kernel, self._seen)
         if start is not None and wide is not None:
             found = minimise_in_proportion(wide, start, aim, steps, stop)
@@ -150,7 +142,6 @@ class Bounder:
         found: Minimum,
         drops: tuple[FloatArray, FloatArray],
         aim: float,
-        pairs: Pairs = NO_PAIRS,
     ) -> list[tuple[int, bool, float]]:
         """Unit decisions that the multipliers of a minimum rule out.
 
@@ -159,8 +150,6 @@ class Bounder:
         form : NodeForm
         found, drops, aim
             See `exclusions`.
-        pairs : Pairs, optional
-            Those of the minimum.
 
         Returns
         -------
@@ -170,16 +159,8 @@ class Bounder:
         tries = self.exclusions(found, drops, aim)
         if not tries:
             return []
-        proved = self.prover.exclude(form, found.target, found.state.multipliers, tries, pairs)
+        proved = self.prover.exclude(form, found.target, found.state.multipliers, tries)
         return [(c.position, c.on, float(b)) for c, b in zip(tries, proved, strict=True)]
-
-    def takes_products(self, units: int) -> bool:
-        """Whether bounds of all targets with so many open units can use products of pairs."""
-        targets = self.targets
-        if (targets.rows == ALL).any():
-            return False
-        cube = targets.input_norm == "linf"
-        return not (cube and keeps_proportions(self._inputs, self._seen, units))
 
     def takes_pairs(self, form: NodeForm, target: int) -> bool:
         """Whether the kernel of a target can use products of pairs of units."""
@@ -220,16 +201,15 @@ class Bounder:
             chosen[inside[np.argsort(-gain, kind="stable")[:most]]] = True
         return pairs[chosen]
 
-    @staticmethod
     def inherited(
-        kernel: Kernel, form: NodeForm, units: IntArray, old: FloatArray, pairs: Pairs
+        self, kernel: Kernel, form: NodeForm, units: IntArray, old: FloatArray
     ) -> FloatArray:
-        """The multipliers `old` of `units` and pairs for those that are open in `form`."""
-        if not pairs.count:
+        """The multipliers `old` of `units` for those that are open in `form`."""
+        if not self.prover.pairs.count:
             return inherited(kernel, form, units, old)
-        before = pairs.within(units)
+        before = self.prover.pairs.within(units)
         split = old.size - int(np.count_nonzero(before))
-        kept = old[split:][pairs[before].within(form.units)]
+        kept = old[split:][self.prover.pairs[before].within(form.units)]
         return np.concatenate([inherited(kernel, form, units, old[:split]), kept])
 
     @staticmethod

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from lipyomo.bounds.pairs import NO_PAIRS, Pairs
+from lipyomo.bounds.pairs import Pairs
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import seconds_of
 from lipyomo.semidefinite.dense import DenseKernel
@@ -101,7 +101,7 @@ def kernel_for(
     inputs: int,
     euclidean: bool,
     ball: Ball = "vertices",
-    pairs: Pairs = NO_PAIRS,
+    pairs: Pairs | None = None,
 ) -> Kernel:
     """The cheapest kernel for a form.
 
@@ -115,7 +115,7 @@ def kernel_for(
     ball : {'vertices', 'l2', 'l1'}, optional
         The ball of functionals.
     pairs : Pairs, optional
-        Of units by their positions; kernels of a single functional take some.
+        Of units by their positions; only wide kernels take some.
     """
     if euclidean and inputs > len(rows) + len(objectives):
         rows, objectives, inputs = rotated(rows, objectives, inputs)
@@ -123,9 +123,12 @@ def kernel_for(
         return SpectralKernel(rows, objectives, inputs, euclidean, separate=ball == "l1")
     costs = step_costs(inputs, len(rows), 0, euclidean)
     name = min(costs, key=lambda kind: costs[kind])
+    if pairs is not None and pairs.count:
+        direct = costs["direct"] <= costs["conjugate"]
+        return WideKernel(rows, objectives[0], inputs, direct, pairs)
     if name == "dense":
-        return DenseKernel(rows, objectives[0], inputs, euclidean, pairs)
-    return WideKernel(rows, objectives[0], inputs, name == "direct", pairs)
+        return DenseKernel(rows, objectives[0], inputs, euclidean)
+    return WideKernel(rows, objectives[0], inputs, direct=name == "direct")
 
 
 def rotated(

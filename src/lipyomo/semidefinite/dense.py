@@ -1,11 +1,10 @@
 """One functional over a small node form, straight on LAPACK.
 
-    C = sum_t y_t sym(a_t b_t^T),   a = [e_i | e_k | e_i of pairs],
-                                    b = [e_i | e_k - U_k | e_j or e_j - U_j of pairs]
+    C = sym(B diag(y)),   B = [e_i | e_k - U_k]
 
 With ``P = C^{-1}`` and ``x = P c / 2`` all derivatives of the barrier function are entries of P, PB
-and B^T P B, where B has the columns b.  At the sizes of a node (tens of units) each step is a dozen
-calls, so a child that starts from its parent's multipliers costs a fraction of a millisecond.
+and B^T P B.  At the sizes of a node (tens of units) each step is a dozen calls, so a child that
+starts from its parent's multipliers costs a fraction of a millisecond.
 """
 
 from __future__ import annotations
@@ -13,11 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
-from lipyomo.bounds.pairs import NO_PAIRS, Pairs
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.ellipsoids import closed_form
 from lipyomo.semidefinite.kernel import (
@@ -29,8 +26,6 @@ from lipyomo.semidefinite.kernel import (
     longest_step,
     relative_drop,
 )
-
-IntArray = npt.NDArray[np.int64]
 
 
 def inverse_of(factor: FloatArray) -> FloatArray:
@@ -56,56 +51,33 @@ def solved_system(
 
 
 class Pencil:
-    """Symmetric matrices ``sym(B diag(y)) + K``, linear in y, with more terms if some are given.
+    """Symmetric matrices ``sym(B diag(y)) + K``, linear in y.
 
     Parameters
     ----------
-    basis : ndarray, shape (n, n + p)
-        B, upper triangular, and the columns b of p more terms ``sym(e_k b^T)``.
+    basis : ndarray, shape (n, n)
+        B, upper triangular.
     constant : ndarray, shape (n, n), optional
         The part of K on and above the diagonal.
-    more : ndarray of int, shape (p,), optional
-        k of these terms.
     """
 
-    def __init__(
-        self,
-        basis: FloatArray,
-        constant: FloatArray | None = None,
-        more: IntArray | None = None,
-    ) -> None:
-        size = len(basis)
+    def __init__(self, basis: FloatArray, constant: FloatArray | None = None) -> None:
         self.basis, self._constant = basis, constant
-        self._upper = 0.5 * basis[:, :size]
-        self._upper.flat[:: size + 1] *= 2.0
-        self._more = self._left = None
-        if more is not None and more.size:
-            self._more, self._columns = more, 0.5 * basis[:, size:]
-            self._left = np.concatenate([np.arange(size), more])
-            self._grid = np.ix_(self._left, self._left)
+        self._upper = 0.5 * basis
+        self._upper.flat[:: len(basis) + 1] *= 2.0
 
     def factor(self, y: FloatArray) -> FloatArray | None:
         """Lower Cholesky factor, zeros above its diagonal, or None."""
-        size = len(self.basis)
-        upper = self._upper * y[:size]
+        upper = self._upper * y
         if self._constant is not None:
             upper += self._constant
-        if self._more is not None:
-            sides = np.zeros_like(upper)
-            for k, column in zip(self._more, (self._columns * y[size:]).T, strict=True):
-                sides[k] += column
-            upper += sides
-            upper += sides.T
-        more = self._more is not None  # which leave numbers below the diagonal
-        factor, info = dpotrf(upper.T, lower=1, clean=int(more), overwrite_a=1)
+        factor, info = dpotrf(upper.T, lower=1, clean=0, overwrite_a=1)
         return factor if info == 0 else None
 
     def curvature(self, inverse: FloatArray, mu: float) -> tuple[FloatArray, FloatArray]:
         """Second derivatives of ``-mu logdet`` by y, and the diagonal of ``P B``, at inverse P."""
         product = inverse @ self.basis
         hessian = self.basis.T @ product
-        if self._left is not None:
-            inverse, product = inverse[self._grid], product[self._left]
         hessian *= inverse
         hessian += product * product.T
         hessian *= 0.5 * mu
@@ -113,21 +85,14 @@ class Pencil:
 
     def reach(self, factor: FloatArray, y: FloatArray, step: FloatArray) -> float:
         """About the largest t at which the matrix at ``y + t step`` is semidefinite."""
-        basis, size = self.basis, len(self.basis)
+        basis = self.basis
 
         def product(v: FloatArray) -> FloatArray:
             w = solve_triangular(factor, v, lower=True, trans="T", check_finite=False)
-            along = step * (w @ basis)
-            image = 0.5 * (basis @ (step * self.left(w)) + along[:size])
-            if self._more is not None:
-                np.add.at(image, self._more, 0.5 * along[size:])
+            image = 0.5 * (basis @ (step * w) + step * (w @ basis))
             return np.asarray(solve_triangular(factor, image, lower=True, check_finite=False))
 
-        return longest_step(product, size)
-
-    def left(self, vector: FloatArray) -> FloatArray:
-        """The entries ``a_t . vector`` of all terms."""
-        return vector if self._left is None else vector[self._left]
+        return longest_step(product, len(y))
 
 
 def tangent_basis(rows: FloatArray, inputs: int) -> FloatArray:
@@ -151,38 +116,19 @@ class DenseKernel:
         d.
     euclidean : bool
         The inputs' ball: Euclidean (one zeta) or the cube (one zeta an input).
-    pairs : Pairs, optional
-        Of open units, by their positions; multipliers of theirs follow lambda.
-
-    Attributes
-    ----------
-    free : int
-        Number of those.
     """
 
     outputs = 0
     rank_one = True
+    free = 0
 
     def __init__(
-        self,
-        rows: FloatArray,
-        objective: FloatArray,
-        inputs: int,
-        euclidean: bool,
-        pairs: Pairs = NO_PAIRS,
+        self, rows: FloatArray, objective: FloatArray, inputs: int, euclidean: bool
     ) -> None:
         self.rows, self.inputs, self.euclidean = rows, inputs, euclidean
         self.order = rows.shape[1]
         self.objective, self._half = objective, 0.5 * objective
-        self.free = pairs.count
-        self._basis = basis = tangent_basis(rows, inputs)
-        if self.free:
-            columns = basis[:, inputs + pairs.second]
-            apart = np.flatnonzero(pairs.apart)
-            columns[:, apart] = 0.0
-            columns[inputs + pairs.second[apart], apart] = 1.0
-            basis = np.hstack([basis, columns])
-        self._pencil = Pencil(basis, more=inputs + pairs.first)
+        self._pencil = Pencil(tangent_basis(rows, inputs))
 
     def factor(self, y: FloatArray) -> Factor | None:
         """Cholesky factor of C, or None if C is not positive definite."""
@@ -203,11 +149,7 @@ class DenseKernel:
         """Multipliers in closed form, zeta enlarged until C is definite."""
         objective, euclidean = self.objective[None], self.euclidean
         found = closed_form(self.rows, objective, self.inputs, euclidean, stop)
-        if found is None:
-            return None
-        nothing = np.zeros(self.free)
-        y = found.definite(lambda y: self.factor(np.concatenate([y, nothing])))
-        return None if y is None else np.concatenate([y, nothing])
+        return None if found is None else found.definite(self.factor)
 
     def system(
         self, factor: Factor, y: FloatArray, x: FloatArray, mu: float
@@ -218,7 +160,7 @@ class DenseKernel:
         # rank one
         spread = inverse_of(factor)
         spread += x[:, None] * (x / mu)
-        plain = -pencil.left(x) * (x @ pencil.basis)
+        plain = -x * (x @ pencil.basis)
         hessian, diagonal = pencil.curvature(spread, mu)
         hessian -= plain[:, None] * (plain / mu)
         barrier = -plain / mu - diagonal
@@ -256,7 +198,7 @@ class DenseKernel:
         """
         d = self.inputs
         inverse = inverse_of(state.factor)
-        x, basis = state.primal, self._basis[:, d:]
+        x, basis = state.primal, self._pencil.basis[:, d:]
         off = np.square(x[d:]) / inverse.diagonal()[d:]
         on = np.square(x @ basis) / np.einsum("ij,ij->j", basis, inverse @ basis)
         return relative_drop(off, state.value), relative_drop(on, state.value)

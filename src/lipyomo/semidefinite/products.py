@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from lipyomo.bounds.pairs import Pairs
 from lipyomo.network import FloatArray
@@ -10,7 +11,7 @@ from lipyomo.network import FloatArray
 
 def pair_matrices(
     pairs: Pairs, multipliers: FloatArray, units: int
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[sp.csr_array, sp.csr_array]:
     """The terms of pairs, ``+ pi s_i (s_j - u_j)`` and ``+ pi s_i s_j``, as matrices.
 
     Parameters
@@ -23,10 +24,11 @@ def pair_matrices(
 
     Returns
     -------
-    implied, apart : ndarray, shape (F, F)
+    implied, apart : sparse array, shape (F, F)
         The sums are ``s^T implied (s - u)`` and ``s^T apart s``, the latter matrix symmetric.
     """
-    implied, apart = np.zeros((units, units)), np.zeros((units, units))
-    np.add.at(implied, (pairs.first, pairs.second), np.where(pairs.apart, 0.0, multipliers))
-    np.add.at(apart, (pairs.first, pairs.second), np.where(pairs.apart, 0.5 * multipliers, 0.0))
-    return implied, apart + apart.T
+    shape, i, j = (units, units), pairs.first, pairs.second
+    on, off = np.flatnonzero(~pairs.apart), np.flatnonzero(pairs.apart)
+    implied = sp.csr_array((multipliers[on], (i[on], j[on])), shape=shape)
+    apart = sp.csr_array((0.5 * multipliers[off], (i[off], j[off])), shape=shape)
+    return implied, sp.csr_array(apart + apart.T)

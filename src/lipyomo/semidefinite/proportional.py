@@ -36,12 +36,6 @@ _STRETCHES = 1.0, 1.1, 1.25, 1.5, 2.0, 3.0
 _RANK = 1e-13
 
 
-def keeps_proportions(inputs: int, seen: int, units: int) -> bool:
-    """Whether that pays for a cube of so many inputs, of which units see so many dimensions."""
-    ball = step_costs(min(inputs, seen, units + 1), units, euclidean=True)["dense"]
-    return PAYS * ball < min(step_costs(inputs, units).values())
-
-
 def wide_kernel(kernel: Kernel, seen: int) -> WideKernel | None:
     """The kernel of nodes whose zeta keeps its proportions; None where that does not pay.
 
@@ -53,7 +47,9 @@ def wide_kernel(kernel: Kernel, seen: int) -> WideKernel | None:
     """
     if not isinstance(kernel, WideKernel | DenseKernel) or kernel.euclidean:
         return None
-    if not keeps_proportions(kernel.inputs, seen, len(kernel.rows)):
+    units = len(kernel.rows)
+    ball = step_costs(min(kernel.inputs, seen, units + 1), units, euclidean=True)["dense"]
+    if PAYS * ball >= min(step_costs(kernel.inputs, units).values()):
         return None
     if isinstance(kernel, WideKernel):
         return kernel

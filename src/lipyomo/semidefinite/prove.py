@@ -16,7 +16,7 @@ from lipyomo.affine.magnitudes import steepest
 from lipyomo.affine.signal import Passing, SizeSignal, carry
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.arrays import lengths
-from lipyomo.bounds.pairs import NO_PAIRS, Pairs
+from lipyomo.bounds.pairs import Pairs
 from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 from lipyomo.phases import OPEN
@@ -64,6 +64,8 @@ class Prover:
         Rounding errors of the functionals' gradients under any such pattern.
     signs : FixedSigns or None
         Multipliers may be those of a form whose inputs are joined by them: there are fewer.
+    pairs : Pairs
+        Pairs of units that exclude each other under `phases`; each that is open has a multiplier.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Prover:
     ) -> None:
         self._system, self._targets, self._ball = system, targets, ball
         self.signs: FixedSigns | None = None
+        self.pairs = Pairs.none()
         self._phases = system.root_phases() if phases is None else phases
         network, d = system.network, system.inputs
         self._place = np.cumsum(self._phases == OPEN) - 1
@@ -112,9 +115,7 @@ class Prover:
         rows = [size[own.units] for size, own in zip(sizes, passing, strict=True)]
         return np.concatenate([np.zeros((0, start.width)), *rows]), objective
 
-    def bound(
-        self, form: NodeForm, target: int, multipliers: FloatArray, pairs: Pairs = NO_PAIRS
-    ) -> float:
+    def bound(self, form: NodeForm, target: int, multipliers: FloatArray) -> float:
         """Proved upper bound of a target; infinite if the proof fails.
 
         Parameters
@@ -122,11 +123,9 @@ class Prover:
         form : NodeForm
         target : int
         multipliers : ndarray
-            (gamma if the target is a ball of functionals, zeta, lambda, those of pairs).
-        pairs : Pairs, optional
-            Of units that exclude each other here; each that is open has a multiplier.
+            (gamma if the target is a ball of functionals, zeta, lambda).
         """
-        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers, pairs)
+        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers)
         row = int(self._targets.rows[target])
         rows = np.arange(len(form.objective)) if row == ALL else np.array([row])
         weights = None
@@ -135,32 +134,25 @@ class Prover:
         matrix = VerifiedMatrix(sized, zeta, lam, products)
         return bound_from(matrix, rows, zeta, grouped, weights)
 
-    def all_bounds(
-        self, form: NodeForm, target: int, multipliers: FloatArray, pairs: Pairs = NO_PAIRS
-    ) -> FloatArray:
+    def all_bounds(self, form: NodeForm, target: int, multipliers: FloatArray) -> FloatArray:
         """What the multipliers of one target prove for every target, shape (T,).
 
         Infinite where they prove nothing.
         """
         targets = self._targets
-        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers, pairs)
+        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers)
         own = targets.columns[0] != ALL or targets.rows[0] == ALL
         if own or sized.inputs < form.inputs:  # of no other target
             found = np.full(targets.count, np.inf)
             if targets.columns[0] != ALL:
                 found = self._by_column(column_bounds(self.sized(form), lam))
-            found[target] = min(found[target], self.bound(form, target, multipliers, pairs))
+            found[target] = min(found[target], self.bound(form, target, multipliers))
             return found
         matrix = VerifiedMatrix(sized, zeta, lam, products)
         return bounds_from(matrix, targets.rows, zeta, grouped)
 
     def exclude(
-        self,
-        form: NodeForm,
-        target: int,
-        multipliers: FloatArray,
-        tries: list[Exclusion],
-        pairs: Pairs = NO_PAIRS,
+        self, form: NodeForm, target: int, multipliers: FloatArray, tries: list[Exclusion]
     ) -> FloatArray:
         """Proved bounds of a target with one more unit decided, all from the same multipliers.
 
@@ -172,7 +164,7 @@ class Prover:
         ndarray, shape (len(tries),)
             Infinite where the proof fails.
         """
-        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers, pairs)
+        sized, zeta, lam, grouped, products = self._sized(form, target, multipliers)
         row, d = int(self._targets.rows[target]), sized.inputs
         objective = np.repeat(sized.objective[row][None], len(tries), axis=0)
         sizes = np.repeat(sized.objective_size[row][None], len(tries), axis=0)
@@ -219,17 +211,17 @@ class Prover:
         )
 
     def _sized(
-        self, form: NodeForm, target: int, multipliers: FloatArray, pairs: Pairs
+        self, form: NodeForm, target: int, multipliers: FloatArray
     ) -> tuple[SizedForm, FloatArray, FloatArray, bool, Products | None]:
         """The form that a target sees, zeta, lambda, whether zeta is one number, and products."""
         column = int(self._targets.columns[target])
         sized = self.sized(form)
         if column != ALL:
             sized = sized.seeing(np.array([column]))
-        count, here, products = form.units.size, pairs.among(form.units), None
-        if here.count:
-            split = multipliers.size - here.count
-            products = pair_matrices(here, multipliers[split:], count)
+        count, pairs, products = form.units.size, self.pairs.among(form.units), None
+        if pairs.count:
+            split = multipliers.size - pairs.count
+            products = pair_matrices(pairs, multipliers[split:], count)
             multipliers = multipliers[:split]
         signs = None if self.signs is None else self.signs.of(target)
         if signs is not None and multipliers.size - count < sized.inputs:

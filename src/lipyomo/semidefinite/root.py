@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
-from lipyomo.bounds.pairs import NO_PAIRS, Pairs
+from lipyomo.bounds.pairs import Pairs
 from lipyomo.domains import Domain
 from lipyomo.ladder import Ladder
 from lipyomo.network import FloatArray, Network
@@ -146,8 +146,6 @@ class RootBounds:
         Proved, valid at any moment.
     multipliers : dict of int to ndarray
         (gamma, zeta, lambda) of the targets that were lowered.
-    pairs : Pairs
-        Of units that exclude each other, whose products have multipliers.
     steps : int
         Newton steps so far.
     stopped : bool
@@ -173,7 +171,6 @@ class RootBounds:
         count = targets.count
         self.upper = np.full(count, np.inf) if known is None else np.array(known, dtype=float)
         self.multipliers: dict[int, FloatArray] = {}
-        self.pairs = NO_PAIRS
         self._begun = self.stopped = False
         self._proof_seconds = 0.0
         self._descents: dict[int, Descent] = {}
@@ -268,10 +265,9 @@ class RootBounds:
         chosen = bounder.promising(form, self.multipliers, find(), most)
         if not chosen.count:
             return
-        self.pairs = chosen
+        bounder.prover.pairs = chosen
         for target, descent in self._descents.items():
-            kernel = bounder.kernel(form, target, chosen)
-            longer = self._descents[target] = descent.extended(kernel)
+            longer = self._descents[target] = descent.extended(bounder.kernel(form, target))
             if longer.best is not None:
                 self.multipliers[target] = longer.best.multipliers
         self._finished.clear()
@@ -294,7 +290,7 @@ class RootBounds:
     def _prove(self, target: int, y: FloatArray, report: Callable[[float], object]) -> None:
         """Lower all bounds to what the multipliers of a target prove."""
         began = time.perf_counter()
-        self._lower(self._bounder.prover.all_bounds(self.form, target, y, self.pairs), report)
+        self._lower(self._bounder.prover.all_bounds(self.form, target, y), report)
         self._proof_seconds = time.perf_counter() - began
 
     def _decided(self) -> FloatArray:
@@ -322,7 +318,8 @@ class RootBounds:
         outer = np.zeros(0)
         if targets.rows[0] == ALL:
             outer = np.sqrt(np.maximum(np.diagonal(found.gram), 1e-300))
-        y = np.concatenate([outer, scale, found.lam])
+        pairs = self._bounder.prover.pairs.among(form.units)
+        y = np.concatenate([outer, scale, found.lam, np.zeros(pairs.count)])
         self._prove(0, y, report)
 
     def _aim(self, target: int, cutoff: float) -> float:
@@ -351,7 +348,7 @@ class RootBounds:
                 if not clock.fits(cost.closed + cost.step + cost.proof):
                     self.stopped = True
                     return
-                kernel = self._bounder.kernel(self.form, worst, self.pairs)
+                kernel = self._bounder.kernel(self.form, worst)
                 descent = Descent(kernel, self._tolerance, stop=lambda: clock.expired)
                 if descent.best is None and clock.expired:
                     return

@@ -24,6 +24,7 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from scipy.linalg.lapack import dpotrf, dtrtri
 
 from lipyomo.arrays import lengths
@@ -31,7 +32,7 @@ from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-Products: TypeAlias = "tuple[FloatArray, FloatArray]"
+Products: TypeAlias = "tuple[sp.csr_array, sp.csr_array]"
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class VerifiedMatrix:
         Positive; equal entries for a Euclidean ball.
     lam : ndarray, shape (F,)
         Positive.
-    products : (ndarray, ndarray), optional
+    products : (sparse array, sparse array), optional
         Multipliers of products of two units that vanish, see `pair_matrices`.
 
     Attributes
@@ -171,11 +172,11 @@ class VerifiedMatrix:
         ``s^T P (s - u)`` adds the rows ``P U`` like lambda does, and, as ``s^T S s``, itself to M.
         """
         form, unit = self._form, self._scale[self._form.inputs :]
-        implied, apart = products
+        implied, apart = (sp.csr_array(part) for part in products)
         rows = rows + unit[:, None] * (implied @ form.rows) * scale
-        sizes = sizes + unit[:, None] * (np.abs(implied) @ form.row_size) * scale
-        plain = 0.5 * (implied + implied.T) + apart
-        terms = int(np.count_nonzero(implied, axis=1).max(initial=0))
+        sizes = sizes + unit[:, None] * (abs(implied) @ form.row_size) * scale
+        plain = (0.5 * (implied + implied.T) + apart).toarray()
+        terms = int(np.diff(implied.indptr).max(initial=0))
         return rows, sizes, unit[:, None] * plain * unit, terms
 
     def _least_eigenvalue(self) -> float:

@@ -33,7 +33,7 @@ import scipy.sparse as sp
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf
 
-from lipyomo.bounds.pairs import NO_PAIRS, Pairs
+from lipyomo.bounds.pairs import Pairs
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.dense import inverse_of, solved_system
 from lipyomo.semidefinite.ellipsoids import closed_form
@@ -150,7 +150,7 @@ class WideKernel:
         objective: FloatArray,
         inputs: int,
         direct: bool = False,
-        pairs: Pairs = NO_PAIRS,
+        pairs: Pairs | None = None,
     ) -> None:
         self.rows, self.inputs, self.order = rows, inputs, rows.shape[1]
         self.objective, self._direct = objective, direct
@@ -158,7 +158,7 @@ class WideKernel:
         self._columns = np.ascontiguousarray(rows[:, :inputs].T)
         self._triangle = np.eye(len(rows)) - rows[:, inputs:]
         self._c_inputs, self._c_units = objective[:inputs], objective[inputs:]
-        self._pairs, count = pairs, len(rows)
+        self._pairs, count = pairs or Pairs.none(), len(rows)
         self.free = self._pairs.count
         # the terms' a and b among the e_k, and among the (e_k - U_k) followed by the e_k
         self._left = np.concatenate([np.arange(count), self._pairs.first])
@@ -170,8 +170,7 @@ class WideKernel:
         lam, pi = y[self.inputs : self.order], y[self.order :]
         if not self.free:
             return lam, None, None
-        implied, apart = pair_matrices(self._pairs, pi, len(lam))
-        return lam, sp.csr_array(implied), sp.csr_array(apart)
+        return lam, *pair_matrices(self._pairs, pi, len(lam))
 
     def factor(self, y: FloatArray) -> Factor | None:
         """Factorise K; None if C is not positive definite."""
