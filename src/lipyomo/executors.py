@@ -129,10 +129,8 @@ class Workers(Generic[Job, Value]):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self.own and self._executor is not None:
-            # nobody waits for what others still do after an error, or where this process helped
+            # one that helps need not wait for processes that have hardly started
             wait = kind is None and self.processes == self.count
-            if isinstance(self._executor, _Pool) and not wait:
-                self._executor.end()
             self._executor.shutdown(wait=wait, cancel_futures=True)
         if self._client is not None:
             self._client.close()
@@ -144,7 +142,7 @@ class Workers(Generic[Job, Value]):
             if self.count == 1:
                 self._executor = InlineExecutor()
             else:
-                self._executor = _Pool(self.processes)
+                self._executor = _pool(self.processes)
         return self._executor
 
     def restart(self) -> None:
@@ -223,7 +221,7 @@ class Workers(Generic[Job, Value]):
 
     def _alone(self, function: Callable[[Job], Value], job: Job) -> Value | LipyomoError:
         """Run a job whose worker died, where its death harms no other."""
-        with _Pool(1) as pool:
+        with _pool(1) as pool:
             try:
                 return pool.submit(function, job).result()
             except BrokenProcessPool:
@@ -235,19 +233,10 @@ class Workers(Generic[Job, Value]):
                 return error
 
 
-class _Pool(ProcessPoolExecutor):
+def _pool(processes: int) -> ProcessPoolExecutor:
     """A pool of processes, which end when this one does.
 
     They are spawned, not forked: solver libraries keep threads that do not survive a fork.
     """
-
-    def __init__(self, processes: int) -> None:
-        context = multiprocessing.get_context("spawn")
-        super().__init__(processes, context, initializer=end_with, initargs=(os.getpid(),))
-
-    def end(self) -> None:
-        """End the processes, whatever they do: the interpreter would wait for them at its end."""
-        processes = list((self._processes or {}).values())
-        self.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.terminate()
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(processes, context, initializer=end_with, initargs=(os.getpid(),))

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lipyomo.apart import apart
 from lipyomo.decimals import up
 from lipyomo.errors import SolverError
-from lipyomo.executors import Workers
 from lipyomo.solvers.registry import resolve_settings
 
 
@@ -70,26 +66,6 @@ def test_processes_end_after_the_one_that_started_them_was_killed(tmp_path: Path
         time.sleep(0.1)
     assert not any(map(_lives, pids))
     run.stdout.close()
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
-@pytest.mark.parametrize("helping", [True, False])
-def test_what_others_still_do_ends_with_an_error_or_where_this_process_helped(
-    helping: bool,
-) -> None:
-    with (
-        contextlib.nullcontext() if helping else pytest.raises(KeyboardInterrupt),
-        Workers[Any, Any](workers=2, helping=helping) as workers,
-    ):
-        pid = str(workers.executor.submit(os.getpid).result())
-        for _ in range(2):
-            workers.executor.submit(time.sleep, 1000.0)
-        if not helping:
-            raise KeyboardInterrupt
-    until = time.monotonic() + 30.0
-    while _lives(pid) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert not _lives(pid)
 
 
 def _lives(pid: str) -> bool:
