@@ -125,11 +125,10 @@ class Tangents:
             j, d = moving.index(target[1]), len(moving)
             zeta, rows = zeta[:1], [[row[j], *row[d:]] for row in rows]
         sizes = [fmpq(2 * v) for v in zeta + lam] + [2 * rational(bound) ** 2 / tau] * len(Y)
-        times = [-v for v in lam] + [2] * len(Y)
         starts = [0, *(len(zeta) + start for start in self.layers)]
         block = max(pairwise(starts), key=lambda ends: ends[1] - ends[0])
         together = len(sizes) - (0 if sides is None else len(Y))
-        given = rows, units, times, sizes
+        given = rows, units, [-v for v in lam] + [2] * len(Y), sizes
         return any(positive(*_scaled(*given, b), block, together, b) for b in ROOTS)
 
     def _over_inputs(self, rows: Rows) -> Rows:
