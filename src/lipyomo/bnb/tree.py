@@ -33,7 +33,7 @@ from lipyomo.regions.partial import RegionProgram
 from lipyomo.regions.replay import exact_gradients
 from lipyomo.run import Clock
 from lipyomo.sampling.local_search import LocalSearch
-from lipyomo.semidefinite.root import LEAST_PAIRS, RootBounds, climb_root, root_cost
+from lipyomo.semidefinite.root import RootBounds, climb_root, root_cost
 from lipyomo.targets import Targets, targets_of
 
 PRUNE = 2e-7
@@ -312,8 +312,7 @@ class Tree:
         if not any(bounder.takes_pairs(form, target) for target in node.warm):
             return found
         pairs = self._find_pairs(node, clock)
-        most = max(form.units.size // len(node.warm), LEAST_PAIRS)
-        chosen = bounder.promising(form, node.warm, pairs, most)
+        chosen = bounder.promising(form, node.warm, pairs)
         if not chosen.count:
             return found
         self.take_pairs(pairs, chosen)

@@ -27,6 +27,9 @@ PAIRED = 128
 """Open units from which on products of pairs pay: networks of Chen et al. with 64 open units take
 half as many nodes again with them, and twice the time."""
 
+LEAST_PAIRS = 64
+"""Pairs of units whose products a target may choose in any case."""
+
 
 @dataclass(frozen=True)
 class Minimum:
@@ -169,9 +172,7 @@ class Bounder:
         kernel = self.kernel(form, target)
         return isinstance(kernel, WideKernel) and wide_kernel(kernel, self._seen) is None
 
-    def promising(
-        self, form: NodeForm, warm: dict[int, FloatArray], pairs: Pairs, most: int
-    ) -> Pairs:
+    def promising(self, form: NodeForm, warm: dict[int, FloatArray], pairs: Pairs) -> Pairs:
         """Those pairs whose products lower the targets' bounds most, to first order.
 
         Parameters
@@ -181,9 +182,8 @@ class Bounder:
             Multipliers of targets for this very form.
         pairs : Pairs
             By the numbers of units.
-        most : int
-            Of each target.
         """
+        most = max(form.units.size // len(warm), LEAST_PAIRS)
         places = pairs.among(form.units)
         chosen = np.zeros(pairs.count, dtype=bool)
         inside = np.flatnonzero(pairs.within(form.units))

@@ -36,9 +36,6 @@ MAX_VERTICES = 512
 MEMORY = 1 << 32
 """Bytes of matrices beyond which a semidefinite bound is left out."""
 
-LEAST_PAIRS = 64
-"""Pairs of units whose products a target may choose in any case."""
-
 PAIRED_STEPS = 10.0
 """Steps that have to be left where products of pairs are looked for."""
 
@@ -261,8 +258,7 @@ class RootBounds:
     def _pair(self, find: Callable[[], Pairs]) -> None:
         """Go on with the products of those pairs of units that promise most where descents are."""
         bounder, form = self._bounder, self.form
-        most = max(form.units.size // len(self.multipliers), LEAST_PAIRS)
-        chosen = bounder.promising(form, self.multipliers, find(), most)
+        chosen = bounder.promising(form, self.multipliers, find())
         if not chosen.count:
             return
         bounder.prover.pairs = chosen
