@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, TypeVar, cast
 
-from lipyomo.errors import LipyomoError, SolverError
+from lipyomo.errors import LipyomoError, ProcessDied, SolverError
 
 Value = TypeVar("Value")
 
@@ -90,8 +90,7 @@ class Child:
 
         Raises
         ------
-        SolverError
-            If the process died.
+        ProcessDied
         LipyomoError
             As the function raised it.
         """
@@ -99,7 +98,7 @@ class Child:
             if message[0] == "failed":
                 raise message[1]
             if message[0] == "died":
-                raise SolverError("the solver's process died: it may have run out of memory")
+                raise ProcessDied("the solver's process died: it may have run out of memory")
             yield message
             if message[0] == "done":
                 return

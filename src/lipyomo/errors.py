@@ -74,6 +74,10 @@ class SolverError(LipyomoError):
     """A solver is unknown, missing, misconfigured, out of licence, or failed."""
 
 
+class ProcessDied(SolverError):
+    """A process that computed for this one came to its end without an answer."""
+
+
 class MethodError(LipyomoError):
     """A method is unknown or cannot treat the problem that it was given."""
 

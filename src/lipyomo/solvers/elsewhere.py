@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from lipyomo.apart import Child
+from lipyomo.errors import ProcessDied
 from lipyomo.solvers.matrices import FloatArray, LinearModel
 from lipyomo.solvers.runs import RunReport, RunRequest
 from lipyomo.solvers.status import Progress, SolveStatus
@@ -58,26 +59,24 @@ def _listen(
     bare = replace(model, columns=[], constraints=[])  # Pyomo's objects are not needed there
     known = RunReport(SolveStatus.TIME_LIMIT)
     with Child(_solve, solve, bare, asked, time.time()) as child:
-        for kind, *said in child:
-            if kind == "done":
-                return cast(RunReport, said[0])
-            if kind == "failed":
-                raise said[0]
-            if kind == "died":
-                message = "the solver's process died: it may have run out of memory"
-                return replace(known, status=SolveStatus.ERROR, message=message)
-            if kind == "log":
-                request.supervisor.write(said[0])
-            elif kind == "point":
-                known = replace(known, x=said[0])
-            elif kind == "progress":
-                report: Progress = said[0]
-                known = replace(known, bound=report.bound, nodes=report.nodes)
-                request.supervisor.report(report.incumbent, report.bound, report.nodes)
-            if halt.is_set():
-                return replace(known, status=SolveStatus.INTERRUPTED)
-            if time.perf_counter() - began > last:
-                break
+        try:
+            for kind, *said in child.answers():
+                if kind == "done":
+                    return cast(RunReport, said[0])
+                if kind == "log":
+                    request.supervisor.write(said[0])
+                elif kind == "point":
+                    known = replace(known, x=said[0])
+                elif kind == "progress":
+                    report: Progress = said[0]
+                    known = replace(known, bound=report.bound, nodes=report.nodes)
+                    request.supervisor.report(report.incumbent, report.bound, report.nodes)
+                if halt.is_set():
+                    return replace(known, status=SolveStatus.INTERRUPTED)
+                if time.perf_counter() - began > last:
+                    break
+        except ProcessDied as error:
+            return replace(known, status=SolveStatus.ERROR, message=str(error))
     return known
 
 
