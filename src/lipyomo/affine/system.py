@@ -97,16 +97,16 @@ class UnitSystem:
 
     @classmethod
     def under(
-        cls, network: Network, functionals: FloatArray, domain: Domain, phases: Phases | None
+        cls, network: Network, functionals: FloatArray, domain: Domain, phases: Phases
     ) -> tuple[UnitSystem, npt.NDArray[np.int64]]:
-        """The system of what is left under phases that follow from the domain, if some are known.
+        """The system of what is left under phases that follow from the domain.
 
         Parameters
         ----------
         network : Network
         functionals : ndarray, shape (k, m)
         domain : Domain
-        phases : Phases, optional
+        phases : Phases
 
         Returns
         -------
@@ -115,7 +115,7 @@ class UnitSystem:
             and whose kinked units are all open; and the unit of `network` that each of its units
             is (-1 for identities).
         """
-        if phases is not None and domain.is_bounded:
+        if domain.is_bounded:
             small = presolved(network, functionals, phases)
             if small is not None:
                 return cls(small.network, np.eye(len(functionals)), domain, small), small.units

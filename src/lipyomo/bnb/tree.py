@@ -33,7 +33,7 @@ from lipyomo.regions.partial import RegionProgram
 from lipyomo.regions.replay import exact_gradients
 from lipyomo.run import Clock
 from lipyomo.sampling.local_search import LocalSearch
-from lipyomo.semidefinite.root import RootBounds, climb_root, root_cost
+from lipyomo.semidefinite.root import RootBounds, climb_root, root_cost, system_under
 from lipyomo.targets import Targets, targets_of
 
 PRUNE = 2e-7
@@ -175,22 +175,22 @@ class Tree:
         self.problem, self.known = problem, known
         self.targets: Targets = targets_of(problem)
         self._functionals = self.targets.functionals
-        network = problem.network
-        phases = None if known is None else tuple(by_layer(network.hidden, known))
-        self.system, self._units = UnitSystem.under(
-            network, self._functionals, problem.domain, phases
-        )
-        if self.system.roughness:
-            self.targets = replace(self.targets, functionals=np.eye(len(self._functionals)))
+        network, domain = problem.network, problem.domain
+        if known is None:
+            self.system = UnitSystem(network, self._functionals, domain)
+            self._units = np.arange(self.system.count)
+        else:
+            phases = tuple(by_layer(network.hidden, known))
+            self.system, self._units, self.targets, known = system_under(
+                network, self.targets, domain, phases
+            )
         self.pool = Pool(problem, self._units, rng)
-        self.region = RegionProgram(self.system, problem.domain)
-        if known is not None and self.system.roughness:
-            known = self.system.root_phases()
+        self.region = RegionProgram(self.system, domain)
         self.bounder = NodeBounder(self.system, self.targets, known)
-        self.brancher = Brancher(self.system, problem.domain)
+        self.brancher = Brancher(self.system, domain)
         self.tightener: Tightener | None = None
-        if problem.domain.is_bounded and self.system.kinked.any():
-            self.tightener = Tightener(self.system, problem.domain)
+        if domain.is_bounded and self.system.kinked.any():
+            self.tightener = Tightener(self.system, domain)
         self.open_at_root, self.root_seconds = 0, 0.0
         self.experience = Experience.none(self.system.count)
         self.attend: Callable[[], object] = lambda: None
@@ -198,7 +198,7 @@ class Tree:
         self._gap = max(gap, PRUNE)
         self._record = record
         self._value_errors = self.bounder.value_errors
-        self._bounded = problem.domain.is_bounded
+        self._bounded = domain.is_bounded
         self._rng = rng
         self._climber: LocalSearch | None = None
 

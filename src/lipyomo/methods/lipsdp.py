@@ -104,7 +104,7 @@ def bound_piece(
 ) -> float:
     """Proved LipSDP bound of one piece, with inputs in a domain."""
     ball, targets = _targets(network, norm, plan.input_norm)
-    system, targets, every = system_under(network, targets, domain, phases)
+    system, _, targets, every = system_under(network, targets, domain, phases)
     root = RootBounds(system, targets, every, norm=norm, tolerance=TOLERANCE)
     conic = root.form.units.size and (plan.sharing == "layer" or plan.solver in _SOLVERS[2:])
     if conic:

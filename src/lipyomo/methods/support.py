@@ -269,7 +269,7 @@ def root_bounds(run: Run, bounds: LayerBounds, ladder: Ladder | None = None) -> 
     small = run.problem.reduced.problem
     targets = semidefinite_targets(small)
     known = None if ladder is None else ladder.bounds_of(targets)
-    system, targets, phases = system_under(small.network, targets, small.domain, bounds.phases)
+    system, _, targets, phases = system_under(small.network, targets, small.domain, bounds.phases)
     return RootBounds(system, targets, phases, known, small.output_norm, join=True)
 
 

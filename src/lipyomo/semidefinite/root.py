@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.bounds.pairs import Pairs
@@ -67,16 +68,17 @@ def semidefinite_targets(problem: LipschitzProblem) -> Targets:
 
 def system_under(
     network: Network, targets: Targets, domain: Domain, phases: Phases
-) -> tuple[UnitSystem, Targets, FlatPhases]:
+) -> tuple[UnitSystem, npt.NDArray[np.int64], Targets, FlatPhases]:
     """The system of what phases that follow from the domain leave of a network.
 
-    With the targets and the phases as they are there.
+    With the unit of the network that each of its units is (-1 for identities), and with the targets
+    and the phases as they are there.
     """
-    system, _ = UnitSystem.under(network, targets.functionals, domain, phases)
+    system, units = UnitSystem.under(network, targets.functionals, domain, phases)
     if not system.roughness:
-        return system, targets, flat(phases)
+        return system, units, targets, flat(phases)
     eye = np.eye(len(targets.functionals))
-    return system, replace(targets, functionals=eye), system.root_phases()
+    return system, units, replace(targets, functionals=eye), system.root_phases()
 
 
 @dataclass(frozen=True)
