@@ -73,6 +73,7 @@ def refused(ran: Ran, *words: str) -> None:
         (["--everywhere", "--method", "above"], ["bounded domain"]),
         (["--box", "0,inf", "--method", "above"], ["bounded domain"]),
         (["--box", "0,1", "--method", "above", "--cross-check", "highs"], ["no MIP"]),
+        (["--box", "0,1", "--method", "broken", "--cross-check", "nosolver"], ["nosolver"]),
         (["--box", "0,1", "--plot", "no/such/folder/a.png"], ["no/such/folder"]),
         (["--box", "0,1", "--certify"], ["--certify", "--proof FILE"]),
         (["--polytope", "none.npz"], ["none.npz", "No such file"]),

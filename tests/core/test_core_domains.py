@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from lipyomo.domains import AllSpace, Box, Domain, NormBall, Polytope, ball
 from lipyomo.errors import DomainError
+from lipyomo.numerics.exact import exact
 from networks import domains
 
 KINDS = list(domains(3))
@@ -83,6 +84,26 @@ def test_polytope_geometry() -> None:
     assert not wedge.is_bounded
     assert np.isposinf(wedge.support(np.array([[0.0, 1.0]]))[0])
     assert wedge.contains(wedge.sample(np.random.default_rng(0), 50)).all()
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-30, 1e-9, 1e9, 1e20, 1e90, 1e300])
+def test_rows_of_all_sizes_say_the_same(size: float) -> None:
+    plain = Polytope([[2.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [2.0, 0.0, 0.0])
+    scaled = Polytope([[2 * size, size], [-size, 0.0], [0.0, -1.0]], [2 * size, 0.0, 0.0])
+    assert scaled.upper == pytest.approx(plain.upper)
+    assert scaled.lower == pytest.approx(plain.lower, abs=1e-12)
+    first = scaled.rows.exactly(np.ones(2, dtype=bool), np.zeros(2))[0]
+    assert first[0] / first[1] == exact(2 * size) / exact(size)
+    assert first[2] == first[0]
+
+
+def test_rows_that_would_not_stay_the_same_are_left_alone() -> None:
+    faint, tiny = 2.0**-1074, 2.0**-1000
+    rows = Polytope([[1e10, faint], [tiny, tiny], [1e9, 0.0]], [1e9, 0.5, faint], -1, 1).rows
+    assert rows.A.toarray().tolist() == [[1e10, faint], [0.5, 0.5], [1e9, 0.0]]
+    assert rows.b.tolist() == [1e9, 2.0**998, faint]
+    with pytest.raises(DomainError, match="scale the inputs"):
+        Polytope([[1e300, 1e-300]], [1.0], -1, 1)
 
 
 def test_frozen_inputs_of_polytopes() -> None:

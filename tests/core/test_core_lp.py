@@ -53,7 +53,7 @@ def test_other_runs_of_highs_in_the_same_thread_do_no_harm() -> None:
 def test_infeasible_and_unbounded() -> None:
     rows = sp.csr_array(np.array([[1.0], [-1.0]]))
     empty = LinearProgram(np.array([-np.inf]), np.array([np.inf]), rows, np.array([0.0, -1.0]))
-    assert not empty.is_feasible()
+    assert empty.maximise(np.array([0.0])).point is None
     assert empty.maximise(np.array([1.0])).bound == -np.inf
     free = LinearProgram(
         np.array([-np.inf]), np.array([np.inf]), sp.csr_array(np.array([[-1.0]])), np.array([0.0])

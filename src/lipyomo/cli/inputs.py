@@ -261,8 +261,8 @@ def read_settings(arguments: argparse.Namespace) -> Settings:
     known = {field.name for field in fields(Settings)}
     given = {name: value for name, value in vars(arguments).items() if name in known}
     settings = chosen_settings(None, given)
-    if settings.solver != "auto":
+    for name in {settings.solver, getattr(arguments, "cross_check", None) or "auto"} - {"auto"}:
         from lipyomo.solvers.registry import get_solver
 
-        get_solver(settings.solver, settings.solvers_file)
+        get_solver(name, settings.solvers_file)
     return settings

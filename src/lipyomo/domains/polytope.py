@@ -20,6 +20,9 @@ from lipyomo.numerics.lp import LinearProgram
 from lipyomo.numerics.rounding import gamma
 from lipyomo.numerics.simplex import Decision, decide_strictly
 
+USUAL = 20
+"""Rows whose largest coefficient lies within two to this power of one stay as they are."""
+
 
 def interior_of(rows: Rows, lower: FloatArray, upper: FloatArray) -> Decision:
     """Whether some point, maybe between float64 numbers, is strictly inside: decided exactly.
@@ -44,6 +47,24 @@ def interior_of(rows: Rows, lower: FloatArray, upper: FloatArray) -> Decision:
     ]
     found += box_sides(lower[moving], upper[moving])
     return decide_strictly(found, np.zeros(len(found))) if found else Decision()
+
+
+def usual_rows(rows: Rows) -> Rows:
+    """The same inequalities, those with huge or tiny coefficients multiplied by powers of two.
+
+    HiGHS refuses coefficients from 1e15 on, and takes those below 1e-9 for zero.  Rows that would
+    not stay exactly the same stay as they are.
+    """
+    owner = np.repeat(np.arange(rows.count), np.diff(rows.A.indptr))
+    exponent = np.frexp(np.asarray(abs(rows.A).max(axis=1).todense()).reshape(-1))[1]
+    exponent[np.abs(exponent) <= USUAL] = 0
+    with np.errstate(over="ignore", under="ignore"):
+        data, b = np.ldexp(rows.A.data, -exponent[owner]), np.ldexp(rows.b, -exponent)
+        same = np.ldexp(b, exponent) == rows.b
+        same[owner[np.ldexp(data, exponent[owner]) != rows.A.data]] = False
+    data = np.where(same[owner], data, rows.A.data)
+    A = sp.csr_array((data, rows.A.indices, rows.A.indptr), shape=rows.A.shape)
+    return Rows(A, np.where(same, b, rows.b))
 
 
 class Polytope(Domain):
@@ -81,11 +102,17 @@ class Polytope(Domain):
         keep = np.isfinite(right)
         if np.isneginf(right).any():
             raise DomainError("the polytope is empty: an entry of b is -inf")
-        self._rows = Rows(sp.csr_array(matrix[keep]), right[keep])
+        self._rows = usual_rows(Rows(sp.csr_array(matrix[keep]), right[keep]))
         outer = Box(lower, upper, matrix.shape[1])
         self._lp = LinearProgram(outer.lower, outer.upper, self._rows.A, self._rows.b)
-        if not self._lp.is_feasible():
-            raise DomainError("the polytope is empty: no x satisfies A x <= b and the bounds")
+        found = self._lp.maximise(np.zeros(matrix.shape[1]))
+        if found.point is None:
+            if found.bound < 0:
+                raise DomainError("the polytope is empty: no x satisfies A x <= b and the bounds")
+            raise DomainError(
+                "no point of the polytope was found: its numbers differ too much in size for "
+                "linear programs.  Remedy: scale the inputs"
+            )
         self._lp.enclose()
         d = matrix.shape[1]
         self.upper = self._tidy(self.support(sp.eye_array(d, format="csr")), outer.upper)

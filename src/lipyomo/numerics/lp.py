@@ -118,10 +118,6 @@ class LinearProgram:
         self._lower[index], self._upper[index] = lower, upper
         self._solver.changeColBounds(index, lower, upper)
 
-    def is_feasible(self) -> bool:
-        """Whether the solver finds a feasible point (to its tolerance)."""
-        return self.maximise(np.zeros(self._lower.size)).point is not None
-
     def maximise(self, objective: FloatArray) -> LPOutcome:
         """Maximise ``objective . x``.
 
