@@ -6,10 +6,12 @@ one argument away: ``dask.distributed.Client.get_executor()`` and ``mpi4py.futur
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import multiprocessing
 import os
 import pickle
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -30,6 +32,9 @@ HELD = 8
 
 UNKNOWN = 16
 """Workers that an executor of somebody else's is taken to have."""
+
+PIPE_BYTES = 1 << 20
+"""What fits into a pipe between processes; more is for administrators."""
 
 
 class InlineExecutor(Executor):
@@ -239,4 +244,21 @@ def _pool(processes: int) -> ProcessPoolExecutor:
     They are spawned, not forked: solver libraries keep threads that do not survive a fork.
     """
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(processes, context, initializer=end_with, initargs=(os.getpid(),))
+    pool = ProcessPoolExecutor(processes, context, initializer=end_with, initargs=(os.getpid(),))
+    inside: Any = pool
+    for queue in (inside._call_queue, inside._result_queue):
+        _widen(queue._writer.fileno())
+    return pool
+
+
+def _widen(pipe: int) -> None:
+    """Let messages of a megabyte fit into a pipe, on Linux.
+
+    Else whoever sends one waits until the other process has read it, in pieces of 64 kB; and each
+    of them waits for the thread that computes there to let go of the interpreter.
+    """
+    if sys.platform == "linux":
+        import fcntl
+
+        with contextlib.suppress(OSError):  # the user may have no more of that width
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)

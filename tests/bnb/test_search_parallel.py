@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info
 import lipyomo
 from lipyomo.bnb import driver
 from lipyomo.bnb.driver import Search
-from lipyomo.bnb.parallel import Team
+from lipyomo.bnb.parallel import _DEATHS, Team
 from lipyomo.domains import Box
 from lipyomo.executors import InlineExecutor
 from lipyomo.phases import OPEN, RIGHT
@@ -142,6 +142,31 @@ def test_a_dead_worker_does_not_cost_the_answer(
     monkeypatch.setattr(Team, "_bury", watched)
     result = lipyomo.solve(PROBLEM, "bnb", threads=2)
     assert buried
+    assert result.status is Status.EXACT
+    assert result.lower == pytest.approx(constant, rel=1e-9)
+
+
+def test_processes_that_die_again_and_again_are_given_up(
+    monkeypatch: pytest.MonkeyPatch, constant: float
+) -> None:
+    hand_over, bury, buried = Team._hand_over, Team._bury, []
+
+    def deadly(team: Team) -> None:
+        if team._deaths <= _DEATHS:
+            wait(team._called)
+        hand_over(team)
+        if any(job.future is not None for job in team._jobs):
+            for process in team._workers.executor._processes.values():  # type: ignore[attr-defined]
+                process.kill()
+
+    def watched(team: Team) -> None:
+        bury(team)
+        buried.append(team._deaths)
+
+    monkeypatch.setattr(Team, "_hand_over", deadly)
+    monkeypatch.setattr(Team, "_bury", watched)
+    result = lipyomo.solve(PROBLEM, "bnb", threads=2)
+    assert buried == [1, 2, 3]
     assert result.status is Status.EXACT
     assert result.lower == pytest.approx(constant, rel=1e-9)
 

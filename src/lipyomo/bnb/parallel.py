@@ -255,7 +255,6 @@ class Team:
         not lose its nodes.
         """
         while not self._clock.expired:
-            self._hand_over()
             report = self.at_hand()
             if report is not None:
                 return report
@@ -272,11 +271,13 @@ class Team:
         return None
 
     def at_hand(self) -> Report | None:
-        """The oldest task's report, if there is one by now."""
+        """The oldest task's report, if there is one by now; and hand over what waits."""
+        self._hand_over()
         first = self._jobs[0]
         if first.report is None and first.future is not None and first.future.done():
             try:
                 first.report = first.future.result()
+                self._deaths = 0
             except _deaths():
                 self._bury()
         return first.report
@@ -284,7 +285,6 @@ class Team:
     def done(self) -> None:
         """Forget the oldest task."""
         self._jobs.popleft()
-        self._deaths = 0
 
     def stop(self) -> None:
         """Forget all tasks, and this process's part in them."""
