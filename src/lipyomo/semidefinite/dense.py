@@ -38,7 +38,7 @@ def inverse_of(factor: FloatArray) -> FloatArray:
 def solved_system(
     plain: FloatArray, barrier: FloatArray, hessian: FloatArray
 ) -> NewtonSystem | None:
-    """Newton's equations of a dense Hessian, which is overwritten."""
+    """Newton's equations of a dense Hessian; its upper triangle is read and overwritten."""
     hessian.flat[:: len(plain) + 1] *= 1.0 + 1e-12
     factor, info = dpotrf(hessian.T, lower=1, clean=0, overwrite_a=1)
     if info:

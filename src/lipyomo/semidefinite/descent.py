@@ -7,7 +7,7 @@ the method may be stopped at any moment.
   Newton steps.
 - `follow` starts in closed form and follows the central path.  At a central point the step to a
   smaller mu is predicted with the Hessian that is at hand (the path is nearly straight in mu),
-  90 % of the way to the boundary at most.  Between central points Newton steps are cut short of
+  85 % of the way to the boundary at most.  Between central points Newton steps are cut short of
   the boundary; because one direction would then be cut again and again until C is as good as
   singular, the inputs' multipliers are stretched after a cut, as far as that helps.
 """
@@ -50,7 +50,7 @@ _CENTRAL = 1.0
 """Squared decrement (over mu) of points that count as central.  With three times as much, steps are
 fewer by a third, but predictions drift off the path and end up to 0.5 % above the optimum."""
 
-_TO_BOUNDARY, _PREDICTED = 0.9, 0.85
+_TO_BOUNDARY, _PREDICTED = 0.95, 0.85
 _LEAST_FALL = 0.02
 _REMEMBERED = 0.8
 """Share of the longest step's time that the next one is expected to take at least."""
@@ -228,7 +228,8 @@ class Descent:
         Polled while the start is computed (`done` without an answer if it comes too late), and
         before what a step can do without.
     start : ndarray, optional
-        Multipliers to begin with, those of the kernel in closed form by default.
+        Multipliers to begin with, those of the kernel in closed form by default, or where these are
+        not feasible.
 
     Attributes
     ----------
@@ -252,15 +253,17 @@ class Descent:
         self._stop = stop or (lambda: False)
         self.best: State | None = None
         self.done = True
-        y = kernel.start(stop) if start is None else start
-        point = None if y is None else _at(kernel, y)
+        point = None if start is None else _at(kernel, start)
+        if point is None:
+            y = kernel.start(stop)
+            point = None if y is None else _at(kernel, y)
         if point is None:
             return
-        self.best = _state(kernel, point, 0)
-        balanced = _at(kernel, self.best.multipliers)
-        if point.quarter <= 0 or balanced is None:
+        best = self.best = _state(kernel, point, 0)
+        if point.quarter <= 0:
             return
-        self._point = balanced
+        y = best.multipliers
+        balanced = self._point = _Point(y, best.factor, *kernel.terms(best.factor, y))
         self._mu = _FIRST_MU * (balanced.tau + balanced.quarter) / kernel.order
         self.done = False
 

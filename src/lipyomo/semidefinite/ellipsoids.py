@@ -15,8 +15,8 @@ looks best depends on how a block's Gram matrix is measured; of a few ways the b
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -100,6 +100,31 @@ def closed_form(
     ClosedForm or None
         None if nothing is complete.
     """
+    return closed_forms(rows, objectives, [slice(None)], inputs, euclidean, stop)[0]
+
+
+def closed_forms(
+    rows: FloatArray,
+    objectives: FloatArray,
+    groups: Sequence[slice],
+    inputs: int,
+    euclidean: bool,
+    stop: Callable[[], bool] | None = None,
+) -> list[ClosedForm | None]:
+    """`closed_form` for several groups of objectives: only their last blocks differ.
+
+    Parameters
+    ----------
+    rows, objectives, inputs, euclidean, stop
+        See `closed_form`.
+    groups : sequence of slice
+        Of the objectives.
+
+    Returns
+    -------
+    list of ClosedForm or None
+        One a group.
+    """
     stop = stop or (lambda: False)
     count = len(rows)
     seen = np.vstack([rows, objectives])
@@ -108,30 +133,35 @@ def closed_form(
         sizes = lengths(seen[:, :inputs], axis=0)
         zeta = np.maximum(sizes, _TINY * sizes.max(initial=0.0)) if sizes.any() else zeta
         zeta = zeta / zeta.sum()
-    first = (seen[:, :inputs] / zeta) @ seen[:, :inputs].T
+    scaled = seen[:, :inputs] / np.sqrt(zeta)
+    first = scaled @ scaled.T
     parts = blocks(rows, inputs)
-    found: ClosedForm | None = None
+    found: list[ClosedForm | None] = [None] * len(groups)
     begin: list[_Joint] = []  # the first block is the same whatever the measure
     tries = 1 if count > MANY else len(parts) or 1
     for measure in (_sums, _trace, _roots)[:tries]:
-        gram, lam = first, np.zeros(count)
-        for part, ahead in zip(parts, [*parts[1:], slice(count, len(seen))], strict=True):
-            if stop() or not float(np.diagonal(gram).max()) < _LARGE:
+        gram, lam = first, np.zeros(count)  # of the rows that are still to come
+        joints: list[_Joint] = []
+        for part, ahead in zip(parts, [*parts[1:], None], strict=True):
+            if stop() or not _largest(gram) < _LARGE:
                 return found
-            joints = begin if part.start == 0 else []
-            if not joints:
-                joints = _joints(gram, seen[:, inputs + part.start : inputs + part.stop], part)
-            begin = begin or joints
-            sizes = np.array([measure(gram[ahead, ahead], joint, ahead) for joint in joints])
-            k, i = np.unravel_index(int(np.argmin(sizes)), sizes.shape)
-            lam[part] = 4.0 * _SHARES[i] * joints[k].shape
-            grown = joints[k].grown(_SHARES[i])
-            gram = gram + grown @ grown.T
-        end = gram[count:, count:]
-        if not _largest(end) < _LARGE:
-            return found
-        if found is None or _largest(end) < _largest(found.gram):
-            found = ClosedForm(zeta, lam, end)
+            if part.start or not begin:
+                passed = seen[part.stop :, inputs + part.start : inputs + part.stop]
+                joints = _joints(gram, passed)
+            else:
+                joints = begin
+            begin, size = begin or joints, part.stop - part.start
+            gram = gram[size:, size:]
+            if ahead is not None:
+                lam[part], gram = _passed(measure, gram, joints, ahead.stop - ahead.start)
+        for k, group in enumerate(groups):
+            own, end = lam.copy(), gram[group, group]
+            if parts:
+                last = [joint.of(group) for joint in joints]
+                own[parts[-1]], end = _passed(measure, end, last, len(end))
+            best = found[k]
+            if _largest(end) < _LARGE and (best is None or _largest(end) < _largest(best.gram)):
+                found[k] = ClosedForm(zeta, own, end)
     return found
 
 
@@ -145,8 +175,8 @@ class _Joint:
         The diagonal of T.
     values : ndarray, shape (b,)
         Eigenvalues of ``T^{1/2} N T^{1/2}``.
-    own, bent : ndarray, shape (F + k, b)
-        The Gram matrix grows by ``G G^T``, where G has the columns
+    own, bent : ndarray, shape (n, b)
+        Of the n rows behind the block, whose Gram matrix grows by ``G G^T``: G has the columns
         ``(own_j s^{-1/2} + bent_j s^{1/2}) (1 - s values_j)^{-1/2}``.
     """
 
@@ -154,6 +184,10 @@ class _Joint:
     values: FloatArray
     own: FloatArray
     bent: FloatArray
+
+    def of(self, rows: slice) -> _Joint:
+        """The same with some of the rows only."""
+        return replace(self, own=self.own[rows], bent=self.bent[rows])
 
     def grown(self, share: float, rows: slice = slice(None)) -> FloatArray:
         """Some rows of G."""
@@ -177,6 +211,21 @@ def _largest(gram: FloatArray) -> float:
     return float(np.diagonal(gram).max(initial=0.0))
 
 
+Measure = Callable[[FloatArray, _Joint, slice], list[float]]
+"""Sizes of the Gram matrix of some rows, given the old one, one a share."""
+
+
+def _passed(
+    measure: Measure, gram: FloatArray, joints: list[_Joint], ahead: int
+) -> tuple[FloatArray, FloatArray]:
+    """Multipliers of a block that look best from the next rows, and the Gram matrix behind it."""
+    rows = slice(0, ahead)
+    sizes = np.array([measure(gram[rows, rows], joint, rows) for joint in joints])
+    k, i = np.unravel_index(int(np.argmin(sizes)), sizes.shape)
+    grown = joints[k].grown(_SHARES[i])
+    return 4.0 * _SHARES[i] * joints[k].shape, gram + grown @ grown.T
+
+
 def _trace(old: FloatArray, joint: _Joint, ahead: slice) -> list[float]:
     return [float(each.sum()) for each in joint.squared_lengths(ahead)]
 
@@ -190,23 +239,29 @@ def _sums(old: FloatArray, joint: _Joint, ahead: slice) -> list[float]:
     return [float(np.abs(old + each @ each.T).sum(axis=1).max()) for each in grown]
 
 
-def _joints(gram: FloatArray, passed: FloatArray, part: slice) -> list[_Joint]:
-    """A block joined in a few shapes."""
-    found = []
-    for shape in _shapes(gram[part, part]):
-        root = np.sqrt(shape)
-        values, vectors = np.linalg.eigh(root[:, None] * gram[part, part] * root)
-        own = 0.5 * (passed / root) @ vectors
-        bent = (gram[:, part] * root) @ vectors
-        found.append(_Joint(shape, np.minimum(values, 1.0), own, bent))
-    return found
+def _joints(gram: FloatArray, passed: FloatArray) -> list[_Joint]:
+    """The first block of some rows joined in two shapes: one multiplier a unit, and one for all.
 
-
-def _shapes(block: FloatArray) -> list[FloatArray]:
-    """T with ``T^{1/2} N T^{1/2} <= I``: one multiplier a unit, and one for all."""
+    Parameters
+    ----------
+    gram : ndarray
+        Of the block's rows and of all that come after it.
+    passed : ndarray
+        The block's columns of the latter.
+    """
+    count = passed.shape[1]
+    block, behind, found = gram[:count, :count], gram[count:, :count], []
     sums = np.abs(block).sum(axis=1)
     most = float(sums.max())
-    if not most > 1.0 / _LARGE:
-        return [np.ones(len(block))]
-    largest = max(float(np.linalg.eigvalsh(block)[-1]), _TINY * most)
-    return [1.0 / np.maximum(sums, _TINY * most), np.full(len(block), 1.0 / largest)]
+    least = _TINY * most if most > 1.0 / _LARGE else 1.0
+    for each in (True, False):
+        shape = 1.0 / np.maximum(sums, least) if each else np.ones(count)
+        root = np.sqrt(shape)
+        values, vectors = np.linalg.eigh(root[:, None] * block * root)
+        if not each:
+            largest = max(float(values[-1]), least)
+            shape, values, root = shape / largest, values / largest, root / np.sqrt(largest)
+        own = 0.5 * (passed / root) @ vectors
+        bent = (behind * root) @ vectors
+        found.append(_Joint(shape, np.minimum(values, 1.0), own, bent))
+    return found

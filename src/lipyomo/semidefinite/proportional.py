@@ -132,7 +132,7 @@ def _corrected(kernel: WideKernel, y: FloatArray) -> FloatArray | None:
         return None
     x, tau, _ = kernel.terms(factor, y)
     square, zeta = np.square(x[:d]), y[:d]
-    spread = solve_triangular(factor.lower, factor.E.T, lower=True, check_finite=False)
+    spread = solve_triangular(factor.lower, kernel.coupling(y).T, lower=True, check_finite=False)
     variance = 1.0 / zeta + np.square(spread).sum(axis=0) / np.square(2.0 * zeta)
     mu = max(float((tau - zeta @ square) / (zeta @ variance)), 0.0)
     correction = np.clip(square + mu * variance, *_LIMITS) ** _POWER

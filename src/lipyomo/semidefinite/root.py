@@ -28,7 +28,7 @@ from lipyomo.run import Clock
 from lipyomo.semidefinite.bounder import Bounder, Minimum
 from lipyomo.semidefinite.choice import Ball, predicted_seconds, threads_for
 from lipyomo.semidefinite.descent import Descent
-from lipyomo.semidefinite.ellipsoids import closed_form
+from lipyomo.semidefinite.ellipsoids import ClosedForm, closed_forms
 from lipyomo.targets import ALL, Targets, targets_of
 
 MAX_VERTICES = 512
@@ -112,8 +112,8 @@ def root_cost(targets: Targets, inputs: int, units: int) -> RootCost:
     whole = targets.rows[0] == ALL
     functionals = len(targets.functionals) if whole else 1
     ball: Ball = "l2" if whole else "vertices"
-    closed = seconds_of(2.0 * inputs * units**2 + 20.0 * units**3)
-    proof = seconds_of(10.0 * inputs * units**2 + 7.0 * units**3)
+    closed = seconds_of(2.0 * inputs * units**2 + 12.0 * units**3)
+    proof = seconds_of(4.0 * inputs * units**2 + 3.0 * units**3)
     full = predicted_seconds(d, units, functionals, euclidean, ball)
     step = predicted_seconds(d, units, functionals, euclidean, ball, steps=1)
     return RootCost(closed, proof, step, full, 8.0 * _MATRICES * (d + units + functionals) ** 2)
@@ -171,7 +171,8 @@ class RootBounds:
         self.upper = np.full(count, np.inf) if known is None else np.array(known, dtype=float)
         self.multipliers: dict[int, FloatArray] = {}
         self._begun = self.stopped = False
-        self._proof_seconds = 0.0
+        self._proof_seconds = self._step_seconds = 0.0
+        self._forms: dict[int, ClosedForm] = {}  # by the row of a functional
         self._descents: dict[int, Descent] = {}
         self._finished: set[int] = set()
 
@@ -232,7 +233,8 @@ class RootBounds:
         cost = self.cost
         if not self.form.units.size or self.value <= cutoff or not cost.fits:
             return self.value
-        closed_only = closed_only or not clock.fits(cost.closed + cost.step)
+        if not closed_only and not clock.fits(cost.step + cost.proof):
+            closed_only = self.stopped = True
         by_column = self.targets.columns[0] != ALL  # these share all that a closed form has
         if not (by_column and closed_only):
             with threads_for(cost.step):
@@ -305,16 +307,19 @@ class RootBounds:
     def _closed(self, clock: Clock, report: Callable[[float], object]) -> None:
         """Bounds of all targets in closed form."""
         form, targets = self.form, self.targets
-        by_column = targets.columns[0] != ALL
+        by_column, whole = targets.columns[0] != ALL, targets.rows[0] == ALL
         euclidean = targets.input_norm != "linf"
-        rows, objective = form.rows, form.objective
-        found = closed_form(rows, objective, form.inputs, euclidean, lambda: clock.expired)
+        own = [] if euclidean or whole else np.unique(targets.rows).tolist()
+        groups = [slice(None), *(slice(row, row + 1) for row in own)]
+        objective, stop = form.objective, lambda: clock.expired
+        found, *forms = closed_forms(form.rows, objective, groups, form.inputs, euclidean, stop)
         if found is None or not clock.fits(self.cost.proof, _GRACE):
             return
         self._begun = True
+        self._forms = {row: own for row, own in zip(own, forms, strict=True) if own is not None}
         scale = found.zeta[:1] if by_column else found.zeta
         outer = np.zeros(0)
-        if targets.rows[0] == ALL:
+        if whole:
             outer = np.sqrt(np.maximum(np.diagonal(found.gram), 1e-300))
         pairs = self._bounder.prover.pairs.among(form.units)
         y = np.concatenate([outer, scale, found.lam, np.zeros(pairs.count)])
@@ -335,6 +340,14 @@ class RootBounds:
     ) -> None:
         """Lower the largest bound, one target after the other."""
         finished = set(self._finished)
+
+        def late(descent: Descent) -> bool:
+            step = descent.seconds or self._step_seconds or self.cost.step * pace()
+            self.stopped = clock.left <= 1.5 * step + self._proof_seconds
+            if self.stopped:
+                clock.curtail()
+            return self.stopped
+
         while True:
             worst = int(np.argmax(self.upper))
             if worst in finished or self.upper[worst] <= cutoff:
@@ -342,28 +355,18 @@ class RootBounds:
             aim = self._aim(worst, cutoff)
             descent = self._descents.get(worst)
             if descent is None:
-                cost = self.cost
-                if not clock.fits(cost.closed + cost.step + cost.proof):
-                    self.stopped = True
-                    return
-                kernel = self._bounder.kernel(self.form, worst)
-                descent = Descent(kernel, self._tolerance, stop=lambda: clock.expired)
-                if descent.best is None and clock.expired:
-                    return
-                self._descents[worst] = descent
-
-            def late(descent: Descent = descent) -> bool:
-                step = descent.seconds or self.cost.step * pace()
-                self.stopped = clock.left <= 1.5 * step + self._proof_seconds
-                if self.stopped:
-                    clock.curtail()
-                return self.stopped
+                descent = self._begun_descent(worst, clock, closed_only)
+            elif late(descent):
+                return
+            if descent is None:
+                return
 
             def enough(descent: Descent = descent, pairing: bool = find is not None) -> bool:
                 return (pairing and descent.centred) or late(descent)
 
             if not closed_only:
                 descent.run(aim, enough, patient=True)
+                self._step_seconds = descent.seconds
             if descent.best is None:
                 finished.add(worst)
                 continue
@@ -382,8 +385,25 @@ class RootBounds:
                 finished.add(worst)
             if descent.done:
                 self._finished.add(worst)
-            if late():
-                return
+
+    def _begun_descent(self, target: int, clock: Clock, closed_only: bool) -> Descent | None:
+        """A descent from a closed form; None if there is no time for it."""
+        cost, known = self.cost, self._forms.get(int(self.targets.rows[target]))
+        kernel = self._bounder.kernel(self.form, target)
+        if known is not None and (kernel.euclidean or kernel.inputs != known.zeta.size):
+            known = None
+        needed = cost.proof if known is not None else cost.closed + cost.proof
+        if not clock.fits(needed if closed_only else needed + cost.step):
+            self.stopped = True
+            return None
+        start = None
+        if known is not None:
+            start = np.concatenate([known.zeta, known.lam, np.zeros(kernel.free)])
+        descent = Descent(kernel, self._tolerance, stop=lambda: clock.expired, start=start)
+        if descent.best is None and clock.expired:
+            return None
+        self._descents[target] = descent
+        return descent
 
 
 def climb_root(

@@ -12,7 +12,11 @@ work.  Products of pairs of units that vanish (`lipyomo.bounds.pairs`) are furth
     + pi s_i s_j   or   + pi s_i (s_j - u_j),      pi of any sign,
 
 so that all terms are ``sym(a b^T)`` with a among the e_k, and b among the ``e_k - U_k`` or the e_k:
-with the matrix P of the multipliers of the former, E becomes ``U_v^T P^T``.
+with the matrix P of the multipliers of the former, E becomes ``U_v^T P^T``.  With the Gram matrix
+``N = U_v Z^{-1} U_v^T`` and ``Q = 1 - U_s - N P^T / 2``, rows of ``C^{-1}`` and its products with
+the ``b_k = e_k - U_k`` are
+
+    C^{-1} b = K^{-1} Q^T for the units,      b^T C^{-1} b = Q K^{-1} Q^T + N.
 
 It is solved in one of two ways, whichever is predicted to be cheaper:
 
@@ -31,6 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg.blas import dger
 from scipy.linalg.lapack import dpotrf
 
 from lipyomo.bounds.pairs import Pairs
@@ -52,11 +57,16 @@ _CG_STEPS = 25
 _CG_ACCURACY = 1e-2
 
 
+def _add_outer(matrix: FloatArray, left: FloatArray, right: FloatArray) -> None:
+    """Add an outer product to a matrix whose rows are contiguous, in one pass."""
+    dger(1.0, right, left, a=matrix.T, overwrite_a=1)
+
+
 @dataclass(frozen=True)
 class _Factor:
     """What one factorisation gives."""
 
-    E: FloatArray
+    gram: FloatArray
     lower: FloatArray
     right: FloatArray
     tau: float
@@ -66,7 +76,7 @@ class _Factor:
     def scaled(self, scale: float, order: int) -> _Factor:
         """The factor of C times `scale`."""
         return _Factor(
-            scale * self.E,
+            self.gram / scale,
             float(np.sqrt(scale)) * self.lower,
             self.right,
             scale * self.tau,
@@ -172,32 +182,53 @@ class WideKernel:
             return lam, None, None
         return lam, *pair_matrices(self._pairs, pi, len(lam))
 
+    @staticmethod
+    def _weighted(
+        lam: FloatArray, more: sp.csr_array | None, v: FloatArray, transposed: bool = False
+    ) -> FloatArray:
+        """``P v`` or ``P^T v`` for the columns of `v`."""
+        found = lam * v if v.ndim == 1 else lam[:, None] * v
+        if more is not None:
+            found += (more.T if transposed else more) @ v
+        return np.asarray(found)
+
+    def coupling(self, y: FloatArray) -> FloatArray:
+        """E, shape (d, F)."""
+        lam, more, _ = self._split(y)
+        found = self._columns * lam
+        if more is not None:
+            found += (more @ self._rows_inputs).T
+        return found
+
     def factor(self, y: FloatArray) -> Factor | None:
         """Factorise K; None if C is not positive definite."""
         zeta, (lam, more, products) = y[: self.inputs], self._split(y)
         if not (zeta.min(initial=1.0) > 0 and lam.min(initial=1.0) > 0):
             return None
-        E = self._columns * lam
-        scaled = lam[:, None] * self._triangle
-        if more is not None and products is not None:
-            E += (more @ self._rows_inputs).T
-            scaled += more @ self._triangle + products.toarray()
-        spread = E / np.sqrt(zeta)[:, None]
-        K = 0.5 * (scaled + scaled.T) - 0.25 * (spread.T @ spread)
-        lower, info = dpotrf(K, lower=1, clean=1, overwrite_a=1)
+        spread = self._rows_inputs / np.sqrt(zeta)
+        gram = spread @ spread.T
+        K = self._weighted(lam, more, self._triangle - 0.25 * self._weighted(lam, more, gram).T)
+        if products is not None:
+            K += products.toarray()
+        K += K.T
+        K *= 0.5
+        lower, info = dpotrf(K.T, lower=1, clean=1, overwrite_a=1)
         if info:
             return None
         ratio = self._c_inputs / zeta
-        right = 0.5 * self._c_units + 0.25 * (E.T @ ratio)
+        passed = self._weighted(lam, more, self._rows_inputs @ ratio)
+        right = 0.5 * self._c_units + 0.25 * passed
         half = solve_triangular(lower, right, lower=True, check_finite=False)
         quarter = float(half @ half) + 0.25 * float(ratio @ self._c_inputs)
         logdet = 2.0 * float(np.log(np.diagonal(lower)).sum()) + float(np.log(zeta).sum())
-        return _Factor(E, lower, right, float(zeta.sum()), quarter, logdet)
+        return _Factor(gram, lower, right, float(zeta.sum()), quarter, logdet)
 
     def terms(self, factor: Factor, y: FloatArray) -> tuple[FloatArray, float, float]:
         """Primal ``C^{-1} c / 2``, tau, and ``c^T C^{-1} c / 4``."""
         units = cho_solve((factor.lower, True), factor.right, check_finite=False)
-        inputs = 0.5 * (self._c_inputs + factor.E @ units) / y[: self.inputs]
+        lam, more, _ = self._split(y)
+        seen = self._weighted(lam, more, units, transposed=True) @ self._rows_inputs
+        inputs = 0.5 * (self._c_inputs + seen) / y[: self.inputs]
         return np.concatenate([inputs, units]), factor.tau, factor.quarter
 
     def logdet(self, factor: Factor, y: FloatArray) -> float:
@@ -219,22 +250,22 @@ class WideKernel:
 
     def reach(self, factor: Factor, y: FloatArray, step: FloatArray) -> float:
         """About the largest step at which C is still semidefinite."""
-        d, triangle, E, lower = self.inputs, self._triangle, factor.E, factor.lower
-        root = np.sqrt(y[:d])
-        d_zeta, (d_lam, more, products) = step[:d], self._split(step)
+        d, triangle, lower = self.inputs, self._triangle, factor.lower
+        root, (lam, more, _) = np.sqrt(y[:d]), self._split(y)
+        d_zeta, (d_lam, d_more, products) = step[:d], self._split(step)
 
         def product(v: FloatArray) -> FloatArray:
             units = solve_triangular(lower, v[d:], lower=True, trans="T", check_finite=False)
-            inputs = (v[:d] + 0.5 * (E @ units) / root) / root
-            switched = d_lam * units
-            if more is not None:
-                switched = switched + more.T @ units
+            switched = self._weighted(d_lam, d_more, units, transposed=True)
+            along = self._columns @ self._weighted(lam, more, units, transposed=True)
+            inputs = (v[:d] + 0.5 * along / root) / root
             first = (d_zeta * inputs - 0.5 * (self._columns @ switched)) / root
             slack = triangle @ units - self._rows_inputs @ inputs
-            second = d_lam * slack
-            if more is not None and products is not None:
-                second = second + more @ slack + 2.0 * (products @ units)
-            second = 0.5 * (second + triangle.T @ switched) + 0.5 * (E.T @ (first / root))
+            second = self._weighted(d_lam, d_more, slack) + switched @ triangle
+            second += self._weighted(lam, more, self._rows_inputs @ (first / root))
+            if products is not None:
+                second += 2.0 * (products @ units)
+            second *= 0.5
             rest = solve_triangular(lower, second, lower=True, check_finite=False)
             return np.concatenate([first, rest])
 
@@ -243,12 +274,15 @@ class WideKernel:
         return min(simple, longest_step(product, self.order))
 
     def _blocks(self, factor: _Factor, y: FloatArray, x: FloatArray) -> _Blocks:
-        one_over = 1.0 / y[: self.inputs]
-        half = 0.5 * factor.E * one_over[:, None]
-        K_inverse = inverse_of(np.asfortranarray(factor.lower))
-        B_units = K_inverse @ (self._triangle.T - half.T @ self._columns)
-        B_inputs = half @ B_units - one_over[:, None] * self._columns
-        BB = self._triangle @ B_units - self._rows_inputs @ B_inputs
+        one_over, (lam, more, _) = 1.0 / y[: self.inputs], self._split(y)
+        half = 0.5 * self.coupling(y) * one_over[:, None]
+        K_inverse = np.ascontiguousarray(inverse_of(np.asfortranarray(factor.lower)))
+        Q = self._triangle - 0.5 * self._weighted(lam, more, factor.gram).T
+        B_units = K_inverse @ Q.T
+        B_inputs = half @ B_units
+        B_inputs -= one_over[:, None] * self._columns
+        BB = Q @ B_units
+        BB += factor.gram
         slack = self._triangle @ x[self.inputs :] - self._rows_inputs @ x[: self.inputs]
         return _Blocks(half, K_inverse, half @ K_inverse, B_inputs, B_units, BB, slack)
 
@@ -265,7 +299,8 @@ class WideKernel:
         a, b = states[self._left], np.concatenate([slack, states])[self._right]
         squares, both = np.square(x_inputs), a * b
         plain = np.concatenate([1.0 - squares, -both])
-        units = -np.hstack([parts.B_units, parts.K_inverse])[self._left, self._right]
+        inverse = np.hstack([parts.B_units, parts.K_inverse]) if self.free else parts.B_units
+        units = -inverse[self._left, self._right]
         if self._direct:
             inner = parts.A @ parts.half.T
             inner.flat[:: d + 1] += 1.0 / y[:d]
@@ -277,25 +312,24 @@ class WideKernel:
             (parts.A, x_inputs, states),
             (parts.B_inputs, x_inputs, slack),
         ):
-            matrix += np.outer(left, right / mu)
+            _add_outer(matrix, left, right / mu)
         terms = self._terms(parts)
-        H_units = terms.AA * terms.BB
-        H_units += terms.AB * terms.AB.T
+        H_units = terms.AB * terms.AB.T
+        H_units += np.multiply(terms.AA, terms.BB, out=terms.BB)
         H_units *= 0.5 * mu
-        H_units -= np.outer(both, both / mu)
-        H_mixed = terms.A_inputs * terms.B_inputs
+        _add_outer(H_units, -both, both / mu)
+        H_mixed = np.multiply(terms.A_inputs, terms.B_inputs, out=terms.B_inputs)
         H_mixed *= mu
-        H_mixed -= np.outer(squares, both / mu)
+        _add_outer(H_mixed, -squares, both / mu)
         if not self._direct:
             found = _Conjugate(factor, parts.half, y[:d], x_inputs, mu, H_units, H_mixed)
             return found.system(plain, np.concatenate([-found.variance, units]))
-        inner += np.outer(x_inputs, x_inputs / mu)
-        hessian = np.empty((d + a.size, d + a.size))
-        corner = hessian[:d, :d]
-        np.square(inner, out=corner)
+        _add_outer(inner, x_inputs, x_inputs / mu)
+        corner = np.square(inner, out=inner)
         corner *= mu
-        corner -= np.outer(squares, squares / mu)
-        hessian[:d, d:], hessian[d:, :d], hessian[d:, d:] = H_mixed, H_mixed.T, H_units
+        _add_outer(corner, -squares, squares / mu)
+        hessian = np.empty((d + a.size, d + a.size))  # of which the upper triangle is read
+        hessian[:d, :d], hessian[:d, d:], hessian[d:, d:] = corner, H_mixed, H_units
         return solved_system(plain, np.concatenate([inputs, units]), hessian)
 
     def _terms(self, parts: _Blocks) -> _Terms:
@@ -306,11 +340,11 @@ class WideKernel:
         left, right = self._left, self._right
         wide = np.hstack([B, K])
         return _Terms(
-            K[np.ix_(left, left)],
-            wide[np.ix_(left, right)],
-            np.vstack([np.hstack([parts.BB, B.T]), wide])[np.ix_(right, right)],
-            parts.A[:, left],
-            np.hstack([parts.B_inputs, parts.A])[:, right],
+            K.take(left, 0).take(left, 1),
+            wide.take(left, 0).take(right, 1),
+            np.vstack([np.hstack([parts.BB, B.T]), wide]).take(right, 0).take(right, 1),
+            parts.A.take(left, 1),
+            np.hstack([parts.B_inputs, parts.A]).take(right, 1),
         )
 
     def state(
