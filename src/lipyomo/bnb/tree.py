@@ -311,6 +311,11 @@ class Tree:
         form = self.system.reduce(node.phases)
         if not any(bounder.takes_pairs(form, target) for target in node.warm):
             return found
+        node.warm = {  # some units may be excluded since
+            target: bounder.inherited(bounder.kernel(form, target), form, node.units, y)
+            for target, y in node.warm.items()
+        }
+        node.units = form.units
         pairs = self._find_pairs(node, clock)
         chosen = bounder.promising(form, node.warm, pairs)
         if not chosen.count:
