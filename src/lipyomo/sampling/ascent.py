@@ -14,9 +14,12 @@ Many starts climb together, and sparse layers stay sparse.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, NamedTuple, TypeAlias
 
-from lipyomo.arrays import lengths
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.arrays import Matrix, lengths
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.norms import DUAL, InputNorm, vector_norm
@@ -26,9 +29,33 @@ from lipyomo.run import Clock
 INTERIOR = 1e-6
 """Points stay this share of the domain's width away from its faces: they must be interior."""
 
+COOLING, SHORTENING = 100.0, 20.0
+"""How much the temperature and the steps fall in a climb."""
+
+LOOK = 3
+"""Climbs look at their true value once in so many steps, and at the last two."""
+
+LARGE, FINE = 1e6, 1e-4
+"""Single precision is taken if the largest weights and spreads lie between 1 / LARGE and LARGE, and
+the largest spreads of layers are no less than FINE of what they add to."""
+
 _MOMENTUM = 0.7
 _STEEPEST = 30.0
 _NO_SPREAD = 1e-200
+
+
+Digits: TypeAlias = "npt.NDArray[Any]"
+"""Numbers in the precision of the climbs."""
+
+
+class _Units(NamedTuple):
+    """A layer in the precision of the climbs; slopes, biases and spreads as columns."""
+
+    weight: Matrix
+    bias: Digits
+    left: Digits
+    jump: Digits
+    spread: Digits
 
 
 class SmoothAscent:
@@ -42,13 +69,22 @@ class SmoothAscent:
     """
 
     def __init__(self, problem: LipschitzProblem, spread: list[FloatArray]) -> None:
-        self._problem = problem
-        network, domain = problem.network, problem.domain
-        self._layers, self._head = network.hidden, network.head.weight
-        self._spread = [np.maximum(size, 1e-9 * size.max(initial=0.0) + 1e-300) for size in spread]
+        self._problem, domain = problem, problem.domain
         width = domain.upper - domain.lower
         self._free = ~np.isfinite(width)
         self._width = np.where(self._free, 1.0, width)
+        self._center = domain.center
+        layers, head = problem.network.hidden, problem.network.head.weight
+        z = problem.network.preactivations(self._center[None, :])
+        kind = self._kind = _precision([layer.weight for layer in layers] + [head], z, spread)
+        self._head = head.astype(kind)
+        self._layers = []
+        for i, (layer, size) in enumerate(zip(layers, spread, strict=True)):
+            bias = layer.bias if i else z[0][0]  # inputs count from the centre: few digits do
+            size = np.maximum(size, 1e-9 * size.max(initial=0.0) + 1e-300)
+            columns = (bias, layer.left, layer.right - layer.left, size)
+            parts = (part[:, None].astype(kind) for part in columns)
+            self._layers.append(_Units(layer.weight.astype(kind), *parts))
 
     def climb(
         self,
@@ -59,8 +95,8 @@ class SmoothAscent:
         reach: FloatArray,
         steps: int,
         clock: Clock | None = None,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Climb from `points`; the best point of each climb and its value.
+    ) -> FloatArray:
+        """Climb from `points`; the best point of each climb, as far as it was looked at.
 
         Parameters
         ----------
@@ -70,87 +106,87 @@ class SmoothAscent:
         loyal : ndarray of bool, shape (B,)
             Climbs that keep their functional; the others follow the largest output.
         temperature, reach : ndarray, shape (B,)
-            First tau, and first step in units of the domain's width; both fall by a factor of 20.
+            First tau, and first step in units of the domain's width; they fall by factors of
+            `COOLING` and `SHORTENING`.
         steps : int
         clock : Clock, optional
             Ends the climbs early.
 
         Returns
         -------
-        points : ndarray, shape (B, d)
-        values : ndarray, shape (B,)
-            Attained at them by some functional in the dual ball.
+        ndarray, shape (B, d)
         """
-        problem, domain = self._problem, self._problem.domain
-        x, y = points.copy(), functionals
-        v: FloatArray | None = None
+        norm = self._problem.input_norm
+        x, y = points.copy(), functionals.T.astype(self._kind)
+        v: Digits | None = None
         best, found = np.full(len(x), -np.inf), x.copy()
-        drift = np.zeros_like(x)
+        drift = np.zeros(x.shape, self._kind)
         for turn in range(steps):
             if turn and clock is not None and clock.expired:
                 break
-            cooling = 20.0 ** -(turn / max(steps - 1, 1))
-            z = problem.network.preactivations(x)
-            hard = [layer.slopes(here > 0).T for layer, here in zip(self._layers, z, strict=True)]
-            values = vector_norm(self._pulled_back(y, hard).T, DUAL[problem.input_norm])
-            better = values > best
-            best[better], found[better] = values[better], x[better]
-            soft, steep = self._smoothed(z, temperature * cooling)
-            if v is None:
-                v = directions(self._pulled_back(y, soft), problem.input_norm)
+            share = turn / max(steps - 1, 1)
             with np.errstate(over="ignore", invalid="ignore"):
+                hard, soft, steep = self._slopes(x, temperature * COOLING**-share)
+                if turn % LOOK == 0 or turn >= steps - 2:
+                    values = vector_norm(self._pulled_back(y, hard).T, DUAL[norm])
+                    better = values > best
+                    best[better], found[better] = values[better], x[better]
+                if v is None:
+                    v = directions(self._pulled_back(y, soft), norm)
                 y, v, uphill = self._uphill(y, v, loyal, hard, soft, steep)
             # where kinks are so steep that numbers overflow, only signs are left to follow
             uphill = np.nan_to_num(uphill, nan=0.0, posinf=1.0, neginf=-1.0)
             size = np.abs(uphill).sum(axis=1, keepdims=True)
-            drift = _MOMENTUM * drift + (1.0 - _MOMENTUM) * uphill / np.maximum(size, 1e-300)
+            size[size == 0] = 1.0
+            drift = _MOMENTUM * drift + (1.0 - _MOMENTUM) * (uphill / size)
             scale = np.where(self._free, np.maximum(1.0, np.abs(x)), self._width)
-            step = (reach * cooling)[:, None] * scale * np.sign(drift)
-            x = pulled_inside(domain, x + step, x)
-        return found, best
+            step = (reach * SHORTENING**-share)[:, None] * scale * np.sign(drift)
+            x = pulled_inside(self._problem.domain, x + step, x)
+        return found
 
-    def _pulled_back(self, y: FloatArray, slopes: list[FloatArray]) -> FloatArray:
-        """Gradients of the functionals under the given slopes, shape (d, B)."""
-        g = np.asarray(self._head.T @ y.T)
+    def _pulled_back(self, y: Digits, slopes: list[Digits]) -> Digits:
+        """Gradients of the functionals (m, B) under the given slopes, shape (d, B)."""
+        g = np.asarray(self._head.T @ y)
         for layer, slope in zip(reversed(self._layers), reversed(slopes), strict=True):
             g = np.asarray(layer.weight.T @ (slope * g))
         return g
 
-    def _smoothed(
-        self, z: list[FloatArray], temperature: FloatArray
-    ) -> tuple[list[FloatArray], list[FloatArray]]:
-        """Smoothed slopes and their derivatives in z, each (n_i, B)."""
-        soft, steep = [], []
-        for layer, here, size in zip(self._layers, z, self._spread, strict=True):
-            unit = size[:, None] * temperature
-            unit = np.where(unit > _NO_SPREAD, unit, 1.0)  # constant units have none
-            with np.errstate(over="ignore"):  # far from the kink is far enough
-                away = np.clip(here.T / unit, -_STEEPEST, _STEEPEST)
-            curve = 1.0 / (1.0 + np.exp(-away))
-            jump = (layer.right - layer.left)[:, None]
-            soft.append(layer.left[:, None] + jump * curve)
-            steep.append(jump * curve * (1.0 - curve) / unit)
-        return soft, steep
+    def _slopes(
+        self, x: FloatArray, temperature: FloatArray
+    ) -> tuple[list[Digits], list[Digits], list[Digits]]:
+        """True slopes at points (B, d), smoothed ones, and their derivatives; each (n_i, B)."""
+        hard, soft, steep = [], [], []
+        passed: Digits = (x - self._center).T.astype(self._kind)
+        for layer in self._layers:
+            z = np.asarray(layer.weight @ passed) + layer.bias
+            hard.append(layer.left + layer.jump * (z > 0))
+            passed = hard[-1] * z
+            unit = layer.spread * temperature.astype(self._kind)
+            unit[unit <= _NO_SPREAD] = 1.0  # constant units have none
+            curve = 1.0 / (1.0 + np.exp(np.clip(-z / unit, -_STEEPEST, _STEEPEST)))
+            soft.append(layer.left + layer.jump * curve)
+            steep.append(layer.jump * (curve * (1.0 - curve) / unit))
+        return hard, soft, steep
 
     def _uphill(
         self,
-        y: FloatArray,
-        v: FloatArray,
+        y: Digits,
+        v: Digits,
         loyal: BoolArray,
-        hard: list[FloatArray],
-        soft: list[FloatArray],
-        steep: list[FloatArray],
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The next functionals (B, m) and directions (d, B), and the gradient in x (B, d)."""
+        hard: list[Digits],
+        soft: list[Digits],
+        steep: list[Digits],
+    ) -> tuple[Digits, Digits, Digits]:
+        """The next functionals (m, B) and directions (d, B), and the gradient in x (B, d)."""
         tangents, u = [], v
         for layer, slope in zip(self._layers, soft, strict=True):
             t = np.asarray(layer.weight @ u)
             tangents.append(t)
             u = slope * t
-        outputs = np.asarray(self._head @ u).T
-        y = np.where(loyal[:, None], y, self._functionals(outputs))
-        y = y * np.where((y * outputs).sum(axis=1) >= 0, 1.0, -1.0)[:, None]
-        adjoint = np.asarray(self._head.T @ y.T)
+        outputs = np.asarray(self._head @ u)
+        y = np.where(loyal, y, self._problem.output_norm.attaining(outputs.T).T)
+        y = (y * np.where((y * outputs).sum(axis=0) >= 0, 1.0, -1.0)).astype(self._kind)
+        adjoint = np.asarray(self._head.T @ y)
         uphill = np.zeros_like(adjoint)
         for i in range(len(self._layers) - 1, -1, -1):
             weight = self._layers[i].weight
@@ -158,15 +194,20 @@ class SmoothAscent:
             adjoint = np.asarray(weight.T @ (adjoint * soft[i]))
         return y, directions(adjoint, self._problem.input_norm), uphill.T
 
-    def _functionals(self, outputs: FloatArray) -> FloatArray:
-        """Functionals in the dual ball that find the outputs (B, m) largest."""
-        return self._problem.output_norm.attaining(outputs)
+
+def _precision(
+    weights: list[Matrix], z: list[FloatArray], spread: list[FloatArray]
+) -> type[np.float32 | np.float64]:
+    """Single where pre-activations at the centre `z` and what they vary by have room in it."""
+    tops = [float(abs(weight).max()) for weight in weights] + [float(size.max()) for size in spread]
+    fine = all(size.max() >= FINE * abs(at).max() for at, size in zip(z, spread, strict=True))
+    return np.float32 if fine and all(1.0 / LARGE < top < LARGE for top in tops) else np.float64
 
 
-def directions(gradients: FloatArray, norm: InputNorm) -> FloatArray:
+def directions(gradients: Digits, norm: InputNorm) -> Digits:
     """Unit directions that the gradients (d, B) find steepest, shape (d, B)."""
     if norm == "linf":
-        return np.where(gradients >= 0, 1.0, -1.0)
+        return np.where(gradients >= 0, 1.0, -1.0).astype(gradients.dtype)
     if norm == "l1":
         v = np.zeros_like(gradients)
         k = np.abs(gradients).argmax(axis=0)
@@ -174,7 +215,7 @@ def directions(gradients: FloatArray, norm: InputNorm) -> FloatArray:
         v[k, columns] = np.where(gradients[k, columns] >= 0, 1.0, -1.0)
         return v
     size = lengths(gradients, axis=0)
-    return np.asarray(gradients / np.maximum(size, 1e-300))
+    return np.asarray(gradients / np.where(size > 0, size, 1.0))
 
 
 def pulled_inside(domain: Domain, points: FloatArray, parents: FloatArray) -> FloatArray:

@@ -53,12 +53,18 @@ GENERATION_WORK = 1e8
 FIRST_WORK = 1e9
 """Multiplications that the points may cost which a search begins with."""
 
-CLIMBS, CLIMB_STEPS = 8, 40
-"""Ascents that begin a population, and their steps."""
+CLIMBS, CLIMB_STEPS, HILLS = 32, 40, 4
+"""Ascents that begin a turn, and their steps; where inputs are few, at how many of the places they
+end in units are flipped (at fewer in large networks)."""
 
-NARROW_CLIMBS, HILLS = 32, 4
-"""Where inputs are few: ascents, and at how many of the places they end in units are flipped
-(at fewer in large networks)."""
+CLIMB_COST = 2.0
+"""Passes that a step of an ascent costs: more, but of many points, and with fewer digits."""
+
+HOT, WARM, COOL = (0.0, 1.0), (-0.7, 1.0), (-1.0, 0.5)
+"""Powers of ten of first temperatures: from afar, where inputs are few, and from good points."""
+
+LONG, SHORT = (-0.8, -0.3), (-1.7, -0.6)
+"""Those of first steps, from afar and from good points."""
 
 FLIPS, MISSES = 12, 2
 """Flips of a pattern that are tried at once, the best first, and how often none may exist."""
@@ -145,13 +151,11 @@ class LocalSearch:
         self._passes, self._cost = evaluation_passes(problem), evaluation_work(problem)
         self._children = int(np.clip(GENERATION_WORK / self._cost, 16, CHILDREN))
         vertices = problem.dual_vertices
-        self._climbs = CLIMBS
         narrow = solves_regions_of(self._domain) and _entries(problem) <= FLIP_ENTRIES
         self._hills = 0
         if narrow:
             flips = max(problem.network.kinked_units, 1) * self._cost
             self._hills = int(np.clip(FIRST_WORK / flips, 1, HILLS))
-            self._climbs = max(CLIMBS, NARROW_CLIMBS * self._children // CHILDREN)
         self._program_points = PROGRAM_POINTS * (1 if self._domain.dimension <= WIDE else 4)
         self._listed = vertices is not None and len(vertices) <= MAX_ROWS
         self._functionals = np.eye(problem.network.output_dim) if vertices is None else vertices
@@ -219,7 +223,7 @@ class LocalSearch:
 
     def _begin(self, guide: Callable[[], FloatArray | None] | None) -> None:
         """Begin the population by ascents, or where somebody points to."""
-        rng, count = self._rng, self._climbs
+        rng, count = self._rng, CLIMBS
         point = guide() if guide is not None and self._turn % ARCHIVE_TURN else None
         if point is not None:
             self._left -= self._program_points
@@ -229,12 +233,12 @@ class LocalSearch:
         elif self._turn % ARCHIVE_TURN:
             self._climb(self._domain.sample(rng, count))
             if not self._hills and not self._clock.expired:  # a population has only this one hill
-                self._climb(np.repeat(self._here.points[:1], count, axis=0))
+                self._climb(np.repeat(self._here.points[:1], count, axis=0), True)
         else:
             parents = self._archive.parents(rng, count)
             moved, half = parents + self._moves(parents), parents[: count // 2]
             moved[: count // 2] = half + self._towards(self._archive, half, -0.3, 0.7)
-            self._climb(pulled_inside(self._domain, moved, parents))
+            self._climb(pulled_inside(self._domain, moved, parents), True)
 
     def _settle(self) -> None:
         """Improve the population until it stalls; what a budget interrupts goes on with the next.
@@ -278,19 +282,20 @@ class LocalSearch:
         self._left -= PROMISING
         return np.asarray(self._functionals[np.unique(each.argmax(axis=0))])
 
-    def _climb(self, points: FloatArray) -> None:
-        """Ascents of all kinds from some points."""
+    def _climb(self, points: FloatArray, good: bool = False) -> None:
+        """Ascents of all kinds from some points, which may be good ones already."""
         rng, count = self._rng, len(points)
-        found, _ = self._ascent.climb(
+        afar = WARM if self._hills else HOT
+        found = self._ascent.climb(
             points,
             self._functionals[rng.integers(0, len(self._functionals), count)],
             rng.random(count) < 0.5,
-            10.0 ** rng.uniform(-0.7, 0.7, count),
-            10.0 ** rng.uniform(-1.3, -0.3, count),
+            10.0 ** rng.uniform(*(COOL if good else afar), count),
+            10.0 ** rng.uniform(*(SHORT if good else LONG), count),
             CLIMB_STEPS,
             self._clock,
         )
-        self._left -= 5.0 * count * CLIMB_STEPS / self._passes
+        self._left -= CLIMB_COST * count * CLIMB_STEPS / self._passes
         self._try(found)
 
     def _moves(self, parents: FloatArray) -> FloatArray:
