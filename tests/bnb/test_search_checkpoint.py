@@ -52,7 +52,8 @@ def test_nodes_that_workers_hold_are_in_the_checkpoint(
     monkeypatch.setattr(driver, "TASK_NODES", 2.0)
     monkeypatch.setattr(driver, "CHECKPOINT_SECONDS", 0.0)
     path, kept = tmp_path / "state", []
-    whole = lipyomo.solve(PROBLEM, "bnb")
+    problem = LipschitzProblem(random_network(2, (8, 12, 12, 2)), Box(0, 1, 8), "linf", "cross")
+    whole = lipyomo.solve(problem, "bnb")
     plain = driver.save
 
     def watched(*arguments: Any) -> None:
@@ -60,11 +61,11 @@ def test_nodes_that_workers_hold_are_in_the_checkpoint(
         kept.append((tmp_path / f"{len(kept)}").write_bytes(path.read_bytes()))
 
     monkeypatch.setattr(driver, "save", watched)
-    lipyomo.solve(PROBLEM, "bnb", threads=2, executor=InlineExecutor(), checkpoint=path)
+    lipyomo.solve(problem, "bnb", threads=2, executor=InlineExecutor(), checkpoint=path)
     monkeypatch.setattr(driver, "save", plain)
     assert len(kept) > 3
     for number in np.linspace(0, len(kept) - 1, 4, dtype=int):
-        result = lipyomo.solve(PROBLEM, "bnb", checkpoint=tmp_path / str(number), resume=True)
+        result = lipyomo.solve(problem, "bnb", checkpoint=tmp_path / str(number), resume=True)
         assert result.status is Status.EXACT
         assert result.lower == pytest.approx(whole.lower, rel=1e-9)
         assert result.upper >= whole.lower * (1 - 1e-9)

@@ -24,10 +24,6 @@ LEAST_WIDTH = 2.0**-8
 """Boxes narrower than this (relative to the domain) are split only where both halves decide units:
 kinks that meet in a point or a line stay open in one half however often it is split."""
 
-EARLIER, EARLIER_WIDE = 2.5, 1.3
-"""Favour of units one layer earlier: their decision also tightens the bounds of later layers.  It
-does so less where inputs outnumber the first layer's units, which may then take any sides."""
-
 CANDIDATES = 8
 """Units of a node among which the split is chosen when it comes to it."""
 
@@ -46,6 +42,8 @@ MANY_UNITS = 128
 
 _FLOOR = 0.01
 _LITTLE = 1e-3
+_FAINT = 0.02
+_HUGE = 1e300
 
 
 class Brancher:
@@ -59,43 +57,61 @@ class Brancher:
 
     def __init__(self, system: UnitSystem, domain: Domain) -> None:
         self._system, self._domain = system, domain
-        wide = bool(system.depth) and domain.dimension > system.starts[1]
-        earlier = EARLIER_WIDE if wide else EARLIER
-        self._favour = earlier ** -system.layer_of.astype(np.float64)
         self._boxes = domain.is_bounded and domain.dimension <= BOX_INPUTS
 
     def candidates(
-        self, form: NodeForm, worst: Worst | None, experience: Experience, cutoff: float
-    ) -> npt.NDArray[np.int64]:
-        """Open units whose decision promises large drops of the bound, best first.
+        self,
+        node: Node,
+        form: NodeForm,
+        worst: Worst | None,
+        experience: Experience,
+        cutoff: float,
+    ) -> tuple[npt.NDArray[np.int64], FloatArray]:
+        """Open units whose decision is expected to be worth most, best first.
 
-        The promise is the geometric mean of the two children's drops with the multipliers frozen,
-        averaged over all nodes in which the unit was open: an order that hardly changes from node
-        to node needs several times fewer nodes than the node's own score.  Where of many units
-        none promises anything on both sides, a little is added to both: a drop on one side is worth
-        something then, for the region may close the other.  Earlier layers are
-        favoured.
+        What is expected follows from what splits with such features were worth before
+        (`Experience.forecast`).  The first of them is the geometric mean of the two children's
+        drops with the multipliers frozen, averaged over all nodes in which the unit was open: an
+        order that hardly changes from node to node needs several times fewer nodes than the node's
+        own.  Where of many units none promises anything on both sides, a little is added to both:
+        a drop on one side is worth something then, for the region may close the other.
+
+        Returns
+        -------
+        units : ndarray of int, shape (k,)
+        features : ndarray, shape (k, FEATURES)
         """
+        units = form.units
+        gap = max(node.bound - cutoff, 1e-300)
+        here = np.zeros(units.size)
         if worst is not None:
             value = worst.found.state.value
             least = _LITTLE * max(value - cutoff, 0.0) / max(value, 1e-300)
             promise = np.sqrt(worst.off * worst.on)
-            if form.units.size > MANY_UNITS and promise.max() < least:
+            if units.size > MANY_UNITS and promise.max() < least:
                 promise = np.sqrt((worst.off + least) * (worst.on + least))
-            experience.promise[form.units] += promise
-            experience.promises[form.units] += 1
-        score = experience.promise[form.units] / np.maximum(experience.promises[form.units], 1.0)
-        order = np.argsort(-score * self._favour[form.units], kind="stable")[:CANDIDATES]
-        return np.asarray(form.units[order])
-
-    def expected(self, units: npt.NDArray[np.int64], experience: Experience) -> FloatArray:
-        """What splits on these units were worth on average.
-
-        Infinite for unknown ones, but nothing where the first splits are under way elsewhere.
-        """
-        known = experience.gains[units]
-        unknown = np.where(experience.begun[units] > 0, 0.0, np.inf)
-        return np.where(known > 0, experience.gain[units] / np.maximum(known, 1.0), unknown)
+            experience.promise[units] += promise
+            experience.promises[units] += 1
+            for drop in (worst.off, worst.on):
+                closed = np.clip((node.bound - value * (1.0 - drop)) / gap, 0.0, 1.0)
+                here += 0.5 * np.log(closed + _FAINT)
+        average = experience.promise[units] / np.maximum(experience.promises[units], 1.0)
+        lower, upper = np.maximum(node.lower[units], -_HUGE), np.minimum(node.upper[units], _HUGE)
+        nearer = np.maximum(np.minimum(upper, -lower), 0.0) / np.maximum(upper - lower, 1e-300)
+        features = np.stack(
+            [
+                np.log(average + _FAINT * average.max() + 1e-9),
+                -self._system.layer_of[units].astype(np.float64),
+                here,
+                np.log(nearer + _FAINT),
+            ],
+            axis=1,
+        )
+        features -= features.mean(axis=0)
+        common = 1.0, np.log(gap / max(cutoff, 1e-300) + _LITTLE), np.log(units.size)
+        features = np.hstack([features, np.tile(common, (units.size, 1))])
+        best = np.argsort(-experience.forecast(units, features), kind="stable")[:CANDIDATES]
+        return units[best], features[best]
 
     def wants_box(self, node: Node) -> bool:
         """Whether to split the input box of `node` rather than decide a unit."""

@@ -18,14 +18,14 @@ import numpy as np
 
 from lipyomo.affine.system import FlatPhases
 from lipyomo.bnb.counters import Counters
-from lipyomo.bnb.experience import Experience
+from lipyomo.bnb.experience import FEATURES, Experience
 from lipyomo.bnb.node import Node, Split, Warm
 from lipyomo.bounds.pairs import Pairs
 from lipyomo.errors import LipyomoError
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.problem import LipschitzProblem
 
-VERSION = 3
+VERSION = 4
 
 _STACKED = ("phases", "lower", "upper", "low", "high")
 _RAGGED = ("targets", "target_bounds", "proved", "units", "pool", "candidates")
@@ -120,6 +120,7 @@ def save(path: Path, problem: LipschitzProblem, saved: Saved) -> None:
         data[name] = np.array([getattr(node, name) for node in nodes])
     for name in _RAGGED:
         _put(data, name, [getattr(node, name) for node in nodes])
+    _put(data, "outlook", [node.outlook.reshape(-1) for node in nodes])
     _put(data, "trail", [_numbers(node.trail) for node in nodes])
     warm = [(i, target, node.warm[target]) for i, node in enumerate(nodes) for target in node.warm]
     data["warm_keys"] = np.array([entry[:2] for entry in warm], dtype=np.int64).reshape(-1, 2)
@@ -166,7 +167,7 @@ def load(path: Path, problem: LipschitzProblem) -> Saved:
             f"the checkpoint '{path}' belongs to another network, domain or norm.  Remedy: give "
             "the same problem, or another file"
         )
-    ragged = {name: _taken(data, name) for name in (*_RAGGED, "trail")}
+    ragged = {name: _taken(data, name) for name in (*_RAGGED, "outlook", "trail")}
     warm: list[Warm] = [{} for _ in data["dropped"]]
     for (i, target), values in zip(data["warm_keys"], _taken(data, "warm"), strict=True):
         warm[int(i)][int(target)] = values
@@ -176,6 +177,7 @@ def load(path: Path, problem: LipschitzProblem) -> Saved:
             **{name: ragged[name][i] for name in _RAGGED},
             dropped=float(data["dropped"][i]),
             warm=warm[i],
+            outlook=ragged["outlook"][i].reshape(-1, FEATURES),
             trail=_splits(ragged["trail"][i]),
         )
         for i in range(len(warm))

@@ -10,8 +10,26 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 import numpy as np
+import numpy.typing as npt
 
 from lipyomo.network import FloatArray
+
+FEATURES = 7
+"""What is known of a unit before it is split on (`Brancher.outlook`): its average look-ahead, its
+layer, its look-ahead here, and how balanced its range is, all compared with the node's other open
+units; a constant, the node's gap and its number of open units."""
+
+CONSTANT = 4
+"""The place of the constant."""
+
+FIRST_WEIGHTS = np.array([0.7, 0.7, 0.0, -0.1, -1.0, 0.0, 0.0])
+"""Weights of the features in the logarithm of a split's worth before any was split."""
+
+TRUST = np.array([9.0, 9.0, 9.0, 9.0, 0.3, 0.3, 0.3])
+"""How many splits (of features of size one) these are worth."""
+
+UNIT_TRUST = 3.0
+"""Splits on a unit after which half of what they were worth beyond their features is its own."""
 
 
 @dataclass
@@ -36,8 +54,10 @@ class Experience:
         Pre-activation bounds that were near to deciding their units, and how many got there.
     promise, promises : ndarray, shape (N,)
         Sums and numbers of each unit's look-aheads.
-    gain, gains : ndarray, shape (N,)
-        Sums and numbers of what splits on each unit were worth.
+    products : ndarray, shape (FEATURES + 1, FEATURES + 1)
+        Sums of products of splits' features, and the logarithm of what they were worth.
+    splits : ndarray, shape (N, FEATURES + 1)
+        Sums of those themselves, by the unit that was split on.
     begun : ndarray, shape (N,)
         Numbers of splits on each unit, those under way included.
     """
@@ -54,14 +74,16 @@ class Experience:
     decided: int
     promise: FloatArray
     promises: FloatArray
-    gain: FloatArray
-    gains: FloatArray
+    products: FloatArray
+    splits: FloatArray
     begun: FloatArray
 
     @classmethod
     def none(cls, units: int) -> Experience:
         """The beginning, for N units."""
-        return cls(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, *(np.zeros(units) for _ in range(5)))
+        size = FEATURES + 1
+        shapes = (units, units, (size, size), (units, size), units)
+        return cls(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, *(np.zeros(shape) for shape in shapes))
 
     def copy(self) -> Experience:
         """An experience that grows by itself."""
@@ -80,3 +102,26 @@ class Experience:
         difference = self.copy()
         difference.add(before, -1)
         return difference
+
+    def learn(self, unit: int, features: FloatArray, worth: float) -> None:
+        """Note what a split on a unit was worth."""
+        told = np.append(features, np.log(worth))
+        self.products += told[:, None] * told
+        self.splits[unit] += told
+
+    def forecast(self, units: npt.NDArray[np.int64], features: FloatArray) -> FloatArray:
+        """The logarithm of what splits on some units of a node are expected to be worth.
+
+        A linear function of the features, fitted to all splits so far (least squares, with a few
+        that were made up in front), and what splits on the unit were worth more or less than that.
+
+        Parameters
+        ----------
+        units : ndarray of int, shape (k,)
+        features : ndarray, shape (k, FEATURES)
+        """
+        squares = self.products[:-1, :-1] + np.diag(TRUST)
+        weights = np.linalg.solve(squares, self.products[:-1, -1] + TRUST * FIRST_WEIGHTS)
+        sums = self.splits[units]
+        rest = sums[:, -1] - sums[:, :-1] @ weights
+        return np.asarray(features @ weights + rest / (sums[:, CONSTANT] + UNIT_TRUST))

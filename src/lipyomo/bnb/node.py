@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
+from lipyomo.bnb.experience import FEATURES
 from lipyomo.bnb.tighten import Multipliers
 from lipyomo.bounds.preactivation import Boxes, propagate
 from lipyomo.bounds.stack import Stack
@@ -65,6 +66,8 @@ class Node:
         Largest bound of the targets that it or its ancestors have dropped.
     candidates : ndarray of int
         Open units to branch on, the most promising first; none if it is still to be examined.
+    outlook : ndarray, shape (k, FEATURES)
+        What is known of each of those.
     ascent : Multipliers, optional
         Of its pre-activation bounds, or of those of the last ancestor that had some.
     trail : tuple of Split
@@ -84,6 +87,7 @@ class Node:
     pool: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     dropped: float = 0.0
     candidates: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    outlook: FloatArray = field(default_factory=lambda: np.zeros((0, FEATURES)))
     ascent: Multipliers | None = None
     trail: tuple[Split, ...] = ()
 

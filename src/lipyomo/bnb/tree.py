@@ -329,9 +329,7 @@ class Tree:
         part.form = form
         part.worst = self.bounder.bound(node, form, None, self.cutoff, afresh=True)
         if not self._drop_targets(part):
-            node.candidates = self.brancher.candidates(
-                form, part.worst, self.experience, self.cutoff
-            )
+            self._choose(node, part)
             again.children.append(node)
         return again
 
@@ -456,10 +454,10 @@ class Tree:
         return [Trial(unit, self.brancher.sides(node, unit)) for unit in units]
 
     def _last_trial(self, node: Node, tried: list[Trial]) -> list[Trial]:
-        """The split whose like was worth most so far, unless one that was tried is worth more."""
+        """The split that is expected to be worth most, unless one that was tried is worth more."""
         if any(trial.unit is None for trial in tried):
             return []
-        expected = self.brancher.expected(node.candidates, self.experience)
+        expected = np.exp(self.experience.forecast(node.candidates, node.outlook))
         for trial in tried:
             expected[node.candidates == trial.unit] = -np.inf
         k = int(np.argmax(expected))
@@ -476,8 +474,8 @@ class Tree:
         for node, trial in pairs:
             if trial.unit is not None:
                 trial.value = worth(node, trial.found.children, self.cutoff)
-                self.experience.gain[trial.unit] += trial.value
-                self.experience.gains[trial.unit] += 1
+                place = int(np.argmax(node.candidates == trial.unit))
+                self.experience.learn(trial.unit, node.outlook[place], trial.value)
         return trials
 
     def close(self, node: Node) -> Expansion:
@@ -549,9 +547,14 @@ class Tree:
         for part in still:
             node = self._without_excluded(part)
             if node is part.node:
-                form, worst = part.form, part.worst
-                node.candidates = self.brancher.candidates(form, worst, learnt, self.cutoff)
+                self._choose(node, part)
             part.into.children.append(node)
+
+    def _choose(self, node: Node, part: Part) -> None:
+        """Note the units that a node may be split on."""
+        node.candidates, node.outlook = self.brancher.candidates(
+            node, part.form, part.worst, self.experience, self.cutoff
+        )
 
     def _check_time(self) -> None:
         """Leave parts as they are when time is over: those of large nodes take seconds."""
@@ -726,7 +729,7 @@ class Tree:
         if remaining is not node:
             more = np.flatnonzero(remaining.phases != node.phases)
             remaining.pool = self.pool.within(node.pool, remaining.phases, more)
-            remaining.candidates = remaining.candidates[:0]
+            remaining.candidates, remaining.outlook = node.candidates[:0], node.outlook[:0]
         return remaining
 
     def _value(self, node: Node, form: NodeForm) -> float:

@@ -80,9 +80,6 @@ NEAR = 0.1
 KNOWN = 100.0
 """Nodes that the averages of the search count as."""
 
-TRIED = 8
-"""Splits on a unit after which others that were worth more are preferred."""
-
 
 class Unfinished(ProofError):
     """The tree was stopped before its end."""
@@ -94,6 +91,7 @@ class _Parting:
 
     ours: Node
     unit: int
+    outlook: FloatArray
     still: list[Node] = field(default_factory=list)
     waiting: int = 2
 
@@ -608,11 +606,10 @@ class CaseTree:
 
     def _split(self, case: _Case, form: NodeForm) -> list[_Case]:
         known = self._experience
-        units = self._brancher.candidates(form, case.worst, known, self._statement.upper)
-        expected = self._brancher.expected(units, known)
-        best = int(np.argmax(np.where(np.isfinite(expected), expected, 0.0)))
-        unit = int(units[0 if known.gains[units[0]] < TRIED else best])
-        children, parting = [], _Parting(case.ours, unit)
+        upper = self._statement.upper
+        units, outlook = self._brancher.candidates(case.ours, form, case.worst, known, upper)
+        unit = int(units[0])
+        children, parting = [], _Parting(case.ours, unit, outlook[0])
         for ours in self._brancher.sides(case.ours, unit):
             node = case.node.copy()
             node.phases[unit] = _THEIRS[int(ours.phases[unit])]
@@ -631,8 +628,7 @@ class CaseTree:
             parting.still.append(case.ours)
         if not parting.waiting:
             value = worth(parting.ours, parting.still, self._statement.upper)
-            self._experience.gain[parting.unit] += value
-            self._experience.gains[parting.unit] += 1
+            self._experience.learn(parting.unit, parting.outlook, value)
 
     def _cut(self, case: _Case, halves: list[Node]) -> list[_Case]:
         first, second = halves
