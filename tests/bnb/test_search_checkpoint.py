@@ -52,7 +52,7 @@ def test_nodes_that_workers_hold_are_in_the_checkpoint(
     monkeypatch.setattr(driver, "TASK_NODES", 2.0)
     monkeypatch.setattr(driver, "CHECKPOINT_SECONDS", 0.0)
     path, kept = tmp_path / "state", []
-    problem = LipschitzProblem(random_network(2, (8, 12, 12, 2)), Box(0, 1, 8), "linf", "cross")
+    problem = LipschitzProblem(random_network(1, (10, 14, 14, 2)), Box(0, 1, 10), "linf", "cross")
     whole = lipyomo.solve(problem, "bnb")
     plain = driver.save
 

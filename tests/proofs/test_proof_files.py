@@ -341,7 +341,7 @@ def test_a_line_without_ends_has_few_cases(seed: int, tmp_path: Path) -> None:
 
 def test_what_is_written_is_forgotten(tmp_path: Path) -> None:
     """Memory holds the paths to the next cases, not the tree."""
-    problem = LipschitzProblem(random_network(0, (1, 8, 10, 8, 2)), AllSpace(1))
+    problem = LipschitzProblem(random_network(0, (1, 12, 14, 10, 2)), AllSpace(1))
     held = []
 
     def told(cases: int) -> None:
