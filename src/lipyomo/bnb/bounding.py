@@ -14,7 +14,7 @@ from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import fits
 from lipyomo.run import Clock
 from lipyomo.semidefinite.bounder import Bounder, Minimum
-from lipyomo.semidefinite.root import RootBounds, root_cost
+from lipyomo.semidefinite.root import RootBounds, RootCost, root_cost
 from lipyomo.targets import Targets
 
 MOST_STEPS = 60
@@ -62,6 +62,7 @@ class NodeBounder:
     ) -> None:
         self._system, self._targets = system, targets
         self.bounder = Bounder(system, targets, known, join=known is not None)
+        self._costs: dict[tuple[int, int], RootCost] = {}
         self.root: RootBounds | None = None
         self.deadline = math.inf
         self.solved = 0
@@ -184,7 +185,10 @@ class NodeBounder:
 
     def _affordable(self, form: NodeForm) -> bool:
         """Whether a step fits into memory and into the time that is left."""
-        cost = root_cost(self._targets, form.inputs, form.units.size)
+        size = form.inputs, form.units.size
+        if size not in self._costs:
+            self._costs[size] = root_cost(self._targets, *size)
+        cost = self._costs[size]
         return cost.fits and fits(cost.step, self.deadline - time.perf_counter())
 
     def _late(self) -> bool:

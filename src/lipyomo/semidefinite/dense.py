@@ -9,6 +9,7 @@ starts from its parent's multipliers costs a fraction of a millisecond.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -31,7 +32,8 @@ from lipyomo.semidefinite.kernel import (
 def inverse_of(factor: FloatArray) -> FloatArray:
     """Inverse of the matrix whose lower Cholesky factor is given, zeros above its diagonal."""
     inverse, _ = dpotri(factor, lower=1)
-    inverse.flat[:: len(inverse) + 1] *= 0.5
+    diagonal = np.einsum("ii->i", inverse)
+    diagonal *= 0.5
     return np.asarray(inverse + inverse.T)
 
 
@@ -39,7 +41,8 @@ def solved_system(
     plain: FloatArray, barrier: FloatArray, hessian: FloatArray
 ) -> NewtonSystem | None:
     """Newton's equations of a dense Hessian; its upper triangle is read and overwritten."""
-    hessian.flat[:: len(plain) + 1] *= 1.0 + 1e-12
+    diagonal = np.einsum("ii->i", hessian)
+    diagonal *= 1.0 + 1e-12
     factor, info = dpotrf(hessian.T, lower=1, clean=0, overwrite_a=1)
     if info:
         return None
@@ -188,7 +191,7 @@ class DenseKernel:
     ) -> State:
         """The state at these multipliers, both halves of its bound made equal."""
         scale = balance(tau, quarter)
-        return State(y * scale, bound_of(tau, quarter), x / scale, factor * np.sqrt(scale))
+        return State(y * scale, bound_of(tau, quarter), x / scale, factor * math.sqrt(scale))
 
     def lookahead(self, state: State) -> tuple[FloatArray, FloatArray]:
         """Relative drop of the bound when a unit is decided and the multipliers stay.

@@ -20,6 +20,7 @@ and knows nothing of how a kernel stores and solves:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -146,12 +147,12 @@ class Kernel(Protocol):
 
 def bound_of(tau: float, quarter: float) -> float:
     """The bound that the two halves give."""
-    return 2.0 * float(np.sqrt(max(tau * quarter, 0.0)))
+    return 2.0 * math.sqrt(max(tau * quarter, 0.0))
 
 
 def balance(tau: float, quarter: float) -> float:
     """Factor of the multipliers that makes the two halves equal."""
-    return float(np.sqrt(quarter / tau)) if quarter > 0 and tau > 0 else 1.0
+    return math.sqrt(quarter / tau) if quarter > 0 and tau > 0 else 1.0
 
 
 def relative_drop(removed: FloatArray, value: float) -> FloatArray:

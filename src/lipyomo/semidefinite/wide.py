@@ -29,14 +29,14 @@ It is solved in one of two ways, whichever is predicted to be cheaper:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.blas import dger
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
 from lipyomo.bounds.pairs import Pairs
 from lipyomo.network import FloatArray
@@ -77,7 +77,7 @@ class _Factor:
         """The factor of C times `scale`."""
         return _Factor(
             self.gram / scale,
-            float(np.sqrt(scale)) * self.lower,
+            math.sqrt(scale) * self.lower,
             self.right,
             scale * self.tau,
             self.quarter / scale,
@@ -218,14 +218,14 @@ class WideKernel:
         ratio = self._c_inputs / zeta
         passed = self._weighted(lam, more, self._rows_inputs @ ratio)
         right = 0.5 * self._c_units + 0.25 * passed
-        half = solve_triangular(lower, right, lower=True, check_finite=False)
+        half, _ = dtrtrs(lower, right, lower=1)
         quarter = float(half @ half) + 0.25 * float(ratio @ self._c_inputs)
-        logdet = 2.0 * float(np.log(np.diagonal(lower)).sum()) + float(np.log(zeta).sum())
+        logdet = 2.0 * float(np.log(lower.diagonal()).sum()) + float(np.log(zeta).sum())
         return _Factor(gram, lower, right, float(zeta.sum()), quarter, logdet)
 
     def terms(self, factor: Factor, y: FloatArray) -> tuple[FloatArray, float, float]:
         """Primal ``C^{-1} c / 2``, tau, and ``c^T C^{-1} c / 4``."""
-        units = cho_solve((factor.lower, True), factor.right, check_finite=False)
+        units, _ = dpotrs(factor.lower, factor.right, lower=1)
         lam, more, _ = self._split(y)
         seen = self._weighted(lam, more, units, transposed=True) @ self._rows_inputs
         inputs = 0.5 * (self._c_inputs + seen) / y[: self.inputs]
@@ -255,7 +255,7 @@ class WideKernel:
         d_zeta, (d_lam, d_more, products) = step[:d], self._split(step)
 
         def product(v: FloatArray) -> FloatArray:
-            units = solve_triangular(lower, v[d:], lower=True, trans="T", check_finite=False)
+            units, _ = dtrtrs(lower, v[d:], lower=1, trans=1)
             switched = self._weighted(d_lam, d_more, units, transposed=True)
             along = self._columns @ self._weighted(lam, more, units, transposed=True)
             inputs = (v[:d] + 0.5 * along / root) / root
@@ -266,7 +266,7 @@ class WideKernel:
             if products is not None:
                 second += 2.0 * (products @ units)
             second *= 0.5
-            rest = solve_triangular(lower, second, lower=True, check_finite=False)
+            rest, _ = dtrtrs(lower, second, lower=1)
             return np.concatenate([first, rest])
 
         shrinking = np.flatnonzero(step[: self.order] < 0)
@@ -377,7 +377,7 @@ class _Conjugate:
         H_mixed: FloatArray,
     ) -> None:
         self._d, self._mu, self._H_units, self._H_mixed = len(zeta), mu, H_units, H_mixed
-        self._W = solve_triangular(factor.lower, half.T, lower=True, check_finite=False).T
+        self._W = dtrtrs(factor.lower, half.T, lower=1)[0].T
         one_over = 1.0 / zeta
         lengths = np.square(self._W).sum(axis=1)
         self.variance = one_over + lengths
@@ -427,7 +427,7 @@ class _Conjugate:
             ) -> FloatArray:
                 first = self._woodbury(r[: self._d], D, scaled, inner)
                 rest = r[self._d :] - self._H_mixed.T @ first
-                units = cho_solve((lower, True), rest, check_finite=False)
+                units, _ = dpotrs(lower, rest, lower=1)
                 return np.concatenate([first - mixed @ units, units])
 
             return solve
@@ -438,7 +438,7 @@ class _Conjugate:
     ) -> FloatArray:
         """``(diag(D) + Q Q^T)^{-1} right``."""
         plain = right / (D[:, None] if right.ndim == 2 else D)
-        small = cho_solve((inner, True), self._Q.T @ plain, check_finite=False)
+        small, _ = dpotrs(inner, self._Q.T @ plain, lower=1)
         return np.asarray(plain - scaled @ small)
 
     def system(self, plain: FloatArray, barrier: FloatArray) -> NewtonSystem | None:
