@@ -130,11 +130,15 @@ class Tightener:
             return list(inherited)
         rows = Rows(node, keys // 2, np.where(keys % 2 == 0, 1.0, -1.0))
         relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
-        start = ascent.start(relaxation, rows)
+        start = np.empty((rows.count, ascent.columns), dtype=np.float32)
+        known = np.zeros(rows.count, dtype=bool)
         stop = 0
         for b, part in enumerate(parts):
             begin, stop = stop, stop + part.size
-            _inherit(start[begin:stop], part, stack.phases[b], inherited[b])
+            known[begin:stop] = _inherit(start[begin:stop], part, stack.phases[b], inherited[b])
+        if not known.all():
+            new = np.flatnonzero(~known)
+            start[new] = ascent.start(relaxation, rows[new])
         rate = RATE if most > STEPS else WARM_RATE
         found = ascent.ascend(relaxation, rows, start, steps, rate)
         bounds = ascent.bounds(relaxation, rows, found)
@@ -224,12 +228,12 @@ def _inherit(
     keys: npt.NDArray[np.int64],
     phases: FlatPhases,
     inherited: Multipliers | None,
-) -> None:
-    """Replace `start` by a parent's multipliers where it has some."""
+) -> BoolArray:
+    """Write a parent's multipliers to `start`; tells which it has."""
     if inherited is None or not inherited.keys.size:
-        return
+        return np.zeros(keys.size, dtype=bool)
     place = np.minimum(np.searchsorted(inherited.keys, keys), inherited.keys.size - 1)
     known = inherited.keys[place] == keys
-    values = inherited.values[place[known]].astype(np.float32)
-    values[:, : phases.size][:, (inherited.phases == OPEN) & (phases != OPEN)] = 0.0
-    start[known] = values
+    start[:] = inherited.values[place]
+    start[:, np.flatnonzero((inherited.phases == OPEN) & (phases != OPEN))] = 0.0
+    return np.asarray(known)

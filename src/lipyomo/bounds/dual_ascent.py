@@ -45,13 +45,14 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.affine.magnitudes import term_sizes
-from lipyomo.arrays import Matrix, lengths
+from lipyomo.arrays import Matrix, keep_memory, lengths
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray, Layer
 from lipyomo.numerics.rounding import UNIT
 from lipyomo.phases import LEFT, OPEN, RIGHT
 
 SingleArray = npt.NDArray[np.float32]
+RealArray = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]
 
 SPEED = 4e9
@@ -154,6 +155,7 @@ class DualAscent:
     def __init__(
         self, layers: Sequence[Layer], domain: Domain, errors: FloatArray | None = None
     ) -> None:
+        keep_memory()
         weights = [layer.weight for layer in layers]
         self._maps = [_with_bias(layer) for layer in layers]
         self._single = [both.astype(np.float32) for both in self._maps]
@@ -241,14 +243,14 @@ class DualAscent:
         rate : float, optional
             Size of the first step, as a share of a multiplier's natural size.
         """
-        ranges, scales = self._ranges(relaxation), self._scales(relaxation)
-        limits = np.concatenate([*ranges, *scales], axis=1, dtype=np.float32, casting="same_kind")
+        slopes, weights = (part.astype(np.float32) for part in self._scales(relaxation))
+        slopes *= np.float32(rate)
+        limits = (*self._ranges(relaxation), slopes, weights)
+        nodes = _Nodes(relaxation, self._spans, np.float32, *limits)
         own = np.float32(rate) * relaxation.size[rows.node, rows.unit].astype(np.float32)
         found = np.empty_like(multipliers)
         for part in self._parts(rows):
-            data = _Gathered.of(relaxation, rows[part], self._spans, np.float32)
-            least, most, scale, weight = np.split(_columns(limits, rows.node[part]), 4)
-            scale *= np.float32(rate)
+            data, (least, most, scale, weight) = nodes.gather(rows[part])
             weight *= own[part]
             scale += weight
             current = np.minimum(np.maximum(multipliers[part].T, least), most, order="C")
@@ -332,9 +334,9 @@ class DualAscent:
             span, line, seed = self._spans[i], None, data.seeds[i]
             factor = data.sign[span]
             if coefficients is not None:
-                line = np.minimum(coefficients, data.top[span])
-                np.maximum(line, data.bottom[span], out=line)
-                coefficients -= line
+                line = coefficients
+                coefficients = data.beyond(coefficients, span)
+                line -= coefficients
                 factor = np.add(factor, line, out=result[span])
             else:
                 result[span] = factor
@@ -374,7 +376,8 @@ class DualAscent:
                 passed += data.offset[span]
                 z *= multipliers[span]
                 z -= passed
-                z *= line != 0
+                bits = z.view(np.int32)  # none where the line is not in use
+                bits &= _where_not_zero(line)
                 passed += z
         return values, result
 
@@ -417,11 +420,10 @@ class DualAscent:
         their offsets are computed for the slope that is used.
         """
         result = np.empty(rows.count)
+        nodes = _Nodes(relaxation, self._spans, np.float64, *self._ranges(relaxation))
         for part in self._parts(rows):
-            data = _Gathered.of(relaxation, rows[part], self._spans, np.float64)
-            coefficients, constant, amount = self._linear(
-                relaxation, rows[part], multipliers[part], data
-            )
+            data, limits = nodes.gather(rows[part])
+            coefficients, constant, amount = self._linear(data, limits, multipliers[part])
             sizes = np.abs(coefficients)
             value = _products(coefficients, data.middle) + _products(sizes, data.radius)
             amount += _products(sizes, np.abs(data.middle) + data.radius)
@@ -446,8 +448,8 @@ class DualAscent:
         slopes : ndarray, shape (R, d)
         constants : ndarray, shape (R,)
         """
-        data = _Gathered.of(relaxation, rows, self._spans, np.float64)
-        coefficients, constant, amount = self._linear(relaxation, rows, multipliers, data)
+        nodes = _Nodes(relaxation, self._spans, np.float64, *self._ranges(relaxation))
+        coefficients, constant, amount = self._linear(*nodes.gather(rows), multipliers)
         slopes = np.nan_to_num(np.ascontiguousarray(coefficients.T))
         reach = np.maximum(np.abs(relaxation.low), np.abs(relaxation.high))
         amount += (np.abs(slopes) * reach[rows.node]).sum(axis=1)
@@ -455,25 +457,26 @@ class DualAscent:
         return slopes, np.where(np.isfinite(result), result, np.inf)
 
     def _linear(
-        self, relaxation: Relaxation, rows: Rows, multipliers: SingleArray, data: _Gathered
+        self, data: _Gathered, limits: list[FloatArray], multipliers: SingleArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Slopes (d, R) and constants (R,) before rounding, and sizes (R,) of what was rounded.
 
         What is allowed of the multipliers is used.
         """
-        least, most = (_columns(end, rows.node) for end in self._ranges(relaxation))
+        least, most = limits
         exact = np.asarray(multipliers.T, dtype=np.float64, order="C")
         np.maximum(exact, least, out=exact)
         np.minimum(exact, most, out=exact)
-        constant, amount = np.zeros(rows.count), np.zeros(rows.count)
+        constant, amount = np.zeros(len(multipliers)), np.zeros(len(multipliers))
         coefficients: FloatArray | None = None
         for i in range(len(self._spans) - 1, -1, -1):
             span = self._spans[i]
             total = exact[span] * data.sign[span]
             size = np.abs(total)
             if coefficients is not None:
-                line = np.maximum(np.minimum(coefficients, data.top[span]), data.bottom[span])
-                coefficients -= line  # one of the two is zero
+                line = coefficients
+                coefficients = data.beyond(coefficients, span)  # one of the two is zero
+                line -= coefficients
                 shift = coefficients * data.offset[span]
                 lines = exact[span] * line + data.chord[span] * coefficients
                 total += lines
@@ -521,6 +524,15 @@ def _with_signs(sizes: SingleArray, signed: SingleArray) -> SingleArray:
     return bits.view(np.float32)
 
 
+def _where_not_zero(values: SingleArray) -> npt.NDArray[np.int32]:
+    """All bits where a value, which is overwritten, is not zero, and none where it is."""
+    np.abs(values, out=values)
+    np.subtract(np.float32(0.0), values, out=values)
+    bits = values.view(np.int32)
+    bits >>= 31
+    return bits
+
+
 def _with_ones(rows: int, columns: int) -> SingleArray:
     """Room for a signal, on top of the ones that meet the biases."""
     signal = np.empty((rows + 1, columns), dtype=np.float32)
@@ -528,54 +540,80 @@ def _with_ones(rows: int, columns: int) -> SingleArray:
     return signal
 
 
-def _columns(values: npt.NDArray[Any], node: IntArray) -> npt.NDArray[Any]:
-    """Values (B, n) of nodes, one column a bound: (n, R), contiguous for passes over layers."""
-    turned = np.ascontiguousarray(values.T)
-    if (node[1:] < node[:-1]).any():
-        return np.asarray(np.take(turned, node, axis=1))
-    return np.repeat(turned, np.bincount(node, minlength=len(values)), axis=1)
-
-
 @dataclass(frozen=True)
 class _Gathered:
     """A relaxation's arrays, one column a bound, and the bounds' own terms in each layer.
 
-    What of a coefficient lies between `bottom` and `top` meets the line through zero.  Boxes that
-    are the same everywhere have a single column.
+    What of a coefficient lies below `least`, or above `most`, meets the line through zero; without
+    concave units there is no `most`.  Boxes that are the same everywhere have a single column.
     """
 
-    chord: npt.NDArray[np.floating]
-    offset: npt.NDArray[np.floating]
-    bottom: npt.NDArray[np.floating]
-    top: npt.NDArray[np.floating]
-    sign: npt.NDArray[np.floating]
-    middle: npt.NDArray[np.floating]
-    radius: npt.NDArray[np.floating]
-    seeds: list[npt.NDArray[np.floating] | None]
+    chord: RealArray
+    offset: RealArray
+    sign: RealArray
+    least: RealArray
+    most: RealArray | None
+    middle: RealArray
+    radius: RealArray
+    seeds: list[RealArray | None]
 
-    @classmethod
-    def of(
-        cls, relaxation: Relaxation, rows: Rows, spans: Sequence[slice], dtype: type
-    ) -> _Gathered:
-        """Gather the bounds' nodes."""
-        r = relaxation
-        ends: npt.NDArray[np.floating] = np.stack(
-            [0.5 * (r.low + r.high), 0.5 * (r.high - r.low)]
-        ).astype(dtype)
-        if (ends == ends[:, :1]).all():
-            middle, radius = ends[:, 0, :, None]
+    def beyond(self, coefficients: RealArray, span: slice) -> RealArray:
+        """What of the coefficients (n, R) of a layer does not meet the line through zero."""
+        found: RealArray = np.maximum(coefficients, self.least[span])
+        if self.most is not None:
+            np.minimum(found, self.most[span], out=found)
+        return found
+
+
+class _Nodes:
+    """A relaxation's arrays, one column a node, to be gathered for bounds.
+
+    Parameters
+    ----------
+    relaxation : Relaxation
+    spans : sequence of slice
+        The units of each layer.
+    dtype : type
+    more : tuple of ndarray, shapes (B, n)
+        What else is to be gathered.
+    """
+
+    def __init__(
+        self, relaxation: Relaxation, spans: Sequence[slice], dtype: type, *more: RealArray
+    ) -> None:
+        r, self._spans, self._dtype = relaxation, spans, dtype
+        ends = [0.5 * (r.low + r.high), 0.5 * (r.high - r.low)]
+        self._ends: list[RealArray] = []
+        if all((end == end[:1]).all() for end in ends):
+            self._ends, ends = [end[0, :, None].astype(dtype) for end in ends], []
+        self._concave = bool((r.bend < 0).any())
+        parts: list[RealArray] = [r.chord, r.offset, r.sign, np.where(r.bend > 0, 0.0, -np.inf)]
+        if self._concave:
+            parts.append(np.where(r.bend < 0, 0.0, np.inf))
+        parts += [*ends, *more]
+        every: RealArray = np.concatenate(parts, axis=1, dtype=dtype, casting="same_kind")
+        self._every = np.ascontiguousarray(every.T)  # passes go over layers
+        self._stops = np.cumsum([0, *(part.shape[1] for part in parts)]).tolist()
+
+    def gather(self, rows: Rows) -> tuple[_Gathered, list[RealArray]]:
+        """The arrays of the bounds' nodes, and what else was to be gathered."""
+        node = rows.node
+        if not node.size or (node[1:] < node[:-1]).any():
+            every = np.take(self._every, node, axis=1)
         else:
-            middle, radius = (_columns(end, rows.node) for end in ends)
-        bottom, top = np.where(r.bend > 0, -np.inf, 0.0), np.where(r.bend < 0, np.inf, 0.0)
-        parts = [r.chord, r.offset, bottom, top, r.sign]
-        every = _columns(np.concatenate(parts, axis=1, dtype=dtype, casting="same_kind"), rows.node)
-        seeds: list[npt.NDArray[np.floating] | None] = []
-        for span in spans:
-            pick = np.flatnonzero((rows.unit >= span.start) & (rows.unit < span.stop))
-            seed = None
-            if pick.size:
-                seed = np.zeros((span.stop - span.start, rows.count), dtype=dtype)
-                seed[rows.unit[pick] - span.start, pick] = rows.sign[pick]
-            seeds.append(seed)
-        chord, offset, bottom, top, sign = np.split(every, len(parts))
-        return cls(chord, offset, bottom, top, sign, middle, radius, seeds)
+            few = self._every[:, node[0] : node[-1] + 1]
+            every = np.repeat(few, np.bincount(node - node[0]), axis=1)
+        found = iter(every[a:b] for a, b in pairwise(self._stops))
+        chord, offset, sign, least = (next(found) for _ in range(4))
+        most = next(found) if self._concave else None
+        middle, radius = self._ends or (next(found), next(found))
+        seeds = self._seeds(rows, len(chord))
+        data = _Gathered(chord, offset, sign, least, most, middle, radius, seeds)
+        return data, list(found)
+
+    def _seeds(self, rows: Rows, units: int) -> list[RealArray | None]:
+        """The bounds' own terms in each layer, None where there are none."""
+        every: RealArray = np.zeros((units, rows.count), dtype=self._dtype)
+        every[rows.unit, np.arange(rows.count)] = rows.sign
+        counts = np.bincount(rows.unit, minlength=units)
+        return [every[span] if counts[span].any() else None for span in self._spans]
