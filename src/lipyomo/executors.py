@@ -245,20 +245,22 @@ def _pool(processes: int) -> ProcessPoolExecutor:
     """
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(processes, context, initializer=end_with, initargs=(os.getpid(),))
-    inside: Any = pool
-    for queue in (inside._call_queue, inside._result_queue):
-        _widen(queue._writer.fileno())
+    _widen(pool)
     return pool
 
 
-def _widen(pipe: int) -> None:
-    """Let messages of a megabyte fit into a pipe, on Linux.
+def _widen(pool: Executor) -> None:
+    """Let messages of a megabyte fit into the pipes of a pool, on Linux.
 
     Else whoever sends one waits until the other process has read it, in pieces of 64 kB; and each
-    of them waits for the thread that computes there to let go of the interpreter.
+    of them waits for the thread that computes there to let go of the interpreter.  The pipes are
+    the pool's own affair: where they are not found, they stay as they are.
     """
     if sys.platform == "linux":
         import fcntl
 
-        with contextlib.suppress(OSError):  # the user may have no more of that width
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        for name in ("_call_queue", "_result_queue"):
+            pipe = getattr(getattr(pool, name, None), "_writer", None)
+            if pipe is not None:
+                with contextlib.suppress(OSError):  # the user may have no more of that width
+                    fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
