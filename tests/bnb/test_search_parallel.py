@@ -26,6 +26,7 @@ PROBLEM = LipschitzProblem(random_network(1, (8, 10, 10, 2)), Box(0, 1, 8), "lin
 
 @pytest.fixture(autouse=True)
 def _early_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "ALONE", 0.0)
     monkeypatch.setattr(driver, "TASK_NODES", 2.0)
     monkeypatch.setattr(driver, "WAKE_SECONDS", 0.0)
 

@@ -33,9 +33,12 @@ QUEUE_BYTES = 1 << 30
 LEAST_QUEUE = 1000
 """Nodes that may wait in any case."""
 
+ALONE = 96.0
+"""Tasks begin after so many nodes of the size `COMMON`: another process has hardly started before,
+and what tasks do not know of each other costs most while few nodes wait."""
+
 TASK_NODES = 32.0
-"""One task may be under way for so many nodes of the size `COMMON`.  At first few nodes wait, and
-little is known of the units: what tasks under way do not know costs most."""
+"""One more may be under way for so many nodes after that."""
 
 WAKE_SECONDS = 0.1
 """How long a search takes until it starts further processes, which takes half a second."""
@@ -324,7 +327,7 @@ class Search:
                 while (self._waiting() or team.nodes) and self._clock.left > LAST_SECONDS:
                     if not team.awake and self._clock.seconds - began > WAKE_SECONDS:
                         team.wake()
-                    if self._nodes < 2.0 * TASK_NODES:
+                    if self._room < 2.0:
                         self._expand_next()
                         continue
                     self._fill(team)
@@ -338,9 +341,14 @@ class Search:
                 team.stop()
                 self._team = None
 
+    @property
+    def _room(self) -> float:
+        """How many tasks may be under way, as far as the nodes so far go."""
+        return (self._nodes - ALONE) // TASK_NODES
+
     def _fill(self, team: Team) -> None:
         """Set off as many tasks as there is room for."""
-        while team.tasks < min(team.most, self._nodes // TASK_NODES) and self._waiting():
+        while team.tasks < min(team.most, self._room) and self._waiting():
             self._take_batch()
             team.send(self._task(), self._taken)
             self._taken = []

@@ -44,9 +44,6 @@ from lipyomo.run import Clock
 AHEAD = 2
 """Tasks that a worker has: one is worked on, another one waits, so that it has not to."""
 
-SPARE = 1
-"""More of them under way: reports are taken in their order, and the oldest is not always first."""
-
 LAST_SECONDS = 0.3
 """What workers have found so long before the end still arrives."""
 
@@ -224,7 +221,7 @@ class Team:
     @property
     def most(self) -> int:
         """How many tasks keep all of them busy."""
-        return AHEAD * self.size + SPARE
+        return AHEAD * self.size
 
     @property
     def tasks(self) -> int:
