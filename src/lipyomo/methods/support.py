@@ -43,6 +43,9 @@ MOST_BYTES = 1 << 31
 MOST_TERMS, TERMS_RATE = 1e7, 1e6
 """Terms of a Pyomo model, and how many of them are written a second."""
 
+ROOM = 2.0
+"""Times that closed forms fit into the time left where the joint rung comes before them."""
+
 TRIES = 16
 """Points that are tried for a witness, the best first."""
 
@@ -206,16 +209,15 @@ def form_fits(run: Run, phases: Phases) -> bool:
 def joint_first(ladder: Ladder, clock: Clock) -> None:
     """Take the joint rung if it costs less than semidefinite bounds in closed form do.
 
-    Where there is time for one of the two only, closed forms come first: with many open units they
-    are several times tighter.
+    Where there is no time to go on from closed forms after it, these come first: with many open
+    units they are several times tighter.
     """
     problem, bounds = ladder.problem, ladder.bounds
-    cost = root_cost(ladder.targets, problem.network.input_dim, bounds.unstable)
+    layers = [count_open((phases,)) for phases in bounds.phases]
+    cost = root_cost(ladder.targets, problem.network.input_dim, bounds.unstable, layers)
     joint, forms = ladder.predicted("joint"), form_seconds(problem, bounds.phases) + cost.closed
-    either = fits(forms + cost.proof, clock.left) and not fits(
-        joint + forms + cost.proof, clock.left
-    )
-    if joint <= forms and not either:
+    tight = not fits(joint + ROOM * (forms + cost.proof), clock.left)
+    if joint <= forms and not (tight and fits(forms + cost.proof, clock.left)):
         ladder.climb(("joint",))
 
 
