@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,8 +49,8 @@ class NodeBounder:
     ----------
     root : RootBounds or None
         What is known of the root, for nodes that inherit nothing.
-    deadline : float
-        Value of ``time.perf_counter()`` at which iterations stop.
+    clock : Clock
+        Iterations stop once it has expired.
     solved, steps : int
         Bounds computed and Newton steps taken.
     """
@@ -64,7 +62,7 @@ class NodeBounder:
         self.bounder = Bounder(system, targets, known, join=known is not None)
         self._costs: dict[tuple[int, int], RootCost] = {}
         self.root: RootBounds | None = None
-        self.deadline = math.inf
+        self.clock = Clock()
         self.solved = 0
         self.steps = 0
 
@@ -150,7 +148,7 @@ class NodeBounder:
         root = self.root
         if root is None or not np.array_equal(root.form.units, form.units):
             root = RootBounds(self._system, self._targets, node.phases, known, bounder=self.bounder)
-        root.run(cutoff, Clock(self.deadline - time.perf_counter()))
+        root.run(cutoff, Clock(self.clock.left, lambda: self.clock.interrupted))
         self.solved += max(len(root.multipliers), 1)
         self.steps += root.steps
         node.proved = root.upper[node.targets]
@@ -189,7 +187,7 @@ class NodeBounder:
         if size not in self._costs:
             self._costs[size] = root_cost(self._targets, *size)
         cost = self._costs[size]
-        return cost.fits and fits(cost.step, self.deadline - time.perf_counter())
+        return cost.fits and fits(cost.step, self.clock.left)
 
     def _late(self) -> bool:
-        return time.perf_counter() >= self.deadline
+        return self.clock.expired

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import math
 import pickle
-import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -154,7 +153,7 @@ class Search:
         elif ladder is not None and not record:
             known = np.concatenate([np.zeros(0, dtype=np.int8), *ladder.bounds.phases])
         self.tree = Tree(problem, np.random.default_rng(settings.seed), settings.gap, record, known)
-        self.tree.bounder.deadline = time.perf_counter() + self._clock.left
+        self.tree.bounder.clock = self._clock
         self.leaves: list[tuple[Node, float]] = []
         self._counters = Counters()
         self._closed = 0.0

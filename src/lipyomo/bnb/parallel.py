@@ -154,7 +154,7 @@ def split(task: Task, attend: Callable[[], object] = lambda: None) -> Report:
     if in_child and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what it means
     tree = _tree_of(task)
-    tree.bounder.deadline, tree.attend = time.perf_counter() + task.seconds, attend
+    tree.bounder.clock, tree.attend = Clock(task.seconds), attend
     expansions = tree.expand(unpack(tree, task.parcels), task.plans)
     return Report(
         [pack(tree, child) for found in expansions for child in found.children],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -559,7 +558,7 @@ class Tree:
     def _check_time(self) -> None:
         """Leave parts as they are when time is over: those of large nodes take seconds."""
         self.attend()
-        if time.perf_counter() >= self.bounder.deadline:
+        if self.bounder.clock.expired:
             raise _OutOfTimeError
 
     def _propagated(self, parts: list[Part], known: bool) -> list[Part]:

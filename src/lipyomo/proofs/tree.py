@@ -10,7 +10,6 @@ the tree does.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -33,6 +32,7 @@ from lipyomo.network import BoolArray, FloatArray, Layer, Network
 from lipyomo.phases import LEFT, OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs.refute import Refuter
+from lipyomo.run import Clock
 from lipyomo.targets import ALL, Targets
 from lipyomo_check import linear as checked
 from lipyomo_check.semidefinite import MOST_CORNERS, Tangents
@@ -148,7 +148,7 @@ class CaseTree:
         time_limit: float = math.inf,
         promises: FloatArray | None = None,
     ) -> None:
-        self._statement, self._stop = statement, stop
+        self._statement, self._clock = statement, Clock(time_limit, stop)
         self._linear = checked.Linear(statement)
         moving = ~problem.domain.frozen
         network, domain = problem.network, problem.domain
@@ -163,7 +163,7 @@ class CaseTree:
         self._targets: Targets = kit.targets
         self._system, self._domain = kit.system, domain
         self._bounder, self._brancher, self._tightener = kit.bounder, kit.brancher, kit.tightener
-        self._bounder.deadline = time.perf_counter() + time_limit
+        self._bounder.clock = self._clock
         self._bounder.solved = 1  # its way of bounding roots leaves targets without multipliers
         self._refuter = Refuter(kit.system, domain, self._linear, kit.region)
         self._pool, self._experience = kit.pool, kit.experience
@@ -214,7 +214,7 @@ class CaseTree:
         del root  # which leads to all others: what is written is forgotten
         while unwritten:
             while unwritten[-1].parts is None:
-                if self._stop() or time.perf_counter() > self._bounder.deadline:
+                if self._clock.expired:
                     raise Unfinished("the proof of the upper end was stopped")
                 ahead = waiting[-TOGETHER:]
                 del waiting[-TOGETHER:]
