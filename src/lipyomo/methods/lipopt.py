@@ -14,12 +14,7 @@ from lipyomo.arrays import dense
 from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError
 from lipyomo.methods.registry import LINEAR, method
-from lipyomo.methods.support import (
-    domain_bounds,
-    entry_bounds,
-    few_vertices,
-    whole_number,
-)
+from lipyomo.methods.support import domain_bounds, few_vertices, vertex_bounds, whole_number
 from lipyomo.network import FloatArray
 from lipyomo.numerics.lp import LinearProgram
 from lipyomo.numerics.rounding import gamma, rounded_up
@@ -219,7 +214,7 @@ def run(run: Run) -> Result:
     small = run.problem.reduced.problem
     vertices = few_vertices(small, "lipopt")
     bounds = domain_bounds(run)
-    uppers = entry_bounds(small, bounds, vertices).tolist()
+    uppers = vertex_bounds(run, bounds).tolist()
     run.drop_upper(max(uppers))
     finished = 0
     for position, y in enumerate(vertices):

@@ -12,7 +12,7 @@ from lipyomo.apart import Child
 from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError
 from lipyomo.methods.registry import LINEAR, method
-from lipyomo.methods.support import domain_bounds, entry_bounds, few_vertices
+from lipyomo.methods.support import domain_bounds, few_vertices, vertex_bounds
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
@@ -124,7 +124,7 @@ def relax(run: Run, cells: bool) -> Result:
     small = run.problem.reduced.problem
     vertices = few_vertices(small, run.method)
     bounds = domain_bounds(run)
-    simple = entry_bounds(small, bounds, vertices).tolist()
+    simple = vertex_bounds(run, bounds).tolist()
     run.drop_upper(max(simple))
     points: list[DualPoint] = []
     reason = _too_much(small, bounds, cells, clock) if bounds.unstable else None

@@ -11,8 +11,6 @@ import numpy as np
 from lipyomo import arguments
 from lipyomo.affine.presolve import presolved_sizes
 from lipyomo.bounds import LayerBounds, preactivation_bounds
-from lipyomo.bounds.balls import Points
-from lipyomo.bounds.gradient import gradient_ends
 from lipyomo.bounds.sharpen import sharpen
 from lipyomo.errors import MethodError
 from lipyomo.ladder import RUNGS, Ladder, UpperRung
@@ -118,13 +116,13 @@ def climbed(run: Run, rungs: Sequence[UpperRung] = RUNGS) -> Ladder:
     return ladder
 
 
-def entry_bounds(
-    problem: LipschitzProblem, bounds: LayerBounds, functionals: FloatArray
-) -> FloatArray:
-    """Upper bounds (FastLip) for some functionals (k, m) of a reduced problem, shape (k,)."""
-    rows = Points(np.atleast_2d(functionals))
-    found = gradient_ends(problem.network, bounds.phases, rows, problem.input_norm, "interval")
-    return found.norm
+def vertex_bounds(run: Run, bounds: LayerBounds) -> FloatArray:
+    """Upper bounds (FastLip) for the vertices of the reduced problem's dual ball, shape (k,)."""
+    ladder = Ladder(run.problem.reduced.problem, bounds, clock=run.clock)
+    ladder.climb(("entries",))
+    found = np.zeros(len(ladder.targets.functionals))
+    np.maximum.at(found, ladder.targets.rows, ladder.upper)
+    return found
 
 
 def fall_back(run: Run, bounds: LayerBounds | None = None) -> None:
