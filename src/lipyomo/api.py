@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import Any
@@ -51,10 +52,13 @@ def solve(
     >>> lipyomo.solve(problem).lower
     2.0
     """
+    began = time.monotonic()  # what is imported for the first time counts
     remedy = "give a LipschitzProblem, made of a network and a domain"
     instance(problem, LipschitzProblem, "the problem", ProblemError, remedy)
     instance(method, str, "method", MethodError, "a name of lipyomo.methods.methods(), or auto")
     chosen = chosen_settings(settings, changes)
+    if chosen.started is None:
+        chosen = replace(chosen, started=began)
     name = choose_method(problem) if method == "auto" else method
     result = run_method(name, problem, _telling(chosen))
     if chosen.rational:

@@ -60,7 +60,7 @@ class Settings:
         Polled; True ends the run as an interruption does.
     started : float, optional
         Value of ``time.monotonic()`` from which `time_limit` and all seconds count; by default the
-        moment at which the run begins.
+        moment at which it is asked for.
     verbose : bool
         Print what happens: one line whenever the interval narrows, and the result.
     options : dict
