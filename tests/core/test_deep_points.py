@@ -12,6 +12,7 @@ from lipyomo.domains import AllSpace, Box, Domain, Polytope
 from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.margin import interior_point
+from lipyomo.sampling import deep
 from lipyomo.sampling.deep import deep_points, solves_regions_of
 from lipyomo.sampling.local_search import LocalSearch
 from networks import domains, integer_network, mixed_network, random_network
@@ -59,6 +60,26 @@ def test_all_regions_with_interior_are_found_and_no_others(name: str, seed: int)
         pattern = tuple(on[k] for on in patterns)
         deepest = interior_point(network, domain, pattern)
         assert deepest.margin <= clear or not agree(network, pattern, deepest.x)
+
+
+@pytest.mark.parametrize("most", [192, 5])
+@pytest.mark.parametrize("sides", ["a box", "a polytope"])
+def test_regions_of_many_inputs(sides: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With more inputs than rows; where only the nearest rows count some regions may be missed."""
+    monkeypatch.setattr(deep, "NEAREST", most)
+    network = random_network(3, (30, 5, 3, 2))
+    domain: Domain = Box(-0.1, 0.3, 30)
+    if sides == "a polytope":
+        domain = Polytope(np.vstack([np.ones(30), -np.eye(30)]), np.append(1.0, np.full(30, 0.1)))
+    patterns = all_patterns(network)
+    near = np.repeat(domain.center[None, :], len(patterns[0]), axis=0)
+    points, found = deep_points(network, domain, patterns, near)
+    exist = [interior_point(network, domain, p).margin > 1e-6 for p in zip(*patterns, strict=True)]
+    for k in np.flatnonzero(found):
+        assert domain.margin(points[k]) > 0
+        assert agree(network, [on[k] for on in patterns], points[k])
+    assert found[exist].all() if most > 9 else found.any()
+    assert not found[~np.array(exist)].any()
 
 
 def test_curved_domains_and_frozen_inputs_are_left_to_others() -> None:

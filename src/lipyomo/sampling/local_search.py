@@ -1,15 +1,15 @@
-"""Lower bounds by search: ascent on a smoothed norm, evolution, and walks across facets.
+"""Lower bounds by search: ascents on a smoothed norm, walks across facets, and evolution.
 
-The Jacobian's norm is constant on each activation region, so the search needs moves of all
-lengths: ascents on a smoothed norm, perturbed good points (some coordinates only, or whole
-first-layer units, step lengths over several decades), steps across the kink of each unit in turn,
-and, for the best regions, linear programs that tell whether the region with one unit flipped
-exists and give a deep point of it.  Populations stay small and are given up when they stall: the
-landscape has many hills, and one population climbs one of them.
+The Jacobian's norm is constant on each activation region, so the search needs moves of all lengths.
+A turn begins with ascents on a smoothed norm, from random points or from good ones.  From the best
+places that they end in walks set out: straight across the kinks of units as long as the norm grows,
+then to the best region with one unit flipped that exists (`deep.py` finds points of many regions at
+once, or rules them out), and so on.  The landscape has many hills, and a turn climbs a few of them.
 
-Where inputs are few, a region is found or ruled out so fast (`deep.py`) that such steps are nearly
-all that is needed: ascents end in a few places, and from the best of them units are flipped as long
-as the norm grows.
+On curved domains, and in networks so large that regions take too long, populations do instead:
+perturbed good points (some coordinates only, or whole first-layer units, step lengths over several
+decades), steps across kinks, and linear programs for single regions.  They are given up when they
+stall.
 
 Equal seeds and evaluation counts give equal answers; a time limit may cut the search short.
 """
@@ -54,23 +54,24 @@ FIRST_WORK = 1e9
 """Multiplications that the points may cost which a search begins with."""
 
 CLIMBS, CLIMB_STEPS, HILLS = 32, 40, 4
-"""Ascents that begin a turn, and their steps; where inputs are few, at how many of the places they
-end in units are flipped (at fewer in large networks)."""
+"""Ascents that begin a turn, and their steps; from how many of the places that they end in walks
+set out (fewer in large networks)."""
 
 CLIMB_COST = 2.0
 """Passes that a step of an ascent costs: more, but of many points, and with fewer digits."""
 
 HOT, WARM, COOL = (0.0, 1.0), (-0.7, 1.0), (-1.0, 0.5)
-"""Powers of ten of first temperatures: from afar, where inputs are few, and from good points."""
+"""Powers of ten of first temperatures: from afar, there where inputs are few, from good points."""
 
 LONG, SHORT = (-0.8, -0.3), (-1.7, -0.6)
 """Those of first steps, from afar and from good points."""
 
-FLIPS, MISSES = 12, 2
-"""Flips of a pattern that are tried at once, the best first, and how often none may exist."""
+FLIPS, MISSES, EXISTING = 12, 2, 1.2
+"""Flips of a pattern that are tried at once, the best first, and how often none may exist; fewer
+where that many are likely to."""
 
-REGION_POINTS = 32
-"""Evaluations that finding a point of one of many small regions counts as."""
+REGION_POINTS, WIDE_REGION_POINTS = 32, 256
+"""Evaluations that finding a point of one of many regions counts as; with many inputs."""
 
 MOST_SEEN = 1 << 20
 """Patterns that are remembered as tried."""
@@ -121,6 +122,20 @@ class _Population:
         return np.asarray(self.points[np.minimum(rng.geometric(0.15, count), len(self.values)) - 1])
 
 
+@dataclass
+class _Walks:
+    """Where walks are, what is attained there, and how often none of the flips tried existed."""
+
+    points: FloatArray
+    values: FloatArray
+    misses: npt.NDArray[np.int64]
+
+    @property
+    def under_way(self) -> npt.NDArray[np.intp]:
+        """Those that have not ended."""
+        return np.flatnonzero(self.misses < MISSES)
+
+
 class LocalSearch:
     """A search that can go on: every call of `run` adds to what the earlier ones found.
 
@@ -151,12 +166,12 @@ class LocalSearch:
         self._passes, self._cost = evaluation_passes(problem), evaluation_work(problem)
         self._children = int(np.clip(GENERATION_WORK / self._cost, 16, CHILDREN))
         vertices = problem.dual_vertices
-        narrow = solves_regions_of(self._domain) and _entries(problem) <= FLIP_ENTRIES
+        self._few = self._domain.dimension <= WIDE
         self._hills = 0
-        if narrow:
+        if solves_regions_of(self._domain) and _entries(problem) <= FLIP_ENTRIES:
             flips = max(problem.network.kinked_units, 1) * self._cost
             self._hills = int(np.clip(FIRST_WORK / flips, 1, HILLS))
-        self._program_points = PROGRAM_POINTS * (1 if self._domain.dimension <= WIDE else 4)
+        self._program_points = PROGRAM_POINTS * (1 if self._few else 4)
         self._listed = vertices is not None and len(vertices) <= MAX_ROWS
         self._functionals = np.eye(problem.network.output_dim) if vertices is None else vertices
         self._seen: set[bytes] = set()
@@ -166,6 +181,9 @@ class LocalSearch:
         self._move = 0
         self._archive = _Population(np.zeros((0, problem.network.input_dim)))
         self._here = self._archive
+        self._walks = _Walks(self.points, self.values, np.zeros(0, dtype=np.int64))
+        self._tested, self._found = 0, 0
+        self._region_points = REGION_POINTS if self._few else WIDE_REGION_POINTS
         count = 64 if self._domain.rows.count else min(samples, 4 * self._children)
         count = min(count, max(8, int(FIRST_WORK / self._cost)))
         points = np.vstack([self._domain.center[None, :], self._domain.sample(rng, count)])
@@ -208,11 +226,14 @@ class LocalSearch:
         """
         self._left, self._clock = min(self._left, 0.0) + evaluations, clock or Clock()
         while not self._over and self._problem.network.kinked_units:
-            if self._hills or self._idle >= PATIENCE:
+            ended = not self._walks.under_way.size if self._hills else self._idle >= PATIENCE
+            if ended:
                 self._turn, self._idle, self._top = self._turn + 1, 0, -1.0
                 self._move = 0
                 self._here = _Population(self.points[:0])
                 self._begin(guide)
+            if ended and self._hills:
+                self._set_out()
             if self._hills:
                 self._walk()
             else:
@@ -285,7 +306,7 @@ class LocalSearch:
     def _climb(self, points: FloatArray, good: bool = False) -> None:
         """Ascents of all kinds from some points, which may be good ones already."""
         rng, count = self._rng, len(points)
-        afar = WARM if self._hills else HOT
+        afar = WARM if self._few else HOT
         found = self._ascent.climb(
             points,
             self._functionals[rng.integers(0, len(self._functionals), count)],
@@ -341,28 +362,27 @@ class LocalSearch:
         self._try(pulled_inside(self._domain, children, parents), self._promising())
 
     def _cross(self, index: int) -> None:
-        """Step from a good point across the kinks of units, straight and a bit beyond."""
-        network = self._problem.network
+        """Step from a good point across the kinks of units."""
         if self._over or index >= len(self._here.values) or _entries(self._problem) > FLIP_ENTRIES:
             return
-        x = self._here.points[index]
-        steps = []
+        self._try(self._across(self._here.points[index]), self._promising())
+
+    def _across(self, x: FloatArray) -> FloatArray:
+        """Points straight across the nearest kinks and a bit beyond, at most `CHILDREN`."""
+        network, steps = self._problem.network, [np.zeros((0, x.size))]
         pieces = affine_pieces(network, network.pattern(x))
         for layer, (gain, offset) in zip(network.hidden, pieces, strict=False):
             z = gain @ x + offset
             size = np.square(gain).sum(axis=1)
             use = layer.kinked & (size > 0)
             steps.append(-(z[use] / size[use])[:, None] * gain[use])
-        if not steps:
-            return
         across = np.vstack(steps)
         if len(across) > self._children:
             near = np.argsort(np.abs(across).max(axis=1), kind="stable")
             across = across[near[: self._children]]
         beyond = 1.0 + 10.0 ** self._rng.uniform(-4.0, 0.0, (len(across), 1))
         parents = np.broadcast_to(x, across.shape)
-        moved = pulled_inside(self._domain, x + beyond * across, parents)
-        self._try(moved, self._promising())
+        return pulled_inside(self._domain, x + beyond * across, parents)
 
     def _flip_best(self) -> None:
         """Flip units at the best point as long as that makes it better."""
@@ -400,40 +420,57 @@ class LocalSearch:
                     return True
         return False
 
+    def _set_out(self) -> None:
+        """Begin walks at the best points of the population."""
+        starts = self._problem.network.pattern(self._here.points)
+        new = list(islice(self._unseen(starts, np.arange(len(self._here.points))), self._hills))
+        points, values = self._here.points[new], self._here.values[new]
+        self._walks = _Walks(points, values, np.zeros(len(new), dtype=np.int64))
+
     def _walk(self) -> None:
-        """Flip units at the best points of the population as long as their norms grow.
+        """Flip units where the walks are as long as their norms grow.
 
         All walks take their steps together, each to its best neighbour that exists.
         """
-        network, domain = self._problem.network, self._domain
-        starts = network.pattern(self._here.points)
-        new = list(islice(self._unseen(starts, np.arange(len(self._here.points))), self._hills))
-        points, values = self._here.points[new], self._here.values[new]
-        misses = np.zeros(len(points), dtype=np.int64)
-        while not self._clock.expired:
-            walks = np.flatnonzero(misses < MISSES)
-            if not walks.size:
-                break
-            flipped, norms = self._flipped(network.pattern(points[walks]))
-            of = np.repeat(walks, len(norms) // len(walks))
+        network, domain, walks = self._problem.network, self._domain, self._walks
+        points, values, misses = walks.points, walks.values, walks.misses
+        while walks.under_way.size and not self._over:
+            self._stride(walks)
+            flipped, norms = self._flipped(network.pattern(points[walks.under_way]))
+            of = np.repeat(walks.under_way, len(norms) // walks.under_way.size)
             tried: list[int] = []
-            for k in walks:
+            most = int(np.clip(EXISTING * self._tested / (self._found + 1.0), 2, FLIPS))
+            for k in walks.under_way:
                 mine = np.flatnonzero((of == k) & (norms > values[k] * (1.0 + 1e-12)))
                 order = mine[np.argsort(-norms[mine], kind="stable")]
-                tried += islice(self._unseen(flipped, order), FLIPS)
-            misses[walks] += 1
-            misses[np.setdiff1d(walks, of[tried])] = MISSES
+                tried += islice(self._unseen(flipped, order), most)
+            misses += misses < MISSES
+            misses[np.setdiff1d(np.arange(misses.size), of[tried])] = MISSES
             if not tried:
-                continue
-            self._left -= REGION_POINTS * len(tried)
+                break
+            self._left -= self._region_points * len(tried)
             patterns = [on[tried] for on in flipped]
             near, found = deep_points(network, domain, patterns, points[of[tried]])
-            for k in walks:
+            self._tested, self._found = self._tested + len(tried), self._found + int(found.sum())
+            for k in np.unique(of[tried]):
                 exists = np.flatnonzero((of[tried] == k) & found)[:1]
                 if exists.size:
                     points[k], values[k] = near[exists[0]], norms[tried[exists[0]]]
                     misses[k] = 0
         self._try(points)
+
+    def _stride(self, walks: _Walks) -> None:
+        """Steps across kinks from where walks are, as long as their norms grow."""
+        fresh = walks.under_way[walks.misses[walks.under_way] == 0]
+        for k in fresh:
+            while not self._over:
+                points = self._across(walks.points[k])
+                values, _ = point_norms(self._problem, points, self._promising())
+                self._left -= len(points)
+                best = int(np.argmax(values)) if len(values) else -1
+                if best < 0 or values[best] <= walks.values[k] * (1.0 + 1e-12):
+                    break
+                walks.points[k], walks.values[k] = points[best], values[best]
 
     def _unseen(self, patterns: Sequence[BoolArray], order: npt.NDArray[np.intp]) -> Iterator[int]:
         """Those of `order` that were never tried before; each counts as tried once it is given."""
