@@ -57,7 +57,7 @@ CLIMBS, CLIMB_STEPS, HILLS = 32, 40, 4
 """Ascents that begin a turn, and their steps; from how many of the places that they end in walks
 set out (fewer in large networks)."""
 
-CLIMB_COST = 2.0
+CLIMB_COST = 3.0
 """Passes that a step of an ascent costs: more, but of many points, and with fewer digits."""
 
 HOT, WARM, COOL = (0.0, 1.0), (-0.7, 1.0), (-1.0, 0.5)
@@ -67,10 +67,10 @@ LONG, SHORT = (-0.8, -0.3), (-1.7, -0.6)
 """Those of first steps, from afar and from good points."""
 
 FLIPS, MISSES, EXISTING = 12, 2, 1.2
-"""Flips of a pattern that are tried at once, the best first, and how often none may exist; fewer
-where that many are likely to."""
+"""Flips of a pattern that are tried at once, the best first, and how often none may exist; where
+inputs are many, so few that about one is likely to."""
 
-REGION_POINTS, WIDE_REGION_POINTS = 32, 256
+REGION_POINTS, WIDE_REGION_POINTS = 40, 400
 """Evaluations that finding a point of one of many regions counts as; with many inputs."""
 
 MOST_SEEN = 1 << 20
@@ -439,7 +439,9 @@ class LocalSearch:
             flipped, norms = self._flipped(network.pattern(points[walks.under_way]))
             of = np.repeat(walks.under_way, len(norms) // walks.under_way.size)
             tried: list[int] = []
-            most = int(np.clip(EXISTING * self._tested / (self._found + 1.0), 2, FLIPS))
+            most = FLIPS
+            if not self._few:
+                most = int(np.clip(EXISTING * self._tested / (self._found + 1.0), 2, FLIPS))
             for k in walks.under_way:
                 mine = np.flatnonzero((of == k) & (norms > values[k] * (1.0 + 1e-12)))
                 order = mine[np.argsort(-norms[mine], kind="stable")]
@@ -466,7 +468,7 @@ class LocalSearch:
             while not self._over:
                 points = self._across(walks.points[k])
                 values, _ = point_norms(self._problem, points, self._promising())
-                self._left -= len(points)
+                self._left -= 1.5 * len(points)
                 best = int(np.argmax(values)) if len(values) else -1
                 if best < 0 or values[best] <= walks.values[k] * (1.0 + 1e-12):
                     break
