@@ -376,8 +376,7 @@ class DualAscent:
                 passed += data.offset[span]
                 z *= multipliers[span]
                 z -= passed
-                bits = z.view(np.int32)  # none where the line is not in use
-                bits &= _where_not_zero(line)
+                z *= (line != 0).astype(np.float32)  # masks of bits cost as much, booleans twice
                 passed += z
         return values, result
 
@@ -522,15 +521,6 @@ def _with_signs(sizes: SingleArray, signed: SingleArray) -> SingleArray:
     bits = signed.view(np.int32) & _SIGN_BIT
     bits |= sizes.view(np.int32)
     return bits.view(np.float32)
-
-
-def _where_not_zero(values: SingleArray) -> npt.NDArray[np.int32]:
-    """All bits where a value, which is overwritten, is not zero, and none where it is."""
-    np.abs(values, out=values)
-    np.subtract(np.float32(0.0), values, out=values)
-    bits = values.view(np.int32)
-    bits >>= 31
-    return bits
 
 
 def _with_ones(rows: int, columns: int) -> SingleArray:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.choice import step_costs
@@ -116,12 +116,21 @@ def _as_ball(kernel: WideKernel, z: FloatArray) -> DenseKernel | None:
     gram = seen @ seen.T
     if not (np.isfinite(gram).all() and gram.any()):
         return None
-    sizes, axes = np.linalg.eigh(gram)
-    use = sizes > _RANK * sizes[-1]
-    few = axes[:, use] * np.sqrt(sizes[use])
+    few = _root(gram, d)
     rows = np.hstack([few[:count], kernel.rows[:, d:]])
     objective = np.concatenate([few[count], kernel.objective[d:]])
     return DenseKernel(rows, objective, few.shape[1], euclidean=True)
+
+
+def _root(gram: FloatArray, rank: int) -> FloatArray:
+    """A matrix R with few columns and ``R R^T = gram``, which has at most this rank."""
+    if len(gram) <= rank:
+        lower, info = dpotrf(gram.T, lower=1, clean=1)
+        if not info:  # a tenth of the time of eigenvectors
+            return np.asarray(lower)
+    sizes, axes = np.linalg.eigh(gram)
+    use = sizes > _RANK * sizes[-1]
+    return np.asarray(axes[:, use] * np.sqrt(sizes[use]))
 
 
 def _corrected(kernel: WideKernel, y: FloatArray) -> FloatArray | None:
@@ -132,7 +141,7 @@ def _corrected(kernel: WideKernel, y: FloatArray) -> FloatArray | None:
         return None
     x, tau, _ = kernel.terms(factor, y)
     square, zeta = np.square(x[:d]), y[:d]
-    spread = solve_triangular(factor.lower, kernel.coupling(y).T, lower=True, check_finite=False)
+    spread, _ = dtrtrs(factor.lower, kernel.coupling(y).T, lower=1)
     variance = 1.0 / zeta + np.square(spread).sum(axis=0) / np.square(2.0 * zeta)
     mu = max(float((tau - zeta @ square) / (zeta @ variance)), 0.0)
     correction = np.clip(square + mu * variance, *_LIMITS) ** _POWER
