@@ -182,3 +182,16 @@ def test_nodes_whose_proofs_fall_short_are_split_further(monkeypatch: pytest.Mon
     assert short
     assert result.status is Status.EXACT
     assert result.upper == pytest.approx(answer().lower, rel=1e-6)
+
+
+def test_a_stop_is_heard_within_a_node() -> None:
+    """It is there as soon as the node's first step ends, and the node comes back as it was."""
+    begun: list[int] = []
+    tree = Tree(HARD, np.random.default_rng(0))
+    (node,) = tree.root().children
+    tree.bounder.clock = Clock(should_stop=lambda: bool(begun))
+    tree.attend = lambda: begun.append(1)
+    (found,) = tree.expand([node], tree.plan([node]))
+    assert found.children == [node]
+    assert len(begun) == 1
+    assert tree.bounder.clock.interrupted

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 import pytest
 
-from lipyomo import Box, LipschitzProblem, Network, Settings, Status, Witness, solve
+from lipyomo import Box, LipschitzProblem, Network, Settings, Status, Witness, api, solve
 from lipyomo.methods.registry import Method, finished
 from lipyomo.regions import make_witness
 from lipyomo.result import Guarantee, Progress, Result
@@ -192,8 +193,20 @@ def test_ctrl_c_returns_what_was_found(problem: LipschitzProblem) -> None:
 
 
 def test_time_before_the_run_counts(problem: LipschitzProblem) -> None:
-    import time
-
     result = solve(problem, started=time.monotonic() - 100.0, time_limit=3600.0)
     assert result.seconds > 100.0
     assert result.is_exact
+
+
+def test_what_is_done_before_the_run_counts(
+    problem: LipschitzProblem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as imports: the limit counts from the call."""
+    chosen = api.choose_method
+
+    def slow(problem: LipschitzProblem) -> str:
+        time.sleep(0.3)
+        return chosen(problem)
+
+    monkeypatch.setattr(api, "choose_method", slow)
+    assert api.solve(problem, time_limit=60.0).seconds >= 0.3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -20,7 +21,7 @@ from lipyomo.semidefinite.bounder import Bounder, inherited
 from lipyomo.semidefinite.choice import kernel_for, step_costs
 from lipyomo.semidefinite.dense import DenseKernel
 from lipyomo.semidefinite.descent import Descent, minimise
-from lipyomo.semidefinite.ellipsoids import closed_form
+from lipyomo.semidefinite.ellipsoids import closed_form, closed_forms
 from lipyomo.semidefinite.products import pair_matrices
 from lipyomo.semidefinite.prove import Prover
 from lipyomo.semidefinite.root import RootBounds
@@ -313,6 +314,65 @@ def test_closed_form_starts_are_definite_and_not_far_off() -> None:
             first = descent.value
             descent.run()
             assert descent.value <= first <= 2.0 * descent.value
+
+
+@pytest.mark.parametrize("euclidean", [False, True])
+def test_closed_forms_of_several_objectives_are_those_of_each(euclidean: bool) -> None:
+    """Also with layers that see inputs past others, one layer, none, and nothing at all."""
+    for sizes in ((6, 7, 5, 3), (6, 7, 3), (6, 3), (5, 6, 6, 4, 4)):
+        network = random_network(len(sizes), sizes)
+        k, d = sizes[-1], sizes[0]
+        system = UnitSystem(network, np.eye(k), AllSpace(d))
+        form = system.reduce(system.root_phases())
+        for rows in (form.rows, 0.0 * form.rows):
+            groups = [slice(None), *(slice(i, i + 1) for i in range(k))]
+            together = closed_forms(rows, form.objective, groups, d, euclidean)
+            for group, found in zip(groups, together, strict=True):
+                alone = closed_form(rows, form.objective[group], d, euclidean)
+                assert found is not None
+                assert alone is not None
+                if group == slice(None) or euclidean:  # a cube's zeta goes by all objectives
+                    np.testing.assert_allclose(found.lam, alone.lam, rtol=1e-9)
+                    np.testing.assert_allclose(found.gram, alone.gram, rtol=1e-9, atol=1e-12)
+                kernel = DenseKernel(rows, form.objective[group][0], d, euclidean)
+                y = found.definite(kernel.factor)
+                assert y is not None
+                if rows.any():
+                    _, tau, quarter = kernel.terms(kernel.factor(y), y)
+                    proved = np.sqrt(found.zeta.sum() if not euclidean else found.zeta[0])
+                    proved *= np.sqrt(found.gram[0, 0])
+                    assert 2.0 * np.sqrt(tau * quarter) == pytest.approx(proved, rel=1e-6)
+
+
+def test_a_root_that_is_done_says_nothing_of_its_limit() -> None:
+    """However little time is left when the last bound is proved."""
+    network = random_network(3, (5, 6, 6, 1))
+    done = root_of(network, open_phases(network), "linf", "vertices", LinfOutput())
+    done.run()
+    root = root_of(network, open_phases(network), "linf", "vertices", LinfOutput())
+    heard = [np.inf]
+    clock = Clock(10.0, now=lambda: 9.9999 if heard[-1] <= done.value else 0.0)
+    assert root.run(clock=clock, report=heard.append) == done.value
+    assert heard[-1] == done.value
+    assert not clock.curtailed
+    assert not root.stopped
+
+
+def test_without_time_for_a_step_every_target_has_its_own_closed_form() -> None:
+    network = random_network(5, (6, 9, 9, 4))
+    given = network, open_phases(network), "linf", "vertices", LinfOutput()
+    together, own, free = root_of(*given), root_of(*given), root_of(*given)
+    together.begin()
+    own.run(closed_only=True)
+    free.run()
+    assert free.value < own.value < together.value
+    short = root_of(*given)
+    vars(short)["cost"] = replace(short.cost, step=1e9)
+    clock = Clock(60.0)
+    assert short.run(clock=clock) == own.value
+    assert clock.curtailed
+    assert short.stopped
+    assert not short.steps
 
 
 def test_kernels_are_chosen_by_cost() -> None:

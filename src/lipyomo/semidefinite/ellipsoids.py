@@ -153,7 +153,7 @@ def closed_forms(
     for measure in (_sums, _trace, _roots)[:tries]:
         gram, lam = first, np.zeros(count)  # of the rows that are still to come
         joints: list[_Joint] = []
-        for part, ahead in zip(parts, [*parts[1:], None], strict=True):
+        for place, part in enumerate(parts):
             if stop() or not _largest(gram) < _LARGE:
                 return found
             if part.start or not begin:
@@ -163,7 +163,8 @@ def closed_forms(
                 joints = begin
             begin, size = begin or joints, part.stop - part.start
             gram = gram[size:, size:]
-            if ahead is not None:
+            if place + 1 < len(parts):
+                ahead = parts[place + 1]
                 lam[part], gram = _passed(measure, gram, joints, ahead.stop - ahead.start)
         for k, group in enumerate(groups):
             own, end = lam.copy(), gram[group, group]
