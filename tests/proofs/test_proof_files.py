@@ -20,7 +20,7 @@ import lipyomo_check
 from lipyomo import AllSpace, Box, LipschitzProblem, Polytope, ball
 from lipyomo.errors import ProblemError
 from lipyomo.errors import ProofError as CannotProve
-from lipyomo.proofs import network_digest, write_proof
+from lipyomo.proofs import Written, network_digest, write_proof
 from lipyomo.proofs.tree import _Case
 from lipyomo_check import ProofError, check_proof
 from networks import integer_network, mixed_network, random_network
@@ -118,10 +118,33 @@ def test_a_stopped_proof_is_one_of_the_lower_end(tmp_path: Path) -> None:
     problem = LipschitzProblem(random_network(5, (2, 5, 3, 2)), DOMAINS["box"])
     result = lipyomo.solve(problem)
     for given in ({"stop": lambda: True}, {"time_limit": 0.0}):
-        assert write_proof(tmp_path / "p", problem, result, **given) == 0
+        assert write_proof(tmp_path / "p", problem, result, **given) == Written(0, None)
         verdict = check_proof(tmp_path / "p")
         assert not verdict.upper_proved
         assert "not written to its end" in verdict.basis
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_a_proof_that_is_stopped_later_has_the_upper_end_of_the_whole_domain(
+    norm: str, tmp_path: Path
+) -> None:
+    """Whenever that is, what is written can be checked."""
+    problem = LipschitzProblem(random_network(8, (2, 8, 6, 2)), DOMAINS["box"], norm, "linf")
+    result = lipyomo.solve(problem)
+    uppers = set()
+    for most in (0, 1, 2, 3, 5, 8, 13, 21, 34, 10_000):
+        polls = iter(range(most))
+        written = write_proof(
+            tmp_path / "p", problem, result, stop=lambda polls=polls: next(polls, None) is None
+        )
+        verdict = check_proof(tmp_path / "p")
+        assert verdict.upper_proved == (written.upper is not None)
+        assert verdict.nodes == written.cases
+        if written.upper is not None:
+            assert verdict.statement.upper == written.upper >= result.upper
+            uppers.add(round(written.upper / result.upper, 6))
+    assert min(uppers) == 1.0
+    assert max(uppers) > 1.01
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -348,7 +371,7 @@ def test_what_is_written_is_forgotten(tmp_path: Path) -> None:
         if cases % 50 == 0:
             held.append(sum(type(thing) is _Case for thing in gc.get_objects()))
 
-    cases = write_proof(tmp_path / "p", problem, lipyomo.solve(problem), told=told)
+    cases = write_proof(tmp_path / "p", problem, lipyomo.solve(problem), told=told).cases
     assert cases > 300
     assert max(held) < cases / 2
 

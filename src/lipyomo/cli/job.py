@@ -21,7 +21,7 @@ from lipyomo.cli.streams import answer_only
 from lipyomo.memory import limit_memory
 from lipyomo.methods.registry import get_method, methods
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee, Progress, Result, Status
+from lipyomo.result import Guarantee, Progress, Result, Status, close_enough
 from lipyomo.run import Clock
 from lipyomo.settings import Settings
 
@@ -105,7 +105,7 @@ def _write_proof(problem: LipschitzProblem, result: Result, arguments: argparse.
             said = f"{cases} cases of the proof"
             tracker.update(Progress(0.0, result.lower, result.upper, message=said))
 
-        cases = write_proof(
+        written = write_proof(
             arguments.proof,
             problem,
             result,
@@ -116,8 +116,13 @@ def _write_proof(problem: LipschitzProblem, result: Result, arguments: argparse.
             time_limit=arguments.time_limit,
         )
     if not arguments.quiet:
-        count = f"{cases} case{'s' * (cases > 1)}"
-        ends = f"both ends, {count}" if cases else "the lower end only"
+        count = f"{written.cases} case{'s' * (written.cases > 1)}"
+        if written.upper is None:
+            ends = "the lower end only"
+        elif close_enough(result.upper, written.upper):
+            ends = f"both ends, {count}"
+        else:  # there was no time for the tree
+            ends = f"the lower end, and of {written.upper:.9g} from above, {count}"
         print(f"proof of {ends}: {arguments.proof}", file=sys.stderr)
 
 

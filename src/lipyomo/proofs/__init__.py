@@ -5,6 +5,6 @@ The checker of proof files is a package of its own, `lipyomo_check`, and imports
 
 from lipyomo.proofs.digest import network_digest
 from lipyomo.proofs.replay import ExactReplay, replay
-from lipyomo.proofs.writing import write_proof
+from lipyomo.proofs.writing import Written, write_proof
 
-__all__ = ["ExactReplay", "network_digest", "replay", "write_proof"]
+__all__ = ["ExactReplay", "Written", "network_digest", "replay", "write_proof"]

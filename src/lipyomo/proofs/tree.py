@@ -175,6 +175,7 @@ class CaseTree:
         self._turned: set[int] = set()
         self._numbers = self._numbered()
         self.cases = 0
+        self.undivided: tuple[float, Steps] | None = None
 
     def _numbered(self) -> list[int]:
         """The checker's number of each of our targets."""
@@ -284,6 +285,8 @@ class CaseTree:
             return False
         case.worst = self._bounded(ours, form)
         case.steps += self._closed(case, form)
+        if case.parting is None and case.before is None:  # the root
+            self.undivided = self._undivided(case, form)
         if not ours.targets.size:
             case.steps.append(["end"])
             case.parts = []
@@ -546,6 +549,20 @@ class CaseTree:
         ours.targets, ours.target_bounds = ours.targets[kept], ours.target_bounds[kept]
         ours.proved = ours.proved[kept]
         return steps
+
+    def _undivided(self, case: _Case, form: NodeForm) -> tuple[float, Steps] | None:
+        """The least upper end that a case proves without leaving others, and its steps."""
+        ours, upper, steps = case.ours, self._statement.upper, list(case.steps)
+        for target in ours.targets.tolist():
+            multipliers = ours.warm.get(target)
+            if multipliers is None:
+                return None
+            zeta, lam, rounded = self._rounded(target, multipliers, form)
+            bound = self._bounder.bounder.prover.bound(form, target, rounded)
+            upper = max(upper, float(bound) / (1.0 - 2.0 * AIM))
+            steps.append(["close", [self._numbers[target]], zeta, lam])
+        known = replace(case, steps=[*steps, ["end"]])
+        return (upper, self._needed(known)) if math.isfinite(upper) else None
 
     def _rounded(
         self, target: int, multipliers: FloatArray, form: NodeForm

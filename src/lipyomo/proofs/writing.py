@@ -9,6 +9,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,22 @@ _WITNESS = ("x", "rest", "functional", "pattern")
 """What a proof holds of a witness; ``rest`` only between float64 numbers."""
 
 Told = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a proof file proves.
+
+    Attributes
+    ----------
+    cases : int
+        0 if only the lower end is proved.
+    upper : float or None
+        The upper end that is proved.
+    """
+
+    cases: int
+    upper: float | None
 
 
 def statement_of(
@@ -88,8 +105,11 @@ def write_proof(
     told: Told | None = None,
     certify: bool = False,
     time_limit: float = math.inf,
-) -> int:
+) -> Written:
     """Write the proof of a result.
+
+    Where there is no time for the tree of cases of its upper end, the one that follows from the
+    whole domain, without any split, is proved instead, if there was time for that.
 
     Parameters
     ----------
@@ -102,18 +122,17 @@ def write_proof(
     onnx : Path, optional
         The file that the network came from.
     stop : callable, optional
-        Polled; True leaves the upper end unproved.
+        Polled; True ends the proof of the upper end.
     told : callable, optional
         Called with the number of cases that are written.
     certify : bool, optional
         Prove the upper end also where it rests on a solver.
     time_limit : float, optional
-        Seconds, after which the upper end is left unproved.
+        Seconds, after which the proof of the upper end ends.
 
     Returns
     -------
-    int
-        Number of cases; 0 if only the lower end is proved.
+    Written
 
     Raises
     ------
@@ -134,7 +153,12 @@ def write_proof(
                 _write(partial, [first], tree.nodes(), lambda: told and told(tree.cases))
                 cases = tree.cases
             except Unfinished:
-                first["basis"] = f"{result.method}: its tree of cases was not written to its end"
+                if tree.undivided is None:
+                    reason = "its tree of cases was not written to its end"
+                    first["basis"] = f"{result.method}: {reason}"
+                else:
+                    cases, (first["upper"], steps) = 1, tree.undivided
+                    _write(partial, [first], iter([steps]), lambda: None)
         if first["basis"] is not None:
             _write(partial, [first], iter(()), lambda: None)
         os.replace(partial, target)
@@ -142,7 +166,7 @@ def write_proof(
         raise ProofError(f"the proof cannot be written to {path}: {error.strerror}") from None
     finally:
         partial.unlink(missing_ok=True)
-    return cases
+    return Written(cases, first["upper"] if cases else None)
 
 
 def _write(path: Path, first: list[Any], nodes: Iterator[Any], told: Callable[[], object]) -> None:
