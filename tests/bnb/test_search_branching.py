@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from lipyomo.bnb.experience import CONSTANT, FEATURES, Experience
+from lipyomo.bnb.tree import Tree
+from lipyomo.domains import AllSpace
 from lipyomo.network import FloatArray
+from lipyomo.problem import LipschitzProblem
+from networks import random_network
 
 UNITS = 12
 
@@ -51,3 +55,20 @@ def test_what_others_learnt_adds_up() -> None:
     there = both.since(first).forecast(units, features)
     assert there == pytest.approx(second.forecast(units, features), rel=1e-6)
     assert both.forecast(units, features) != pytest.approx(there, rel=1e-6)
+
+
+@pytest.mark.parametrize("cutoff", [0.0, 1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("bound", [1e-200, 1.0, 1e200, np.inf])
+def test_features_are_numbers_whatever_the_bounds(bound: float, cutoff: float) -> None:
+    tree = Tree(
+        LipschitzProblem(random_network(0, (3, 6, 6, 1)), AllSpace(3)), np.random.default_rng(0)
+    )
+    node = tree.whole()
+    node.target_bounds = node.proved = np.array([bound])
+    form = tree.system.reduce(node.phases)
+    for worst in (None, tree.bounder.bound(tree.whole(), form, None, 0.0)):
+        with np.errstate(all="raise", under="ignore"):
+            units, features = tree.brancher.candidates(node, form, worst, tree.experience, cutoff)
+        assert units.size
+        assert np.isfinite(features).all()
+        assert np.abs(features).max() < 100

@@ -44,6 +44,7 @@ _FLOOR = 0.01
 _LITTLE = 1e-3
 _FAINT = 0.02
 _HUGE = 1e300
+_MANY = 1e3
 
 
 class Brancher:
@@ -82,7 +83,7 @@ class Brancher:
         features : ndarray, shape (k, FEATURES)
         """
         units = form.units
-        gap = max(node.bound - cutoff, 1e-300)
+        gap = min(max(node.bound - cutoff, 1e-300), _HUGE)
         here = np.zeros(units.size)
         if worst is not None:
             value = worst.found.state.value
@@ -93,8 +94,8 @@ class Brancher:
             experience.promise[units] += promise
             experience.promises[units] += 1
             for drop in (worst.off, worst.on):
-                closed = np.clip((node.bound - value * (1.0 - drop)) / gap, 0.0, 1.0)
-                here += 0.5 * np.log(closed + _FAINT)
+                closed = np.clip(node.bound - value * (1.0 - drop), 0.0, gap)
+                here += 0.5 * np.log(closed / gap + _FAINT)
         average = experience.promise[units] / np.maximum(experience.promises[units], 1.0)
         lower, upper = np.maximum(node.lower[units], -_HUGE), np.minimum(node.upper[units], _HUGE)
         nearer = np.maximum(np.minimum(upper, -lower), 0.0) / np.maximum(upper - lower, 1e-300)
@@ -108,7 +109,8 @@ class Brancher:
             axis=1,
         )
         features -= features.mean(axis=0)
-        common = 1.0, np.log(gap / max(cutoff, 1e-300) + _LITTLE), np.log(units.size)
+        share = gap / max(cutoff, gap / _MANY)
+        common = 1.0, np.log(share + _LITTLE), np.log(units.size)
         features = np.hstack([features, np.tile(common, (units.size, 1))])
         best = np.argsort(-experience.forecast(units, features), kind="stable")[:CANDIDATES]
         return units[best], features[best]

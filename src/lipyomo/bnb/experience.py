@@ -15,9 +15,9 @@ import numpy.typing as npt
 from lipyomo.network import FloatArray
 
 FEATURES = 7
-"""What is known of a unit before it is split on (`Brancher.outlook`): its average look-ahead, its
-layer, its look-ahead here, and how balanced its range is, all compared with the node's other open
-units; a constant, the node's gap and its number of open units."""
+"""What is known of a unit before it is split on (`Brancher.candidates`): its average look-ahead,
+its layer, its look-ahead here, and how balanced its range is, all compared with the node's other
+open units; a constant, the node's gap and its number of open units."""
 
 CONSTANT = 4
 """The place of the constant."""
