@@ -49,8 +49,8 @@ FIRST_CLIMB, CLIMB_NODES = 32.0, 48.0
 """The local search is resumed after so many nodes, and then again and again: one takes about as
 long as six nodes of the size `COMMON`.  Long ones would have other processes wait for this one."""
 
-LONG_CLIMB, MOST_LARGE = 3.0, 12.0
-"""After the root of a large network the local search takes as many times longer as its nodes are
+LONG_CLIMB, MOST_LARGE = 3.0, 48.0
+"""Before the root of a large network the local search takes as many times longer as its nodes are
 larger than `COMMON`, at most so many times, and no more than a tenth of the time that is left."""
 
 GUIDES = 64
@@ -218,16 +218,27 @@ class Search:
         else:
             tree.climb(*quick_budget(tree.problem, self._clock))
             self._note()
+            self._climb_long()
             found = tree.root(self._clock, self._ladder, self._report)
             self._open_units, self._node_seconds = tree.open_at_root, 2.0 * tree.root_seconds
             self._root = max([node.bound for node in found.children], default=found.closed)
             self._set_capacity(found.children)
             self._merge(found)
-            larger = min(self._scale, MOST_LARGE) - 1.0
-            if found.children and larger > 0.0:
-                evaluations = int(LONG_CLIMB * larger * self._evaluations)
-                tree.climb(evaluations, self._clock.within(QUICK_TIME * self._clock.left))
         self._note()
+
+    def _climb_long(self) -> None:
+        """Look for points of a large network before its root, which profits from a good incumbent.
+
+        Its bounds may take all the time there is.
+        """
+        if self._ladder is None:
+            return
+        self._open_units = self._ladder.bounds.unstable
+        larger = min(self._scale, MOST_LARGE) - 1.0
+        if larger > 0.0:
+            evaluations = int(LONG_CLIMB * larger * self._evaluations)
+            self.tree.climb(evaluations, self._clock.within(QUICK_TIME * self._clock.left))
+            self._note()
 
     def _set_capacity(self, nodes: list[Node]) -> None:
         for node in nodes[:1]:
