@@ -44,7 +44,7 @@ networks it is at 0.3 to 0.8 times these, mostly where closed forms are at 0.5 o
 
 PAIRED_STEPS = 20.0
 """Steps, of those without them, that have to be left where products of pairs are looked for: steps
-with them take up to twice as long, and a trained CNN with 856 open units that had ten left ended 5 %
+with them take up to twice as long, and a trained CNN with 856 open units and time for ten ended 5 %
 above what it reaches without."""
 
 _MATRICES = 6
