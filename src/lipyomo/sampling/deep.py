@@ -134,12 +134,14 @@ def _nearest(A: FloatArray, b: FloatArray, near: FloatArray) -> tuple[FloatArray
     return np.take_along_axis(A, rows[:, :, None], axis=1), np.take_along_axis(b, rows, axis=1)
 
 
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def _deepest(
     A: FloatArray, b: FloatArray, near: FloatArray, low: FloatArray, high: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Points (K, d) and their margins (K,), the largest up to `DEEP` or none above zero.
 
-    Coordinates lie between `low` and `high` (d,).  Margins have ends as well, one above.
+    Coordinates lie between `low` and `high` (d,).  Margins have ends as well, one above.  A program
+    whose numbers overflow is given up; the others of the stack go on.
     """
     margins = (b - (A @ near[:, :, None])[:, :, 0]).min(axis=1)
     d = low.size
