@@ -76,12 +76,12 @@ def blocks(rows: FloatArray, inputs: int) -> list[slice]:
 
 def closed_form_cost(inputs: int, layers: Sequence[int]) -> float:
     """About how many operations of dense linear algebra a closed form takes, by its blocks."""
-    cost, behind = 2.0 * inputs * float(sum(layers)) ** 2, float(sum(layers))
+    cost, behind = 3.0 * inputs * float(sum(layers)) ** 2, float(sum(layers))
     for k, count in enumerate(layers):
         behind -= count
         ahead = layers[k + 1] if k + 1 < len(layers) else 0
-        decomposed = 14.0 * count**2 + 8.0 * behind * count
-        cost += count * (decomposed + 2.0 * len(_SHARES) * ahead**2 + 2.0 * behind**2)
+        decomposed = 20.0 * count**2 + 11.0 * behind * count
+        cost += count * (decomposed + 3.0 * len(_SHARES) * ahead**2 + 3.0 * behind**2)
     return cost
 
 

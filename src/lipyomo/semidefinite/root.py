@@ -273,7 +273,9 @@ class RootBounds:
             self._lower(self._decided(), report)
             return
         cost = self.cost
-        if self._begun or self.value <= cutoff or not cost.fits or not clock.fits(cost.closed):
+        if self._begun or self.value <= cutoff or not cost.fits:
+            return
+        if not clock.fits(cost.closed + cost.proof, _GRACE):
             return
         with threads_for(cost.step):
             self._closed(clock, report)
