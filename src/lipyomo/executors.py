@@ -37,6 +37,13 @@ PIPE_BYTES = 1 << 20
 """What fits into a pipe between processes; more is for administrators."""
 
 
+def usable_cores() -> int:
+    """Cores that this process may use, as far as the system tells."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 class InlineExecutor(Executor):
     """Runs every call at once, in this process."""
 
@@ -123,8 +130,8 @@ class Workers(Generic[Job, Value]):
         self._executor, self._address = executor, dask
         self._client: Any = None
         self.own = executor is None and dask is None
-        most = os.cpu_count() or 1 if jobs is None else max(1, jobs)
-        self.count = min(workers or os.cpu_count() or 1, most) if self.own else workers or 0
+        most = usable_cores() if jobs is None else max(1, jobs)
+        self.count = min(workers or usable_cores(), most) if self.own else workers or 0
         self.processes = self.count - helping if self.own else 0
 
     def __enter__(self) -> Workers[Job, Value]:

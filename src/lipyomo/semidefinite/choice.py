@@ -16,6 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from lipyomo.bounds.pairs import Pairs
+from lipyomo.executors import usable_cores
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import seconds_of
 from lipyomo.semidefinite.dense import DenseKernel
@@ -36,6 +37,9 @@ _COLD_STEPS = 20
 
 _LONG = 0.02
 """Seconds of a step from which on threads of the linear algebra pay."""
+
+_THREADS = 2
+"""Most of them: four take as long as one (784-1024-1024-10), and longer where a core is busy."""
 
 
 @cache
@@ -153,5 +157,5 @@ def threads_for(seconds: float) -> Iterator[None]:
         return
     given = [os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")]
     asked = [int(number) for number in given if number is not None and number.isdigit()]
-    with threadpool_limits(limits=min([len(os.sched_getaffinity(0)), *asked]), user_api="blas"):
+    with threadpool_limits(limits=min([_THREADS, usable_cores(), *asked]), user_api="blas"):
         yield
