@@ -6,10 +6,10 @@ places that they end in walks set out: straight across the kinks of units as lon
 then to the best region with one unit flipped that exists (`deep.py` finds points of many regions at
 once, or rules them out), and so on.  The landscape has many hills, and a turn climbs a few of them.
 
-On curved domains, and in networks so large that regions take too long, populations do instead:
-perturbed good points (some coordinates only, or whole first-layer units, step lengths over several
-decades), steps across kinks, and linear programs for single regions.  They are given up when they
-stall.
+On curved domains, in networks so large that regions take too long, and around points that others
+name where inputs are many, populations do instead: perturbed good points (some coordinates only, or
+whole first-layer units, step lengths over several decades), steps across kinks, and linear programs
+for single regions.  They are given up when they stall.
 
 Equal seeds and evaluation counts give equal answers; a time limit may cut the search short.
 """
@@ -178,7 +178,7 @@ class LocalSearch:
         self._left = 0.0
         self._clock = Clock()
         self._turn, self._idle, self._top = 0, PATIENCE, -1.0
-        self._move = 0
+        self._move, self._walking = 0, False
         self._archive = _Population(np.zeros((0, problem.network.input_dim)))
         self._here = self._archive
         self._walks = _Walks(self.points, self.values, np.zeros(0, dtype=np.int64))
@@ -226,15 +226,15 @@ class LocalSearch:
         """
         self._left, self._clock = min(self._left, 0.0) + evaluations, clock or Clock()
         while not self._over and self._problem.network.kinked_units:
-            ended = not self._walks.under_way.size if self._hills else self._idle >= PATIENCE
-            if ended:
+            going = self._walks.under_way.size > 0 if self._walking else self._idle < PATIENCE
+            if not going:
                 self._turn, self._idle, self._top = self._turn + 1, 0, -1.0
                 self._move = 0
                 self._here = _Population(self.points[:0])
                 self._begin(guide)
-            if ended and self._hills:
-                self._set_out()
-            if self._hills:
+                if self._walking:
+                    self._set_out()
+            if self._walking:
                 self._walk()
             else:
                 self._settle()
@@ -246,14 +246,16 @@ class LocalSearch:
         """Begin the population by ascents, or where somebody points to."""
         rng, count = self._rng, CLIMBS
         point = guide() if guide is not None and self._turn % ARCHIVE_TURN else None
+        # where inputs are many, ascents leave such points for lower hills
+        self._walking = self._hills > 0 and (self._few or point is None)
         if point is not None:
             self._left -= self._program_points
             self._try(point[None, :])
-            if self._hills:
+            if self._walking:
                 self._climb(np.repeat(point[None, :], count, axis=0))
         elif self._turn % ARCHIVE_TURN:
             self._climb(self._domain.sample(rng, count))
-            if not self._hills and not self._clock.expired:  # a population has only this one hill
+            if not self._walking and not self._clock.expired:  # a population has only this one hill
                 self._climb(np.repeat(self._here.points[:1], count, axis=0), True)
         else:
             parents = self._archive.parents(rng, count)
