@@ -49,9 +49,10 @@ FIRST_CLIMB, CLIMB_NODES = 32.0, 48.0
 """The local search is resumed after so many nodes, and then again and again: one takes about as
 long as six nodes of the size `COMMON`.  Long ones would have other processes wait for this one."""
 
-LONG_CLIMB, MOST_LARGE = 3.0, 48.0
-"""Before the root of a large network the local search takes as many times longer as its nodes are
-larger than `COMMON`, at most so many times, and no more than a tenth of the time that is left."""
+LONG_CLIMB, MOST_LARGE, EARLY = 3.0, 48.0, 0.125
+"""About the root of a large network the local search takes as many times longer as its nodes are
+larger than `COMMON`, at most so many times; this share of it before the root, which profits from a
+good incumbent.  Each part takes no more than a tenth of the time that is left."""
 
 GUIDES = 64
 """Most nodes that a local search begins from, among the first ones of the queue."""
@@ -218,25 +219,23 @@ class Search:
         else:
             tree.climb(*quick_budget(tree.problem, self._clock))
             self._note()
-            self._climb_long()
+            if self._ladder is not None:
+                self._open_units = self._ladder.bounds.unstable
+                self._climb_long(EARLY)
             found = tree.root(self._clock, self._ladder, self._report)
             self._open_units, self._node_seconds = tree.open_at_root, 2.0 * tree.root_seconds
             self._root = max([node.bound for node in found.children], default=found.closed)
             self._set_capacity(found.children)
             self._merge(found)
+            if found.children:
+                self._climb_long(1.0 - EARLY)
         self._note()
 
-    def _climb_long(self) -> None:
-        """Look for points of a large network before its root, which profits from a good incumbent.
-
-        Its bounds may take all the time there is.
-        """
-        if self._ladder is None:
-            return
-        self._open_units = self._ladder.bounds.unstable
+    def _climb_long(self, share: float) -> None:
+        """Look for points of a large network longer than of a small one."""
         larger = min(self._scale, MOST_LARGE) - 1.0
         if larger > 0.0:
-            evaluations = int(LONG_CLIMB * larger * self._evaluations)
+            evaluations = int(share * LONG_CLIMB * larger * self._evaluations)
             self.tree.climb(evaluations, self._clock.within(QUICK_TIME * self._clock.left))
             self._note()
 
