@@ -22,6 +22,8 @@ from lipyomo.cli.demo import NETWORK
 from lipyomo.cli.parser import main_parser
 from lipyomo.cli.show import laid_out
 from lipyomo.methods.registry import methods
+from lipyomo.onnx import to_onnx
+from networks import random_network
 
 Cli = Callable[..., Ran]
 
@@ -244,8 +246,9 @@ def test_ctrl_c_before_anything_is_known(delay: float, models: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
-def test_ctrl_c_keeps_what_compare_has(models: Path) -> None:
-    net = models / "synthetic10.onnx"
+def test_ctrl_c_keeps_what_compare_has(tmp_path: Path) -> None:
+    net = tmp_path / "long.onnx"  # its search takes minutes
+    to_onnx(random_network(1, (10, 20, 40, 40, 20, 2)), net)
     words = ["compare", net, "--box", "0,1", "--methods", "naive,bnb", "--time-limit", "100"]
     process = subprocess.Popen(
         [sys.executable, "-m", "lipyomo", *words, "--json"],
