@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import time
 
+import highspy  # noqa: F401 - these limits are the methods' own: imports come first
 import numpy as np
+import pyomo.environ  # noqa: F401
 import pytest
 
 from lipyomo import Box, LipschitzProblem, Network, Settings, Status

@@ -146,7 +146,7 @@ class Tightener:
         if experience is not None:
             self._go_on(stack, rows, (found, bounds), experience)
         room = KEPT_BYTES // (2 * ascent.columns)
-        half = np.minimum(found, 6e4).astype(np.float16)
+        half = np.clip(found, -6e4, 6e4).astype(np.float16)
         kept: list[Multipliers | None] = []
         stop = 0
         for b, part in enumerate(parts):
