@@ -148,7 +148,7 @@ class NodeBounder:
         root = self.root
         if root is None or not np.array_equal(root.form.units, form.units):
             root = RootBounds(self._system, self._targets, node.phases, known, bounder=self.bounder)
-        root.run(cutoff, Clock(self.clock.left, lambda: self.clock.interrupted))
+        root.run(cutoff, self.clock)
         self.solved += max(len(root.multipliers), 1)
         self.steps += root.steps
         node.proved = root.upper[node.targets]

@@ -541,9 +541,9 @@ class CaseTree:
         for index, target in enumerate(ours.targets.tolist()):
             multipliers = ours.warm.get(target)
             if multipliers is not None and ours.target_bounds[index] <= aim * (1.0 + AIM):
-                zeta, lam, rounded = self._rounded(target, multipliers, form)
-                if self._bounder.bounder.prover.bound(form, target, rounded) <= aim * (1.0 + AIM):
-                    steps.append(["close", [self._numbers[target]], zeta, lam])
+                bound, step = self._bounding(target, multipliers, form)
+                if bound <= aim * (1.0 + AIM):
+                    steps.append(step)
                     continue
             kept.append(index)
         ours.targets, ours.target_bounds = ours.targets[kept], ours.target_bounds[kept]
@@ -557,12 +557,19 @@ class CaseTree:
             multipliers = ours.warm.get(target)
             if multipliers is None:
                 return None
-            zeta, lam, rounded = self._rounded(target, multipliers, form)
-            bound = self._bounder.bounder.prover.bound(form, target, rounded)
-            upper = max(upper, float(bound) / (1.0 - 2.0 * AIM))
-            steps.append(["close", [self._numbers[target]], zeta, lam])
+            bound, step = self._bounding(target, multipliers, form)
+            upper = max(upper, bound / (1.0 - 2.0 * AIM))
+            steps.append(step)
         known = replace(case, steps=[*steps, ["end"]])
         return (upper, self._needed(known)) if math.isfinite(upper) else None
+
+    def _bounding(
+        self, target: int, multipliers: FloatArray, form: NodeForm
+    ) -> tuple[float, list[Any]]:
+        """What a target's multipliers prove as the checker reads them, and the step of it."""
+        zeta, lam, rounded = self._rounded(target, multipliers, form)
+        bound = self._bounder.bounder.prover.bound(form, target, rounded)
+        return float(bound), ["close", [self._numbers[target]], zeta, lam]
 
     def _rounded(
         self, target: int, multipliers: FloatArray, form: NodeForm

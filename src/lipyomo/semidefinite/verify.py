@@ -172,7 +172,7 @@ class VerifiedMatrix:
         ``s^T P (s - u)`` adds the rows ``P U`` like lambda does, and, as ``s^T S s``, itself to M.
         """
         form, unit = self._form, self._scale[self._form.inputs :]
-        implied, apart = (sp.csr_array(part) for part in products)
+        implied, apart = products
         rows = rows + unit[:, None] * (implied @ form.rows) * scale
         sizes = sizes + unit[:, None] * (abs(implied) @ form.row_size) * scale
         plain = (0.5 * (implied + implied.T) + apart).toarray()
