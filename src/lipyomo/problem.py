@@ -165,11 +165,30 @@ class LipschitzProblem:
         if frozen.any():
             network = network.fix_inputs(frozen, np.where(frozen, domain.upper, 0.0))
             domain = domain.restrict(~frozen)
-        small = LipschitzProblem.__new__(LipschitzProblem)
-        small.network, small.domain = merged(network.fused()), domain
-        small.input_norm, small.output_norm = self.input_norm, self.output_norm
-        small.functional, small.notes = self.functional, []
+        small = self._like(merged(network.fused()), domain)
         return ReducedProblem(small, ~frozen, np.where(frozen, self.domain.upper, 0.0))
+
+    def with_network(self, network: Network, functional: FloatArray | None) -> LipschitzProblem:
+        """The problem of another network on this domain, in the same norms.
+
+        Parameters
+        ----------
+        network : Network
+        functional : ndarray, shape (m,), or None
+            Of its outputs, where the problem has one.
+        """
+        other = self._like(network, self.domain)
+        if functional is not None:
+            other.functional, other.output_norm = functional, functional_norm(functional)
+        return other
+
+    def _like(self, network: Network, domain: Domain) -> LipschitzProblem:
+        """In these norms; what was checked once is not checked again."""
+        other = LipschitzProblem.__new__(LipschitzProblem)
+        other.network, other.domain, other.notes = network, domain, []
+        other.input_norm, other.output_norm = self.input_norm, self.output_norm
+        other.functional = self.functional
+        return other
 
     def __repr__(self) -> str:
         return f"LipschitzProblem({self.network!r}, {self.domain!r}, {self.describe_norms()})"

@@ -58,15 +58,20 @@ class Presolved:
 
 def presolved_sizes(network: Network, functionals: int, phases: Phases) -> list[int] | None:
     """Inputs and units layer by layer that `presolved` would leave; None where it does not pay."""
-    counts = [int(np.count_nonzero(phase == OPEN)) for phase in phases]
-    deep = [i for i, count in enumerate(counts) if count]
-    if not deep or sum(layer.units for layer in network.hidden) < LEAST_UNITS:
+    widths = widths_under(network, functionals, phases)
+    if widths is None or sum(layer.units for layer in network.hidden) < LEAST_UNITS:
         return None
-    widths = [network.input_dim, *(sum(counts[i:]) + functionals for i in deep)]
     left = sum(a * b for a, b in pairwise(widths))
     if left > PAYS * sum(layer.units * layer.inputs for layer in network.hidden):
         return None
     return widths
+
+
+def widths_under(network: Network, functionals: int, phases: Phases) -> list[int] | None:
+    """Inputs and units layer by layer once the decided ones are multiplied through, if any."""
+    counts = [int(np.count_nonzero(phase == OPEN)) for phase in phases]
+    deep = [i for i, count in enumerate(counts) if count]
+    return [network.input_dim, *(sum(counts[i:]) + functionals for i in deep)] if deep else None
 
 
 def presolved(network: Network, functionals: FloatArray, phases: Phases) -> Presolved | None:
@@ -82,7 +87,6 @@ def presolved(network: Network, functionals: FloatArray, phases: Phases) -> Pres
     widths = presolved_sizes(network, len(functionals), phases)
     if widths is None:
         return None
-    values, sizes = _pulled_back(network, functionals, phases)
     terms = sum(layer.inputs + layer.units + 4 for layer in network.layers)
     open_units = [np.flatnonzero(phase == OPEN) for phase in phases]
     starts = np.cumsum([0, *(layer.units for layer in network.hidden)])
@@ -90,35 +94,35 @@ def presolved(network: Network, functionals: FloatArray, phases: Phases) -> Pres
     deep = [i for i, units in enumerate(open_units) if units.size]
     for i, width in zip(deep, widths[1:], strict=True):
         kept += [starts[i] + open_units[i], np.full(width - open_units[i].size, -1)]
-    d, order = network.input_dim, [open_units[i].size for i in deep]
     return Presolved(
-        _chain(values, d, order, network.name),
-        _chain(sizes, d, order, network.name),
+        multiplied_through(network, functionals, phases),
+        multiplied_through(network, functionals, phases, True),
         gamma(2 * terms),
         np.concatenate(kept).astype(np.int64),
     )
 
 
-def _pulled_back(
-    network: Network, functionals: FloatArray, phases: Phases
-) -> tuple[FloatArray, FloatArray]:
-    """Rows (G, S, g) of the open units, then of the functionals, shape (F + k, d + F + 1).
+def multiplied_through(
+    network: Network, functionals: FloatArray, phases: Phases, magnitudes: bool = False
+) -> Network:
+    """The chain of the open units, of which there are some, or that of its magnitudes.
 
-    With their magnitudes.  Only these rows are formed, from each layer backwards.
+    Only the rows (G, S, g) of the open units, then of the functionals, are formed, from each layer
+    backwards.
     """
     d, layers = network.input_dim, network.layers
     passing = passings(network.hidden, phases, d)
     width = d + sum(p.units.size for p in passing) + 1
-    values: list[FloatArray] = []
-    sizes: list[FloatArray] = []
+    maps: list[FloatArray] = []
     for i, layer in enumerate(layers):
         start: Matrix = functionals
         if i < len(passing):
             start = sp.csr_array(sp.eye_array(layer.units))[passing[i].units]
         if start.shape[0]:
-            values.append(_row_maps(start, layers[: i + 1], passing, d, width, False))
-            sizes.append(_row_maps(abs(start), layers[: i + 1], passing, d, width, True))
-    return np.concatenate(values), np.concatenate(sizes)
+            start = abs(start) if magnitudes else start
+            maps.append(_row_maps(start, layers[: i + 1], passing, d, width, magnitudes))
+    order = [p.units.size for p in passing if p.units.size]
+    return _chain(np.concatenate(maps), d, order, network.name)
 
 
 def _row_maps(

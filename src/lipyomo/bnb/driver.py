@@ -24,6 +24,7 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Status, close_enough
 from lipyomo.run import Clock
 from lipyomo.sampling.local_search import QUICK_TIME, default_evaluations, quick_budget
+from lipyomo.sampling.thinned import thinned
 from lipyomo.settings import Settings
 
 QUEUE_BYTES = 1 << 30
@@ -155,6 +156,8 @@ class Search:
             known = np.concatenate([np.zeros(0, dtype=np.int8), *ladder.bounds.phases])
         self.tree = Tree(problem, np.random.default_rng(settings.seed), settings.gap, record, known)
         self.tree.bounder.clock = self._clock
+        if ladder is not None:
+            self.tree.searched = thinned(problem, ladder.bounds.phases)
         self.leaves: list[tuple[Node, float]] = []
         self._counters = Counters()
         self._closed = 0.0
@@ -166,7 +169,7 @@ class Search:
         self._capacity = LEAST_QUEUE
         self._taken: list[Node] = []
         self._team: Team | None = None
-        self._evaluations = default_evaluations(problem) // CLIMB_SHARE
+        self._evaluations = default_evaluations(self.tree.searched) // CLIMB_SHARE
         self._next_climb = FIRST_CLIMB
         self._told = 0.0
         self._node_seconds = 0.0
@@ -217,7 +220,7 @@ class Search:
             self._restore(self._saved_state)
             self._saved_state = None
         else:
-            tree.climb(*quick_budget(tree.problem, self._clock))
+            tree.climb(*quick_budget(tree.searched, self._clock))
             self._note()
             if self._ladder is not None:
                 self._open_units = self._ladder.bounds.unstable

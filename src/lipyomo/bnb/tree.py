@@ -57,6 +57,9 @@ larger ones count as several."""
 TOGETHER = 16
 """Most nodes of the size `COMMON` that are split together."""
 
+ROUNDED = 1e-10
+"""Relative gains of points that may be none: the search may work with rounded weights."""
+
 _CANCELLED = 1e-8
 """Rounding errors of a value above this share of it call for exact arithmetic, which takes seconds
 for a CNN; smaller ones are far below what bounds are compared with."""
@@ -159,6 +162,8 @@ class Tree:
     pool : Pool
         Points, and the incumbent.
     experience : Experience
+    searched : LipschitzProblem
+        Whose points `climb` looks for: `problem`, or the same with fewer kinks.
     attend : callable
         Called now and then while nodes are split.
     """
@@ -171,7 +176,7 @@ class Tree:
         record: bool = False,
         known: FlatPhases | None = None,
     ) -> None:
-        self.problem, self.known = problem, known
+        self.problem, self.known, self.searched = problem, known, problem
         self.targets: Targets = targets_of(problem)
         self._functionals = self.targets.functionals
         network, domain = problem.network, problem.domain
@@ -241,14 +246,14 @@ class Tree:
             empty.
         """
         if self._climber is None:
-            self._climber = LocalSearch(self.problem, self._rng)
+            self._climber = LocalSearch(self.searched, self._rng)
         elif self.pool.best_point is not None:
             self._climber.offer(np.atleast_2d(self.pool.best_point)[:1])
         order = [nodes[k] for k in self._rng.permutation(len(nodes))]
         answers = (self.region.examine(self.system.reduce(node.phases), node) for node in order)
         points = (answer.point for answer in answers if answer.point is not None)
         self._climber.run(evaluations, clock, lambda: next(points, None))
-        better = self._climber.values > self.pool.best
+        better = self._climber.values > self.pool.best * (1.0 + ROUNDED)
         if better.any():
             self.pool.enter(self._climber.points[better])
 

@@ -79,13 +79,13 @@ def run(run: Run) -> Result:
     reason = why_not(reduced.problem, phases)
     if reason is not None:
         run.warn(f"{reason}: there is no search, and bounds are those of method sdp")
-        run.raise_lower(quick_incumbent(problem, run.settings.seed, run.clock))
+        run.raise_lower(quick_incumbent(problem, run.settings.seed, run.clock, phases))
         climb_forms(run, ladder, run.clock.within(FORMS_SHARE * run.left))
     if reason is not None or not run.clock.fits(form_seconds(reduced.problem, phases)):
         ladder.climb(("joint",))
         run.drop_upper(ladder.value)
         if run.witness is None or not run.expired:
-            run.raise_lower(search_incumbent(problem, rng, None, run.clock))
+            run.raise_lower(search_incumbent(problem, rng, None, run.clock, phases))
         return run.result()
     outcome = Search(
         reduced.problem, run.settings, run.clock, tell, ladder=ladder, report=run.drop_upper

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import whole_number
+from lipyomo.methods.support import domain_bounds, whole_number
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 from lipyomo.sampling.local_search import search_incumbent
@@ -29,5 +29,6 @@ def run(run: Run) -> Result:
     """
     evaluations = whole_number(run.settings, "evaluations", 0, least=0) or None
     rng = np.random.default_rng(run.settings.seed)
-    run.raise_lower(search_incumbent(run.problem, rng, evaluations, run.clock))
+    phases = domain_bounds(run).phases  # what the domain decides need not be searched
+    run.raise_lower(search_incumbent(run.problem, rng, evaluations, run.clock, phases))
     return run.result()

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from lipyomo.affine import affine_pieces
 from lipyomo.network import BoolArray, FloatArray
+from lipyomo.phases import Phases
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.margin import WIDE, interior_point
 from lipyomo.regions.witness import unbeaten, witness_near, witness_of_pattern
@@ -40,6 +41,7 @@ from lipyomo.sampling.evaluate import (
     pattern_norms,
     point_norms,
 )
+from lipyomo.sampling.thinned import thinned
 
 POPULATION = 32
 """Points of a population, and of the archive of all of them."""
@@ -515,6 +517,7 @@ def search_incumbent(
     rng: np.random.Generator,
     evaluations: int | None = None,
     clock: Clock | None = None,
+    phases: Phases | None = None,
 ) -> Witness | None:
     """Search for a point with a large Jacobian norm.
 
@@ -527,6 +530,8 @@ def search_incumbent(
         Points to evaluate (a linear program counts as some hundreds); by default chosen by the
         network's size, for a few tenths of a second to a few seconds.
     clock : Clock, optional
+    phases : Phases, optional
+        Of the reduced problem's network, that follow from its domain.
 
     Returns
     -------
@@ -534,6 +539,7 @@ def search_incumbent(
         Of the original problem; None if no point could be certified.
     """
     small = problem.reduced.problem
+    small = small if phases is None else thinned(small, phases)
     budget = default_evaluations(small) if evaluations is None else evaluations
     search = LocalSearch(small, rng, min(1024, max(64, budget // 8)))
     search.run(budget, clock)
@@ -545,7 +551,9 @@ def quick_budget(problem: LipschitzProblem, clock: Clock) -> tuple[int, Clock]:
     return default_evaluations(problem) // QUICK, clock.within(QUICK_TIME * clock.left)
 
 
-def quick_incumbent(problem: LipschitzProblem, seed: int, clock: Clock) -> Witness | None:
+def quick_incumbent(
+    problem: LipschitzProblem, seed: int, clock: Clock, phases: Phases | None = None
+) -> Witness | None:
     """Search as briefly as branch and bound does before its first bounds.
 
     Where time is over, only the middle of the domain is looked at.  Parameters are those of
@@ -554,7 +562,7 @@ def quick_incumbent(problem: LipschitzProblem, seed: int, clock: Clock) -> Witne
     if clock.expired:
         return _certified(problem, problem.reduced.problem.domain.center)
     budget = quick_budget(problem.reduced.problem, clock)
-    return search_incumbent(problem, np.random.default_rng(seed), *budget)
+    return search_incumbent(problem, np.random.default_rng(seed), *budget, phases)
 
 
 def _certified(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
