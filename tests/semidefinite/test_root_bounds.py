@@ -22,9 +22,12 @@ from lipyomo.semidefinite.choice import kernel_for, step_costs
 from lipyomo.semidefinite.dense import DenseKernel
 from lipyomo.semidefinite.descent import Descent, minimise
 from lipyomo.semidefinite.ellipsoids import closed_form, closed_forms
+from lipyomo.semidefinite.kernel import Kernel
 from lipyomo.semidefinite.products import pair_matrices
 from lipyomo.semidefinite.prove import Prover
+from lipyomo.semidefinite.quasi_newton import Memory
 from lipyomo.semidefinite.root import RootBounds
+from lipyomo.semidefinite.spectral import SpectralKernel
 from lipyomo.semidefinite.verify import SizedForm, VerifiedMatrix, bound_from, bounds_from
 from lipyomo.semidefinite.wide import WideKernel
 from lipyomo.targets import ALL, Targets
@@ -284,6 +287,65 @@ def test_newton_systems_are_those_of_the_barrier_function() -> None:
         assert fall == pytest.approx(length * (1 - 0.5 * length) * decrement, rel=2e-2)
 
 
+def test_slopes_are_those_of_the_barrier_function_in_logarithms() -> None:
+    """All kernels without free multipliers, shared multipliers included."""
+    form, _ = wide_form(1)
+    d, rows, c = form.inputs, form.rows, form.objective[0]
+    few = np.vstack([c, np.roll(c, 1)])
+    kernels: list[Kernel] = [WideKernel(rows, c, d)]
+    for euclidean in (False, True):
+        kernels.append(DenseKernel(rows, c, d, euclidean))
+        kernels += [SpectralKernel(rows, few, d, euclidean, separate) for separate in (False, True)]
+    for kernel in kernels:
+        y, mu = kernel.start(), 0.3
+        assert y is not None
+        y = 1.3 * y
+
+        def merit(logarithms: FloatArray, kernel=kernel, mu=mu, y=y) -> float:  # type: ignore[no-untyped-def]
+            z = y * np.exp(kernel.expand(logarithms))
+            factor = kernel.factor(z)
+            _, tau, quarter = kernel.terms(factor, z)
+            return float(tau + quarter - mu * kernel.logdet(factor, z))
+
+        factor = kernel.factor(y)
+        slopes = kernel.slopes(factor, y, kernel.terms(factor, y)[0], mu)
+        axes = 1e-5 * np.eye(slopes.size)
+        differences = [(merit(axis) - merit(-axis)) / 2e-5 for axis in axes]
+        np.testing.assert_allclose(slopes, differences, rtol=1e-4, atol=1e-5)
+
+
+def test_quasi_newton_directions_find_a_minimum() -> None:
+    """Of a convex quadratic form, and of one that is not convex where it starts."""
+    sizes = np.linspace(1.0, 30.0, 12)
+    for bent in (0.0, 1.0):
+        x, memory = np.linspace(-1.0, 2.0, 12), Memory()
+        for _ in range(80):
+            gradient = sizes * x + 40.0 * bent * (x**3 - x)
+            direction, length = memory.direction(gradient)
+            assert gradient @ direction < 0
+            length *= 0.3 if bent else 1.0
+            memory.moved(length * direction, gradient)
+            x = x + length * direction
+        assert np.abs(sizes * x + 40.0 * bent * (x**3 - x)).max() < 1e-3
+
+
+def test_descents_approach_and_then_converge() -> None:
+    """First steps lower the bound, and where Newton's method has no time they are all there is."""
+    network = random_network(5, (6, 9, 9, 4))
+    given = network, open_phases(network), "linf", "vertices", LinfOutput()
+    closed, free = root_of(*given), root_of(*given)
+    closed.run(closed_only=True)
+    free.run()
+    assert free.steps
+    short = root_of(*given)
+    vars(short)["cost"] = replace(short.cost, step=1e9)
+    clock = Clock(60.0)
+    assert free.value < short.run(clock=clock) < closed.value
+    assert clock.curtailed
+    assert short.stopped
+    assert not short.steps
+
+
 def test_reach_is_the_distance_to_the_boundary() -> None:
     form, _ = wide_form(2)
     d, c = form.inputs, form.objective[0]
@@ -367,7 +429,7 @@ def test_without_time_for_a_step_every_target_has_its_own_closed_form() -> None:
     free.run()
     assert free.value < own.value < together.value
     short = root_of(*given)
-    vars(short)["cost"] = replace(short.cost, step=1e9)
+    vars(short)["cost"] = replace(short.cost, approach=1e9, step=1e9)
     clock = Clock(60.0)
     assert short.run(clock=clock) == own.value
     assert clock.curtailed

@@ -86,6 +86,10 @@ class Pencil:
         hessian *= 0.5 * mu
         return hessian, product.diagonal()
 
+    def slopes(self, inverse: FloatArray) -> FloatArray:
+        """Derivatives of logdet by y, at the inverse P."""
+        return np.asarray(np.einsum("ij,ij->j", inverse, self.basis))
+
     def reach(self, factor: FloatArray, y: FloatArray, step: FloatArray) -> float:
         """About the largest t at which the matrix at ``y + t step`` is semidefinite."""
         basis = self.basis
@@ -175,6 +179,15 @@ class DenseKernel:
         else:
             plain[:d] += 1.0
         return solved_system(plain, barrier, hessian)
+
+    def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
+        """Derivatives of the barrier function by the logarithms of the multipliers."""
+        d, pencil = self.inputs, self._pencil
+        found = -y * (x * (x @ pencil.basis) + mu * pencil.slopes(inverse_of(factor)))
+        if self.euclidean:
+            return np.concatenate([[found[:d].sum() + y[0]], found[d:]])
+        found[:d] += y[:d]
+        return found
 
     def expand(self, step: FloatArray) -> FloatArray:
         """A step in the free multipliers as one in all of them."""

@@ -125,6 +125,12 @@ class Kernel(Protocol):
     ) -> NewtonSystem | None:
         """Newton's equations; None if the Hessian is singular to working precision."""
 
+    def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
+        """Derivatives of the barrier function by the multipliers' logarithms, shaped as a step.
+
+        They take a fraction of the time of `system`.  For kernels without free multipliers.
+        """
+
     def expand(self, step: FloatArray) -> FloatArray:
         """A step in the free multipliers as one in all of them."""
 

@@ -47,6 +47,9 @@ PAIRED_STEPS = 20.0
 with them take up to twice as long, and a trained CNN with 856 open units and time for ten ended 5 %
 above what it reaches without."""
 
+NEWTON = 5.0
+"""Times that a Newton step takes as long as one of a quasi-Newton method."""
+
 _MATRICES = 6
 """Square matrices that a step holds at a time, about."""
 
@@ -94,14 +97,15 @@ class RootCost:
 
     Attributes
     ----------
-    closed, proof, step, full : float
-        Seconds of one quiet core for bounds in closed form, for a proof, for one Newton step, and
-        for one target.
+    closed, proof, approach, step, full : float
+        Seconds of one quiet core for bounds in closed form, for a proof, for the first steps of a
+        descent and for its Newton steps, and for one target.
     bytes : float
     """
 
     closed: float
     proof: float
+    approach: float
     step: float
     full: float
     bytes: float
@@ -133,7 +137,10 @@ def root_cost(
     proof = seconds_of(4.0 * inputs * units**2 + 3.0 * units**3)
     full = predicted_seconds(d, units, functionals, euclidean, ball)
     step = predicted_seconds(d, units, functionals, euclidean, ball, steps=1)
-    return RootCost(closed, proof, step, full, 8.0 * _MATRICES * (d + units + functionals) ** 2)
+    approach = step / NEWTON
+    return RootCost(
+        closed, proof, approach, step, full, 8.0 * _MATRICES * (d + units + functionals) ** 2
+    )
 
 
 class RootBounds:
@@ -188,7 +195,8 @@ class RootBounds:
         self.upper = np.full(count, np.inf) if known is None else np.array(known, dtype=float)
         self.multipliers: dict[int, FloatArray] = {}
         self._begun = self.stopped = False
-        self._proof_seconds = self._step_seconds = 0.0
+        self._proof_seconds = 0.0
+        self._step_seconds = {True: 0.0, False: 0.0}  # by whether a descent is still approaching
         self._forms: dict[int, ClosedForm] = {}  # by the row of a functional
         self._descents: dict[int, Descent] = {}
         self._finished: set[int] = set()
@@ -252,7 +260,7 @@ class RootBounds:
         cost = self.cost
         if not self.form.units.size or self.value <= cutoff or not cost.fits:
             return self.value
-        if not closed_only and not clock.fits(cost.step + cost.proof):
+        if not closed_only and not clock.fits(cost.approach + cost.proof):
             closed_only = self.stopped = True
         by_column = self.targets.columns[0] != ALL  # these share all that a closed form has
         if not (by_column and closed_only):
@@ -363,7 +371,9 @@ class RootBounds:
         finished = set(self._finished)
 
         def late(descent: Descent) -> bool:
-            step = descent.seconds or self._step_seconds or self.cost.step * pace()
+            near = descent.approaching
+            step = descent.seconds or self._step_seconds[near]
+            step = step or (self.cost.approach if near else self.cost.step) * pace()
             self.stopped = clock.left <= 1.5 * step + self._proof_seconds
             if self.stopped:
                 clock.curtail()
@@ -387,7 +397,7 @@ class RootBounds:
 
             if not closed_only:
                 descent.run(aim, enough, patient=True)
-                self._step_seconds = descent.seconds
+                self._step_seconds[descent.approaching] = descent.seconds
             if descent.best is None:
                 finished.add(worst)
                 continue

@@ -117,6 +117,12 @@ class SpectralKernel:
         hessian = np.add.reduceat(np.add.reduceat(hessian, starts, axis=0), starts, axis=1)
         return solved_system(self._costs, barrier, hessian)
 
+    def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
+        """Derivatives of the barrier function by the logarithms of the multipliers."""
+        barrier = y * self._pencil.slopes(inverse_of(factor))
+        shared = mu * np.add.reduceat(barrier, self._starts)
+        return np.asarray(self._costs * y[self._starts] - shared)
+
     def expand(self, step: FloatArray) -> FloatArray:
         """Repeat the shared entries of gamma and zeta."""
         return np.repeat(step, self._groups)

@@ -332,6 +332,18 @@ class WideKernel:
         hessian[:d, :d], hessian[:d, d:], hessian[d:, d:] = corner, H_mixed, H_units
         return solved_system(plain, np.concatenate([inputs, units]), hessian)
 
+    def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
+        """Derivatives of the barrier function by the logarithms of zeta and lambda."""
+        d, one_over, lam = self.inputs, 1.0 / y[: self.inputs], y[self.inputs : self.order]
+        spread, _ = dtrtrs(factor.lower, 0.5 * self.coupling(y).T * one_over, lower=1)
+        variance = one_over + np.einsum("ij,ij->j", spread, spread)
+        inverse = inverse_of(factor.lower)
+        units = np.einsum("ij,ij->i", inverse, self._triangle)
+        units -= 0.5 * (np.einsum("ij,ij,j->i", inverse, factor.gram, lam))
+        slack = self._triangle @ x[d:] - self._rows_inputs @ x[:d]
+        inputs = 1.0 - np.square(x[:d]) - mu * variance
+        return np.asarray(y * np.concatenate([inputs, -x[d:] * slack - mu * units]))
+
     def _terms(self, parts: _Blocks) -> _Terms:
         """Products of the terms' vectors, those of pairs included."""
         K, B = parts.K_inverse, parts.B_units
