@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,7 @@ def check_proof(
     digest: str | None = None,
     told: Callable[[int], None] | None = None,
     workers: int = 1,
+    executor: Executor | None = None,
 ) -> Verdict:
     """Check a proof file.
 
@@ -68,6 +70,8 @@ def check_proof(
         Called with the number of nodes that are checked.
     workers : int, optional
         Processes, among which the certificates are shared.
+    executor : Executor, optional
+        Runs the shares of the others; by default processes of its own.
 
     Returns
     -------
@@ -91,7 +95,8 @@ def check_proof(
         raise ProofError("what the upper end rests on is not said in words")
     tree = Tree(statement, workers)
     if basis is None and workers > 1:
-        _check_together(tree, found, path, told)
+        with nullcontext(executor) if executor else ProcessPoolExecutor(workers - 1) as pool:
+            _check_together(tree, found, path, told, pool)
     elif basis is None:
         tree.check(found, told)
     if next(found, None) is not None:
@@ -100,17 +105,20 @@ def check_proof(
 
 
 def _check_together(
-    tree: Tree, found: Iterator[Any], path: Path, told: Callable[[int], None] | None
+    tree: Tree,
+    found: Iterator[Any],
+    path: Path,
+    told: Callable[[int], None] | None,
+    pool: Executor,
 ) -> None:
-    """Check the cases while other processes do the same, each with a share of the certificates."""
-    with ProcessPoolExecutor(tree.workers - 1) as pool:
-        others = [pool.submit(_check_share, path, k, tree.workers) for k in range(1, tree.workers)]
-        tree.check(found, told)
-        try:
-            for other in others:
-                other.result()
-        except BrokenProcessPool:
-            raise ProofError("a process that checked cases has died") from None
+    """Check the cases while others do the same, each with a share of the certificates."""
+    others = [pool.submit(_check_share, path, k, tree.workers) for k in range(1, tree.workers)]
+    tree.check(found, told)
+    try:
+        for other in others:
+            other.result()
+    except BrokenProcessPool:
+        raise ProofError("a process that checked cases has died") from None
 
 
 def _check_share(path: Path, share: int, workers: int) -> None:

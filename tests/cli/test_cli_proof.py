@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import pytest
 from cli_ran import Ran
 
 import lipyomo
+from lipyomo.executors import usable_cores
 from lipyomo.onnx import write
 
 Cli = Callable[..., Ran]
@@ -34,6 +38,48 @@ def test_both_ends_are_confirmed(cli: Cli, net: Path, proof: Path) -> None:
     assert text.code == 0
     assert "cross(1)" in text.out
     assert "[0.0, 8.0]^4" in text.out
+
+
+KILLED = """
+import os, sys, time
+from lipyomo_check import check
+
+def share(*_):
+    print(os.getpid(), flush=True)
+    time.sleep(1000.0)
+
+check._check_share = share
+
+if __name__ == "__main__":
+    from lipyomo.cli.main import main
+    main(["verify", *sys.argv[1:], "--workers", "2"])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
+@pytest.mark.skipif(usable_cores() < 2, reason="one core has one process")
+def test_processes_end_after_a_check_that_was_killed(
+    net: Path, proof: Path, tmp_path: Path
+) -> None:
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    with subprocess.Popen(
+        [sys.executable, script, proof, net], stdout=subprocess.PIPE, text=True
+    ) as run:
+        assert run.stdout is not None
+        pid = int(run.stdout.readline())
+        assert Path("/proc", str(pid)).exists()
+        run.kill()
+        until = time.monotonic() + 30.0
+        while Path("/proc", str(pid)).exists() and time.monotonic() < until:
+            time.sleep(0.1)
+    assert not Path("/proc", str(pid)).exists()
+
+
+def test_several_processes_confirm_the_same(cli: Cli, net: Path, proof: Path) -> None:
+    ran = cli("verify", proof, net, "--workers", "2", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json == cli("verify", proof, net, "--json").json
 
 
 def test_a_network_without_units(cli: Cli, tmp_path: Path) -> None:

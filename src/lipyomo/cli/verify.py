@@ -7,9 +7,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from lipyomo.cli.parser import Parser, add
 from lipyomo.errors import LipyomoError
+from lipyomo.executors import Workers
 from lipyomo.onnx import load
 from lipyomo.proofs.digest import network_digest
 from lipyomo_check import ProofError, Verdict, check_proof
@@ -38,14 +40,17 @@ def run(words: Sequence[str]) -> int:
     add(parser, "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words)
     digest = network_digest(load(arguments.network, output=arguments.output))
+    several = arguments.workers > 1
     try:
-        verdict = check_proof(
-            arguments.proof,
-            arguments.network,
-            digest,
-            _progress(arguments.quiet),
-            arguments.workers,
-        )
+        with Workers[Any, Any](arguments.workers, helping=True) as pool:
+            verdict = check_proof(
+                arguments.proof,
+                arguments.network,
+                digest,
+                _progress(arguments.quiet),
+                arguments.workers,
+                pool.executor if several else None,
+            )
     except ProofError as error:
         raise LipyomoError(f"the proof does not hold: {error}") from None
     if arguments.json:
