@@ -11,10 +11,12 @@ import hashlib
 import multiprocessing
 import os
 import pickle
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from importlib import import_module
 from typing import Any, Generic, TypeVar, cast
 
 from lipyomo.apart import end_with
@@ -98,7 +100,8 @@ class Workers(Generic[Job, Value]):
     jobs : int, optional
         How many jobs there are, if known: no more processes than that are started.
     helping : bool, optional
-        The caller does jobs as well: one process fewer is started.
+        The caller does jobs as well: one process fewer is started.  Once called they are kept, for
+        the next such context of as many.
 
     Attributes
     ----------
@@ -133,6 +136,8 @@ class Workers(Generic[Job, Value]):
         most = usable_cores() if jobs is None else max(1, jobs)
         self.count = min(workers or usable_cores(), most) if self.own else workers or 0
         self.processes = self.count - helping if self.own else 0
+        self._helping = helping
+        self._calls: list[Future[int]] = []
 
     def __enter__(self) -> Workers[Job, Value]:
         if self._address is not None:
@@ -141,9 +146,11 @@ class Workers(Generic[Job, Value]):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self.own and self._executor is not None:
-            # one that helps need not wait for processes that have hardly started
-            wait = kind is None and self.processes == self.count
-            self._executor.shutdown(wait=wait, cancel_futures=True)
+            if self._calls and kind is None and self.processes not in _spare:
+                _spare[self.processes] = self._executor, self._calls
+            else:
+                wait = kind is None and not self._helping
+                self._executor.shutdown(wait=wait, cancel_futures=True)
         if self._client is not None:
             self._client.close()
 
@@ -154,14 +161,36 @@ class Workers(Generic[Job, Value]):
             if self.count == 1:
                 self._executor = InlineExecutor()
             else:
-                self._executor = _pool(self.processes)
+                kept = _spare.pop(self.processes, None) if self._helping else None
+                self._executor, self._calls = kept or (_pool(self.processes), [])
         return self._executor
+
+    def call(self, module: str) -> None:
+        """Have processes of this context's own start, which takes half a second.
+
+        Ctrl-C is for the process that started them alone.
+
+        Parameters
+        ----------
+        module : str
+            What they load, by its name: it may be loaded here at the same time.
+        """
+        executor = self.executor if self.processes else None
+        if executor is not None and not self._calls:
+            with _interrupts_blocked():
+                for _ in range(self.processes):
+                    self._calls.append(executor.submit(_load, module))
+
+    @property
+    def up(self) -> int:
+        """How many of the processes that were called are there."""
+        return len({call.result() for call in self._calls if call.done() and not call.exception()})
 
     def restart(self) -> None:
         """Give up a broken pool of processes; another starts when it is needed."""
         if self.own and self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
-            self._executor = None
+            self._executor, self._calls = None, []
 
     def _connect(self, address: str) -> None:
         try:
@@ -243,6 +272,48 @@ class Workers(Generic[Job, Value]):
                 )
             except LipyomoError as error:
                 return error
+
+
+_spare: dict[int, tuple[Executor, list[Future[int]]]] = {}
+"""Pools of helping contexts that are over, by their number of processes, and the calls that these
+have heard."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_spare.clear)  # the threads that serve them are not there
+
+
+def call_early(workers: int | None, module: str) -> None:
+    """Have the processes of a helping context start before it is there.
+
+    Parameters
+    ----------
+    workers : int, optional
+        As for `Workers`; one by default.
+    module : str
+        What they load, by its name.
+    """
+    early = Workers[Any, Any](workers or 1, helping=True)
+    with contextlib.suppress(RuntimeError, OSError), early:  # who needs them calls them again
+        early.call(module)
+
+
+def _load(module: str) -> int:
+    """Load a module; returns the process that was asked."""
+    import_module(module)
+    return os.getpid()
+
+
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Block Ctrl-C: processes that are started meanwhile never hear of it (not on Windows)."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:

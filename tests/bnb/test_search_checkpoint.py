@@ -49,8 +49,6 @@ def test_a_stopped_search_goes_on(tmp_path: Path, calls: int) -> None:
 def test_nodes_that_workers_hold_are_in_the_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "ALONE", 0.0)
-    monkeypatch.setattr(driver, "TASK_NODES", 2.0)
     monkeypatch.setattr(driver, "CHECKPOINT_SECONDS", 0.0)
     path, kept = tmp_path / "state", []
     problem = LipschitzProblem(random_network(1, (10, 14, 14, 2)), Box(0, 1, 10), "linf", "cross")

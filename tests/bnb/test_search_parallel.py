@@ -10,30 +10,29 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import lipyomo
-from lipyomo.bnb import driver
 from lipyomo.bnb.driver import Search
 from lipyomo.bnb.parallel import _DEATHS, Team
 from lipyomo.domains import Box
-from lipyomo.executors import InlineExecutor
+from lipyomo.executors import InlineExecutor, Workers
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Status
+from lipyomo.result import Result, Status
 from lipyomo.settings import Settings
 from networks import random_network
 
 PROBLEM = LipschitzProblem(random_network(1, (8, 10, 10, 2)), Box(0, 1, 8), "linf", "cross")
 
 
-@pytest.fixture(autouse=True)
-def _early_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "ALONE", 0.0)
-    monkeypatch.setattr(driver, "TASK_NODES", 2.0)
-    monkeypatch.setattr(driver, "WAKE_SECONDS", 0.0)
-
-
 @pytest.fixture(scope="module")
 def constant() -> float:
     return lipyomo.solve(PROBLEM, "bnb").lower
+
+
+def _alone() -> Result:
+    """What two processes find when the other one never comes up."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Workers, "up", 0)
+        return lipyomo.solve(PROBLEM, "bnb", threads=2)
 
 
 def test_two_processes_find_the_same_constant_twice_in_the_same_way(constant: float) -> None:
@@ -86,24 +85,24 @@ def test_processes_take_part(monkeypatch: pytest.MonkeyPatch, constant: float) -
     hand_over, given = Team._hand_over, set()
 
     def watched(team: Team) -> None:
-        wait(team._called)
+        wait(team._workers._calls)
         hand_over(team)
         given.update(id(job.future) for job in team._jobs if job.future is not None)
 
-    inline = lipyomo.solve(PROBLEM, "bnb", threads=2, executor=InlineExecutor())
+    alone = _alone()
     monkeypatch.setattr(Team, "_hand_over", watched)
     result = lipyomo.solve(PROBLEM, "bnb", threads=2)
     assert given
     assert result.status is Status.EXACT
     assert result.lower == pytest.approx(constant, rel=1e-9)
-    assert result.nodes == inline.nodes
+    assert result.nodes == alone.nodes
 
 
 def test_reports_are_taken_in_while_this_process_works(monkeypatch: pytest.MonkeyPatch) -> None:
     hand_over, attend, taken = Team._hand_over, Search._attend, []
 
     def watched(team: Team) -> None:
-        wait(team._called)
+        wait(team._workers._calls)
         hand_over(team)
 
     def patient(search: Search) -> None:
@@ -114,12 +113,12 @@ def test_reports_are_taken_in_while_this_process_works(monkeypatch: pytest.Monke
         attend(search)
         taken.append(search._counters.nodes > before)
 
-    inline = lipyomo.solve(PROBLEM, "bnb", threads=2, executor=InlineExecutor())
+    alone = _alone()
     monkeypatch.setattr(Team, "_hand_over", watched)
     monkeypatch.setattr(Search, "_attend", patient)
     result = lipyomo.solve(PROBLEM, "bnb", threads=2)
     assert any(taken)
-    assert (result.lower, result.upper, result.nodes) == (inline.lower, inline.upper, inline.nodes)
+    assert (result.lower, result.upper, result.nodes) == (alone.lower, alone.upper, alone.nodes)
 
 
 def test_a_dead_worker_does_not_cost_the_answer(
@@ -129,7 +128,7 @@ def test_a_dead_worker_does_not_cost_the_answer(
 
     def deadly(team: Team) -> None:
         if not buried:
-            wait(team._called)
+            wait(team._workers._calls)
         hand_over(team)
         if not buried:
             for process in team._workers.executor._processes.values():  # type: ignore[attr-defined]
@@ -154,7 +153,7 @@ def test_processes_that_die_again_and_again_are_given_up(
 
     def deadly(team: Team) -> None:
         if team._deaths <= _DEATHS:
-            wait(team._called)
+            wait(team._workers._calls)
         hand_over(team)
         if any(job.future is not None for job in team._jobs):
             for process in team._workers.executor._processes.values():  # type: ignore[attr-defined]

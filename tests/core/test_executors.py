@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from concurrent.futures import wait
 from typing import Any
 
 import pytest
 from threadpoolctl import threadpool_info
 
 from lipyomo import executors
-from lipyomo.executors import PIPE_BYTES, InlineExecutor, Workers, usable_cores
+from lipyomo.executors import PIPE_BYTES, InlineExecutor, Workers, call_early, usable_cores
 from lipyomo.semidefinite.choice import threads_for
+
+pytestmark = pytest.mark.skipif(usable_cores() < 2, reason="one core has one process")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pipes keep their width elsewhere")
@@ -45,3 +49,47 @@ def test_cores_are_counted_on_every_system(monkeypatch: pytest.MonkeyPatch, tell
         blas = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
     assert blas
     assert max(blas) <= 2
+
+
+def test_processes_that_help_are_kept_for_the_next_who_asks() -> None:
+    pids = []
+    for _ in range(2):
+        with Workers[int, int](2, helping=True) as workers:
+            workers.call("json")
+            wait(workers._calls)
+            assert workers.up == workers.processes == 1
+            pids.append(workers.executor.submit(os.getpid).result())
+    assert pids[0] == pids[1] != os.getpid()
+
+
+def test_processes_are_kept_after_no_error_and_start_before_they_are_needed() -> None:
+    workers = Workers[int, int](2, helping=True)
+    workers.call("json")
+    first = workers.executor
+    workers.__exit__(KeyboardInterrupt)
+    call_early(2, "json")
+    with Workers[int, int](2, helping=True) as workers:
+        assert workers.executor is not first
+        assert len(workers._calls) == 1
+    call_early(None, "json")  # nobody else is needed
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no system to fork on")
+def test_a_fork_leaves_kept_processes_to_its_parent() -> None:
+    call_early(2, "json")
+    assert executors._spare
+    child = os.fork()
+    if child == 0:
+        os._exit(len(executors._spare))
+    assert os.waitpid(child, 0)[1] == 0
+    assert executors._spare
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Ctrl-C goes elsewhere")
+def test_processes_that_help_do_not_hear_of_interrupts() -> None:
+    with Workers[int, int](2, helping=True) as workers:
+        workers.call("json")
+        process = workers.executor.submit(os.getpid).result()
+        os.kill(process, signal.SIGINT)
+        assert workers.executor.submit(os.getpid).result() == process
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])

@@ -33,16 +33,6 @@ QUEUE_BYTES = 1 << 30
 LEAST_QUEUE = 1000
 """Nodes that may wait in any case."""
 
-ALONE = 96.0
-"""Tasks begin after so many nodes of the size `COMMON`: another process has hardly started before,
-and what tasks do not know of each other costs most while few nodes wait."""
-
-TASK_NODES = 32.0
-"""One more may be under way for so many nodes after that."""
-
-WAKE_SECONDS = 0.1
-"""How long a search takes until it starts further processes, which takes half a second."""
-
 CLIMB_SHARE = 12
 """A local search inside the tree is this many times shorter than one by itself."""
 
@@ -179,11 +169,11 @@ class Search:
 
     def run(self) -> Outcome:
         """Search until the interval is a point, or time is up, or the user has enough."""
-        complete, began = False, self._clock.seconds
+        complete = False
         try:
             self._begin()
-            if self._several:
-                self._search_together(began)
+            if self._several and self._waiting():
+                self._search_together()
             while self._waiting() and not self._clock.expired:
                 self._expand_next()
             complete = not self._waiting()
@@ -207,7 +197,7 @@ class Search:
             self._merge(found)
         self._taken = []
         self._node_seconds = self._clock.seconds - began
-        self._after()
+        self._after(self._promising())
 
     def _promising(self) -> list[Node]:
         """Some of the best waiting nodes."""
@@ -261,13 +251,13 @@ class Search:
         """How many nodes of the size `COMMON` those so far amount to."""
         return self._counters.nodes * self._scale
 
-    def _after(self) -> None:
-        """What is done now and then: local search, news, checkpoints."""
+    def _after(self, guides: list[Node]) -> None:
+        """What is done now and then: local search from some nodes on, news, checkpoints."""
         nodes = self._nodes
         if nodes >= self._next_climb:
             more = 1.0 + (nodes - self._next_climb) / CLIMB_NODES
             self._next_climb = nodes + CLIMB_NODES
-            self.tree.climb(int(self._evaluations * more), self._clock, self._promising())
+            self.tree.climb(int(self._evaluations * more), self._clock, guides)
         self._note()
         if self._settings.checkpoint is not None:
             began = self._clock.seconds
@@ -305,7 +295,8 @@ class Search:
         workers = 1 if self._team is None else self._team.size
         together = self.tree.together(best)
         share = len(self._heap) // (WAITING * workers)
-        most = min(together, max(share, together // AT_ONCE))
+        least = min(together // AT_ONCE, -(-len(self._heap) // workers))
+        most = min(together, max(share, least))
         self._taken = []
         if self._stack:  # nodes are noted before they leave: an interrupt must not lose them
             self._taken.append(self._stack[-1])
@@ -328,7 +319,7 @@ class Search:
 
     # -- several workers ---------------------------------------------------------------------------
 
-    def _search_together(self, began: float) -> None:
+    def _search_together(self) -> None:
         """Let workers search, until nothing waits or the clock ends."""
         settings = self._settings
         with Workers[Task, Report](
@@ -337,9 +328,7 @@ class Search:
             team = self._team = Team(workers, self._clock, self._attend)
             try:
                 while (self._waiting() or team.nodes) and self._clock.left > LAST_SECONDS:
-                    if not team.awake and self._clock.seconds - began > WAKE_SECONDS:
-                        team.wake()
-                    if self._room < 2.0:
+                    if not team.tasks and len(self._heap) + len(self._stack) < 2:
                         self._expand_next()
                         continue
                     self._fill(team)
@@ -353,30 +342,26 @@ class Search:
                 team.stop()
                 self._team = None
 
-    @property
-    def _room(self) -> float:
-        """How many tasks may be under way, as far as the nodes so far go."""
-        return (self._nodes - ALONE) // TASK_NODES
-
     def _fill(self, team: Team) -> None:
         """Set off as many tasks as there is room for."""
-        while team.tasks < min(team.most, self._room) and self._waiting():
+        while team.tasks < team.most and self._waiting():
             self._take_batch()
             team.send(self._task(), self._taken)
             self._taken = []
 
     def _take_in(self, team: Team, report: Report) -> None:
-        """Enter what came of the oldest task."""
+        """Enter what came of the oldest task, and set off another one before anything else."""
         self._merge_report(report)
         team.done()
-        self._after()
+        guides = self._promising()
+        self._fill(team)
+        self._after(guides)
 
     def _attend(self) -> None:
         """Keep others busy while this process works on a task: at the same points of the search."""
         team = self._team
         while team is not None and (report := team.at_hand()) is not None:
             self._take_in(team, report)
-            self._fill(team)
 
     def _task(self) -> Task:
         """The nodes that were taken, and all else that their parts depend on."""

@@ -18,7 +18,6 @@ from __future__ import annotations
 import contextlib
 import math
 import multiprocessing
-import os
 import pickle
 import signal
 import sys
@@ -42,7 +41,7 @@ from lipyomo.network import FloatArray
 from lipyomo.run import Clock
 
 AHEAD = 2
-"""Tasks that a worker has: one is worked on, another one waits, so that it has not to."""
+"""Tasks that a worker elsewhere has: one is worked on, another one waits, so that it has not to."""
 
 LAST_SECONDS = 0.3
 """What workers have found so long before the end still arrives."""
@@ -148,6 +147,11 @@ def _tree_of(task: Task) -> Tree:
     return tree
 
 
+def forget() -> None:
+    """Forget the tree of a search that is over."""
+    vars(_kept).clear()
+
+
 def split(task: Task, attend: Callable[[], object] = lambda: None) -> Report:
     """Split a task's nodes, and call `attend` now and then."""
     in_child = multiprocessing.parent_process() is not None
@@ -164,11 +168,6 @@ def split(task: Task, attend: Callable[[], object] = lambda: None) -> Report:
         tree.experience.since(task.experience),
         [leaf for found in expansions for leaf in found.leaves],
     )
-
-
-def ready() -> int:
-    """The process that was asked, which has loaded this module by now."""
-    return os.getpid()
 
 
 @dataclass
@@ -209,9 +208,8 @@ class Team:
     ) -> None:
         self._workers, self._clock, self._attend = workers, clock, attend
         self._jobs: deque[_Job] = deque()
-        self._called: list[Future[int]] = []
         self._deaths = 0
-        self.awake = not workers.own
+        self._wake()
 
     @property
     def size(self) -> int:
@@ -220,8 +218,8 @@ class Team:
 
     @property
     def most(self) -> int:
-        """How many tasks keep all of them busy."""
-        return AHEAD * self.size
+        """How many tasks keep all of them busy: in a pool of its own they need not travel far."""
+        return self.size * (1 if self._workers.own else AHEAD)
 
     @property
     def tasks(self) -> int:
@@ -232,13 +230,6 @@ class Team:
     def nodes(self) -> list[Node]:
         """The nodes of all tasks under way."""
         return [node for job in self._jobs for node in job.nodes]
-
-    def wake(self) -> None:
-        """Have processes of our own start, and load what they need, while this one goes on."""
-        self.awake, self._called = True, []
-        with contextlib.suppress(*_deaths()):
-            for _ in range(self._workers.processes if self._workers.own else 0):
-                self._called.append(self._workers.executor.submit(ready))
 
     def send(self, task: Task, nodes: list[Node]) -> None:
         """Set off a task on copies of `nodes`."""
@@ -289,20 +280,19 @@ class Team:
             if job.future is not None:
                 job.future.cancel()
         self._jobs.clear()
-        vars(_kept).clear()
+        forget()
+        with contextlib.suppress(*_deaths()):  # processes that are kept keep nothing of this search
+            for _ in range(self._workers.up):
+                self._workers.executor.submit(forget)
 
     def _timed(self, task: Task) -> Task:
         return replace(task, seconds=self._clock.left - LAST_SECONDS)
 
     def _hand_over(self) -> None:
         """Give waiting tasks to workers: of our own processes, to those that have started."""
-        if not self.awake or self._deaths > _DEATHS:
+        if self._deaths > _DEATHS:
             return
-        most = len(self._jobs)
-        if self._workers.own:
-            up = {call.result() for call in self._called if call.done() and not call.exception()}
-            undone = sum(not job.done for job in self._jobs)
-            most = max(len(up), min(AHEAD * len(up), undone - 1))  # one is for this process
+        most = self._workers.up if self._workers.own else len(self._jobs)
         busy = sum(job.future is not None and not job.done for job in self._jobs)
         for job in self._jobs:
             if busy < most and job.free:
@@ -323,7 +313,12 @@ class Team:
                 job.future = None if lost else job.future
         self._workers.restart()
         if self._deaths <= _DEATHS:
-            self.wake()
+            self._wake()
+
+    def _wake(self) -> None:
+        """Have processes of our own start, and load what they need, while this one goes on."""
+        with contextlib.suppress(*_deaths()):
+            self._workers.call(__name__)
 
 
 def _deaths() -> tuple[type[BaseException], ...]:

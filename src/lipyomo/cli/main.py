@@ -118,6 +118,11 @@ def _dispatch(words: list[str], began: float) -> int:
             _check_first(name)
             arguments = parser.parse_args(words)
             # Only now, so that --help and wrong options answer at once.
+            several = (arguments.threads or 1) > 1 and arguments.dask is None
+            if several and arguments.method in ("auto", "bnb"):
+                from lipyomo.executors import call_early
+
+                call_early(arguments.threads, "lipyomo.bnb.parallel")
             from lipyomo.cli.job import run
 
         return run(arguments, began)
