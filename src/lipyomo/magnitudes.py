@@ -123,9 +123,8 @@ def _gain(network: Network) -> float:
     """Decimal exponent of the product of the layers' largest row sums and slopes, if above 1."""
     total = 0.0
     for layer in network.layers:
-        sums = np.asarray(abs(layer.weight).sum(axis=1))
         steepest = max(_ends(layer.left)[0], _ends(layer.right)[0])
-        total += math.log10(max(1.0, float(sums.max(initial=0.0)) * steepest))
+        total += math.log10(max(1.0, float(layer.row_sums.max(initial=0.0)) * steepest))
     return total
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TypeAlias
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,9 @@ Multiples: TypeAlias = tuple[IntArray, FloatArray]
 
 _MOST = 1e9
 """Largest share of a unit in another: numbers of a network with a kink of 5e-324 would overflow."""
+
+_MERGED: WeakSet[Network] = WeakSet()
+"""Networks in which there is nothing to merge."""
 
 _ALIKE = 1e-12
 """Relative difference up to which the fingerprints of two rows may be those of multiples."""
@@ -47,6 +51,8 @@ def merged(network: Network) -> Network:
         `network` itself if there is nothing to merge.  Number for number the same function: where
         the weights of the next layer would round, an affine layer stands in between.
     """
+    if network in _MERGED:
+        return network
     position = 0
     while position < len(network.hidden):
         layer, after = network.layers[position : position + 2]
@@ -57,7 +63,9 @@ def merged(network: Network) -> Network:
             position += 1
         else:  # once more: kinks that are gone leave identities, which may be alike as well
             chain = [*network.layers[:position], *found, *network.layers[position + 2 :]]
-            network = Network(chain, network.name).fused()
+            network = Network(chain, network.name, network.input_shape, network.output_shape)
+            network = network.fused()
+    _MERGED.add(network)
     return network
 
 
@@ -153,7 +161,7 @@ def _after(spread: sp.csr_array, layer: Layer) -> list[Layer]:
 
 def _used(layer: Layer, after: Layer) -> list[Layer]:
     """Both layers without the units of the first that the second does not look at."""
-    sizes = np.asarray(abs(after.weight).sum(axis=0)).reshape(-1)
+    sizes = np.asarray(after.sizes.sum(axis=0)).reshape(-1)
     keep = np.flatnonzero(sizes > 0)
     if keep.size == layer.units:
         return [layer, after]
@@ -230,7 +238,7 @@ def _alike(layer: Layer) -> list[list[int]]:
     """Groups of units whose rows may be multiples of each other."""
     if not layer.inputs:
         return []
-    weights = abs(layer.weight)
+    weights = layer.sizes
     largest = weights.max(axis=1)
     largest = largest.toarray() if sp.issparse(largest) else largest
     sizes = np.maximum(np.abs(layer.bias), np.asarray(largest).reshape(-1))

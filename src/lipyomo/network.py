@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from operator import is_
 from types import NoneType
 from typing import Any
 
@@ -114,6 +115,20 @@ class Layer:
         return bool(np.all(self.left == 1.0) and np.all(self.right == 1.0))
 
     @cached_property
+    def sizes(self) -> Matrix:
+        """Absolute values of the weight; sparse ones share its places."""
+        if isinstance(self.weight, np.ndarray):
+            return np.abs(self.weight)
+        self.weight.sum_duplicates()
+        places = self.weight.indices, self.weight.indptr
+        return sp.csr_array((np.abs(self.weight.data), *places), shape=self.weight.shape)
+
+    @cached_property
+    def row_sums(self) -> FloatArray:
+        """Sums of the absolute weights of each unit, shape (units,)."""
+        return np.asarray(self.sizes.sum(axis=1)).reshape(-1)
+
+    @cached_property
     def dense_weight(self) -> FloatArray:
         """The weight as a dense array, shape (units, inputs)."""
         return dense(self.weight)
@@ -140,8 +155,7 @@ def _normalised(layer: Layer, rounding: bool) -> list[Layer]:
     Their slopes move into their weights.  Where that would round, they become a layer of their own.
     """
     slopes = layer.slopes(layer.bias > 0)
-    constant = np.asarray(abs(layer.weight).sum(axis=1)).reshape(-1) == 0
-    kinked = layer.kinked & ~(constant & entries_are_exact(slopes, layer.bias))
+    kinked = layer.kinked & ~((layer.row_sums == 0) & entries_are_exact(slopes, layer.bias))
     scale = np.where(kinked, 1.0, slopes)
     if np.all(scale == 1.0) and np.array_equal(kinked, layer.kinked):
         return [layer]
@@ -425,6 +439,8 @@ class Network:
                     chain.append(part)
                 else:
                     chain[-1] = merged
+        if len(chain) == len(self.layers) and all(map(is_, chain, self.layers)):
+            return self
         return Network(chain, self.name, self.input_shape, self.output_shape)
 
     def _points(self, x: npt.ArrayLike) -> FloatArray:

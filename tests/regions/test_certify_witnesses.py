@@ -130,3 +130,23 @@ def test_frozen_inputs_are_lifted() -> None:
     assert witness.x[1] == 0.01
     assert witness.direction[1] == 0.0
     assert replay(problem, witness).holds
+
+
+@pytest.mark.parametrize("out", [*OUTPUTS, "difference"])
+@pytest.mark.parametrize("norm_in", NORMS)
+def test_values_of_large_networks_are_below_the_exact_ones(norm_in, out, monkeypatch) -> None:
+    for name in ("MANY_WEIGHTS", "MANY_ENTRIES"):  # as if there were too many for exact arithmetic
+        monkeypatch.setattr(f"lipyomo.regions.witness.{name}", 0)
+    for seed in range(20):
+        network = random_network(seed, (5, 16, 16, 3))
+        head = network.head.weight.copy()
+        head[1] = -head[0]  # opposite rows are of one size, and their difference is not nothing
+        layers = [layer.weight for layer in network.hidden]
+        network = Network.from_arrays([*layers, head], [layer.bias for layer in network.layers])
+        choice = {"functional": [1, -1, 0]} if out == "difference" else {"output_norm": out}
+        problem = LipschitzProblem(network, Box(-1, 1, 5), norm_in, **choice)
+        witness = make_witness(problem, problem.domain.sample(np.random.default_rng(seed), 1)[0])
+        assert witness is not None
+        found = replay(problem, witness)
+        assert Fraction(witness.value) ** 2 <= found.square
+        assert witness.value == pytest.approx(float(found), rel=1e-11)

@@ -49,7 +49,7 @@ class Pool:
         self.best = 0.0
         self.best_point: FloatArray | None = None
         hidden = problem.network.hidden
-        self._row_sizes = [np.asarray(abs(layer.weight).sum(axis=1)) for layer in hidden]
+        self._row_sizes = [layer.row_sums for layer in hidden]
 
     def enter(self, points: FloatArray) -> FloatArray:
         """Store the generic ones among `points` of the domain; returns all values (-1 if not)."""

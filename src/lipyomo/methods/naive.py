@@ -30,7 +30,7 @@ def layer_norm(layer: Layer, norm_in: InputNorm, norm_out: OutputNorm) -> float:
     """
     steepest = np.maximum(np.abs(layer.left), np.abs(layer.right))
     if norm_out.kind == norm_in and not isinstance(layer.weight, np.ndarray):
-        sizes = abs(layer.weight)  # large ones are never written out
+        sizes = layer.sizes  # large ones are never written out
         column = float((sizes.T @ steepest).max())
         row = float((steepest * sizes.sum(axis=1)).max())
         if norm_in != "l2" or min(sizes.shape) > MOST_SINGULAR:

@@ -142,7 +142,7 @@ def largest_number(problem: LipschitzProblem, cell: Cell, lower: float) -> float
     numbers = [1.0]
     network, _, _ = with_input_unit(problem.network, cell.domain)
     for layer in network.layers:
-        numbers += [float(abs(layer.weight).max()), float(np.abs(layer.bias).max())]
+        numbers += [float(layer.sizes.max()), float(np.abs(layer.bias).max())]
     for low, high in zip(cell.bounds.lower, cell.bounds.upper, strict=True):
         numbers += [float(np.abs(low).max(initial=0.0)), float(np.abs(high).max(initial=0.0))]
     if lower > 0 and math.isfinite(cell.upper):
@@ -160,7 +160,7 @@ def _ranges(problem: LipschitzProblem, bounds: LayerBounds) -> list[FloatArray]:
     found = []
     for layer, low, high in zip(problem.network.hidden, bounds.lower, bounds.upper, strict=True):
         sizes = np.maximum(np.abs(low), np.abs(high))
-        terms = np.asarray(abs(layer.weight) @ reach) + np.abs(layer.bias)
+        terms = np.asarray(layer.sizes @ reach) + np.abs(layer.bias)
         found.append(np.maximum(sizes, LEAST * terms))
         reach = sizes * np.maximum(np.abs(layer.left), np.abs(layer.right))
     return found

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from lipyomo.network import FloatArray, Layer, Matrix, Network
 from lipyomo.onnx.budget import budget
 from lipyomo.onnx.cover import distinct_rows, smallest_cover
-from lipyomo.onnx.system import System
+from lipyomo.onnx.system import IntArray, System
 
 SPARSE_BELOW = 0.2
 """Density under which a weight is kept sparse."""
@@ -33,6 +33,12 @@ def _selection(columns: np.ndarray, width: int) -> sp.csr_array:
     """Unit rows: one for each of `columns`."""
     count = columns.size
     return sp.csr_array((np.ones(count), (np.arange(count), columns)), shape=(count, width))
+
+
+def _range(places: IntArray) -> slice | IntArray:
+    """Rising places as a slice if none is missing: sparse matrices take it several times faster."""
+    whole = places.size and places[-1] - places[0] == places.size - 1
+    return slice(int(places[0]), int(places[-1]) + 1) if whole else places
 
 
 def _split(lower: sp.csr_array) -> tuple[sp.csr_array, sp.csr_array]:
@@ -105,10 +111,16 @@ def to_network(system: System, name: str, fuse: bool = True) -> Network:
     layers: list[Layer] = []
     for level in range(int(unit_depth.max(initial=0)), 0, -1):
         budget().poll()
-        members = np.flatnonzero(unit_depth == level)
-        weight, bias = rows[:, inputs + members], rows[:, [width - 1]].toarray().reshape(-1)
+        members = _range(np.flatnonzero(unit_depth == level))
+        weight, offset = (
+            rows[:, _range(np.arange(inputs, width - 1)[members])],
+            rows[:, width - 1 :],
+        )
         below, slopes = system.rows[members], [system.left[members], system.right[members]]
-        skipping = (depth[rows.indices] < level) & (rows.indices < width - 1) & (rows.data != 0.0)
+        skipping = np.zeros(0, dtype=bool)
+        if weight.nnz + offset.nnz < rows.nnz:
+            skipping = (depth[rows.indices] < level) & (rows.indices < width - 1)
+            skipping &= rows.data != 0.0
         if skipping.any():
             lower = rows.copy()
             lower.data[~skipping] = 0.0
@@ -117,9 +129,9 @@ def to_network(system: System, name: str, fuse: bool = True) -> Network:
             weight = sp.csr_array(sp.hstack([weight, reads]))
             below = sp.csr_array(sp.vstack([below, carried]))
             slopes = [np.concatenate([side, np.ones(carried.shape[0])]) for side in slopes]
-        layers.append(Layer(_settle(weight), bias, left, right))
+        layers.append(Layer(_settle(weight), offset.toarray().reshape(-1), left, right))
         rows, (left, right) = below, slopes
-    bias = rows[:, [width - 1]].toarray().reshape(-1)
+    bias = rows[:, width - 1 :].toarray().reshape(-1)
     layers.append(Layer(_settle(sp.csr_array(rows[:, :inputs])), bias, left, right))
     network = Network(reversed(layers), name)
     if not fuse or not any(layer.is_affine for layer in network.hidden):

@@ -113,7 +113,7 @@ def rounding_tolerance(
 
 def _sizes(layer: Layer, h: FloatArray) -> FloatArray:
     """The sum of the absolute values of the terms that a layer adds up, shape (n, units)."""
-    return np.asarray((abs(layer.weight) @ np.abs(h).T).T + np.abs(layer.bias))
+    return np.asarray((layer.sizes @ np.abs(h).T).T + np.abs(layer.bias))
 
 
 def _add_hidden_errors(

@@ -37,12 +37,11 @@ def _homogeneous(parts: list[Affine], variables: int) -> sp.csr_array:
     while parts:
         part = parts.pop()
         matrix, filled = part.matrix, np.flatnonzero(part.offset)
-        # where each entry goes: its place within the part, and one more for each constant before
-        ahead = np.concatenate([[0], np.cumsum(part.offset != 0.0)[:-1]])[: part.size]
-        start = indptr[row]
-        place = np.arange(matrix.nnz) + np.repeat(ahead, np.diff(matrix.indptr)) + start
-        data[place], indices[place] = matrix.data, matrix.indices
-        last = indptr[row + filled + 1] - 1
+        where = slice(indptr[row], indptr[row + part.size])
+        last = indptr[row + filled + 1] - 1  # constants stand last in their rows
+        own = np.ones(where.stop - where.start, dtype=bool)
+        own[last - where.start] = False
+        data[where][own], indices[where][own] = matrix.data, matrix.indices
         data[last], indices[last] = part.offset[filled], variables
         row += part.size
     return sp.csr_array((data, indices, indptr.astype(kind)), shape=(row, variables + 1))
@@ -110,7 +109,8 @@ class System:
         used[self.output.indices] = True
         for units, begin in reversed(list(self._groups())):
             read = self.rows.indices[begin[0] : begin[-1]]
-            used[read[np.repeat(used[units], np.diff(begin))]] = True
+            own = used[units]
+            used[read if own.all() else read[np.repeat(own, np.diff(begin))]] = True
         return used[self.inputs : self.inputs + self.units]
 
     def pruned(self) -> System:

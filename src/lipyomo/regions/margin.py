@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.arrays import dense
+from lipyomo.arrays import dense, product, scaled_columns
 from lipyomo.domains import Domain, NormBall
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix, Network, Pattern
@@ -30,7 +30,7 @@ _THIN = 1e-6
 WIDE = 40
 """Inputs from which on the faces of the box are moved instead of written as rows."""
 
-NEAREST = 64
+NEAREST = 16
 """Units whose distance to their kink is computed one by one in networks of many."""
 
 _SECANTS = 4
@@ -133,7 +133,7 @@ def margin_from_below(network: Network, domain: Domain, pattern: Pattern, x: Flo
     away: list[FloatArray] = []
     least: list[FloatArray] = []
     for layer, on in zip(network.hidden, pattern, strict=True):
-        z, sizes = layer.preactivation(signal), np.asarray(abs(layer.weight) @ sizes)
+        z, sizes = layer.preactivation(signal), np.asarray(layer.sizes @ sizes)
         away.append(np.where(layer.kinked & (sizes > 0), np.abs(z), np.inf))
         least.append(away[-1] / np.maximum(sizes, 1e-300))
         slope = layer.slopes(on)
@@ -145,10 +145,10 @@ def margin_from_below(network: Network, domain: Domain, pattern: Pattern, x: Flo
         units = np.flatnonzero(least[i] < far)
         if not units.size:
             continue
-        g = dense(layer.weight[units])
+        g: Matrix = layer.weight[units]  # a few units of a convolution read few others
         for below, on in zip(reversed(network.hidden[:i]), reversed(pattern[:i]), strict=True):
-            g = np.asarray((g * below.slopes(on)) @ below.weight)
-        length = np.abs(g[:, ~domain.frozen]).sum(axis=1)
+            g = product(scaled_columns(g, below.slopes(on)), below.weight)
+        length = np.asarray(abs(g[:, ~domain.frozen]).sum(axis=1)).reshape(-1)
         found += list(away[i][units] / np.maximum(length, 1e-300))
     return float(min(found)) * (1.0 - 1e-9)
 

@@ -111,7 +111,7 @@ def strict_pattern(network: Network, x: FloatArray, moving: BoolArray) -> Patter
     pattern: list[BoolArray] = []
     doubtful: list[BoolArray] = []
     for layer in network.hidden:
-        size = abs(layer.weight)
+        size = layer.sizes
         z = layer.preactivation(h)
         total = np.asarray(size @ np.abs(h)) + np.abs(layer.bias)
         error = np.asarray(size @ error) * (1.0 + gamma(layer.inputs))

@@ -92,7 +92,7 @@ class Prover:
     ) -> tuple[list[FloatArray], FloatArray]:
         """Magnitudes of all pre-activations, layer by layer, and of the objectives."""
         network = self._system.magnitudes
-        head = np.abs(self._targets.functionals) @ abs(network.head.weight)
+        head = np.abs(self._targets.functionals) @ network.head.sizes
         layers = [np.asarray(z.matrix) for z in carry(start, network.hidden, passing)]
         if not layers:
             none = np.zeros((len(head), start.width - self._system.inputs))

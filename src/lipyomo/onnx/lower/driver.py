@@ -200,17 +200,18 @@ def lower_graph(graph: Graph, name: str = "network", apart: bool = False) -> Net
     scope = _Scope(graph.nodes, known, {graph.output_name})
     _lower_nodes(graph, scope, trace)
     output = _output(scope.get(graph.output_name), graph.output_name)
+    shapes = _unbatched(graph.input_shape), _unbatched(output.shape)
     try:
         system = System.of(trace, output)
         network = to_network(system, name, fuse=not apart)
+        network = Network(network.layers, name, *shapes)
         network = network if apart else merged(network)
     except NetworkError as error:
         raise ImportRefused(
             f"the network's numbers overflow once its nodes are put together ({error})",
             remedy="scale the weights of the model down",
         ) from None
-    shapes = _unbatched(graph.input_shape), _unbatched(output.shape)
-    return Network(network.layers, network.name, *shapes)
+    return network
 
 
 def _unbatched(shape: tuple[int, ...]) -> tuple[int, ...] | None:
