@@ -130,7 +130,7 @@ class Ladder:
                     return
                 self._treated[rung].update(rows)
                 self._take(rows, *self._found(rung, rows))
-                if self._stop():
+                if self._clock.expired:
                     return
 
     def bounds_of(self, targets: Targets) -> FloatArray:
@@ -163,9 +163,6 @@ class Ladder:
             before += units
         return turns * seconds_of(2.0 * work)
 
-    def _stop(self) -> bool:
-        return self._clock.expired
-
     # -- the rungs ---------------------------------------------------------------------------------
 
     def _next(self, rung: UpperRung) -> list[int]:
@@ -195,7 +192,7 @@ class Ladder:
             self._ball(rows),
             problem.input_norm,
             "interval" if rung == "entries" else "linear",
-            self._stop,
+            self._clock.steps(),
         )
         return ends.norm, ends.entries
 
@@ -204,7 +201,7 @@ class Ladder:
         problem = self.problem
         outputs = Points(np.eye(problem.network.output_dim))
         ends = gradient_ends(
-            problem.network, self.bounds.phases, outputs, problem.input_norm, "interval", self._stop
+            problem.network, self.bounds.phases, outputs, problem.input_norm, "interval"
         )
         sizes = np.abs(self.targets.functionals[rows]) * (1.0 + gamma(outputs.batch + 2))
         return sizes @ ends.norm, sizes @ ends.entries
@@ -213,7 +210,11 @@ class Ladder:
         problem, targets = self.problem, self.targets
         functionals = np.eye(problem.network.output_dim) if self._whole else targets.functionals
         sizes = tangent_ends(
-            problem.network, self.bounds.phases, functionals, problem.input_norm, stop=self._stop
+            problem.network,
+            self.bounds.phases,
+            functionals,
+            problem.input_norm,
+            stop=self._clock.steps(),
         )
         if self._whole:
             size = float(problem.output_norm.value(sizes))

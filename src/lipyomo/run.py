@@ -110,6 +110,24 @@ class Clock:
         self.curtail()
         return False
 
+    def steps(self) -> Callable[[], bool]:
+        """A question to be asked between steps: whether the next one would be too late.
+
+        That is so where one as long as the longest so far would not end in time; something is left
+        out then.
+        """
+        longest, last = 0.0, self.seconds
+
+        def late() -> bool:
+            nonlocal longest, last
+            now = self.seconds
+            longest, last = max(longest, now - last), now
+            if longest > self.left:
+                self.curtail()
+            return longest > self.left or self.expired
+
+        return late
+
     def curtail(self) -> None:
         """Remember that something is left out for want of time."""
         self.curtailed = True

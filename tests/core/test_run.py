@@ -210,3 +210,14 @@ def test_what_is_done_before_the_run_counts(
 
     monkeypatch.setattr(api, "choose_method", slow)
     assert api.solve(problem, time_limit=60.0).seconds >= 0.3
+
+
+def test_steps_that_would_be_too_late_are_not_begun() -> None:
+    hand = Hand()
+    clock = Clock(10.0, now=hand)
+    late = clock.within(10.0).steps()
+    for seconds, expected in ((1.0, False), (4.0, False), (0.5, False), (1.0, True)):
+        hand.now += seconds  # 3.5 are left at last, and one step took four
+        assert late() is expected
+    assert not clock.expired
+    assert clock.curtailed

@@ -21,6 +21,7 @@ ORDER = [
     "memory",
     "data",
     "arrays",
+    "pyomo_alone",
     "arguments",
     "numerics",
     "network",

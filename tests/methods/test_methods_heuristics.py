@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from lipyomo import AllSpace, Box, LipschitzProblem, Result, Settings, Status, solve
-from lipyomo.methods import crosslip
+from lipyomo.methods import clever, crosslip
 from lipyomo.methods.clever import fit_reverse_weibull
 from lipyomo.methods.crosslip import pairs
 from lipyomo.methods.registry import finished, methods
@@ -142,3 +142,15 @@ def test_pairwise_begins_no_problem_whose_excess_would_not_fit(
     assert result.status is Status.TIME_LIMIT
     exact = solve(problem, "bnb").lower
     assert result.lower <= exact <= result.upper < np.inf
+
+
+@pytest.mark.parametrize("count", [20, 500])
+def test_the_test_of_a_fit_is_that_of_kolmogorov_and_smirnov(count: int) -> None:
+    rng = np.random.default_rng(count)
+    for power in (1.0, 1.3):
+        shares = rng.random(count) ** power
+        truth = stats.kstest(shares, "uniform")
+        distance = clever._distance(shares)
+        assert distance == pytest.approx(truth.statistic, rel=1e-12)
+        assert clever._tail(distance, count) == pytest.approx(truth.pvalue, rel=0.15)
+    assert clever._tail(0.0, count) == 1.0

@@ -92,7 +92,7 @@ def test_a_deaf_solver_is_ended_and_what_it_told_is_the_answer() -> None:
 
 
 def test_a_silent_solver_ends_with_the_time_limit() -> None:
-    report = solve_elsewhere(_asleep, _model(), RunRequest(Supervisor(), time_limit=0.01))
+    report = solve_elsewhere(_asleep, _model(), RunRequest(Supervisor(), time_limit=0.3))
     assert (report.status, report.x, report.bound) == (SolveStatus.TIME_LIMIT, None, None)
 
 

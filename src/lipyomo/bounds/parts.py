@@ -68,11 +68,8 @@ class SplitMatrix:
     @cached_property
     def transposed(self) -> SplitMatrix:
         """The transpose."""
-        full = self.full.T
-        longest = full.shape[1]
-        if not isinstance(full, np.ndarray):
-            longest = int(np.bincount(sp.csr_array(self.full).indices).max(initial=0))
-        return SplitMatrix(full, self.positive.T, self.negative.T, longest)
+        full = self.full.T  # to count the entries of its rows would take longer than is gained
+        return SplitMatrix(full, self.positive.T, self.negative.T, full.shape[1])
 
     def range(
         self, lower: FloatArray, upper: FloatArray, bias: FloatArray | float = 0.0

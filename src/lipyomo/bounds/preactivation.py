@@ -202,9 +202,12 @@ def propagate(
     if not intervals:  # ranges of units without a kink serve interval arithmetic only
         wanted &= kinked | ~np.isfinite(stack.lower).all(axis=0)
     end = 0
+
+    def late() -> bool:
+        return intervals and stop is not None and stop()
+
     for position, layer in enumerate(layers):
-        if position and intervals and stop is not None and stop():
-            linear = False
+        linear = linear and not (position and late())
         start, end = end, end + layer.units
         part = stack.layer(slice(start, end))
         pick = wanted[start:end]
@@ -225,7 +228,8 @@ def propagate(
         if intervals:
             part.cut(layer.kinked)
             low, high = activated(layer, part.phases, part.lower, part.upper)
-        if linear and position + 1 < len(layers):
+        linear = linear and position + 1 < len(layers) and not late()
+        if linear:
             slopes = Switches.of(layer, part.phases)
             lower, upper, left, right = part.lower, part.upper, *slopes
             members = None

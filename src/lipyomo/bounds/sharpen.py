@@ -62,11 +62,12 @@ def sharpen(
         lower, upper = np.concatenate(bounds.lower), np.concatenate(bounds.upper)
         units = np.flatnonzero(phases == OPEN)
         units = units[units >= network.hidden[0].units]  # the first layer's ranges are exact
-        if not units.size or clock.expired:
+        seconds = min(MOST_SECONDS, SHARE * clock.left)
+        least = 4 * STEPS * sum(layer.weight.size for layer in network.hidden)  # for one unit
+        if not units.size or seconds * SPEED < least:
             break
         if ascent is None:
             ascent = DualAscent(network.hidden, domain)
-        seconds = min(MOST_SECONDS, SHARE * clock.left)
         most = int(seconds * SPEED / (2 * STEPS * ascent.work))
         near = np.minimum(-lower[units], upper[units]) / (upper[units] - lower[units])
         units = units[np.argsort(near, kind="stable")[:most]]

@@ -40,20 +40,22 @@ DONE, FAILED, BOUNDS_ONLY = 0, 1, 2
 REPORT_TO = "the issue tracker of lipyomo"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, began: float | None = None) -> int:
     """Run the command line.
 
     Parameters
     ----------
     arguments : sequence of str, optional
         Words after the program's name; those of the process if left out.
+    began : float, optional
+        Value of ``time.monotonic()`` from which time limits count; the present by default.
 
     Returns
     -------
     int
         Exit code: 0 reached, 1 failed, 2 only bounds are known.
     """
-    began = time.monotonic()
+    began = time.monotonic() if began is None else began
     asked = asked_words()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if asked is not None:  # a shell, which tells the words in the environment
@@ -174,7 +176,7 @@ def entry_point() -> None:
     """Run the command line of this process and leave with its exit code."""
     sys.excepthook = _report_defect
     try:
-        code = main()
+        code = main(began=time.monotonic() - time.process_time())  # Python's own start counts
     except KeyboardInterrupt:  # between two handlers
         _say("interrupted")
         code = BOUNDS_ONLY

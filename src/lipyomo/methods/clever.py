@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 
 import numpy as np
 
@@ -21,6 +21,12 @@ _SLICE = 2e8
 
 _REACH = 10.0
 """Largest end point that is believed, in ranges of the batch maxima above the largest one."""
+
+_PRECISION = 1e-7
+"""How precisely the logarithm of the end point's distance is found."""
+
+_SURE = 0.2
+"""Scaled distances below this are exceeded all but surely (by 1 - 1e-11)."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,40 @@ def _log_likelihood(gaps: FloatArray) -> float:
     return float(terms.sum())
 
 
+def _least(loss: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function with one valley is least, by golden sections."""
+    golden = (math.sqrt(5.0) - 1.0) / 2.0
+    points = [high - golden * (high - low), low + golden * (high - low)]
+    values = [loss(point) for point in points]
+    while high - low > _PRECISION:
+        if values[0] <= values[1]:
+            high, points[1], values[1] = points[1], points[0], values[0]
+            points[0] = high - golden * (high - low)
+            values[0] = loss(points[0])
+        else:
+            low, points[0], values[0] = points[0], points[1], values[1]
+            points[1] = low + golden * (high - low)
+            values[1] = loss(points[1])
+    return 0.5 * (low + high)
+
+
+def _distance(shares: FloatArray) -> float:
+    """Kolmogorov's distance of a sample from a distribution of which these are the values."""
+    steps = np.arange(shares.size + 1) / shares.size
+    shares = np.sort(shares)
+    return float(max((steps[1:] - shares).max(), (shares - steps[:-1]).max()))
+
+
+def _tail(distance: float, count: int) -> float:
+    """Probability that a sample is so far from its distribution (Stephens 1970)."""
+    root = math.sqrt(count)
+    x = (root + 0.12 + 0.11 / root) * distance
+    if x < _SURE:
+        return 1.0
+    terms = [(-1.0) ** (k - 1) * math.exp(-2.0 * (k * x) ** 2) for k in range(1, 101)]
+    return min(max(2.0 * math.fsum(terms), 0.0), 1.0)
+
+
 def fit_reverse_weibull(maxima: FloatArray) -> WeibullFit:
     """Fit the reverse Weibull distribution to batch maxima by maximum likelihood.
 
@@ -101,8 +141,6 @@ def fit_reverse_weibull(maxima: FloatArray) -> WeibullFit:
     top, spread = float(maxima.max()), float(np.ptp(maxima))
     if maxima.size < 3 or spread <= 1e-12 * max(abs(top), 1e-300):
         return WeibullFit(top, math.nan, 0.0, 0.0, 1.0, "degenerate")
-    from scipy import optimize, stats
-
     sample = (maxima - top) / spread
     low, high = math.log(1e-8), math.log(1e3)
 
@@ -112,22 +150,20 @@ def fit_reverse_weibull(maxima: FloatArray) -> WeibullFit:
     grid = np.linspace(low, high, 60)
     values = [loss(step) for step in grid]
     k = int(np.argmin(values))
-    bracket = (grid[max(k - 1, 0)], grid[min(k + 1, 59)])
-    step = math.exp(optimize.minimize_scalar(loss, bounds=bracket, method="bounded").x)
+    step = math.exp(_least(loss, grid[max(k - 1, 0)], grid[min(k + 1, 59)]))
     gaps = step - sample
     shape = _shape_of(gaps)
     scale = _scale_of(gaps, shape)
-    test = stats.kstest(sample, stats.weibull_max(shape, loc=step, scale=scale).cdf)
+    statistic = _distance(np.exp(-((gaps / scale) ** shape)))
+    p_value = _tail(statistic, sample.size)
     verdict = "good"
     if k == 0 or shape < 1.0:
         verdict = "collapsed"
     elif k == len(grid) - 1 or step > _REACH:
         verdict = "diverged"
-    elif test.pvalue < 1e-3:
+    elif p_value < 1e-3:
         verdict = "poor"
-    return WeibullFit(
-        top + spread * step, shape, spread * scale, test.statistic, test.pvalue, verdict
-    )
+    return WeibullFit(top + spread * step, shape, spread * scale, statistic, p_value, verdict)
 
 
 @method(
@@ -148,18 +184,17 @@ def run(run: Run) -> Result:
     """
     batches = whole_number(run.settings, "batches", _BATCHES, least=3)
     size = whole_number(run.settings, "batch_size", _BATCH_SIZE)
-    if not run.expired:
-        import_module("scipy.stats")  # not after the samples, which take all the time that is left
     rng = np.random.default_rng(run.settings.seed)
     small = run.problem.reduced.problem
     maxima: list[float] = []
     points: list[FloatArray] = []
     rows = int(np.clip(_SLICE / evaluation_work(small), 1, size))
-    while len(maxima) < batches and not (maxima and run.expired):
+    late = run.clock.steps()
+    while len(maxima) < batches and not (maxima and late()):
         batch = small.domain.sample(rng, size)
         parts: list[FloatArray] = []
         for first in range(0, size, rows):
-            if parts and run.expired:
+            if parts and late():
                 break
             parts.append(point_norms(small, batch[first : first + rows])[0])
         found = np.concatenate(parts)

@@ -14,9 +14,10 @@ from lipyomo.methods.registry import method, run_method
 from lipyomo.methods.support import fall_back, few_vertices
 from lipyomo.norms import LinearOutput
 from lipyomo.problem import LipschitzProblem
-from lipyomo.regions import make_witness
+from lipyomo.regions.witness import in_norms_of
 from lipyomo.result import Guarantee, Result, Status
 from lipyomo.run import PROVED, Run
+from lipyomo.sampling.local_search import quick_incumbent
 from lipyomo.settings import Formulation
 
 _REFERENCE = "Jordan and Dimakis (NeurIPS 2020), appendix E.2 and Table 5"
@@ -89,10 +90,12 @@ def run_loop(run: Run) -> Result:
     fit = "mip" if refuses(problem) is None else "bnb"
     inner = str(settings.options.get("method", fit))
     vertices = few_vertices(problem, "pairwise")
+    run.raise_lower(quick_incumbent(problem, settings.seed, run.clock))
+    fall_back(run)  # so that an interval is there soon
     found: list[Result] = []
     excess = 0.0  # by how much problems exceeded their shares: steps that are not interrupted
     for position, y in enumerate(vertices):
-        if position and run.left <= excess:
+        if run.left <= excess:
             run.clock.curtail()
             break
         share = max(run.left / (len(vertices) - position), 1e-2)
@@ -104,13 +107,13 @@ def run_loop(run: Run) -> Result:
         if found[-1].status is Status.INTERRUPTED:
             run.clock.stop()
         point = found[-1].witness
-        run.raise_lower(None if point is None else make_witness(problem, point.x))
+        run.raise_lower(None if point is None else in_norms_of(problem, point))
     complete = len(found) == len(vertices)
     if complete:
         last = max(found, key=lambda result: result.upper)
         run.drop_upper(last.upper, last.basis or PROVED)
     else:
         run.warn(f"{len(vertices) - len(found)} scalar problems were not begun")
-        fall_back(run)
     run.record(problems=len(found), values=[each.lower for each in found])
-    return run.result(complete and not run.expired, solver=found[0].solver)
+    solver = found[0].solver if found else None
+    return run.result(complete and not run.expired, solver=solver)

@@ -36,7 +36,8 @@ def run(run: Run) -> Result:
     small = reduced.problem
     points, values = [], []
     drawn, most = 0, int(np.clip(_WORK / evaluation_work(small), 1, _BATCH))
-    while drawn < samples and (drawn == 0 or not run.expired):
+    late = run.clock.steps()
+    while drawn < samples and (drawn == 0 or not late()):
         batch = small.domain.sample(rng, min(most, samples - drawn))
         found = point_norms(small, batch)[0]
         keep = np.argsort(-found)[:16]

@@ -15,7 +15,7 @@ from lipyomo.bounds.sharpen import sharpen
 from lipyomo.errors import MethodError
 from lipyomo.ladder import RUNGS, Ladder, UpperRung
 from lipyomo.network import FloatArray
-from lipyomo.numerics.pace import dense_entries, fits, seconds_of
+from lipyomo.numerics.pace import dense_entries, fits, model_seconds, model_terms, seconds_of
 from lipyomo.phases import Phases, count_open
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
@@ -38,8 +38,8 @@ MAX_VERTICES = 256
 MOST_BYTES = 1 << 31
 """Predicted memory from which a network is bounded and searched locally, but not branched on."""
 
-MOST_TERMS, TERMS_RATE = 1e7, 1e6
-"""Terms of a Pyomo model, and how many of them are written a second."""
+MOST_TERMS = 1e7
+"""Terms of a Pyomo model."""
 
 ROOM = 2.0
 """Times that closed forms fit into the time left where the joint rung comes before them."""
@@ -92,7 +92,7 @@ def domain_bounds(run: Run) -> LayerBounds:
         small.domain,
         rung="linear" if rung == "auto" else rung,
         time_limit=run.left,
-        stop=lambda: run.expired,
+        stop=run.clock.steps(),
     )
     run.state(unstable=found.unstable, bounds=found.rung)
     return found
@@ -177,9 +177,9 @@ def form_seconds(problem: LipschitzProblem, phases: Phases) -> float:
 
 def model_fits(run: Run) -> bool:
     """Whether a Pyomo model fits into memory and time; else the ladder's bounds are the answer."""
-    layers = run.problem.reduced.problem.network.layers
-    terms = 2.0 * sum(layer.weight.size for layer in layers)
-    if terms <= MOST_TERMS and run.clock.fits(terms / TERMS_RATE):
+    weights = [layer.weight for layer in run.problem.reduced.problem.network.layers]
+    terms = model_terms(weights)
+    if terms <= MOST_TERMS and run.clock.fits(model_seconds(weights)):
         return True
     run.warn(
         f"a model of about {terms:.2g} terms is too large for the memory, or for the time that is "

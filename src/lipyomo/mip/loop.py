@@ -14,6 +14,7 @@ from lipyomo.mip.presolve import Presolved
 from lipyomo.mip.probing import probed
 from lipyomo.mip.scaling import LARGEST, largest_number
 from lipyomo.network import FloatArray
+from lipyomo.numerics.pace import model_seconds
 from lipyomo.operator_norm import operator_norm
 from lipyomo.regions.witness import CANCELLED
 from lipyomo.result import Witness
@@ -158,6 +159,9 @@ class CellLoop:
         if not self._beats(cell.upper):
             return Closed(cell.upper)
         self.probed_unstable = max(cell.bounds.unstable, self.probed_unstable)
+        weights = [layer.weight for layer in self.small.network.layers]
+        if not self.run.clock.fits(model_seconds(weights)):
+            return Closed(cell.upper)
         largest = largest_number(self.small, cell, self.lower)
         trusted = largest <= LARGEST
         if not trusted:

@@ -15,8 +15,10 @@ from pyomo.contrib.solver.common.util import NoDualsError
 from lipyomo.mip.cells import for_models, whole
 from lipyomo.mip.model import CellModel
 from lipyomo.numerics.lp import weak_duality
+from lipyomo.numerics.pace import model_seconds
 from lipyomo.run import Run
 from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus, solve_model
+from lipyomo.solvers.loading import MatrixSolutionLoader
 from lipyomo.solvers.matrices import LinearModel, compile_model
 
 SAFETY = 1e-6
@@ -43,7 +45,7 @@ def relaxed_bound(run: Run) -> bool:
     run.drop_upper(cell.upper)
     if not problem.network.kinked_units:
         return True
-    if run.expired:
+    if not run.clock.fits(model_seconds([layer.weight for layer in problem.network.layers])):
         return False
     model = CellModel(problem.network, cell, problem.input_norm, settings.formulation)
     options = SolverOptions(
@@ -61,7 +63,9 @@ def relaxed_bound(run: Run) -> bool:
     run.state(formulation=model.encoding, solver=outcome.solver)
     run.warn(*outcome.notes)
     # Any duals give a bound, also those of a solve that was stopped.
-    found = dual_bound(compile_model(model.model), outcome)
+    loader = outcome.results.solution_loader
+    own = isinstance(loader, MatrixSolutionLoader)
+    found = dual_bound(loader.model if own else compile_model(model.model), outcome)
     run.record(recomputed=found is not None)
     if found is None and (outcome.status is SolveStatus.ERROR or not math.isfinite(outcome.bound)):
         run.warn(

@@ -11,7 +11,9 @@ a product here and now, which tells a slow or busy machine from that core.
 from __future__ import annotations
 
 import math
+import sys
 import time
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -44,6 +46,23 @@ def seconds_of(operations: float) -> float:
 def dense_entries(matrix: Matrix) -> float:
     """How many entries of a dense matrix take as much time as those of this one."""
     return float(matrix.size) * (1.0 if isinstance(matrix, np.ndarray) else SPARSE)
+
+
+_TERMS = 1e6
+"""Terms of a Pyomo model that are written, and handed to a solver, in a second."""
+
+_PYOMO = 0.4
+"""Seconds that the import of Pyomo takes."""
+
+
+def model_terms(weights: Iterable[Matrix]) -> float:
+    """About how many terms the model of a network has."""
+    return 2.0 * sum(weight.size for weight in weights)
+
+
+def model_seconds(weights: Iterable[Matrix]) -> float:
+    """About how long a network's model takes to be written and handed to a solver."""
+    return model_terms(weights) / _TERMS + (0.0 if "pyomo.environ" in sys.modules else _PYOMO)
 
 
 _AGE = 2.0

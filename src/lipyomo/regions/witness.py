@@ -7,6 +7,7 @@ the rounding error of the forward pass; where a unit is too close to tell, exact
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -67,6 +68,12 @@ def make_witness(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
         margin = margin_of(rows, domain, point)
     margin = max(margin, 0.0)
     return Witness(point, found.direction, found.functional, pattern, margin, value, rest)
+
+
+def in_norms_of(problem: LipschitzProblem, witness: Witness) -> Witness:
+    """A witness of another problem of the same network and domain, as one of `problem`."""
+    found, value = attained(problem, witness.pattern)
+    return replace(witness, direction=found.direction, functional=found.functional, value=value)
 
 
 def is_large(network: Network) -> bool:

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from lipyomo.affine import affine_pieces
 from lipyomo.network import BoolArray, FloatArray
+from lipyomo.numerics.pace import dense_entries, fits, seconds_of
 from lipyomo.phases import Phases
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.margin import WIDE, interior_point
@@ -54,6 +55,9 @@ GENERATION_WORK = 1e8
 
 FIRST_WORK = 1e9
 """Multiplications that the points may cost which a search begins with."""
+
+FEWEST = 8
+"""Points that it begins with at least."""
 
 CLIMBS, CLIMB_STEPS, HILLS = 32, 40, 4
 """Ascents that begin a turn, and their steps; from how many of the places that they end in walks
@@ -187,7 +191,7 @@ class LocalSearch:
         self._tested, self._found = 0, 0
         self._region_points = REGION_POINTS if self._few else WIDE_REGION_POINTS
         count = 64 if self._domain.rows.count else min(samples, 4 * self._children)
-        count = min(count, max(8, int(FIRST_WORK / self._cost)))
+        count = min(count, max(FEWEST, int(FIRST_WORK / self._cost)))
         points = np.vstack([self._domain.center[None, :], self._domain.sample(rng, count)])
         self._try(points)
         self._left = 0.0
@@ -546,6 +550,12 @@ def search_incumbent(
     return unbeaten(search.points, search.values, partial(_certified, problem))
 
 
+def _begin_seconds(problem: LipschitzProblem) -> float:
+    """About how long the first points of the shortest search take."""
+    entries = sum(dense_entries(layer.weight) for layer in problem.network.layers)
+    return seconds_of(2.0 * FEWEST * evaluation_passes(problem) * entries)
+
+
 def quick_budget(problem: LipschitzProblem, clock: Clock) -> tuple[int, Clock]:
     """Evaluations and time of the short search of a reduced problem before any bound is known."""
     return default_evaluations(problem) // QUICK, clock.within(QUICK_TIME * clock.left)
@@ -556,10 +566,10 @@ def quick_incumbent(
 ) -> Witness | None:
     """Search as briefly as branch and bound does before its first bounds.
 
-    Where time is over, only the middle of the domain is looked at.  Parameters are those of
-    `search_incumbent`.
+    Where there is no time for its first points, only the middle of the domain is looked at.
+    Parameters are those of `search_incumbent`.
     """
-    if clock.expired:
+    if not fits(_begin_seconds(problem.reduced.problem), clock.left):
         return _certified(problem, problem.reduced.problem.domain.center)
     budget = quick_budget(problem.reduced.problem, clock)
     return search_incumbent(problem, np.random.default_rng(seed), *budget, phases)

@@ -138,10 +138,17 @@ class MatrixSolver(SolverBase):
         SolverError
             If the model is not linear or an option is wrong.
         """
+        called = time.perf_counter()
         config = self.config(value=kwargs, preserve_implicit=True)
-        return self.solve_compiled(compile_model(model), config, model)
+        return self.solve_compiled(compile_model(model), config, model, called)
 
-    def solve_compiled(self, model: LinearModel, config: Any, pyomo_model: Any = None) -> Results:
+    def solve_compiled(
+        self,
+        model: LinearModel,
+        config: Any,
+        pyomo_model: Any = None,
+        called: float | None = None,
+    ) -> Results:
         """Solve a compiled model; saves the compilation when several solvers get the same one.
 
         Parameters
@@ -151,7 +158,10 @@ class MatrixSolver(SolverBase):
             See `matrix_config`.
         pyomo_model : BlockData, optional
             Where suffixes are loaded to.
+        called : float, optional
+            Value of ``time.perf_counter()`` from which the time limit counts.
         """
+        called = time.perf_counter() if called is None else called
         for name, value in config.solver_options.value().items():
             self.check_option(name, value)
         if config.relax:
@@ -162,11 +172,10 @@ class MatrixSolver(SolverBase):
         started = datetime.now(UTC)
         start, searched, limit = _start_vector(model, config), False, config.time_limit
         if start is None and model.is_mip and pyomo_model is not None:
-            began = time.perf_counter()
             start = proposed_start(pyomo_model, model)
             searched = start is not None
-            if limit is not None:
-                limit = max(limit - (time.perf_counter() - began), min(limit, 0.01))
+        if limit is not None:
+            limit = max(limit - (time.perf_counter() - called), min(limit, 0.01))
         supervisor = Supervisor(config.progress, config.stop, _tee(config.tee))
         request = RunRequest(
             supervisor=supervisor,

@@ -21,7 +21,10 @@ from lipyomo.solvers.runs import RunReport, RunRequest
 from lipyomo.solvers.status import Progress, SolveStatus
 from lipyomo.solvers.supervise import Supervisor
 
-GRACE = 0.5
+START = 0.2
+"""Seconds in which no process starts: with less time there would be no answer."""
+
+GRACE = 0.25
 """Seconds after the time limit for a solver that hears it to put its answer together."""
 
 UNSENT = ("supervisor", "found")
@@ -58,6 +61,8 @@ def _listen(
     asked = {name: value for name, value in vars(request).items() if name not in UNSENT}
     bare = replace(model, columns=[], constraints=[])  # Pyomo's objects are not needed there
     known = RunReport(SolveStatus.TIME_LIMIT)
+    if limit is not None and limit < START:
+        return known
     with Child(_solve, solve, bare, asked, time.time()) as child:
         try:
             for kind, *said in child.answers():

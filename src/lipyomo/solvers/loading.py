@@ -34,7 +34,7 @@ class MatrixSolutionLoader(SolutionLoader):
         reduced_costs: FloatArray | None = None,
     ) -> None:
         self._pyomo_model = pyomo_model
-        self._model = model
+        self.model = model
         self._x = x
         self._row_duals = row_duals
         self._reduced_costs = reduced_costs
@@ -57,7 +57,7 @@ class MatrixSolutionLoader(SolutionLoader):
         """Numbers by variable; fixed and unused variables have their own value."""
         if numbers is None:
             raise missing()
-        values = ComponentMap(zip(self._model.columns, numbers.tolist(), strict=True))
+        values = ComponentMap(zip(self.model.columns, numbers.tolist(), strict=True))
         if wanted is None:
             return values
         return ComponentMap((var, values.get(var, var.value)) for var in wanted)
@@ -67,7 +67,7 @@ class MatrixSolutionLoader(SolutionLoader):
         if self._row_duals is None:
             raise NoDualsError()
         duals: dict[Any, float] = {}
-        pairs = zip(self._model.constraints, self._row_duals.tolist(), strict=True)
+        pairs = zip(self.model.constraints, self._row_duals.tolist(), strict=True)
         for constraint, dual in pairs:
             duals[constraint] = duals.get(constraint, 0.0) + dual
         if cons_to_load is None:

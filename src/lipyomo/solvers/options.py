@@ -26,7 +26,7 @@ class SolverOptions:
     Parameters
     ----------
     time_limit : float, optional
-        Wall-clock seconds, counted from the hand-over of the model to the solver.
+        Wall-clock seconds, counted from the call: reading the model counts.
     threads : int, optional
         Number of threads; at least 1.
     rel_gap, abs_gap : float, optional

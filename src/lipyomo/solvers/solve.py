@@ -80,6 +80,7 @@ def solve_model(
     >>> outcome.status.name, outcome.incumbent, outcome.bound
     ('OPTIMAL', 3.0, 3.0)
     """
+    called = time.perf_counter()
     settings = resolve_settings(settings)
     options = SolverOptions() if options is None else options
     instance(options, SolverOptions, "options", SolverError, "SolverOptions(time_limit=...)")
@@ -96,7 +97,7 @@ def solve_model(
         if isinstance(choice.solver, MatrixSolver):
             config.update(start=start, progress=progress, stop=stop)
             full = choice.solver.config(value=config, preserve_implicit=True)
-            results = choice.solver.solve_compiled(linear, full, model)
+            results = choice.solver.solve_compiled(linear, full, model, called)
         else:
             results = _solved_elsewhere(choice.solver, config, model, start, relax)
         seconds = time.perf_counter() - began
