@@ -10,7 +10,6 @@ from typing import Any
 
 from lipyomo.arguments import instance
 from lipyomo.errors import MethodError, ProblemError
-from lipyomo.executors import call_early
 from lipyomo.methods.registry import run_method
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, Result, Status, close_enough
@@ -61,8 +60,6 @@ def solve(
     if chosen.started is None:
         chosen = replace(chosen, started=began)
     name = choose_method(problem) if method == "auto" else method
-    if name == "bnb" and chosen.executor is None and chosen.dask is None:
-        call_early(chosen.threads, "lipyomo.bnb.parallel")
     result = run_method(name, problem, _telling(chosen))
     if chosen.rational:
         from lipyomo.proofs.confirm import confirm

@@ -175,10 +175,10 @@ class Workers(Generic[Job, Value]):
         module : str
             What they load, by its name: it may be loaded here at the same time.
         """
-        executor = self.executor if self.processes else None
-        if executor is not None and not self._calls:
-            with _interrupts_blocked():
-                for _ in range(self.processes):
+        if self.processes:
+            with _undisturbed():
+                executor = self.executor
+                for _ in range(self.processes - len(self._calls)):
                     self._calls.append(executor.submit(_load, module))
 
     @property
@@ -282,8 +282,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_spare.clear)  # the threads that serve them are not there
 
 
-def call_early(workers: int | None, module: str) -> None:
-    """Have the processes of a helping context start before it is there.
+@contextlib.contextmanager
+def called_early(workers: int | None, module: str) -> Iterator[None]:
+    """A block for whose helping contexts processes start at once; they end with it, busy or not.
 
     Parameters
     ----------
@@ -295,6 +296,15 @@ def call_early(workers: int | None, module: str) -> None:
     early = Workers[Any, Any](workers or 1, helping=True)
     with contextlib.suppress(RuntimeError, OSError), early:  # who needs them calls them again
         early.call(module)
+    try:
+        yield
+    finally:
+        for pool, _ in _spare.values():
+            processes = list((getattr(pool, "_processes", None) or {}).values())
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in processes:
+                process.kill()
+        _spare.clear()
 
 
 def _load(module: str) -> int:
@@ -304,16 +314,24 @@ def _load(module: str) -> int:
 
 
 @contextlib.contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Block Ctrl-C: processes that are started meanwhile never hear of it (not on Windows)."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+def _undisturbed() -> Iterator[None]:
+    """Processes that are started meanwhile never hear of Ctrl-C (not on Windows).
+
+    Nor does the one that tidies up after them tell of it, when this one leaves without a word.
+    """
+    name, before = "PYTHONWARNINGS", os.environ.get("PYTHONWARNINGS")
+    os.environ[name] = ",".join(filter(None, [before, "ignore:resource_tracker"]))
+    blocks = hasattr(signal, "pthread_sigmask")
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if blocks else []
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if blocks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:

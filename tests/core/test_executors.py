@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
-from concurrent.futures import wait
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, wait
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from typing import Any
 
 import pytest
 from threadpoolctl import threadpool_info
 
 from lipyomo import executors
-from lipyomo.executors import PIPE_BYTES, InlineExecutor, Workers, call_early, usable_cores
+from lipyomo.executors import PIPE_BYTES, InlineExecutor, Workers, called_early, usable_cores
 from lipyomo.semidefinite.choice import threads_for
 
 pytestmark = pytest.mark.skipif(usable_cores() < 2, reason="one core has one process")
@@ -51,6 +56,13 @@ def test_cores_are_counted_on_every_system(monkeypatch: pytest.MonkeyPatch, tell
     assert max(blas) <= 2
 
 
+@pytest.fixture(autouse=True)
+def _nobody_kept() -> Iterator[None]:
+    executors._spare.clear()
+    yield
+    executors._spare.clear()
+
+
 def test_processes_that_help_are_kept_for_the_next_who_asks() -> None:
     pids = []
     for _ in range(2):
@@ -62,27 +74,39 @@ def test_processes_that_help_are_kept_for_the_next_who_asks() -> None:
     assert pids[0] == pids[1] != os.getpid()
 
 
-def test_processes_are_kept_after_no_error_and_start_before_they_are_needed() -> None:
+def test_processes_are_not_kept_after_an_error() -> None:
     workers = Workers[int, int](2, helping=True)
     workers.call("json")
-    first = workers.executor
     workers.__exit__(KeyboardInterrupt)
-    call_early(2, "json")
-    with Workers[int, int](2, helping=True) as workers:
-        assert workers.executor is not first
-        assert len(workers._calls) == 1
-    call_early(None, "json")  # nobody else is needed
+    assert not executors._spare
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_processes_start_before_they_are_needed_and_end_with_a_block(busy: bool) -> None:
+    with called_early(None, "json"):  # nobody else is needed
+        assert not executors._spare
+    with called_early(2, "json"):
+        with Workers[int, int](2, helping=True) as workers:
+            workers.call("json")
+            assert len(workers._calls) == 1
+            if busy:
+                wait(workers._calls)
+            future = workers.executor.submit(time.sleep, 1000.0)
+        assert executors._spare
+    assert not executors._spare
+    with pytest.raises((BrokenProcessPool, CancelledError)):
+        future.result(timeout=30.0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no system to fork on")
 def test_a_fork_leaves_kept_processes_to_its_parent() -> None:
-    call_early(2, "json")
-    assert executors._spare
-    child = os.fork()
-    if child == 0:
-        os._exit(len(executors._spare))
-    assert os.waitpid(child, 0)[1] == 0
-    assert executors._spare
+    with called_early(2, "json"):
+        assert executors._spare
+        child = os.fork()
+        if child == 0:
+            os._exit(len(executors._spare))
+        assert os.waitpid(child, 0)[1] == 0
+        assert executors._spare
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Ctrl-C goes elsewhere")
@@ -93,3 +117,21 @@ def test_processes_that_help_do_not_hear_of_interrupts() -> None:
         os.kill(process, signal.SIGINT)
         assert workers.executor.submit(os.getpid).result() == process
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+LEAVES = """
+import os
+from lipyomo.executors import Workers
+
+if __name__ == "__main__":
+    with Workers(2, helping=True) as workers:
+        workers.call("json")
+        os._exit(3)
+"""
+
+
+def test_nobody_complains_of_a_program_that_leaves_without_a_word(tmp_path: Path) -> None:
+    script = tmp_path / "leaves.py"
+    script.write_text(LEAVES)
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60.0)
+    assert (ran.returncode, ran.stderr) == (3, "")

@@ -120,14 +120,14 @@ def _dispatch(words: list[str], began: float) -> int:
             _check_first(name)
             arguments = parser.parse_args(words)
             # Only now, so that --help and wrong options answer at once.
-            several = (arguments.threads or 1) > 1 and arguments.dask is None
-            if several and arguments.method in ("auto", "bnb"):
-                from lipyomo.executors import call_early
+            from lipyomo.executors import called_early
 
-                call_early(arguments.threads, "lipyomo.bnb.parallel")
-            from lipyomo.cli.job import run
+        searches = arguments.dask is None and arguments.method in ("auto", "bnb")
+        with called_early(arguments.threads if searches else 1, "lipyomo.bnb.parallel"):
+            with importing():
+                from lipyomo.cli.job import run
 
-        return run(arguments, began)
+            return run(arguments, began)
 
 
 def _check_first(name: str) -> None:
