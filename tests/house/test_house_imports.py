@@ -21,7 +21,6 @@ ORDER = [
     "memory",
     "data",
     "arrays",
-    "pyomo_alone",
     "arguments",
     "numerics",
     "network",

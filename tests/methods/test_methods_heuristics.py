@@ -145,12 +145,9 @@ def test_pairwise_begins_no_problem_whose_excess_would_not_fit(
 
 
 @pytest.mark.parametrize("count", [20, 500])
-def test_the_test_of_a_fit_is_that_of_kolmogorov_and_smirnov(count: int) -> None:
+def test_the_distance_of_a_fit_is_that_of_kolmogorov_and_smirnov(count: int) -> None:
     rng = np.random.default_rng(count)
     for power in (1.0, 1.3):
         shares = rng.random(count) ** power
-        truth = stats.kstest(shares, "uniform")
-        distance = clever._distance(shares)
-        assert distance == pytest.approx(truth.statistic, rel=1e-12)
-        assert clever._tail(distance, count) == pytest.approx(truth.pvalue, rel=0.15)
-    assert clever._tail(0.0, count) == 1.0
+        truth = stats.kstest(shares, "uniform").statistic
+        assert clever._distance(shares) == pytest.approx(truth, rel=1e-12)

@@ -1,6 +1,5 @@
 """Pyomo blocks: a network's value, its gradient, norms of the gradient, its Lipschitz constant."""
 
-from lipyomo import pyomo_alone as pyomo_alone
 from lipyomo.blocks.base import rebuild
 from lipyomo.blocks.dual_ball import DualBallBlock
 from lipyomo.blocks.gradient import GradientBlock

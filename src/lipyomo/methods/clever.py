@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,12 +20,6 @@ _SLICE = 2e8
 
 _REACH = 10.0
 """Largest end point that is believed, in ranges of the batch maxima above the largest one."""
-
-_PRECISION = 1e-7
-"""How precisely the logarithm of the end point's distance is found."""
-
-_SURE = 0.2
-"""Scaled distances below this are exceeded all but surely (by 1 - 1e-11)."""
 
 
 @dataclass(frozen=True)
@@ -91,38 +84,11 @@ def _log_likelihood(gaps: FloatArray) -> float:
     return float(terms.sum())
 
 
-def _least(loss: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function with one valley is least, by golden sections."""
-    golden = (math.sqrt(5.0) - 1.0) / 2.0
-    points = [high - golden * (high - low), low + golden * (high - low)]
-    values = [loss(point) for point in points]
-    while high - low > _PRECISION:
-        if values[0] <= values[1]:
-            high, points[1], values[1] = points[1], points[0], values[0]
-            points[0] = high - golden * (high - low)
-            values[0] = loss(points[0])
-        else:
-            low, points[0], values[0] = points[0], points[1], values[1]
-            points[1] = low + golden * (high - low)
-            values[1] = loss(points[1])
-    return 0.5 * (low + high)
-
-
 def _distance(shares: FloatArray) -> float:
     """Kolmogorov's distance of a sample from a distribution of which these are the values."""
     steps = np.arange(shares.size + 1) / shares.size
     shares = np.sort(shares)
     return float(max((steps[1:] - shares).max(), (shares - steps[:-1]).max()))
-
-
-def _tail(distance: float, count: int) -> float:
-    """Probability that a sample is so far from its distribution (Stephens 1970)."""
-    root = math.sqrt(count)
-    x = (root + 0.12 + 0.11 / root) * distance
-    if x < _SURE:
-        return 1.0
-    terms = [(-1.0) ** (k - 1) * math.exp(-2.0 * (k * x) ** 2) for k in range(1, 101)]
-    return min(max(2.0 * math.fsum(terms), 0.0), 1.0)
 
 
 def fit_reverse_weibull(maxima: FloatArray) -> WeibullFit:
@@ -141,6 +107,8 @@ def fit_reverse_weibull(maxima: FloatArray) -> WeibullFit:
     top, spread = float(maxima.max()), float(np.ptp(maxima))
     if maxima.size < 3 or spread <= 1e-12 * max(abs(top), 1e-300):
         return WeibullFit(top, math.nan, 0.0, 0.0, 1.0, "degenerate")
+    from scipy import optimize, special
+
     sample = (maxima - top) / spread
     low, high = math.log(1e-8), math.log(1e3)
 
@@ -150,12 +118,13 @@ def fit_reverse_weibull(maxima: FloatArray) -> WeibullFit:
     grid = np.linspace(low, high, 60)
     values = [loss(step) for step in grid]
     k = int(np.argmin(values))
-    step = math.exp(_least(loss, grid[max(k - 1, 0)], grid[min(k + 1, 59)]))
+    bracket = (grid[max(k - 1, 0)], grid[min(k + 1, 59)])
+    step = math.exp(optimize.minimize_scalar(loss, bounds=bracket, method="bounded").x)
     gaps = step - sample
     shape = _shape_of(gaps)
     scale = _scale_of(gaps, shape)
     statistic = _distance(np.exp(-((gaps / scale) ** shape)))
-    p_value = _tail(statistic, sample.size)
+    p_value = float(special.kolmogorov(math.sqrt(sample.size) * statistic))
     verdict = "good"
     if k == 0 or shape < 1.0:
         verdict = "collapsed"

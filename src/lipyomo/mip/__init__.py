@@ -1,3 +1,1 @@
 """From a problem to mixed-integer models: cells of the domain, model, starts, no-good cuts."""
-
-from lipyomo import pyomo_alone as pyomo_alone

@@ -51,8 +51,8 @@ def dense_entries(matrix: Matrix) -> float:
 _TERMS = 1e6
 """Terms of a Pyomo model that are written, and handed to a solver, in a second."""
 
-_PYOMO = 0.4
-"""Seconds that the import of Pyomo takes."""
+_PYOMO = 0.7
+"""Seconds that the import of Pyomo takes, which imports the statistics of SciPy."""
 
 
 def model_terms(weights: Iterable[Matrix]) -> float:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from lipyomo import pyomo_alone as pyomo_alone
 from lipyomo.solvers.factory import register
 from lipyomo.solvers.options import SolverOptions
 from lipyomo.solvers.status import Progress, SolveStatus
