@@ -30,7 +30,7 @@ def stopped_after(calls: int) -> object:
     return lambda: next(left) >= calls
 
 
-@pytest.mark.parametrize("calls", [30, 90])
+@pytest.mark.parametrize("calls", [60, 90])
 def test_a_stopped_search_goes_on(tmp_path: Path, calls: int) -> None:
     path = tmp_path / "state"
     stop = stopped_after(calls)

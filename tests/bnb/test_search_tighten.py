@@ -33,7 +33,7 @@ def test_a_path_down_the_tree_keeps_its_point(
     monkeypatch.setattr(tighten, "KEPT_BYTES", kept_bytes)
     rng = np.random.default_rng(4)
     experience = Experience.none(21)
-    for seed in range(4):
+    for seed in range(12):
         network = mixed_network(seed, (4, 8, 7, 6, 2))
         system = UnitSystem(network, np.eye(2), domain)
         z = np.concatenate(network.preactivations(domain.sample(rng, 1)[0]))

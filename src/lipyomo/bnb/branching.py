@@ -112,7 +112,8 @@ class Brancher:
         share = gap / max(cutoff, gap / _MANY)
         common = 1.0, np.log(share + _LITTLE), np.log(units.size)
         features = np.hstack([features, np.tile(common, (units.size, 1))])
-        best = np.argsort(-experience.forecast(units, features), kind="stable")[:CANDIDATES]
+        best = np.argsort(-experience.forecast(units, features), kind="stable")
+        best = best[node.phases[units[best]] == OPEN][:CANDIDATES]  # others are excluded
         return units[best], features[best]
 
     def wants_box(self, node: Node) -> bool:

@@ -18,13 +18,13 @@ from lipyomo.phases import LEFT, OPEN, RIGHT
 
 HalfArray = npt.NDArray[np.float16]
 
-STEPS = 12
+STEPS = 24
 """Steps on a node; children go on from where their parent got to."""
 
-WARM_RATE = 0.05
+WARM_RATE = 0.1
 """Their first step, as a share of a multiplier's natural size."""
 
-COLD = 3
+COLD = 2
 """Times as many steps where there is no parent to go on from."""
 
 NEAR = 0.1

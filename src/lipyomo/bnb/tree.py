@@ -511,9 +511,6 @@ class Tree:
     def _examine(self, parts: list[Part], known: bool = False) -> None:
         """Bound parts of nodes, look for points in them, choose their branches.
 
-        Parts in which units could be excluded become children that are to be examined once more:
-        that is done together with what else is to be split then.
-
         Parameters
         ----------
         parts : list of Part
@@ -550,8 +547,7 @@ class Tree:
             still = self._bound(self._with_interior(still))
         for part in still:
             node = self._without_excluded(part)
-            if node is part.node:
-                self._choose(node, part)
+            self._choose(node, part)
             part.into.children.append(node)
 
     def _choose(self, node: Node, part: Part) -> None:
@@ -733,7 +729,6 @@ class Tree:
         if remaining is not node:
             more = np.flatnonzero(remaining.phases != node.phases)
             remaining.pool = self.pool.within(node.pool, remaining.phases, more)
-            remaining.candidates, remaining.outlook = node.candidates[:0], node.outlook[:0]
         return remaining
 
     def _value(self, node: Node, form: NodeForm) -> float:

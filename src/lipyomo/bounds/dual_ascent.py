@@ -70,7 +70,7 @@ _LEAST_PART = 256
 _LARGE = 1e18
 """Largest natural size that is told apart in single precision."""
 
-_MOMENTUM = 0.6
+_MOMENTUM = 0.7
 
 _SIGN_BIT = np.int32(-(2**31))
 
