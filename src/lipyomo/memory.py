@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from pathlib import Path
+from types import ModuleType
 
 from lipyomo.errors import ProblemError
 
@@ -35,6 +37,24 @@ def used_memory() -> int:
     return most if sys.platform == "darwin" else 1024 * most
 
 
+def memory_limit() -> float:
+    """Most bytes that this process may take, by `limit_memory` or otherwise; infinite if any."""
+    try:
+        import resource
+    except ImportError:
+        return math.inf
+    most, _ = resource.getrlimit(_kind(resource))
+    return math.inf if most == resource.RLIM_INFINITY else float(most)
+
+
+def _kind(resource: ModuleType) -> int:
+    """Which of the system's limits is meant.
+
+    Data rather than address space: libraries reserve far more addresses than they use.
+    """
+    return int(resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS)
+
+
 def limit_memory(size: int) -> None:
     """Let this process take at most `size` bytes, where the system can see to it.
 
@@ -55,8 +75,7 @@ def limit_memory(size: int) -> None:
         import resource
     except ImportError:
         return
-    # Data rather than address space: libraries reserve far more addresses than they use.
-    kind = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
+    kind = _kind(resource)
     _, most = resource.getrlimit(kind)
     soft = size if most == resource.RLIM_INFINITY else min(size, most)
     try:

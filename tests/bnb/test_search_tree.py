@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -15,6 +16,7 @@ from lipyomo.bnb.driver import Search
 from lipyomo.bnb.node import Node
 from lipyomo.bnb.tree import Tree
 from lipyomo.domains import AllSpace, Box, Domain, ball
+from lipyomo.executors import InlineExecutor
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, Result, Status
@@ -130,15 +132,54 @@ def test_history_closes_in_on_the_answer() -> None:
     assert all(upper >= result.lower * (1 - 1e-9) for _, _, upper in result.history)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 def test_a_short_queue_changes_the_order_but_not_the_answer(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
-    exact = answer()
-    monkeypatch.setattr(driver, "QUEUE_BYTES", 1)
+    exact, cold = answer(), []
+    monkeypatch.setattr(driver, "QUEUE_SHARE", 1 << 60)
     monkeypatch.setattr(driver, "LEAST_QUEUE", 4)
-    result = lipyomo.solve(HARD, "bnb")
+    cool = Search._cool
+
+    def watched(search: Search) -> None:
+        cool(search)
+        assert search._heap[0] == min(search._heap)
+        cold.extend(node.ascent is None for _, _, node in search._heap)
+
+    monkeypatch.setattr(Search, "_cool", watched)
+    result = lipyomo.solve(HARD, "bnb", threads=threads, executor=InlineExecutor())
+    assert any(cold)
+    assert not all(cold)
     assert result.status is Status.EXACT
     assert result.lower == pytest.approx(exact.lower, rel=1e-9)
+
+
+def test_what_a_full_queue_has_left_is_split_together() -> None:
+    search = Search(HARD.reduced.problem, Settings())
+    node = search.tree.root().children[0]
+    low = replace(node, target_bounds=0.0 * node.target_bounds)
+    search._heap, search._stack = [(-node.bound, 0, node)], [low, *[node] * 20]
+    taken = []
+    for _ in range(2):
+        search._take_batch()
+        taken.append(len(search._taken))
+    together = search.tree.together(node)
+    assert taken == [together, 20 - together]
+    assert search._stack == [low]
+    assert search._heap
+
+
+def test_the_queue_takes_its_share_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    def capacity() -> int:
+        search = Search(HARD.reduced.problem, Settings())
+        search._set_capacity(search.tree.root().children)
+        return search._capacity
+
+    free = capacity()
+    monkeypatch.setattr(driver, "memory_limit", lambda: driver.machine_memory() / 8)
+    assert capacity() == pytest.approx(free / 2, rel=0.01)
+    monkeypatch.setattr(driver, "machine_memory", lambda: 2**20)
+    assert capacity() == driver.LEAST_QUEUE
 
 
 def test_a_full_pool_of_points_does_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import math
 import pickle
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +19,7 @@ from lipyomo.bnb.parallel import LAST_SECONDS, Report, Task, Team, pack, unpack
 from lipyomo.bnb.tree import COMMON, Expansion, Tree
 from lipyomo.executors import Workers
 from lipyomo.ladder import Ladder
+from lipyomo.memory import machine_memory, memory_limit
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Status, close_enough
@@ -27,8 +28,9 @@ from lipyomo.sampling.local_search import QUICK_TIME, default_evaluations, quick
 from lipyomo.sampling.thinned import thinned
 from lipyomo.settings import Settings
 
-QUEUE_BYTES = 1 << 30
-"""Memory that waiting nodes may take before the search dives instead of widening."""
+QUEUE_SHARE, LIMIT_SHARE = 8, 2
+"""Waiting nodes may take one in so many bytes of the machine's memory, and of a limit if one is
+set; then the search dives instead of widening."""
 
 LEAST_QUEUE = 1000
 """Nodes that may wait in any case."""
@@ -58,6 +60,12 @@ tell would come too late for the others."""
 AT_ONCE = 4
 """One in so many of those that may be split together are, however few wait: where the incumbent is
 good few ever do, and small nodes cost as much alone as four together."""
+
+
+def _warm_bytes(node: Node) -> int:
+    """What the multipliers of a node take."""
+    return 0 if node.ascent is None else node.ascent.values.nbytes + node.ascent.keys.nbytes
+
 
 Tell = Callable[[FloatArray | None, float, int, str], None]
 """Called with a better point (or None), the bound so far, the number of nodes, and a message."""
@@ -157,6 +165,7 @@ class Search:
         self._stack: list[Node] = []
         self._serial = 0
         self._capacity = LEAST_QUEUE
+        self._warm, self._warm_room = 0, math.inf
         self._taken: list[Node] = []
         self._team: Team | None = None
         self._evaluations = default_evaluations(self.tree.searched) // CLIMB_SHARE
@@ -233,11 +242,12 @@ class Search:
             self._note()
 
     def _set_capacity(self, nodes: list[Node]) -> None:
+        """Half of the room is for what a node cannot do without, half for multipliers."""
+        room = min(machine_memory() / QUEUE_SHARE, memory_limit() / LIMIT_SHARE) / 2
         for node in nodes[:1]:
             node_bytes = 4096 + node.phases.nbytes * 40 + 8 * (node.low.size * 4)
-            if node.ascent is not None:
-                node_bytes += node.ascent.values.nbytes
-            self._capacity = max(LEAST_QUEUE, QUEUE_BYTES // node_bytes)
+            self._capacity = max(LEAST_QUEUE, int(room / node_bytes))
+            self._warm_room = max(room, LEAST_QUEUE * _warm_bytes(node))
 
     @property
     def _scale(self) -> float:
@@ -275,6 +285,20 @@ class Search:
             return
         self._serial += 1
         heapq.heappush(self._heap, (-node.bound, self._serial, node))
+        self._warm += _warm_bytes(node)  # those that have left count until the next look
+        if self._warm > self._warm_room:
+            self._cool()
+
+    def _cool(self) -> None:
+        """Drop the multipliers of those that will wait longest: they are found again."""
+        self._heap.sort()
+        self._warm = 0
+        for place, (key, serial, node) in enumerate(self._heap):
+            more = _warm_bytes(node)
+            if more and self._warm + more > self._warm_room / 2:
+                self._heap[place] = key, serial, replace(node, ascent=None)
+            else:
+                self._warm += more
 
     def _waiting(self) -> bool:
         """Whether a node waits whose bound is above the cutoff; those below it are closed."""
@@ -290,24 +314,24 @@ class Search:
         return False
 
     def _take_batch(self) -> None:
-        """Take the next nodes: a full queue is emptied depth first."""
+        """Take the next nodes: the stack of a full queue is emptied depth first."""
         best = self._stack[-1] if self._stack else self._heap[0][2]
         workers = 1 if self._team is None else self._team.size
         together = self.tree.together(best)
         share = len(self._heap) // (WAITING * workers)
         least = min(together // AT_ONCE, -(-len(self._heap) // workers))
-        most = min(together, max(share, least))
+        stack, heap, dives = self._stack, self._heap, bool(self._stack)
+        most = together if dives else min(together, max(share, least))
         self._taken = []
-        if self._stack:  # nodes are noted before they leave: an interrupt must not lose them
-            self._taken.append(self._stack[-1])
-            self._stack.pop()
-            return
-        while self._heap and len(self._taken) < max(most, 1):
-            bound, _, node = self._heap[0]
-            if self._taken and -bound <= self.tree.cutoff:
+        while (stack if dives else heap) and len(self._taken) < max(most, 1):
+            node = stack[-1] if dives else heap[0][2]
+            if self._taken and node.bound <= self.tree.cutoff:
                 break
-            self._taken.append(node)
-            heapq.heappop(self._heap)
+            self._taken.append(node)  # noted before it leaves: an interrupt must not lose it
+            if dives:
+                stack.pop()
+            else:
+                heapq.heappop(heap)
 
     def _merge(self, found: Expansion) -> None:
         """Enter what became of a node."""
