@@ -45,6 +45,19 @@ def test_first_interrupt_prints_the_interval_and_exits_2(
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_before_anything_is_known_both_signals_leave_with_a_word(number: signal.Signals) -> None:
+    code = f"""
+import signal
+from lipyomo.cli.interrupt import Leaving
+with Leaving():
+    signal.raise_signal({int(number)})
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == "lipyomo: interrupted before anything was known\n"
+
+
 def test_second_interrupt_leaves_at_once_with_the_last_interval(start: Start, net: Path) -> None:
     process = start(net, "--box", "0,1", "--method", "deaf")
     _wait_for(process, "lower")

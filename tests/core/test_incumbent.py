@@ -163,3 +163,20 @@ def test_where_time_is_over_one_point_is_looked_at(monkeypatch: pytest.MonkeyPat
     found = replay(problem, witness)
     assert found.holds
     np.testing.assert_allclose(witness.x, 0.0, atol=1e-6)
+
+
+def test_points_of_large_networks_are_evaluated_as_long_as_there_is_time(monkeypatch) -> None:
+    problem = LipschitzProblem(random_network(2, (5, 7, 6, 3)), Box(-1, 1, 5))
+    seen: list[int] = []
+
+    def counted(problem: LipschitzProblem, points: np.ndarray, *rest: Any) -> Any:
+        seen.append(len(points))
+        return point_norms(problem, points, *rest)
+
+    monkeypatch.setattr(local_search, "point_norms", counted)
+    monkeypatch.setattr(local_search, "AT_ONCE", 3.5 * evaluation_work(problem))
+    clock = Clock(should_stop=lambda: len(seen) >= 4)
+    search = LocalSearch(problem, np.random.default_rng(0), 64, clock)
+    search.run(1000, clock)
+    assert seen == [3] * 4
+    assert 0 < len(search.points) <= 12

@@ -47,9 +47,11 @@ class Handled:
 class Leaving(Handled):
     """Before anything is known, Ctrl-C leaves at once, always with the same words and exit code.
 
-    An exception would not do: it can come in the middle of an import or of another's clean-up, and
-    end as a traceback.
+    So does a polite request to end.  An exception would not do: it can come in the middle of an
+    import or of another's clean-up, and end as a traceback.
     """
+
+    signals = (signal.SIGINT, signal.SIGTERM)
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """Leave."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 
 import numpy as np
@@ -58,6 +58,9 @@ FIRST_WORK = 1e9
 
 FEWEST = 8
 """Points that it begins with at least."""
+
+AT_ONCE = 3e8
+"""Multiplications between two looks at the clock while points are evaluated."""
 
 CLIMBS, CLIMB_STEPS, HILLS = 32, 40, 4
 """Ascents that begin a turn, and their steps; from how many of the places that they end in walks
@@ -152,6 +155,8 @@ class LocalSearch:
     rng : numpy.random.Generator
     samples : int, optional
         Random points to begin with.
+    clock : Clock, optional
+        In whose time they are evaluated, but for the first few.
 
     Attributes
     ----------
@@ -162,7 +167,11 @@ class LocalSearch:
     """
 
     def __init__(
-        self, problem: LipschitzProblem, rng: np.random.Generator, samples: int = 256
+        self,
+        problem: LipschitzProblem,
+        rng: np.random.Generator,
+        samples: int = 256,
+        clock: Clock | None = None,
     ) -> None:
         self._problem, self._domain, self._rng = problem, problem.domain, rng
         width = self._domain.upper - self._domain.lower
@@ -182,7 +191,7 @@ class LocalSearch:
         self._functionals = np.eye(problem.network.output_dim) if vertices is None else vertices
         self._seen: set[bytes] = set()
         self._left = 0.0
-        self._clock = Clock()
+        self._clock = clock or Clock()
         self._turn, self._idle, self._top = 0, PATIENCE, -1.0
         self._move, self._walking = 0, False
         self._archive = _Population(np.zeros((0, problem.network.input_dim)))
@@ -192,11 +201,14 @@ class LocalSearch:
         self._region_points = REGION_POINTS if self._few else WIDE_REGION_POINTS
         count = 64 if self._domain.rows.count else min(samples, 4 * self._children)
         count = min(count, max(FEWEST, int(FIRST_WORK / self._cost)))
-        points = np.vstack([self._domain.center[None, :], self._domain.sample(rng, count)])
-        self._try(points)
+        self._begun = np.vstack([self._domain.center[None, :], self._domain.sample(rng, count)])
+        self._try(self._begun)
         self._left = 0.0
-        spread = [z.std(axis=0) for z in problem.network.preactivations(points)]
-        self._ascent = SmoothAscent(problem, spread)
+
+    @cached_property
+    def _ascent(self) -> SmoothAscent:
+        spread = [z.std(axis=0) for z in self._problem.network.preactivations(self._begun)]
+        return SmoothAscent(self._problem, spread)
 
     @property
     def points(self) -> FloatArray:
@@ -294,11 +306,15 @@ class LocalSearch:
         return self._left <= 0 or self._clock.expired
 
     def _try(self, points: FloatArray, rows: FloatArray | None = None) -> None:
-        """Evaluate points and keep the good ones."""
-        values, _ = point_norms(self._problem, points, rows)
+        """Evaluate points, those of large networks as far as there is time; keep the good ones."""
         share = 1.0 if rows is None else (1.0 + len(rows)) / self._passes
         self._left -= share * len(points)
-        self._here.add(points, values)
+        step = max(1, int(AT_ONCE / self._cost))
+        for first in range(0, len(points), step):
+            if first and self._clock.expired:
+                break
+            part = points[first : first + step]
+            self._here.add(part, point_norms(self._problem, part, rows)[0])
 
     def _promising(self) -> FloatArray | None:
         """The functionals that the best points of the population attain; None for all."""
@@ -545,7 +561,7 @@ def search_incumbent(
     small = problem.reduced.problem
     small = small if phases is None else thinned(small, phases)
     budget = default_evaluations(small) if evaluations is None else evaluations
-    search = LocalSearch(small, rng, min(1024, max(64, budget // 8)))
+    search = LocalSearch(small, rng, min(1024, max(64, budget // 8)), clock)
     search.run(budget, clock)
     return unbeaten(search.points, search.values, partial(_certified, problem))
 

@@ -53,7 +53,7 @@ NEWTON = 5.0
 _MATRICES = 6
 """Square matrices that a step holds at a time, about."""
 
-_GRACE = 0.5
+_GRACE = 0.3
 """Seconds by which the proof of what was found may exceed the time."""
 
 _BELOW = 1e-6
