@@ -17,8 +17,8 @@ from lipyomo.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNor
 from lipyomo.operator_norm import operator_norm
 from lipyomo.phases import OPEN, Phases, flat, open_phases, to_pattern
 from lipyomo.run import Clock
-from lipyomo.semidefinite.bounder import Bounder, inherited
-from lipyomo.semidefinite.choice import kernel_for, step_costs
+from lipyomo.semidefinite.bounder import Bounder, inherited, shaped
+from lipyomo.semidefinite.choice import kernel_for, shared_kernel, step_costs
 from lipyomo.semidefinite.dense import DenseKernel
 from lipyomo.semidefinite.descent import Descent, minimise
 from lipyomo.semidefinite.ellipsoids import closed_form, closed_forms
@@ -329,6 +329,58 @@ def test_quasi_newton_directions_find_a_minimum() -> None:
         assert np.abs(sizes * x + 40.0 * bent * (x**3 - x)).max() < 1e-3
 
 
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+@pytest.mark.parametrize("sizes", [(5, 9, 9, 4), (40, 6, 5, 4)])
+def test_targets_are_lowered_together(norm: str, sizes: tuple[int, ...]) -> None:
+    """With the same multipliers for all, before each has its own; every bound holds."""
+    network = random_network(5, sizes)
+    phases = open_phases(network)
+    given = network, phases, norm, "vertices", LinfOutput()
+    closed, together, free = root_of(*given), root_of(*given), root_of(*given)
+    closed.begin(closed_only=True)
+    together.begin()
+    free.run()
+    assert free.value <= together.value < closed.value
+    assert not together.steps
+    assert not together.multipliers
+    if sum(layer.size for layer in phases) <= 12:
+        assert together.value >= truth(network, phases, norm, LinfOutput()) * (1 - 1e-12)
+    known = together.upper.copy()
+    together.begin()  # nothing is done twice
+    np.testing.assert_array_equal(together.upper, known)
+
+
+def test_shared_kernels_have_the_smooth_maximum_of_the_bounds() -> None:
+    form, _ = wide_form(1)
+    d, rows, few = form.inputs, form.rows, np.vstack([form.objective[0], form.objective[0][::-1]])
+    for euclidean in (False, True):
+        kernel = shared_kernel(rows, few, d, euclidean)
+        y, mu = kernel.start(), 0.3
+        assert y is not None
+        factor = kernel.factor(y)
+        x, _, quarter = kernel.terms(factor, y)
+        quarters = []
+        for c in few:
+            alone = kernel_for(rows, c[None], d, euclidean)
+            own = np.concatenate([shaped(y[:d], alone.inputs, euclidean), y[kernel.inputs :]])
+            quarters.append(alone.terms(alone.factor(own), own)[2])
+        assert max(quarters) <= quarter <= 2.0 ** (1 / 16) * max(quarters)
+
+        def merit(logarithms: FloatArray, kernel=kernel, y=y) -> float:  # type: ignore[no-untyped-def]
+            z = y * np.exp(kernel.expand(logarithms))
+            factor = kernel.factor(z)
+            _, tau, quarter = kernel.terms(factor, z)
+            return float(tau + quarter - 0.3 * kernel.logdet(factor, z))
+
+        slopes = kernel.slopes(factor, y, x, mu)
+        axes = 1e-5 * np.eye(slopes.size)
+        differences = [(merit(axis) - merit(-axis)) / 2e-5 for axis in axes]
+        np.testing.assert_allclose(slopes, differences, rtol=1e-4, atol=1e-5)
+    nothing = shared_kernel(rows, 0.0 * few, d, False)
+    y = np.concatenate([np.ones(d), np.full(len(rows), 1e-9)])
+    assert nothing.terms(nothing.factor(y), y)[2] == 0.0
+
+
 def test_descents_approach_and_then_converge() -> None:
     """First steps lower the bound, and where Newton's method has no time they are all there is."""
     network = random_network(5, (6, 9, 9, 4))
@@ -424,7 +476,7 @@ def test_without_time_for_a_step_every_target_has_its_own_closed_form() -> None:
     network = random_network(5, (6, 9, 9, 4))
     given = network, open_phases(network), "linf", "vertices", LinfOutput()
     together, own, free = root_of(*given), root_of(*given), root_of(*given)
-    together.begin()
+    together.begin(closed_only=True)
     own.run(closed_only=True)
     free.run()
     assert free.value < own.value < together.value

@@ -15,7 +15,14 @@ from lipyomo.bounds.sharpen import sharpen
 from lipyomo.errors import MethodError
 from lipyomo.ladder import RUNGS, Ladder, UpperRung
 from lipyomo.network import FloatArray
-from lipyomo.numerics.pace import dense_entries, fits, model_seconds, model_terms, seconds_of
+from lipyomo.numerics.pace import (
+    dense_entries,
+    fits,
+    model_seconds,
+    model_terms,
+    pace,
+    seconds_of,
+)
 from lipyomo.phases import Phases, count_open
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import make_witness
@@ -41,8 +48,8 @@ MOST_BYTES = 1 << 31
 MOST_TERMS = 1e7
 """Terms of a Pyomo model."""
 
-ROOM = 2.0
-"""Times that closed forms fit into the time left where the joint rung comes before them."""
+MOMENT = 0.05
+"""Share of the time left that the joint rung may take where closed forms would fit, too."""
 
 TRIES = 16
 """Points that are tried for a witness, the best first."""
@@ -207,15 +214,15 @@ def form_fits(run: Run, phases: Phases) -> bool:
 def joint_first(ladder: Ladder, clock: Clock) -> None:
     """Take the joint rung if it costs less than semidefinite bounds in closed form do.
 
-    Where there is no time to go on from closed forms after it, these come first: with many open
+    Where it takes more than a moment of the time these come first, if they fit: with many open
     units they are several times tighter.
     """
     problem, bounds = ladder.problem, ladder.bounds
     layers = [count_open((phases,)) for phases in bounds.phases]
     cost = root_cost(ladder.targets, problem.network.input_dim, bounds.unstable, layers)
     joint, forms = ladder.predicted("joint"), form_seconds(problem, bounds.phases) + cost.closed
-    tight = not fits(joint + ROOM * (forms + cost.proof), clock.left)
-    if joint <= forms and not (tight and fits(forms + cost.proof, clock.left)):
+    long = joint * pace() > MOMENT * clock.left
+    if joint <= forms and not (long and fits(forms + cost.proof, clock.left)):
         ladder.climb(("joint",))
 
 

@@ -11,12 +11,13 @@ import numpy.typing as npt
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.bounds.pairs import Pairs
 from lipyomo.network import FloatArray
-from lipyomo.semidefinite.choice import Ball, kernel_for
+from lipyomo.semidefinite.choice import Ball, kernel_for, shared_kernel
 from lipyomo.semidefinite.descent import minimise
 from lipyomo.semidefinite.kernel import Kernel, State
 from lipyomo.semidefinite.proportional import minimise_in_proportion, wide_kernel
 from lipyomo.semidefinite.prove import Exclusion, Prover
-from lipyomo.semidefinite.signs import FixedSigns, joined
+from lipyomo.semidefinite.shared import SharedKernel
+from lipyomo.semidefinite.signs import FixedSigns, joined, joined_multipliers
 from lipyomo.semidefinite.wide import WideKernel
 from lipyomo.targets import ALL, Targets
 
@@ -98,6 +99,25 @@ class Bounder:
             return kernel_for(rows, objectives, inputs, euclidean, self._ball)
         pairs = self.prover.pairs.among(form.units)
         return kernel_for(rows, objectives[max(row, 0)][None], inputs, euclidean, pairs=pairs)
+
+    def shared(self, form: NodeForm, targets: IntArray) -> SharedKernel | None:
+        """The kernel of several targets with the same multipliers.
+
+        None where they are few, see different inputs, or are balls of functionals.
+        """
+        whole = self.targets.columns[0] == ALL and self.targets.rows[0] != ALL
+        if targets.size < 2 or not whole or self.prover.pairs.count:
+            return None
+        objectives = form.objective[self.targets.rows[targets]]
+        euclidean = self.targets.input_norm == "l2"
+        return shared_kernel(form.rows, objectives, form.inputs, euclidean)
+
+    def fitted(self, kernel: Kernel, target: int, zeta: FloatArray, lam: FloatArray) -> FloatArray:
+        """Multipliers of a form with all inputs as those of a target's kernel for it."""
+        signs = None if self.prover.signs is None else self.prover.signs.of(target)
+        zeta = zeta if signs is None else joined_multipliers(zeta, signs)
+        zeta = shaped(zeta, kernel.inputs, kernel.euclidean)
+        return np.concatenate([zeta, lam, np.zeros(kernel.free)])
 
     def minimise(
         self,
@@ -240,6 +260,11 @@ class Bounder:
                 for k, r, a in zip(hits, removed, along[hits], strict=True)
             ]
         return candidates
+
+
+def shaped(zeta: FloatArray, inputs: int, euclidean: bool) -> FloatArray:
+    """The inputs' multipliers for so many inputs of a Euclidean ball, in which all are equal."""
+    return np.full(inputs, zeta[0]) if euclidean else zeta
 
 
 def inherited(kernel: Kernel, form: NodeForm, units: IntArray, old: FloatArray) -> FloatArray:

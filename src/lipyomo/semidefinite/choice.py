@@ -21,6 +21,7 @@ from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import seconds_of
 from lipyomo.semidefinite.dense import DenseKernel
 from lipyomo.semidefinite.kernel import Kernel
+from lipyomo.semidefinite.shared import SharedKernel
 from lipyomo.semidefinite.spectral import SpectralKernel
 from lipyomo.semidefinite.wide import WideKernel
 
@@ -125,14 +126,30 @@ def kernel_for(
         rows, objectives, inputs = rotated(rows, objectives, inputs)
     if ball != "vertices":
         return SpectralKernel(rows, objectives, inputs, euclidean, separate=ball == "l1")
-    costs = step_costs(inputs, len(rows), 0, euclidean)
-    name = min(costs, key=lambda kind: costs[kind])
     if pairs is not None and pairs.count:
+        costs = step_costs(inputs, len(rows), 0, euclidean)
         direct = costs["direct"] <= costs["conjugate"]
         return WideKernel(rows, objectives[0], inputs, direct, pairs)
+    return _single(rows, objectives[0], inputs, euclidean)
+
+
+def shared_kernel(
+    rows: FloatArray, objectives: FloatArray, inputs: int, euclidean: bool
+) -> SharedKernel:
+    """The cheapest kernel for some functionals with the same multipliers; see `kernel_for`."""
+    if euclidean and inputs > len(rows) + len(objectives):
+        rows, objectives, inputs = rotated(rows, objectives, inputs)
+    return SharedKernel(_single(rows, objectives[0], inputs, euclidean), objectives)
+
+
+def _single(
+    rows: FloatArray, objective: FloatArray, inputs: int, euclidean: bool
+) -> DenseKernel | WideKernel:
+    costs = step_costs(inputs, len(rows), 0, euclidean)
+    name = min(costs, key=lambda kind: costs[kind])
     if name == "dense":
-        return DenseKernel(rows, objectives[0], inputs, euclidean)
-    return WideKernel(rows, objectives[0], inputs, direct=name == "direct")
+        return DenseKernel(rows, objective, inputs, euclidean)
+    return WideKernel(rows, objective, inputs, direct=name == "direct")
 
 
 def rotated(

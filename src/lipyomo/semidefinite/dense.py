@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -137,6 +138,12 @@ class DenseKernel:
         self.objective, self._half = objective, 0.5 * objective
         self._pencil = Pencil(tangent_basis(rows, inputs))
 
+    def of(self, objective: FloatArray) -> DenseKernel:
+        """The kernel of another functional over the same form."""
+        other = copy(self)
+        other.objective, other._half = objective, 0.5 * objective
+        return other
+
     def factor(self, y: FloatArray) -> Factor | None:
         """Cholesky factor of C, or None if C is not positive definite."""
         return self._pencil.factor(y)
@@ -183,11 +190,13 @@ class DenseKernel:
     def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
         """Derivatives of the barrier function by the logarithms of the multipliers."""
         d, pencil = self.inputs, self._pencil
-        found = -y * (x * (x @ pencil.basis) + mu * pencil.slopes(inverse_of(factor)))
+        x = x.reshape(len(x), -1)
+        moments = (x * (pencil.basis.T @ x)).sum(axis=1)
+        found = -y * (moments + mu * pencil.slopes(inverse_of(factor)))
         if self.euclidean:
             return np.concatenate([[found[:d].sum() + y[0]], found[d:]])
         found[:d] += y[:d]
-        return found
+        return np.asarray(found)
 
     def expand(self, step: FloatArray) -> FloatArray:
         """A step in the free multipliers as one in all of them."""

@@ -8,23 +8,25 @@ each other may be joined with any multipliers below ``4 N_block^{-1}``, because
 
 Diagonal L = 4 s T with ``T^{1/2} N_block T^{1/2} <= I`` and a share s < 1 will do.  This is the
 layer-wise decomposition of LipSDP by Xu and Sivaranjani (ECLipsE, NeurIPS 2024), for two slopes
-and decided units, and with the inputs' metric of a cube.  A few shapes and sizes of T are tried,
-and the one that looks best from the next block is kept: one eigenvalue decomposition a shape.  What
-looks best depends on how a block's Gram matrix is measured; of a few ways the best is kept.
+and decided units, and with the inputs' metric of a cube.  T follows from the sums of the rows of N;
+a few shares are tried, and the one that looks best from the next block is kept.  What looks best
+depends on how a block's Gram matrix is measured; of a few ways the best is kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from lipyomo.arrays import lengths
 from lipyomo.network import FloatArray
 
 _SHARES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-"""Shares s that are tried."""
+_FEW_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""Shares s that are tried, with many units and otherwise."""
 _TINY = 1e-9
 _LARGE = 1e150
 """Above it, and below its inverse, products overflow or vanish."""
@@ -32,8 +34,9 @@ _LARGE = 1e150
 _TRIES = 60
 
 MANY = 512
-"""Units from which on only one way of measuring is tried: the best one where targets are several
-(a trained 784-1024-1024-10 network with 1,735 open units: 656, by the two others 744)."""
+"""Units from which on few shares and only one way of measuring are tried: the best one where
+targets are several (a trained 784-1024-1024-10 network with 1,735 open units: 656, by the two
+others 744)."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,8 @@ def closed_form_cost(inputs: int, layers: Sequence[int]) -> float:
     for k, count in enumerate(layers):
         behind -= count
         ahead = layers[k + 1] if k + 1 < len(layers) else 0
-        decomposed = 20.0 * count**2 + 11.0 * behind * count
-        cost += count * (decomposed + 3.0 * len(_SHARES) * ahead**2 + 3.0 * behind**2)
+        tried = 0.5 * count**2 + 2.0 * count * ahead + 2.0 * ahead**2
+        cost += count * (len(_FEW_SHARES) * tried + 2.0 * count * behind + 2.0 * behind**2)
     return cost
 
 
@@ -148,29 +151,29 @@ def closed_forms(
     first = scaled @ scaled.T
     parts = blocks(rows, inputs)
     found: list[ClosedForm | None] = [None] * len(groups)
-    begin: list[_Joint] = []  # the first block is the same whatever the measure
-    tries = 1 if count > MANY else len(parts) or 1
+    shares, tries = (_FEW_SHARES, 1) if count > MANY else (_SHARES, len(parts) or 1)
     for measure in (_sums, _trace, _roots)[:tries]:
         gram, lam = first, np.zeros(count)  # of the rows that are still to come
-        joints: list[_Joint] = []
+        joint: _Joint | None = None
         for place, part in enumerate(parts):
             if stop() or not _largest(gram) < _LARGE:
                 return found
-            if part.start or not begin:
-                passed = seen[part.stop :, inputs + part.start : inputs + part.stop]
-                joints = _joints(gram, passed)
-            else:
-                joints = begin
-            begin, size = begin or joints, part.stop - part.start
+            passed = seen[part.stop :, inputs + part.start : inputs + part.stop]
+            joint = _joint(gram, passed)
+            size = part.stop - part.start
             gram = gram[size:, size:]
             if place + 1 < len(parts):
                 ahead = parts[place + 1]
-                lam[part], gram = _passed(measure, gram, joints, ahead.stop - ahead.start)
+                sees = slice(0, ahead.stop - ahead.start)
+                lam[part], gram = _passed(measure, shares, gram, joint, sees)
+        ends = [] if joint is None else [joint.grown(share) for share in _SHARES]
         for k, group in enumerate(groups):
             own, end = lam.copy(), gram[group, group]
-            if parts:
-                last = [joint.of(group) for joint in joints]
-                own[parts[-1]], end = _passed(measure, end, last, len(end))
+            if joint is not None:
+                measured = [measure(end, each[group]) for each in ends]
+                best_share = int(np.argmin(measured))
+                own[parts[-1]] = 4.0 * _SHARES[best_share] * joint.shape
+                end = end + ends[best_share][group] @ ends[best_share][group].T
             best = found[k]
             if _largest(end) < _LARGE and (best is None or _largest(end) < _largest(best.gram)):
                 found[k] = ClosedForm(zeta, own, end)
@@ -185,37 +188,25 @@ class _Joint:
     ----------
     shape : ndarray, shape (b,)
         The diagonal of T.
-    values : ndarray, shape (b,)
-        Eigenvalues of ``T^{1/2} N T^{1/2}``.
+    block : ndarray, shape (b, b)
+        ``T^{1/2} N T^{1/2}``, whose eigenvalues are at most one.
     own, bent : ndarray, shape (n, b)
-        Of the n rows behind the block, whose Gram matrix grows by ``G G^T``: G has the columns
-        ``(own_j s^{-1/2} + bent_j s^{1/2}) (1 - s values_j)^{-1/2}``.
+        Of the n rows behind the block, whose Gram matrix grows by ``G G^T``, with
+        ``G = (own s^{-1/2} + bent s^{1/2}) L^{-T}``, ``1 - s block = L L^T``.
     """
 
     shape: FloatArray
-    values: FloatArray
+    block: FloatArray
     own: FloatArray
     bent: FloatArray
 
-    def of(self, rows: slice) -> _Joint:
-        """The same with some of the rows only."""
-        return replace(self, own=self.own[rows], bent=self.bent[rows])
-
     def grown(self, share: float, rows: slice = slice(None)) -> FloatArray:
         """Some rows of G."""
+        inner = -share * self.block
+        inner.flat[:: len(inner) + 1] += 1.0
+        lower, _ = dpotrf(inner.T, lower=1, overwrite_a=1)
         both = self.own[rows] / np.sqrt(share) + np.sqrt(share) * self.bent[rows]
-        return np.asarray(both / np.sqrt(1.0 - share * self.values))
-
-    def squared_lengths(self, rows: slice) -> list[FloatArray]:
-        """Squared lengths of some rows of G, one array a share."""
-        own, bent = self.own[rows], self.bent[rows]
-        squares, mixed, bents = np.square(own), own * bent, np.square(bent)
-        found = []
-        for share in _SHARES:
-            weight = 1.0 / (1.0 - share * self.values)
-            total = squares @ weight / share + 2.0 * (mixed @ weight) + share * (bents @ weight)
-            found.append(np.maximum(total, 0.0))
-        return found
+        return np.asarray(dtrtrs(lower, both.T, lower=1)[0].T)
 
 
 def _largest(gram: FloatArray) -> float:
@@ -223,36 +214,34 @@ def _largest(gram: FloatArray) -> float:
     return float(np.diagonal(gram).max(initial=0.0))
 
 
-Measure = Callable[[FloatArray, _Joint, slice], list[float]]
-"""Sizes of the Gram matrix of some rows, given the old one, one a share."""
+Measure = Callable[[FloatArray, FloatArray], float]
+"""Size of the Gram matrix of some rows, given the old one and their rows of G."""
 
 
 def _passed(
-    measure: Measure, gram: FloatArray, joints: list[_Joint], ahead: int
+    measure: Measure, shares: Sequence[float], gram: FloatArray, joint: _Joint, ahead: slice
 ) -> tuple[FloatArray, FloatArray]:
-    """Multipliers of a block that look best from the next rows, and the Gram matrix behind it."""
-    rows = slice(0, ahead)
-    sizes = np.array([measure(gram[rows, rows], joint, rows) for joint in joints])
-    k, i = np.unravel_index(int(np.argmin(sizes)), sizes.shape)
-    grown = joints[k].grown(_SHARES[i])
-    return 4.0 * _SHARES[i] * joints[k].shape, gram + grown @ grown.T
+    """Multipliers of a block that look best from the rows ahead, and the Gram matrix behind it."""
+    near = gram[ahead, ahead]
+    share = min(shares, key=lambda each: measure(near, joint.grown(each, ahead)))
+    grown = joint.grown(share)
+    return 4.0 * share * joint.shape, gram + grown @ grown.T
 
 
-def _trace(old: FloatArray, joint: _Joint, ahead: slice) -> list[float]:
-    return [float(each.sum()) for each in joint.squared_lengths(ahead)]
+def _trace(old: FloatArray, grown: FloatArray) -> float:
+    return float(np.square(grown).sum())
 
 
-def _roots(old: FloatArray, joint: _Joint, ahead: slice) -> list[float]:
-    return [float(np.sqrt(np.diagonal(old) + each).sum()) for each in joint.squared_lengths(ahead)]
+def _roots(old: FloatArray, grown: FloatArray) -> float:
+    return float(np.sqrt(np.diagonal(old) + np.square(grown).sum(axis=1)).sum())
 
 
-def _sums(old: FloatArray, joint: _Joint, ahead: slice) -> list[float]:
-    grown = (joint.grown(share, ahead) for share in _SHARES)
-    return [float(np.abs(old + each @ each.T).sum(axis=1).max()) for each in grown]
+def _sums(old: FloatArray, grown: FloatArray) -> float:
+    return float(np.abs(old + grown @ grown.T).sum(axis=1).max(initial=0.0))
 
 
-def _joints(gram: FloatArray, passed: FloatArray) -> list[_Joint]:
-    """The first block of some rows joined in two shapes: one multiplier a unit, and one for all.
+def _joint(gram: FloatArray, passed: FloatArray) -> _Joint:
+    """The first block of some rows, joined.
 
     Parameters
     ----------
@@ -262,18 +251,9 @@ def _joints(gram: FloatArray, passed: FloatArray) -> list[_Joint]:
         The block's columns of the latter.
     """
     count = passed.shape[1]
-    block, behind, found = gram[:count, :count], gram[count:, :count], []
+    block, behind = gram[:count, :count], gram[count:, :count]
     sums = np.abs(block).sum(axis=1)
     most = float(sums.max())
-    least = _TINY * most if most > 1.0 / _LARGE else 1.0
-    for each in (True, False):
-        shape = 1.0 / np.maximum(sums, least) if each else np.ones(count)
-        root = np.sqrt(shape)
-        values, vectors = np.linalg.eigh(root[:, None] * block * root)
-        if not each:
-            largest = max(float(values[-1]), least)
-            shape, values, root = shape / largest, values / largest, root / np.sqrt(largest)
-        own = 0.5 * (passed / root) @ vectors
-        bent = (behind * root) @ vectors
-        found.append(_Joint(shape, np.minimum(values, 1.0), own, bent))
-    return found
+    shape = 1.0 / np.maximum(sums, _TINY * most if most > 1.0 / _LARGE else 1.0)
+    root = np.sqrt(shape)
+    return _Joint(shape, root[:, None] * block * root, 0.5 * (passed / root), behind * root)

@@ -13,7 +13,8 @@ and knows nothing of how a kernel stores and solves:
 
 - `dense.DenseKernel`: C as it stands, tens of units at a time;
 - `wide.WideKernel`: inputs eliminated, for many inputs or many units;
-- `spectral.SpectralKernel`: a whole ball of functionals.
+- `spectral.SpectralKernel`: a whole ball of functionals;
+- `shared.SharedKernel`: several functionals with the same multipliers.
 
 `choice.kernel_for` takes the one with the least predicted cost.
 """
@@ -128,7 +129,8 @@ class Kernel(Protocol):
     def slopes(self, factor: Factor, y: FloatArray, x: FloatArray, mu: float) -> FloatArray:
         """Derivatives of the barrier function by the multipliers' logarithms, shaped as a step.
 
-        They take a fraction of the time of `system`.  For kernels without free multipliers.
+        They take a fraction of the time of `system`.  For kernels without free multipliers; `x` is
+        one primal, or several as columns, whose moments are added up.
         """
 
     def expand(self, step: FloatArray) -> FloatArray:

@@ -200,15 +200,11 @@ class Prover:
         """The form with its magnitudes."""
         d, place = form.inputs, self._place[form.units]
         row_sizes, objective_sizes = self._magnitudes
-        columns = np.concatenate([np.arange(d), d + place])
-        return SizedForm(
-            form.rows,
-            form.objective,
-            row_sizes[np.ix_(place, columns)],
-            objective_sizes[:, columns],
-            d,
-            self._rounding,
-        )
+        if place.size < len(row_sizes):
+            columns = np.concatenate([np.arange(d), d + place])
+            row_sizes = row_sizes[np.ix_(place, columns)]
+            objective_sizes = objective_sizes[:, columns]
+        return SizedForm(form.rows, form.objective, row_sizes, objective_sizes, d, self._rounding)
 
     def _sized(
         self, form: NodeForm, target: int, multipliers: FloatArray

@@ -1,8 +1,10 @@
 """Semidefinite bounds of all targets over a whole domain, better and better until stopped.
 
-All targets get a bound in closed form from one factorisation.  Then the target with the largest
-bound is lowered until another one has the largest, and so on; multipliers of one target prove
-bounds of all others at the cost of a solve.  Targets that are not in question are never touched.
+All targets get a bound in closed form from one factorisation, and those in question are lowered
+together, with the same multipliers for all (`lipyomo.semidefinite.shared`).  Then the target with
+the largest bound is lowered until another one has the largest, and so on; multipliers of one target
+prove bounds of all others at the cost of a solve.  Targets that are not in question are never
+touched.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from lipyomo.operator_norm import operator_norm
 from lipyomo.phases import Phases, flat
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
-from lipyomo.semidefinite.bounder import Bounder, Minimum
+from lipyomo.semidefinite.bounder import Bounder, Minimum, shaped
 from lipyomo.semidefinite.choice import Ball, predicted_seconds, threads_for
 from lipyomo.semidefinite.descent import Descent
 from lipyomo.semidefinite.ellipsoids import ClosedForm, blocks, closed_form_cost, closed_forms
@@ -198,6 +200,8 @@ class RootBounds:
         self._proof_seconds = 0.0
         self._step_seconds = {True: 0.0, False: 0.0}  # by whether a descent is still approaching
         self._forms: dict[int, ClosedForm] = {}  # by the row of a functional
+        self._common: ClosedForm | None = None  # of all targets
+        self._lowered: tuple[FloatArray, FloatArray] | None = None  # zeta, lambda of all of them
         self._descents: dict[int, Descent] = {}
         self._finished: set[int] = set()
 
@@ -256,7 +260,7 @@ class RootBounds:
         """
         clock = clock or Clock()
         report = report or (lambda value: None)
-        self.begin(cutoff, clock, report)
+        self.begin(cutoff, clock, report, closed_only)
         cost = self.cost
         if not self.form.units.size or self.value <= cutoff or not cost.fits:
             return self.value
@@ -273,20 +277,25 @@ class RootBounds:
         cutoff: float = 0.0,
         clock: Clock | None = None,
         report: Callable[[float], object] | None = None,
+        closed_only: bool = False,
     ) -> None:
-        """Bound all targets in closed form, unless that is done; parameters are those of `run`."""
+        """Bound all targets in closed form, and lower them together; parameters are those of `run`.
+
+        What is done already is not done again.
+        """
         clock = clock or Clock()
         report = report or (lambda value: None)
         if not self.form.units.size:
             self._lower(self._decided(), report)
             return
         cost = self.cost
-        if self._begun or self.value <= cutoff or not cost.fits:
-            return
-        if not clock.fits(cost.closed + cost.proof, _GRACE):
+        if self.value <= cutoff or not cost.fits:
             return
         with threads_for(cost.step):
-            self._closed(clock, report)
+            if not self._begun and clock.fits(cost.closed + cost.proof, _GRACE):
+                self._closed(clock, report)
+            if not closed_only and self._common is not None:
+                self._lower_together(cutoff, clock, report)
 
     def _pair(self, find: Callable[[], Pairs]) -> None:
         """Go on with the products of those pairs of units that promise most where descents are."""
@@ -318,6 +327,7 @@ class RootBounds:
 
     def _prove(self, target: int, y: FloatArray, report: Callable[[float], object]) -> None:
         """Lower all bounds to what the multipliers of a target prove."""
+        self._bounder.prover.sized(self.form)  # once
         began = time.perf_counter()
         self._lower(self._bounder.prover.all_bounds(self.form, target, y), report)
         self._proof_seconds = time.perf_counter() - began
@@ -344,7 +354,7 @@ class RootBounds:
         found, *forms = closed_forms(form.rows, objective, groups, form.inputs, euclidean, stop)
         if found is None or not clock.fits(self.cost.proof, _GRACE):
             return
-        self._begun = True
+        self._begun, self._common = True, found
         self._forms = {row: own for row, own in zip(own, forms, strict=True) if own is not None}
         scale = found.zeta[:1] if by_column else found.zeta
         outer = np.zeros(0)
@@ -353,6 +363,39 @@ class RootBounds:
         pairs = self._bounder.prover.pairs.among(form.units)
         y = np.concatenate([outer, scale, found.lam, np.zeros(pairs.count)])
         self._prove(0, y, report)
+
+    def _late(self, descent: Descent, clock: Clock) -> bool:
+        """Whether there is no time for a descent's next step and a proof."""
+        near = descent.approaching
+        step = descent.seconds or self._step_seconds[near]
+        step = step or (self.cost.approach if near else self.cost.step) * pace()
+        self.stopped = clock.left <= 1.5 * step + self._proof_seconds
+        if self.stopped:
+            clock.curtail()
+        return self.stopped
+
+    def _lower_together(
+        self, cutoff: float, clock: Clock, report: Callable[[float], object]
+    ) -> None:
+        """Lower the bounds of all targets in question with the same multipliers, once."""
+        if not clock.fits(self.cost.approach + self.cost.proof):
+            return
+        questioned, start = np.flatnonzero(self.upper > cutoff), self._common
+        self._common = None
+        kernel = None if start is None else self._bounder.shared(self.form, questioned)
+        if start is None or kernel is None:
+            return
+        y = shaped(start.zeta, kernel.inputs, kernel.euclidean)
+        y = np.concatenate([y, start.lam])
+        descent = Descent(kernel, self._tolerance, stop=lambda: clock.expired, start=y)
+        descent.run(stop=lambda: not descent.approaching or self._late(descent, clock))
+        if descent.best is None:
+            return
+        self._step_seconds[True] = descent.seconds
+        zeta, lam = np.split(descent.best.multipliers, [kernel.inputs])
+        zeta = shaped(zeta, self.form.inputs, kernel.euclidean)
+        self._lowered = zeta, lam
+        self._prove(int(questioned[0]), np.concatenate([zeta, lam]), report)
 
     def _aim(self, target: int, cutoff: float) -> float:
         """Where a target is no longer the worst, or out of question."""
@@ -371,13 +414,7 @@ class RootBounds:
         finished = set(self._finished)
 
         def late(descent: Descent) -> bool:
-            near = descent.approaching
-            step = descent.seconds or self._step_seconds[near]
-            step = step or (self.cost.approach if near else self.cost.step) * pace()
-            self.stopped = clock.left <= 1.5 * step + self._proof_seconds
-            if self.stopped:
-                clock.curtail()
-            return self.stopped
+            return self._late(descent, clock)
 
         while True:
             worst = int(np.argmax(self.upper))
@@ -421,15 +458,16 @@ class RootBounds:
         """A descent from a closed form; None if there is no time for that one and its proof."""
         cost, known = self.cost, self._forms.get(int(self.targets.rows[target]))
         kernel = self._bounder.kernel(self.form, target)
-        if known is not None and (kernel.euclidean or kernel.inputs != known.zeta.size):
-            known = None
-        needed = cost.proof if known is not None else cost.closed + cost.proof
+        begun = known is not None or self._lowered is not None
+        needed = cost.proof if begun else cost.closed + cost.proof
         if not clock.fits(needed):
             self.stopped = True
             return None
         start = None
-        if known is not None:
-            start = np.concatenate([known.zeta, known.lam, np.zeros(kernel.free)])
+        if self._lowered is not None:
+            start = self._bounder.fitted(kernel, target, *self._lowered)
+        elif known is not None:
+            start = self._bounder.fitted(kernel, target, known.zeta, known.lam)
         descent = Descent(kernel, self._tolerance, stop=lambda: clock.expired, start=start)
         if descent.best is None and clock.expired:
             return None

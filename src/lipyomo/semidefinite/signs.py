@@ -62,6 +62,11 @@ def joined(matrix: FloatArray, signs: FloatArray) -> FloatArray:
     return np.hstack([together[:, None], matrix[:, :d][:, ~fixed], matrix[:, d:]])
 
 
+def joined_multipliers(zeta: FloatArray, signs: FloatArray) -> FloatArray:
+    """Multipliers of the inputs (d,) as those of ``(v_0, free inputs)``: C stays as it is there."""
+    return np.concatenate([[zeta[signs != 0].sum()], zeta[signs == 0]])
+
+
 def joined_form(form: SizedForm, signs: FloatArray) -> SizedForm:
     """A form with the inputs of fixed sign as one, the sums' rounding included."""
     size = np.abs(signs)

@@ -86,13 +86,13 @@ class SizedForm:
 
 
 def _norm(matrix: FloatArray) -> float:
-    flat = matrix.ravel()
+    flat = matrix.ravel("K")
     return math.sqrt(flat @ flat)
 
 
-def cholesky_or_none(matrix: FloatArray) -> FloatArray | None:
+def cholesky_or_none(matrix: FloatArray, overwrite: bool = False) -> FloatArray | None:
     """The lower Cholesky factor, or None if the factorisation breaks down."""
-    factor, info = dpotrf(matrix.T, lower=1, clean=1)
+    factor, info = dpotrf(matrix.T, lower=1, clean=1, overwrite_a=overwrite)
     return factor if info == 0 else None
 
 
@@ -133,8 +133,9 @@ class VerifiedMatrix:
         root = np.sqrt(values)
         scale = self._scale = 1.0 / root
         left = root[d:, None]
-        rows = left * form.rows * scale
-        sizes = left * form.row_size * scale
+        rows, sizes = form.rows * scale, form.row_size * scale
+        rows *= left
+        sizes *= left
         rounding, plain = form.rounding + 8 * UNIT_ROUNDOFF, np.zeros((0, 0))
         if products is not None:
             rows, sizes, plain, terms = self._with_products(products, rows, sizes, scale)
@@ -142,12 +143,16 @@ class VerifiedMatrix:
         # the scaled C is [[I, -E/2], [-E^T/2, M]], E = rows_v^T, M = I - sym(rows_s)
         self._E = np.ascontiguousarray(rows[:, :d].T)
         states = rows[:, d:]
-        K = -0.5 * (states + states.T)
+        K = states + states.T  # matrices may be large: few are made
+        K *= -0.5
         K.flat[:: count + 1] += 1.0
-        K -= 0.25 * (self._E.T @ self._E)
+        inner = self._E.T @ self._E
+        inner *= 0.25
+        K -= inner
         if plain.size:
             K += plain
-        self._K = 0.5 * (K + K.T)
+        self._K = np.add(K, K.T, out=inner)
+        self._K *= 0.5
         steps = UNIT_ROUNDOFF * (8 + d)
         error_E = rounding * _norm(sizes[:, :d])
         error_M = rounding * _norm(sizes[:, d:]) + 2 * UNIT_ROUNDOFF * np.sqrt(count)
@@ -190,13 +195,13 @@ class VerifiedMatrix:
         trace = float(np.trace(self._K)) + 1.0
         rounding = 2.0 * UNIT_ROUNDOFF * (count + 2) * trace
         needed = self._distance + rounding
-        self._inverse, _ = dtrtri(factor, lower=1)
+        self._inverse, _ = dtrtri(factor, lower=1, overwrite_c=1)
         estimate = 0.5 / _norm(self._inverse) ** 2
         for shift in (estimate, 0.1 * estimate, 2.0 * needed):
             if shift > needed:
                 shifted = self._K.copy()
                 shifted.flat[:: count + 1] -= shift
-                if cholesky_or_none(shifted) is not None:
+                if cholesky_or_none(shifted, overwrite=True) is not None:
                     return float(shift - needed)
         return 0.0
 

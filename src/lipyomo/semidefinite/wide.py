@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,9 +69,7 @@ class _Factor:
 
     gram: FloatArray
     lower: FloatArray
-    right: FloatArray
     tau: float
-    quarter: float
     logdet: float
 
     def scaled(self, scale: float, order: int) -> _Factor:
@@ -78,9 +77,7 @@ class _Factor:
         return _Factor(
             self.gram / scale,
             math.sqrt(scale) * self.lower,
-            self.right,
             scale * self.tau,
-            self.quarter / scale,
             self.logdet + order * float(np.log(scale)),
         )
 
@@ -175,6 +172,13 @@ class WideKernel:
         right = self._pairs.second + np.where(self._pairs.apart, count, 0)
         self._right = np.concatenate([np.arange(count), right])
 
+    def of(self, objective: FloatArray) -> WideKernel:
+        """The kernel of another functional over the same form."""
+        other = copy(self)
+        other.objective = objective
+        other._c_inputs, other._c_units = objective[: self.inputs], objective[self.inputs :]
+        return other
+
     def _split(self, y: FloatArray) -> tuple[FloatArray, sp.csr_array | None, sp.csr_array | None]:
         """lambda, the pairs' part of P, and symmetric products of two units."""
         lam, pi = y[self.inputs : self.order], y[self.order :]
@@ -207,7 +211,10 @@ class WideKernel:
             return None
         spread = self._rows_inputs / np.sqrt(zeta)
         gram = spread @ spread.T
-        K = self._weighted(lam, more, self._triangle - 0.25 * self._weighted(lam, more, gram).T)
+        K = self._weighted(lam, more, gram).T
+        K *= -0.25
+        K += self._triangle
+        K = self._weighted(lam, more, K)
         if products is not None:
             K += products.toarray()
         K += K.T
@@ -215,21 +222,20 @@ class WideKernel:
         lower, info = dpotrf(K.T, lower=1, clean=1, overwrite_a=1)
         if info:
             return None
-        ratio = self._c_inputs / zeta
-        passed = self._weighted(lam, more, self._rows_inputs @ ratio)
-        right = 0.5 * self._c_units + 0.25 * passed
-        half, _ = dtrtrs(lower, right, lower=1)
-        quarter = float(half @ half) + 0.25 * float(ratio @ self._c_inputs)
         logdet = 2.0 * float(np.log(lower.diagonal()).sum()) + float(np.log(zeta).sum())
-        return _Factor(gram, lower, right, float(zeta.sum()), quarter, logdet)
+        return _Factor(gram, lower, float(zeta.sum()), logdet)
 
     def terms(self, factor: Factor, y: FloatArray) -> tuple[FloatArray, float, float]:
         """Primal ``C^{-1} c / 2``, tau, and ``c^T C^{-1} c / 4``."""
-        units, _ = dpotrs(factor.lower, factor.right, lower=1)
         lam, more, _ = self._split(y)
+        ratio = self._c_inputs / y[: self.inputs]
+        passed = self._weighted(lam, more, self._rows_inputs @ ratio)
+        right = 0.5 * self._c_units + 0.25 * passed
+        units, _ = dpotrs(factor.lower, right, lower=1)
+        quarter = float(right @ units) + 0.25 * float(ratio @ self._c_inputs)
         seen = self._weighted(lam, more, units, transposed=True) @ self._rows_inputs
         inputs = 0.5 * (self._c_inputs + seen) / y[: self.inputs]
-        return np.concatenate([inputs, units]), factor.tau, factor.quarter
+        return np.concatenate([inputs, units]), factor.tau, quarter
 
     def logdet(self, factor: Factor, y: FloatArray) -> float:
         """Log-determinant of C."""
@@ -340,9 +346,12 @@ class WideKernel:
         inverse = inverse_of(factor.lower)
         units = np.einsum("ij,ij->i", inverse, self._triangle)
         units -= 0.5 * (np.einsum("ij,ij,j->i", inverse, factor.gram, lam))
+        x = x.reshape(len(x), -1)
         slack = self._triangle @ x[d:] - self._rows_inputs @ x[:d]
-        inputs = 1.0 - np.square(x[:d]) - mu * variance
-        return np.asarray(y * np.concatenate([inputs, -x[d:] * slack - mu * units]))
+        moments = np.concatenate([np.square(x[:d]), x[d:] * slack]).sum(axis=1)
+        found = -y * (moments + mu * np.concatenate([variance, units]))
+        found[:d] += y[:d]
+        return np.asarray(found)
 
     def _terms(self, parts: _Blocks) -> _Terms:
         """Products of the terms' vectors, those of pairs included."""
