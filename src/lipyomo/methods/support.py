@@ -20,7 +20,6 @@ from lipyomo.numerics.pace import (
     fits,
     model_seconds,
     model_terms,
-    pace,
     seconds_of,
 )
 from lipyomo.phases import Phases, count_open
@@ -221,8 +220,9 @@ def joint_first(ladder: Ladder, clock: Clock) -> None:
     layers = [count_open((phases,)) for phases in bounds.phases]
     cost = root_cost(ladder.targets, problem.network.input_dim, bounds.unstable, layers)
     joint, forms = ladder.predicted("joint"), form_seconds(problem, bounds.phases) + cost.closed
-    long = joint * pace() > MOMENT * clock.left
-    if joint <= forms and not (long and fits(forms + cost.proof, clock.left)):
+    left = clock.left
+    long = not fits(joint, MOMENT * left)
+    if joint <= forms and not (long and fits(forms + cost.proof, left)):
         ladder.climb(("joint",))
 
 

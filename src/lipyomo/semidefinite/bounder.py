@@ -12,6 +12,7 @@ from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.bounds.pairs import Pairs
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.choice import Ball, kernel_for, shared_kernel
+from lipyomo.semidefinite.dense import DenseKernel
 from lipyomo.semidefinite.descent import minimise
 from lipyomo.semidefinite.kernel import Kernel, State
 from lipyomo.semidefinite.proportional import minimise_in_proportion, wide_kernel
@@ -195,6 +196,9 @@ class Bounder:
     def promising(self, form: NodeForm, warm: dict[int, FloatArray], pairs: Pairs) -> Pairs:
         """Those pairs whose products lower the targets' bounds most, to first order.
 
+        The derivative by such a multiplier is an entry of ``x x^T + mu C^{-1}``, the moments at a
+        central point.
+
         Parameters
         ----------
         form : NodeForm
@@ -209,15 +213,14 @@ class Bounder:
         inside = np.flatnonzero(pairs.within(form.units))
         for target, y in warm.items():
             kernel = self.kernel(form, target)
+            if isinstance(kernel, DenseKernel) and not kernel.euclidean:
+                kernel = WideKernel(kernel.rows, kernel.objective, kernel.inputs)
             factor = kernel.factor(y)
-            if factor is None:
+            if factor is None or not isinstance(kernel, WideKernel):
                 continue
-            d, x = kernel.inputs, kernel.terms(factor, y)[0]
-            states, root = x[d:], np.sqrt(y[d:])
-            slack = states - kernel.rows @ x
-            other = np.where(places.apart, states[places.second], slack[places.second])
-            size = root[places.first] * root[places.second]
-            gain = np.abs(states[places.first] * other) * size
+            root = np.sqrt(y[kernel.inputs :])
+            moments = kernel.moments(factor, y, places) * root[places.first] * root[places.second]
+            gain = np.abs(moments)
             chosen[inside[np.argsort(-gain, kind="stable")[:most]]] = True
         return pairs[chosen]
 

@@ -376,6 +376,20 @@ class WideKernel:
         balanced = factor.scaled(scale, self.order)
         return State(y * scale, bound_of(tau, quarter), x / scale, balanced)
 
+    def moments(self, factor: Factor, y: FloatArray, pairs: Pairs) -> FloatArray:
+        """About ``<s_i, s_j>`` or ``<s_i, s_j - u_j>`` of pairs whose products are not used yet.
+
+        In the moments ``x x^T + mu C^{-1}``, mu as it would be at a central point.
+        """
+        d, x = self.inputs, self.terms(factor, y)[0]
+        parts, zeta = self._blocks(factor, y, x), y[:d]
+        variance = 1.0 / zeta + np.einsum("ij,ij->i", parts.A, parts.half)
+        mu = max(float((zeta.sum() - zeta @ np.square(x[:d])) / (zeta @ variance)), 0.0)
+        i, j, apart = pairs.first, pairs.second, pairs.apart
+        mean = x[d:][i] * np.where(apart, x[d:][j], parts.slack[j])
+        spread = np.where(apart, parts.K_inverse[i, j], parts.B_units[i, j])
+        return np.asarray(mean + mu * spread)
+
     def lookahead(self, state: State) -> tuple[FloatArray, FloatArray]:
         """As for a dense kernel."""
         parts = self._blocks(state.factor, state.multipliers, state.primal)
