@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.bnb.bounding import Worst
-from lipyomo.bnb.experience import Experience
+from lipyomo.bnb.experience import CONSTANT, FEATURES, Experience
 from lipyomo.bnb.node import Node, Split, child_of, stack_of, substitute_back
 from lipyomo.bounds.preactivation import within
 from lipyomo.domains import Domain
@@ -67,6 +69,7 @@ class Brancher:
         worst: Worst | None,
         experience: Experience,
         cutoff: float,
+        weights: FloatArray | None = None,
     ) -> tuple[npt.NDArray[np.int64], FloatArray]:
         """Open units whose decision is expected to be worth most, best first.
 
@@ -76,6 +79,17 @@ class Brancher:
         order that hardly changes from node to node needs several times fewer nodes than the node's
         own.  Where of many units none promises anything on both sides, a little is added to both:
         a drop on one side is worth something then, for the region may close the other.
+
+        Parameters
+        ----------
+        node : Node
+        form : NodeForm
+        worst : Worst, optional
+        experience : Experience
+            Hears of the drops.
+        cutoff : float
+        weights : ndarray, shape (FEATURES,), optional
+            What the experience's `weights` give.
 
         Returns
         -------
@@ -99,20 +113,16 @@ class Brancher:
         average = experience.promise[units] / np.maximum(experience.promises[units], 1.0)
         lower, upper = np.maximum(node.lower[units], -_HUGE), np.minimum(node.upper[units], _HUGE)
         nearer = np.maximum(np.minimum(upper, -lower), 0.0) / np.maximum(upper - lower, 1e-300)
-        features = np.stack(
-            [
-                np.log(average + _FAINT * average.max() + 1e-9),
-                -self._system.layer_of[units].astype(np.float64),
-                here,
-                np.log(nearer + _FAINT),
-            ],
-            axis=1,
-        )
-        features -= features.mean(axis=0)
+        features = np.empty((units.size, FEATURES))
+        own = features[:, :CONSTANT]
+        own[:, 0] = np.log(average + _FAINT * average.max() + 1e-9)
+        own[:, 1] = -self._system.layer_of[units]
+        own[:, 2] = here
+        own[:, 3] = np.log(nearer + _FAINT)
+        own -= own.mean(axis=0)
         share = gap / max(cutoff, gap / _MANY)
-        common = 1.0, np.log(share + _LITTLE), np.log(units.size)
-        features = np.hstack([features, np.tile(common, (units.size, 1))])
-        best = np.argsort(-experience.forecast(units, features), kind="stable")
+        features[:, CONSTANT:] = 1.0, math.log(share + _LITTLE), math.log(units.size)
+        best = np.argsort(-experience.forecast(units, features, weights), kind="stable")
         best = best[node.phases[units[best]] == OPEN][:CANDIDATES]  # others are excluded
         return units[best], features[best]
 

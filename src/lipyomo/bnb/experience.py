@@ -22,10 +22,11 @@ open units; a constant, the node's gap and its number of open units."""
 CONSTANT = 4
 """The place of the constant."""
 
-FIRST_WEIGHTS = np.array([0.7, 0.7, 0.0, -0.1, -1.0, 0.0, 0.0])
-"""Weights of the features in the logarithm of a split's worth before any was split."""
+FIRST_WEIGHTS = np.array([0.5, 0.25, 0.0, -0.2, -1.9, -0.45, -0.15])
+"""Weights of the features in the logarithm of a split's worth before any was split: about what
+searches of networks of several kinds end with."""
 
-TRUST = np.array([9.0, 9.0, 9.0, 9.0, 0.3, 0.3, 0.3])
+TRUST = np.array([50.0, 50.0, 50.0, 50.0, 1.0, 1.0, 1.0])
 """How many splits (of features of size one) these are worth."""
 
 UNIT_TRUST = 3.0
@@ -109,19 +110,34 @@ class Experience:
         self.products += told[:, None] * told
         self.splits[unit] += told
 
-    def forecast(self, units: npt.NDArray[np.int64], features: FloatArray) -> FloatArray:
+    def weights(self) -> FloatArray:
+        """Those of the features in the logarithm of a split's worth.
+
+        Fitted to all splits so far: least squares, with a few that were made up in front.
+        """
+        squares = self.products[:-1, :-1] + np.diag(TRUST)
+        return np.linalg.solve(squares, self.products[:-1, -1] + TRUST * FIRST_WEIGHTS)
+
+    def forecast(
+        self,
+        units: npt.NDArray[np.int64],
+        features: FloatArray,
+        weights: FloatArray | None = None,
+    ) -> FloatArray:
         """The logarithm of what splits on some units of a node are expected to be worth.
 
-        A linear function of the features, fitted to all splits so far (least squares, with a few
-        that were made up in front), and what splits on the unit were worth more or less than that.
+        A linear function of the features, and what splits on the unit were worth more or less than
+        that.
 
         Parameters
         ----------
         units : ndarray of int, shape (k,)
         features : ndarray, shape (k, FEATURES)
+        weights : ndarray, shape (FEATURES,), optional
+            What `weights` gives: one call serves many nodes.
         """
-        squares = self.products[:-1, :-1] + np.diag(TRUST)
-        weights = np.linalg.solve(squares, self.products[:-1, -1] + TRUST * FIRST_WEIGHTS)
+        if weights is None:
+            weights = self.weights()
         sums = self.splits[units]
         rest = sums[:, -1] - sums[:, :-1] @ weights
         return np.asarray(features @ weights + rest / (sums[:, CONSTANT] + UNIT_TRUST))

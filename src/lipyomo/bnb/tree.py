@@ -436,7 +436,8 @@ class Tree:
         pairs = zip(nodes, plans, strict=True)
         try:
             first = self._tried([(node, self._first_trials(node, units)) for node, units in pairs])
-            last = self._tried([(node, self._last_trial(node, tried)) for node, tried in first])
+            weights = self.experience.weights()
+            last = self._tried([(n, self._last_trial(n, tried, weights)) for n, tried in first])
         except _OutOfTimeError:
             return [Expansion([node]) for node in nodes]
         found = []
@@ -457,11 +458,12 @@ class Tree:
             return [Trial(None, halves)]
         return [Trial(unit, self.brancher.sides(node, unit)) for unit in units]
 
-    def _last_trial(self, node: Node, tried: list[Trial]) -> list[Trial]:
+    def _last_trial(self, node: Node, tried: list[Trial], weights: FloatArray) -> list[Trial]:
         """The split that is expected to be worth most, unless one that was tried is worth more."""
         if any(trial.unit is None for trial in tried):
             return []
-        expected = np.exp(self.experience.forecast(node.candidates, node.outlook))
+        known = self.experience
+        expected = np.exp(known.forecast(node.candidates, node.outlook, weights))
         for trial in tried:
             expected[node.candidates == trial.unit] = -np.inf
         k = int(np.argmax(expected))
@@ -545,15 +547,16 @@ class Tree:
             still = self._with_interior(self._bound(still))
         else:
             still = self._bound(self._with_interior(still))
+        weights = learnt.weights()
         for part in still:
             node = self._without_excluded(part)
-            self._choose(node, part)
+            self._choose(node, part, weights)
             part.into.children.append(node)
 
-    def _choose(self, node: Node, part: Part) -> None:
+    def _choose(self, node: Node, part: Part, weights: FloatArray | None = None) -> None:
         """Note the units that a node may be split on."""
         node.candidates, node.outlook = self.brancher.candidates(
-            node, part.form, part.worst, self.experience, self.cutoff
+            node, part.form, part.worst, self.experience, self.cutoff, weights
         )
 
     def _check_time(self) -> None:
