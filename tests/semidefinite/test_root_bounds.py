@@ -8,6 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+import lipyomo.numerics.pace as pace_module
+import lipyomo.semidefinite.root as root_module
 from experiments.reference import load_reference
 from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.bounds.pairs import Pairs
@@ -348,6 +350,30 @@ def test_targets_are_lowered_together(norm: str, sizes: tuple[int, ...]) -> None
     known = together.upper.copy()
     together.begin()  # nothing is done twice
     np.testing.assert_array_equal(together.upper, known)
+
+
+@pytest.mark.parametrize("outputs", [1, 4])
+def test_in_a_hurry_closed_forms_are_proved_where_nothing_better_is(
+    outputs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several targets are lowered together first; one alone has its closed form."""
+    for module in (root_module, pace_module):  # on a busy machine as well
+        monkeypatch.setattr(module, "pace", lambda: 1.0)
+    network = random_network(5, (6, 6, 5, outputs))
+    given = network, open_phases(network), "linf", "vertices", LinfOutput()
+    closed, hurried = root_of(*given), root_of(*given)
+    closed.begin(closed_only=True)
+    cost = replace(hurried.cost, closed=0.0, proof=0.0, approach=15.0, step=1e9)
+    vars(hurried)["cost"] = cost  # one step fits, five do not
+    seen: list[float] = []
+    hurried.begin(clock=Clock(60.0), report=seen.append)
+    assert len(seen) == 1
+    assert seen[0] == hurried.value
+    if outputs == 1:
+        assert hurried.value == closed.value
+    else:
+        assert hurried.value < closed.value
+        assert hurried.value >= truth(network, open_phases(network), "linf", LinfOutput())
 
 
 def test_shared_kernels_have_the_smooth_maximum_of_the_bounds() -> None:

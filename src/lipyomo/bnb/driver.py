@@ -21,11 +21,13 @@ from lipyomo.executors import Workers
 from lipyomo.ladder import Ladder
 from lipyomo.memory import machine_memory, memory_limit
 from lipyomo.network import FloatArray
+from lipyomo.numerics.pace import fits
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Status, close_enough
 from lipyomo.run import Clock
 from lipyomo.sampling.local_search import QUICK_TIME, default_evaluations, quick_budget
 from lipyomo.sampling.thinned import thinned
+from lipyomo.semidefinite.root import root_cost
 from lipyomo.settings import Settings
 
 QUEUE_SHARE, LIMIT_SHARE = 8, 2
@@ -46,6 +48,10 @@ LONG_CLIMB, MOST_LARGE, EARLY = 3.0, 48.0, 0.125
 """About the root of a large network the local search takes as many times longer as its nodes are
 larger than `COMMON`, at most so many times; this share of it before the root, which profits from a
 good incumbent.  Each part takes no more than a tenth of the time that is left."""
+
+ROOT_ROOM, ROOT_STEPS = 2.0, 10.0
+"""The part before the root is left out where that one and its first steps would not fit so many
+times into the time left."""
 
 GUIDES = 64
 """Most nodes that a local search begins from, among the first ones of the queue."""
@@ -223,7 +229,8 @@ class Search:
             self._note()
             if self._ladder is not None:
                 self._open_units = self._ladder.bounds.unstable
-                self._climb_long(EARLY)
+                if fits(ROOT_ROOM * self._root_seconds, self._clock.left):
+                    self._climb_long(EARLY)
             found = tree.root(self._clock, self._ladder, self._report)
             self._open_units, self._node_seconds = tree.open_at_root, 2.0 * tree.root_seconds
             self._root = max([node.bound for node in found.children], default=found.closed)
@@ -232,6 +239,13 @@ class Search:
             if found.children:
                 self._climb_long(1.0 - EARLY)
         self._note()
+
+    @property
+    def _root_seconds(self) -> float:
+        """About how long the root takes until its bounds fall slowly."""
+        problem = self.tree.problem
+        cost = root_cost(self.tree.targets, problem.network.input_dim, self._open_units)
+        return cost.closed + 2.0 * cost.proof + ROOT_STEPS * cost.approach
 
     def _climb_long(self, share: float) -> None:
         """Look for points of a large network longer than of a small one."""

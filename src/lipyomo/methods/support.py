@@ -47,8 +47,9 @@ MOST_BYTES = 1 << 31
 MOST_TERMS = 1e7
 """Terms of a Pyomo model."""
 
-MOMENT = 0.05
-"""Share of the time left that the joint rung may take where closed forms would fit, too."""
+MOMENT, ROOM = 0.1, 2.0
+"""Share of the time left that the joint rung may take where closed forms would fit, too, and times
+that these have to fit into the rest."""
 
 TRIES = 16
 """Points that are tried for a witness, the best first."""
@@ -220,8 +221,8 @@ def joint_first(ladder: Ladder, clock: Clock) -> None:
     layers = [count_open((phases,)) for phases in bounds.phases]
     cost = root_cost(ladder.targets, problem.network.input_dim, bounds.unstable, layers)
     joint, forms = ladder.predicted("joint"), form_seconds(problem, bounds.phases) + cost.closed
-    left = clock.left
-    long = not fits(joint, MOMENT * left)
+    left, both = clock.left, joint + ROOM * (forms + cost.proof)
+    long = not (fits(joint, MOMENT * left) and fits(both, left))
     if joint <= forms and not (long and fits(forms + cost.proof, left)):
         ladder.climb(("joint",))
 

@@ -23,7 +23,7 @@ from lipyomo.domains import Domain
 from lipyomo.ladder import Ladder
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import OutputNorm
-from lipyomo.numerics.pace import pace, seconds_of
+from lipyomo.numerics.pace import fits, pace, seconds_of
 from lipyomo.operator_norm import operator_norm
 from lipyomo.phases import Phases, flat
 from lipyomo.problem import LipschitzProblem
@@ -48,6 +48,10 @@ PAIRED_STEPS = 20.0
 """Steps, of those without them, that have to be left where products of pairs are looked for: steps
 with them take up to twice as long, and a trained CNN with 856 open units and time for ten ended 5 %
 above what it reaches without."""
+
+FIRST_STEPS = 5.0
+"""Steps for all outputs together for which there has to be time after the proof of closed forms;
+else it is left out (CNN, 8/255, limit 2)."""
 
 NEWTON = 5.0
 """Times that a Newton step takes as long as one of a quasi-Newton method."""
@@ -291,11 +295,17 @@ class RootBounds:
         cost = self.cost
         if self.value <= cutoff or not cost.fits:
             return
+        y: FloatArray | None = None
         with threads_for(cost.step):
             if not self._begun and clock.fits(cost.closed + cost.proof, _GRACE):
-                self._closed(clock, report)
-            if not closed_only and self._common is not None:
-                self._lower_together(cutoff, clock, report)
+                y = self._closed(clock)
+            steps = FIRST_STEPS * cost.approach + 2.0 * cost.proof
+            hurried = not closed_only and not fits(steps, clock.left)
+            if y is not None and not hurried:
+                self._prove(0, y, report)
+            together = not closed_only and self._lower_together(cutoff, clock, report)
+            if y is not None and hurried and not together:
+                self._prove(0, y, report)
 
     def _pair(self, find: Callable[[], Pairs]) -> None:
         """Go on with the products of those pairs of units that promise most where descents are."""
@@ -343,8 +353,8 @@ class RootBounds:
             exact, errors = targets.exact(jacobian), self._bounder.value_errors
         return np.asarray((exact + errors) * (1.0 + 2.0**-51 * (jacobian.size + 8)))
 
-    def _closed(self, clock: Clock, report: Callable[[float], object]) -> None:
-        """Bounds of all targets in closed form."""
+    def _closed(self, clock: Clock) -> FloatArray | None:
+        """Multipliers in closed form that prove bounds of all targets; None if time is over."""
         form, targets = self.form, self.targets
         by_column, whole = targets.columns[0] != ALL, targets.rows[0] == ALL
         euclidean = targets.input_norm != "linf"
@@ -353,7 +363,7 @@ class RootBounds:
         objective, stop = form.objective, lambda: clock.expired
         found, *forms = closed_forms(form.rows, objective, groups, form.inputs, euclidean, stop)
         if found is None or not clock.fits(self.cost.proof, _GRACE):
-            return
+            return None
         self._begun, self._common = True, found
         self._forms = {row: own for row, own in zip(own, forms, strict=True) if own is not None}
         scale = found.zeta[:1] if by_column else found.zeta
@@ -361,41 +371,45 @@ class RootBounds:
         if whole:
             outer = np.sqrt(np.maximum(np.diagonal(found.gram), 1e-300))
         pairs = self._bounder.prover.pairs.among(form.units)
-        y = np.concatenate([outer, scale, found.lam, np.zeros(pairs.count)])
-        self._prove(0, y, report)
+        return np.concatenate([outer, scale, found.lam, np.zeros(pairs.count)])
 
     def _late(self, descent: Descent, clock: Clock) -> bool:
         """Whether there is no time for a descent's next step and a proof."""
         near = descent.approaching
         step = descent.seconds or self._step_seconds[near]
         step = step or (self.cost.approach if near else self.cost.step) * pace()
-        self.stopped = clock.left <= 1.5 * step + self._proof_seconds
+        proof = self._proof_seconds or self.cost.proof * pace()
+        self.stopped = clock.left <= 1.5 * step + proof
         if self.stopped:
             clock.curtail()
         return self.stopped
 
     def _lower_together(
         self, cutoff: float, clock: Clock, report: Callable[[float], object]
-    ) -> None:
-        """Lower the bounds of all targets in question with the same multipliers, once."""
-        if not clock.fits(self.cost.approach + self.cost.proof):
-            return
+    ) -> bool:
+        """Lower the bounds of all targets in question with the same multipliers, once.
+
+        Returns whether anything was proved.
+        """
+        if self._common is None or not clock.fits(self.cost.approach + self.cost.proof):
+            return False
         questioned, start = np.flatnonzero(self.upper > cutoff), self._common
         self._common = None
         kernel = None if start is None else self._bounder.shared(self.form, questioned)
         if start is None or kernel is None:
-            return
+            return False
         y = shaped(start.zeta, kernel.inputs, kernel.euclidean)
         y = np.concatenate([y, start.lam])
         descent = Descent(kernel, self._tolerance, stop=lambda: clock.expired, start=y)
         descent.run(stop=lambda: not descent.approaching or self._late(descent, clock))
         if descent.best is None:
-            return
+            return False
         self._step_seconds[True] = descent.seconds
         zeta, lam = np.split(descent.best.multipliers, [kernel.inputs])
         zeta = shaped(zeta, self.form.inputs, kernel.euclidean)
         self._lowered = zeta, lam
         self._prove(int(questioned[0]), np.concatenate([zeta, lam]), report)
+        return True
 
     def _aim(self, target: int, cutoff: float) -> float:
         """Where a target is no longer the worst, or out of question."""
