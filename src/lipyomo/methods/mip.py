@@ -78,11 +78,12 @@ def run(run: Run) -> Result:
     loop.solve(presolved.cells)
     run.record(models=loop.models, no_good_cuts=loop.no_good_cuts)
     run.record(probed_unstable=loop.probed_unstable)
-    root = presolved.root
+    root, encoding = presolved.root, loop.formulation
+    if encoding is None and not run.expired:
+        encoding = encoding_of(small.network, root, small.input_norm, settings.formulation)
     return run.result(
         unstable=root.bounds.unstable,
         bounds=root.bounds.rung,
-        formulation=loop.formulation
-        or encoding_of(small.network, root, small.input_norm, settings.formulation),
+        formulation=encoding,
         solver=loop.solver or asked,
     )

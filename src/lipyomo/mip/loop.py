@@ -154,14 +154,14 @@ class CellLoop:
 
     def _close(self, cell: Cell) -> Closed:
         """Solve one cell, with another solver if one contradicts itself."""
+        weights = [layer.weight for layer in self.small.network.layers]
+        if not self.run.clock.fits(model_seconds(weights)):
+            return Closed(cell.upper)
         cell = probed(self.small, cell, self._cutoff(), self.run.clock)
         self._bound(max(self._others, cell.upper))
         if not self._beats(cell.upper):
             return Closed(cell.upper)
         self.probed_unstable = max(cell.bounds.unstable, self.probed_unstable)
-        weights = [layer.weight for layer in self.small.network.layers]
-        if not self.run.clock.fits(model_seconds(weights)):
-            return Closed(cell.upper)
         largest = largest_number(self.small, cell, self.lower)
         trusted = largest <= LARGEST
         if not trusted:
