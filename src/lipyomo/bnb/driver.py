@@ -44,7 +44,7 @@ FIRST_CLIMB, CLIMB_NODES = 32.0, 48.0
 """The local search is resumed after so many nodes, and then again and again: one takes about as
 long as six nodes of the size `COMMON`.  Long ones would have other processes wait for this one."""
 
-LONG_CLIMB, MOST_LARGE, EARLY = 3.0, 48.0, 0.125
+LONG_CLIMB, MOST_LARGE, EARLY = 4.0, 48.0, 0.4
 """About the root of a large network the local search takes as many times longer as its nodes are
 larger than `COMMON`, at most so many times; this share of it before the root, which profits from a
 good incumbent.  Each part takes no more than a tenth of the time that is left."""

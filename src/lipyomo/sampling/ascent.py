@@ -29,7 +29,7 @@ from lipyomo.run import Clock
 INTERIOR = 1e-6
 """Points stay this share of the domain's width away from its faces: they must be interior."""
 
-COOLING, SHORTENING = 100.0, 20.0
+COOLING, SHORTENING = 100.0, 30.0
 """How much the temperature and the steps fall in a climb."""
 
 LOOK = 3

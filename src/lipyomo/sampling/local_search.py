@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from lipyomo.affine import affine_pieces
 from lipyomo.network import BoolArray, FloatArray
+from lipyomo.norms import DUAL, vector_norm
 from lipyomo.numerics.pace import dense_entries, fits, seconds_of
 from lipyomo.phases import Phases
 from lipyomo.problem import LipschitzProblem
@@ -39,6 +40,7 @@ from lipyomo.sampling.evaluate import (
     MAX_ROWS,
     evaluation_passes,
     evaluation_work,
+    jacobian_rows,
     pattern_norms,
     point_norms,
 )
@@ -72,8 +74,12 @@ CLIMB_COST = 3.0
 HOT, WARM, COOL = (0.0, 1.0), (-0.7, 1.0), (-1.0, 0.5)
 """Powers of ten of first temperatures: from afar, there where inputs are few, from good points."""
 
-LONG, SHORT = (-0.8, -0.3), (-1.7, -0.6)
+LONG, SHORT = (-0.5, 0.0), (-1.7, -0.6)
 """Those of first steps, from afar and from good points."""
+
+HOPE = 0.03
+"""Ascents take a functional e times less often for each such share of the largest norm that it is
+behind."""
 
 FLIPS, MISSES, EXISTING = 12, 2, 1.2
 """Flips of a pattern that are tried at once, the best first, and how often none may exist; where
@@ -88,8 +94,9 @@ MOST_SEEN = 1 << 20
 PATIENCE = 2
 """Turns without gain after which a population is given up."""
 
-ARCHIVE_TURN = 3
-"""One in so many populations begins from the archive, half of its ascents between two points."""
+TURNS = 3
+"""Of so many populations the first begins at random; where somebody points to places, the last from
+the archive and the others there, else all others from the archive."""
 
 PROMISING = 4
 """Functionals that generations look at, where the dual ball has more vertices."""
@@ -99,6 +106,9 @@ WORK = 3e9
 
 PROGRAM_POINTS = 256
 """Evaluations that a linear program counts as; wide inputs need several of them."""
+
+TINY = 1e-300
+"""Stands in for the largest norm where none is known."""
 
 QUICK = 24
 """How many times shorter than the default a search is before any bound is known."""
@@ -189,6 +199,7 @@ class LocalSearch:
         self._program_points = PROGRAM_POINTS * (1 if self._few else 4)
         self._listed = vertices is not None and len(vertices) <= MAX_ROWS
         self._functionals = np.eye(problem.network.output_dim) if vertices is None else vertices
+        self._tops = np.zeros(len(self._functionals))
         self._seen: set[bytes] = set()
         self._left = 0.0
         self._clock = clock or Clock()
@@ -262,24 +273,21 @@ class LocalSearch:
 
     def _begin(self, guide: Callable[[], FloatArray | None] | None) -> None:
         """Begin the population by ascents, or where somebody points to."""
-        rng, count = self._rng, CLIMBS
-        point = guide() if guide is not None and self._turn % ARCHIVE_TURN else None
+        point = guide() if guide is not None and self._turn % TURNS else None
         # where inputs are many, ascents leave such points for lower hills
         self._walking = self._hills > 0 and (self._few or point is None)
         if point is not None:
             self._left -= self._program_points
             self._try(point[None, :])
             if self._walking:
-                self._climb(np.repeat(point[None, :], count, axis=0))
-        elif self._turn % ARCHIVE_TURN:
-            self._climb(self._domain.sample(rng, count))
-            if not self._walking and not self._clock.expired:  # a population has only this one hill
-                self._climb(np.repeat(self._here.points[:1], count, axis=0), True)
-        else:
-            parents = self._archive.parents(rng, count)
-            moved, half = parents + self._moves(parents), parents[: count // 2]
-            moved[: count // 2] = half + self._towards(self._archive, half, -0.3, 0.7)
-            self._climb(pulled_inside(self._domain, moved, parents), True)
+                self._climb(np.repeat(point[None, :], CLIMBS, axis=0))
+            return
+        if self._turn % TURNS != 1:
+            self._climb_on(self._archive)
+            return
+        self._climb(self._domain.sample(self._rng, CLIMBS))
+        if not (self._over if self._walking else self._clock.expired):
+            self._climb_on(self._here)
 
     def _settle(self) -> None:
         """Improve the population until it stalls; what a budget interrupts goes on with the next.
@@ -329,11 +337,12 @@ class LocalSearch:
 
     def _climb(self, points: FloatArray, good: bool = False) -> None:
         """Ascents of all kinds from some points, which may be good ones already."""
-        rng, count = self._rng, len(points)
+        rng, count, functionals = self._rng, len(points), self._functionals
         afar = WARM if self._few else HOT
+        hope = np.exp((self._tops / max(self._tops.max(), TINY) - 1.0) / HOPE)
         found = self._ascent.climb(
             points,
-            self._functionals[rng.integers(0, len(self._functionals), count)],
+            functionals[rng.choice(len(hope), count, p=hope / hope.sum())],
             rng.random(count) < 0.5,
             10.0 ** rng.uniform(*(COOL if good else afar), count),
             10.0 ** rng.uniform(*(SHORT if good else LONG), count),
@@ -341,7 +350,20 @@ class LocalSearch:
             self._clock,
         )
         self._left -= CLIMB_COST * count * CLIMB_STEPS / self._passes
+        if 1 < len(functionals) <= MAX_ROWS:
+            network = self._problem.network
+            gradients = jacobian_rows(network, network.pattern(found), functionals)
+            norms = vector_norm(gradients, DUAL[self._problem.input_norm])
+            self._tops = np.maximum(self._tops, norms.max(axis=0))
+            self._left -= count
         self._try(found)
+
+    def _climb_on(self, pool: _Population) -> None:
+        """Ascents from points near those of a population, and between them."""
+        parents = pool.parents(self._rng, CLIMBS)
+        moved, half = parents + self._moves(parents), parents[: CLIMBS // 2]
+        moved[: CLIMBS // 2] = half + self._towards(pool, half, -0.3, 0.7)
+        self._climb(pulled_inside(self._domain, moved, parents), True)
 
     def _moves(self, parents: FloatArray) -> FloatArray:
         """Perturbations of all lengths, of some coordinates or of first-layer units."""
