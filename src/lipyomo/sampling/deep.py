@@ -33,8 +33,8 @@ THIN = 1e-7
 FAR = 1e4
 """How far regions are looked for where the domain has no end, in units of the points given."""
 
-NEAREST = 192
-"""Most rows that a region is taken to have."""
+NEAREST = (64, 192)
+"""Most rows that a region is taken to have; more where the others cut off what is found then."""
 
 AWAY = 0.7
 """Where inputs are many good points lie in corners of the box; the method begins at so much of the
@@ -77,18 +77,22 @@ def deep_points(
     scale = np.where(np.isfinite(width), width, np.maximum(1.0, np.abs(near).max(axis=0)))
     A, b, possible = _rows(network, domain, patterns, domain.center, scale)
     start = (near - domain.center) / scale
-    if A.shape[1] > NEAREST:
-        A, b = _nearest(A, b, start)
     low, high = ((end - domain.center) / scale for end in (domain.lower, domain.upper))
     low, high = np.maximum(low, -FAR), np.minimum(high, FAR)
-    parts = max(int(A.size // CACHED), 1)
-    done = [
-        _deepest(A[part], b[part], start[part], low, high)
-        for part in np.array_split(np.arange(len(A)), min(parts, len(A)))
-    ]
-    y, margins = (np.concatenate(found) for found in zip(*done, strict=True))
+    y, found, live = start.copy(), possible.copy(), np.flatnonzero(possible)
+    for most in NEAREST:
+        if not live.size:
+            break
+        rows, sides = A[live], b[live]
+        if A.shape[1] > most:
+            rows, sides = _nearest(rows, sides, start[live], y[live], most)
+        parts = np.array_split(np.arange(live.size), max(min(rows.size // CACHED, live.size), 1))
+        done = [_deepest(rows[k], sides[k], start[live][k], low, high) for k in parts]
+        y[live], margins = (np.concatenate(ends) for ends in zip(*done, strict=True))
+        found[live] = margins > THIN
+        # others may be in the way
+        live = live[found[live] & ((A[live] @ y[live][:, :, None])[:, :, 0] > b[live]).any(axis=1)]
     points = domain.center + scale * y
-    found = possible & (margins > THIN)
     for layer, on, wanted in zip(network.hidden, network.pattern(points), patterns, strict=True):
         found &= ((on == wanted) | ~layer.kinked).all(axis=1)
     return points, found & domain.contains(points)
@@ -126,11 +130,13 @@ def _rows(
     return A, b, possible
 
 
-def _nearest(A: FloatArray, b: FloatArray, near: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The rows of each region that take the smallest shares of the box to meet from a point."""
-    size = np.abs(A).sum(axis=2)
-    away = (b - (A @ near[:, :, None])[:, :, 0]) / np.maximum(size, 1e-300)
-    rows = np.sort(np.argpartition(away, NEAREST, axis=1)[:, :NEAREST], axis=1)
+def _nearest(
+    A: FloatArray, b: FloatArray, start: FloatArray, end: FloatArray, most: int
+) -> tuple[FloatArray, FloatArray]:
+    """The rows of each region that take the smallest shares of the box to meet from two points."""
+    size = np.maximum(np.abs(A).sum(axis=2), 1e-300)
+    left = b - np.maximum(*((A @ y[:, :, None])[:, :, 0] for y in (start, end)))
+    rows = np.sort(np.argpartition(left / size, most, axis=1)[:, :most], axis=1)
     return np.take_along_axis(A, rows[:, :, None], axis=1), np.take_along_axis(b, rows, axis=1)
 
 
