@@ -46,12 +46,13 @@ long as six nodes of the size `COMMON`.  Long ones would have other processes wa
 
 LONG_CLIMB, MOST_LARGE, EARLY = 4.0, 48.0, 0.4
 """About the root of a large network the local search takes as many times longer as its nodes are
-larger than `COMMON`, at most so many times; this share of it before the root, which profits from a
-good incumbent.  Each part takes no more than a tenth of the time that is left."""
+larger than `COMMON`, at most so many times; this share of it between the root's first bounds and
+the next ones, which profit from a good incumbent.  Each part takes no more than a tenth of the time
+that is left."""
 
 ROOT_ROOM, ROOT_STEPS = 2.0, 10.0
-"""The part before the root is left out where that one and its first steps would not fit so many
-times into the time left."""
+"""The first part is left out where the root's first steps would not fit so many times into the time
+left."""
 
 GUIDES = 64
 """Most nodes that a local search begins from, among the first ones of the queue."""
@@ -229,9 +230,7 @@ class Search:
             self._note()
             if self._ladder is not None:
                 self._open_units = self._ladder.bounds.unstable
-                if fits(ROOT_ROOM * self._root_seconds, self._clock.left):
-                    self._climb_long(EARLY)
-            found = tree.root(self._clock, self._ladder, self._report)
+            found = tree.root(self._clock, self._ladder, self._report, self._climb_early)
             self._open_units, self._node_seconds = tree.open_at_root, 2.0 * tree.root_seconds
             self._root = max([node.bound for node in found.children], default=found.closed)
             self._set_capacity(found.children)
@@ -246,6 +245,11 @@ class Search:
         problem = self.tree.problem
         cost = root_cost(self.tree.targets, problem.network.input_dim, self._open_units)
         return cost.closed + 2.0 * cost.proof + ROOT_STEPS * cost.approach
+
+    def _climb_early(self) -> None:
+        """Look for points once the root has bounds, if there is time for the next ones."""
+        if fits(ROOT_ROOM * self._root_seconds, self._clock.left):
+            self._climb_long(EARLY)
 
     def _climb_long(self, share: float) -> None:
         """Look for points of a large network longer than of a small one."""

@@ -262,6 +262,7 @@ class Tree:
         clock: Clock | None = None,
         ladder: Ladder | None = None,
         report: Callable[[float], object] | None = None,
+        search: Callable[[], object] = lambda: None,
     ) -> Expansion:
         """The whole problem as a node (or nothing, if its bounds already close it).
 
@@ -272,11 +273,13 @@ class Tree:
             Of the same problem: pre-activation bounds and upper ends to start from.
         report : callable, optional
             Called with proved bounds of the whole problem while they drop.
+        search : callable, optional
+            Called where there is a ladder, before bounds that take long: looks for points.
         """
         node, clock = self.whole(), clock or Clock()
         if ladder is not None and self.system.count:
             self._take_over(node, ladder)
-            self._descend(node, clock, ladder, report)
+            self._descend(node, clock, ladder, report, search)
             root = self.bounder.root
             if clock.expired or (root is not None and root.stopped):
                 self.root_seconds = math.inf  # nor is there time for a node
@@ -379,10 +382,12 @@ class Tree:
         clock: Clock,
         ladder: Ladder,
         report: Callable[[float], object] | None,
+        search: Callable[[], object],
     ) -> None:
         """Lower the root's bounds, step by step where the first one would be long in coming."""
         still = int(np.count_nonzero(node.phases == OPEN))
         if root_cost(self.targets, self.system.inputs, still).full < LONG:
+            search()
             ladder.climb(("joint",))
             self._take_over(node, ladder)
             return
@@ -391,6 +396,8 @@ class Tree:
         root = RootBounds(
             self.system, self.targets, node.phases, node.proved, norm, bounder=bounder
         )
+        root.begin(self.cutoff, clock, report)
+        search()
         climb_root(root, ladder, clock, report, self.cutoff, lambda: self._find_pairs(node, clock))
         self.bounder.root = root
         node.proved = root.upper.copy()
