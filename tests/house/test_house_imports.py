@@ -38,6 +38,7 @@ ORDER = [
     "result",
     "settings",
     "run",
+    "search",
     "onnx",
     "importers",
     "affine",
