@@ -51,6 +51,7 @@ DISCRETE_QUADRATIC = "quadratic objectives with discrete variables"
 QUADRATIC_CONSTRAINTS = "quadratic constraints"
 NONCONVEX_CONSTRAINTS = "quadratic constraints that are not convex"
 ORDERED_SETS = "special ordered sets"
+UNBOUNDED_SETS = "special ordered sets whose members may be infinite"
 ALL_FEATURES = frozenset(
     {
         QUADRATIC_OBJECTIVE,
@@ -59,6 +60,7 @@ ALL_FEATURES = frozenset(
         QUADRATIC_CONSTRAINTS,
         NONCONVEX_CONSTRAINTS,
         ORDERED_SETS,
+        UNBOUNDED_SETS,
     }
 )
 
@@ -145,7 +147,38 @@ class LinearModel:
                 found[NONCONVEX_CONSTRAINTS] = f"'{row.constraint.name}'"
         for entry in self.sets:
             found[ORDERED_SETS] = f"'{entry.constraint.name}'"
+        open_member = self._unbounded_member()
+        if open_member is not None:
+            found[UNBOUNDED_SETS] = open_member
         return found
+
+    def _unbounded_member(self) -> str | None:
+        """A member of an ordered set that neither its bounds nor rows keep finite, by name."""
+        if not self.sets:
+            return None
+        finite = self._finite_columns()
+        for entry in self.sets:
+            for j in entry.columns:
+                if not finite[j]:
+                    name = self.columns[j].name
+                    return f"'{entry.constraint.name}', unless '{name}' gets bounds"
+        return None
+
+    def _finite_columns(self) -> npt.NDArray[np.bool_]:
+        """Whether bounds of a column, or what rows imply from those of others, are finite."""
+        entries = self.matrix.tocoo()
+        rows, columns, positive = entries.row, entries.col, entries.data > 0.0
+        known = np.array([np.isfinite(self.lower), np.isfinite(self.upper)])
+        while True:
+            before = known.sum()
+            # Where the smallest value of the other terms is finite, an upper side bounds the term.
+            for side, sign in ((self.row_upper, positive), (self.row_lower, ~positive)):
+                missing = ~known[np.where(sign, 0, 1), columns]
+                others = np.bincount(rows, missing, self.size[0])[rows] - missing
+                told = np.isfinite(side)[rows] & (others == 0)
+                known[np.where(sign, 1, 0)[told], columns[told]] = True
+            if known.sum() == before:
+                return np.asarray(known.all(axis=0))
 
     def costs_are_convex(self) -> bool:
         """Whether a minimum of the objective is one of a convex function."""

@@ -13,7 +13,9 @@ import numpy as np
 import pyomo.environ as pyo
 
 from lipyomo.errors import SolverError
+from lipyomo.solvers.contract import instances as known
 from lipyomo.solvers.contract.base import MAX, MIN, SENSES, TOLERANCE, ContractBase, covers
+from lipyomo.solvers.matrices import ORDERED_SETS
 from lipyomo.solvers.status import SolveStatus
 
 CURVED_TOLERANCE = 1e-5
@@ -122,6 +124,24 @@ class FeatureContract(ContractBase):
         model.objective = pyo.Objective(expr=model.far)
         # With x1 = 0: max(3 - t, 2 + t/2) is 7/3 at t = 2/3; with x0 = 0: 8/3.
         self.solved_or_refused(model, 7.0 / 3.0)
+
+    def test_ordered_sets_without_bounds(self) -> None:
+        """Against enumeration, where the relaxation is unbounded."""
+        for seed in range(6):
+            self.solved_or_refused(*known.kinked(seed))
+
+    def test_ordered_sets_that_rows_bound(self) -> None:
+        """Interpolation between points; only a row bounds the weights."""
+        model = pyo.ConcreteModel()
+        model.weight = pyo.Var(range(4), domain=pyo.NonNegativeReals)
+        model.sum = pyo.Constraint(expr=sum(model.weight.values()) == 1)
+        model.next = pyo.SOSConstraint(var=model.weight, sos=2)
+        place = sum(k * model.weight[k] for k in range(4))
+        model.at = pyo.Constraint(expr=place == 1.5)
+        height = sum(h * model.weight[k] for k, h in enumerate([0.0, 4.0, 2.0, 9.0]))
+        model.objective = pyo.Objective(expr=height)
+        outcome = self.solved_or_refused(model, 3.0)
+        assert outcome is not None or ORDERED_SETS not in getattr(self.make_solver(), "takes", ())
 
     def test_terms_beyond_quadratic_are_refused(self) -> None:
         """By the name of the constraint."""

@@ -78,6 +78,34 @@ def fixed_charge(seed: int, big_m: float, size: int = 8) -> tuple[Any, float]:
     return model, float(best)
 
 
+def kinked(seed: int, size: int = 4) -> tuple[Any, float]:
+    """Return ``min g |x| + sum_k c_k max(w_k x + b_k, 0)`` with ordered sets, and its optimum.
+
+    No variable has finite bounds on both sides; g is large enough for a minimum, which lies at a
+    kink.  Without the sets the model is unbounded.
+    """
+    rng = np.random.default_rng(seed)
+    slopes, offsets, costs = rng.normal(size=(3, size))
+    costs[0] = -abs(costs[0])
+    growth = 1.0 + float(np.abs(costs * slopes).sum())
+    model = pyo.ConcreteModel()
+    model.x, model.size = pyo.Var(), pyo.Var(domain=pyo.NonNegativeReals)
+    model.on = pyo.Var(range(size), domain=pyo.NonNegativeReals)
+    model.off = pyo.Var(range(size), domain=pyo.NonNegativeReals)
+    model.above = pyo.Constraint(expr=model.size >= model.x)
+    model.below = pyo.Constraint(expr=model.size >= -model.x)
+    model.either = pyo.SOSConstraint(range(size), sos=1, rule=lambda m, k: [m.on[k], m.off[k]])
+    model.split = pyo.Constraint(range(size))
+    for k in range(size):
+        line = float(slopes[k]) * model.x + float(offsets[k])
+        model.split[k] = model.on[k] - model.off[k] == line
+    kinked = sum(float(costs[k]) * model.on[k] for k in range(size))
+    model.objective = pyo.Objective(expr=growth * model.size + kinked)
+    kinks = np.array([0.0, *(-offsets / slopes)])
+    ramps = np.maximum(np.outer(kinks, slopes) + offsets, 0.0)
+    return model, float((growth * np.abs(kinks) + ramps @ costs).min())
+
+
 def market_split(
     sense: Any, slack: bool = True, size: int = 45, rows: int = 5
 ) -> tuple[Any, list[int]]:
