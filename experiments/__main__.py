@@ -2,6 +2,7 @@
 
 - ``table1`` to ``table5``, ``figure1``, ``figure5`` to ``figure7``: those of the LipMIP paper
 - ``exact``: the exact methods side by side
+- ``families``: the search family by family, also beside another version
 - ``proofs``: what it costs to write and to check proofs
 - ``methods``: upper bounds beside the published figures
 - ``build``: time and memory to build Pyomo models
@@ -27,6 +28,7 @@ from lipyomo.cli.parser import UsageError
 
 MEASUREMENTS = (
     "exact",
+    "families",
     "proofs",
     "methods",
     "build",
