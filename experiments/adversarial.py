@@ -24,12 +24,12 @@ import numpy as np
 import pyomo.environ as pyo
 
 from experiments.build import omlt_forward
+from experiments.mnist import held_out
 from experiments.training.train import train_classifier
 from lipyomo import Box, Network
 from lipyomo.blocks import ReluNetworkBlock
 from lipyomo.network import FloatArray
 from lipyomo.solvers import SolverOptions, solve_model
-from models import mnist_data
 
 GAP = 1e-4
 
@@ -105,7 +105,7 @@ def main(words: Sequence[str]) -> None:
     )
     arguments = parser.parse_args(words)
     logging.getLogger("pyomo").setLevel(logging.ERROR)  # OMLT's values are outside of its bounds
-    split = mnist_data.load(arguments.mnist, tuple(range(10)))
+    split = held_out(arguments.mnist, tuple(range(10)))
     trained = train_classifier(
         (784, 50, 50, 10), split.images, split.labels, epochs=40, batch_size=64
     )

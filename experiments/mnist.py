@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,57 @@ def read_mnist(folder: Path, stem: str) -> tuple[NDArray[np.float32], NDArray[np
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise ProblemError(f"'{images}' is not a file of MNIST: {error}") from None
     return grey.astype(np.float32) / np.float32(255), labels
+
+
+@dataclass(frozen=True)
+class Split:
+    """Images for training and held-out images.
+
+    Attributes
+    ----------
+    images, held_images : ndarray of float32, shape (n, 784)
+        Grey values in [0, 1], row by row.
+    labels, held_labels : ndarray of int64, shape (n,)
+        Position of the digit in the list of digits that was asked for.
+    held_indices : ndarray of int64
+        Position of the held-out images in MNIST's test set.
+    digits : tuple of int
+        The digits.
+    """
+
+    images: NDArray[np.float32]
+    labels: NDArray[np.int64]
+    held_images: NDArray[np.float32]
+    held_labels: NDArray[np.int64]
+    held_indices: NDArray[np.int64]
+    digits: tuple[int, ...]
+
+
+def held_out(folder: Path, digits: tuple[int, ...]) -> Split:
+    """Images of some digits in the test set, every fourth of them held out.
+
+    Only the *test* set (10,000 images) is used, both to train and to test.
+
+    Parameters
+    ----------
+    folder : Path
+        Where ``t10k-images-idx3-ubyte.gz`` and ``t10k-labels-idx1-ubyte.gz`` are.
+    digits : tuple of int
+        Which digits to keep; their order numbers the classes.
+
+    Returns
+    -------
+    Split
+        Training and held-out images.
+    """
+    grey, labels = read_mnist(folder, "t10k")
+    kept = np.flatnonzero(np.isin(labels, digits))
+    held = np.arange(len(kept)) % 4 == 0
+    classes = np.array([digits.index(label) for label in labels[kept]], dtype=np.int64)
+    grey = grey[kept]
+    return Split(
+        grey[~held], classes[~held], grey[held], classes[held], kept[held].astype(np.int64), digits
+    )
 
 
 def ones_and_sevens(folder: Path) -> tuple[NDArray[np.float32], NDArray[np.int64], int]:

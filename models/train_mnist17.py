@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from experiments.mnist import held_out
 from experiments.recipes import DIGITS, train_digits
 from models import mnist_data
 from models.dense import accuracy, dense_module
@@ -27,7 +28,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE, help="where to write")
     options = parser.parse_args()
 
-    split = mnist_data.load(options.mnist, (1, 7))
+    split = held_out(options.mnist, (1, 7))
     rows = mnist_data.ship(split, 20, options.out / IMAGES)
     for seed in range(options.seeds):
         trained = train_digits(split.images, split.labels, batch_size=16, seed=seed)

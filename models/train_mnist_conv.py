@@ -20,6 +20,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from experiments.mnist import held_out
 from experiments.training import fit
 from models import mnist_data
 from models.dense import accuracy
@@ -93,7 +94,7 @@ EPOCHS = 20
 
 
 def train(recipe: Recipe, mnist: Path, out: Path) -> None:
-    split = mnist_data.load(mnist, recipe.digits)
+    split = held_out(mnist, recipe.digits)
     rows = mnist_data.ship(split, recipe.per_class, out / recipe.images)
     torch.manual_seed(0)
     module = recipe.make()

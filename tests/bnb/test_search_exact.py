@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lipyomo
-from experiments.reference import load_reference
 from lipyomo.domains import AllSpace, Box
 from lipyomo.network import Network
 from lipyomo.norms import LinearOutput, OutputNorm
@@ -19,6 +18,7 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Result, Status
 from networks import DEGENERATE, boxes, domains, mixed_network, random_network, small_networks
 from oracle import exact_constant, regions
+from references import load_reference
 
 INPUTS = ("l1", "l2", "linf")
 OUTPUTS = ("l1", "l2", "linf", "cross", "cross(0)", "linear")

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.reference import load_reference
 from lipyomo.domains import AllSpace, Box
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs import replay
@@ -24,6 +23,7 @@ from lipyomo.sampling.evaluate import (
 from lipyomo.sampling.local_search import LocalSearch, search_incumbent
 from networks import DEGENERATE, domains, mixed_network, random_network
 from oracle import exact_constant
+from references import load_reference
 
 NORMS = ["linf", "l1", "l2"]
 OUTPUTS = ["linf", "l1", "l2", "cross", "cross(1)"]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.reference import load_reference
 from lipyomo import AllSpace, Box, LipschitzProblem, solve
+from references import load_reference
 
 
 def load(shared: Path, name: str, local: bool = True, **norms: object) -> LipschitzProblem:

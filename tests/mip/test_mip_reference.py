@@ -7,8 +7,8 @@ import json
 import pytest
 
 import lipyomo
-from experiments.reference import load_reference
 from lipyomo import Box, LipschitzProblem, Status
+from references import load_reference
 
 pytestmark = pytest.mark.reference
 

@@ -10,7 +10,6 @@ import pytest
 
 import lipyomo.numerics.pace as pace_module
 import lipyomo.semidefinite.root as root_module
-from experiments.reference import load_reference
 from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.bounds.pairs import Pairs
 from lipyomo.domains import AllSpace
@@ -34,6 +33,7 @@ from lipyomo.semidefinite.verify import SizedForm, VerifiedMatrix, bound_from, b
 from lipyomo.semidefinite.wide import WideKernel
 from lipyomo.targets import ALL, Targets
 from networks import integer_network, mixed_network, random_network
+from references import load_reference
 
 INPUTS = ("l1", "l2", "linf")
 OUTPUTS: list[tuple[str, OutputNorm]] = [

@@ -7,10 +7,10 @@ from pathlib import Path
 import pyomo.environ as pyo
 import pytest
 
-from experiments.reference import load_reference
 from lipyomo import Box, Network, load
 from lipyomo.blocks import LipschitzBlock
 from lipyomo.solvers import SolverOptions, available_solvers, solve_model
+from references import load_reference
 
 SMALL_MODELS = ("iris", "exchanger")
 SMALL_REFERENCES = ("chen_10_12_seed0", "chen_10_12_seed1", "lipbab_iris_4-5-5-3")
