@@ -29,7 +29,7 @@ from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import InputNorm, OutputNorm
 from lipyomo.phases import Phases, decide
 
-Rung = Literal["interval", "linear", "lp"]
+Rung = Literal["interval", "linear"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class DerivativeBounds:
     end_lower, end_upper : ndarray
         The gradient (d,) for adjoints, the derivative of the outputs (m,) for tangents.
     rung : str
-        interval, linear or lp.
+        interval or linear.
     """
 
     lower: list[FloatArray]
@@ -126,8 +126,7 @@ def chain_bounds(
     way : Way
     ball : Ball
         Where a lives.
-    rung : {'interval', 'linear', 'lp'}
-        ``lp`` counts as ``linear`` here.
+    rung : {'interval', 'linear'}
     sparing : bool, optional
         Whether to substitute only for units with two slopes; the others, which need no lines, and
         the end keep their interval bounds.
