@@ -16,7 +16,6 @@ from lipyomo.blocks import (
     GradientBlock,
     LipschitzBlock,
     NormBlock,
-    OneSidedWarning,
     ReluNetworkBlock,
     TangentBlock,
     UpperLipschitzBlock,
@@ -198,14 +197,6 @@ def test_minimising_a_lower_bound_is_refused():
     m.other = pyo.Objective(expr=m.size.value, sense=pyo.maximize)
     with pytest.raises(ProblemError, match="maximised"):
         solve_model(m, "highs")
-
-
-def test_bounding_a_lower_bound_from_above_is_warned_of():
-    m = steep_model()
-    m.calm = pyo.Constraint(expr=m.steep.value <= 0.5)
-    m.goal = pyo.Objective(expr=m.x[0])
-    with pytest.warns(OneSidedWarning, match="calm"):
-        best(m)
 
 
 @pytest.mark.filterwarnings("error")

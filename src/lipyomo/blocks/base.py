@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
@@ -24,7 +24,7 @@ from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
 from lipyomo.arguments import instance
 from lipyomo.blocks.ranges import ends_of, is_variable
-from lipyomo.blocks.use import check_use
+from lipyomo.blocks.use import Promise, check_use
 from lipyomo.errors import ProblemError
 
 FIXED_TOLERANCE = 1e-9
@@ -104,7 +104,7 @@ class FormulationBlockData(BlockData):
         self._recipe: dict[str, Any] | None = None
         self._relied: list[Reliance] = []
         self._parts: list[tuple[Any, int]] = []
-        self._promises: list[tuple[Any, str]] = []
+        self._promises: list[Promise] = []
         self._made: list[str] = []
         self._version = 0
         self._owned = False
@@ -230,9 +230,15 @@ class FormulationBlockData(BlockData):
         if isinstance(other, FormulationBlockData):
             self._parts.append((other, other._version))
 
-    def _promise(self, variable: Any, sense: str) -> None:
-        """Keep that a variable means something only where it is made large ("max") or small."""
-        self._promises.append((variable, sense))
+    def _promise(
+        self, variable: Any, sense: Literal["max", "min"], end: float, strict: bool = False
+    ) -> None:
+        """Keep that a variable means something only where it is made large ("max") or small.
+
+        `end` is the bound that the block itself gives it on the other side; `strict` makes it an
+        error to bind the variable there.
+        """
+        self._promises.append(Promise(variable, sense, end, strict))
 
     def _component_data_itervalues(
         self, ctype: Any, active: Any, sort: Any, dedup: Any
@@ -249,8 +255,11 @@ class FormulationBlockData(BlockData):
                     f"Remedy: {self.name}.rebuild(), or lipyomo.blocks.rebuild(model) for all "
                     "blocks of a model"
                 )
-            if self._promises and not self._owned:
-                check_use(self, self._promises)
+            # One look at the model serves all blocks that one iteration comes to.
+            root = self.model()
+            if self._promises and not self._owned and id(root) not in dedup.seen_data:
+                dedup.seen_data.add(id(root))
+                check_use(root)
         yield from super()._component_data_itervalues(ctype, active, sort, dedup)
 
 

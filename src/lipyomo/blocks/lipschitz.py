@@ -51,7 +51,7 @@ class LipschitzBlockData(FormulationBlockData):
     -----
     ``sense="max"`` is part of the contract: `value` stays at or below the norm, so it means
     something only where it is made large, by the objective or by a constraint from below.
-    Minimising it is an error when the model is solved, a constraint from above a warning; to keep a
+    Minimising it, or bounding it from above, is an error when the model is solved; to keep a
     Lipschitz constant small use `UpperLipschitzBlock`, and a norm at a point a `NormBlock` with
     ``sense="min"``.
 
@@ -155,7 +155,7 @@ class LipschitzBlockData(FormulationBlockData):
             self._build_adjoint(base, input_norm, norm, limits)
         else:
             self._build_tangent(base, input_norm, norm, limits)
-        self._promise(self.value, "max")
+        self._promise(self.value, "max", self.value.ub, strict=True)
 
     def _again(self, recipe: dict[str, Any]) -> dict[str, Any]:
         # Bounds that were given belong to the domain of that time, and so does the choice of the

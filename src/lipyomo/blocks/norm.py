@@ -20,7 +20,7 @@ from lipyomo.arguments import one_of
 from lipyomo.blocks.assemble import Rows, add_sizes, add_value, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.inputs import variables_of
-from lipyomo.blocks.ranges import box_of
+from lipyomo.blocks.ranges import box_of, ends_of
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray
@@ -47,7 +47,8 @@ class NormBlockData(FormulationBlockData):
     -----
     With ``max`` (``min``), `value` means the norm only where it is made large (small): by the
     objective, or by a constraint from below (above).  Minimising the one or maximising the other is
-    an error when the model is solved, a constraint that binds the wrong side a warning.
+    an error when the model is solved; a bound, a fixed value or a constraint that binds the wrong
+    side is a warning.
 
     Examples
     --------
@@ -102,10 +103,9 @@ class NormBlockData(FormulationBlockData):
         self._rely_on_bounds(variables)
         refer(self, "inputs", variables)
         add_value(self)
-        if sense != "both":
-            self._promise(self.value, sense)
         if chosen.dual_ball == "cube":
             self._build_sum(variables, sense, one_sided)
+            self._promise_value(sense)
             return
         vertices = chosen.vertices(len(variables))
         if vertices is None:
@@ -114,6 +114,12 @@ class NormBlockData(FormulationBlockData):
                 "Remedy: l1, linf, cross, cross(i), or a LinearOutput"
             )
         self._build_choice(variables, vertices, sense, one_sided and sense == "max")
+        self._promise_value(sense)
+
+    def _promise_value(self, sense: Sense) -> None:
+        low, high = ends_of(*self.value.bounds)
+        if sense != "both":
+            self._promise(self.value, sense, high if sense == "max" else low)
 
     def _build_sum(self, variables: list[Any], sense: Sense, one_sided: bool) -> None:
         """The l1 norm: magnitudes p_k, with ``p_k <= |g_k|`` only where they could cheat."""

@@ -184,7 +184,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         for i, layer in enumerate(network.hidden):
             box, found = self._forward(i, layer, box, known.phases[i], margin)
             certain.append(found)
-        self._promise(add_value(self, 0.0), "min")
+        self._promise(add_value(self, 0.0), "min", 0.0, strict=True)
         self.chain = pyo.Block(index_of(range(len(vertices))))
         tops = [
             self._backward(self.chain[k], network, vertex, certain, input_norm)

@@ -1,100 +1,309 @@
 """Whether one-sided values are used on the side where they mean something.
 
 The value of a hypograph stays at or below a norm, that of an epigraph at or above it.  Minimising
-the one, or bounding it from above, says nothing about the norm, and silently so.
+the one, or bounding it from above, says nothing about the norm, and silently so.  A variable that
+an equation makes a copy of such a value is held to the same.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import pyomo.environ as pyo
+from pyomo.common.collections import ComponentMap
+from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
+from pyomo.core.expr.calculus.derivatives import Modes, differentiate
+from pyomo.core.expr.calculus.diff_with_pyomo import DifferentiationException
 from pyomo.core.expr.visitor import identify_variables
 from pyomo.repn import generate_standard_repn
 
+from lipyomo.blocks.ranges import ends_of
 from lipyomo.errors import ProblemError
+
+Sense: TypeAlias = Literal["max", "min"]
+
+SLACK = 1e-9
+"""Relative distance within which a bound counts as the block's own."""
 
 
 class OneSidedWarning(UserWarning):
     """A one-sided value is bounded on the side where it means nothing."""
 
 
+@dataclass(frozen=True)
+class Promise:
+    """A variable that means something only where it is made large, or small.
+
+    Attributes
+    ----------
+    variable : VarData
+    sense : {'max', 'min'}
+    end : float
+        How far the block itself lets it go: at most so much (``max``), or at least (``min``).
+    strict : bool
+        Whether it is an error, not a warning, to bound the variable on the other side.
+    through : ConstraintData, optional
+        The equality that makes the variable a copy of such a value.
+    """
+
+    variable: Any
+    sense: Sense
+    end: float
+    strict: bool = False
+    through: Any = None
+
+    @property
+    def sign(self) -> int:
+        """Direction in which the variable means something."""
+        return 1 if self.sense == "max" else -1
+
+
 _MEANS = {
-    "max": ("below", "minimised", "from above", "sense='min', or UpperLipschitzBlock"),
-    "min": ("above", "maximised", "from below", "sense='max'"),
+    "max": ("below", "minimised", "from above", "large", "sense='min', or UpperLipschitzBlock"),
+    "min": ("above", "maximised", "from below", "small", "sense='max', or LipschitzBlock"),
 }
 
 
-def check_use(block: Any, promises: list[tuple[Any, str]]) -> None:
-    """Check objectives and constraints of the model that a block is in.
+def check_use(root: Any) -> None:
+    """Check what a model does with the one-sided values of its blocks.
 
     Parameters
     ----------
-    block : FormulationBlockData
-    promises : list of (VarData, {'max', 'min'})
-        Values that mean something only where they are made large, or small.
+    root : BlockData
+        Its constraints are walked once, whatever the number of blocks.
 
     Raises
     ------
     ProblemError
-        If the objective asks for the other side.
+        If the objective asks for the other side, or a Lipschitz constant is bounded there.
 
     Warns
     -----
     OneSidedWarning
-        If a constraint binds the other side, and the objective does not make up for it.
+        If another norm is bounded there, or if it cannot be told what a term asks for.
     """
-    root = block.model()
-    for variable, sense in promises:
-        stays, wrong, side, remedy = _MEANS[sense]
-        sign = 1.0 if sense == "max" else -1.0
-        pull = sign * _pull(root, variable)
-        if pull < 0.0:
+    waiting = [
+        promise
+        for block in root.block_data_objects(active=True)
+        if not getattr(block, "_owned", True)
+        for promise in block._promises
+    ]
+    uses = _Uses(root)
+    known = ComponentMap((promise.variable, promise) for promise in waiting)
+    while waiting:
+        promise = waiting.pop()
+        _check_bounds(promise)
+        _check_objectives(promise, uses)
+        for copy in _check_constraints(promise, uses, known):
+            known[copy.variable] = copy
+            waiting.append(copy)
+
+
+def _check_bounds(promise: Promise) -> None:
+    """Complain if the variable is fixed, or has a narrower bound than its block gave it."""
+    variable, sign = promise.variable, promise.sign
+    low, high = ends_of(*variable.bounds)
+    bound = -np.inf if variable.fixed else high if sign > 0 else -low
+    if bound < sign * promise.end - SLACK * max(1.0, abs(promise.end)):
+        kind = "a fixed value" if variable.fixed else "a bound of its own"
+        _complain(promise, kind, promise.through is None)
+
+
+def _check_objectives(promise: Promise, uses: _Uses) -> None:
+    """Complain of an objective that asks for the other side."""
+    stays, wrong, _, _, remedy = _MEANS[promise.sense]
+    for objective, form in uses.objectives:
+        weight = form.weight(promise.variable)
+        sign = promise.sign if objective.sense == pyo.maximize else -promise.sign
+        if weight is None:
+            _complain(promise, f"the objective '{objective.name}'", False)
+        elif weight * sign < 0:
             raise ProblemError(
-                f"'{variable.name}' is {wrong}, but it only stays {stays} the norm, so that says "
-                f"nothing about the norm.  Remedy: {remedy}"
+                f"'{promise.variable.name}' is {wrong}, but it only stays {stays} the norm, so "
+                f"that says nothing about the norm.  Remedy: {remedy}"
             )
-        if pull > 0.0:
+
+
+def _check_constraints(promise: Promise, uses: _Uses, known: ComponentMap) -> list[Promise]:
+    """Complain of constraints that bind the other side; return copies, so far unknown.
+
+    The other variable of a linear equality in two is a copy.  With more of them, it is those by
+    which the objective draws the value to the side where it means something.
+    """
+    copies: list[Promise] = []
+    variable, sign = promise.variable, promise.sign
+    for form in uses.of(variable):
+        if form.constraint is promise.through or not form.binds(variable, sign):
             continue
+        if not form.constraint.equality or len(form.weights) == 1:
+            certain = form.weight(variable) is not None
+            _complain(promise, f"'{form.constraint.name}'", certain)
+            continue
+        alias = form.alias(promise)
+        if alias is not None and alias.variable not in known:
+            copies.append(alias)
+        elif alias is None and uses.drawn(variable) == {sign}:
+            copies += [
+                Promise(v, "max" if s > 0 else "min", s * np.inf, promise.strict, form.constraint)
+                for v, s in uses.drawn_by(form)
+                if v not in known
+            ]
+        else:
+            _complain(promise, f"'{form.constraint.name}'", False)
+    return copies
+
+
+def _complain(promise: Promise, what: str, certain: bool) -> None:
+    """Raise or warn: something binds a value on the side where it means nothing."""
+    stays, _, side, size, remedy = _MEANS[promise.sense]
+    said = (
+        f"{what} binds '{promise.variable.name}' {side}, but that only stays {stays} the norm: "
+        "this says nothing about the norm unless something else makes the value "
+        f"{size}.  Remedy: {remedy}"
+    )
+    if promise.strict and certain:
+        raise ProblemError(said)
+    warnings.warn(said, OneSidedWarning, stacklevel=2)
+
+
+@dataclass
+class _Form:
+    """An expression by its variables, with the signs of its derivatives.
+
+    Attributes
+    ----------
+    weights : ComponentMap
+        By variable the coefficient if the expression is linear, otherwise the sign of the
+        derivative within the variables' bounds: -1, 0, 1, or None if it changes.
+    linear : bool
+    constant : float
+        Of a linear expression.
+    constraint : ConstraintData, optional
+        Whose body it is.
+    """
+
+    weights: ComponentMap
+    linear: bool
+    constant: float = 0.0
+    constraint: Any = None
+
+    @classmethod
+    def of(cls, expression: Any, constraint: Any = None) -> _Form:
+        """Read an expression."""
+        form = generate_standard_repn(expression, compute_values=True, quadratic=False)
+        if form.is_linear():
+            weights = ComponentMap(zip(form.linear_vars, form.linear_coefs, strict=True))
+            return cls(weights, True, float(form.constant), constraint)
+        variables = list(identify_variables(expression, include_fixed=False))
+        return cls(ComponentMap(_signs(expression, variables)), False, 0.0, constraint)
+
+    def weight(self, variable: Any) -> float | None:
+        """Coefficient or sign; 0 for a variable that is not there, None if it is not known."""
+        found: float | None = self.weights.get(variable, 0.0)
+        return found
+
+    def binds(self, variable: Any, sign: int) -> bool:
+        """Whether the constraint may keep ``sign * variable`` from growing."""
+        weight, (low, high) = self.weight(variable), self._range
+        up, down = high > self.ends[1], low < self.ends[0]
+        if weight is None:
+            return up or down
+        return (up and weight * sign > 0) or (down and weight * sign < 0)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """What the constraint allows."""
+        return ends_of(self.constraint.lb, self.constraint.ub)
+
+    @cached_property
+    def _range(self) -> tuple[float, float]:
+        return ends_of(*compute_bounds_on_expr(self.constraint.body))
+
+    def alias(self, promise: Promise) -> Promise | None:
+        """What a linear equality in two variables makes of the other one."""
+        if not self.linear or len(self.weights) != 2:
+            return None
+        own = self.weights[promise.variable]
+        ((other, weight),) = (
+            pair for pair in self.weights.items() if pair[0] is not promise.variable
+        )
+        slope = -own / weight
+        end = slope * promise.end + (self.ends[1] - self.constant) / weight
+        sense: Sense = promise.sense if slope > 0.0 else "min" if promise.sign > 0 else "max"
+        return Promise(other, sense, end, promise.strict, self.constraint)
+
+
+def _signs(expression: Any, variables: list[Any]) -> Iterator[tuple[Any, float | None]]:
+    """The signs of the derivatives of an expression, within the bounds of its variables."""
+    try:
+        slopes = differentiate(expression, wrt_list=variables, mode=Modes.reverse_symbolic)
+    except DifferentiationException:
+        slopes = [None] * len(variables)
+    for variable, slope in zip(variables, slopes, strict=True):
+        low, high = (None, None) if slope is None else compute_bounds_on_expr(slope)
+        low, high = ends_of(low, high)
+        yield variable, 1.0 if low >= 0.0 < high else -1.0 if high <= 0.0 > low else None
+
+
+class _Uses:
+    """The objectives of a model and the constraints that are not part of this package's blocks."""
+
+    def __init__(self, root: Any) -> None:
+        found = root.component_data_objects(pyo.Objective, active=True)
+        self.objectives = [(objective, _Form.of(objective.expr)) for objective in found]
+        self._forms: dict[int, list[_Form]] = {}
         for constraint in _foreign_constraints(root):
-            if _binds(constraint, variable, sign):
-                warnings.warn(
-                    f"'{constraint.name}' binds '{variable.name}' {side}, but that only stays "
-                    f"{stays} the norm: the constraint says nothing about the norm unless "
-                    f"something else makes the value {'large' if sense == 'max' else 'small'}.  "
-                    f"Remedy: {remedy}",
-                    OneSidedWarning,
-                    stacklevel=2,
-                )
-                break
+            form = _Form.of(constraint.body, constraint)
+            for variable in form.weights:
+                self._forms.setdefault(id(variable), []).append(form)
 
+    def of(self, variable: Any) -> list[_Form]:
+        """The constraints that hold a variable."""
+        return self._forms.get(id(variable), [])
 
-def _pull(root: Any, variable: Any) -> float:
-    """Positive if the objective makes the variable large, negative if small, zero if neither."""
-    for objective in root.component_data_objects(pyo.Objective, active=True):
-        weight = _weight(objective.expr, variable)
-        if weight:
-            return weight if objective.sense == pyo.maximize else -weight
-    return 0.0
+    def drawn(self, variable: Any) -> set[int]:
+        """Directions in which the objective draws a variable, also through constraints."""
+        return {sign for sign in (1, -1) if (id(variable), sign) in self._drawn}
 
+    def drawn_by(self, form: _Form) -> list[tuple[Any, int]]:
+        """Variables, with directions, by which an equality is drawn; empty the second time."""
+        return self._sources.pop(id(form), [])
 
-def _weight(expression: Any, variable: Any) -> float:
-    """Coefficient of a variable in the linear part of an expression; 0 if it is not there."""
-    if all(found is not variable for found in identify_variables(expression)):
-        return 0.0
-    form = generate_standard_repn(expression, compute_values=True, quadratic=False)
-    for coefficient, found in zip(form.linear_coefs, form.linear_vars, strict=True):
-        if found is variable:
-            return float(coefficient)
-    return 0.0
-
-
-def _binds(constraint: Any, variable: Any, sign: float) -> bool:
-    """Whether a constraint bounds ``sign * variable`` from above."""
-    weight = sign * _weight(constraint.body, variable)
-    return (weight > 0.0 and constraint.has_ub()) or (weight < 0.0 and constraint.has_lb())
+    @cached_property
+    def _drawn(self) -> set[tuple[int, int]]:
+        self._sources: dict[int, list[tuple[Any, int]]] = {}
+        waiting: list[tuple[Any, int, _Form | None]] = []
+        for objective, form in self.objectives:
+            sign = 1 if objective.sense == pyo.maximize else -1
+            waiting += [(v, int(sign * np.sign(w)), None) for v, w in form.weights.items() if w]
+        found: set[tuple[int, int]] = set()
+        spread: dict[tuple[int, int], Any] = {}
+        while waiting:
+            variable, sign, through = waiting.pop()
+            if (id(variable), sign) in found:
+                continue
+            found.add((id(variable), sign))
+            for form in self.of(variable):
+                weight = form.weight(variable)
+                if form is through or not weight or not form.binds(variable, sign):
+                    continue
+                self._sources.setdefault(id(form), []).append((variable, sign))
+                # All others have to make room; for a second variable, the first one has to as well.
+                turn = -int(sign * np.sign(weight))
+                first = spread.get((id(form), turn))
+                spread[id(form), turn] = variable
+                items = form.weights.items() if first is None else [(first, form.weights[first])]
+                waiting += [
+                    (other, int(turn * np.sign(w)), form)
+                    for other, w in items
+                    if w and other is not variable
+                ]
+        return found
 
 
 def _foreign_constraints(root: Any) -> Iterator[Any]:
