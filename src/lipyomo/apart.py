@@ -1,21 +1,27 @@
 """Calls in processes of their own, which can be ended at any moment.
 
 Some solvers compute in C code that neither looks at a clock nor lets Python hear Ctrl-C.  The
-process is a fresh interpreter, so that scripts need no guard around their main part.
+process is a fresh interpreter, so that scripts need no guard around their main part.  It imports
+from where this one does, except from the current folder, which nobody has named.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import queue
 import signal
+import struct
 import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias, TypeVar, cast
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, TypeAlias, TypeVar, cast
 
 from lipyomo.errors import LipyomoError, ProcessDied, SolverError
 
@@ -29,12 +35,166 @@ POLL = 0.05
 WATCH = 1.0
 """Seconds between two looks at whether the process that asked is still there."""
 
+PIPE_BYTES = 1 << 20
+"""What fits into a pipe between processes (on Linux; more is for administrators): whoever sends
+more waits until the other one has read."""
+
+_LENGTH = struct.Struct("<Q")
+
+_START = (
+    "import sys; sys.path[:] = sys.argv[2:]; from lipyomo.apart import main; main(int(sys.argv[1]))"
+)
+
+
+def _flags() -> list[str]:
+    """The options that this interpreter was started with, and none that trusts its folder."""
+    given = sys.flags
+    letters = {
+        "-I": given.isolated,
+        "-E": given.ignore_environment,
+        "-s": given.no_user_site,
+        "-S": given.no_site,
+        "-B": given.dont_write_bytecode,
+        "-b": given.bytes_warning,
+        "-O": given.optimize,
+    }
+    words = [letter for letter, times in letters.items() for _ in range(times)]
+    words += [f"-W{warning}" for warning in sys.warnoptions]
+    for name, value in sys._xoptions.items():
+        words += ["-X", name if value is True else f"{name}={value}"]
+    return [*words, "-P"]
+
+
+def _named_folders() -> list[str]:
+    """What PYTHONPATH names: an empty or relative entry is the current folder by accident."""
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return [entry for entry in entries if os.path.isabs(entry)]
+
+
+def import_path() -> list[str]:
+    """Where a process that this one starts may import from.
+
+    That is where this one does, but for the current folder.  It stays if it is named: by
+    PYTHONPATH, by the script or module that runs, or because it holds lipyomo.
+    """
+    named = {str(Path(__file__).resolve().parents[1])}
+    main = sys.modules["__main__"]
+    if getattr(main, "__file__", None) is not None:
+        spec = getattr(main, "__spec__", None)
+        depth = 0 if spec is None else spec.name.count(".")
+        named.add(str(Path(cast(str, main.__file__)).resolve().parents[depth]))
+    if not sys.flags.ignore_environment:
+        named.update(os.path.realpath(entry) for entry in _named_folders())
+    try:
+        here = os.path.realpath(os.getcwd())
+    except FileNotFoundError:  # it has been removed
+        here = ""
+    places = [(entry, os.path.realpath(entry)) for entry in sys.path if entry]
+    return [entry for entry, place in places if place != here or place in named]
+
+
+class Interpreter:
+    """A fresh interpreter that calls what it is sent, one call after the other, until it is ended.
+
+    Parameters
+    ----------
+    threads : int, optional
+        Of its linear algebra.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(_named_folders())}
+        if threads is not None:
+            names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+            environment |= dict.fromkeys(names, str(threads))
+        self._process = subprocess.Popen(
+            [sys.executable, *_flags(), "-c", _START, str(os.getpid()), *import_path()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for this process alone
+        )
+        for pipe in (self._process.stdin, self._process.stdout):
+            _widen(cast(BinaryIO, pipe))
+
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+        return self._process.pid
+
+    def send(self, content: bytes) -> None:
+        """Send a pickled call: a function of a module, its arguments and its keywords.
+
+        The function's first argument sends its own arguments as a message.
+        """
+        _write(cast(BinaryIO, self._process.stdin), content)
+
+    def receive(self) -> bytes:
+        """The next message, pickled; EOFError once the process has ended."""
+        pipe = cast(BinaryIO, self._process.stdout)
+        try:
+            return _read(pipe)
+        except EOFError:
+            pipe.close()
+            raise
+
+    def close(self) -> None:
+        """Let it end once it has done what it was sent."""
+        cast(BinaryIO, self._process.stdin).close()
+
+    def code(self) -> int:
+        """Its exit code, waited for."""
+        return self._process.wait()
+
+    def kill(self) -> None:
+        """End the process and all of its children."""
+        try:
+            if hasattr(os, "killpg"):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+        except ProcessLookupError:
+            pass  # it is gone already
+        self._process.wait()
+        with contextlib.suppress(OSError):  # what it has not read is lost
+            self.close()
+
+
+def _widen(pipe: BinaryIO) -> None:
+    """Let messages of a megabyte fit into a pipe, on Linux.
+
+    Else each piece of 64 kB waits for the thread that computes in the other process.
+    """
+    if sys.platform == "linux":
+        import fcntl
+
+        with contextlib.suppress(OSError):  # the user may have no more of that width
+            fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+
+
+def _write(pipe: BinaryIO, content: bytes) -> None:
+    pipe.write(_LENGTH.pack(len(content)))
+    pipe.write(content)
+    pipe.flush()
+
+
+def _read(pipe: BinaryIO) -> bytes:
+    head = pipe.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        raise EOFError
+    (size,) = _LENGTH.unpack(head)
+    content = pipe.read(size)
+    if len(content) < size:
+        raise EOFError
+    return content
+
 
 class Child:
     """A context with a call in a process of its own, which ends with it; iterate over its messages.
 
     They are tuples: ``("idle",)`` now and then while nothing comes, what the function tells, and
-    last ``("done", value)``, ``("failed", error)`` for an error of lipyomo, or ``("died", code)``.
+    last ``("done", value)``, ``("failed", error)`` for an error of lipyomo, or ``("died", why)``.
 
     Parameters
     ----------
@@ -49,41 +209,39 @@ class Child:
     def __init__(
         self, function: Callable[..., Any], *arguments: object, threads: int | None = None
     ) -> None:
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        if threads is not None:
-            names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-            environment |= dict.fromkeys(names, str(threads))
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "lipyomo.apart", str(os.getpid())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            start_new_session=True,  # Ctrl-C is for this process alone
-        )
-        self._messages: queue.Queue[Message] = queue.Queue()
-        content = pickle.dumps((function, arguments))
+        content = pickle.dumps((function, arguments, {}))
+        self._process = Interpreter(threads)
+        self._messages: queue.Queue[bytes | None] = queue.Queue()
         threading.Thread(target=self._talk, args=(content,), daemon=True).start()
 
     def _talk(self, content: bytes) -> None:
-        """Hand the call over, and listen until the process closes its end."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
+        """Hand the call over, and listen until the process closes its end.
+
+        What comes is unpickled by whoever asks for it, who is to see what goes wrong there.
+        """
         try:
-            with self._process.stdin as pipe:
-                pipe.write(content)
-            with self._process.stdout as pipe:
-                while True:
-                    self._messages.put(pickle.load(pipe))
-        except (EOFError, OSError, ValueError, pickle.UnpicklingError):
-            self._messages.put(("died", self._process.wait()))
+            self._process.send(content)
+            self._process.close()
+            while True:
+                self._messages.put(self._process.receive())
+        except (EOFError, OSError, ValueError):
+            self._messages.put(None)
 
     def __iter__(self) -> Iterator[Message]:
+        why = ""
         while True:
             try:
-                yield self._messages.get(timeout=POLL)
+                content = self._messages.get(timeout=POLL)
             except queue.Empty:
                 yield ("idle",)
+                continue
+            message: Message = ("died",) if content is None else pickle.loads(content)
+            if message[0] == "crashed":
+                why = message[1]
+            elif message[0] == "died":
+                yield ("died", why or reason(self._process.code()))
+            else:
+                yield message
 
     def answers(self) -> Iterator[Message]:
         """The messages up to ``("done", value)``.
@@ -98,7 +256,7 @@ class Child:
             if message[0] == "failed":
                 raise message[1]
             if message[0] == "died":
-                raise ProcessDied("the solver's process died: it may have run out of memory")
+                raise ProcessDied(f"the solver's process died: {message[1]}")
             yield message
             if message[0] == "done":
                 return
@@ -108,14 +266,12 @@ class Child:
 
     def __exit__(self, *_: object) -> None:
         """End the process and all of its children."""
-        try:
-            if hasattr(os, "killpg"):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            else:
-                self._process.kill()
-        except ProcessLookupError:
-            pass  # it is gone already
-        self._process.wait()
+        self._process.kill()
+
+
+def reason(code: int) -> str:
+    """Why a process may have ended by itself that did not say it."""
+    return f"it may have run out of memory (exit code {code})"
 
 
 def apart(function: Callable[..., Value], *arguments: object, stop: Callable[[], bool]) -> Value:
@@ -140,7 +296,7 @@ def apart(function: Callable[..., Value], *arguments: object, stop: Callable[[],
     LipyomoError
         As `function` raised it.
     """
-    with Child(_unheard, function, *arguments) as child:
+    with Child(untold, function, *arguments) as child:
         for kind, *said in child.answers():
             if kind == "done":
                 return cast(Value, said[0])
@@ -149,12 +305,14 @@ def apart(function: Callable[..., Value], *arguments: object, stop: Callable[[],
     raise SolverError("the solver was stopped before it had an answer")
 
 
-def _unheard(tell: object, function: Callable[..., Value], *arguments: object) -> Value:
+def untold(
+    tell: object, function: Callable[..., Value], *arguments: object, **keywords: object
+) -> Value:
     """Call a function that has nothing to tell on its way."""
-    return function(*arguments)
+    return function(*arguments, **keywords)
 
 
-def end_with(parent: int) -> None:
+def _end_with(parent: int) -> None:
     """End this process once the one that started it is gone: a killed one could not say so."""
 
     def watch() -> None:
@@ -165,25 +323,35 @@ def end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def main() -> None:
-    """The other process: the call from standard input, its messages to standard output."""
-    end_with(int(sys.argv[1]))
+def main(parent: int) -> None:
+    """The other process: calls from standard input, their messages to standard output."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it decides what it means
+    _end_with(parent)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what solvers print is no answer
 
     turn = threading.Lock()
 
     def tell(*message: object) -> None:
+        content = pickle.dumps(message)
         with turn:  # a solver's thread may tell, too
-            pickle.dump(message, answers)
-            answers.flush()
+            _write(answers, content)
 
-    function, arguments = pickle.load(sys.stdin.buffer)
-    try:
-        tell("done", function(tell, *arguments))
-    except LipyomoError as error:
-        tell("failed", error)
+    def crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        """Say why this process ends, which nobody would see on its standard error."""
+        place = traceback.extract_tb(trace)[-1:]
+        where = "".join(f" in line {spot.lineno} of {spot.filename}" for spot in place)
+        memory = issubclass(kind, MemoryError)
+        tell("crashed", "it ran out of memory" if memory else f"{kind.__name__}: {error}{where}")
 
-
-if __name__ == "__main__":
-    main()
+    sys.excepthook = crash
+    while True:
+        try:
+            content = _read(sys.stdin.buffer)
+        except EOFError:
+            return
+        function, arguments, keywords = pickle.loads(content)
+        try:
+            tell("done", function(tell, *arguments, **keywords))
+        except LipyomoError as error:
+            tell("failed", error)

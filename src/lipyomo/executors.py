@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import multiprocessing
 import os
 import pickle
-import signal
-import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from importlib import import_module
 from typing import Any, Generic, TypeVar, cast
 
-from lipyomo.apart import end_with
+from threadpoolctl import threadpool_limits
+
+from lipyomo.apart import Interpreter, reason, untold
 from lipyomo.arguments import whole_number
 from lipyomo.errors import LipyomoError, MissingExtra
 
@@ -34,9 +34,6 @@ HELD = 8
 
 UNKNOWN = 16
 """Workers that an executor of somebody else's is taken to have."""
-
-PIPE_BYTES = 1 << 20
-"""What fits into a pipe between processes; more is for administrators."""
 
 
 def usable_cores() -> int:
@@ -57,6 +54,77 @@ class InlineExecutor(Executor):
         except LipyomoError as error:
             future.set_exception(error)
         return future
+
+
+class Crew(Executor):
+    """Runs calls in processes of its own, which start when there is something for them to do.
+
+    Each is a fresh interpreter, since solver libraries keep threads that do not survive a fork.
+    None of them hears of Ctrl-C.  One that dies loses its own call only (`BrokenProcessPool`);
+    another starts for the next one.
+
+    Parameters
+    ----------
+    processes : int
+        The most at a time.
+    """
+
+    def __init__(self, processes: int) -> None:
+        self._threads = ThreadPoolExecutor(processes, thread_name_prefix="crew")
+        self._idle: list[Interpreter] = []
+        self._busy: set[Interpreter] = set()
+        self._lock = threading.Lock()
+        self._killed = False
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Have a function of a module called."""
+        return self._threads.submit(self._call, pickle.dumps((untold, (fn, *args), kwargs)))
+
+    def _call(self, content: bytes) -> Any:
+        with self._lock:
+            if self._killed:
+                raise BrokenProcessPool("the processes have been ended")
+            process = self._idle.pop() if self._idle else Interpreter()
+            self._busy.add(process)
+        alive = False
+        try:
+            process.send(content)
+            answer = process.receive()
+            alive = True
+            kind, said = pickle.loads(answer)
+            alive = kind != "crashed"
+        except (EOFError, OSError) as error:
+            if alive:  # reading the answer has failed, not the process
+                raise
+            raise BrokenProcessPool(reason(process.code())) from error
+        finally:
+            with self._lock:
+                self._busy.discard(process)
+                if alive:
+                    self._idle.append(process)
+            if not alive:
+                process.kill()
+        if kind == "crashed":
+            raise BrokenProcessPool(said)
+        if kind == "failed":
+            raise said
+        return said
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more calls, and end the processes: at once unless `wait` is asked for."""
+        if not wait:
+            self.kill()
+        self._threads.shutdown(wait, cancel_futures=cancel_futures)
+        self.kill()
+
+    def kill(self) -> None:
+        """End all processes, busy or not."""
+        with self._lock:
+            self._killed = True
+            processes = [*self._idle, *self._busy]
+            self._idle.clear()
+        for process in processes:
+            process.kill()
 
 
 class Carried(Generic[Job, Value]):
@@ -162,13 +230,11 @@ class Workers(Generic[Job, Value]):
                 self._executor = InlineExecutor()
             else:
                 kept = _spare.pop(self.processes, None) if self._helping else None
-                self._executor, self._calls = kept or (_pool(self.processes), [])
+                self._executor, self._calls = kept or (Crew(self.processes), [])
         return self._executor
 
     def call(self, module: str) -> None:
         """Have processes of this context's own start, which takes half a second.
-
-        Ctrl-C is for the process that started them alone.
 
         Parameters
         ----------
@@ -176,10 +242,9 @@ class Workers(Generic[Job, Value]):
             What they load, by its name: it may be loaded here at the same time.
         """
         if self.processes:
-            with _undisturbed():
-                executor = self.executor
-                for _ in range(self.processes - len(self._calls)):
-                    self._calls.append(executor.submit(_load, module))
+            executor = self.executor  # which knows the calls that it has heard
+            for _ in range(self.processes - len(self._calls)):
+                self._calls.append(executor.submit(_load, module))
 
     @property
     def up(self) -> int:
@@ -187,7 +252,7 @@ class Workers(Generic[Job, Value]):
         return len({call.result() for call in self._calls if call.done() and not call.exception()})
 
     def restart(self) -> None:
-        """Give up a broken pool of processes; another starts when it is needed."""
+        """Give up processes of which one has died; others start when they are needed."""
         if self.own and self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor, self._calls = None, []
@@ -213,7 +278,7 @@ class Workers(Generic[Job, Value]):
     ) -> Iterator[tuple[int, Value | LipyomoError]]:
         """Call `function` on every job; results come as they finish.
 
-        A job whose worker died is tried once more, in a pool of its own.
+        A job whose worker died is tried once more.
 
         Parameters
         ----------
@@ -229,6 +294,7 @@ class Workers(Generic[Job, Value]):
         """
         waiting = iter(enumerate(jobs))
         running: dict[Future[Value], tuple[int, Job]] = {}
+        again: set[int] = set()
         inline = isinstance(self.executor, InlineExecutor)
         function = function if inline else Carried(function)
         room = 1 if inline else AHEAD * (self.count or UNKNOWN)
@@ -242,40 +308,29 @@ class Workers(Generic[Job, Value]):
                 if not running:
                     return
                 finished, _ = wait(running, return_when=FIRST_COMPLETED)
-                lost = []
                 for future in sorted(finished, key=lambda done: running[done][0]):
                     index, job = running.pop(future)
                     error = future.exception()
-                    if isinstance(error, BrokenProcessPool) and self.own:
-                        lost.append((index, job))
-                    else:
+                    if not (isinstance(error, BrokenProcessPool) and self.own):
                         yield index, error if isinstance(error, LipyomoError) else future.result()
-                if lost:
-                    lost += running.values()
-                    running.clear()
-                    self._executor = None
-                    for index, job in sorted(lost, key=lambda entry: entry[0]):
-                        yield index, self._alone(function, job)
+                    elif index in again:
+                        yield (
+                            index,
+                            WorkerDied(
+                                f"its worker process ended without an answer, twice: {error}.  "
+                                "Remedy: if memory ran out, use fewer workers or a smaller domain"
+                            ),
+                        )
+                    else:
+                        again.add(index)
+                        running[self.executor.submit(function, job)] = index, job
         finally:
             for future in running:
                 future.cancel()
 
-    def _alone(self, function: Callable[[Job], Value], job: Job) -> Value | LipyomoError:
-        """Run a job whose worker died, where its death harms no other."""
-        with _pool(1) as pool:
-            try:
-                return pool.submit(function, job).result()
-            except BrokenProcessPool:
-                return WorkerDied(
-                    "its worker process ended without an answer, twice.  Remedy: if memory ran "
-                    "out, use fewer workers or a smaller domain"
-                )
-            except LipyomoError as error:
-                return error
-
 
 _spare: dict[int, tuple[Executor, list[Future[int]]]] = {}
-"""Pools of helping contexts that are over, by their number of processes, and the calls that these
+"""Crews of helping contexts that are over, by their number of processes, and the calls that these
 have heard."""
 
 if hasattr(os, "register_at_fork"):
@@ -299,11 +354,8 @@ def called_early(workers: int | None, module: str) -> Iterator[None]:
     try:
         yield
     finally:
-        for pool, _ in _spare.values():
-            processes = list((getattr(pool, "_processes", None) or {}).values())
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in processes:
-                process.kill()
+        for crew, _ in _spare.values():
+            crew.shutdown(wait=False, cancel_futures=True)
         _spare.clear()
 
 
@@ -313,50 +365,41 @@ def _load(module: str) -> int:
     return os.getpid()
 
 
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Processes that are started meanwhile never hear of Ctrl-C (not on Windows).
+class _BlasThreads:
+    """How many threads the linear algebra has, which only the whole process can be told.
 
-    Nor does the one that tidies up after them tell of it, when this one leaves without a word.
+    Blocks may overlap in several threads: the last one that was entered decides, and what there
+    was before the first comes back once all are left.
     """
-    name, before = "PYTHONWARNINGS", os.environ.get("PYTHONWARNINGS")
-    os.environ[name] = ",".join(filter(None, [before, "ignore:resource_tracker"]))
-    blocks = hasattr(signal, "pthread_sigmask")
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if blocks else []
-    try:
-        yield
-    finally:
-        if blocks:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asked: dict[object, int] = {}
+        self._before: threadpool_limits | None = None
+
+    @contextlib.contextmanager
+    def limited(self, count: int) -> Iterator[None]:
+        """A block with so many threads."""
+        token = object()
+        with self._lock:
+            self._asked[token] = count
+            found = threadpool_limits(limits=count, user_api="blas")
+            self._before = self._before or found
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._asked[token]
+                if self._asked:
+                    threadpool_limits(limits=[*self._asked.values()][-1], user_api="blas")
+                elif self._before is not None:
+                    self._before.restore_original_limits()
+                    self._before = None
 
 
-def _pool(processes: int) -> ProcessPoolExecutor:
-    """A pool of processes, which end when this one does.
-
-    They are spawned, not forked: solver libraries keep threads that do not survive a fork.
-    """
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, context, initializer=end_with, initargs=(os.getpid(),))
-    _widen(pool)
-    return pool
+_BLAS = _BlasThreads()
 
 
-def _widen(pool: Executor) -> None:
-    """Let messages of a megabyte fit into the pipes of a pool, on Linux.
-
-    Else whoever sends one waits until the other process has read it, in pieces of 64 kB; and each
-    of them waits for the thread that computes there to let go of the interpreter.  The pipes are
-    the pool's own affair: where they are not found, they stay as they are.
-    """
-    if sys.platform == "linux":
-        import fcntl
-
-        for name in ("_call_queue", "_result_queue"):
-            pipe = getattr(getattr(pool, name, None), "_writer", None)
-            if pipe is not None:
-                with contextlib.suppress(OSError):  # the user may have no more of that width
-                    fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+def blas_threads(count: int) -> contextlib.AbstractContextManager[None]:
+    """A block in which the linear algebra of this process has so many threads."""
+    return _BLAS.limited(count)

@@ -12,7 +12,7 @@ from typing import Any
 
 from lipyomo_check.errors import ProofError
 from lipyomo_check.network import compare_network
-from lipyomo_check.reading import entry, lines
+from lipyomo_check.reading import entry, lines, read
 from lipyomo_check.statement import Statement, read_statement
 from lipyomo_check.tree import Tree
 from lipyomo_check.witness import check_witness
@@ -82,8 +82,9 @@ def check_proof(
     ProofError
         If anything does not hold.
     """
-    path, network = Path(path), None if network is None else Path(network)
-    found = lines(path)
+    network = None if network is None else Path(network)
+    data = read(Path(path))  # once: the file may be another one a moment later
+    found = lines(data)
     first = next(found, None)
     if first is None:
         raise ProofError("the file is empty")
@@ -96,7 +97,7 @@ def check_proof(
     tree = Tree(statement, workers)
     if basis is None and workers > 1:
         with nullcontext(executor) if executor else ProcessPoolExecutor(workers - 1) as pool:
-            _check_together(tree, found, path, told, pool)
+            _check_together(tree, found, data, told, pool)
     elif basis is None:
         tree.check(found, told)
     if next(found, None) is not None:
@@ -107,12 +108,12 @@ def check_proof(
 def _check_together(
     tree: Tree,
     found: Iterator[Any],
-    path: Path,
+    data: bytes,
     told: Callable[[int], None] | None,
     pool: Executor,
 ) -> None:
     """Check the cases while others do the same, each with a share of the certificates."""
-    others = [pool.submit(_check_share, path, k, tree.workers) for k in range(1, tree.workers)]
+    others = [pool.submit(_check_share, data, k, tree.workers) for k in range(1, tree.workers)]
     tree.check(found, told)
     try:
         for other in others:
@@ -121,6 +122,6 @@ def _check_together(
         raise ProofError("a process that checked cases has died") from None
 
 
-def _check_share(path: Path, share: int, workers: int) -> None:
-    found = lines(path)
+def _check_share(data: bytes, share: int, workers: int) -> None:
+    found = lines(data)
     Tree(read_statement(next(found)), workers, share).check(found)

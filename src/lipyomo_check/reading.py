@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import math
 import zlib
@@ -19,17 +20,31 @@ MOST_LISTS = 10**7
 """In a line."""
 
 
-def lines(path: Path) -> Iterator[Any]:
-    """The JSON values of the lines of a proof file.
+def read(path: Path) -> bytes:
+    """The content of a file, as it stands there.
 
     Raises
     ------
     ProofError
-        If the file cannot be read, is torn, or unpacks to far more than its size.
+        If it cannot be read.
     """
     try:
-        room = MOST_EXPANSION * path.stat().st_size + (1 << 20)
-        with gzip.open(path) as stream:
+        return path.read_bytes()
+    except OSError as error:
+        raise ProofError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def lines(data: bytes) -> Iterator[Any]:
+    """The JSON values of the lines of a proof file, from its content.
+
+    Raises
+    ------
+    ProofError
+        If it is torn, or unpacks to far more than its size.
+    """
+    room = MOST_EXPANSION * len(data) + (1 << 20)
+    try:
+        with gzip.open(io.BytesIO(data)) as stream:
             while text := stream.readline(room + 1):
                 room -= len(text)
                 if room < 0:
@@ -39,8 +54,6 @@ def lines(path: Path) -> Iterator[Any]:
                 yield _parsed(text)
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise ProofError("the file is not gzipped, damaged, or ends in the middle") from None
-    except OSError as error:
-        raise ProofError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _parsed(text: bytes) -> Any:

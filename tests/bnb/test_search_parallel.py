@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor, wait
+from typing import Any
 
 import numpy as np
 import pytest
@@ -131,7 +132,8 @@ def test_a_dead_worker_does_not_cost_the_answer(
             wait(team._workers._calls)
         hand_over(team)
         if not buried:
-            for process in team._workers.executor._processes.values():  # type: ignore[attr-defined]
+            crew: Any = team._workers.executor
+            for process in [*crew._idle, *crew._busy]:
                 process.kill()
 
     def watched(team: Team) -> None:
@@ -156,7 +158,8 @@ def test_processes_that_die_again_and_again_are_given_up(
             wait(team._workers._calls)
         hand_over(team)
         if any(job.future is not None for job in team._jobs):
-            for process in team._workers.executor._processes.values():  # type: ignore[attr-defined]
+            crew: Any = team._workers.executor
+            for process in [*crew._idle, *crew._busy]:
                 process.kill()
 
     def watched(team: Team) -> None:

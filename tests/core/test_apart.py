@@ -38,6 +38,35 @@ def test_a_process_that_dies_is_told() -> None:
         apart(exit, 3, stop=lambda: False)
 
 
+class Spoilt:
+    """A value that cannot be made again in another process."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return math.sqrt, (-1.0,)
+
+
+def test_a_value_that_cannot_be_read_is_an_error_and_no_endless_wait() -> None:
+    with pytest.raises(ValueError, match="math domain"):
+        apart(Spoilt, stop=lambda: False)
+
+
+def test_a_process_says_what_it_ran_into() -> None:
+    with pytest.raises(SolverError, match="TypeError"):
+        apart(math.hypot, "three", stop=lambda: False)
+    with pytest.raises(SolverError, match="no_such_module"):
+        apart(Absent(), stop=lambda: False)
+
+
+class Absent:
+    """A function of a module that is not there."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return __import__, ("no_such_module",)
+
+    def __call__(self) -> None:
+        """Never called."""
+
+
 KILLED = """
 import os, time
 from lipyomo.apart import Child

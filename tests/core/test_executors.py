@@ -6,41 +6,22 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any
 
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from lipyomo import executors
-from lipyomo.executors import PIPE_BYTES, InlineExecutor, Workers, called_early, usable_cores
+from lipyomo.errors import LipyomoError
+from lipyomo.executors import Workers, blas_threads, called_early, usable_cores
 from lipyomo.semidefinite.choice import threads_for
 
 pytestmark = pytest.mark.skipif(usable_cores() < 2, reason="one core has one process")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="pipes keep their width elsewhere")
-def test_messages_between_processes_fit_into_their_pipes() -> None:
-    import fcntl
-
-    with Workers[int, int](2) as workers:
-        pool: Any = workers.executor
-        for queue in (pool._call_queue, pool._result_queue):
-            assert fcntl.fcntl(queue._writer.fileno(), fcntl.F_GETPIPE_SZ) >= PIPE_BYTES
-
-
-def test_pools_whose_pipes_are_elsewhere_stay_as_they_are(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pool = InlineExecutor()
-    monkeypatch.setattr(executors, "ProcessPoolExecutor", lambda *_, **__: pool)
-    with Workers[int, int](2) as workers:
-        assert workers.executor is pool
-        assert workers.executor.submit(abs, -3).result() == 3
 
 
 @pytest.mark.parametrize("tells", [True, False])
@@ -135,3 +116,51 @@ def test_nobody_complains_of_a_program_that_leaves_without_a_word(tmp_path: Path
     script.write_text(LEAVES)
     ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60.0)
     assert (ran.returncode, ran.stderr) == (3, "")
+
+
+def test_a_worker_that_dies_takes_no_other_job_with_it() -> None:
+    with Workers[int, object](2) as workers:
+        found = dict(workers.run(_exit_if_odd, [2, 3, 4, 6]))
+    assert [found[0], found[2], found[3]] == [2, 4, 6]
+    assert isinstance(found[1], LipyomoError)
+    assert "twice" in str(found[1])
+
+
+def _exit_if_odd(number: int) -> int:
+    if number % 2:
+        os._exit(7)
+    return number
+
+
+def test_what_a_worker_runs_into_is_said() -> None:
+    with Workers[int, object](2) as workers:
+        found = dict(workers.run(_divide, [1, 0]))
+    assert found[0] == 1.0
+    assert "ZeroDivisionError" in str(found[1])
+
+
+def _divide(number: int) -> float:
+    return 1.0 / number
+
+
+def test_threads_that_solve_side_by_side_leave_the_linear_algebra_as_it_was() -> None:
+    def threads() -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    first, second = threading.Event(), threading.Event()
+
+    def early() -> None:
+        with blas_threads(1):
+            first.set()
+            second.wait(30.0)
+
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = threads()
+        thread = threading.Thread(target=early)
+        thread.start()
+        first.wait(30.0)
+        with blas_threads(1):
+            second.set()
+            thread.join(30.0)
+            assert set(threads()) == {1}
+        assert threads() == before

@@ -198,7 +198,8 @@ def test_a_wrong_optimum_is_caught_by_a_better_start(
 def fake_cbc(folder: Path, body: str) -> str:
     """Write a program that behaves as `body` says, and return its path."""
     path = folder / "cbc"
-    path.write_text(f"#!{sys.executable}\nimport os, sys\n{body}\n", "utf-8")
+    banner = 'if "-version" in sys.argv: sys.exit(print("Cbc version 2.10"))'
+    path.write_text(f"#!{sys.executable}\nimport os, sys\n{banner}\n{body}\n", "utf-8")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return str(path)
 

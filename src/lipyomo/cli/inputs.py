@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import ast
+import math
+import sys
 import zipfile
 from collections.abc import Mapping
 from dataclasses import fields
@@ -261,8 +263,26 @@ def read_settings(arguments: argparse.Namespace) -> Settings:
     known = {field.name for field in fields(Settings)}
     given = {name: value for name, value in vars(arguments).items() if name in known}
     settings = chosen_settings(None, given)
-    for name in {settings.solver, getattr(arguments, "cross_check", None) or "auto"} - {"auto"}:
+    cross_check = getattr(arguments, "cross_check", None)
+    named = {settings.solver, cross_check or "auto"} - {"auto"}
+    if (
+        named
+        or settings.formulation != "auto"
+        or getattr(arguments, "method", "") not in ("auto", "bnb")
+    ):
+        name_solver_files(settings.solvers_file)
+    for name in named:
         from lipyomo.solvers.registry import get_solver
 
-        get_solver(name, settings.solvers_file)
+        limit = settings.time_limit
+        get_solver(name, settings.solvers_file, None if math.isinf(limit) else limit)
     return settings
+
+
+def name_solver_files(path: Path | None) -> None:
+    """Say which files of solver settings are used, if there are any beside the packaged one."""
+    from lipyomo.solvers.settings import load_settings
+
+    files = ", ".join(map(str, load_settings(path).files))
+    if files:
+        print(f"lipyomo: solver settings of {files}", file=sys.stderr)

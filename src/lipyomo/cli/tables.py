@@ -96,11 +96,13 @@ def solvers(words: Sequence[str]) -> int:
     """Run ``lipyomo solvers``: what is installed, and the line that installs what is missing."""
     from dataclasses import asdict
 
+    from lipyomo.cli.inputs import name_solver_files
     from lipyomo.solvers import solver_table
 
     parser = Parser("lipyomo solvers", "Which solvers can be used here, in the order of 'auto'.")
     add(parser, "--solvers", "--json", "--debug")
     arguments = parser.parse_args(words)
+    name_solver_files(arguments.solvers_file)
     rows = solver_table(arguments.solvers_file)
     if arguments.json:
         print(json.dumps({row.name: asdict(row) for row in rows}))
@@ -120,4 +122,7 @@ def solvers(words: Sequence[str]) -> int:
             for row in rows
         ],
     )
+    for row in rows:
+        if row.trouble and not row.install:
+            print(f"\n{row.name}: {row.trouble}")
     return 0

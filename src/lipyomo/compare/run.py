@@ -90,8 +90,7 @@ def _row(
                 status = "refused" if isinstance(said[0], MethodError) else "failed"
                 message = str(said[0])
             elif kind == "died":
-                status, reason = "failed", "it may have run out of memory"
-                message = f"its process ended by itself (code {said[0]}); {reason}"
+                status, message = "failed", f"its process ended by itself: {said[0]}"
             if status:
                 break
             if stop():

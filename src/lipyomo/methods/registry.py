@@ -12,9 +12,8 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, TypeAlias
 
-from threadpoolctl import threadpool_limits
-
 from lipyomo.errors import MethodError
+from lipyomo.executors import blas_threads
 from lipyomo.magnitudes import overflow_is_meant
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
@@ -164,7 +163,7 @@ def run_method(name: str, problem: LipschitzProblem, settings: Settings) -> Resu
         )
     # the matrices of all methods are small: BLAS threads would only wait for each other
     quiet = overflow_is_meant(problem.network, problem.domain)
-    with threadpool_limits(limits=1, user_api="blas"), quiet:
+    with blas_threads(1), quiet:
         return finished(method, Run(problem, settings, name, method.guarantee))
 
 

@@ -13,10 +13,9 @@ from functools import cache
 from typing import Literal
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from lipyomo.bounds.pairs import Pairs
-from lipyomo.executors import usable_cores
+from lipyomo.executors import blas_threads, usable_cores
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import seconds_of
 from lipyomo.semidefinite.dense import DenseKernel
@@ -174,5 +173,5 @@ def threads_for(seconds: float) -> Iterator[None]:
         return
     given = [os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")]
     asked = [int(number) for number in given if number is not None and number.isdigit()]
-    with threadpool_limits(limits=min([_THREADS, usable_cores(), *asked]), user_api="blas"):
+    with blas_threads(min([_THREADS, usable_cores(), *asked])):
         yield

@@ -102,6 +102,10 @@ class MatrixSolver(SolverBase):
         """Whether the solver is installed; commercial ones also say with which licence."""
         return Availability.FullLicense if installed(self.package) else Availability.NotFound
 
+    def complaint(self) -> str:
+        """Why it cannot be used though something is there, after its name; else nothing."""
+        return ""
+
     def version(self) -> tuple[int, ...] | None:
         """Return the version of the solver, or None."""
         return self.version_of(self.module()) if installed(self.package) else None

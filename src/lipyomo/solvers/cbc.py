@@ -13,6 +13,7 @@ known of CBC and honoured here:
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import os
@@ -21,6 +22,7 @@ import signal
 import subprocess
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -48,9 +50,14 @@ INFINITE = 1e19
 """Solution values from here on are infinite."""
 ROUNDING = 1e-5
 """Distance within which a discrete value of the solution file is rounded."""
-GRACE_SECONDS = 10.0
+LATE_SECONDS = 0.5
+"""How long after its time limit the program is told to end, as it has not ended by itself."""
+GRACE_SECONDS = 2.0
 """How long the program may take to end after it was told to, before it is killed."""
-PROBE_SECONDS = 20.0
+PROBE_SECONDS = 5.0
+"""How long a question to the program may take."""
+PROBE_BYTES = 1 << 16
+"""How much of the answer is read."""
 
 
 class Cbc(MatrixSolver):
@@ -70,29 +77,65 @@ class Cbc(MatrixSolver):
     """The program to call."""
 
     def available(self) -> Availability:
-        """Whether the program is there."""
-        found = self.program() is not None
+        """Whether the program is there, and is CBC if it is one of the user's own."""
+        found = self.program() is not None and not self.complaint()
         return Availability.FullLicense if found else Availability.NotFound
 
     def program(self) -> str | None:
         """Return the path of the program, or None."""
         if self.executable is not None:
-            return shutil.which(self.executable)
+            folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+            return shutil.which(
+                self.executable, path=os.pathsep.join(filter(os.path.isabs, folders))
+            )
         return str(self.module().cbc_bin_path()) if installed(self.package) else None
+
+    def complaint(self) -> str:
+        """Why the program that the user named cannot be used; nothing of that of the package."""
+        if self.executable is None:
+            return ""
+        program = self.program()
+        if program is None:
+            return f"is not installed: there is no program '{self.executable}'"
+        try:
+            said = self._banner(program)
+        except SolverError as error:
+            return f"cannot be used: {error}"
+        if cbc_log.is_banner(said):
+            return ""
+        first = said.strip().partition("\n")[0][:60] or "nothing"
+        return f"cannot be used: {program} is not CBC: asked for its version it says '{first}'"
 
     def version(self) -> tuple[int, ...] | None:
         """Return the version of the program; of a development version, that of its package."""
         program = self.program()
         if program is None:
             return None
-        said = _program_version(program)
+        said = cbc_log.version(self._banner(program))
         if said == (0,) and self.executable is None:
             return tuple(int(part) for part in metadata.version(self.package).split("."))
         return said
 
+    @property
+    def _patience(self) -> float:
+        """Seconds for a question to the program: the time limit binds there, too."""
+        limit = self.config.time_limit
+        return PROBE_SECONDS if limit is None else min(PROBE_SECONDS, float(limit))
+
+    def _banner(self, program: str) -> str:
+        """What the program says of itself; it is asked once, or again if it may take longer."""
+        waited, said = _banners.get(program, (0.0, None))
+        if said is None:
+            if waited >= self._patience:
+                raise SolverError(f"{program} did not answer within {waited:g} s")
+            _banners[program] = self._patience, None
+            said = _ask(self._patience, program, "-version", "-quit")
+            _banners[program] = self._patience, said
+        return said
+
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless the program takes the option (without its dash)."""
-        said = _ask(self._need_program(), *_option(name, value), "-quit")
+        said = _ask(self._patience, self._need_program(), *_option(name, value), "-quit")
         complaint = cbc_log.option_error(said)
         if complaint is not None:
             raise SolverError(f"CBC does not take {value!r} for '{name}': {complaint}")
@@ -118,8 +161,11 @@ class Cbc(MatrixSolver):
     def _need_program(self) -> str:
         program = self.program()
         if program is None:
-            wanted = self.executable or "cbc (pip install cbcbox)"
-            raise SolverError(f"the program {wanted} cannot be found")
+            raise SolverError(
+                "the program cbc cannot be found (pip install cbcbox)"
+                if self.executable is None
+                else f"there is no program '{self.executable}'"
+            )
         return program
 
 
@@ -138,6 +184,7 @@ class _Child:
         self._started = threading.Event()
         self.log = ""
         self.return_code = 0
+        self.late = False
 
     def run(self) -> None:
         """Start the program, follow its output, wait for its end."""
@@ -154,12 +201,13 @@ class _Child:
             self._process = process
             self._started.set()
             if limit is not None:
-                self._kill_after(1.5 * limit + GRACE_SECONDS)
+                self._after(limit + LATE_SECONDS, self._end_late)
             lines: list[str] = []
             for raw in process.stdout or ():
                 line = raw.decode("utf-8", errors="replace")
-                lines.append(line)
-                self._follow(line)
+                if line.endswith("\n"):  # a torn one may hold half of a number
+                    lines.append(line)
+                    self._follow(line)
             self.return_code = process.wait()
         for timer in self._timers:
             timer.cancel()
@@ -169,18 +217,18 @@ class _Child:
         """Tell the program to finish; kill it if it does not."""
         if not self._started.wait(GRACE_SECONDS) or self._process is None:
             return
-        if os.name == "posix":
-            self._process.send_signal(signal.SIGINT)
-            self._kill_after(GRACE_SECONDS)
-        else:
-            self._process.kill()
+        _signal(self._process, gently=True)
+        self._after(GRACE_SECONDS, functools.partial(_signal, self._process, gently=False))
 
-    def _kill_after(self, seconds: float) -> None:
-        if self._process is not None:
-            timer = threading.Timer(seconds, self._process.kill)
-            timer.daemon = True
-            timer.start()
-            self._timers.append(timer)
+    def _end_late(self) -> None:
+        self.late = True
+        self.interrupt()
+
+    def _after(self, seconds: float, function: Callable[[], object]) -> None:
+        timer = threading.Timer(seconds, function)
+        timer.daemon = True
+        timer.start()
+        self._timers.append(timer)
 
     def _follow(self, line: str) -> None:
         supervisor = self._request.supervisor
@@ -246,6 +294,9 @@ def _read(
     message = ""
     if request.supervisor.halted and status not in (SolveStatus.OPTIMAL, SolveStatus.INFEASIBLE):
         status = SolveStatus.INTERRUPTED
+    elif child.late and status not in (SolveStatus.OPTIMAL, SolveStatus.INFEASIBLE):
+        status = SolveStatus.TIME_LIMIT
+        message = "CBC did not end at its time limit, and was ended"
     elif status is SolveStatus.ERROR or child.return_code != 0:
         status = SolveStatus.ERROR
         last = child.log.strip().splitlines()[-1:] or ["no output"]
@@ -298,23 +349,45 @@ def _point(model: LinearModel, text: str) -> FloatArray:
     return np.where(model.integer & (np.abs(x - rounded) <= ROUNDING), rounded, x)
 
 
-@functools.cache
-def _program_version(program: str) -> tuple[int, ...]:
-    """Ask a program for its version, once."""
-    return cbc_log.version(_ask(program, "-version", "-quit"))
+_banners: dict[str, tuple[float, str | None]] = {}
+"""By program: how many seconds it was given to say what it is, and what it said."""
 
 
-def _ask(program: str, *arguments: str) -> str:
-    """Return what a short call prints."""
+def _signal(process: subprocess.Popen[bytes], gently: bool) -> None:
+    """Tell a program, and those that it has started, to finish; or end them."""
+    if os.name != "posix":
+        process.kill()
+        return
+    with contextlib.suppress(ProcessLookupError):  # it has ended
+        os.killpg(process.pid, signal.SIGINT if gently else signal.SIGKILL)
+
+
+def _ask(patience: float, program: str, *arguments: str) -> str:
+    """Return what a call prints, as far as it takes no longer than `patience` seconds."""
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             [program, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=PROBE_SECONDS,
-            check=False,
+            start_new_session=True,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise SolverError(f"cannot run {program}: {error}") from None
-    return done.stdout.decode("utf-8", errors="replace")
+    except OSError as error:
+        raise SolverError(f"cannot run {program}: {error.strerror}") from None
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        _signal(process, gently=False)
+
+    timer = threading.Timer(patience, end)
+    timer.daemon = True
+    timer.start()
+    with process:
+        said = b"" if process.stdout is None else process.stdout.read(PROBE_BYTES)
+        if len(said) == PROBE_BYTES:  # it goes on and on
+            _signal(process, gently=False)
+    timer.cancel()
+    if late.is_set():
+        raise SolverError(f"{program} did not answer within {patience:g} s")
+    return said.decode("utf-8", errors="replace")

@@ -27,6 +27,10 @@ _OLD_PROGRESS = re.compile(
     rf"After (\d+) nodes, \d+ on tree, ({_NUMBER}) best solution, best possible ({_NUMBER}) "
 )
 _VERSION = re.compile(r"[Vv]ersion:?\s+(\d+(?:\.\d+)*)")
+_BANNER = re.compile(
+    r"^\s*(?:welcome to the\s+|coin\W?)?cbc\s+(?:milp|devel|version|and)",
+    re.IGNORECASE | re.MULTILINE,
+)
 _OPTION_ERROR = re.compile(
     r"^.*(?:unrecogni[sz]ed|illegal|valid range|no match|short match|multiple match|unable).*$",
     re.IGNORECASE | re.MULTILINE,
@@ -187,6 +191,11 @@ def version(banner: str) -> tuple[int, ...]:
     """Return the version in a banner; development versions have none, and are (0,)."""
     match = _VERSION.search(banner)
     return (0,) if match is None else tuple(int(part) for part in match.group(1).split("."))
+
+
+def is_banner(said: str) -> bool:
+    """Whether what a program says of itself is what CBC does."""
+    return _BANNER.search(said) is not None
 
 
 def option_error(log: str) -> str | None:

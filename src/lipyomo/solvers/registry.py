@@ -46,8 +46,8 @@ def resolve_settings(settings: SettingsLike) -> SolverSettings:
     return settings if isinstance(settings, SolverSettings) else load_settings(settings)
 
 
-def make_solver(entry: SolverEntry, source: str) -> Any:
-    """Instantiate the adapter of an entry, installed or not.
+def make_solver(entry: SolverEntry, source: str, time_limit: float | None = None) -> Any:
+    """Instantiate the adapter of an entry, installed or not, with a time limit.
 
     Raises
     ------
@@ -74,10 +74,12 @@ def make_solver(entry: SolverEntry, source: str) -> Any:
                 "calls no program"
             )
         solver.executable = entry.executable
+    if time_limit is not None and "time_limit" in solver.config:
+        solver.config.time_limit = time_limit
     return solver
 
 
-def get_solver(name: str, settings: SettingsLike = None) -> Any:
+def get_solver(name: str, settings: SettingsLike = None, time_limit: float | None = None) -> Any:
     """Return a solver by name, ready to use and configured as ``solvers.toml`` says.
 
     Parameters
@@ -85,6 +87,8 @@ def get_solver(name: str, settings: SettingsLike = None) -> Any:
     name : str
         A name in ``solvers.toml``; ``auto`` stands for the first that can be used.
     settings : SolverSettings or path, optional
+    time_limit : float, optional
+        Seconds, also for a program that is asked whether it is one.
 
     Returns
     -------
@@ -104,7 +108,7 @@ def get_solver(name: str, settings: SettingsLike = None) -> Any:
             raise SolverError(_nothing_usable(settings))
         name = usable[0]
     entry = settings.entry(name)
-    solver = make_solver(entry, settings.source)
+    solver = make_solver(entry, settings.source, time_limit)
     _require_available(entry, solver)
     configure(solver, entry, settings)
     return solver
@@ -163,7 +167,11 @@ def choose_solver(
 
 
 def takers(
-    model: LinearModel, solver: str, settings: SolverSettings, fallback: bool
+    model: LinearModel,
+    solver: str,
+    settings: SolverSettings,
+    fallback: bool,
+    time_limit: float | None = None,
 ) -> Iterator[Choice]:
     """All solvers that take a model, the one to be preferred first; see `choose_solver`.
 
@@ -176,9 +184,9 @@ def takers(
     found = False
     for name in candidate_names(solver, settings, fallback):
         entry = settings.entry(name)
-        if name != solver and not _usable(entry, settings.source):
+        if name != solver and not _usable(entry, settings.source, time_limit):
             continue
-        candidate = get_solver(name, settings)
+        candidate = get_solver(name, settings, time_limit)
         refused = candidate.refusal(model) if isinstance(candidate, MatrixSolver) else None
         if refused is not None and name == solver:
             # Whoever names a solver wants that one, not an answer of another.
@@ -218,9 +226,9 @@ def too_large(entry: SolverEntry, solver: Any, model: LinearModel) -> str | None
     )
 
 
-def _usable(entry: SolverEntry, source: str) -> bool:
+def _usable(entry: SolverEntry, source: str, time_limit: float | None = None) -> bool:
     """Whether the solver of an entry is installed and licensed."""
-    return bool(make_solver(entry, source).available())
+    return bool(make_solver(entry, source, time_limit).available())
 
 
 def _require_available(entry: SolverEntry, solver: Any) -> None:
@@ -232,8 +240,9 @@ def _require_available(entry: SolverEntry, solver: Any) -> None:
             f"{entry.name} is installed but has no usable licence; see the vendor's instructions, "
             "or choose another solver"
         )
+    why = solver.complaint() if isinstance(solver, MatrixSolver) else ""
     how = f"; install it with: {entry.install}" if entry.install else ""
-    raise SolverError(f"{entry.name} is not installed{how}")
+    raise SolverError(f"{entry.name} {why or 'is not installed'}{how}")
 
 
 def _check_option(
@@ -281,6 +290,8 @@ class SolverRow:
         Its rank among the solvers that ``auto`` tries, from 1.
     install : str
         The line that installs it.
+    trouble : str
+        Why what is there cannot be used.
     """
 
     name: str
@@ -292,6 +303,7 @@ class SolverRow:
     size_limit: str
     auto: int | None
     install: str
+    trouble: str = ""
 
 
 def solver_table(settings: SettingsLike = None) -> list[SolverRow]:
@@ -314,7 +326,11 @@ def solver_table(settings: SettingsLike = None) -> list[SolverRow]:
 
 
 def _row(entry: SolverEntry, source: str, rank: int | None) -> SolverRow:
-    solver = make_solver(entry, source)
+    try:
+        solver = make_solver(entry, source)
+    except SolverError as error:  # of this one alone
+        name, how = entry.name, entry.install
+        return SolverRow(name, name, False, False, "", "", "", rank, how, str(error))
     found = solver.available()
     there = found is not Availability.NotFound
     version = solver.version() if there else None
@@ -328,6 +344,7 @@ def _row(entry: SolverEntry, source: str, rank: int | None) -> SolverRow:
         size_limit=_size_limit(entry) if found is Availability.LimitedLicense else "",
         auto=rank,
         install=entry.install,
+        trouble=solver.complaint() if isinstance(solver, MatrixSolver) else "",
     )
 
 

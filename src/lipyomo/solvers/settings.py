@@ -1,7 +1,14 @@
-"""``solvers.toml``: names to back ends, common knobs, native options, limits of free licences."""
+"""``solvers.toml``: names to back ends, common knobs, native options, limits of free licences.
+
+Files of the user's own configuration folder, and those that the user names, may say which programs
+and modules run.  A file that just lies in the current folder may have come from anybody: it sets
+the order, tolerances, threads and limits.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +20,8 @@ from lipyomo.errors import SolverError
 from lipyomo.solvers.options import KNOBS, Native, check_knob
 
 FILE_NAME = "solvers.toml"
+VARIABLE = "LIPYOMO_SOLVERS"
+"""Environment variable with the path of a file."""
 
 BACKENDS: Mapping[str, str] = {
     "highs": "lipyomo.solvers.highs:Highs",
@@ -38,7 +47,7 @@ class SolverEntry:
     backend : str
         A key of `BACKENDS`, or ``module:Class`` for any adapter of Pyomo's ``contrib.solver``.
     executable : str, optional
-        The program, for back ends that call one.
+        The program, for back ends that call one: its path, or a name to be looked up on the PATH.
     install : str
         The line that installs the solver.
     knobs : mapping
@@ -78,12 +87,15 @@ class SolverSettings:
         Knobs that hold for every solver.
     entries : mapping
         Solvers by name.
+    files : tuple of Path
+        The files beside the packaged one that say anything.
     """
 
     source: str
     auto: tuple[str, ...]
     defaults: Mapping[str, Any]
     entries: Mapping[str, SolverEntry]
+    files: tuple[Path, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -106,14 +118,34 @@ class SolverSettings:
         return {**self.defaults, **entry.knobs, "options": dict(entry.options)}
 
 
+def user_file() -> Path | None:
+    r"""The ``solvers.toml`` of the user's own configuration, there or not; None without a home.
+
+    That is ``$XDG_CONFIG_HOME/lipyomo`` (``~/.config/lipyomo``), on macOS ``~/Library/Application
+    Support/lipyomo``, on Windows ``%APPDATA%\lipyomo``.
+    """
+    variable = "APPDATA" if sys.platform == "win32" else "XDG_CONFIG_HOME"
+    told = Path(os.environ.get(variable, ""))
+    if told.is_absolute() and sys.platform != "darwin":
+        return told / "lipyomo" / FILE_NAME
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return None
+    places = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}
+    return home / places.get(sys.platform, ".config") / "lipyomo" / FILE_NAME
+
+
 def load_settings(path: str | Path | None = None) -> SolverSettings:
     """Read the settings.
+
+    Over the packaged file is laid that of the user's configuration folder, over this `path`; if it
+    is not given, what the environment variable ``LIPYOMO_SOLVERS`` names, or else the
+    ``solvers.toml`` of the current folder, which may name no programs and modules.
 
     Parameters
     ----------
     path : str or Path, optional
-        A file whose tables override those of the packaged one.  If it is not given, a
-        ``solvers.toml`` in the working directory does so, if there is one.
 
     Returns
     -------
@@ -122,24 +154,58 @@ def load_settings(path: str | Path | None = None) -> SolverSettings:
     Raises
     ------
     SolverError
-        If a file is missing, is not TOML, or holds an unknown key or a bad value; the message names
-        the file and the key.
+        If a file is missing, is not TOML, or holds an unknown key, a bad value, or a program in the
+        current folder's; the message names the file and the key.
     """
     packaged = resources.files("lipyomo.solvers").joinpath(FILE_NAME).read_text("utf-8")
-    empty = SolverSettings("", (), {}, {})
-    settings = _merge(
-        empty, _parse(packaged, "the packaged solvers.toml"), "the packaged solvers.toml"
-    )
-    if path is None:
-        path = Path(FILE_NAME)
-        if not path.is_file():
-            return settings
-    path = Path(path)
+    empty, source = SolverSettings("", (), {}, {}), "the packaged solvers.toml"
+    settings = _merge(empty, _parse(packaged, source), source, Path())
+    own, here = user_file(), Path(FILE_NAME)
+    if own is not None and own.is_file():
+        settings = _laid_over(settings, own, str(own))
+    named = os.environ.get(VARIABLE)
+    if path is not None:
+        return _laid_over(settings, Path(path), str(path))
+    if named:
+        return _laid_over(settings, Path(named), f"{named} (of {VARIABLE})")
+    if here.is_file() and not (own is not None and own.is_file() and here.samefile(own)):
+        return _laid_over(settings, here, f"./{here}", found=True)
+    return settings
+
+
+def _laid_over(
+    settings: SolverSettings, path: Path, source: str, found: bool = False
+) -> SolverSettings:
+    """The settings under those of a file, which may have been found without being named."""
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SolverError(f"cannot read {path}: {error}") from None
-    return _merge(settings, _parse(text, str(path)), str(path))
+        data = _parse(path.read_text("utf-8"), source)
+    except OSError as error:
+        raise SolverError(f"cannot read {source}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise SolverError(f"cannot read {source}: {error}") from None
+    if not data:
+        return settings
+    merged = _merge(settings, data, source, path.absolute().parent)
+    if found:
+        _refuse_programs(data, source)
+    return replace(merged, files=(*settings.files, path))
+
+
+def _refuse_programs(data: dict[str, Any], source: str) -> None:
+    """Refuse what a file may not say that nobody has named: programs, modules, names of files."""
+    for name, table in data.get("solver", {}).items():
+        options = table.get("options", {})
+        wrong = [key for key in ("executable", "install") if key in table]
+        wrong += ["backend"] * (table.get("backend", "cbc") not in BACKENDS)
+        wrong += [f"options.{key}" for key, value in options.items() if isinstance(value, str)]
+        if wrong:
+            own = user_file()
+            move = "" if own is None else f", or move it to {own}"
+            raise SolverError(
+                f"{source}: solver.{name}.{wrong[0]}: a file that lies in the current folder may "
+                "not say which programs, modules or files are used.  Remedy: if you trust it, "
+                f"name it (--solvers {FILE_NAME}, or {VARIABLE}={FILE_NAME}){move}; else remove it"
+            )
 
 
 def _parse(text: str, source: str) -> dict[str, Any]:
@@ -149,8 +215,8 @@ def _parse(text: str, source: str) -> dict[str, Any]:
         raise SolverError(f"{source} is not valid TOML: {error}") from None
 
 
-def _merge(base: SolverSettings, data: dict[str, Any], source: str) -> SolverSettings:
-    """Lay the tables of one file over settings: all that it says comes first."""
+def _merge(base: SolverSettings, data: dict[str, Any], source: str, folder: Path) -> SolverSettings:
+    """Lay the tables of one file in a folder over settings: all that it says comes first."""
     _known_keys(data, _TOP, source, "")
     common = _knobs(_table(data, "defaults", source, ""), source, "defaults")
     defaults = {**base.defaults, **common}
@@ -163,7 +229,7 @@ def _merge(base: SolverSettings, data: dict[str, Any], source: str) -> SolverSet
             raise SolverError(f"{source}: solver.auto: the name 'auto' is taken")
         if not isinstance(table, dict):
             raise SolverError(f"{source}: solver.{name} must be a table")
-        entries[name] = _entry(entries.get(name), name, table, source)
+        entries[name] = _entry(entries.get(name), name, table, source, folder)
     auto = data.get("auto", list(base.auto))
     if not isinstance(auto, list) or not all(isinstance(name, str) for name in auto):
         raise SolverError(f"{source}: auto must be a list of solver names")
@@ -171,10 +237,12 @@ def _merge(base: SolverSettings, data: dict[str, Any], source: str) -> SolverSet
         if name not in entries:
             known = ", ".join(sorted(entries))
             raise SolverError(f"{source}: auto: no solver '{name}'; there are: {known}")
-    return SolverSettings(source, tuple(auto), defaults, entries)
+    return SolverSettings(source, tuple(auto), defaults, entries, base.files)
 
 
-def _entry(base: SolverEntry | None, name: str, table: dict[str, Any], source: str) -> SolverEntry:
+def _entry(
+    base: SolverEntry | None, name: str, table: dict[str, Any], source: str, folder: Path
+) -> SolverEntry:
     """Read one solver's table, over an entry of the same name if there is one."""
     where = f"solver.{name}"
     _known_keys(table, _ENTRY, source, where)
@@ -188,6 +256,9 @@ def _entry(base: SolverEntry | None, name: str, table: dict[str, Any], source: s
             if not isinstance(table[key], str) or not table[key]:
                 raise SolverError(f"{source}: {where}.{key} must be a non-empty string")
             changes[key] = table[key]
+    if "executable" in changes:
+        changes["executable"] = _program(changes["executable"], folder)
+        changes.setdefault("install", "")  # what installs another program is no help
     backend = changes.get("backend", base.backend)
     if backend not in BACKENDS and backend.count(":") != 1:
         known = ", ".join(BACKENDS)
@@ -208,6 +279,12 @@ def _entry(base: SolverEntry | None, name: str, table: dict[str, Any], source: s
             raise SolverError(f"{source}: {where}.free_limit.{key} must be a whole number")
         changes[f"max_{key}"] = value
     return replace(base, **changes)
+
+
+def _program(text: str, folder: Path) -> str:
+    """A program of a file in `folder`: beside it, at an absolute place, or by name on the PATH."""
+    place = folder / os.path.expanduser(text)
+    return str(place) if len(Path(text).parts) > 1 or place.is_file() else text
 
 
 def _known_keys(table: dict[str, Any], known: frozenset[str], source: str, where: str) -> None:

@@ -90,7 +90,7 @@ def solve_model(
     if relax:
         linear = linear.relaxed()
     notes: tuple[str, ...] = ()
-    for choice in takers(linear, solver, settings, fallback):
+    for choice in takers(linear, solver, settings, fallback, options.time_limit):
         notes += choice.notes
         config = _config(options.with_defaults(settings.knobs(choice.name)), choice.solver)
         began = time.perf_counter()

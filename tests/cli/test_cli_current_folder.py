@@ -1,0 +1,128 @@
+"""Nothing of the current folder runs: modules there, and what a ``solvers.toml`` there names."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lipyomo
+
+NAMES = (
+    "queue", "random", "numpy", "pickle", "struct", "selectors", "signal", "threading", "logging",
+    "multiprocessing", "concurrent", "scipy", "cvxpy", "gurobipy", "sitecustomize",
+)  # fmt: skip
+MAIN = "from lipyomo.cli import entry_point; entry_point()"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of modules that say that they were run."""
+    for name in NAMES:
+        text = f"open({str(tmp_path / 'harm')!r}, 'a').write({name!r} + ' ')\n"
+        (tmp_path / f"{name}.py").write_text(text)
+    return tmp_path
+
+
+def run(folder: Path, *words: object, path: str | None = None) -> subprocess.CompletedProcess[str]:
+    """The command in that folder, as its own script would run it."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    if path is not None:
+        environment["PYTHONPATH"] = path
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "lipyomo", *map(str, words)],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300.0,
+    )
+
+
+COMMANDS = {
+    "compare": ("--box", "0,1", "--methods", "naive,bnb", "--time-limit", "60"),
+    "isolated": ("--box", "0,1", "--method", "lipsdp"),
+    "workers": ("--box", "0,1", "--method", "bnb", "--threads", "2"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_modules_of_the_current_folder_do_not_run(folder: Path, models: Path, command: str) -> None:
+    net = models / "iris.onnx"
+    first = ["compare", net] if command == "compare" else [net]
+    ran = run(folder, *first, *COMMANDS[command])
+    assert ran.returncode == 0, ran.stderr
+    assert "failed" not in ran.stdout
+    assert not (folder / "harm").exists()
+
+
+def test_modules_of_the_current_folder_do_not_run_in_a_sweep(folder: Path, models: Path) -> None:
+    np.save(folder / "points.npy", np.random.default_rng(0).uniform(0, 8, (3, 4)))
+    ran = run(
+        folder, "sweep", models / "iris.onnx", "points.npy", "--radius", ".1", "--workers", "2"
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert not (folder / "harm").exists()
+
+
+def test_an_empty_entry_of_the_python_path_does_not_name_the_current_folder(
+    folder: Path, models: Path
+) -> None:
+    script = (
+        "import sys; from lipyomo.apart import import_path; import os;"
+        "print(os.getcwd() in import_path())"
+    )
+    for path, named in ((os.pathsep + "/nowhere", "False"), (str(folder), "True")):
+        quiet = {**os.environ, "PYTHONPATH": path}
+        for name in NAMES:
+            (folder / f"{name}.py").unlink(missing_ok=True)
+        ran = subprocess.run(
+            [sys.executable, "-P", "-c", script],
+            cwd=folder,
+            env=quiet,
+            capture_output=True,
+            text=True,
+        )
+        assert ran.stdout.strip() == named, ran.stderr
+
+
+HELPED = """
+from lipyomo.apart import apart
+import sys
+sys.path.insert(0, {extra!r})
+import extra_module
+print(apart(extra_module.double, 21, stop=lambda: False))
+"""
+
+
+def test_folders_that_were_named_are_kept(tmp_path: Path) -> None:
+    extra, here = tmp_path / "extra", tmp_path / "here"
+    extra.mkdir()
+    here.mkdir()
+    (extra / "extra_module.py").write_text("def double(x):\n    return 2 * x\n")
+    ran = subprocess.run(
+        [sys.executable, "-c", HELPED.format(extra=str(extra))],
+        cwd=here,
+        capture_output=True,
+        text=True,
+    )
+    assert ran.stdout.strip() == "42", ran.stderr
+    script = here / "script.py"
+    (here / "beside.py").write_text("def double(x):\n    return 2 * x\n")
+    script.write_text(
+        "from lipyomo.apart import apart\nimport beside\n"
+        "print(apart(beside.double, 21, stop=lambda: False))\n"
+    )
+    ran = subprocess.run([sys.executable, script], cwd=here, capture_output=True, text=True)
+    assert ran.stdout.strip() == "42", ran.stderr
+
+
+def test_a_program_runs_from_its_own_folder(tmp_path: Path, models: Path) -> None:
+    home = Path(lipyomo.__file__).parents[1]
+    ran = run(home, "compare", models / "iris.onnx", "--box", "0,1", "--methods", "naive")
+    assert ran.returncode == 0, ran.stderr
+    assert "failed" not in ran.stdout
