@@ -36,9 +36,12 @@ class Settings:
     dask : str, optional
         Address of a dask scheduler that does so.
     checkpoint : Path, optional
-        Where branch and bound writes its state, every few minutes and when it ends.
+        Where branch and bound writes its state, after a few seconds, every few minutes and when it
+        ends.  A checkpoint that is there is an error without `resume` or `overwrite`.
     resume : bool
         Go on from the checkpoint, if the file exists.
+    overwrite : bool
+        Replace the checkpoint, if the file exists.
     seed : int
         Of all sampling; equal seeds and threads give equal answers.
     solver : str
@@ -74,6 +77,7 @@ class Settings:
     dask: str | None = None
     checkpoint: Path | None = None
     resume: bool = False
+    overwrite: bool = False
     seed: int = 0
     solver: str = "auto"
     solvers_file: Path | None = None
@@ -103,12 +107,14 @@ class Settings:
                 object.__setattr__(self, name, Path(path))
         if self.resume and self.checkpoint is None:
             raise MethodError("resume needs to know from where.  Remedy: give a checkpoint")
+        if self.overwrite and (self.resume or self.checkpoint is None):
+            raise MethodError("overwrite is about a checkpoint that is there, and not with resume")
         if self.started is not None:
             real_number(self.started, "started", MethodError)
         remedy = "concurrent.futures.Executor"
         instance(self.executor, (Executor, NoneType), "executor", MethodError, remedy)
         instance(self.dask, (str, NoneType), "dask", MethodError, "the address of a scheduler")
-        for name in ("attain", "rational", "verbose", "resume"):
+        for name in ("attain", "rational", "verbose", "resume", "overwrite"):
             instance(getattr(self, name), bool, name, MethodError, "True or False")
         for name in ("progress", "should_stop"):
             if not (getattr(self, name) is None or callable(getattr(self, name))):

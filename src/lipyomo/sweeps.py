@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lipyomo.api import chosen_settings, solve
 from lipyomo.arguments import instance
-from lipyomo.errors import ProblemError
+from lipyomo.errors import MethodError, ProblemError
 from lipyomo.executors import Workers
 from lipyomo.methods.registry import get_method
 from lipyomo.problem import LipschitzProblem
@@ -128,6 +128,8 @@ def sweep(
     if method != "auto":
         get_method(method)
     chosen = chosen_settings(settings, changes)
+    if chosen.checkpoint is not None:
+        raise MethodError("a checkpoint is that of one problem, and a sweep has many")
     chosen = replace(chosen, progress=None, should_stop=None, threads=chosen.threads or 1)
     known = len(problems) if isinstance(problems, list | tuple) else None
     context: Workers[LipschitzProblem, Result] = Workers(workers, executor, dask, known)

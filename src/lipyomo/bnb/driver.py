@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from lipyomo.bnb.checkpoint import CheckpointError, Saved, load, save
+from lipyomo.bnb.checkpoint import Checkpoint, CheckpointError, Saved
 from lipyomo.bnb.counters import Counters
 from lipyomo.bnb.node import Node
 from lipyomo.bnb.parallel import LAST_SECONDS, Report, Task, Team, pack, unpack
@@ -126,6 +126,8 @@ class Search:
         Bounds that the root starts from.
     report : callable, optional
         Called with proved bounds of the whole problem.
+    checkpoint : Checkpoint, optional
+        Where to keep the state, instead of one that follows `settings`.
 
     Attributes
     ----------
@@ -143,15 +145,20 @@ class Search:
         record: bool = False,
         ladder: Ladder | None = None,
         report: Callable[[float], object] | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         self._settings = settings
         self._ladder, self._report = ladder, report
         self._clock = clock or Clock(settings.time_limit, settings.should_stop)
         self._tell = tell
         self._record = record
-        known, self._saved_state = None, None
-        if settings.resume and settings.checkpoint is not None and settings.checkpoint.exists():
-            self._saved_state = load(settings.checkpoint, problem)
+        if checkpoint is None and settings.checkpoint is not None:
+            resume, overwrite = settings.resume, settings.overwrite
+            checkpoint = Checkpoint(settings.checkpoint, problem, resume, overwrite)
+        self._checkpoint = checkpoint
+        before = None if checkpoint is None else checkpoint.before
+        known, self._saved_state = None, None if before is None else before[1]
+        if self._saved_state is not None:
             known = self._saved_state.known
             if record and known is not None:
                 raise CheckpointError(
@@ -197,7 +204,7 @@ class Search:
             self._clock.stop()
         for node in self._taken:  # not finished (some children may wait as well, which is no harm)
             self._push(node)
-        if self._settings.checkpoint is not None and np.isfinite(self._root):
+        if np.isfinite(self._root):
             self._save()
         return self._outcome(self._final_upper(complete))
 
@@ -287,7 +294,7 @@ class Search:
             self._next_climb = nodes + CLIMB_NODES
             self.tree.climb(int(self._evaluations * more), self._clock, guides)
         self._note()
-        if self._settings.checkpoint is not None:
+        if self._checkpoint is not None:
             began = self._clock.seconds
             if began - self._saved >= CHECKPOINT_SECONDS:
                 self._save()
@@ -429,7 +436,8 @@ class Search:
     # -- checkpoints -------------------------------------------------------------------------------
 
     def _save(self) -> None:
-        assert self._settings.checkpoint is not None
+        if self._checkpoint is None:
+            return
         pool = self.tree.pool
         nodes = [node for _, _, node in self._heap] + self._stack + self._under_way()
         saved = Saved(
@@ -446,7 +454,7 @@ class Search:
             self.tree.known,
             *self.tree.known_pairs,
         )
-        save(self._settings.checkpoint, self.tree.problem, saved)
+        self._checkpoint.save(saved)
 
     def _under_way(self) -> list[Node]:
         """Nodes that are neither waiting nor done."""
@@ -458,12 +466,12 @@ class Search:
         pool.restore(saved.points, saved.on)
         if saved.best is not None:
             pool.challenge(saved.best)
-        self._closed, self._root = saved.closed, saved.root
         self._open_units, self._next_climb = saved.open_units, saved.next_climb
         self._counters, self.tree.experience = saved.counters, saved.experience
         self._set_capacity(saved.nodes)
         for node in saved.nodes:
             self._push(node)
+        self._closed, self._root = saved.closed, saved.root  # last: from now on this is written
 
     # -- reporting ---------------------------------------------------------------------------------
 

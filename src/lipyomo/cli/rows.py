@@ -16,9 +16,9 @@ import numpy as np
 from lipyomo.certification.data import OnnxSource
 from lipyomo.cli.data import read_data
 from lipyomo.cli.parser import Parser, UsageError, add, count, new_file, value
+from lipyomo.digest import network_digest
 from lipyomo.norms import OutputNorm
 from lipyomo.onnx import load
-from lipyomo.proofs.digest import network_digest
 from lipyomo.rowfile import Row, RowFile
 
 DONE, OPEN = 0, 2

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lipyomo.decimals import down, percent, seconds, up, vector
+from lipyomo.outputs import HISTORY, written
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result, Status, finite
 from lipyomo.version import __version__
@@ -28,13 +29,7 @@ _ENDED = {
 
 
 def show(problem: LipschitzProblem, result: Result, arguments: argparse.Namespace) -> None:
-    """Print the answer on stdout and draw the picture, as the options ask."""
-    if arguments.plot is not None:
-        from lipyomo.cli.plot import plot_history
-
-        plot_history(result, problem, arguments.plot)
-    if arguments.history is not None:
-        write_history(result, arguments.history)
+    """Print the answer on stdout, as the options ask."""
     if arguments.json:
         print(json.dumps(as_json(problem, result, str(arguments.network)), allow_nan=False))
         return
@@ -47,10 +42,12 @@ def write_history(result: Result, path: Path) -> None:
     names = ("seconds", "lower", "upper")
     if path.suffix == ".json":
         rows = [dict(zip(names, map(finite, row), strict=True)) for row in result.history]
-        path.write_text(json.dumps(rows, indent=1) + "\n")
-        return
-    lines = [",".join(names), *(",".join(map(repr, map(float, row))) for row in result.history)]
-    path.write_text("\n".join(lines) + "\n")
+        text = json.dumps(rows, indent=1)
+    else:
+        lines = [",".join(names), *(",".join(map(repr, map(float, row))) for row in result.history)]
+        text = "\n".join(lines)
+    with written(path, HISTORY) as stream:
+        stream.write(f"{text}\n".encode())
 
 
 INDENT = 12

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from lipyomo.cli.parser import Parser, add
+from lipyomo.digest import network_digest
 from lipyomo.errors import LipyomoError
 from lipyomo.executors import Workers
 from lipyomo.onnx import load
-from lipyomo.proofs.digest import network_digest
 from lipyomo_check import ProofError, Verdict, check_proof
 
 DONE, FAILED, LOWER_ONLY = 0, 1, 2

@@ -9,6 +9,7 @@ from typing import Any
 
 from lipyomo.compare.rows import Row, reference_interval
 from lipyomo.errors import MissingExtra, ProblemError
+from lipyomo.outputs import picture, shown, written
 
 _STYLES: dict[str, tuple[str, str, str]] = {
     "exact": ("D", "#1b1b1b", "exact"),
@@ -58,12 +59,15 @@ def save_figure(figure: Any, path: Path) -> None:
     Raises
     ------
     ProblemError
-        If the format is unknown or the file cannot be written.
+        If the format is unknown.
+    OutputError
+        If the file cannot or must not be written.
     """
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise ProblemError(f"cannot write the figure '{path}': {error}") from None
+    with written(path, picture(path)) as stream:
+        try:
+            figure.savefig(stream, dpi=150, format=Path(path).suffix[1:])
+        except ValueError as error:
+            raise ProblemError(f"cannot draw the figure {shown(path)}: {error}") from None
 
 
 def _draw_rows(axes: Any, rows: Sequence[Row]) -> None:
@@ -123,7 +127,9 @@ def plot_rows(rows: Sequence[Row], path: Path) -> None:
     MissingExtra
         If matplotlib is not installed.
     ProblemError
-        If there is nothing to draw or the file cannot be written.
+        If there is nothing to draw, or the format is unknown.
+    OutputError
+        If the file cannot or must not be written.
     """
     panels: dict[tuple[str, str], list[Row]] = {}
     for row in rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from lipyomo.result import Guarantee, Result, Status
 from lipyomo.run import Run
 from lipyomo.sampling.local_search import quick_incumbent, search_incumbent
 from lipyomo.targets import targets_of
+
+if TYPE_CHECKING:
+    from lipyomo.bnb.checkpoint import Checkpoint
 
 ZERO_POINTS = 16
 """Points that are tried for a witness of a constant of zero."""
@@ -63,6 +67,37 @@ def run(run: Run) -> Result:
     -------
     Result
     """
+    from lipyomo.bnb.checkpoint import Checkpoint, Known
+
+    settings, moving = run.settings, run.problem.reduced.moving
+
+    def known() -> Known:
+        witness = run.witness  # looked at once: this is asked from another thread
+        return Known(None if witness is None else witness.point[..., moving], run.upper)
+
+    if settings.checkpoint is None:
+        return _searched(run, None)
+    file, resume, overwrite = settings.checkpoint, settings.resume, settings.overwrite
+    checkpoint = Checkpoint(file, run.problem.reduced.problem, resume, overwrite, known)
+    if checkpoint.before is not None:
+        before = checkpoint.before[0]
+        run.drop_upper(before.upper)
+        if before.best is not None:
+            run.raise_lower(witness_near(run.problem, before.best))
+    try:
+        with checkpoint:
+            result = _searched(run, checkpoint)
+    except KeyboardInterrupt:
+        run.clock.stop()
+        result = run.result(done=False)
+    if checkpoint.trouble is not None:
+        result.warnings.append(checkpoint.trouble)
+        result.details["unwritten"] = checkpoint.trouble
+    return result
+
+
+def _searched(run: Run, checkpoint: Checkpoint | None) -> Result:
+    """Search, and keep the state in a file, if there is one."""
     from lipyomo.bnb.driver import Search
 
     problem, reduced = run.problem, run.problem.reduced
@@ -88,7 +123,13 @@ def run(run: Run) -> Result:
             run.raise_lower(search_incumbent(problem, rng, None, run.clock, phases))
         return run.result()
     outcome = Search(
-        reduced.problem, run.settings, run.clock, tell, ladder=ladder, report=run.drop_upper
+        reduced.problem,
+        run.settings,
+        run.clock,
+        tell,
+        ladder=ladder,
+        report=run.drop_upper,
+        checkpoint=checkpoint,
     ).run()
     if outcome.point is not None:
         run.raise_lower(witness_near(problem, outcome.point))

@@ -12,6 +12,7 @@ from onnx import numpy_helper
 from lipyomo.errors import NetworkError
 from lipyomo.network import FloatArray, Layer, Network, check_network
 from lipyomo.onnx.read import PathLike
+from lipyomo.outputs import MODEL, written
 from lipyomo.version import __version__
 
 OPSET = 17
@@ -110,7 +111,9 @@ def to_onnx(network: Network, path: PathLike | None = None) -> onnx.ModelProto:
     Raises
     ------
     NetworkError
-        If this is no network, or the file cannot be written.
+        If this is no network.
+    OutputError
+        If the file cannot be written, or holds something else than a model.
     """
     check_network(network, NetworkError)
     dtype = np.float32 if _fits_float32(network) else np.float64
@@ -138,13 +141,8 @@ def to_onnx(network: Network, path: PathLike | None = None) -> onnx.ModelProto:
     )
     onnx.checker.check_model(model)
     if path is not None:
-        try:
-            onnx.save(model, path)
-        except (OSError, TypeError) as error:
-            raise NetworkError(
-                f"the network cannot be written to {path!r} ({error}).  Remedy: give the path of a "
-                "file in a folder that exists"
-            ) from None
+        with written(path, MODEL) as stream:
+            stream.write(model.SerializeToString())
     return model
 
 

@@ -6,12 +6,11 @@ import gzip
 import hashlib
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +18,7 @@ import scipy.sparse as sp
 from lipyomo.domains import Domain
 from lipyomo.errors import ProofError
 from lipyomo.network import Layer
+from lipyomo.outputs import PROOF, check_output, written
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs.replay import replay
 from lipyomo.proofs.tree import CaseTree, Unfinished
@@ -114,7 +114,8 @@ def write_proof(
     Parameters
     ----------
     path : path
-        Overwritten at the end only: a proof that is not finished leaves no file.
+        Another proof there is replaced at the end only, and any other file not at all: a proof that
+        is not finished changes nothing.
     problem : LipschitzProblem
         The original problem.
     result : Result
@@ -137,43 +138,42 @@ def write_proof(
     Raises
     ------
     ProofError
-        If there is no proof, or the file cannot be written.
+        If there is no proof.
+    OutputError
+        If the file cannot or must not be written.
     """
     deadline = time.perf_counter() + time_limit
+    check_output(path, PROOF, () if onnx is None else (onnx,))
     first = statement_of(problem, result, onnx, certify)
-    target = Path(path)
-    partial = target.with_name(target.name + ".part")
-    try:
+    with written(path, PROOF) as stream:
         cases = 0
         if first["basis"] is None:
             statement = read_statement(first)
             left = deadline - time.perf_counter()
             tree = CaseTree(problem, statement, stop, left, result.promises)
             try:
-                _write(partial, [first], tree.nodes(), lambda: told and told(tree.cases))
+                _write(stream, first, tree.nodes(), lambda: told and told(tree.cases))
                 cases = tree.cases
             except Unfinished:
+                stream.seek(0)
+                stream.truncate()
                 if tree.undivided is None:
                     reason = "its tree of cases was not written to its end"
                     first["basis"] = f"{result.method}: {reason}"
                 else:
                     cases, (first["upper"], steps) = 1, tree.undivided
-                    _write(partial, [first], iter([steps]), lambda: None)
+                    _write(stream, first, iter([steps]), lambda: None)
         if first["basis"] is not None:
-            _write(partial, [first], iter(()), lambda: None)
-        os.replace(partial, target)
-    except OSError as error:
-        raise ProofError(f"the proof cannot be written to {path}: {error.strerror}") from None
-    finally:
-        partial.unlink(missing_ok=True)
+            _write(stream, first, iter(()), lambda: None)
     return Written(cases, first["upper"] if cases else None)
 
 
-def _write(path: Path, first: list[Any], nodes: Iterator[Any], told: Callable[[], object]) -> None:
-    """Write lines as they are made."""
-    with path.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as stream:
-        for value in first:
-            stream.write(_line(value))
+def _write(
+    raw: BinaryIO, first: dict[str, Any], nodes: Iterator[Any], told: Callable[[], object]
+) -> None:
+    """Write the lines of a proof as they are made."""
+    with gzip.GzipFile("", "wb", 6, raw, mtime=0) as stream:
+        stream.write(_line(first))
         for value in nodes:
             stream.write(_line(value))
             told()

@@ -1,0 +1,58 @@
+"""Digests, by which a proof, a checkpoint or a file of rows names what it is about."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from lipyomo.arrays import Matrix
+from lipyomo.network import Network
+
+BLOCK = 2**22
+"""Entries of a weight that are looked at together, so that a large one takes little memory."""
+
+
+def network_digest(network: Network) -> str:
+    """SHA-256 of a network's weights, biases and slopes; sparse and dense weights give the same."""
+    digest = hashlib.sha256()
+    for layer in network.layers:
+        digest.update(np.array(layer.weight.shape, dtype="<i8").tobytes())
+        sizes = [np.zeros(1), *(np.diff(block.indptr) for block in _blocks(layer.weight))]
+        digest.update(np.cumsum(np.concatenate(sizes)).astype("<i8").tobytes())
+        for block in _blocks(layer.weight):
+            digest.update(block.indices.astype("<i8").tobytes())
+        for block in _blocks(layer.weight):
+            digest.update(_plain(block.data))
+        for values in (layer.bias, layer.left, layer.right):
+            digest.update(_plain(values))
+    return digest.hexdigest()
+
+
+def array_digest(arrays: Iterable[npt.ArrayLike]) -> str:
+    """SHA-256 of numbers, whatever the shapes of the arrays."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.asarray(array, dtype="<f8").tobytes())
+    return digest.hexdigest()
+
+
+def _plain(values: npt.NDArray[np.float64]) -> bytes:
+    """Numbers as bytes, without minus zeros."""
+    return (values + 0.0).astype("<f8").tobytes()
+
+
+def _blocks(weight: Matrix) -> Iterator[sp.csr_array]:
+    """The rows of a matrix in their order, some together, without zeros."""
+    rows, columns = weight.shape
+    step = max(1, BLOCK // max(columns, 1))
+    source = weight if isinstance(weight, np.ndarray) else sp.csr_array(weight)
+    for first in range(0, rows, step):
+        block = sp.csr_array(source[first : first + step], copy=True)
+        block.sum_duplicates()
+        block.eliminate_zeros()
+        block.sort_indices()
+        yield block
