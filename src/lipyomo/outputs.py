@@ -62,9 +62,16 @@ def _is_proof(first: bytes) -> bool:
     return False
 
 
+CHECKPOINT_START = b"lipyomo checkpoint "
+
 PROOF = Kind("a proof", _is_proof)
+CHECKPOINT = starting("a checkpoint", CHECKPOINT_START)
 HISTORY = starting("the history of an interval", b"seconds,lower,upper\n", b'[\n {\n  "seconds": ')
-ROWS = starting("rows of such a run", b'# {"', b'{"run": {')
+_ROWS = b'# {"', b'{"run": {'
+ROWS = Kind(  # which can be torn anywhere: who opens them looks at the whole head
+    "rows of such a run",
+    lambda first: any(first.startswith(start) or start.startswith(first) for start in _ROWS),
+)
 MODEL = starting("an ONNX model", b"\x08")
 
 _PICTURES = {

@@ -1,7 +1,8 @@
 """Rows that are written as they finish, and found again by the next run.
 
 A row file is CSV or JSON lines, by its ending.  Every row is flushed to the disk before the next
-begins; a last line torn by a crash is cut off when the file is opened again.
+begins, with the time limit that it was given; a last line torn by a crash is cut off when the file
+is opened again.
 """
 
 from __future__ import annotations
@@ -9,14 +10,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from lipyomo.errors import LipyomoError
+from lipyomo.outputs import ROWS, GrowingFile, shown, written
+from lipyomo.result import finite
 
 Row = dict[str, Any]
+
+LIMIT = "limit"
+"""The column of the time limits."""
 
 
 class RowFile:
@@ -30,11 +36,19 @@ class RowFile:
         Written in this order; ``index`` must be among them.
     head : dict
         What the rows depend on (network, radius, ...); a file of another run is refused.
+    limit : float
+        Seconds that this run gives to a row.
+    settled : callable
+        Whether a row is decided, or could be decided with more time; rows that failed are neither.
 
     Attributes
     ----------
     rows : dict of int to dict
         The rows that were there already, by index.
+    done : set of int
+        Those that this run would not better: decided, or given at least as much time.
+    torn : bool
+        Whether the last line was torn, and was dropped.
 
     Raises
     ------
@@ -42,55 +56,87 @@ class RowFile:
         If the ending is another, the file cannot be written, or it is of another run.
     """
 
-    def __init__(self, path: Path, columns: Sequence[str], head: Row) -> None:
-        self._path, self._columns, self._head = path, list(columns), head
+    def __init__(
+        self,
+        path: Path,
+        columns: Sequence[str],
+        head: Row,
+        limit: float,
+        settled: Callable[[Row], bool],
+    ) -> None:
+        self._path, self._columns, self._limit = path, [*columns, LIMIT], finite(limit)
+        self._head = json.loads(json.dumps({**head, LIMIT: self._limit}))
         if path.suffix not in (".csv", ".jsonl"):
-            raise LipyomoError(f"'{path}' ends neither in .csv nor in .jsonl (JSON lines)")
-        try:
-            old = path.read_text(encoding="utf-8") if path.exists() else ""
-            whole = old[: old.rfind("\n") + 1]
-            self.rows = self._read(whole)
-            self._stream: TextIO = path.open("a", encoding="utf-8", newline="")
-            if len(whole) < len(old):
-                self._stream.truncate(len(whole.encode("utf-8")))
-            if not whole and self._is_csv:
-                self._write(f"# {json.dumps(head)}\n" + _csv_line(self._columns))
-            elif not whole:
-                self._write(json.dumps({"run": head}) + "\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise LipyomoError(f"cannot write rows to '{path}': {error}") from None
+            raise LipyomoError(f"{shown(path)} ends neither in .csv nor in .jsonl (JSON lines)")
+        self._file = GrowingFile(path, ROWS)
+        before = self._file.before
+        whole = before[: before.rfind(b"\n") + 1]
+        self._lines: dict[int, Row] = {}
+        self._twice = False
+        if whole or not self._first.startswith(before):
+            self._lines = self._read(whole)
+        self.torn = len(whole) < len(before)
+        if self.torn:
+            self._file.cut(len(whole))
+        if not whole:
+            self._file.add(self._first)
+        elif self._is_csv and whole.count(b"\n") == 1:  # torn between the head and the columns
+            self._file.add(_csv_line(self._columns))
+        self.rows = {
+            index: {name: entry for name, entry in row.items() if name != LIMIT}
+            for index, row in self._lines.items()
+        }
+        self.done = {
+            index
+            for index, row in self.rows.items()
+            if settled(row) or (not row.get("error") and limit <= _seconds(self._lines[index]))
+        }
 
     def add(self, row: Row) -> None:
-        """Write one row, for good."""
-        if self._is_csv:
-            self._write(_csv_line([row.get(name) for name in self._columns]))
-        else:
-            self._write(json.dumps(row, allow_nan=False) + "\n")
+        """Write one row, for good.
+
+        Raises
+        ------
+        OutputError
+            If that fails; the row is written together with the next one, or at the end.
+        """
+        self._twice |= row["index"] in self._lines
+        self._lines[row["index"]] = limited = {**row, LIMIT: self._limit}
+        self._file.add(self._line(limited))
 
     def close(self) -> None:
-        """Close the file."""
-        self._stream.close()
+        """Close the file; rows that were done again are no longer there twice.
 
-    def __enter__(self) -> RowFile:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        Raises
+        ------
+        OutputError
+            If there are rows that cannot be written.
+        """
+        self._file.close()
+        if self._twice:
+            with written(self._path, ROWS) as stream:
+                stream.write(self._first)
+                stream.writelines(self._line(self._lines[index]) for index in sorted(self._lines))
 
     @property
     def _is_csv(self) -> bool:
         return self._path.suffix == ".csv"
 
-    def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
+    @property
+    def _first(self) -> bytes:
+        """What the file begins with."""
+        if self._is_csv:
+            return f"# {json.dumps(self._head)}\n".encode() + _csv_line(self._columns)
+        return f"{json.dumps({'run': self._head})}\n".encode()
 
-    def _read(self, text: str) -> dict[int, Row]:
-        if not text:
-            return {}
+    def _line(self, row: Row) -> bytes:
+        if self._is_csv:
+            return _csv_line([row.get(name) for name in self._columns])
+        return f"{json.dumps(row, allow_nan=False)}\n".encode()
+
+    def _read(self, content: bytes) -> dict[int, Row]:
         try:
-            first, _, rest = text.partition("\n")
+            first, _, rest = content.decode().partition("\n")
             if self._is_csv:
                 head = json.loads(first.removeprefix("#"))
                 rows: list[Row] = [
@@ -100,18 +146,28 @@ class RowFile:
             else:
                 head = json.loads(first)["run"]
                 rows = [json.loads(line) for line in rest.splitlines()]
+            theirs = {name: head.get(name) for name in self._head}
             found = {int(row["index"]): row for row in rows}
-        except (ValueError, KeyError, TypeError):
+            self._twice = len(found) < len(rows)
+            if LIMIT in head:
+                _ = [_seconds(row) for row in rows]
+        except (ValueError, KeyError, TypeError, AttributeError, csv.Error):
             raise LipyomoError(
-                f"'{self._path}' is not a file of such rows.  Remedy: give another name"
+                f"{shown(self._path)} is not a file of such rows.  Remedy: give another name"
             ) from None
-        if head != json.loads(json.dumps(self._head)):
-            changed = [name for name in self._head if head.get(name) != self._head[name]]
+        changed = [name for name in theirs if name != LIMIT and theirs[name] != self._head[name]]
+        if changed or LIMIT not in head:
+            version = "" if LIMIT in head else ", by another version of lipyomo"
             raise LipyomoError(
-                f"'{self._path}' holds rows of another run (other {', '.join(changed)}).  "
-                "Remedy: give another name, or delete it"
+                f"{shown(self._path)} holds rows of another run (other {', '.join(changed)}"
+                f"{version}).  Remedy: give another name, or delete it"
             )
         return found
+
+
+def _seconds(row: Row) -> float:
+    """The time limit of a row."""
+    return math.inf if row[LIMIT] is None else float(row[LIMIT])
 
 
 def _value(text: str) -> object:
@@ -126,8 +182,8 @@ def _value(text: str) -> object:
     return text
 
 
-def _csv_line(entries: Sequence[object]) -> str:
+def _csv_line(entries: Sequence[object]) -> bytes:
     stream = io.StringIO()
     one_line = [" ".join(e.split("\n")) if isinstance(e, str) else e for e in entries]
     csv.writer(stream, lineterminator="\n").writerow(one_line)
-    return stream.getvalue()
+    return stream.getvalue().encode()

@@ -113,7 +113,7 @@ def sweep(
     Raises
     ------
     LipyomoError
-        If the number of workers is not positive or a setting is wrong.
+        If the number of workers is not positive, a setting is wrong, or the solver cannot be used.
 
     Examples
     --------
@@ -130,6 +130,10 @@ def sweep(
     chosen = chosen_settings(settings, changes)
     if chosen.checkpoint is not None:
         raise MethodError("a checkpoint is that of one problem, and a sweep has many")
+    if chosen.solver != "auto":
+        from lipyomo.solvers.registry import get_solver
+
+        get_solver(chosen.solver, chosen.solvers_file)
     chosen = replace(chosen, progress=None, should_stop=None, threads=chosen.threads or 1)
     known = len(problems) if isinstance(problems, list | tuple) else None
     context: Workers[LipschitzProblem, Result] = Workers(workers, executor, dask, known)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from lipyomo.errors import LipyomoError
+from lipyomo.outputs import OutputError
 from lipyomo.rowfile import RowFile
 
 COLUMNS = ("index", "value", "note")
 HEAD = {"radius": 0.1, "network": "abc"}
+
+
+def opened(path: Path, limit: float = 10.0, **changes: object) -> RowFile:
+    return RowFile(path, COLUMNS, HEAD | changes, limit, lambda row: row["value"] is not None)
 
 
 def rows(count: int) -> list[dict[str, object]]:
@@ -20,37 +28,115 @@ def rows(count: int) -> list[dict[str, object]]:
 @pytest.mark.parametrize("ending", [".csv", ".jsonl"])
 def test_rows_come_back(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"rows{ending}"
-    with RowFile(path, COLUMNS, HEAD) as file:
+    with closing(opened(path)) as file:
         for row in rows(3):
             file.add(row)
-    with RowFile(path, COLUMNS, HEAD) as again:
+    with closing(opened(path)) as again:
         assert sorted(again.rows) == [0, 1, 2]
         assert float(again.rows[2]["value"]) == 2 / 3
         again.add(rows(4)[3])
-    assert sorted(RowFile(path, COLUMNS, HEAD).rows) == [0, 1, 2, 3]
+    assert sorted(opened(path).rows) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl"])
 @pytest.mark.parametrize("cut", [1, 2, 5])
 def test_a_torn_last_row_is_done_again(tmp_path: Path, ending: str, cut: int) -> None:
     path = tmp_path / f"rows{ending}"
-    with RowFile(path, COLUMNS, HEAD) as file:
+    with closing(opened(path)) as file:
         for row in rows(4):
             file.add(row)
     path.write_bytes(path.read_bytes()[:-cut])
-    with RowFile(path, COLUMNS, HEAD) as again:
+    with closing(opened(path)) as again:
         assert sorted(again.rows) == [0, 1, 2]
+        assert again.torn
         again.add(rows(4)[3])
-    assert sorted(RowFile(path, COLUMNS, HEAD).rows) == [0, 1, 2, 3]
+    last = opened(path)
+    assert sorted(last.rows) == [0, 1, 2, 3]
+    assert not last.torn
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_a_head_torn_anywhere_is_written_again(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"rows{ending}"
+    with closing(opened(path)):
+        pass
+    head = path.read_bytes()
+    for cut in range(len(head)):
+        path.write_bytes(head[:cut])
+        with closing(opened(path)) as again:
+            assert again.rows == {}
+            again.add(rows(1)[0])
+        assert path.read_bytes().startswith(head)
+        assert sorted(opened(path).rows) == [0]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_open_rows_are_done_again_with_more_time(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"rows{ending}"
+    decided, unsolved = {"index": 0, "value": 1.5}, {"index": 1, "value": None}
+    broken = {"index": 2, "value": None, "error": "a solver without a licence"}
+    with closing(RowFile(path, (*COLUMNS, "error"), HEAD, 10.0, lambda row: False)) as file:
+        for row in (decided, unsolved, broken):
+            file.add(row)
+
+    def again(limit: float) -> RowFile:
+        return RowFile(path, (*COLUMNS, "error"), HEAD, limit, lambda row: row["value"] is not None)
+
+    for limit, done in ((5.0, {0, 1}), (10.0, {0, 1}), (10.5, {0}), (math.inf, {0})):
+        with closing(again(limit)) as file:
+            assert file.done == done
+            assert sorted(file.rows) == [0, 1, 2]
+    with closing(again(math.inf)) as file:
+        file.add({"index": 1, "value": None})
+    lines = len(path.read_text().splitlines())
+    with closing(again(math.inf)) as file:
+        assert file.done == {0, 1}
+        file.add({"index": 2, "value": 2.5})
+    with closing(again(1e9)) as file:
+        assert file.done == {0, 1, 2}
+    assert len(path.read_text().splitlines()) == lines
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+@pytest.mark.parametrize("content", ["1,2,3", "a line\nand another", '{"a": 1}', "# a remark\n1"])
+def test_what_is_no_file_of_rows_stays(tmp_path: Path, ending: str, content: str) -> None:
+    path = tmp_path / f"data{ending}"
+    path.write_text(content)
+    with pytest.raises(LipyomoError):
+        opened(path)
+    assert path.read_text() == content
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a limit of POSIX")
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_rows_wait_while_the_disk_is_full(tmp_path: Path, ending: str) -> None:
+    import resource
+
+    path = tmp_path / f"rows{ending}"
+    file = opened(path)
+    file.add(rows(1)[0])
+    before = path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 3, limits[1]))
+    try:
+        for row in rows(3)[1:]:
+            with pytest.raises(OutputError, match="too large"):
+                file.add(row)
+        assert path.read_bytes() == before
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    file.add(rows(4)[3])
+    file.close()
+    assert sorted(opened(path).rows) == [0, 1, 2, 3]
 
 
 def test_rows_of_another_run_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
-    RowFile(path, COLUMNS, HEAD).close()
+    opened(path).close()
     with pytest.raises(LipyomoError, match="radius"):
-        RowFile(path, COLUMNS, HEAD | {"radius": 0.2})
+        opened(path, radius=0.2)
     path.write_text("x,y\n1,2\n")
-    with pytest.raises(LipyomoError, match="not a file of such rows"):
-        RowFile(path, COLUMNS, HEAD)
+    with pytest.raises(LipyomoError, match="not rows of such a run"):
+        opened(path)
     with pytest.raises(LipyomoError, match="ends neither"):
-        RowFile(tmp_path / "rows.xlsx", COLUMNS, HEAD)
+        opened(tmp_path / "rows.xlsx")

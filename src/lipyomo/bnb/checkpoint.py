@@ -27,12 +27,20 @@ from lipyomo.bounds.pairs import Pairs
 from lipyomo.digest import array_digest, network_digest
 from lipyomo.errors import LipyomoError
 from lipyomo.network import BoolArray, FloatArray
-from lipyomo.outputs import OutputError, check_output, is_of, look, shown, starting, why, written
+from lipyomo.outputs import (
+    CHECKPOINT,
+    CHECKPOINT_START,
+    OutputError,
+    check_output,
+    is_of,
+    look,
+    shown,
+    why,
+    written,
+)
 from lipyomo.problem import LipschitzProblem
 
 VERSION = 5
-START = b"lipyomo checkpoint "
-KIND = starting("a checkpoint", START)
 
 SOON = 5.0
 """Seconds until the first checkpoint, whatever is known by then."""
@@ -227,7 +235,7 @@ class Checkpoint:
             data["bound"] = np.array(known.upper)
             data["problem"] = np.array(self._owner)
             try:
-                with written(self._path, KIND) as stream:
+                with written(self._path, CHECKPOINT) as stream:
                     _write_signed(stream, data)
             except OutputError as error:
                 self.trouble = str(error)
@@ -256,7 +264,7 @@ def check_checkpoint(path: Path, resume: bool, overwrite: bool) -> None:
     OutputError
         If the file cannot be written, or is no checkpoint.
     """
-    check_output(path, KIND)
+    check_output(path, CHECKPOINT)
     if _is_there(path) and not (resume or overwrite):
         raise CheckpointError(
             f"there is a checkpoint {shown(path)} already.  Remedy: go on from it (--resume, "
@@ -272,13 +280,13 @@ def _is_there(path: Path) -> bool:
 
 def _write_signed(stream: BinaryIO, data: dict[str, Any]) -> None:
     """Write arrays behind the digest of what is written."""
-    first = START + b"%d %064d\n" % (VERSION, 0)
+    first = CHECKPOINT_START + b"%d %064d\n" % (VERSION, 0)
     stream.write(first)
     np.savez(stream, **data)
     stream.seek(len(first))
     digest = _rest(stream)
     stream.seek(0)
-    stream.write(START + f"{VERSION} {digest}\n".encode())
+    stream.write(CHECKPOINT_START + f"{VERSION} {digest}\n".encode())
     stream.seek(0, 2)
 
 
@@ -300,10 +308,12 @@ def _read_signed(path: Path) -> dict[str, Any]:
     """
     anew = "Remedy: begin anew (--overwrite, overwrite=True, instead of --resume)"
     try:
-        if not is_of(path, KIND):
+        if not is_of(path, CHECKPOINT):
             raise CheckpointError(f"{shown(path)} is no checkpoint.  Remedy: give another file")
         with path.open("rb") as stream:
-            version, _, digest = stream.readline(200)[len(START) :].rstrip().partition(b" ")
+            version, _, digest = (
+                stream.readline(200)[len(CHECKPOINT_START) :].rstrip().partition(b" ")
+            )
             if version != b"%d" % VERSION:
                 raise CheckpointError(
                     f"the checkpoint {shown(path)} is one of another version of lipyomo.  {anew}"

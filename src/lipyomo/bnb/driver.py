@@ -96,6 +96,8 @@ class Outcome:
         Units that the bounds of the domain left open.
     promises : ndarray, shape (N,), optional
         What splits on each unit promised on average.
+    starved : bool
+        Whether memory ran out.
     """
 
     lower: float
@@ -106,6 +108,7 @@ class Outcome:
     root: float
     open_units: int = 0
     promises: FloatArray | None = None
+    starved: bool = False
 
 
 class Search:
@@ -187,6 +190,7 @@ class Search:
         self._told = 0.0
         self._node_seconds = 0.0
         self._saved = 0.0
+        self._starved = False
         shared = settings.executor is not None or settings.dask is not None
         self._several = shared or (settings.threads or 1) > 1
 
@@ -200,7 +204,8 @@ class Search:
             while self._waiting() and not self._clock.expired:
                 self._expand_next()
             complete = not self._waiting()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, MemoryError) as error:
+            self._starved = isinstance(error, MemoryError)
             self._clock.stop()
         for node in self._taken:  # not finished (some children may wait as well, which is no harm)
             self._push(node)
@@ -527,4 +532,5 @@ class Search:
             self._root,
             self._open_units,
             self.tree.promises,
+            self._starved,
         )

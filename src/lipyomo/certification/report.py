@@ -162,7 +162,7 @@ def certify_robustness(
     Raises
     ------
     LipyomoError
-        If data and network do not fit together or an argument is wrong.
+        If data and network do not fit together, an argument is wrong, or the solver cannot be used.
 
     Examples
     --------
@@ -217,6 +217,10 @@ class RobustnessTask(Task[Job, RobustnessRow]):
         self, classifier: Classifier, settings: PointSettings, onnx: OnnxSource | None = None
     ) -> None:
         self.classifier, self.settings, self.onnx = classifier, settings, onnx
+        if "exact" in settings.ladder:  # a solver that cannot be used is no matter of single rows
+            from lipyomo.solvers.registry import get_solver
+
+            get_solver(settings.solver)
 
     def blank(self, job: Job) -> RobustnessRow:
         """The row of a job of which nothing is known."""

@@ -17,7 +17,8 @@ from lipyomo.certification import (
 from lipyomo.certification.point import LADDER
 from lipyomo.certification.report import RobustnessTask, data_rows
 from lipyomo.cli.parser import add, flag, names, value
-from lipyomo.cli.rows import DONE, EXIT_CODES, OPEN, RowsJob, rows_parser, show_facts
+from lipyomo.cli.rows import EXIT_CODES, FAILED, RowsJob, rows_parser, show_facts
+from lipyomo.cli.streams import wrote
 
 COLUMNS = (
     "index", "predicted", "label", "margin", "certified_radius", "adversarial_radius",
@@ -75,18 +76,25 @@ def run(words: Sequence[str]) -> int:
         for row in task.run(left, arguments.workers, dask=arguments.dask):
             yield row.to_dict()
 
-    head = job.head("radius", "norm", "ladder", "exact", "no_radii", "seed")
-    rows, stopped = job.work(COLUMNS, head, len(jobs), start, _line)
-    report = RobustnessReport(settings.radius, tuple(map(RobustnessRow.from_dict, rows)))
+    head = job.head("radius", "norm", "ladder", "exact", "solver", "no_radii", "seed")
+    worked = job.work(COLUMNS, head, len(jobs), start, _line, _settled)
+    report = RobustnessReport(settings.radius, tuple(map(RobustnessRow.from_dict, worked.rows)))
     if arguments.json:
         print(json.dumps(report.to_dict(), allow_nan=False))
     else:
         _show(report)
+    worked.tell(arguments)
     if arguments.plot is not None and report.used:
         from lipyomo.certification.plot import plot_curves
 
-        plot_curves({arguments.network.stem: report}, arguments.plot)
-    return OPEN if stopped or report.count(Verdict.OPEN) else DONE
+        curves = {arguments.network.stem: report}
+        if not wrote(lambda: plot_curves(curves, arguments.plot)):
+            return FAILED
+    return worked.code
+
+
+def _settled(row: dict[str, Any]) -> bool:
+    return row["verdict"] not in (None, "", Verdict.OPEN)
 
 
 def _line(found: dict[str, Any]) -> str:

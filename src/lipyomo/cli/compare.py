@@ -14,6 +14,7 @@ from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.inputs import read_options, read_problem, read_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.parser import Parser, UsageError, add, add_problem, count, flag, names, value
+from lipyomo.cli.streams import wrote
 from lipyomo.cli.tables import print_table
 from lipyomo.compare import (
     Row,
@@ -98,7 +99,9 @@ def run(words: Sequence[str]) -> int:
                 for row in running:
                     panels[-1].append(row)
                     told(row)
-    _show([with_errors(panel) for panel in panels if panel], arguments)
+    complete = _show([with_errors(panel) for panel in panels if panel], arguments)
+    if not complete:
+        return FAILED
     if interruption.requested():
         return BOUNDS_ONLY
     return DONE if any(row.has_answer for panel in panels for row in panel) else FAILED
@@ -162,7 +165,8 @@ def _cells(row: Row, open_: bool = False) -> tuple[str, ...]:
     return (row.method, row.guarantee, value, error, seconds(row.seconds), status)
 
 
-def _show(panels: Sequence[Sequence[Row]], arguments: argparse.Namespace) -> None:
+def _show(panels: Sequence[Sequence[Row]], arguments: argparse.Namespace) -> bool:
+    """Print the rows, and draw them; False if the picture could not be written."""
     rows = [row for panel in panels for row in panel]
     if arguments.json:
         print(to_json(rows))
@@ -177,4 +181,5 @@ def _show(panels: Sequence[Sequence[Row]], arguments: argparse.Namespace) -> Non
                 print("* at least: no method was exact")
             print()
     if arguments.plot is not None and any(row.value for row in rows):
-        plot_rows(rows, arguments.plot)
+        return wrote(lambda: plot_rows(rows, arguments.plot))
+    return True

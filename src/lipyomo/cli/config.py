@@ -45,13 +45,13 @@ def expand(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
         name.removeprefix("--"): action
         for action in parser._actions
         for name in action.option_strings
-        if name.startswith("--")
+        if name.startswith("--") and name not in ("--help", "--version", OPTION)
     }
     places = [action for action in parser._actions if not action.option_strings]
     before: list[str] = []
     for key, value in table.items():
         name = key.replace("_", "-")
-        if name in options and name not in ("help", "version", OPTION[2:]):
+        if name in options:
             before += _words(path, key, name, options[name], value)
         elif any(action.dest == key for action in places):
             rest = [*_texts(path, key, value), *rest]

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from lipyomo.api import chosen_settings
-from lipyomo.cli.parser import UsageError, new_file
+from lipyomo.cli.parser import UsageError
 from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
 from lipyomo.memory import MEGABYTE
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import LinearOutput
+from lipyomo.outputs import OutputError, check_output, picture, shown
 from lipyomo.problem import LipschitzProblem
 from lipyomo.settings import Settings
 
@@ -238,17 +239,21 @@ def read_picture(text: str) -> Path:
     Raises
     ------
     UsageError
-        If the name is empty or a folder, its folder is missing, or its format is unknown.
+        If its format is unknown, or the file cannot or must not be written.
     MissingExtra
         If matplotlib is not installed.
     """
     from lipyomo.compare.plot import new_figure
 
-    path = new_file("--plot")(text)
+    path = Path(text)
     if path.suffix[1:].lower() not in new_figure(1.0, 1.0).canvas.get_supported_filetypes():
         raise UsageError(
-            f"--plot: '{path}' has no known format.  Remedy: end it in .png, .pdf or .svg"
+            f"--plot: {shown(path)} has no known format.  Remedy: end it in .png, .pdf or .svg"
         )
+    try:
+        check_output(path, picture(path))
+    except OutputError as error:
+        raise UsageError(f"--plot: {error}") from None
     return path
 
 

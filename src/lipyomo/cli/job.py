@@ -7,6 +7,7 @@ import math
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 
 from lipyomo.api import choose_method, solve
@@ -16,16 +17,18 @@ from lipyomo.cli.inputs import read_options, read_problem, read_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.parser import UsageError
-from lipyomo.cli.show import show
-from lipyomo.cli.streams import answer_only
+from lipyomo.cli.show import show, write_history
+from lipyomo.cli.streams import answer_only, warn, wrote
 from lipyomo.memory import limit_memory
 from lipyomo.methods.registry import get_method, methods
+from lipyomo.outputs import shown
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Progress, Result, Status, close_enough
-from lipyomo.run import Clock
+from lipyomo.run import PROVED, Clock
 from lipyomo.settings import Settings
 
-DONE, BOUNDS_ONLY = 0, 2
+DONE, FAILED, BOUNDS_ONLY = 0, 1, 2
+ENDING = b"lipyomo: ending the proof with what is proved; Ctrl-C again leaves at once\n"
 LEAST = 1.0
 """Seconds that an import may always take: on a busy machine Python's start can take the rest."""
 
@@ -43,7 +46,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0 reached, 2 only bounds are known.
+        The exit code: 0 reached, 1 if a file could not be written, 2 only bounds are known.
 
     Raises
     ------
@@ -58,8 +61,14 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
         methods()
     if arguments.resume and arguments.checkpoint is None:
         raise UsageError("--resume needs to know from where.  Remedy: add --checkpoint FILE")
+    if arguments.overwrite and (arguments.resume or arguments.checkpoint is None):
+        raise UsageError("--overwrite is about a checkpoint, and does not go with --resume")
     if arguments.certify and arguments.proof is None:
         raise UsageError("--certify is about a proof, and there is none.  Remedy: add --proof FILE")
+    if arguments.checkpoint is not None:
+        from lipyomo.bnb.checkpoint import check_checkpoint
+
+        check_checkpoint(arguments.checkpoint, arguments.resume, arguments.overwrite)
     settings = replace(read_settings(arguments), started=started)
     clock = Clock(settings.time_limit, began=started)
     memory = arguments.memory_limit
@@ -85,21 +94,71 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     result.details["runtime_difference"] = difference
     told = [str(note.message) for note in notes if issubclass(note.category, SeveralOutputs)]
     result.warnings.extend(told)
-    if arguments.proof is not None:  # first, for the reader of stdout may leave early
-        _write_proof(problem, result, arguments)
-    show(problem, result, arguments)
+    try:
+        show(problem, result, arguments)
+        sys.stdout.flush()
+    finally:  # the reader of stdout may have left
+        codes = _write_files(problem, result, arguments, aborted)
+    codes.append(BOUNDS_ONLY if aborted else exit_code(result, settings.gap))
+    code = next(code for code in (FAILED, BOUNDS_ONLY, DONE) if code in codes)
     if aborted:
         # A solver may still be computing in C code, and Python would wait for its thread.
-        sys.stdout.flush()
-        os._exit(BOUNDS_ONLY)
-    return exit_code(result, settings.gap)
+        sys.stderr.flush()
+        os._exit(code)
+    return code
 
 
-def _write_proof(problem: LipschitzProblem, result: Result, arguments: argparse.Namespace) -> None:
-    """Write the proof; Ctrl-C, or the time limit once more, leaves one of the lower end alone."""
+def _write_files(
+    problem: LipschitzProblem, result: Result, arguments: argparse.Namespace, aborted: bool
+) -> list[int]:
+    """Write what stands beside the answer; returns exit codes."""
+    codes = []
+    if "unwritten" in result.details:
+        warn(result.details["unwritten"])
+        codes.append(FAILED)
+    with Interruption(ENDING) as interruption:
+
+        def proof() -> None:
+            stop = (lambda: True) if aborted else interruption.requested
+            if not _write_proof(problem, result, arguments, stop):
+                codes.append(BOUNDS_ONLY)
+
+        def plot() -> None:
+            from lipyomo.cli.plot import plot_history
+
+            plot_history(result, problem, arguments.plot)
+
+        files: dict[str, Callable[[], object]] = {
+            "history": lambda: write_history(result, arguments.history),
+            "plot": plot,
+            "proof": proof,
+        }
+        try:
+            for name, write in files.items():
+                if getattr(arguments, name) is not None and not wrote(write):
+                    codes.append(FAILED)
+        except KeyboardInterrupt:
+            warn(f"left at once: the {name} was not written")
+            codes.append(BOUNDS_ONLY)
+    return codes
+
+
+def _write_proof(
+    problem: LipschitzProblem,
+    result: Result,
+    arguments: argparse.Namespace,
+    stop: Callable[[], bool],
+) -> bool:
+    """Write the proof; Ctrl-C, or the time limit once more, leaves one of a looser interval.
+
+    Returns
+    -------
+    bool
+        Whether it proves the interval, as far as it can.
+    """
     from lipyomo.proofs import write_proof
 
-    with Interruption() as interruption, live_line(arguments.quiet) as tracker:
+    with live_line(arguments.quiet) as tracker:
 
         def told(cases: int) -> None:
             said = f"{cases} cases of the proof"
@@ -110,20 +169,27 @@ def _write_proof(problem: LipschitzProblem, result: Result, arguments: argparse.
             problem,
             result,
             arguments.network,
-            interruption.requested,
+            stop,
             told,
             certify=arguments.certify,
             time_limit=arguments.time_limit,
         )
-    if not arguments.quiet:
-        count = f"{written.cases} case{'s' * (written.cases > 1)}"
-        if written.upper is None:
-            ends = "the lower end only"
-        elif close_enough(result.upper, written.upper):
-            ends = f"both ends, {count}"
-        else:  # there was no time for the tree
-            ends = f"the lower end, and of {written.upper:.9g} from above, {count}"
+    count = f"{written.cases} case{'s' * (written.cases > 1)}"
+    cut_short = False
+    if written.upper is None:
+        ends = "the lower end only"
+        cut_short = arguments.certify or result.basis == PROVED
+    elif close_enough(result.upper, written.upper):
+        ends = f"both ends, {count}"
+    else:  # there was no time for the tree
+        ends = f"the lower end, and of {written.upper:.9g} from above, {count}"
+        cut_short = True
+    if cut_short:
+        reason = "Ctrl-C" if stop() else "the time limit"
+        warn(f"{reason} cut the proof short: it is one of {ends}: {shown(arguments.proof)}")
+    elif not arguments.quiet:
         print(f"proof of {ends}: {arguments.proof}", file=sys.stderr)
+    return not cut_short
 
 
 def _solve(

@@ -14,7 +14,8 @@ from lipyomo.certification.monotone import (
     Trend,
 )
 from lipyomo.cli.parser import add, numbers, reader, value
-from lipyomo.cli.rows import DONE, EXIT_CODES, OPEN, RowsJob, rows_parser, show_facts
+from lipyomo.cli.rows import EXIT_CODES, FAILED, RowsJob, rows_parser, show_facts
+from lipyomo.cli.streams import wrote
 
 COLUMNS = (
     "index", "row", "input", "wanted", "slope_lower", "slope_upper", "verdict", "wrong_by",
@@ -58,17 +59,23 @@ def run(words: Sequence[str]) -> int:
         for row in task.run(task.jobs(points, done), arguments.workers, dask=arguments.dask):
             yield row.to_dict()
 
-    rows, stopped = job.work(COLUMNS, job.head(*HEAD), len(task.jobs(points)), start, _line)
-    report = MonotoneReport(tuple(map(MonotoneRow.from_dict, rows)))
+    worked = job.work(COLUMNS, job.head(*HEAD), len(task.jobs(points)), start, _line, _settled)
+    report = MonotoneReport(tuple(map(MonotoneRow.from_dict, worked.rows)))
     if arguments.json:
         print(json.dumps(report.to_dict(), allow_nan=False))
     else:
         _show(report)
+    worked.tell(arguments)
     if arguments.plot is not None:
         from lipyomo.certification.plot import plot_slopes
 
-        plot_slopes(report, arguments.plot)
-    return OPEN if stopped or report.count(Trend.OPEN) else DONE
+        if not wrote(lambda: plot_slopes(report, arguments.plot)):
+            return FAILED
+    return worked.code
+
+
+def _settled(row: dict[str, Any]) -> bool:
+    return row["verdict"] not in (None, "", Trend.OPEN)
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -39,7 +39,8 @@ exit codes:
   0  what was asked was reached: the exact constant, the --gap, or the value of a method that
      promises no more than a bound
   2  only bounds are known: time limit, Ctrl-C (once to end in good order, twice to leave at once)
-  1  the input was wrong, or something failed; one sentence on stderr says what
+  1  the input was wrong, or something failed, such as writing a file beside the answer; one
+     sentence on stderr says what
 
 examples:
   lipyomo net.onnx --box 0,1
@@ -70,7 +71,11 @@ class Parser(argparse.ArgumentParser):
         """Parse the words, or answer a shell that wants them completed."""
         complete(self, self.first_words)
         if words and CONFIG in self._option_string_actions:
+            named = [f"{option}={text}" for option, text in values_of(words[0]) if option == CONFIG]
             words = (expand(self, words[0]), *words[1:])
+            check_files([*named, *words[0]])
+        elif words:
+            check_files(words[0])
         found = super().parse_args(*words, **options)
         for action in self._actions:
             # argparse takes the value of ``--option=--`` for a separator and loses it
@@ -108,20 +113,71 @@ def count(least: int) -> Callable[[str], int]:
     return read
 
 
-def new_file(option: str, *endings: str) -> Callable[[str], Path]:
-    """The type of options that name a file to write: found out before a long run."""
+def new_file(option: str, kind: str, *endings: str) -> Callable[[str], Path]:
+    """The type of options that name a file to write: found out before a long run.
+
+    Parameters
+    ----------
+    option : str
+    kind : str
+        Its name in `lipyomo.outputs`.
+    *endings : str
+        Of its name.
+    """
 
     def read(text: str) -> Path:
+        outputs = import_module("lipyomo.outputs")
         path = Path(text)
-        if not path.name or path.is_dir():
-            raise UsageError(f"{option}: '{path}' is not the name of a file")
-        if not path.absolute().parent.is_dir():
-            raise UsageError(f"{option}: there is no folder '{path.parent}'")
         if endings and path.suffix not in endings:
-            raise UsageError(f"{option}: '{path}' should end in {' or '.join(endings)}")
+            shown = outputs.shown(text)
+            raise UsageError(f"{option}: {shown} should end in {' or '.join(endings)}")
+        try:
+            outputs.check_output(text and path, getattr(outputs, kind))
+        except outputs.OutputError as error:
+            raise UsageError(f"{option}: {error}") from None
         return path
 
     return read
+
+
+OUTPUTS = ("--checkpoint", "--plot", "--history", "--proof", "--out")
+"""Options that name files to write."""
+
+
+def values_of(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Words that are no options, each after the option that it may belong to."""
+    option = ""
+    for word in words:
+        name, _, text = word.partition("=")
+        if not word.startswith("--"):
+            yield option, word
+            option = ""
+        elif text:
+            yield name, text
+            option = ""
+        else:
+            option = word
+
+
+def check_files(words: Sequence[str]) -> None:
+    """Refuse to write a file that the same words name a second time, to read or to write it.
+
+    Raises
+    ------
+    UsageError
+        If they do.
+    """
+    named = list(values_of(words))
+    if not any(option in OUTPUTS for option, _ in named):
+        return
+    outputs = import_module("lipyomo.outputs")
+    for place, (option, path) in enumerate(named):
+        for other, text in named[:place] + named[place + 1 :] if option in OUTPUTS else []:
+            if any(outputs.same_file(path, part) for part in {text, *text.split(",")} if part):
+                use = f"written, as {other}," if other in OUTPUTS else "read"
+                raise UsageError(
+                    f"{option}: {outputs.shown(path)} is {use} as well.  Remedy: give another name"
+                )
 
 
 def ratio(text: str) -> float:
@@ -219,10 +275,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--dask": value("ADDRESS", "branch and bound on the workers of this dask scheduler"),
     "--checkpoint": value(
         "FILE",
-        "branch and bound writes its state here every few minutes, and when it is stopped",
-        new_file("--checkpoint"),
+        "branch and bound writes its state here soon, every few minutes, and when it is stopped",
+        new_file("--checkpoint", "CHECKPOINT"),
     ),
     "--resume": flag("go on from the checkpoint, if the file exists"),
+    "--overwrite": flag("replace the checkpoint, if the file exists"),
     "--seed": value("N", "of all sampling (0)", count(0), default=0),
     "--upper-only": flag(
         "methods that bound from above: no short search for a lower end before",
@@ -235,9 +292,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--history": value(
         "FILE",
         "write the interval over time: .csv, or .json",
-        new_file("--history", ".csv", ".json"),
+        new_file("--history", "HISTORY", ".csv", ".json"),
     ),
-    "--proof": value("FILE", "write a proof file, for 'lipyomo verify'", new_file("--proof")),
+    "--proof": value(
+        "FILE", "write a proof file, for 'lipyomo verify'", new_file("--proof", "PROOF")
+    ),
     "--certify": flag("with --proof: prove the upper end also where it rests on a MIP solver"),
     "--json": flag("one JSON object on stdout"),
     "--quiet": flag("no progress on stderr"),
@@ -282,7 +341,7 @@ def main_parser() -> Parser:
     )
     add(method, "--formulation", "--bounds", "--option", "--solver", "--solvers", "--cross-check")
     add(method, "--time-limit", "--memory-limit", "--gap", "--threads --workers", "--dask")
-    add(method, "--checkpoint", "--resume", "--seed", "--upper-only", "--rational")
+    add(method, "--checkpoint", "--resume", "--overwrite", "--seed", "--upper-only", "--rational")
     report = parser.add_argument_group("report")
     add(report, "--plot", "--history", "--proof", "--certify", "--json", "--quiet", "--debug")
     return parser

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,47 @@ import numpy as np
 from lipyomo.certification.data import OnnxSource
 from lipyomo.cli.data import read_data
 from lipyomo.cli.parser import Parser, UsageError, add, count, new_file, value
-from lipyomo.digest import network_digest
+from lipyomo.cli.streams import warn, wrote
+from lipyomo.digest import array_digest, network_digest
 from lipyomo.norms import OutputNorm
 from lipyomo.onnx import load
+from lipyomo.outputs import OutputError, shown
 from lipyomo.rowfile import Row, RowFile
 
-DONE, OPEN = 0, 2
+DONE, FAILED, OPEN = 0, 1, 2
 EXIT_CODES = """\
 exit codes:
   0  every usable row was decided
   2  some rows are open, or Ctrl-C ended the run (rows that were finished are kept)
-  1  the input was wrong, or no row could be used
+  1  the input was wrong, no row could be used, or a file could not be written
 """
+
+
+@dataclass(frozen=True)
+class Worked:
+    """What came of the rows.
+
+    Attributes
+    ----------
+    rows : list of dict
+        In order.
+    code : int
+        The exit code.
+    left : tuple of (str, str)
+        What is left to do, and how: facts for the end of a summary.
+    """
+
+    rows: list[Row]
+    code: int
+    left: tuple[tuple[str, str], ...]
+
+    def tell(self, arguments: argparse.Namespace) -> None:
+        """Say what is left: in the summary, or on stderr where stdout is for machines."""
+        if not arguments.json:
+            show_facts(self.left)
+        elif not arguments.quiet:
+            for name, fact in self.left:
+                print(f"{name}: {fact}", file=sys.stderr)
 
 
 def rows_parser(name: str, description: str, epilog: str, time: tuple[float, str]) -> Parser:
@@ -49,7 +78,7 @@ def rows_parser(name: str, description: str, epilog: str, time: tuple[float, str
     add(rows, "--workers")
     add(rows, "--dask", help="a dask scheduler to run on instead")
     text = "write rows to this .csv or .jsonl file as they finish; a second run goes on there"
-    add(rows, "--out", **value("FILE", text, new_file("--out")))
+    add(rows, "--out", **value("FILE", text, new_file("--out", "ROWS", ".csv", ".jsonl")))
     add(rows, "--json", "--quiet", "--debug")
     return parser
 
@@ -85,7 +114,7 @@ class RowsJob:
         """
         data = self._whole
         content = [data.inputs, *([] if data.labels is None else [data.labels])]
-        found = {"network": network_digest(self.network), "data": _digest(*content)}
+        found: Row = {"network": network_digest(self.network), "data": array_digest(content)}
         return found | {name: _stated(getattr(self.arguments, name)) for name in ("clip", *names)}
 
     def work(
@@ -95,7 +124,8 @@ class RowsJob:
         total: int,
         start: Callable[[Collection[int]], Iterator[Row]],
         line: Callable[[Row], str],
-    ) -> tuple[list[Row], bool]:
+        settled: Callable[[Row], bool],
+    ) -> Worked:
         """Compute rows, tell of them and write them; rows of an earlier run are not done again.
 
         Parameters
@@ -110,13 +140,12 @@ class RowsJob:
             Takes the indices that are done; gives the others' rows as they finish.
         line : callable
             One line for a row.
+        settled : callable
+            Whether more time would tell no more of a row.
 
         Returns
         -------
-        rows : list of dict
-            In order.
-        stopped : bool
-            Whether Ctrl-C ended the work.
+        Worked
 
         Raises
         ------
@@ -125,25 +154,50 @@ class RowsJob:
         """
         arguments = self.arguments
         rows: dict[int, Row] = {}
+        file, done, stopped, unwritten = None, set[int](), False, False
+        if arguments.out is not None:
+            file = RowFile(arguments.out, columns, head, arguments.time_limit, settled)
+            rows = {index: row for index, row in file.rows.items() if index < total}
+            done = file.done & rows.keys()
+            if file.torn:
+                warn(f"the last line of {shown(arguments.out)} was torn, and is dropped")
         with ExitStack() as stack:
-            file = None
-            if arguments.out is not None:
-                file = stack.enter_context(RowFile(arguments.out, columns, head))
-                rows = {index: row for index, row in file.rows.items() if index < total}
-            told = row_progress(stack, arguments, total, len(rows))
-            stopped = False
+            told = row_progress(stack, arguments, total, len(done))
             try:
-                for row in start(rows.keys()):
+                for row in start(done):
                     rows[row["index"]] = row
                     if file is not None:
-                        file.add(row)
+                        try:
+                            file.add(row)
+                        except OutputError as error:
+                            if not unwritten:
+                                warn(f"{error}; this is tried again with every row")
+                            unwritten = True
                     told(line(row))
             except KeyboardInterrupt:
                 stopped = True
+            finally:
+                written = file is None or wrote(file.close)
         ordered = [rows[index] for index in sorted(rows)]
-        if ordered and not stopped and all(row["error"] for row in ordered):
+        failed = sum(bool(row["error"]) for row in ordered)
+        if ordered and not stopped and failed == len(ordered):
             raise UsageError(f"none of the rows could be used; the first: {ordered[0]['error']}")
-        return ordered, stopped
+        open_ = sum(not (row["error"] or settled(row)) for row in ordered)
+        code = FAILED if not written else OPEN if stopped or open_ else DONE
+        return Worked(ordered, code, self._left(open_, total - len(ordered)))
+
+    def _left(self, open_: int, missing: int) -> tuple[tuple[str, str], ...]:
+        """What is left to do, and how."""
+        arguments = self.arguments
+        file = "" if arguments.out is not None else " with --out FILE"
+        limit = f"{arguments.time_limit:g}"
+        facts = []
+        if missing:
+            facts.append(("not done", f"{missing}; to go on: the same command again{file}"))
+        if open_:
+            way = f"the same command{file} and a larger --time-limit than {limit}"
+            facts.append(("left open", f"{open_}; to go on: {way}"))
+        return tuple(facts)
 
 
 def _stated(value: Any) -> Any:
@@ -152,14 +206,7 @@ def _stated(value: Any) -> Any:
         return [_stated(part) for part in value]
     if isinstance(value, OutputNorm):
         value = value.vertices(0)
-    return _digest(value) if isinstance(value, np.ndarray) else value
-
-
-def _digest(*arrays: np.ndarray) -> str:
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(np.asarray(array, dtype="<f8").tobytes())
-    return digest.hexdigest()
+    return array_digest([value]) if isinstance(value, np.ndarray) else value
 
 
 def show_facts(facts: Iterable[tuple[str, object]]) -> None:

@@ -6,7 +6,7 @@ import ctypes
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from lipyomo.errors import LipyomoError
@@ -31,6 +31,21 @@ def open_streams() -> None:
                 os.dup2(null, number)
                 os.close(null)
             setattr(sys, name, os.fdopen(number, "w", encoding="utf-8", closefd=False))
+
+
+def warn(message: str) -> None:
+    """Say on stderr what went wrong beside the answer."""
+    print(f"lipyomo: warning: {message}", file=sys.stderr, flush=True)
+
+
+def wrote(write: Callable[[], object]) -> bool:
+    """Write a file beside the answer; if that fails, say so, and lose nothing else."""
+    try:
+        write()
+    except LipyomoError as error:
+        warn(str(error))
+        return False
+    return True
 
 
 @contextmanager

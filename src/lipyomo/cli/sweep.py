@@ -13,7 +13,7 @@ from lipyomo.certification.metric import metric_of
 from lipyomo.certification.report import class_of
 from lipyomo.cli.inputs import read_options, read_settings
 from lipyomo.cli.parser import UsageError, add, flag, numbers, reader, value
-from lipyomo.cli.rows import DONE, OPEN, RowsJob, rows_parser, show_facts
+from lipyomo.cli.rows import RowsJob, rows_parser, show_facts
 from lipyomo.decimals import down, up
 from lipyomo.domains import AllSpace, Box
 from lipyomo.errors import LipyomoError
@@ -30,7 +30,7 @@ EPILOG = """\
 exit codes:
   0  every usable row has its constant, or what its method promises
   2  some intervals are open, or Ctrl-C ended the run (rows that were finished are kept)
-  1  the input was wrong, or no row could be used
+  1  the input was wrong, no row could be used, or a file could not be written
 
 example:
   lipyomo sweep net.onnx test.npz --radius 0.01,0.02 --clip 0,1 --margin-of-label --out rows.csv
@@ -111,24 +111,31 @@ def run(words: Sequence[str]) -> int:
                     yield row_of(index, SweepRow(index, None, str(error)))
         numbers = list(problems)
         many = list(problems.values())
+        if many and arguments.method != "auto":
+            reason = get_method(arguments.method).refusal(many[0])
+            if reason is not None:  # so it does the others, which have the same norms
+                raise UsageError(f"method {arguments.method} cannot treat these problems: {reason}")
         workers, dask = arguments.workers, arguments.dask
         for found in sweep(many, arguments.method, settings, workers=workers, dask=dask):
             yield row_of(numbers[found.index], found)
 
+    def settled(row: dict[str, Any]) -> bool:
+        reached = row["status"] == "gap" and row["gap"] <= arguments.gap * (1 + 1e-9)
+        return reached or row["status"] in ("exact", "bounds")
+
     head = job.head(
-        "radius", "method", "norm", "output_norm", "functional", "margin_of_label", "gap", "seed",
-        "option",
+        "radius", "method", "solver", "norm", "output_norm", "functional", "margin_of_label", "gap",
+        "seed", "option",
     )  # fmt: skip
-    ordered, stopped = job.work(
-        COLUMNS, head, len(pairs), start, lambda row: _line(row, len(radii) > 1)
+    worked = job.work(
+        COLUMNS, head, len(pairs), start, lambda row: _line(row, len(radii) > 1), settled
     )
     if arguments.json:
-        print(json.dumps(ordered, allow_nan=False))
+        print(json.dumps(worked.rows, allow_nan=False))
     else:
-        _show(ordered)
-    settled = ("exact", "bounds")
-    left = any(not row["error"] and row["status"] not in settled for row in ordered)
-    return OPEN if stopped or left else DONE
+        _show(worked.rows)
+    worked.tell(arguments)
+    return worked.code
 
 
 def _line(row: dict[str, Any], several: bool) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from lipyomo.errors import MethodError
 from lipyomo.ladder import QUICK
-from lipyomo.methods.registry import method
+from lipyomo.methods.registry import STARVED, method
 from lipyomo.methods.support import (
     MOST_BYTES,
     climb_forms,
@@ -138,6 +138,8 @@ def _searched(run: Run, checkpoint: Checkpoint | None) -> Result:
             if run.raise_lower(witness_near(problem, x)):
                 break
     run.drop_upper(outcome.upper)
+    if outcome.starved:
+        run.warn(STARVED)
     counters = asdict(outcome.counters)
     if counters["unresolved"]:
         run.warn(

@@ -6,6 +6,7 @@ To add a method, write a file in this package with a function from a `Run` to it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -26,6 +27,11 @@ LINEAR = ("scalar", "l1", "linf", "cross", "cross(i)", "linear")
 EVERY = ("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear")
 
 Recipe: TypeAlias = Callable[[Run], Result]
+
+STARVED = (
+    "the memory did not suffice: the interval is what was known by then.  Remedy: a higher memory "
+    "limit if one is set, a smaller domain, or fewer threads"
+)
 
 _ORDER = (Guarantee.EXACT, Guarantee.UPPER, Guarantee.LOWER, Guarantee.HEURISTIC)
 
@@ -170,6 +176,8 @@ def run_method(name: str, problem: LipschitzProblem, settings: Settings) -> Resu
 def finished(method: Method, run: Run) -> Result:
     """What a method finds; after Ctrl-C (a second one where the first was a request) what it had.
 
+    So it is where memory runs out, if anything is known by then.
+
     Parameters
     ----------
     method : Method
@@ -187,4 +195,10 @@ def finished(method: Method, run: Run) -> Result:
         return method.run(run)
     except KeyboardInterrupt:
         run.clock.stop()
+        return run.result(done=False)
+    except MemoryError:
+        if run.witness is None and math.isinf(run.upper):
+            raise
+        run.clock.stop()
+        run.warn(STARVED)
         return run.result(done=False)
