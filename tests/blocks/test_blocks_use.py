@@ -7,6 +7,7 @@ import warnings
 
 import pyomo.environ as pyo
 import pytest
+from pyomo.contrib.fbbt.fbbt import fbbt
 
 from lipyomo import Network
 from lipyomo.blocks import LipschitzBlock, NormBlock, OneSidedWarning, UpperLipschitzBlock, rebuild
@@ -81,7 +82,7 @@ def test_a_norm_is_warned_of(use, drawn):
     m = model()
     use(m)
     maximise(m, m.n.value if drawn else m.y)
-    with pytest.warns(OneSidedWarning, match="n.value"):
+    with pytest.warns(OneSidedWarning, match=r"n\.value"):
         compile_model(m)
 
 
@@ -153,7 +154,7 @@ def test_differences_and_equal_values_are_warned_of():
     m = model()
     m.row = pyo.Constraint(expr=m.t == m.n.value - m.l.value)
     maximise(m, m.t)
-    with pytest.warns(OneSidedWarning, match="l.value"):
+    with pytest.warns(OneSidedWarning, match=r"l\.value"):
         compile_model(m)
     m.row.deactivate()
     m.same = pyo.Constraint(expr=m.n.value == m.l.value)
@@ -205,3 +206,21 @@ def test_a_persistent_interface_sees_wider_bounds_when_it_gets_the_model_again()
     assert "x[0]" in m.l.stale()
     with pytest.raises(ProblemError, match="rebuild"):
         solver.set_instance(m)
+
+
+@pytest.mark.filterwarnings("error::lipyomo.blocks.OneSidedWarning")
+def test_bounds_that_follow_from_the_model_pass_in_silence():
+    m = model()
+    m.near = pyo.Constraint(expr=m.g[0] <= 0.5)
+    m.other = pyo.Constraint(expr=m.g[1] <= 0.5)
+    m.low = pyo.Constraint(expr=m.g[0] + m.g[1] >= -0.5)
+    m.asked = pyo.Constraint(expr=m.l.value >= 1.5)
+    m.copy = pyo.Constraint(expr=m.t == m.n.value)
+    maximise(m, m.l.value + m.t)
+    before = m.n.value.ub
+    fbbt(m)
+    assert m.n.value.ub < before
+    list(m.component_data_objects(pyo.Constraint, active=True))
+    m.n.value.setub(0.5 * m.n.value.ub)
+    with pytest.raises(OneSidedWarning, match=r"n\.value"):
+        list(m.component_data_objects(pyo.Constraint, active=True))

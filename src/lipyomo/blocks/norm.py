@@ -59,7 +59,7 @@ class NormBlockData(FormulationBlockData):
     >>> m.size = NormBlock()
     >>> m.size.build_formulation(m.g, "l1", sense="max")
     >>> m.largest = pyo.Objective(expr=m.size.value, sense=pyo.maximize)
-    >>> _ = pyo.SolverFactory("appsi_highs").solve(m)
+    >>> _ = pyo.SolverFactory("lipyomo_highs").solve(m)
     >>> round(pyo.value(m.size.value), 6)
     4.0
     """

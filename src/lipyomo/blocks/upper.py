@@ -106,7 +106,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
     >>> m.calm.build_formulation(net, inputs=m.x, radius=0.5)
     >>> m.limit = pyo.Constraint(expr=m.calm.value <= 1.0)
     >>> m.far = pyo.Objective(expr=m.x[0], sense=pyo.maximize)
-    >>> _ = pyo.SolverFactory("appsi_highs").solve(m)
+    >>> _ = pyo.SolverFactory("lipyomo_highs").solve(m)
     >>> round(pyo.value(m.x[0]), 4)
     1.5
     """

@@ -27,8 +27,8 @@ from lipyomo.errors import ProblemError
 
 Sense: TypeAlias = Literal["max", "min"]
 
-SLACK = 1e-9
-"""Relative distance within which a bound counts as the block's own."""
+SLACK = 1e-6
+"""Relative distance within which a bound is what others imply: derived ones have tolerances."""
 
 
 class OneSidedWarning(UserWarning):
@@ -97,19 +97,33 @@ def check_use(root: Any) -> None:
     known = ComponentMap((promise.variable, promise) for promise in waiting)
     while waiting:
         promise = waiting.pop()
-        _check_bounds(promise)
+        _check_bounds(promise, uses)
         _check_objectives(promise, uses)
         for copy in _check_constraints(promise, uses, known):
             known[copy.variable] = copy
             waiting.append(copy)
 
 
-def _check_bounds(promise: Promise) -> None:
-    """Complain if the variable is fixed, or has a narrower bound than its block gave it."""
+def _check_bounds(promise: Promise, uses: _Uses) -> None:
+    """Complain if the variable is fixed or bounded more narrowly than constraints imply.
+
+    What transformations derive from the constraints, as Pyomo's ``fbbt`` does, is no complaint.
+    """
     variable, sign = promise.variable, promise.sign
     low, high = ends_of(*variable.bounds)
-    bound = -np.inf if variable.fixed else high if sign > 0 else -low
-    if bound < sign * promise.end - SLACK * max(1.0, abs(promise.end)):
+    bound = sign * float(variable.value) if variable.fixed else high if sign > 0 else -low
+    slack = SLACK * max(1.0, abs(bound))
+    if bound >= sign * promise.end - slack:
+        return
+    rows = [form for form in uses.of(variable) if form.constraint is not promise.through]
+    rows += [
+        _Form.of(row.body, row)
+        for block in variable.parent_block().block_data_objects(active=True)
+        for rows_of in block.component_map(pyo.Constraint).values()
+        for row in rows_of.values()
+        if row.active
+    ]
+    if bound < min((form.implied(variable, sign) for form in rows), default=np.inf) - slack:
         kind = "a fixed value" if variable.fixed else "a bound of its own"
         _complain(promise, kind, promise.through is None)
 
@@ -214,6 +228,18 @@ class _Form:
         if weight is None:
             return up or down
         return (up and weight * sign > 0) or (down and weight * sign < 0)
+
+    def implied(self, variable: Any, sign: int) -> float:
+        """How large ``sign * variable`` can be by the constraint and the others' bounds."""
+        weight = self.weight(variable)
+        if not self.linear or not weight:
+            return np.inf
+        total = ((self.ends[1] if weight * sign > 0 else self.ends[0]) - self.constant) / weight
+        for other, own in self.weights.items():
+            if other is not variable:
+                low, high = ends_of(*other.bounds)
+                total -= min(sign * own / weight * end for end in (low, high)) * sign
+        return float(sign * total)
 
     @property
     def ends(self) -> tuple[float, float]:

@@ -2,26 +2,68 @@
 
 Importing `lipyomo.solvers` or `lipyomo.blocks` registers them in both of Pyomo's interfaces, so
 that other tools can call them by name: ``gdp.mbigm(solver=SolverFactory("lipyomo_highs"))``,
-mpi-sppy, GDPopt and others.  Defaults are those of ``solvers.toml``.
+mpi-sppy, GDPopt and others.  Defaults are those of ``solvers.toml``.  The first interface takes the
+words that are usual there: ``solve(model, tee=True, timelimit=60, mipgap=1e-3, warmstart=True)``.
 """
 
 from __future__ import annotations
 
+import difflib
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pyomo.contrib.solver.common.base import LegacySolverWrapper
 from pyomo.contrib.solver.common.factory import SolverFactory
 
+from lipyomo.errors import SolverError
 from lipyomo.solvers.adapter import MatrixSolver
 from lipyomo.solvers.cbc import Cbc
 from lipyomo.solvers.cplex import Cplex
 from lipyomo.solvers.gurobi import Gurobi
 from lipyomo.solvers.highs import Highs
-from lipyomo.solvers.registry import configure
+from lipyomo.solvers.options import KNOBS, Native, check_knob
+from lipyomo.solvers.registry import configure, logger
 from lipyomo.solvers.scip import Scip
 from lipyomo.solvers.settings import load_settings
 
 PREFIX = "lipyomo_"
+
+_WORDS = {
+    "tee": "tee",
+    "timelimit": "time_limit",
+    "time_limit": "time_limit",
+    "mipgap": "rel_gap",
+    "mip_gap": "rel_gap",
+    "rel_gap": "rel_gap",
+    "abs_gap": "abs_gap",
+    "threads": "threads",
+    "integrality_tolerance": "integrality_tolerance",
+    "warmstart": "warmstart_discrete_vars",
+    "warmstart_discrete_vars": "warmstart_discrete_vars",
+    "raise_exception_on_nonoptimal_result": "raise_exception_on_nonoptimal_result",
+    "symbolic_solver_labels": "symbolic_solver_labels",
+    "start": "start",
+    "progress": "progress",
+    "stop": "stop",
+    "relax": "relax",
+}
+"""Words of a call in Pyomo's first interface, and what they are in its second."""
+
+_OPTIONS = ("options", "solver_options", "options_string")
+_OTHER = (*_OPTIONS, "load_solutions", "logfile", "suffixes")
+_NOTHING = {
+    "keepfiles": "no files are written",
+    "solnfile": "no files are written",
+    "writer_config": "no files are written",
+    "solver_io": "there is one way to the solver",
+    "io_options": "there is one way to the solver",
+    "report_timing": "times are in results.timing_info",
+}
+"""Words that mean nothing here; they may be given as what changes nothing."""
+
+_SUFFIXES = frozenset({"dual", "rc"})
 
 
 class Configured(MatrixSolver):
@@ -35,6 +77,118 @@ class Configured(MatrixSolver):
             configure(self, entry, settings)
 
 
+class FirstInterface(LegacySolverWrapper, MatrixSolver):
+    """Pyomo's first interface with its usual words; settings of a call end with the call."""
+
+    def solve(self, model: Any, **words: Any) -> Any:
+        """Solve a model.
+
+        Parameters
+        ----------
+        model : BlockData
+        **words
+            ``tee``, ``timelimit``, ``mipgap``, ``abs_gap``, ``threads``, ``warmstart`` (from the
+            variables' values), ``options`` (the solver's own), ``options_string``, ``logfile``,
+            ``suffixes``, ``load_solutions``, ``symbolic_solver_labels``, ``start``, ``progress``,
+            ``stop``, ``relax``.
+
+        Returns
+        -------
+        SolverResults
+            Without a solution nothing is loaded, with a warning; the termination condition says
+            why.
+
+        Raises
+        ------
+        SolverError
+            If a word or its value is wrong; the message names the right one.
+        """
+        for word, value in words.items():
+            self._check_word(word, value)
+        given = {_WORDS[word]: value for word, value in words.items() if word in _WORDS}
+        config = {
+            "raise_exception_on_nonoptimal_result": False,
+            **{name: value for name, value in given.items() if value is not None},
+            "load_solutions": False,
+            "solver_options": {**self.config.solver_options.value(), **self._native(words)},
+        }
+        results = super(LegacySolverWrapper, self).solve(model, **config)
+        if words.get("logfile") is not None:
+            Path(words["logfile"]).write_text(results.solver_log or "", "utf-8")
+        load = words.get("load_solutions") in (None, True)
+        if load and results.incumbent_objective is not None:
+            results.solution_loader.load_solution()
+        elif load:
+            load = False
+            ended = results.termination_condition.name
+            logger.warning(f"{self.name} found no solution ({ended}); nothing was loaded")
+        legacy, solution = self._map_results(model, results)
+        return self._solution_handler(load, model, results, legacy, solution)
+
+    def _check_word(self, word: str, value: Any) -> None:
+        """Raise `SolverError` unless a word and its value are right."""
+        if word in _WORDS and _WORDS[word] in KNOBS:
+            check_knob(_WORDS[word], value)
+        elif word == "suffixes":
+            unknown = sorted(set(value or ()) - _SUFFIXES)
+            if unknown:
+                raise SolverError(
+                    f"suffixes: there is no {unknown[0]!r}.  Remedy: dual and rc, of linear models"
+                )
+        elif word in _NOTHING:
+            if value not in (None, False, {}, "python", "direct"):
+                raise SolverError(f"{word}={value!r}: {_NOTHING[word]}.  Remedy: leave it out")
+        elif word not in _WORDS and word not in _OTHER:
+            raise SolverError(
+                f"{self.name} has no word '{word}'.  Remedy: {self._right(word, value)}"
+            )
+
+    def _right(self, word: str, value: Any) -> str:
+        """What to write instead of a word."""
+        try:
+            self.check_option(word, value)
+        except SolverError:
+            known = [*_WORDS, *_OTHER]
+            near = difflib.get_close_matches(word, known, 1)
+            return f"{near[0]}=" if near else f"one of {', '.join(sorted(known))}"
+        return f"options={{{word!r}: {value!r}}}"
+
+    def _native(self, words: Mapping[str, Any]) -> dict[str, Native]:
+        """The solver's own options, checked."""
+        given = [name for name in _OPTIONS if words.get(name)]
+        if len(given) > 1:
+            raise SolverError(f"{' and '.join(given)} mean the same.  Remedy: give one of them")
+        found = words[given[0]] if given else {}
+        if isinstance(found, str):
+            pairs = (item.partition("=") for item in shlex.split(found))
+            found = {name: _number(text) for name, _, text in pairs}
+        if not isinstance(found, Mapping):
+            raise SolverError(f"{given[0]} must map names to values, not be {found!r}")
+        for name, value in found.items():
+            try:
+                self.check_option(name, value)
+            except SolverError as error:
+                word = name.lower()
+                if word not in _WORDS:
+                    raise
+                raise SolverError(f"{error}.  Remedy: {word}= of solve, for all solvers") from None
+        return dict(found)
+
+    def warm_start_capable(self) -> bool:
+        """Whether ``warmstart=True`` is taken."""
+        return True
+
+
+def _number(text: str) -> Native:
+    """A value of an option, from text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
 def _classes(kind: type[MatrixSolver]) -> tuple[type, type]:
     """An adapter with its settings, in Pyomo's second and in its first interface.
 
@@ -42,7 +196,7 @@ def _classes(kind: type[MatrixSolver]) -> tuple[type, type]:
     """
     told = {"__module__": __name__, "__doc__": f"{kind.title} as ``{PREFIX}{kind.name}``."}
     solver = type(f"Factory{kind.__name__}", (Configured, kind), told)
-    legacy = type(f"Legacy{kind.__name__}", (LegacySolverWrapper, solver), told)
+    legacy = type(f"Legacy{kind.__name__}", (FirstInterface, solver), told)
     globals().update({solver.__name__: solver, legacy.__name__: legacy})
     return solver, legacy
 
