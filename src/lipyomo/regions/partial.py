@@ -56,22 +56,32 @@ _MAX_CUTS = 60
 
 
 class Part(Protocol):
-    """A partial pattern on a part of the domain.
+    """A partial pattern on a part of the domain."""
 
-    Attributes
-    ----------
-    phases : ndarray of int8, shape (N,)
-    lower, upper : ndarray, shape (N,)
-        Bounds of the pre-activations.
-    low, high : ndarray, shape (d,)
-        A box.
-    """
+    @property
+    def phases(self) -> FlatPhases:
+        """Shape (N,)."""
+        ...
 
-    phases: FlatPhases
-    lower: FloatArray
-    upper: FloatArray
-    low: FloatArray
-    high: FloatArray
+    @property
+    def lower(self) -> FloatArray:
+        """Lower bounds of the pre-activations, shape (N,)."""
+        ...
+
+    @property
+    def upper(self) -> FloatArray:
+        """Their upper bounds, shape (N,)."""
+        ...
+
+    @property
+    def low(self) -> FloatArray:
+        """Lower ends of a box, shape (d,)."""
+        ...
+
+    @property
+    def high(self) -> FloatArray:
+        """Its upper ends, shape (d,)."""
+        ...
 
 
 @dataclass(frozen=True)

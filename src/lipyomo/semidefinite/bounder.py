@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -62,6 +63,8 @@ class Bounder:
         The ball of functionals of a target that stands for all of them.
     join : bool, optional
         Whether to join the inputs whose partial derivatives keep their sign under `phases`.
+    pairs : Pairs, optional
+        Pairs of units that exclude each other under `phases`, whose products bounds make use of.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class Bounder:
         phases: FlatPhases | None = None,
         ball: Ball = "l2",
         join: bool = False,
+        pairs: Pairs | None = None,
     ) -> None:
         self.targets, self._ball = targets, ball
         self._seen = system.starts[1] if system.depth else system.inputs
@@ -78,6 +82,14 @@ class Bounder:
         if join and phases is not None:
             errors = self.prover.gradient_errors
             self.prover.signs = FixedSigns(system, targets, phases, errors)
+        self.prover.pairs = pairs or Pairs.none()
+
+    def with_pairs(self, pairs: Pairs) -> Bounder:
+        """The same with the products of such pairs."""
+        other = copy.copy(self)
+        other.prover = copy.copy(self.prover)
+        other.prover.pairs = pairs
+        return other
 
     @property
     def value_errors(self) -> FloatArray:

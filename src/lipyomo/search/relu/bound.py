@@ -1,0 +1,219 @@
+"""The third step: semidefinite bounds of a node's targets.
+
+It claims bounds in floating point, with multipliers as evidence, and proves those that close
+targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lipyomo.affine.system import NodeForm
+from lipyomo.network import FloatArray
+from lipyomo.numerics.pace import fits
+from lipyomo.phases import OPEN
+from lipyomo.run import Clock
+from lipyomo.search.relu.context import Context
+from lipyomo.search.relu.learnt import Learnt
+from lipyomo.search.relu.node import Evidence, Node
+from lipyomo.search.relu.part import Part, Watch, Worst
+from lipyomo.semidefinite.bounder import Minimum
+from lipyomo.semidefinite.root import RootBounds, root_cost
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded:
+    """What bounding a node gave.
+
+    Attributes
+    ----------
+    node : Node
+    worst : Worst or None
+        None if no target was bounded above the cutoff.
+    solved, steps : int
+        Bounds computed and Newton steps taken.
+    """
+
+    node: Node
+    worst: Worst | None = None
+    solved: int = 0
+    steps: int = 0
+
+
+def bounded(
+    context: Context,
+    parts: Sequence[Part],
+    learnt: Learnt,
+    value: float,
+    watch: Watch,
+    root: RootBounds | None = None,
+) -> tuple[list[Part], Learnt]:
+    """Bound the targets of parts with open units.
+
+    Parameters
+    ----------
+    context : Context
+    parts : sequence of Part
+        Those that are fathomed stay as they are.
+    learnt : Learnt
+    value : float
+        Of the incumbent.
+    watch : Watch
+    root : RootBounds, optional
+        What is known of the whole problem already.
+    """
+    aim, cutoff = context.aim(value), context.cutoff(value)
+    claims = []
+    for part in parts:
+        if not part.is_open:
+            claims.append(part)
+            continue
+        watch.pulse()
+        part = part.without_unproved(cutoff)
+        node, form = part.node, part.reduced
+        if node.trail or node.evidence:
+            found = bound_targets(context, node, form, aim, cutoff, watch.clock)
+        else:
+            found = bound_whole(context, node, form, cutoff, watch.clock, root)
+        learnt = learnt.counting(semidefinite=found.solved, newton=found.steps)
+        part = replace(part, node=found.node, worst=found.worst).without_targets(cutoff)
+        learnt = learnt if part.is_open else learnt.counting(closed_by_bound=1)
+        claims.append(part)
+    return claims, learnt
+
+
+def bound_targets(
+    context: Context,
+    node: Node,
+    form: NodeForm,
+    aim: float | None,
+    cutoff: float,
+    clock: Clock,
+    afresh: bool = False,
+) -> Bounded:
+    """Bound the node's targets, worst first, until one stays above the next one's bound.
+
+    Parameters
+    ----------
+    context : Context
+    node : Node
+    form : NodeForm
+        With at least one open unit.
+    aim : float, optional
+        What floating-point bounds should reach; without it they are minimised.
+    cutoff : float
+        Bounds at or below it must be proved: they close targets.
+    clock : Clock
+        Iterations stop once it has expired.
+    afresh : bool, optional
+        Whether to refine multipliers that were found for this very form.
+    """
+    bounder = context.bounder
+    evidence = dict(node.evidence)
+    bounds, proved = node.target_bounds.copy(), node.proved.copy()
+    worst: Minimum | None = None
+    reached, solved, steps = -np.inf, 0, 0
+    affordable = _affordable(context, form, clock)
+    for index in np.argsort(-bounds, kind="stable"):
+        if bounds[index] <= max(reached, cutoff):
+            break
+        target = int(node.targets[index])
+        found = None
+        if affordable:
+            old = evidence.get(target)
+            # multipliers that were found for this very form are not refined once more
+            same = old is not None and np.array_equal(old.units, form.units)
+            most = 0 if same and not afresh else context.params.newton_steps
+            start = None if old is None else (old.units, old.multipliers)
+            found = bounder.minimise(form, target, start, aim, lambda: clock.expired, most)
+            solved += 1
+        if found is None:
+            reached = max(reached, float(bounds[index]))
+            continue
+        state = found.state
+        steps += state.iterations
+        evidence[target] = _evidence(context, form, target, state.multipliers)
+        value = state.value
+        if value <= cutoff:
+            value = bounder.prover.bound(form, target, state.multipliers)
+            proved[index] = min(float(proved[index]), value)
+        bounds[index] = min(float(bounds[index]), value)
+        if state.value > max(reached, cutoff):
+            worst, reached = found, state.value
+    wanted = set(node.targets.tolist())
+    node = replace(
+        node,
+        target_bounds=bounds,
+        proved=proved,
+        evidence={target: own for target, own in evidence.items() if target in wanted},
+    )
+    return Bounded(node, None if worst is None else Worst.of(worst), solved, steps)
+
+
+def bound_whole(
+    context: Context,
+    node: Node,
+    form: NodeForm,
+    cutoff: float,
+    clock: Clock,
+    root: RootBounds | None = None,
+) -> Bounded:
+    """Bound the whole problem: in closed form first, and all targets together."""
+    if root is None or not np.array_equal(root.form.units, form.units):
+        known = np.zeros(context.targets.count)
+        known[node.targets] = node.proved
+        root = RootBounds(
+            context.system, context.targets, node.phases, known, bounder=context.bounder
+        )
+    root.run(cutoff, clock)
+    node = with_root(context, node, root)
+    target = int(node.targets[np.argmax(node.target_bounds)])
+    found = root.minimum(target)
+    worst = None if found is None or node.bound <= cutoff else Worst.of(found)
+    return Bounded(node, worst, max(len(root.multipliers), 1), root.steps)
+
+
+def with_root(context: Context, node: Node, root: RootBounds) -> Node:
+    """The whole problem as a node with what is known of it."""
+    proved = root.upper[node.targets]
+    evidence = {
+        target: _evidence(context, root.form, target, y) for target, y in root.multipliers.items()
+    }
+    bounds = np.minimum(node.target_bounds, proved)
+    return replace(node, proved=proved, target_bounds=bounds, evidence=evidence)
+
+
+def proved(context: Context, node: Node) -> Node:
+    """The node with bounds that are proved."""
+    if (node.proved <= node.target_bounds).all():
+        return node
+    known = node.proved.copy()
+    forms: dict[bytes, NodeForm] = {}
+    for index, target in enumerate(node.targets.tolist()):
+        own = node.evidence.get(target)
+        if own is None or not own.units.size or node.target_bounds[index] >= known[index]:
+            continue
+        key = own.units.tobytes()
+        if key not in forms:
+            phases = node.phases.copy()
+            phases[own.units] = OPEN  # some were decided since
+            forms[key] = context.system.reduce(phases)
+        bound = context.bounder.prover.bound(forms[key], target, own.multipliers)
+        known[index] = min(bound, float(known[index]))
+    return replace(node, proved=known, target_bounds=known)
+
+
+def _evidence(context: Context, form: NodeForm, target: int, y: FloatArray) -> Evidence:
+    """Multipliers of a form as evidence."""
+    pairs = context.bounder.prover.pairs
+    products = int(np.count_nonzero(pairs.within(form.units))) if pairs.count else 0
+    return Evidence(target, form.units, y, products)
+
+
+def _affordable(context: Context, form: NodeForm, clock: Clock) -> bool:
+    """Whether a step fits into memory and into the time that is left."""
+    cost = root_cost(context.targets, form.inputs, form.units.size)
+    return cost.fits and fits(cost.step, clock.left)

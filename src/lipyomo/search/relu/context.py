@@ -1,0 +1,162 @@
+"""What never changes while nodes are split."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from lipyomo.affine.system import FlatPhases, UnitSystem
+from lipyomo.bounds.dual_ascent import DualAscent
+from lipyomo.bounds.layers import by_layer
+from lipyomo.bounds.pairs import Pairs
+from lipyomo.domains import Domain
+from lipyomo.network import FloatArray, Pattern
+from lipyomo.phases import to_pattern
+from lipyomo.problem import LipschitzProblem
+from lipyomo.search.relu.node import IntArray, Node
+from lipyomo.search.relu.params import Params
+from lipyomo.semidefinite.bounder import Bounder
+from lipyomo.semidefinite.root import system_under
+from lipyomo.targets import Targets, targets_of
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is searched, and how: all that a context is made from.
+
+    Attributes
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs.
+    gap : float
+        Relative gap that is good enough.
+    known : ndarray of int8, shape (N,), optional
+        Phases that follow from the domain: the search lives in the presolved network where that is
+        much smaller.
+    pairs, chosen : Pairs
+        Pairs of units that exclude each other, and those whose products bounds make use of.
+    record : bool
+        Whether to keep the nodes that are fathomed.
+    params : Params
+    """
+
+    problem: LipschitzProblem
+    gap: float = 0.0
+    known: FlatPhases | None = None
+    pairs: Pairs = field(default_factory=Pairs.none)
+    chosen: Pairs = field(default_factory=Pairs.none)
+    record: bool = False
+    params: Params = field(default_factory=Params)
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """A question, and what follows from it.
+
+    Attributes
+    ----------
+    question : Question
+    system : UnitSystem
+        Its units are those that nodes speak of.
+    units : ndarray of int, shape (N,)
+        The unit of the problem's network that each of them is; -1 for identities.
+    targets : Targets
+    bounder : Bounder
+    """
+
+    question: Question
+    system: UnitSystem
+    units: IntArray
+    targets: Targets
+    bounder: Bounder
+
+    @classmethod
+    def of(cls, question: Question) -> Context:
+        """The context of a question.
+
+        Raises
+        ------
+        MethodError
+            If the dual ball has too many vertices.
+        """
+        problem, known = question.problem, question.known
+        targets = targets_of(problem)
+        network, domain = problem.network, problem.domain
+        if known is None:
+            system = UnitSystem(network, targets.functionals, domain)
+            units = np.arange(system.count)
+        else:
+            phases = tuple(by_layer(network.hidden, known))
+            system, units, targets, known = system_under(network, targets, domain, phases)
+        bounder = Bounder(system, targets, known, join=known is not None, pairs=question.chosen)
+        return cls(question, system, units, targets, bounder)
+
+    def with_pairs(self, pairs: Pairs, chosen: Pairs) -> Context:
+        """The context once pairs of units that exclude each other are known."""
+        question = replace(self.question, pairs=pairs, chosen=chosen)
+        return replace(self, question=question, bounder=self.bounder.with_pairs(chosen))
+
+    @property
+    def problem(self) -> LipschitzProblem:
+        """What is searched."""
+        return self.question.problem
+
+    @property
+    def domain(self) -> Domain:
+        """Where."""
+        return self.question.problem.domain
+
+    @property
+    def params(self) -> Params:
+        """The numbers of the search."""
+        return self.question.params
+
+    @cached_property
+    def ascent(self) -> DualAscent | None:
+        """Dual ascent of pre-activation bounds; None where there is nothing to bound so."""
+        system = self.system
+        if not (self.domain.is_bounded and system.kinked.any()):
+            return None
+        return DualAscent(system.network.hidden, self.domain, system.weight_errors)
+
+    @cached_property
+    def functionals(self) -> FloatArray:
+        """Whose gradients are bounded, as functions of the problem's outputs, shape (k, m)."""
+        return targets_of(self.problem).functionals
+
+    def cutoff(self, value: float) -> float:
+        """Bounds at or below it fathom, where `value` is attained."""
+        return max(value, 0.0) / (1.0 - max(self.question.gap, self.params.slack))
+
+    def aim(self, value: float) -> float:
+        """What floating-point bounds should reach, so that their proofs meet the cutoff."""
+        return self.cutoff(value) - 0.5 * self.params.slack * max(value, 0.0)
+
+    def pattern(self, phases: FlatPhases) -> Pattern:
+        """The pattern of phases without open units, of all units of the problem's network."""
+        known = self.question.known
+        if known is not None and self.system.roughness:
+            own = self.units >= 0
+            full = known.copy()
+            full[self.units[own]] = phases[own]
+            phases = full
+        return to_pattern(tuple(by_layer(self.problem.network.hidden, phases)))
+
+    def whole(self, points: int = 0) -> Node:
+        """The whole problem as a node of which nothing is known yet, but so many points."""
+        n, domain = self.system.count, self.domain
+        everything = np.arange(self.targets.count)
+        infinite = np.full(everything.size, np.inf)
+        return Node(
+            self.system.root_phases(),
+            np.full(n, -np.inf),
+            np.full(n, np.inf),
+            domain.lower,
+            domain.upper,
+            everything,
+            infinite,
+            infinite,
+            points=np.arange(points),
+        )

@@ -1,0 +1,102 @@
+"""The fifth step: which parts have no interior, and what those without open units are worth.
+
+A linear program a part answers, with a point of those that have interior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from lipyomo.affine.system import NodeForm
+from lipyomo.numerics.exact import approximate
+from lipyomo.regions.full import examine
+from lipyomo.regions.partial import RegionProgram
+from lipyomo.regions.replay import exact_gradients
+from lipyomo.search.relu.context import Context
+from lipyomo.search.relu.learnt import Learnt
+from lipyomo.search.relu.node import Node
+from lipyomo.search.relu.part import Part
+from lipyomo.search.relu.points import Points
+
+CANCELLED = 1e-8
+"""Rounding errors of a value above this share of it call for exact arithmetic, which takes seconds
+for a CNN; smaller ones are far below what bounds are compared with."""
+
+
+def asks_program(context: Context, learnt: Learnt) -> tuple[bool, Learnt]:
+    """Whether the linear program is worth its time on a node in which no point is known.
+
+    Where dual ascent runs it finds most empty nodes first.  The programs also give points, so that
+    some are solved in any case.
+    """
+    params, learnt = context.params, learnt.counting(pointless=1)
+    if context.ascent is None or learnt.programs < params.program_trials:
+        return True, learnt
+    pays = learnt.empty_by_program > params.program_pays * learnt.programs
+    return pays or learnt.pointless % params.program_turn == 0, learnt
+
+
+def with_interior(
+    context: Context,
+    parts: Sequence[Part],
+    asked: Sequence[bool],
+    learnt: Learnt,
+    points: Points,
+    region: RegionProgram,
+) -> tuple[list[Part], Learnt]:
+    """Fathom those parts without interior, where programs are asked; the others get points."""
+    claims = list(parts)
+    found = []
+    for k, (part, asks) in enumerate(zip(parts, asked, strict=True)):
+        if not (asks and part.is_open):
+            continue
+        before = region.solved
+        answer = region.examine(part.reduced, part.node)
+        learnt = learnt.counting(programs=region.solved - before)
+        if answer.empty:
+            learnt = learnt.counting(empty_by_program=1, empty=1)
+            claims[k] = part.fathom(-np.inf)
+        elif answer.point is not None:
+            found.append((k, answer.point, answer.margin))
+    if found:
+        numbers, near, margins = zip(*found, strict=True)
+        units = np.flatnonzero(context.system.kinked)
+        visited = points.visit(np.array(near), np.array(margins))
+        for k, inside in zip(numbers, visited, strict=True):
+            node = claims[k].node
+            node = replace(node, points=points.within(inside, node.phases, units))
+            claims[k] = replace(claims[k], node=node)
+    return claims, learnt
+
+
+def finished(context: Context, part: Part, learnt: Learnt, points: Points) -> tuple[Part, Learnt]:
+    """Fathom a part without open units: its value is known, if its region has interior."""
+    node, cutoff = part.node, context.cutoff(points.best.value)
+    value = min(_value(context, node, part.reduced, cutoff), float(node.proved.max()))
+    if value > cutoff:
+        problem = context.problem
+        answer = examine(problem.network, problem.domain, context.pattern(node.phases))
+        if answer.empty:
+            return part.fathom(-np.inf), learnt.counting(empty=1)
+        if answer.point is not None:
+            points.challenge(answer.point)
+        unresolved = value > context.cutoff(points.best.value)
+        learnt = learnt.counting(unresolved=int(unresolved))
+    return part.fathom(value), learnt
+
+
+def _value(context: Context, node: Node, form: NodeForm, cutoff: float) -> float:
+    """Upper bound of a node without open units; exact where much of its gradient cancels."""
+    targets = context.targets
+    values = targets.exact(form.jacobian)[node.targets]
+    errors = context.bounder.value_errors[node.targets]
+    if (errors > CANCELLED * values).any() and (values + errors).max() > cutoff:
+        problem = context.problem
+        pattern, moving = context.pattern(node.phases), ~problem.domain.frozen
+        rows = exact_gradients(problem.network, pattern, context.functionals, moving)
+        gradients = np.array([[approximate(entry) for entry in row] for row in rows])
+        values, errors = targets.exact(gradients)[node.targets], 0.0 * errors
+    return float((values + errors).max()) * (1.0 + 1e-12)

@@ -1,0 +1,126 @@
+"""The numbers of this room, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Params:
+    """What each number trades, and within which range it does not matter.
+
+    Attributes
+    ----------
+    slack : float
+        Relative distance from the incumbent at which a bound counts as met: nodes against the last
+        digits.  It has to exceed the rounding of proofs, and stay below the tolerance of `exact`.
+    together : int
+        Nodes of the common size that are split together: a batch costs less a node, but what its
+        first nodes tell comes too late for the others (8 to 32 alike).
+    common : int
+        Open units squared times inputs (or units, if they are fewer) of that size.
+    long_root : float
+        Predicted seconds of the root's bound from which it is lowered step by step, each one an
+        answer: early answers against a few percent of time (0.1 to 1 alike).
+    quick_part : int
+        A look for points inside the tree is this many times shorter than one by itself (8 to 16).
+    large_part, most_large : float
+        About the root of a large network such a look is so many times longer, times its size over
+        the common one, which counts up to the second number: incumbents against bounds.
+    early : float
+        The share of it that comes before the root's slow bounds, which profit (0.2 to 0.6 alike).
+    root_room, root_steps : float
+        That share is left out where so many first steps of the root, or so many times its time,
+        would not fit into what is left.
+    newton_steps : int
+        Most Newton steps from inherited multipliers; most nodes take less than ten.
+    ascent_steps, ascent_cold : int
+        Steps of dual ascent on a node, and how many times as many where there is no parent to go
+        on from: time a node against nodes (16 to 32 alike).
+    ascent_rate : float
+        First step of a node that goes on, as a share of a multiplier's natural size (0.05 to 0.2).
+    near, near_rate : float
+        Bounds that leave a unit open by no more than this share of its range ascend once more,
+        with this rate, under what others have decided in the meantime.
+    near_steps : int
+        Steps of that (12 to 24 alike).
+    near_share, near_least : float
+        Where a smaller share of them than the first number gets decided, only proportionally
+        nearer ones ascend, but not less than the second share: time against decisions.
+    ascent_work, ascent_entries : int
+        Most multiplications, and most multipliers, that the ascent of a batch may take.
+    ascent_bytes : int
+        Multipliers that a node keeps for its children: memory against steps of the children.
+    program_trials : int
+        Linear programs of nodes after which their yield of empty nodes is judged.
+    program_pays : float
+        Share of empty nodes above which the programs are asked of all nodes (0.1 to 0.3 alike).
+    program_turn : int
+        Otherwise one in so many nodes without a known point gets one, for the point.
+    box_inputs, box_units : int
+        Most inputs for which the box is split, and open units up to which units are split even
+        then: few, and exhaustive splits are cheap.
+    least_width : float
+        Boxes narrower than this share of the domain are split only where both halves decide units:
+        kinks that meet in a point or a line stay open in one half however often it is split.
+    candidates : int
+        Units of a node among which the split is chosen when it comes to it (4 to 16 alike).
+    reliable : int
+        Outcomes of splits on a unit are trusted instead of tried after one of them, and one more
+        for every so many units of the network.
+    probe_share : float
+        Splits tried for the sake of knowledge, at most, as a share of all nodes.
+    decided : float
+        Score of deciding all open units, where closing the gap has the score one (0.3 to 1).
+    many_units : int
+        Open units from which a drop on one side only is looked for.
+    unit_trust : float
+        Splits on a unit after which half of what they scored beyond their features is its own.
+    pool_bytes : int
+        Memory for points; when it is full, new ones are only tried as incumbents.
+    generic : float
+        A point counts as interior if no pre-activation is smaller than this times its scale.
+    doubtful : int
+        Points with a unit at zero that are looked at exactly, a call.
+    sample : int
+        Points of a node that travel with it: what they prove against what they weigh.
+    """
+
+    slack: float = 2e-7
+    together: int = 16
+    common: int = 40_000
+    long_root: float = 0.3
+    quick_part: int = 12
+    large_part: float = 4.0
+    most_large: float = 48.0
+    early: float = 0.4
+    root_room: float = 2.0
+    root_steps: float = 10.0
+    newton_steps: int = 60
+    ascent_steps: int = 24
+    ascent_cold: int = 2
+    ascent_rate: float = 0.1
+    near: float = 0.1
+    near_rate: float = 0.02
+    near_steps: int = 16
+    near_share: float = 0.2
+    near_least: float = 0.1
+    ascent_work: int = 5_000_000_000
+    ascent_entries: int = 4_000_000
+    ascent_bytes: int = 1 << 16
+    program_trials: int = 32
+    program_pays: float = 0.2
+    program_turn: int = 8
+    box_inputs: int = 3
+    box_units: int = 6
+    least_width: float = 2.0**-8
+    candidates: int = 8
+    reliable: int = 50
+    probe_share: float = 0.5
+    decided: float = 0.5
+    many_units: int = 128
+    unit_trust: float = 3.0
+    pool_bytes: int = 1 << 28
+    generic: float = 1e-9
+    doubtful: int = 8
+    sample: int = 8

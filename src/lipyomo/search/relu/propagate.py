@@ -1,0 +1,112 @@
+"""The first step: bounds of pre-activations by substitution, and what they decide.
+
+It claims bounds, phases that follow, and that some parts are empty; in the end, bounds of the
+gradient by intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from lipyomo.affine.system import UnitSystem
+from lipyomo.bounds.derivative import gradient_sizes
+from lipyomo.bounds.preactivation import Boxes, propagate, within
+from lipyomo.bounds.stack import PhaseBatch, Stack
+from lipyomo.network import FloatArray
+from lipyomo.phases import OPEN
+from lipyomo.search.relu.context import Context
+from lipyomo.search.relu.node import IntArray, Warmth, stack_of
+from lipyomo.search.relu.part import Part
+from lipyomo.search.relu.points import Points
+
+
+def substitute_back(system: UnitSystem, over: Boxes, stack: Stack, first: int = 0) -> None:
+    """Tighten a stack by CROWN from layer `first` on."""
+    layers, errors = system.network.hidden, system.weight_errors
+    propagate(layers, over, stack, intervals=False, first=first, errors=errors)
+
+
+def propagated(context: Context, parts: Sequence[Part], is_known: bool) -> Stack:
+    """The parts' phases and bounds with what follows from them.
+
+    Parameters
+    ----------
+    context : Context
+    parts : sequence of Part
+    is_known : bool
+        Whether pre-activation bounds are known.
+    """
+    stack, system = stack_of([part.node for part in parts]), context.system
+    context.question.pairs.settle(stack)
+    # a split on a unit leaves the first layer's ranges as they are, and an ascent that goes on from
+    # a parent's multipliers knows what substitution would find
+    same = all(part.node is not part.parent and part.keeps_box for part in parts)
+    if is_known or (same and all(part.node.warmth is not None for part in parts)):
+        stack.settle(system.kinked)
+    elif context.domain.is_bounded:
+        over = within(context.domain, stack.low, stack.high)
+        substitute_back(system, over, stack, first=int(same))
+    return stack
+
+
+def follow(context: Context, stack: Stack, before: PhaseBatch) -> None:
+    """Let phases that were decided since `before`, shape (B, N), decide others."""
+    context.question.pairs.settle(stack)
+    more = np.flatnonzero(stack.alive & (stack.phases != before).any(axis=1))
+    if more.size:
+        some = stack.take(more)
+        over = within(context.domain, some.low, some.high)
+        substitute_back(context.system, over, some, first=1)
+        stack.put(more, some)
+    context.question.pairs.settle(stack)
+
+
+def located(points: Points, parts: Sequence[Part], stack: Stack) -> list[IntArray]:
+    """Which known points lie in each part."""
+    found = []
+    for b, part in enumerate(parts):
+        node, phases, inside = part.node, stack.phases[b], part.node.points
+        if stack.alive[b]:
+            before = OPEN if node is part.parent else part.parent.phases
+            inside = points.within(inside, phases, np.flatnonzero(phases != before))
+            if inside.size and not part.keeps_box:
+                here = points.at(inside)
+                inside = inside[((here >= node.low) & (here <= node.high)).all(axis=1)]
+        found.append(inside)
+    return found
+
+
+def gradient_bounds(context: Context, stack: Stack) -> FloatArray:
+    """Bounds of the targets from intervals of the gradient's entries, shape (B, T)."""
+    system = context.system
+    ends = system.head - system.head_errors, system.head + system.head_errors
+    sizes = gradient_sizes(system.network.hidden, stack.phases, *ends, system.rough)
+    return context.targets.interval(sizes)
+
+
+def taken(
+    part: Part,
+    stack: Stack,
+    b: int,
+    sizes: FloatArray,
+    points: IntArray,
+    warmth: Warmth | None,
+) -> Part:
+    """A part with what number `b` of a stack claims, with bounds (T,) of its targets."""
+    if not stack.alive[b]:
+        return part.fathom(-np.inf)
+    proved = np.minimum(part.node.proved, sizes[part.node.targets])
+    node = replace(
+        part.node,
+        phases=stack.phases[b].copy(),  # a view would keep the whole batch in memory
+        lower=stack.lower[b].copy(),
+        upper=stack.upper[b].copy(),
+        proved=proved,
+        target_bounds=np.minimum(part.node.target_bounds, proved),
+        points=points,
+        warmth=warmth,
+    )
+    return replace(part, node=node)
