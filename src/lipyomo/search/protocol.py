@@ -101,10 +101,13 @@ class Root(Generic[N]):
         Of the whole.
     seconds : float
         About how long the first nodes will take; infinite if there is no time for them.
+    effort : float
+        Of a look for points once the root is known, in times as long as usual.
     """
 
     outcome: Outcome[N]
     seconds: float = 0.0
+    effort: float = 0.0
 
 
 class Tell(Protocol):
@@ -214,8 +217,4 @@ class Pipeline(Protocol[N, T]):
 
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[N]:
         """Know again what was encoded: the nodes are the outcome's children, with the best."""
-        ...
-
-    def digest(self) -> str:
-        """Of the problem: a checkpoint of another one is refused."""
         ...

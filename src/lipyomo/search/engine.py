@@ -1,0 +1,342 @@
+"""The engine: take the nodes with the largest bounds, split them, and keep what may still matter.
+
+It knows no networks.  It owns the time, the order of nodes (`queue.py`), who splits them
+(`workers.py`), the incumbent and the upper end (`standing.py`), and what is saved
+(`checkpoint.py`).
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic
+
+import numpy.typing as npt
+
+from lipyomo.executors import Workers
+from lipyomo.network import FloatArray
+from lipyomo.run import Clock
+from lipyomo.search.checkpoint import Checkpoint
+from lipyomo.search.params import Params
+from lipyomo.search.protocol import Incumbent, N, Outcome, Pipeline, T
+from lipyomo.search.queue import Batch, Queue
+from lipyomo.search.standing import Standing
+from lipyomo.search.workers import Team
+
+News = Callable[[FloatArray | None, float, int, str], object]
+"""Hears of a better point (or None), the bound so far, the number of nodes, and a message."""
+
+
+@dataclass(frozen=True)
+class Found(Generic[N]):
+    """What a search found.
+
+    Attributes
+    ----------
+    best : Incumbent
+    upper : float
+        A proved bound of the whole, whatever is attained.
+    complete : bool
+        Whether no node is left that may hold something better than the cutoff.
+    root : float
+        Bound of the root.
+    counters : mapping of str to int
+    fathomed : list of (node, float)
+        What the pipeline recorded.
+    """
+
+    best: Incumbent
+    upper: float
+    complete: bool
+    root: float
+    counters: Mapping[str, int]
+    fathomed: list[tuple[N, float]]
+
+
+class Engine(Generic[N, T]):
+    """Branch and bound.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+    clock : Clock
+    workers : Workers, optional
+        Not entered yet; by default this process does everything.
+    checkpoint : Checkpoint, optional
+        Written now and then, and at the end.
+    resumed : mapping of str to ndarray, optional
+        What a checkpoint held: the search goes on from there.
+    news : callable, optional
+        Hears of points and bounds, not all of the latter proved yet.
+    report : callable, optional
+        Hears of proved bounds of the whole.
+    goal : float, optional
+        An incumbent that is good enough to end with.
+    params : Params, optional
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline[N, T],
+        clock: Clock,
+        *,
+        workers: Workers[Any, Any] | None = None,
+        checkpoint: Checkpoint | None = None,
+        resumed: Mapping[str, npt.NDArray[Any]] | None = None,
+        news: News | None = None,
+        report: Callable[[float], object] | None = None,
+        goal: float = math.inf,
+        params: Params | None = None,
+    ) -> None:
+        self._pipeline, self._clock, self._goal = pipeline, clock, goal
+        self._workers, self._checkpoint, self._resumed = workers, checkpoint, resumed
+        self._news, self._report = news, report
+        self._params = params = params or Params()
+        self._queue: Queue[N] = Queue(pipeline.nbytes, pipeline.cool, params)
+        self._standing = Standing(next_improvement=params.first_improvement)
+        self._fathomed: list[tuple[N, float]] = []
+        self._team: Team[N, T] | None = None
+        self._batch_seconds = 0.0
+        self._told = -math.inf
+        self._saves_at = 0.0
+
+    def run(self) -> Found[N]:
+        """Search until nothing is left, or time is up, or the user has enough.
+
+        An interrupt ends the search; a second one ends what is done about the first: then bounds
+        are not proved any further.
+        """
+        try:
+            self._search()
+            self._save()
+            return self._found(self._proved_upper())
+        except KeyboardInterrupt:
+            return self._after_interrupt()
+
+    def _after_interrupt(self) -> Found[N]:
+        try:
+            self._clock.stop()
+            self._save()
+            return self._found(self._proved_upper())
+        except KeyboardInterrupt:
+            return self._found(self._known_upper())
+
+    # -- the loop ----------------------------------------------------------------------------------
+
+    def _search(self) -> None:
+        self._begin()
+        if self._workers is not None and self._waiting():
+            self._search_together(self._workers)
+        while self._waiting() and not self._over:
+            self._split_next()
+
+    @property
+    def _over(self) -> bool:
+        return self._standing.best.value >= self._goal or self._clock.expired
+
+    @property
+    def _cutoff(self) -> float:
+        return self._pipeline.cutoff(self._standing.best.value)
+
+    def _begin(self) -> None:
+        """Start at the root, or where a checkpoint left off."""
+        if self._resumed is not None:
+            known = Standing.decode(self._resumed)
+            self._standing = replace(known, root=math.inf)
+            self._enter_all(self._pipeline.decode(self._resumed), known.root)
+        else:
+            root = self._pipeline.root(self._clock, self._hear)
+            self._batch_seconds = root.seconds
+            nodes = [*root.outcome.children, *root.outcome.returned]
+            bound = max([node.bound for node in nodes], default=root.outcome.closed)
+            self._enter_all(root.outcome, bound)
+            if nodes and root.effort:
+                share = self._params.root_share * self._clock.left
+                self._improve(root.effort, [], self._clock.within(share))
+        self._note()
+
+    def _enter_all(self, outcome: Outcome[N], root: float) -> None:
+        """Enter nodes that cover the whole; only then the root's bound counts as known."""
+        self._enter(Batch(), outcome)
+        self._standing = replace(self._standing, root=root)
+
+    def _waiting(self) -> bool:
+        """Whether a node waits whose bound is above the cutoff; those below it are fathomed."""
+        while (node := self._queue.next) is not None:
+            cutoff = self._cutoff
+            if node.bound > cutoff:
+                return True
+            batch = self._queue.take_last(self._pipeline.together(node), cutoff)
+            self._enter(batch, self._pipeline.settle(batch, cutoff))
+        return False
+
+    def _split_next(self) -> None:
+        """Replace the best nodes by their children."""
+        if self._clock.left < self._batch_seconds:  # what is left is for the lower end
+            self._improve(1.0, self._queue.first(self._params.seeds))
+            self._note()
+            return
+        began = self._clock.seconds
+        batch = self._take()
+        task = self._pipeline.plan(batch, travels=False)
+        outcome = self._pipeline.process(task, self._clock, lambda: None)
+        self._enter(batch, self._pipeline.adopt(outcome))
+        self._batch_seconds = self._clock.seconds - began
+        self._after_batch(self._queue.first(self._params.seeds))
+
+    def _take(self) -> Batch[N]:
+        """The next batch: large where many nodes wait, or where a full queue is emptied."""
+        queue, params = self._queue, self._params
+        node = queue.next
+        workers = 1 if self._team is None else self._team.size
+        together = 1 if node is None else self._pipeline.together(node)
+        share = queue.ordered // (params.waiting * workers)
+        least = min(together // params.at_once, -(-queue.ordered // workers))
+        most = together if queue.dives else min(together, max(share, least))
+        return queue.take(max(most, 1), self._cutoff)
+
+    def _enter(self, batch: Batch[N], outcome: Outcome[N]) -> None:
+        """Enter what became of a batch; only then it leaves the books."""
+        self._standing = self._standing.after(outcome)
+        self._fathomed.extend(outcome.fathomed)
+        self._queue.enter(batch, [*outcome.children, *outcome.returned])
+
+    def _after_batch(self, seeds: list[N]) -> None:
+        """What is done now and then: primal heuristics, news, checkpoints."""
+        work = self._standing.nodes * self._pipeline.weight()
+        if work >= self._standing.next_improvement:
+            often = self._params.improvement
+            more = 1.0 + (work - self._standing.next_improvement) / often
+            self._standing = replace(self._standing, next_improvement=work + often)
+            self._improve(more, seeds)
+        self._note()
+        began = self._clock.seconds
+        if self._checkpoint is not None and began >= self._saves_at:
+            self._save()
+            now = self._clock.seconds
+            pause = self._params.checkpoint_share * (now - began)
+            self._saves_at = now + max(pause, self._params.checkpoint_seconds)
+
+    def _improve(self, effort: float, seeds: list[N], clock: Clock | None = None) -> None:
+        """Look for a better incumbent."""
+        found = self._pipeline.improve(effort, seeds, clock or self._clock)
+        self._standing = self._standing.with_best(found)
+
+    # -- several workers ---------------------------------------------------------------------------
+
+    def _search_together(self, workers: Workers[Any, Any]) -> None:
+        """Let workers search, until nothing waits or the clock ends."""
+        with workers:
+            team = Team[N, T](
+                workers, self._pipeline.recipe(), self._clock, self._attend, self._params
+            )
+            self._team = team
+            try:
+                while (self._waiting() or len(team)) and not self._nearly_over:
+                    if not len(team) and len(self._queue) < 2:
+                        self._split_next()
+                        continue
+                    self._fill(team)
+                    received = team.receive()
+                    if received is None:
+                        return
+                    self._take_in(team, *received)
+            finally:
+                self._queue.give_back()
+                team.stop()
+                self._team = None
+
+    @property
+    def _nearly_over(self) -> bool:
+        return self._over or self._clock.left <= self._params.last_seconds
+
+    def _fill(self, team: Team[N, T]) -> None:
+        """Set off as many tasks as there is room for."""
+        while len(team) < team.most and self._waiting():
+            batch = self._take()
+            team.send(self._pipeline.plan(batch, travels=True), batch)
+
+    def _take_in(self, team: Team[N, T], batch: Batch[N], outcome: Outcome[N]) -> None:
+        """Enter what came of the oldest task, and set off another one before anything else."""
+        self._enter(batch, self._pipeline.adopt(outcome))
+        team.done()
+        seeds = self._queue.first(self._params.seeds)
+        self._fill(team)
+        self._after_batch(seeds)
+
+    def _attend(self) -> None:
+        """Keep others busy while this process works on a task: at the same points of the search."""
+        team = self._team
+        while team is not None and len(team) and (received := team.at_hand()) is not None:
+            self._take_in(team, *received)
+
+    # -- what is known -----------------------------------------------------------------------------
+
+    def _hear(self, upper: float = math.inf, best: Incumbent | None = None) -> None:
+        """Hear from the root, while it goes on."""
+        if upper < self._standing.whole:
+            self._standing = replace(self._standing, whole=upper)
+            if self._report is not None:
+                self._report(upper)
+        if best is not None:
+            self._standing = self._standing.with_best(best)
+            self._note()
+
+    def _note(self) -> None:
+        """Tell the caller of a better point at once, of the bound whenever a batch is done."""
+        if self._news is None:
+            return
+        standing = self._standing
+        best = standing.best
+        point = best.point if best.value > self._told else None
+        self._told = best.value
+        self._news(point, self._upper(), standing.nodes, f"{len(self._queue)} open nodes")
+
+    def _upper(self) -> float:
+        """The bound so far, not all of it proved yet."""
+        standing = self._standing
+        if not math.isfinite(standing.root):
+            return math.inf
+        return max(self._queue.bound, standing.closed, standing.best.value)
+
+    def _proved_upper(self) -> float:
+        """Largest proved bound of what was fathomed and of what is left: the worst are proved."""
+        if not math.isfinite(self._standing.root):
+            return self._known_upper()
+        closed, nodes = self._standing.closed, self._queue.nodes
+        heap = [(-node.bound, i) for i, node in enumerate(nodes)]
+        heapq.heapify(heap)
+        proved: set[int] = set()
+        while heap:
+            bound, i = heap[0]
+            if i in proved or -bound <= closed:
+                break
+            proved.add(i)
+            outcome = self._pipeline.settle([nodes[i]], self._cutoff)
+            value = max([node.bound for node in outcome.returned], default=outcome.closed)
+            heapq.heapreplace(heap, (-value, i))
+        top = -heap[0][0] if heap else -math.inf
+        return min(max(top, closed), self._standing.whole)
+
+    def _known_upper(self) -> float:
+        """The same without any further proof."""
+        standing = self._standing
+        if not math.isfinite(standing.root):
+            return standing.whole
+        bounds = [node.proved_bound for node in self._queue.nodes]
+        return min(max([standing.closed, *bounds]), standing.whole)
+
+    def _save(self) -> None:
+        """Write a checkpoint, if there is a file and something to go on from."""
+        if self._checkpoint is not None and math.isfinite(self._standing.root):
+            nodes = self._pipeline.encode(self._queue.nodes)
+            self._checkpoint.save(nodes | self._standing.encode())
+
+    def _found(self, upper: float) -> Found[N]:
+        standing = self._standing
+        complete = math.isfinite(standing.root) and not self._queue.nodes
+        return Found(
+            standing.best, upper, complete, standing.root, standing.counters, self._fathomed
+        )

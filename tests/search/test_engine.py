@@ -1,0 +1,186 @@
+"""The engine on a problem without networks: the maximum of a polynomial on a box."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from polynomials import Part, Polynomial, Recipe
+
+from lipyomo.network import FloatArray
+from lipyomo.run import Clock
+from lipyomo.search.engine import Engine
+from lipyomo.search.params import Params
+from lipyomo.search.protocol import NODES
+from lipyomo.search.queue import Queue
+
+POLYNOMIAL = Polynomial(
+    (-1.0, 2.0, -1.0, 2.0, 0.5, 0.1), ((4, 0), (2, 0), (0, 4), (0, 2), (1, 1), (1, 0))
+)
+RECIPE = Recipe(POLYNOMIAL, (-2.0, -2.0), (2.0, 2.5), gap=0.2)
+
+
+@cache
+def truth() -> float:
+    """The largest value on a fine grid."""
+    x, y = np.meshgrid(np.linspace(-2, 2, 801), np.linspace(-2, 2.5, 901))
+    return float((-(x**4) + 2 * x**2 - y**4 + 2 * y**2 + 0.5 * x * y + 0.1 * x).max())
+
+
+def covered(points: FloatArray, parts: list[Part]) -> bool:
+    """Whether every point lies in one of the boxes."""
+    low, high = np.array([part.low for part in parts]), np.array([part.high for part in parts])
+    inside = (points[:, None] >= low) & (points[:, None] <= high)
+    return bool(inside.all(axis=2).any(axis=1).all())
+
+
+def test_the_interval_holds_the_maximum_and_is_as_narrow_as_asked() -> None:
+    found = Engine(RECIPE.pipeline(), Clock()).run()
+    assert found.complete
+    assert found.best.point is not None
+    assert found.best.value == POLYNOMIAL(found.best.point)
+    assert found.best.value <= truth() + 1e-4
+    assert truth() <= found.upper <= found.best.value + RECIPE.gap
+    assert found.root > found.upper
+    assert found.counters[NODES] == found.counters["values"] > 50
+
+
+def test_equal_searches_are_equal() -> None:
+    first, second = (Engine(RECIPE.pipeline(), Clock()).run() for _ in range(2))
+    assert first.counters == second.counters
+    assert (first.upper, first.best.value) == (second.upper, second.best.value)
+
+
+def test_what_was_fathomed_covers_the_box_with_bounds_that_hold() -> None:
+    found = Engine(replace(RECIPE, record=True).pipeline(), Clock()).run()
+    points = np.random.default_rng(0).uniform(RECIPE.low, RECIPE.high, (500, 2))
+    boxes = [part for part, _ in found.fathomed]
+    assert covered(points, boxes)
+    assert max(bound for _, bound in found.fathomed) == found.upper
+    for part, bound in found.fathomed:
+        assert bound >= POLYNOMIAL(0.5 * (part.low + part.high))
+
+
+def test_an_outcome_covers_the_nodes_that_were_given_and_depends_on_the_task_alone() -> None:
+    home = replace(RECIPE, record=True).pipeline()
+    nodes = [home.root(Clock(), lambda upper=0.0, best=None: None).outcome.children[0]]
+    for _ in range(5):
+        task = home.plan(nodes, travels=True)
+        outcomes = [
+            recipe.pipeline().process(task, Clock(), lambda: None)
+            for recipe in (home.recipe(), pickle.loads(pickle.dumps(home.recipe())))
+        ]
+        assert pickle.dumps(outcomes[0]) == pickle.dumps(outcomes[1])
+        outcome = home.adopt(outcomes[0])
+        parts = [*outcome.children, *(part for part, _ in outcome.fathomed)]
+        for node in nodes:
+            assert covered(np.random.default_rng(1).uniform(node.low, node.high, (50, 2)), parts)
+        nodes = list(outcome.children)
+
+
+@pytest.mark.parametrize("calls", [0, 1, 5, 40])
+def test_a_stop_leaves_an_interval_that_holds(calls: int) -> None:
+    asked = iter(range(10**9))
+    found = Engine(RECIPE.pipeline(), Clock(should_stop=lambda: next(asked) >= calls)).run()
+    assert not found.complete
+    assert found.best.value <= truth() + 1e-4
+    assert truth() <= found.upper <= found.root + 1e-6
+
+
+def test_a_time_limit_is_kept() -> None:
+    now = iter(range(10**9))
+    found = Engine(RECIPE.pipeline(), Clock(300.0, now=lambda: float(next(now)))).run()
+    assert not found.complete
+    assert next(now) < 400  # looks at a clock that ticks with every look
+    assert truth() <= found.upper < math.inf
+
+
+def test_a_goal_ends_the_search() -> None:
+    found = Engine(RECIPE.pipeline(), Clock(), goal=2.0).run()
+    assert not found.complete
+    assert found.best.value >= 2.0
+    assert found.upper >= truth()
+    assert found.counters[NODES] < Engine(RECIPE.pipeline(), Clock()).run().counters[NODES]
+
+
+@pytest.mark.parametrize("start", [3.0, 2.7])
+def test_a_cutoff_to_start_from_is_proved(start: float) -> None:
+    found = Engine(replace(RECIPE, start=start, gap=0.0).pipeline(), Clock()).run()
+    assert found.complete
+    assert truth() <= found.upper <= start
+
+
+def test_a_full_queue_changes_the_order_but_not_the_answer() -> None:
+    params = Params(queue_share=1 << 60, least_queue=4)
+    found = Engine(RECIPE.pipeline(), Clock(), params=params).run()
+    assert found.complete
+    assert truth() <= found.upper <= found.best.value + RECIPE.gap
+
+
+def test_a_narrow_memory_keeps_few_nodes_and_cools_those_that_wait_longest() -> None:
+    home = RECIPE.pipeline()
+    (root,) = home.root(Clock(), lambda upper=0.0, best=None: None).outcome.children
+    queue: Queue[Part] = Queue(home.nbytes, home.cool, Params(queue_share=1 << 60, least_queue=9))
+    bounds = np.random.default_rng(0).permutation(30).tolist()
+    queue.push([replace(root, bound=float(bound)) for bound in bounds])
+    assert queue.ordered == 9
+    assert len(queue) == 30
+    assert queue.dives
+    assert [node.bound for node in queue.take(100, -1.0)] == bounds[:8:-1]
+    assert not queue.dives
+    assert [node.bound for node in queue.take(100, -1.0)] == sorted(bounds[:9], reverse=True)
+    queue.give_back()
+    assert sorted(node.bound for node in queue.nodes) == sorted(bounds)
+
+    warm: Queue[Part] = Queue(home.nbytes, home.cool, Params(queue_share=1 << 60, least_queue=9))
+    assert root.warmth is not None
+    warm.push([replace(root, bound=float(bound)) for bound in range(9)])
+    assert all(node.warmth is not None for node in warm.nodes)
+    taken = warm.take(2, -1.0)
+    warm.enter(taken, taken)
+    assert [node.warmth is None for node in warm.nodes] == [False] * 5 + [True] * 4
+
+
+def test_nodes_stay_in_the_books_until_what_became_of_them_is_entered() -> None:
+    home = RECIPE.pipeline()
+    (root,) = home.root(Clock(), lambda upper=0.0, best=None: None).outcome.children
+    queue: Queue[Part] = Queue(home.nbytes, home.cool, Params())
+    queue.push([replace(root, bound=float(bound)) for bound in (1, 5, 3, 4)])
+    batch = queue.take(3, 3.5)
+    assert [node.bound for node in batch] == [5.0, 4.0]
+    assert queue.bound == 5.0
+    assert len(queue.nodes) == 4
+    queue.enter(batch, [replace(root, bound=2.0)])
+    assert [node.bound for node in queue.nodes] == [3.0, 2.0, 1.0]
+    assert [node.bound for node in queue.take_last(9, 2.5)] == []
+    assert len(queue.take_last(9, 3.0)) == 3
+    assert len(queue) == 0
+    assert queue.bound == 3.0
+
+
+def test_primal_heuristics_run_now_and_then() -> None:
+    home = RECIPE.pipeline()
+    params = Params(first_improvement=20.0, improvement=10.0)
+    nodes = Engine(home, Clock(), params=params).run().counters[NODES]
+    after_root, *later = home.improvements
+    assert after_root == 1.0
+    assert (nodes - 20) / 10 - 3 <= sum(later) <= (nodes - 20) / 10 + 1
+
+
+def test_news_close_in_on_the_answer() -> None:
+    heard: list[tuple[FloatArray | None, float, int, str]] = []
+    whole: list[float] = []
+    found = Engine(
+        RECIPE.pipeline(), Clock(), news=lambda *news: heard.append(news), report=whole.append
+    ).run()
+    values = [POLYNOMIAL(point) for point, _, _, _ in heard if point is not None]
+    uppers = [upper for _, upper, _, _ in heard]
+    assert values == sorted(set(values))
+    assert values[-1] == found.best.value
+    assert uppers == sorted(uppers, reverse=True)
+    assert all(upper >= truth() for upper in uppers + whole)
+    assert whole

@@ -1,0 +1,114 @@
+"""Ctrl-C at any moment of the engine's book-keeping loses no node; nor does a second one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+from polynomials import Part, Polynomial, Recipe
+from test_engine import covered
+
+from lipyomo.executors import InlineExecutor, Workers
+from lipyomo.run import Clock
+from lipyomo.search import queue
+from lipyomo.search.checkpoint import Checkpoint
+from lipyomo.search.engine import Engine, Found
+from lipyomo.search.params import Params
+
+QUARTIC = Polynomial((-1.0, 0.5, 1.0), ((4,), (2,), (1,)))
+SMALL = Recipe(QUARTIC, (-1.5,), (2.0,), gap=0.05, record=True, batch=2)
+TRUTH = max(QUARTIC(np.array([x])) for x in np.linspace(-1.5, 2.0, 10_001))
+NARROW = Params(queue_share=1 << 60, least_queue=4, first_improvement=4.0, improvement=4.0)
+
+
+class Interrupts(Clock):
+    """Ctrl-C before a line of `queue.py`: that one, and another one after the search has ended.
+
+    Parameters
+    ----------
+    first : int
+        Lines of `queue.py` that are executed before the first one.
+    second : int, optional
+        And from then on until the second one.
+    """
+
+    def __init__(self, first: int, second: int | None = None) -> None:
+        super().__init__()
+        self._left, self._next = first, second
+        self.raised = 0
+
+    def stop(self) -> None:
+        super().stop()
+        if self._next is not None and self.raised:
+            self._left, self._next = self._next, None
+            sys.settrace(self._trace)
+
+    def run(self, search: Callable[[], Found[Part]]) -> Found[Part]:
+        before = sys.gettrace()
+        sys.settrace(self._trace)
+        try:
+            return search()
+        finally:
+            sys.settrace(before)
+
+    def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if frame.f_code.co_filename != queue.__file__:
+            return None
+        if event == "line":
+            self._left -= 1
+            if self._left < 0:
+                self.raised += 1
+                raise KeyboardInterrupt
+        return self._trace
+
+
+def _search(clock: Clock, workers: bool, checkpoint: Checkpoint | None = None) -> Engine[Part, Any]:
+    team = Workers[Any, Any](2, executor=InlineExecutor()) if workers else None
+    return Engine(SMALL.pipeline(), clock, workers=team, checkpoint=checkpoint, params=NARROW)
+
+
+def _lines(workers: bool) -> int:
+    """How many lines of `queue.py` a whole search executes."""
+    many = 10**9
+    clock = Interrupts(many)
+    assert clock.run(_search(clock, workers).run).complete
+    return many - clock._left
+
+
+@pytest.mark.parametrize("workers", [False, True], ids=["alone", "workers"])
+def test_at_every_operation_of_the_queue(tmp_path: Path, workers: bool) -> None:
+    points = np.random.default_rng(0).uniform(SMALL.low, SMALL.high, (60, 1))
+    lines = _lines(workers)
+    assert lines > 500
+    for first in range(0, lines, 1 + lines // 120):
+        clock = Interrupts(first)
+        checkpoint = Checkpoint(tmp_path / str(first), "polynomial")
+        found = clock.run(_search(clock, workers, checkpoint).run)
+        assert clock.raised == 1
+        assert found.upper >= TRUTH
+        if not checkpoint.path.exists():
+            continue
+        engine = Engine(SMALL.pipeline(), Clock(), resumed=checkpoint.load(), params=NARROW)
+        rest = engine.run()
+        assert rest.complete
+        assert TRUTH <= rest.upper <= rest.best.value + SMALL.gap
+        parts = [part for part, _ in [*found.fathomed, *rest.fathomed]]
+        assert covered(points, parts)
+
+
+@pytest.mark.parametrize("workers", [False, True], ids=["alone", "workers"])
+def test_and_once_more_while_the_first_one_is_seen_to(workers: bool) -> None:
+    lines = _lines(workers)
+    twice = 0
+    for first in range(0, lines, 1 + lines // 20):
+        for second in range(0, 40, 4):
+            clock = Interrupts(first, second)
+            found = clock.run(_search(clock, workers).run)
+            assert found.upper >= TRUTH
+            twice += clock.raised == 2
+    assert twice > 50
