@@ -94,8 +94,12 @@ def test_curved_domains_and_frozen_inputs_are_left_to_others() -> None:
 @pytest.mark.parametrize(("inputs", "radius"), [(6, 1.0), (60, 0.1)])
 def test_a_search_in_small_pieces_goes_on_where_it_stopped(inputs: int, radius: float) -> None:
     problem = LipschitzProblem(random_network(4, (inputs, 12, 12, 2)), Box(0, radius, inputs))
-    whole, pieces = (LocalSearch(problem, np.random.default_rng(0)) for _ in range(2))
-    whole.run(30_000)
+    rng = np.random.default_rng(0)
+    search = LocalSearch(problem, rng)
+    whole = search.improve(search.begun, rng, 30_000).best
+    rng = np.random.default_rng(0)
+    search = LocalSearch(problem, rng)
+    pieces = search.begun
     for _ in range(50):
-        pieces.run(600)
-    assert pieces.values[0] >= 0.995 * whole.values[0]
+        pieces = search.improve(pieces, rng, 600)
+    assert pieces.best.best >= 0.995 * whole.best

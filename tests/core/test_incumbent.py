@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ import pytest
 from lipyomo.domains import AllSpace, Box
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs import replay
-from lipyomo.regions.margin import InteriorPoint, interior_point
 from lipyomo.run import Clock
 from lipyomo.sampling import local_search
 from lipyomo.sampling.evaluate import (
@@ -20,13 +20,19 @@ from lipyomo.sampling.evaluate import (
     pattern_norms,
     point_norms,
 )
+from lipyomo.sampling.landscape import Tried
 from lipyomo.sampling.local_search import LocalSearch, search_incumbent
+from lipyomo.sampling.params import Params
 from networks import DEGENERATE, domains, mixed_network, random_network
 from oracle import exact_constant
 from references import load_reference
 
 NORMS = ["linf", "l1", "l2"]
 OUTPUTS = ["linf", "l1", "l2", "cross", "cross(1)"]
+
+
+def rng_of(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
 
 
 def search(problem: LipschitzProblem, seed: int = 0, evaluations: int | None = None) -> float:
@@ -96,13 +102,11 @@ def test_wide_inputs_gain_over_random_points() -> None:
 
 
 @pytest.mark.parametrize("children", [17, 22, 29])
-def test_any_number_of_children_will_do_on_all_of_space(
-    children: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_any_number_of_children_will_do_on_all_of_space(children: int) -> None:
     problem = LipschitzProblem(random_network(2, (6, 10, 10, 2)), AllSpace(6))
-    work = children * evaluation_work(problem)
-    monkeypatch.setattr("lipyomo.sampling.local_search.GENERATION_WORK", work)
-    assert search(problem, 0, 3000) > 0
+    params = Params(children=children, flip_entries=0)  # populations only
+    search, rng = LocalSearch(problem, np.random.default_rng(0), params=params), rng_of(0)
+    assert search.improve(search.begun, rng, 3000).best.best > search.begun.best.best
 
 
 def test_a_time_limit_still_gives_a_witness() -> None:
@@ -130,34 +134,42 @@ def test_finds_published_optima(shared: Path, name: str, optimum: float) -> None
 def test_a_population_begins_where_its_guide_points_to() -> None:
     network = random_network(5, (8, 12, 12, 2))
     problem = LipschitzProblem(network, Box(0, 1, 8), "linf", "cross")
-    long = LocalSearch(problem, np.random.default_rng(0))
-    long.run(30_000)
-    alone, guided = (LocalSearch(problem, np.random.default_rng(1), 8) for _ in range(2))
-    hints = iter([long.points[0]])
-    alone.run(1)
-    guided.run(1, None, lambda: next(hints, None))
-    assert alone.values[0] < long.values[0] * (1 - 1e-9)
-    assert guided.values[0] >= long.values[0] * (1 - 1e-9)
+    long = LocalSearch(problem, rng_of(0))
+    best = long.improve(long.begun, rng_of(0), 30_000).best
+    one, two = (LocalSearch(problem, rng_of(1), 8) for _ in range(2))
+    hints = iter([best.points[0]])
+    alone = one.improve(one.begun, rng_of(1), 1).best
+    guided = two.improve(two.begun, rng_of(1), 1, None, lambda: next(hints, None)).best
+    assert alone.best < best.best * (1 - 1e-9)
+    assert guided.best >= best.best * (1 - 1e-9)
 
 
-def test_only_what_was_tried_counts_as_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = LipschitzProblem(random_network(1, (5, 12, 12, 2)), domains(5)["l2 ball"])
-    tried = []
+@pytest.mark.parametrize("kind", ["box", "l2 ball"])
+def test_a_state_is_a_value(kind: str) -> None:
+    """Going on twice from one state finds the same, and the state stays as it was."""
+    problem = LipschitzProblem(random_network(1, (5, 12, 12, 2)), domains(5)[kind])
+    search = LocalSearch(problem, rng_of(0))
+    middle = search.improve(search.begun, rng_of(1), 4000)
+    before = middle.best.best, len(middle.tried), middle.turn
+    one, two = (search.improve(middle, rng_of(2), 4000) for _ in range(2))
+    assert (middle.best.best, len(middle.tried), middle.turn) == before
+    np.testing.assert_array_equal(one.best.points, two.best.points)
+    assert one.best.best >= middle.best.best >= search.begun.best.best
+    again = search.improve(pickle.loads(pickle.dumps(middle)), rng_of(2), 4000)
+    np.testing.assert_array_equal(one.best.points, again.best.points)
 
-    def counted(*region: Any) -> InteriorPoint:
-        tried.append(region)
-        return interior_point(*region)
 
-    monkeypatch.setattr(local_search, "interior_point", counted)
-    search = LocalSearch(problem, np.random.default_rng(0))
-    search.run(20_000)
-    assert len(tried) > 10
-    assert len(search._seen) == len(tried)
+def test_only_what_was_given_counts_as_tried() -> None:
+    patterns = [np.array([[True, False], [False, False], [True, False], [True, True]])]
+    tried, order = Tried(10), np.array([3, 0, 2, 1])
+    assert list(islice(tried.first(patterns, order), 2)) == [3, 0]
+    assert len(tried) == 2
+    assert list(tried.copy().first(patterns, order)) == [1]
+    assert list(tried.first(patterns, order)) == [1]
 
 
-def test_where_time_is_over_one_point_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_time_is_over_one_point_is_looked_at() -> None:
     problem = LipschitzProblem(random_network(2, (5, 7, 6, 3)), Box(-1, 1, 5))
-    monkeypatch.setattr(local_search, "LocalSearch", lambda *_: pytest.fail("it was begun"))
     witness = local_search.quick_incumbent(problem, 0, Clock(0.0))
     assert witness is not None
     found = replay(problem, witness)
@@ -165,18 +177,14 @@ def test_where_time_is_over_one_point_is_looked_at(monkeypatch: pytest.MonkeyPat
     np.testing.assert_allclose(witness.x, 0.0, atol=1e-6)
 
 
-def test_points_of_large_networks_are_evaluated_as_long_as_there_is_time(monkeypatch) -> None:
+def test_points_of_large_networks_are_evaluated_as_long_as_there_is_time() -> None:
     problem = LipschitzProblem(random_network(2, (5, 7, 6, 3)), Box(-1, 1, 5))
-    seen: list[int] = []
+    asked: list[int] = []
 
-    def counted(problem: LipschitzProblem, points: np.ndarray, *rest: Any) -> Any:
-        seen.append(len(points))
-        return point_norms(problem, points, *rest)
+    def stop() -> bool:
+        asked.append(1)
+        return len(asked) >= 4
 
-    monkeypatch.setattr(local_search, "point_norms", counted)
-    monkeypatch.setattr(local_search, "AT_ONCE", 3.5 * evaluation_work(problem))
-    clock = Clock(should_stop=lambda: len(seen) >= 4)
-    search = LocalSearch(problem, np.random.default_rng(0), 64, clock)
-    search.run(1000, clock)
-    assert seen == [3] * 4
-    assert 0 < len(search.points) <= 12
+    params = Params(first_work=13.0 * evaluation_work(problem), fewest=64)  # three points a look
+    search = LocalSearch(problem, rng_of(0), 64, Clock(should_stop=stop), params)
+    assert 0 < len(search.begun.best.points) <= 12

@@ -25,7 +25,7 @@ from lipyomo.numerics.pace import fits
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Status, close_enough
 from lipyomo.run import Clock
-from lipyomo.sampling.local_search import QUICK_TIME, default_evaluations, quick_budget
+from lipyomo.sampling.local_search import PARAMS, default_evaluations, quick_budget
 from lipyomo.sampling.thinned import thinned
 from lipyomo.semidefinite.root import root_cost
 from lipyomo.settings import Settings
@@ -268,7 +268,7 @@ class Search:
         larger = min(self._scale, MOST_LARGE) - 1.0
         if larger > 0.0:
             evaluations = int(share * LONG_CLIMB * larger * self._evaluations)
-            self.tree.climb(evaluations, self._clock.within(QUICK_TIME * self._clock.left))
+            self.tree.climb(evaluations, self._clock.within(PARAMS.quick_time * self._clock.left))
             self._note()
 
     def _set_capacity(self, nodes: list[Node]) -> None:

@@ -31,7 +31,7 @@ from lipyomo.regions.full import examine
 from lipyomo.regions.partial import RegionProgram
 from lipyomo.regions.replay import exact_gradients
 from lipyomo.run import Clock
-from lipyomo.sampling.local_search import LocalSearch
+from lipyomo.sampling.local_search import LocalSearch, SearchState
 from lipyomo.semidefinite.root import RootBounds, climb_root, root_cost, system_under
 from lipyomo.targets import Targets, targets_of
 
@@ -204,7 +204,7 @@ class Tree:
         self._value_errors = self.bounder.value_errors
         self._bounded = domain.is_bounded
         self._rng = rng
-        self._climber: LocalSearch | None = None
+        self._heuristic: tuple[LocalSearch, SearchState] | None = None
 
     def _pattern(self, phases: FlatPhases) -> Pattern:
         """The pattern of phases without open units, of all units of the problem's network."""
@@ -245,17 +245,21 @@ class Tree:
             Where to look first, in any order: a linear program gives a point of each, if it is not
             empty.
         """
-        if self._climber is None:
-            self._climber = LocalSearch(self.searched, self._rng)
-        elif self.pool.best_point is not None:
-            self._climber.offer(np.atleast_2d(self.pool.best_point)[:1])
+        if self._heuristic is None:
+            search = LocalSearch(self.searched, self._rng)
+            state = search.begun
+        else:
+            search, state = self._heuristic
+            if self.pool.best_point is not None:
+                state = state.offered(self.searched, np.atleast_2d(self.pool.best_point)[:1])
         order = [nodes[k] for k in self._rng.permutation(len(nodes))]
         answers = (self.region.examine(self.system.reduce(node.phases), node) for node in order)
         points = (answer.point for answer in answers if answer.point is not None)
-        self._climber.run(evaluations, clock, lambda: next(points, None))
-        better = self._climber.values > self.pool.best * (1.0 + ROUNDED)
+        state = search.improve(state, self._rng, evaluations, clock, lambda: next(points, None))
+        self._heuristic = search, state
+        better = state.best.values > self.pool.best * (1.0 + ROUNDED)
         if better.any():
-            self.pool.enter(self._climber.points[better])
+            self.pool.enter(state.best.points[better])
 
     def root(
         self,

@@ -9,7 +9,7 @@ with `size` the spread of z over the domain.  Then ``y . J(x) v`` is smooth in x
 says which units should flip: a pass forwards carries z and the tangents of v, a pass backwards the
 adjoints of both, and the adjoint of the tangents is the gradient ``J^T y`` from which the next v
 follows.  The temperature tau falls on the way; the best point in terms of the true slopes is kept.
-Many starts climb together, and sparse layers stay sparse.
+Many starts ascend together, and sparse layers stay sparse.
 """
 
 from __future__ import annotations
@@ -29,11 +29,17 @@ from lipyomo.run import Clock
 INTERIOR = 1e-6
 """Points stay this share of the domain's width away from its faces: they must be interior."""
 
+HOT, WARM, COOL = (0.0, 1.0), (-0.7, 1.0), (-1.0, 0.5)
+"""Powers of ten of first temperatures: from afar, there where inputs are few, from good points."""
+
+LONG, SHORT = (-0.5, 0.0), (-1.7, -0.6)
+"""Those of first steps, from afar and from good points."""
+
 COOLING, SHORTENING = 100.0, 30.0
-"""How much the temperature and the steps fall in a climb."""
+"""How much the temperature and the steps fall in an ascent."""
 
 LOOK = 3
-"""Climbs look at their true value once in so many steps, and at the last two."""
+"""Ascents look at their true value once in so many steps, and at the last two."""
 
 LARGE, FINE = 1e6, 1e-4
 """Single precision is taken if the largest weights and spreads lie between 1 / LARGE and LARGE, and
@@ -45,11 +51,11 @@ _NO_SPREAD = 1e-200
 
 
 Digits: TypeAlias = "npt.NDArray[Any]"
-"""Numbers in the precision of the climbs."""
+"""Numbers in the precision of the ascents."""
 
 
 class _Units(NamedTuple):
-    """A layer in the precision of the climbs; slopes, biases and spreads as columns."""
+    """A layer in the precision of the ascents; slopes, biases and spreads as columns."""
 
     weight: Matrix
     bias: Digits
@@ -59,7 +65,7 @@ class _Units(NamedTuple):
 
 
 class SmoothAscent:
-    """Climbs from many points at once, on a problem without frozen inputs.
+    """Ascents from many points at once, on a problem without frozen inputs.
 
     Parameters
     ----------
@@ -86,7 +92,7 @@ class SmoothAscent:
             parts = (part[:, None].astype(kind) for part in columns)
             self._layers.append(_Units(layer.weight.astype(kind), *parts))
 
-    def climb(
+    def ascend(
         self,
         points: FloatArray,
         functionals: FloatArray,
@@ -96,7 +102,7 @@ class SmoothAscent:
         steps: int,
         clock: Clock | None = None,
     ) -> FloatArray:
-        """Climb from `points`; the best point of each climb, as far as it was looked at.
+        """Ascend from `points`; the best point of each ascent, as far as it was looked at.
 
         Parameters
         ----------
@@ -104,13 +110,13 @@ class SmoothAscent:
         functionals : ndarray, shape (B, m)
             In the dual ball: whose gradients to enlarge at first.
         loyal : ndarray of bool, shape (B,)
-            Climbs that keep their functional; the others follow the largest output.
+            Ascents that keep their functional; the others follow the largest output.
         temperature, reach : ndarray, shape (B,)
             First tau, and first step in units of the domain's width; they fall by factors of
             `COOLING` and `SHORTENING`.
         steps : int
         clock : Clock, optional
-            Ends the climbs early.
+            Ends the ascents early.
 
         Returns
         -------

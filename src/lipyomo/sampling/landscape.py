@@ -1,0 +1,274 @@
+"""A problem as searches for points see it: what evaluations cost, and the moves that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.affine import affine_pieces
+from lipyomo.network import BoolArray, FloatArray
+from lipyomo.problem import LipschitzProblem
+from lipyomo.regions.margin import WIDE
+from lipyomo.run import Clock
+from lipyomo.sampling.ascent import pulled_inside
+from lipyomo.sampling.evaluate import (
+    MAX_ROWS,
+    evaluation_passes,
+    evaluation_work,
+    pattern_norms,
+    point_norms,
+)
+from lipyomo.sampling.params import Params
+
+Index = npt.NDArray[np.intp]
+
+GROWTH = 1.0 + 1e-12
+"""Larger by less is equal, but for rounding."""
+
+
+class Budget:
+    """What a search may still spend, in points to evaluate, and its clock."""
+
+    def __init__(self, evaluations: float, clock: Clock) -> None:
+        self.left, self.clock = evaluations, clock
+
+    def spend(self, evaluations: float) -> None:
+        """Take so many off."""
+        self.left -= evaluations
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left."""
+        return self.left <= 0 or self.clock.expired
+
+
+@dataclass(frozen=True)
+class Archive:
+    """Good points, one for each value, best first.
+
+    Attributes
+    ----------
+    points : ndarray, shape (k, d)
+    values : ndarray, shape (k,)
+        Attained at them, up to rounding and kinks.
+    """
+
+    points: FloatArray
+    values: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def best(self) -> float:
+        """The largest value."""
+        return float(self.values[0])
+
+    def with_points(self, points: FloatArray, values: FloatArray, most: int) -> Archive:
+        """With more points, of which the best `most` with different values are kept."""
+        values = np.concatenate([self.values, values])
+        points = np.concatenate([self.points, points])
+        order = np.argsort(-values, kind="stable")
+        _, first = np.unique(values[order], return_index=True)
+        keep = order[np.sort(first)][:most]
+        return Archive(points[keep], values[keep])
+
+    def parents(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """Points drawn with replacement, better ones more often."""
+        return np.asarray(self.points[np.minimum(rng.geometric(0.15, count), len(self.values)) - 1])
+
+
+class Tried:
+    """Patterns that were tried."""
+
+    def __init__(self, most: int, known: Iterator[bytes] | Sequence[bytes] = ()) -> None:
+        self._most, self._keys = most, set(known)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def copy(self) -> Tried:
+        """Another memory of the same patterns."""
+        return Tried(self._most, list(self._keys))
+
+    def first(self, patterns: Sequence[BoolArray], order: Index) -> Iterator[int]:
+        """Those of `order` that were never tried before; each counts as tried once it is given."""
+        packed = np.packbits(np.concatenate([on[order] for on in patterns], axis=1), axis=1)
+        for k, row in zip(order.tolist(), packed, strict=True):
+            key = row.tobytes()
+            if key not in self._keys:
+                if len(self._keys) >= self._most:
+                    self._keys.clear()
+                self._keys.add(key)
+                yield k
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """The norms of a problem's Jacobians over its domain.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs.
+    params : Params, optional
+    """
+
+    problem: LipschitzProblem
+    params: Params = field(default_factory=Params)
+
+    @cached_property
+    def passes(self) -> float:
+        """Passes through the network that the evaluation of a point takes."""
+        return evaluation_passes(self.problem)
+
+    @cached_property
+    def work(self) -> float:
+        """Multiplications that it takes."""
+        return evaluation_work(self.problem)
+
+    @cached_property
+    def few_inputs(self) -> bool:
+        """Whether regions are cheap to look for, and ascents may begin hot."""
+        return self.problem.domain.dimension <= WIDE
+
+    @cached_property
+    def children(self) -> int:
+        """Most points of a generation."""
+        params = self.params
+        return int(np.clip(params.generation_work / self.work, 16, params.children))
+
+    @cached_property
+    def entries(self) -> int:
+        """Units times inputs."""
+        return self.problem.network.kinked_units * self.problem.network.input_dim
+
+    @property
+    def flips(self) -> bool:
+        """Whether linear programs look for regions at all."""
+        return self.entries <= self.params.flip_entries
+
+    @cached_property
+    def functionals(self) -> FloatArray:
+        """Vertices of the dual ball, or the outputs (k, m)."""
+        vertices = self.problem.dual_vertices
+        return np.eye(self.problem.network.output_dim) if vertices is None else vertices
+
+    @cached_property
+    def width(self) -> FloatArray:
+        """Of the domain, infinite where it has no end."""
+        return np.asarray(self.problem.domain.upper - self.problem.domain.lower)
+
+    @cached_property
+    def program_points(self) -> int:
+        """Evaluations that a linear program counts as."""
+        return self.params.program_points * (1 if self.few_inputs else 4)
+
+    def empty(self) -> Archive:
+        """No points."""
+        return Archive(np.zeros((0, self.problem.network.input_dim)))
+
+    def with_points(
+        self, known: Archive, points: FloatArray, budget: Budget, rows: FloatArray | None = None
+    ) -> Archive:
+        """An archive with points, of large networks as many as there is time to evaluate.
+
+        Parameters
+        ----------
+        known : Archive
+        points : ndarray, shape (n, d)
+        budget : Budget
+        rows : ndarray, shape (k, m), optional
+            Functionals that are looked at; by default all.
+        """
+        share = 1.0 if rows is None else (1.0 + len(rows)) / self.passes
+        budget.spend(share * len(points))
+        step = max(1, int(self.params.first_work / 4.0 / self.work))
+        for first in range(0, len(points), step):
+            if first and budget.clock.expired:
+                break
+            part = points[first : first + step]
+            values = point_norms(self.problem, part, rows)[0]
+            known = known.with_points(part, values, self.params.population)
+        return known
+
+    def promising(self, known: Archive, budget: Budget) -> FloatArray | None:
+        """The functionals that the best points attain; None for all."""
+        few = self.params.promising
+        listed = self.problem.dual_vertices is not None and len(self.functionals) <= MAX_ROWS
+        if not listed or len(self.functionals) <= few:
+            return None
+        patterns = self.problem.network.pattern(known.points[:few])
+        each = np.array([pattern_norms(self.problem, patterns, y[None]) for y in self.functionals])
+        budget.spend(few)
+        return np.asarray(self.functionals[np.unique(each.argmax(axis=0))])
+
+    def flipped(
+        self, patterns: Sequence[BoolArray], rows: FloatArray | None, budget: Budget
+    ) -> tuple[list[BoolArray], FloatArray]:
+        """The patterns with one unit flipped, those of the first pattern first; and their norms."""
+        hidden = self.problem.network.hidden
+        ends = np.cumsum([layer.units for layer in hidden])
+        units = np.flatnonzero(np.concatenate([layer.kinked for layer in hidden]))
+        whole = np.repeat(np.concatenate(patterns, axis=1)[:, None, :], len(units), axis=1)
+        whole[:, np.arange(len(units)), units] ^= True
+        flipped = np.split(whole.reshape(-1, int(ends[-1])), ends[:-1], axis=1)
+        share = 1.0 if rows is None else (1.0 + len(rows)) / self.passes
+        budget.spend(share * len(flipped[0]))
+        return flipped, pattern_norms(self.problem, flipped, rows)
+
+    # -- moves -------------------------------------------------------------------------------------
+
+    def moved(self, parents: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Points moved by all lengths, in some coordinates or along first-layer units."""
+        count, d = parents.shape
+        step = 10.0 ** rng.uniform(-2.5, 0.0, (count, 1))
+        mask = rng.random((count, d)) < 10.0 ** rng.uniform(-1.0, 0.0, (count, 1))
+        far = np.maximum(1.0, np.abs(parents))
+        scale = np.where(np.isfinite(self.width), self.width, far)
+        noise = mask * rng.standard_normal((count, d))
+        if d > self.problem.network.layers[0].units:
+            noise[count // 4 :] = self._steered(count - count // 4, rng)
+        return np.asarray(parents + step * scale * noise)
+
+    def _steered(self, count: int, rng: np.random.Generator) -> FloatArray:
+        """Directions that move a few first-layer pre-activations as far as the box allows.
+
+        With many more inputs than units, independent noise hardly moves a pre-activation: the sign
+        vector of a combination of weight rows moves it most.
+        """
+        weight = self.problem.network.layers[0].weight
+        units = weight.shape[0]
+        chosen = rng.random((count, units)) < 10.0 ** rng.uniform(-1.5, 0.0, (count, 1))
+        chosen[np.arange(count), rng.integers(0, units, count)] = True
+        moves = np.asarray((chosen * rng.standard_normal((count, units))) @ weight)
+        return np.asarray(np.sign(moves))
+
+    def across(self, x: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Points straight across the nearest kinks and a bit beyond, as many as children."""
+        network, steps = self.problem.network, [np.zeros((0, x.size))]
+        pieces = affine_pieces(network, network.pattern(x))
+        for layer, (gain, offset) in zip(network.hidden, pieces, strict=False):
+            z = gain @ x + offset
+            size = np.square(gain).sum(axis=1)
+            use = layer.kinked & (size > 0)
+            steps.append(-(z[use] / size[use])[:, None] * gain[use])
+        across = np.vstack(steps)
+        if len(across) > self.children:
+            near = np.argsort(np.abs(across).max(axis=1), kind="stable")
+            across = across[near[: self.children]]
+        beyond = 1.0 + 10.0 ** rng.uniform(-4.0, 0.0, (len(across), 1))
+        parents = np.broadcast_to(x, across.shape)
+        return pulled_inside(self.problem.domain, x + beyond * across, parents)
+
+
+def towards(
+    known: Archive, parents: FloatArray, low: float, high: float, rng: np.random.Generator
+) -> FloatArray:
+    """Ways from parents to points of an archive, of shares between `low` and `high`."""
+    mates = known.points[rng.integers(0, len(known.points), len(parents))]
+    return np.asarray(rng.uniform(low, high, (len(parents), 1)) * (mates - parents))
+
+
+Guide = Callable[[], "FloatArray | None"]
