@@ -30,6 +30,7 @@ from pyomo.core.base import (
 )
 from pyomo.core.base.block import BlockData
 from pyomo.core.base.external import ExternalFunction
+from pyomo.gdp import Disjunct, Disjunction
 from pyomo.network import Port
 from pyomo.repn.quadratic import QuadraticRepn, QuadraticRepnVisitor
 from pyomo.repn.util import InvalidNumber, OrderedVarRecorder, categorize_valid_components
@@ -263,11 +264,7 @@ def compile_model(model: Any) -> LinearModel:
     instance(model, BlockData, "the model", SolverError, "a Pyomo model or block")
     _, unknown = categorize_valid_components(model, valid=_KNOWN)
     if unknown:
-        names = ", ".join(f"'{item.name}'" for items in unknown.values() for item in items)
-        raise SolverError(
-            f"no linear or quadratic solver takes {names}.  Remedy: transform the model first, "
-            "by gdp.bigm for instance"
-        )
+        raise SolverError(_not_taken([item for items in unknown.values() for item in items]))
     try:
         with PauseGC():
             return replace(_compiled(model), fractional=_between_integers(model))
@@ -276,6 +273,32 @@ def compile_model(model: Any) -> LinearModel:
         raise SolverError(
             f"the model cannot be passed to a linear or quadratic solver: {error}"
         ) from error
+
+
+def _not_taken(components: list[Any]) -> str:
+    """Say which components no such solver takes; disjuncts by the block that made them."""
+    disjuncts = [item for item in components if item.ctype in (Disjunct, Disjunction)]
+    if not disjuncts:
+        return f"no linear or quadratic solver takes {_named(components)}"
+    owners = {id(owner): owner for owner in map(_maker, disjuncts)}
+    return (
+        f"no solver takes disjunctions as they are: {_named(list(owners.values()))}.  Remedy: "
+        "pyo.TransformationFactory('gdp.bigm').apply_to(model), or gdp.hull, before the solve"
+    )
+
+
+def _named(components: list[Any], most: int = 3) -> str:
+    """The names of the first components, and how many more there are."""
+    names = ", ".join(f"'{item.name}'" for item in components[:most])
+    return names if len(components) <= most else f"{names} and {len(components) - most} more"
+
+
+def _maker(component: Any) -> Any:
+    """The block whose formulation a component is part of, or else the component."""
+    block = component.parent_block()
+    while block is not None and not hasattr(block, "build_formulation"):
+        block = block.parent_block()
+    return component if block is None else block
 
 
 def _all(model: Any, ctype: Any) -> Iterator[Any]:
