@@ -18,8 +18,9 @@ from lipyomo.blocks import (
     TangentBlock,
 )
 from lipyomo.domains import Polytope
-from lipyomo.errors import BoundsMissing, LipyomoError, NormError, ProblemError
+from lipyomo.errors import BoundsMissing, LipyomoError, NormError, ProblemError, SolverError
 from lipyomo.norms import parse_output_norm
+from lipyomo.solvers import SolverOptions, available_solvers, solve_model
 from networks import mixed_network, random_network
 from oracle import matrix_norm
 
@@ -324,3 +325,43 @@ def test_affine_network():
     assert solved(m).incumbent == pytest.approx(3.0)
     np.testing.assert_allclose(values(m.gradient.gradient), [1.0, -2.0])
     assert pyo.value(m.net.outputs[0]) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("solver", ["gurobi", "cplex", "scip", "highs", "cbc"])
+def test_euclidean_gradient_norms_are_bounded_by_cones(solver):
+    if solver not in available_solvers():
+        pytest.skip(f"{solver} is not installed")
+    network = random_network(3, (2, 6, 5, 1))
+    points = np.stack(np.meshgrid(*[np.linspace(-1, 1, 201)] * 2), axis=-1).reshape(-1, 2)
+    sizes = np.linalg.norm(network.gradients(points, [1.0]), axis=-1)
+    limit = float(np.quantile(sizes, 0.5))
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var([0, 1], bounds=(-1, 1))
+    m.net, m.slope, m.size = ReluNetworkBlock(), GradientBlock(), NormBlock()
+    m.net.build_formulation(network, inputs=m.x)
+    m.slope.build_formulation(m.net, functional=0)
+    m.size.build_formulation(m.slope.gradient, "l2", sense="min")
+    m.gentle = pyo.Constraint(expr=m.size.value <= limit)
+    m.goal = pyo.Objective(expr=m.x[0] + m.x[1], sense=pyo.maximize)
+    if solver in ("highs", "cbc"):
+        with pytest.raises(SolverError, match=r"size\.cone"):
+            solve_model(m, solver)
+        return
+    best = float((points.sum(axis=1))[sizes <= limit].max())
+    outcome = solve_model(m, solver, SolverOptions(integrality_tolerance=1e-9))
+    assert outcome.status.proven
+    assert best - 1e-6 <= outcome.incumbent <= best + 0.03
+    m.goal.deactivate()
+    m.gentle.deactivate()
+    m.least = pyo.Objective(expr=m.size.value)
+    assert solve_model(m, solver).incumbent <= sizes.min() + 1e-5
+
+
+def test_euclidean_norms_are_refused_where_they_are_made_large():
+    m = pyo.ConcreteModel()
+    m.g = pyo.Var([0, 1], bounds=(-1, 1))
+    for sense in ("max", "both"):
+        m.size = NormBlock()
+        with pytest.raises(NormError, match="sense='min'"):
+            m.size.build_formulation(m.g, "l2", sense=sense)
+        m.del_component(m.size)

@@ -8,6 +8,8 @@ given):
   each vertex that can attain the maximum, exactly one of which is chosen (LipMIP, eq. 117 with
   its minimum put right).
 - ``both``: ``value == |g|``.
+
+The Euclidean norm has an epigraph only, a second-order cone ``sum_k g_k^2 <= value^2``.
 """
 
 from __future__ import annotations
@@ -15,9 +17,10 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import pyomo.environ as pyo
 
 from lipyomo.arguments import one_of
-from lipyomo.blocks.assemble import Rows, add_sizes, add_value, add_variables
+from lipyomo.blocks.assemble import Rows, add_sizes, add_value, add_variables, set_bounds
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.inputs import variables_of
 from lipyomo.blocks.ranges import box_of, ends_of
@@ -78,8 +81,9 @@ class NormBlockData(FormulationBlockData):
         Parameters
         ----------
         inputs : Var or sequence of n variables
-        norm : {'l1', 'linf', 'cross', 'cross(i)'} or OutputNorm, optional
-            Any linear norm.
+        norm : {'l1', 'l2', 'linf', 'cross', 'cross(i)'} or OutputNorm, optional
+            Any linear norm; l2 for ``min`` only, and for solvers that take second-order cones
+            (Gurobi, CPLEX, SCIP).
         sense : {'max', 'min', 'both'}, optional
         one_sided : bool, optional
             For ``max`` only: ``value`` stays below ``max_v v . g`` without the negated vertices.
@@ -89,7 +93,7 @@ class NormBlockData(FormulationBlockData):
         Raises
         ------
         NormError
-            If the norm is not linear or the sense is unknown.
+            If the norm is neither linear nor kept small, or the sense is unknown.
         BoundsMissing
             If binaries are needed and a variable has no bounds.
         """
@@ -107,11 +111,15 @@ class NormBlockData(FormulationBlockData):
             self._build_sum(variables, sense, one_sided)
             self._promise_value(sense)
             return
+        if chosen.dual_ball == "round" and sense == "min":
+            self._build_cone(variables)
+            self._promise_value(sense)
+            return
         vertices = chosen.vertices(len(variables))
         if vertices is None:
             raise NormError(
                 f"the norm {chosen.name} over {len(variables)} entries is not linear.  "
-                "Remedy: l1, linf, cross, cross(i), or a LinearOutput"
+                "Remedy: l1, linf, cross, cross(i), a LinearOutput, or l2 with sense='min'"
             )
         self._build_choice(variables, vertices, sense, one_sided and sense == "max")
         self._promise_value(sense)
@@ -160,6 +168,14 @@ class NormBlockData(FormulationBlockData):
             rows.at_most(0, coefs, terms, 0.0)
         else:
             rows.at_least(0, coefs, terms, 0.0)
+
+    def _build_cone(self, variables: list[Any]) -> None:
+        """The Euclidean norm, from above."""
+        box = box_of(variables, finite=False)
+        top = float(np.hypot.reduce(np.maximum(np.abs(box.lower), np.abs(box.upper))))
+        set_bounds(self.value, 0.0, top * (1.0 + MARGIN))
+        squares = sum(variable**2 for variable in variables)
+        self.cone = pyo.Constraint(expr=squares <= self.value**2)
 
     def _build_choice(
         self, variables: list[Any], vertices: FloatArray, sense: Sense, one_sided: bool

@@ -89,6 +89,24 @@ class QuadraticRow:
         above = math.isinf(self.upper) or self.form.is_convex()
         return above and (math.isinf(self.lower) or self.form.negated().is_convex())
 
+    def is_cone(self, floor: FloatArray) -> bool:
+        """Whether this is a second-order cone, ``sum_k a_k x_k^2 <= b t^2`` with t at least 0.
+
+        Parameters
+        ----------
+        floor : ndarray, shape (columns,)
+            Lower bounds of the columns.
+        """
+        form = self.form
+        negative = [i for i, value in zip(form.first, form.values, strict=True) if value < 0.0]
+        return (
+            form.first == form.second
+            and not any(self.coefs)
+            and (self.lower, self.upper) == (-math.inf, 0.0)
+            and len(negative) == 1
+            and bool(floor[negative[0]] >= 0.0)
+        )
+
     def violation(self, x: FloatArray) -> float:
         """Violation at a point, divided by the largest coefficient if that exceeds 1."""
         at = self.form.at(x) + math.fsum(

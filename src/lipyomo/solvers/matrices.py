@@ -144,7 +144,7 @@ class LinearModel:
                 found[DISCRETE_QUADRATIC] = "the objective, beside discrete variables"
         for row in self.curved:
             found[QUADRATIC_CONSTRAINTS] = f"'{row.constraint.name}'"
-            if not row.is_convex():
+            if not (row.is_convex() or row.is_cone(self.lower)):
                 found[NONCONVEX_CONSTRAINTS] = f"'{row.constraint.name}'"
         for entry in self.sets:
             found[ORDERED_SETS] = f"'{entry.constraint.name}'"

@@ -99,6 +99,22 @@ class FeatureContract(ContractBase):
             model.objective = pyo.Objective(expr=model.x + model.y, sense=MAX)
             self.solved_or_refused(model, 2.0 * math.sqrt(2.0), MAX)
 
+    def test_second_order_cone(self) -> None:
+        """The distance of a point from a line, and from the integers on it."""
+        for domain, nearest in ((pyo.Reals, 2.0 * math.sqrt(2.0)), (pyo.Integers, math.sqrt(8.5))):
+            model = pyo.ConcreteModel()
+            model.x = pyo.Var([0, 1], bounds=(-9, 9), domain=domain)
+            model.off = pyo.Var([0, 1])
+            model.far = pyo.Var(bounds=(0, None))
+            model.line = pyo.Constraint(expr=model.x[0] - model.x[1] == 3)
+            model.first = pyo.Constraint(expr=model.off[0] == model.x[0] - 0.5)
+            model.second = pyo.Constraint(expr=model.off[1] == model.x[1] - 1.5)
+            size = model.off[0] ** 2 + model.off[1] ** 2
+            model.cone = pyo.Constraint(expr=size <= model.far**2)
+            model.objective = pyo.Objective(expr=model.far)
+            # The line holds (2, -2) as differences; the integers next to it (3/2, -5/2).
+            self.solved_or_refused(model, nearest)
+
     def test_ordered_sets(self) -> None:
         """Sets of both types against enumeration; weights, not positions, make neighbours."""
         for kind, sense in itertools.product((1, 2), SENSES):
