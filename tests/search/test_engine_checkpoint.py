@@ -11,8 +11,9 @@ from polynomials import Part
 from test_engine import RECIPE, truth
 
 from lipyomo.executors import InlineExecutor, Workers
+from lipyomo.outputs import OutputError
 from lipyomo.run import Clock
-from lipyomo.search.checkpoint import Checkpoint, CheckpointError
+from lipyomo.search.checkpoint import Checkpoint, CheckpointError, Known
 from lipyomo.search.engine import Engine, Found
 from lipyomo.search.params import Params
 from lipyomo.search.protocol import NODES
@@ -20,6 +21,12 @@ from lipyomo.search.protocol import NODES
 
 def _answer(found: Found[Part]) -> tuple[float, float, dict[str, int]]:
     return found.best.value, found.upper, dict(found.counters)
+
+
+def _resumed(path: Path, **others: Any) -> Found[Part]:
+    checkpoint = Checkpoint(path, "polynomial", resume=True)
+    assert checkpoint.before is not None
+    return Engine(RECIPE.pipeline(), Clock(), checkpoint=checkpoint, **others).run()
 
 
 @pytest.mark.parametrize("workers", [None, 2])
@@ -30,11 +37,12 @@ def test_a_resumed_search_equals_an_uninterrupted_one(
     def team() -> Workers[Any, Any] | None:
         return None if workers is None else Workers(workers, executor=InlineExecutor())
 
-    checkpoint, asked = Checkpoint(tmp_path / "state", "polynomial"), iter(range(10**9))
+    path, asked = tmp_path / "state", iter(range(10**9))
     clock = Clock(should_stop=lambda: next(asked) >= calls)
+    checkpoint = Checkpoint(path, "polynomial")
     first = Engine(RECIPE.pipeline(), clock, workers=team(), checkpoint=checkpoint).run()
     assert not first.complete
-    second = Engine(RECIPE.pipeline(), Clock(), workers=team(), resumed=checkpoint.load()).run()
+    second = _resumed(path, workers=team())
     whole = Engine(RECIPE.pipeline(), Clock(), workers=team()).run()
     assert second.complete
     assert first.counters[NODES] < second.counters[NODES]
@@ -45,43 +53,79 @@ def test_a_resumed_search_equals_an_uninterrupted_one(
 
 
 def test_what_workers_hold_is_in_the_checkpoint(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(tmp_path / "state", "polynomial")
-    kept: list[dict[str, Any]] = []
+    path, kept = tmp_path / "state", []
 
     def keep(*_: object) -> None:
-        if checkpoint.path.exists():
-            kept.append(checkpoint.load())
+        if path.exists():
+            kept.append((tmp_path / f"{len(kept)}").write_bytes(path.read_bytes()))
 
     workers = Workers[Any, Any](2, executor=InlineExecutor())
     params = Params(checkpoint_seconds=0.0, checkpoint_share=0.0)
-    pipeline = RECIPE.pipeline()
+    checkpoint = Checkpoint(path, "polynomial")
     Engine(
-        pipeline, Clock(), workers=workers, checkpoint=checkpoint, news=keep, params=params
+        RECIPE.pipeline(),
+        Clock(),
+        workers=workers,
+        checkpoint=checkpoint,
+        news=keep,
+        params=params,
     ).run()
     assert len(kept) > 10
-    for arrays in kept[:: len(kept) // 5]:
-        found = Engine(RECIPE.pipeline(), Clock(), resumed=arrays).run()
+    for number in range(0, len(kept), len(kept) // 5):
+        found = _resumed(tmp_path / str(number))
         assert found.complete
         assert truth() <= found.upper <= found.best.value + RECIPE.gap
 
 
 def test_a_finished_search_stays_finished(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(tmp_path / "state", "polynomial")
-    first = Engine(RECIPE.pipeline(), Clock(), checkpoint=checkpoint).run()
-    again = Engine(RECIPE.pipeline(), Clock(), resumed=checkpoint.load()).run()
-    assert _answer(again) == _answer(first)
+    path = tmp_path / "state"
+    first = Engine(RECIPE.pipeline(), Clock(), checkpoint=Checkpoint(path, "polynomial")).run()
+    assert _answer(_resumed(path)) == _answer(first)
+
+
+def test_what_is_known_without_a_search_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    known = Known(np.array([1.0, 2.0]), 3.0)
+    with Checkpoint(path, "polynomial", known=lambda: known):
+        pass
+    again = Checkpoint(path, "polynomial", resume=True)
+    assert again.state is None
+    assert again.before is not None
+    assert again.before.best is not None
+    assert again.before.best.tolist() == [1.0, 2.0]
+    assert again.before.upper == 3.0
+    assert Engine(RECIPE.pipeline(), Clock(), checkpoint=again).run().complete
+
+
+def test_a_first_checkpoint_comes_early(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    known = Known(None, 3.0)
+    with Checkpoint(path, "polynomial", known=lambda: known, params=Params(first_checkpoint=0.0)):
+        clock = Clock(60.0)
+        while not path.exists() and not clock.expired:
+            pass
+        assert path.exists()
 
 
 def test_other_searches_and_broken_files_are_refused(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(tmp_path / "state", "polynomial")
-    Engine(RECIPE.pipeline(), Clock(), checkpoint=checkpoint).run()
+    path = tmp_path / "state"
+    Engine(RECIPE.pipeline(), Clock(), checkpoint=Checkpoint(path, "polynomial")).run()
+    with pytest.raises(CheckpointError, match="already"):
+        Checkpoint(path, "polynomial")
     with pytest.raises(CheckpointError, match="another network"):
-        Checkpoint(checkpoint.path, "other").load()
-    content = checkpoint.path.read_bytes()
-    for broken in (b"nonsense", b"", content[: len(content) // 2]):
-        checkpoint.path.write_bytes(broken)
-        with pytest.raises(CheckpointError, match="no checkpoint"):
-            checkpoint.load()
-    np.savez(tmp_path / "other.npz", a=np.zeros(1))
-    with pytest.raises(CheckpointError, match="no checkpoint"):
-        Checkpoint(tmp_path / "other.npz", "polynomial").load()
+        Checkpoint(path, "other", resume=True)
+    content = path.read_bytes()
+    for broken in (content[:200], content[:-1], content.replace(b"boxes", b"bodes")):
+        path.write_bytes(broken)
+        with pytest.raises(CheckpointError, match="damaged"):
+            Checkpoint(path, "polynomial", resume=True)
+    path.write_bytes(b"nonsense")
+    with pytest.raises(OutputError, match="not a checkpoint"):
+        Checkpoint(path, "polynomial", resume=True)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+def test_a_checkpoint_that_cannot_be_written_does_not_end_the_search() -> None:
+    checkpoint = Checkpoint(Path("/dev/full"), "polynomial")
+    assert Engine(RECIPE.pipeline(), Clock(), checkpoint=checkpoint).run().complete
+    assert "cannot be written" in str(checkpoint.trouble)

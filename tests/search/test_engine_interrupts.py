@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from polynomials import Part, Polynomial, Recipe
+from polynomials import Part, Polynomial, PolynomialSearch, Recipe, Task
 from test_engine import covered
 
 from lipyomo.executors import InlineExecutor, Workers
@@ -19,6 +19,7 @@ from lipyomo.search import queue
 from lipyomo.search.checkpoint import Checkpoint
 from lipyomo.search.engine import Engine, Found
 from lipyomo.search.params import Params
+from lipyomo.search.protocol import Outcome, Pulse
 
 QUARTIC = Polynomial((-1.0, 0.5, 1.0), ((4,), (2,), (1,)))
 SMALL = Recipe(QUARTIC, (-1.5,), (2.0,), gap=0.05, record=True, batch=2)
@@ -87,13 +88,15 @@ def test_at_every_operation_of_the_queue(tmp_path: Path, workers: bool) -> None:
     assert lines > 500
     for first in range(0, lines, 1 + lines // 120):
         clock = Interrupts(first)
-        checkpoint = Checkpoint(tmp_path / str(first), "polynomial")
+        checkpoint_path = tmp_path / str(first)
+        checkpoint = Checkpoint(checkpoint_path, "polynomial")
         found = clock.run(_search(clock, workers, checkpoint).run)
         assert clock.raised == 1
         assert found.upper >= TRUTH
-        if not checkpoint.path.exists():
+        if not checkpoint_path.exists():
             continue
-        engine = Engine(SMALL.pipeline(), Clock(), resumed=checkpoint.load(), params=NARROW)
+        resumed = Checkpoint(checkpoint_path, "polynomial", resume=True)
+        engine = Engine(SMALL.pipeline(), Clock(), checkpoint=resumed, params=NARROW)
         rest = engine.run()
         assert rest.complete
         assert TRUTH <= rest.upper <= rest.best.value + SMALL.gap
@@ -112,3 +115,19 @@ def test_and_once_more_while_the_first_one_is_seen_to(workers: bool) -> None:
             assert found.upper >= TRUTH
             twice += clock.raised == 2
     assert twice > 50
+
+
+class _Hungry(PolynomialSearch):
+    """Memory runs out after some tasks."""
+
+    def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Part]:
+        if len(self.improvements) > 2:
+            raise MemoryError
+        return super().process(task, clock, pulse)
+
+
+def test_memory_that_runs_out_keeps_the_interval() -> None:
+    found = Engine(_Hungry(SMALL), Clock(), params=NARROW).run()
+    assert found.starved
+    assert not found.complete
+    assert found.best.value <= TRUTH <= found.upper < found.root

@@ -1,88 +1,242 @@
 """Checkpoints: the state of a search in one file of plain arrays, replaced in one step.
 
-The file is NumPy's ``.npz`` without pickled objects: what the pipeline encodes, and the engine's
-own numbers.
+The file is a line with a digest of all that follows, and NumPy's ``.npz`` without pickled objects:
+what the pipeline encodes, the engine's own numbers, and what is known without any search.
 """
 
 from __future__ import annotations
 
-import os
+import hashlib
+import math
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from zipfile import BadZipFile
+from types import TracebackType
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from lipyomo.errors import LipyomoError
+from lipyomo.network import FloatArray
+from lipyomo.outputs import (
+    CHECKPOINT,
+    CHECKPOINT_START,
+    OutputError,
+    check_output,
+    is_of,
+    look,
+    shown,
+    why,
+    written,
+)
+from lipyomo.search.params import Params
 from lipyomo.search.protocol import Arrays
 
-VERSION = 5
+VERSION = b"6"
+
+_OWNER, _BEST, _UPPER = "known.owner", "known.best", "known.upper"
 
 
 class CheckpointError(LipyomoError):
-    """A checkpoint cannot be written, read, or belongs to another problem."""
+    """A checkpoint cannot be read, belongs to another problem, or would be lost."""
 
 
 @dataclass(frozen=True)
-class Checkpoint:
-    """A file that a search writes now and then, and may go on from.
+class Known:
+    """What is known with or without a search.
 
     Attributes
     ----------
-    path : Path
-    problem : str
-        A digest of what is searched: the file of another problem is refused.
+    best : ndarray or None
+        The best point.
+    upper : float
+        A proved bound.
     """
 
-    path: Path
-    problem: str
+    best: FloatArray | None = None
+    upper: float = math.inf
 
-    def save(self, arrays: Arrays) -> None:
-        """Write the file; one that is there stays whole until the new one is.
 
-        Raises
-        ------
-        CheckpointError
-            If it cannot be written.
+class Checkpoint:
+    """The file in which a search keeps its state: a context that writes what is known soon.
+
+    Parameters
+    ----------
+    path : Path
+    owner : str
+        A digest of what is searched: the file of another problem is refused.
+    resume : bool, optional
+        Go on from the file, if it is there.
+    overwrite : bool, optional
+        Replace a checkpoint that is there.
+    known : callable, optional
+        What is known so far; it is asked from another thread as well.
+    params : Params, optional
+
+    Attributes
+    ----------
+    before : Known or None
+        What the file held, if the search is resumed.
+    state : dict of str to ndarray, or None
+        The state that it held; None where a search ended before it had a root.
+    trouble : str or None
+        Why the state could not be written the last time.
+
+    Raises
+    ------
+    CheckpointError
+        If there is a checkpoint that is neither to be resumed nor replaced, or it cannot be read.
+    OutputError
+        If the file cannot be written, or is no checkpoint.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        owner: str,
+        resume: bool = False,
+        overwrite: bool = False,
+        known: Callable[[], Known] = Known,
+        params: Params | None = None,
+    ) -> None:
+        check_checkpoint(path, resume, overwrite)
+        self._path, self._owner, self._known = path, owner, known
+        self.before, self.state = self._load() if resume and _is_there(path) else (None, None)
+        self.trouble: str | None = None
+        self._written = self.before is not None
+        self._writing = threading.Lock()
+        self._timer = threading.Timer((params or Params()).first_checkpoint, self._save_known)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Checkpoint:
+        if not self._written:
+            self._timer.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._timer.cancel()
+        if kind is None or not issubclass(kind, LipyomoError):
+            self._save_known()
+
+    def save(self, state: Arrays) -> None:
+        """Write the state of a search; what is there stays whole until the new file is.
+
+        If that fails, `trouble` says why, and the search can go on.
         """
-        draft = self.path.with_name(self.path.name + ".part")
-        head = {"version": np.array(VERSION), "problem": np.array(self.problem)}
-        data: dict[str, Any] = head | arrays
-        try:
-            with draft.open("wb") as file:
-                np.savez(file, **data)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self.path)
-        except OSError as error:
-            raise CheckpointError(
-                f"the checkpoint '{self.path}' cannot be written ({error.strerror}).  Remedy: a "
-                "folder that exists, is writable and has room"
-            ) from None
+        self._write(state)
 
-    def load(self) -> Arrays:
-        """Read the file.
+    def _save_known(self) -> None:
+        """Write what is known, unless there is a checkpoint already."""
+        if not self._written:
+            self._write({})
 
-        Raises
-        ------
-        CheckpointError
-            If it is no checkpoint, or one of another problem.
-        """
-        try:
-            with np.load(self.path, allow_pickle=False) as file:
-                data = {name: file[name] for name in file.files}
-            version, owner = int(data.pop("version")), str(data.pop("problem"))
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+    def _write(self, state: Arrays) -> None:
+        with self._writing:
+            if self._written and not state:  # a search was faster
+                return
+            known = self._known()
+            data: dict[str, Any] = {
+                _OWNER: np.array(self._owner),
+                _BEST: np.zeros(0) if known.best is None else known.best,
+                _UPPER: np.array(known.upper),
+            }
+            try:
+                with written(self._path, CHECKPOINT) as stream:
+                    _write_signed(stream, data | state)
+            except OutputError as error:
+                self.trouble = str(error)
+            else:
+                self.trouble, self._written = None, True
+
+    def _load(self) -> tuple[Known, Arrays | None]:
+        data = _read_signed(self._path)
+        owner, best, upper = (data.pop(name) for name in (_OWNER, _BEST, _UPPER))
+        if str(owner) != self._owner:
             raise CheckpointError(
-                f"'{self.path}' is no checkpoint of a search ({error}).  Remedy: leave out "
-                "--resume to begin anew"
-            ) from None
-        if version != VERSION:
-            raise CheckpointError(f"'{self.path}' was written by another version of lipyomo")
-        if owner != self.problem:
-            raise CheckpointError(
-                f"the checkpoint '{self.path}' belongs to another network, domain or norm.  "
+                f"the checkpoint {shown(self._path)} belongs to another network, domain or norm.  "
                 "Remedy: give the same problem, or another file"
             )
-        return data
+        return Known(best if best.size else None, float(upper)), data or None
+
+
+def check_checkpoint(path: Path, resume: bool, overwrite: bool) -> None:
+    """Refuse a file in which no search can keep its state.
+
+    Raises
+    ------
+    CheckpointError
+        If there is a checkpoint that is neither to be resumed nor replaced.
+    OutputError
+        If the file cannot be written, or is no checkpoint.
+    """
+    check_output(path, CHECKPOINT)
+    if _is_there(path) and not (resume or overwrite):
+        raise CheckpointError(
+            f"there is a checkpoint {shown(path)} already.  Remedy: go on from it (--resume, "
+            "resume=True), replace it (--overwrite, overwrite=True), or give another name"
+        )
+
+
+def _is_there(path: Path) -> bool:
+    """Whether a file holds anything; devices and pipes do not."""
+    there = look(path)
+    return there is not None and path.is_file() and there.st_size > 0
+
+
+def _write_signed(stream: BinaryIO, data: dict[str, Any]) -> None:
+    """Write arrays behind the digest of what is written."""
+    first = CHECKPOINT_START + VERSION + b" %064d\n" % 0
+    stream.write(first)
+    np.savez(stream, **data)
+    stream.seek(len(first))
+    digest = _rest(stream)
+    stream.seek(0)
+    stream.write(CHECKPOINT_START + VERSION + f" {digest}\n".encode())
+    stream.seek(0, 2)
+
+
+def _rest(stream: BinaryIO) -> str:
+    """SHA-256 of what is left to read."""
+    digest = hashlib.sha256()
+    while block := stream.read(2**20):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _read_signed(path: Path) -> Arrays:
+    """Read the arrays of a file that is as it was written.
+
+    Raises
+    ------
+    CheckpointError
+        If it is not.
+    """
+    anew = "Remedy: begin anew (--overwrite, overwrite=True, instead of --resume)"
+    try:
+        if not is_of(path, CHECKPOINT):
+            raise CheckpointError(f"{shown(path)} is no checkpoint.  Remedy: give another file")
+        with path.open("rb") as stream:
+            line = stream.readline(200)[len(CHECKPOINT_START) :].rstrip()
+            version, _, digest = line.partition(b" ")
+            if version != VERSION:
+                raise CheckpointError(
+                    f"the checkpoint {shown(path)} is one of another version of lipyomo.  {anew}"
+                )
+            begin = stream.tell()
+            if _rest(stream).encode() != digest:
+                raise CheckpointError(
+                    f"the checkpoint {shown(path)} is damaged: it is not what was written.  {anew}"
+                )
+            stream.seek(begin)
+            with np.load(stream, allow_pickle=False) as file:
+                return {name: file[name] for name in file.files}
+    except OSError as error:
+        raise CheckpointError(
+            f"the checkpoint {shown(path)} cannot be read: {why(error)}"
+        ) from None

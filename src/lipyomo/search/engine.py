@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic
 
-import numpy.typing as npt
-
 from lipyomo.executors import Workers
 from lipyomo.network import FloatArray
 from lipyomo.run import Clock
@@ -45,6 +43,8 @@ class Found(Generic[N]):
     counters : mapping of str to int
     fathomed : list of (node, float)
         What the pipeline recorded.
+    starved : bool
+        Whether memory ran out.
     """
 
     best: Incumbent
@@ -53,6 +53,7 @@ class Found(Generic[N]):
     root: float
     counters: Mapping[str, int]
     fathomed: list[tuple[N, float]]
+    starved: bool = False
 
 
 class Engine(Generic[N, T]):
@@ -65,9 +66,7 @@ class Engine(Generic[N, T]):
     workers : Workers, optional
         Not entered yet; by default this process does everything.
     checkpoint : Checkpoint, optional
-        Written now and then, and at the end.
-    resumed : mapping of str to ndarray, optional
-        What a checkpoint held: the search goes on from there.
+        Written now and then, and at the end; the search goes on from the state that it held.
     news : callable, optional
         Hears of points and bounds, not all of the latter proved yet.
     report : callable, optional
@@ -84,14 +83,13 @@ class Engine(Generic[N, T]):
         *,
         workers: Workers[Any, Any] | None = None,
         checkpoint: Checkpoint | None = None,
-        resumed: Mapping[str, npt.NDArray[Any]] | None = None,
         news: News | None = None,
         report: Callable[[float], object] | None = None,
         goal: float = math.inf,
         params: Params | None = None,
     ) -> None:
         self._pipeline, self._clock, self._goal = pipeline, clock, goal
-        self._workers, self._checkpoint, self._resumed = workers, checkpoint, resumed
+        self._workers, self._checkpoint = workers, checkpoint
         self._news, self._report = news, report
         self._params = params = params or Params()
         self._queue: Queue[N] = Queue(pipeline.nbytes, pipeline.cool, params)
@@ -105,23 +103,23 @@ class Engine(Generic[N, T]):
     def run(self) -> Found[N]:
         """Search until nothing is left, or time is up, or the user has enough.
 
-        An interrupt ends the search; a second one ends what is done about the first: then bounds
-        are not proved any further.
+        An interrupt ends the search, as does memory that runs out; a second one ends what is done
+        about the first: then bounds are not proved any further.
         """
         try:
             self._search()
             self._save()
             return self._found(self._proved_upper())
-        except KeyboardInterrupt:
-            return self._after_interrupt()
+        except (KeyboardInterrupt, MemoryError) as error:
+            return self._after_interrupt(isinstance(error, MemoryError))
 
-    def _after_interrupt(self) -> Found[N]:
+    def _after_interrupt(self, starved: bool) -> Found[N]:
         try:
             self._clock.stop()
             self._save()
-            return self._found(self._proved_upper())
-        except KeyboardInterrupt:
-            return self._found(self._known_upper())
+            return self._found(self._proved_upper(), starved)
+        except (KeyboardInterrupt, MemoryError):
+            return self._found(self._known_upper(), starved)
 
     # -- the loop ----------------------------------------------------------------------------------
 
@@ -142,10 +140,11 @@ class Engine(Generic[N, T]):
 
     def _begin(self) -> None:
         """Start at the root, or where a checkpoint left off."""
-        if self._resumed is not None:
-            known = Standing.decode(self._resumed)
+        state = None if self._checkpoint is None else self._checkpoint.state
+        if state is not None:
+            known = Standing.decode(state)
             self._standing = replace(known, root=math.inf)
-            self._enter_all(self._pipeline.decode(self._resumed), known.root)
+            self._enter_all(self._pipeline.decode(state), known.root)
         else:
             root = self._pipeline.root(self._clock, self._hear)
             self._batch_seconds = root.seconds
@@ -334,9 +333,15 @@ class Engine(Generic[N, T]):
             nodes = self._pipeline.encode(self._queue.nodes)
             self._checkpoint.save(nodes | self._standing.encode())
 
-    def _found(self, upper: float) -> Found[N]:
+    def _found(self, upper: float, starved: bool = False) -> Found[N]:
         standing = self._standing
         complete = math.isfinite(standing.root) and not self._queue.nodes
         return Found(
-            standing.best, upper, complete, standing.root, standing.counters, self._fathomed
+            standing.best,
+            upper,
+            complete,
+            standing.root,
+            standing.counters,
+            self._fathomed,
+            starved,
         )

@@ -28,6 +28,8 @@ class Params:
         Of the time left, at most for those that follow the root.
     seeds : int
         Most nodes that they begin from, among the first ones of the queue.
+    first_checkpoint : float
+        Seconds until the first checkpoint, whatever is known by then.
     checkpoint_seconds : float
         Between two checkpoints: work that a crash may lose.
     checkpoint_share : float
@@ -51,6 +53,7 @@ class Params:
     improvement: float = 48.0
     root_share: float = 0.1
     seeds: int = 64
+    first_checkpoint: float = 5.0
     checkpoint_seconds: float = 120.0
     checkpoint_share: float = 20.0
     ahead: int = 2
