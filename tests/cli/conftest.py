@@ -12,7 +12,7 @@ import pytest
 from cli_ran import Ran
 from cli_toys import enrol
 
-from lipyomo.cli import main
+from lipyomo.cli.main import main
 from lipyomo.methods import registry
 
 HERE = Path(__file__).resolve().parent

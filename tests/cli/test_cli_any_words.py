@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lipyomo.cli import main
+from lipyomo.cli.main import main
 
 WORDS = [
     "",

@@ -18,7 +18,7 @@ from fuzz_onnx import graph
 from fuzz_oracle import Oracle, PlainDomain
 
 from lipyomo import LipyomoError, Status
-from lipyomo.cli import main
+from lipyomo.cli.main import main
 
 METHODS = ("auto", "auto", "bnb", "interval", "crown", "sdp", "mip")
 

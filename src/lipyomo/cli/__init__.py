@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-from lipyomo.cli.main import entry_point, main
+__all__ = ["entry_point"]
 
-__all__ = ["entry_point", "main"]
+
+def entry_point() -> None:
+    """Run the command line of this process and leave with its exit code."""
+    from lipyomo.cli.interrupt import Leaving  # before all that takes long to import
+
+    with Leaving():
+        from lipyomo.cli.main import run_process
+    run_process()

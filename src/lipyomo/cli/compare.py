@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.inputs import read_options, read_problem, read_settings
-from lipyomo.cli.interrupt import Interruption
+from lipyomo.cli.interrupt import Interruption, Leaving
 from lipyomo.cli.parser import Parser, UsageError, add, add_problem, count, flag, names, value
 from lipyomo.cli.streams import wrote
 from lipyomo.cli.tables import print_table
@@ -75,7 +75,8 @@ def run(words: Sequence[str]) -> int:
         raise UsageError("--methods: no method is named.  Remedy: see 'lipyomo methods'")
     chosen = None if arguments.methods is None else list(dict.fromkeys(arguments.methods))
     settings, options = read_settings(arguments), _options(arguments.option)
-    problems = [_problem(path, arguments) for path in arguments.networks]
+    with Leaving():
+        problems = [_problem(path, arguments) for path in arguments.networks]
     panels: list[list[Row]] = []
     with Interruption(STOPPING) as interruption:
         settings = replace(settings, should_stop=interruption.requested)

@@ -109,7 +109,7 @@ def _dispatch(words: list[str], began: float) -> int:
     name = words[0] if words else ""
     if name in SUBCOMMANDS:
         module, _, function = SUBCOMMANDS[name].partition(":")
-        with importing():
+        with Leaving(), importing():
             run_it = getattr(import_module(module), function)
         return int(run_it(words[1:]))
     if name in GONE and not Path(name).exists():
@@ -173,7 +173,7 @@ def _report_defect(kind: type[BaseException], error: BaseException, trace: objec
     )
 
 
-def entry_point() -> None:
+def run_process() -> None:
     """Run the command line of this process and leave with its exit code."""
     sys.excepthook = _report_defect
     try:

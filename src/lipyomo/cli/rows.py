@@ -15,6 +15,7 @@ import numpy as np
 
 from lipyomo.certification.data import OnnxSource
 from lipyomo.cli.data import read_data
+from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.parser import Parser, UsageError, add, count, new_file, value
 from lipyomo.cli.streams import warn, wrote
 from lipyomo.digest import array_digest, network_digest
@@ -102,7 +103,8 @@ class RowsJob:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.arguments = arguments
         path, output = arguments.network, arguments.output
-        self.network = load(path, output=output)
+        with Leaving():
+            self.network = load(path, output=output)
         self._whole = read_data(arguments.data, self.network.input_dim)
         self.data = self._whole.first(arguments.first)
         self.onnx: OnnxSource = path if output is None else (path, output)

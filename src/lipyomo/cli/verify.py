@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.parser import Parser, add
 from lipyomo.digest import network_digest
 from lipyomo.errors import LipyomoError
@@ -39,7 +40,8 @@ def run(words: Sequence[str]) -> int:
     add(parser, "--workers", default=1, help="processes that check cases (1)")
     add(parser, "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words)
-    digest = network_digest(load(arguments.network, output=arguments.output))
+    with Leaving():
+        digest = network_digest(load(arguments.network, output=arguments.output))
     several = arguments.workers > 1
     try:
         with Workers[Any, Any](arguments.workers, helping=True) as pool:
