@@ -6,11 +6,13 @@ The names below are imported when they are first used, so that ``import lipyomo`
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from lipyomo.version import __version__
 
+TYPE_CHECKING = False  # as type checkers know it; a command is not safe from Ctrl-C meanwhile
 if TYPE_CHECKING:
+    from typing import Any
+
     from lipyomo.api import solve
     from lipyomo.certification import (
         MonotoneReport,

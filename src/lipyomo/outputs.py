@@ -106,9 +106,9 @@ def why(error: OSError | ValueError) -> str:
 
 
 def same_file(one: AnyPath, other: AnyPath) -> bool:
-    """Whether two names are those of one file, there or not."""
+    """Whether two names are those of one file, there or not; devices and pipes are none."""
     try:
-        return os.path.samefile(one, other)
+        return os.path.samefile(one, other) and stat.S_ISREG(os.stat(one).st_mode)
     except (OSError, ValueError):
         with suppress(OSError, ValueError):
             return os.path.realpath(one) == os.path.realpath(other)

@@ -6,8 +6,11 @@ import os
 import signal
 import sys
 import threading
-from types import FrameType
-from typing import Any
+
+TYPE_CHECKING = False  # as type checkers know it; what is imported here is not safe from Ctrl-C yet
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
 
 STDERR = 2
 CLEAR = b"\r\x1b[2K"
