@@ -251,7 +251,7 @@ class Tree:
         else:
             search, state = self._heuristic
             if self.pool.best_point is not None:
-                state = state.offered(self.searched, np.atleast_2d(self.pool.best_point)[:1])
+                state = search.offered(state, np.atleast_2d(self.pool.best_point)[:1])
         order = [nodes[k] for k in self._rng.permutation(len(nodes))]
         answers = (self.region.examine(self.system.reduce(node.phases), node) for node in order)
         points = (answer.point for answer in answers if answer.point is not None)

@@ -17,6 +17,7 @@ Rounding: a value that is computed here is a sum of products along paths.  It is
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeGuard
 
 import numpy as np
@@ -94,62 +95,81 @@ def _is_wide(matrix: Matrix | None) -> TypeGuard[FloatArray]:
     return isinstance(matrix, np.ndarray) and matrix.shape[0] < matrix.shape[1]
 
 
+@dataclass(frozen=True, eq=False)
 class Chain:
-    """A chain that grows by one affine map and one row of units at a time.
+    """A chain that grows by one affine map and one row of units at a time, each a new value.
 
-    Parameters
+    Attributes
     ----------
     argument : Ball
         Where a lives; one set a chain of the batch, or one for all.
     stop : callable, optional
         Polled now and then; once True, ranges that are not known yet are infinite.
+    reach : ndarray, shape (B, n)
+        At least the sums of the absolute terms of the signal's entries.
+    blocks : tuple of Block
+        The members so far.
+    inputs : int
+        Of the first map; 0 before it.
+    first : ndarray, shape (n, p), optional
+        The first map, where functionals are substituted back in front of it.
+    start, links, bias
+        The signal as a function of the argument and of the members.
+    terms : int
+        Terms of a sum, at most, so far.
+    members : ndarray of int, optional
+        Which units of the last row have lines; None for all.
+    slope : ndarray, shape (n,)
+        Of its decided units, zero at members.
+    size : ndarray, shape (B, n)
+        At least the absolute values that it passes on.
     """
 
-    def __init__(self, argument: Ball, stop: Callable[[], bool] | None = None) -> None:
-        self._argument = argument
-        self._stop = stop
-        self._blocks: list[Block] = []
-        self._inputs = 0
-        self._first: FloatArray | None = None
-        self._start: Matrix | None = None
-        self._links: list[Matrix | None] = []
-        self._bias: FloatArray = np.zeros(0)
-        self._terms = 64
-        self._members: Index | None = None
-        self._slope: FloatArray = np.zeros(0)
-        self._size: FloatArray = np.zeros((1, 0))
-        self.reach: FloatArray = np.zeros((1, 0))
+    argument: Ball
+    stop: Callable[[], bool] | None = None
+    reach: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
+    blocks: tuple[Block, ...] = ()
+    inputs: int = 0
+    first: FloatArray | None = None
+    start: Matrix | None = None
+    links: tuple[Matrix | None, ...] = ()
+    bias: FloatArray = field(default_factory=lambda: np.zeros(0))
+    terms: int = 64
+    members: Index | None = None
+    slope: FloatArray = field(default_factory=lambda: np.zeros(0))
+    size: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
 
-    def affine(self, matrix: SplitMatrix, bias: FloatArray | None = None) -> None:
-        """Multiply the signal with a matrix (n, n_before), and add a bias (n,)."""
+    def affine(self, matrix: SplitMatrix, bias: FloatArray | None = None) -> Chain:
+        """The chain with its signal multiplied by a matrix (n, n_before), and a bias (n,) added."""
         full = matrix.full
         given = np.zeros(full.shape[0]) if bias is None else bias
-        self._terms += full.shape[1] + 4
-        if not self._inputs:
-            self._inputs = full.shape[1]
-            self._start, self._bias = settled(full), given
-            self.reach = self._argument.reach(self._start) + np.abs(given)
-            return
-        pieces: list[Matrix | None] = [None] * len(self._links)
-        on = np.flatnonzero(self._slope)
+        terms = self.terms + full.shape[1] + 4
+        if not self.inputs:
+            start = settled(full)
+            reach = self.argument.reach(start) + np.abs(given)
+            return replace(
+                self, reach=reach, inputs=full.shape[1], start=start, bias=given, terms=terms
+            )
+        pieces: list[Matrix | None] = [None] * len(self.links)
+        on, first = np.flatnonzero(self.slope), self.start
         if on.size:
-            through = scaled_columns(_columns(full, on), self._slope[on])
-            pieces = [None if p is None else product(through, p[on]) for p in self._links]
-            self._start = None if self._start is None else product(through, self._start[on])
-            self._bias = np.asarray(through @ self._bias[on]) + given
+            through = scaled_columns(_columns(full, on), self.slope[on])
+            pieces = [None if p is None else product(through, p[on]) for p in self.links]
+            first = None if first is None else product(through, first[on])
+            shift = np.asarray(through @ self.bias[on]) + given
         else:
-            self._start, self._bias = None, given
-        if self._members is None:
+            first, shift = None, given
+        if self.members is None:
             pieces[-1] = settled(full)
-        elif self._members.size:
-            pieces[-1] = _columns(full, self._members)
-        self._links = pieces
-        self.reach = apply_rows(matrix.size, self._size) + np.abs(given)
+        elif self.members.size:
+            pieces[-1] = _columns(full, self.members)
+        reach = apply_rows(matrix.size, self.size) + np.abs(given)
+        return replace(self, reach=reach, start=first, links=tuple(pieces), bias=shift, terms=terms)
 
     def activate(
         self, slope: FloatArray, members: Index | None, lines: Lines, size: FloatArray
-    ) -> None:
-        """Let the signal pass a row of units.
+    ) -> Chain:
+        """The chain with its signal passed through a row of units.
 
         Parameters
         ----------
@@ -161,49 +181,57 @@ class Chain:
         size : ndarray, shape (B, F)
             At least the absolute values that members pass on.
         """
-        fresh = self._first is None and not self._blocks
-        if members is not None and fresh and _is_wide(self._start):
+        first, start, terms = self.first, self.start, self.terms
+        if members is not None and first is None and not self.blocks and _is_wide(start):
             # what is substituted back is narrower in front of the first map than behind it
-            self._first, self._start = self._start, np.eye(len(self._start))
-            self._terms += len(self._start)
-        pick: Index | slice = slice(None) if members is None else members
-        self._members = members
-        if members is None:
-            self._slope, self._size = np.zeros(slope.size), size
-        else:
-            self._slope = slope.copy()
-            self._slope[members] = 0.0
-            self._size = np.empty((max(len(size), len(self.reach)), slope.size))
-            self._size[:] = np.abs(self._slope) * self.reach
-            self._size[:, members] = size
+            first, start, terms = start, np.eye(len(start)), terms + len(start)
+        still, blocks, links = np.zeros(slope.size), self.blocks, self.links
+        if members is not None:
+            still = slope.copy()
+            still[members] = 0.0
+            every = np.empty((max(len(size), len(self.reach)), slope.size))
+            every[:] = np.abs(still) * self.reach
+            every[:, members] = size
+            size = every
         if members is None or members.size:
-            start = None if self._start is None else self._start[pick]
-            picked = [None if piece is None else piece[pick] for piece in self._links]
+            pick: Index | slice = slice(None) if members is None else members
+            own = None if start is None else start[pick]
+            picked = [None if piece is None else piece[pick] for piece in links]
             sums = np.empty((*lines.slopes.shape, 2))
-            sums[..., 0] = lines.slopes * self._bias[pick] + lines.offsets
+            sums[..., 0] = lines.slopes * self.bias[pick] + lines.offsets
             sums[..., 1] = np.abs(lines.slopes) * self.reach[:, pick] + np.abs(lines.offsets)
             sums[1, ..., 1] *= -1.0
-            self._blocks.append(Block(start, picked, lines.slopes, sums))
-            self._links = [*self._links, None]
+            blocks, links = (*blocks, Block(own, picked, lines.slopes, sums)), (*links, None)
+        return replace(
+            self,
+            blocks=blocks,
+            first=first,
+            start=start,
+            links=links,
+            terms=terms,
+            members=members,
+            slope=still,
+            size=size,
+        )
 
     def rows(self, pick: Index) -> Functionals:
         """The chosen entries of the signal as functionals."""
         return Functionals(
-            None if self._start is None else self._start[pick],
-            [None if piece is None else piece[pick] for piece in self._links],
-            self._bias[pick],
+            None if self.start is None else self.start[pick],
+            [None if piece is None else piece[pick] for piece in self.links],
+            self.bias[pick],
             self.reach[:, pick],
         )
 
     def combined(self, weights: FloatArray) -> Functionals:
         """Sums of the entries of the signal with weights (B, n), one row a chain."""
         return Functionals(
-            None if self._start is None else pull_back(weights, self._start)[:, None, :],
+            None if self.start is None else pull_back(weights, self.start)[:, None, :],
             [
                 None if piece is None else pull_back(weights, piece)[:, None, :]
-                for piece in self._links
+                for piece in self.links
             ],
-            np.asarray(weights @ self._bias)[:, None],
+            np.asarray(weights @ self.bias)[:, None],
             (np.abs(weights) * self.reach).sum(axis=1)[:, None] * (1.0 + gamma(weights.shape[1])),
         )
 
@@ -213,13 +241,13 @@ class Chain:
 
     def range(self, pick: Index) -> tuple[FloatArray, FloatArray]:
         """Safe lower and upper bounds of entries of the signal (r,), shapes (B, r)."""
-        members = [block.members for block in self._blocks]
-        batch = max([self._argument.batch, *(block.batch for block in self._blocks)])
-        step = max(CHUNK // (2 * max(sum(members), self._inputs) * batch), 16)
+        members = [block.members for block in self.blocks]
+        batch = max([self.argument.batch, *(block.batch for block in self.blocks)])
+        step = max(CHUNK // (2 * max(sum(members), self.inputs) * batch), 16)
         lows, highs = [], []
         for begin in range(0, pick.size, step):
             # without blocks there is nothing to substitute back, and nobody has other bounds
-            if begin and self._blocks and self._stop is not None and self._stop():
+            if begin and self.blocks and self.stop is not None and self.stop():
                 unknown = np.full((batch, pick.size - begin), np.inf)
                 lows.append(-unknown)
                 highs.append(unknown)
@@ -247,9 +275,9 @@ class Chain:
         sums[:, :r, 0], sums[:, :r, 1] = rows.constant, rows.reach
         if both:
             sums[:, r:, 0], sums[:, r:, 1] = -rows.constant, rows.reach
-        terms = self._terms
-        for j in range(len(self._blocks) - 1, -1, -1):
-            here, block = links[j], self._blocks[j]
+        terms = self.terms
+        for j in range(len(self.blocks) - 1, -1, -1):
+            here, block = links[j], self.blocks[j]
             if here is None:
                 continue
             terms += block.members
@@ -268,13 +296,13 @@ class Chain:
                 more = pull_back(passed, block.start)
                 start = more if start is None else start + more
         if start is None:
-            width = self._inputs if self._first is None else len(self._first)
+            width = self.inputs if self.first is None else len(self.first)
             start = np.zeros((sums.shape[1], width))
         if start.ndim == 2:
             start = start[None]
-        if self._first is not None:
-            start = pull_back(start, self._first)
-        constant, reached = sums[..., 0], self._argument.support(start)
+        if self.first is not None:
+            start = pull_back(start, self.first)
+        constant, reached = sums[..., 0], self.argument.support(start)
         bound = constant + reached
         bound += gamma(terms) * (sums[..., 1] + np.abs(constant) + np.abs(reached))
         return [bound[:, :r], bound[:, r:]]

@@ -141,7 +141,7 @@ def chain_bounds(
             linear = False
         pair = way.switches[position] if position < len(way.switches) else None
         if linear or position == 0:
-            chain.affine(matrix)
+            chain = chain.affine(matrix)
         if position == 0:
             low, high = chain.range(np.arange(matrix.full.shape[0]))
         else:
@@ -163,8 +163,8 @@ def chain_bounds(
             pick = pair.members
             sides = (array[:, pick] for array in (low, high, pair.left, pair.right))
             size = np.maximum(np.abs(down), np.abs(up))[:, pick]
-            chain.activate(pair.left[0], pick, switch_lines(*sides), size)
-    return replace(found, linear=linear)
+            chain = chain.activate(pair.left[0], pick, switch_lines(*sides), size)
+    return replace(found, chain=chain, linear=linear)
 
 
 def refined(

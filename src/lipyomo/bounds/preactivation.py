@@ -215,7 +215,7 @@ def propagate(
             part.meet(*interval_range(layer, low, high))
             pick = _worth_a_bound(part, held[:, start:end])
         if linear or position == 0:
-            chain.affine(parts_of(layer).split, layer.bias)
+            chain = chain.affine(parts_of(layer).split, layer.bias)
             if position >= first and not (intervals and position == 0 and over.intervals_suffice):
                 index = np.flatnonzero(pick)
                 found = chain.range(index)
@@ -238,7 +238,9 @@ def propagate(
                 lower, upper = lower[:, members], upper[:, members]
                 left, right = left[:, members], right[:, members]
             size = np.maximum(np.abs(left * lower), np.abs(right * upper)) * (1.0 + UNIT)
-            chain.activate(slopes.left[0], members, unit_lines(lower, upper, left, right), size)
+            chain = chain.activate(
+                slopes.left[0], members, unit_lines(lower, upper, left, right), size
+            )
     if not intervals:
         stack.cut(kinked)
 

@@ -72,11 +72,6 @@ class SearchState:
     tried: Tried
     debt: float
 
-    def offered(self, problem: LipschitzProblem, points: FloatArray) -> SearchState:
-        """With points of the domain that were found elsewhere, to start from."""
-        values, _ = point_norms(problem, points)
-        return replace(self, best=self.best.with_points(points, values, PARAMS.population))
-
     @property
     def going(self) -> bool:
         """Whether a turn is under way."""
@@ -139,6 +134,11 @@ class LocalSearch:
     def _ascent(self) -> SmoothAscent:
         spread = [z.std(axis=0) for z in self._problem.network.preactivations(self._sampled)]
         return SmoothAscent(self._problem, spread)
+
+    def offered(self, state: SearchState, points: FloatArray) -> SearchState:
+        """The state with points of the domain that were found elsewhere, to start from."""
+        values, _ = point_norms(self._problem, points)
+        return replace(state, best=state.best.with_points(points, values, self._params.population))
 
     def improve(
         self,
