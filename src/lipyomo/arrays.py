@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import scipy.sparse as sp
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 Matrix: TypeAlias = "FloatArray | sp.csr_array"
+Array = TypeVar("Array", bound="npt.NDArray[Any]")
 Pattern: TypeAlias = "tuple[BoolArray, ...]"
 """One boolean array a hidden layer: True where the unit is on its right-hand slope."""
 
@@ -26,6 +27,12 @@ def keep_memory() -> None:
     before, up to 32 MB.  With other libraries nothing happens.
     """
     np.empty(_KEPT, dtype=np.uint8)
+
+
+def read_only(values: Array) -> Array:
+    """`values`, which cannot be written to any more."""
+    values.setflags(write=False)
+    return values
 
 
 def dense(matrix: Matrix) -> FloatArray:

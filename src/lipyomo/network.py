@@ -23,7 +23,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.arguments import instance, real_numbers, whole_number
-from lipyomo.arrays import BoolArray, FloatArray, Matrix, Pattern, dense, scaled_rows
+from lipyomo.arrays import BoolArray, FloatArray, Matrix, Pattern, dense, read_only, scaled_rows
 from lipyomo.errors import LipyomoError, NetworkError
 from lipyomo.numerics.exactness import entries_are_exact, product_is_exact, sum_is_exact
 
@@ -35,11 +35,14 @@ def _as_matrix(weight: Any, where: str) -> Matrix:
     if sp.issparse(weight):
         if weight.dtype.kind == "c":
             raise NetworkError(f"{where}: the weight must be real numbers, not complex ones")
-        matrix = sp.csr_array(weight, dtype=np.float64)
-        values = matrix.data
+        matrix = sp.csr_array(weight, dtype=np.float64, copy=True)
+        matrix.sum_duplicates()
+        values = read_only(matrix.data)
+        read_only(matrix.indices)
+        read_only(matrix.indptr)
     else:
         matrix = np.array(real_numbers(weight, f"{where}: the weight", NetworkError), ndmin=2)
-        values = matrix
+        values = read_only(matrix)
     if matrix.ndim != 2:
         raise NetworkError(
             f"{where}: the weight has {matrix.ndim} axes, expected 2 (units, inputs)"
@@ -58,7 +61,7 @@ def _as_vector(values: object, size: int, where: str, what: str) -> FloatArray:
         raise NetworkError(f"{where}: the {what} has {vector.size} entries for {size} units")
     if not np.isfinite(vector).all():
         raise NetworkError(f"{where}: the {what} holds NaN or infinite entries")
-    return vector
+    return read_only(vector)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +71,8 @@ class Layer:
     Parameters
     ----------
     weight : array_like or sparse array, shape (units, inputs)
-        Rows are units.  Sparse input stays sparse (CSR).
+        Rows are units.  Sparse input stays sparse (CSR).  All arrays are copied, and read-only:
+        what is known of a layer stays true of it.
     bias : array_like, shape (units,)
     left, right : array_like, shape (units,), or float
         Slopes below and above the kink at zero.  The default is the identity.
@@ -94,6 +98,10 @@ class Layer:
         object.__setattr__(self, "left", _as_vector(left, units, "layer", "left slope"))
         object.__setattr__(self, "right", _as_vector(right, units, "layer", "right slope"))
 
+    def __reduce__(self) -> tuple[type[Layer], tuple[object, ...]]:
+        """Pickle and copy by the arrays: a copy's are read-only as well."""
+        return Layer, (self.weight, self.bias, self.left, self.right)
+
     @property
     def units(self) -> int:
         """Number of units."""
@@ -107,7 +115,7 @@ class Layer:
     @cached_property
     def kinked(self) -> BoolArray:
         """Which units have two different slopes, shape (units,)."""
-        return np.asarray(self.left != self.right)
+        return read_only(np.asarray(self.left != self.right))
 
     @property
     def is_affine(self) -> bool:
@@ -118,20 +126,20 @@ class Layer:
     def sizes(self) -> Matrix:
         """Absolute values of the weight; sparse ones share its places."""
         if isinstance(self.weight, np.ndarray):
-            return np.abs(self.weight)
-        self.weight.sum_duplicates()
+            return read_only(np.abs(self.weight))
         places = self.weight.indices, self.weight.indptr
-        return sp.csr_array((np.abs(self.weight.data), *places), shape=self.weight.shape)
+        data = read_only(np.abs(self.weight.data))
+        return sp.csr_array((data, *places), shape=self.weight.shape)
 
     @cached_property
     def row_sums(self) -> FloatArray:
         """Sums of the absolute weights of each unit, shape (units,)."""
-        return np.asarray(self.sizes.sum(axis=1)).reshape(-1)
+        return read_only(np.asarray(self.sizes.sum(axis=1)).reshape(-1))
 
     @cached_property
     def dense_weight(self) -> FloatArray:
         """The weight as a dense array, shape (units, inputs)."""
-        return dense(self.weight)
+        return read_only(dense(self.weight))
 
     def preactivation(self, h: FloatArray) -> FloatArray:
         """``W h + b`` for points `h` of shape (..., inputs)."""

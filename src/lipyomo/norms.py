@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.arguments import brief, one_of, real_numbers
-from lipyomo.arrays import lengths
+from lipyomo.arrays import lengths, read_only
 from lipyomo.errors import NormError
 from lipyomo.network import FloatArray
 
@@ -282,7 +282,7 @@ class LinearOutput(OutputNorm):
             points = _vertices_of(*self._rows)
         if points.ndim != 2 or not points.size or not np.isfinite(points).all():
             raise NormError("the vertices of a dual ball must be a non-empty finite (k, m) array")
-        self._vertices = points
+        self._vertices = read_only(points)
 
     kind = "linear"
 

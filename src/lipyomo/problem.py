@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.arguments import instance, real_numbers, whole_number
+from lipyomo.arrays import read_only
 from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
 from lipyomo.magnitudes import check_magnitudes, underflow_of
@@ -85,7 +86,7 @@ class LipschitzProblem:
                 )
             if not np.isfinite(c).all():
                 raise ProblemError("the functional holds NaN or infinite entries")
-            self.functional = c
+            self.functional = read_only(c)
             self.output_norm: OutputNorm = functional_norm(c)
         elif margin is not None:
             self.output_norm = CrossOutput(whole_number(margin, "the margin", ProblemError, None))

@@ -224,10 +224,14 @@ class Run:
     @property
     def closed(self) -> bool:
         """Whether the gap that was asked for is reached (1e-6 relative without one)."""
-        if close_enough(self.lower, self.upper):
+        return self.closed_by(self.upper)
+
+    def closed_by(self, upper: float) -> bool:
+        """Whether the gap that was asked for would be reached if this were the upper end."""
+        if close_enough(self.lower, upper):
             return True
         gap = self.settings.gap
-        return gap > 0.0 and self.upper - self.lower <= gap * self.upper
+        return gap > 0.0 and upper - self.lower <= gap * upper
 
     def raise_lower(self, witness: Witness | None) -> bool:
         """Take a witness of the original problem; True if it is the best so far."""

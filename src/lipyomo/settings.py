@@ -48,6 +48,9 @@ class Settings:
         A name of ``solvers.toml`` or ``auto``.
     solvers_file : Path, optional
         Another ``solvers.toml``.
+    check_claims : bool
+        Whatever a solver claims to be the optimum is checked by branch and bound, for at most a
+        fifth of the solver's time and half a second; False takes it at its word.
     formulation : {'auto', 'adjoint', 'tangent'}
         MIP encoding of the gradient.
     bounds : {'auto', 'interval', 'linear', 'lp'}
@@ -81,6 +84,7 @@ class Settings:
     seed: int = 0
     solver: str = "auto"
     solvers_file: Path | None = None
+    check_claims: bool = True
     formulation: Formulation = "auto"
     bounds: BoundRung = "auto"
     attain: bool = True
@@ -114,7 +118,7 @@ class Settings:
         remedy = "concurrent.futures.Executor"
         instance(self.executor, (Executor, NoneType), "executor", MethodError, remedy)
         instance(self.dask, (str, NoneType), "dask", MethodError, "the address of a scheduler")
-        for name in ("attain", "rational", "verbose", "resume", "overwrite"):
+        for name in ("attain", "check_claims", "rational", "verbose", "resume", "overwrite"):
             instance(getattr(self, name), bool, name, MethodError, "True or False")
         for name in ("progress", "should_stop"):
             if not (getattr(self, name) is None or callable(getattr(self, name))):

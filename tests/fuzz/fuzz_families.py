@@ -9,10 +9,12 @@ from fuzz_domains import domain_of, norms_of
 from fuzz_extremes import EXTREMES, strange_domain, strange_norms
 from fuzz_networks import ORDINARY
 from fuzz_oracle import Oracle, PlainDomain, PlainLayer
+from fuzz_thin import THIN, linear_norms
 
 from lipyomo import Layer, LipschitzProblem, Network
 
-FAMILIES = {**ORDINARY, **EXTREMES}
+NETWORKS = {**ORDINARY, **EXTREMES}
+FAMILIES = (*NETWORKS, *THIN)
 
 
 @dataclass(frozen=True)
@@ -37,16 +39,20 @@ def draw(family: str, seed: int) -> Sample:
         If the package refuses the domain or the problem.
     """
     rng = np.random.default_rng([seed, *map(ord, family)])
-    layers = FAMILIES[family](rng)
-    strange = family in EXTREMES
-    d, m = layers[0].weight.shape[1], layers[-1].weight.shape[0]
-    # some of the extreme networks have ordinary domains or norms
-    domain, plain_domain = (
-        strange_domain(rng, d) if strange and rng.random() < 0.6 else domain_of(rng, d)
-    )
-    input_norm, outputs, functionals = (
-        strange_norms(rng, m) if strange and rng.random() < 0.6 else norms_of(rng, m)
-    )
+    if family in THIN:
+        layers, domain, plain_domain = THIN[family](rng)
+        input_norm, outputs, functionals = linear_norms(rng, len(layers[-1].bias))
+    else:
+        layers = NETWORKS[family](rng)
+        strange = family in EXTREMES
+        d, m = layers[0].weight.shape[1], layers[-1].weight.shape[0]
+        # some of the extreme networks have ordinary domains or norms
+        domain, plain_domain = (
+            strange_domain(rng, d) if strange and rng.random() < 0.6 else domain_of(rng, d)
+        )
+        input_norm, outputs, functionals = (
+            strange_norms(rng, m) if strange and rng.random() < 0.6 else norms_of(rng, m)
+        )
     network = Network([Layer(v.weight, v.bias, v.left, v.right) for v in layers], f"{family}{seed}")
     problem = LipschitzProblem(network, domain, input_norm, **outputs)  # type: ignore[arg-type]
     return Sample(family, seed, problem, oracle_of(network, plain_domain, input_norm, functionals))

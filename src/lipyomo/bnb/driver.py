@@ -131,6 +131,8 @@ class Search:
         Called with proved bounds of the whole problem.
     checkpoint : Checkpoint, optional
         Where to keep the state, instead of one that follows `settings`.
+    cutoff : float, optional
+        A bound that is to be proved: nodes with bounds up to it are closed from the start.
 
     Attributes
     ----------
@@ -149,8 +151,9 @@ class Search:
         ladder: Ladder | None = None,
         report: Callable[[float], object] | None = None,
         checkpoint: Checkpoint | None = None,
+        cutoff: float = 0.0,
     ) -> None:
-        self._settings = settings
+        self._settings, self._cutoff = settings, cutoff
         self._ladder, self._report = ladder, report
         self._clock = clock or Clock(settings.time_limit, settings.should_stop)
         self._tell = tell
@@ -169,7 +172,8 @@ class Search:
                 )
         elif ladder is not None and not record:
             known = np.concatenate([np.zeros(0, dtype=np.int8), *ladder.bounds.phases])
-        self.tree = Tree(problem, np.random.default_rng(settings.seed), settings.gap, record, known)
+        rng = np.random.default_rng(settings.seed)
+        self.tree = Tree(problem, rng, settings.gap, record, known, cutoff)
         self.tree.bounder.clock = self._clock
         if ladder is not None:
             self.tree.searched = thinned(problem, ladder.bounds.phases)
@@ -207,8 +211,6 @@ class Search:
         except (KeyboardInterrupt, MemoryError) as error:
             self._starved = isinstance(error, MemoryError)
             self._clock.stop()
-        for node in self._taken:  # not finished (some children may wait as well, which is no harm)
-            self._push(node)
         if np.isfinite(self._root):
             self._save()
         return self._outcome(self._final_upper(complete))
@@ -427,7 +429,8 @@ class Search:
     def _content(self) -> tuple[str, bytes]:
         """What all tasks have in common, and its name."""
         tree = self.tree
-        content = (tree.problem, self._settings.gap, self._record, tree.known, tree.known_pairs)
+        gap, pairs = self._settings.gap, tree.known_pairs
+        content = (tree.problem, gap, self._record, tree.known, self._cutoff, pairs)
         return uuid.uuid4().hex, pickle.dumps(content)
 
     def _merge_report(self, report: Report) -> None:
@@ -502,7 +505,9 @@ class Search:
         """Largest proved bound over closed and open nodes, whatever is attained."""
         if not complete and not np.isfinite(self._root):
             return np.inf
-        waiting = [node for _, _, node in self._heap] + self._stack
+        # Nodes that were under way when an interrupt came stay in the books, whatever it cut short;
+        # that some of them, or of their children, wait as well is no harm.
+        waiting = [node for _, _, node in self._heap] + self._stack + self._under_way()
         heap = [(-node.bound, i) for i, node in enumerate(waiting)]
         heapq.heapify(heap)
         proved: set[int] = set()

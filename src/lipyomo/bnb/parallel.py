@@ -67,8 +67,8 @@ class Task:
     token : str
         Of the search: workers keep its tree.
     problem : bytes
-        Pickled (problem, gap, whether to record leaves, phases that follow from the domain, known
-        pairs of units).
+        Pickled (problem, gap, whether to record leaves, phases that follow from the domain, cutoff,
+        known pairs of units).
     parcels : list of (Node, points)
     plans : list of list of int
         Units of each node whose splits are to be tried.
@@ -136,8 +136,9 @@ def _tree_of(task: Task) -> Tree:
     if getattr(_kept, "token", None) != task.token:
         # a worker a core: BLAS threads of their own would take the cores from each other
         threadpool_limits(limits=1, user_api="blas")
-        problem, gap, record, known, pairs = pickle.loads(task.problem)
-        _kept.tree = Tree(problem, np.random.default_rng(0), gap, record, known)
+        problem, gap, record, known, cutoff, pairs = pickle.loads(task.problem)
+        rng = np.random.default_rng(0)
+        _kept.tree = Tree(problem, rng, gap, record, known, cutoff)
         _kept.tree.take_pairs(*pairs)
         _kept.token = task.token
     tree: Tree = _kept.tree

@@ -156,6 +156,8 @@ class Tree:
     known : FlatPhases, optional
         Phases that follow from the domain: the tree lives in the presolved network where that is
         much smaller.
+    enough : float, optional
+        A bound that is good enough, whatever is attained.
 
     Attributes
     ----------
@@ -175,6 +177,7 @@ class Tree:
         gap: float = 0.0,
         record: bool = False,
         known: FlatPhases | None = None,
+        enough: float = 0.0,
     ) -> None:
         self.problem, self.known, self.searched = problem, known, problem
         self.targets: Targets = targets_of(problem)
@@ -199,7 +202,7 @@ class Tree:
         self.experience = Experience.none(self.system.count)
         self.attend: Callable[[], object] = lambda: None
         self._pairs = Pairs.none()
-        self._gap = max(gap, PRUNE)
+        self._gap, self._enough = max(gap, PRUNE), enough
         self._record = record
         self._value_errors = self.bounder.value_errors
         self._bounded = domain.is_bounded
@@ -226,12 +229,12 @@ class Tree:
     @property
     def cutoff(self) -> float:
         """Bounds at or below it prune."""
-        return self.pool.best / (1.0 - self._gap)
+        return max(self.pool.best / (1.0 - self._gap), self._enough)
 
     @property
     def aim(self) -> float:
         """What floating-point bounds should reach, so that their proofs meet the cutoff."""
-        return self.cutoff - 0.5 * PRUNE * self.pool.best
+        return self.cutoff - 0.5 * PRUNE * max(self.pool.best, self._enough)
 
     def climb(self, evaluations: int, clock: Clock, nodes: Sequence[Node] = ()) -> None:
         """Look for a better incumbent by local search, which also knows the best point so far.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from enum import StrEnum
@@ -27,14 +28,14 @@ from lipyomo.result import frame_of, plain
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from lipyomo.onnx.runtime import Runner
+
 logger = logging.getLogger(__name__)
 
 Clip = tuple[float | FloatArray, float | FloatArray]
 
 OnnxSource = str | Path | tuple[str | Path, str]
 """An ONNX file, and maybe the node at which it was cut."""
-
-Values = Callable[[FloatArray], FloatArray]
 
 
 class DataError(LipyomoError):
@@ -184,19 +185,55 @@ class Task(ABC, Generic[Job, Found]):
                 yield found
 
 
-_RUNTIMES: dict[tuple[str, str | None], Values] = {}
-"""One session a process and file."""
+class RuntimeValues:
+    """Outputs by onnxruntime, of the file that a network came from as it is when this is made.
 
+    It travels to other processes by the file's name: they read it again, and refuse another
+    content.
 
-def runtime_values(onnx: OnnxSource) -> Values:
-    """Outputs by onnxruntime, from the file that the network came from."""
-    path, output = onnx if isinstance(onnx, tuple) else (onnx, None)
-    key = str(path), output
-    if key not in _RUNTIMES:
-        import onnx as onnx_package
+    Parameters
+    ----------
+    source : path or (path, output)
+    inputs : int
+        How many the network takes.
 
+    Raises
+    ------
+    LipyomoError
+        If the file cannot be read or run, or is another network's.
+    """
+
+    def __init__(self, source: OnnxSource, inputs: int) -> None:
+        path, output = source if isinstance(source, tuple) else (source, None)
+        self._path, self._output = Path(path).absolute(), output
+        runtime, self._digest = self._opened()
+        if runtime.size != inputs:
+            raise LipyomoError(
+                f"'{self._path}' takes {runtime.size} inputs, the network {inputs}.  Remedy: give "
+                "the file that the network came from"
+            )
+        self._runtime: Runner | None = runtime
+
+    def __call__(self, point: FloatArray) -> FloatArray:
+        """The outputs at a point, flattened."""
+        if self._runtime is None:
+            self._runtime, digest = self._opened()
+            if digest != self._digest:
+                raise LipyomoError(
+                    f"'{self._path}' was changed while its network was worked on.  Remedy: begin "
+                    "again with a file that stays"
+                )
+        return self._runtime(point)[0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Sessions stay in their process."""
+        return vars(self) | {"_runtime": None}
+
+    def _opened(self) -> tuple[Runner, bytes]:
+        """The file in onnxruntime, and the digest of its content, external data included."""
+        from lipyomo.onnx.read import read_model
         from lipyomo.onnx.runtime import open_runtime
 
-        runtime = open_runtime(onnx_package.load(key[0]), output)
-        _RUNTIMES[key] = lambda point: runtime(point)[0]
-    return _RUNTIMES[key]
+        model = read_model(self._path)
+        digest = hashlib.sha256(model.SerializeToString(deterministic=True)).digest()
+        return open_runtime(model, self._output), digest

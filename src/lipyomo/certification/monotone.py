@@ -32,11 +32,11 @@ from lipyomo.certification.data import (
     OnnxSource,
     Report,
     Row,
+    RuntimeValues,
     Task,
     clip_box,
     data_point,
     data_points,
-    runtime_values,
 )
 from lipyomo.certification.goal import bound_until
 from lipyomo.domains import Box
@@ -212,6 +212,9 @@ class MonotoneTask(Task[Job, MonotoneRow]):
 
     def __post_init__(self) -> None:
         check_network(self.network, LipyomoError)
+        self._values = (
+            None if self.onnx is None else RuntimeValues(self.onnx, self.network.input_dim)
+        )
         for name in ("increasing", "decreasing"):
             instance(getattr(self, name), Iterable, name, LipyomoError, "the numbers of inputs")
         d, m = self.network.input_dim, self.network.output_dim
@@ -282,8 +285,8 @@ class MonotoneTask(Task[Job, MonotoneRow]):
         if wrong <= 0:
             return found
         confirmed = None
-        if self.onnx is not None:
-            values = runtime_values(self.onnx)
+        if self._values is not None:
+            values = self._values
             confirmed = bool(row @ (values(other) - values(point)) < 0)
         return replace(
             found,

@@ -13,7 +13,7 @@ any method with an upper end, such as ``crown`` or ``bnb``
     serves every smaller one.
 ``exact``
     the least margin over the ball by the forward blocks and a MIP solver; an example that it finds
-    refutes, its dual bound certifies to the solver's tolerance.
+    refutes, its dual bound certifies, if branch and bound proves it, or else on the solver's word.
 
 An adversarial example found by search refutes; between the two is open.
 """
@@ -36,7 +36,7 @@ from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
 from lipyomo.methods.registry import bounding_methods
 from lipyomo.network import FloatArray
-from lipyomo.run import Clock
+from lipyomo.run import PROVED, Clock
 
 PRECISION = 1e-3
 """Relative width at which the bisection of a radius ends."""
@@ -113,6 +113,8 @@ class RobustnessRow(Row):
         That input.
     method : str
         What decided.
+    basis : str or None
+        What a positive certified radius rests on: ``proved``, or a solver with its tolerance.
     """
 
     verdicts = Verdict
@@ -124,6 +126,7 @@ class RobustnessRow(Row):
     adversarial_radius: float = math.inf
     example: list[float] | None = None
     method: str = ""
+    basis: str | None = None
 
 
 def certify_point(
@@ -195,14 +198,18 @@ class _Job:
         rng = np.random.default_rng([settings.seed, row.index])
         self._take(find_example(self.classifier, self.x, self.label, radius, rng))
         certified, method = self._certify(radius, settings.ladder)
+        basis: str | None = PROVED
         if not certified and "exact" in settings.ladder and not self._refuted(radius):
-            certified, method = self._by_mip(radius)
+            basis, method = self._by_mip(radius), "exact"
+            certified = basis is not None
         verdict = Verdict.ROBUST if certified else Verdict.OPEN
         if not certified and self._refuted(radius):
             verdict, method = Verdict.NOT_ROBUST, method if method == "exact" else "attack"
-        inner = radius if certified else 0.0
+        inner = known = radius if certified else 0.0
         if settings.radii:
             inner = self._radius(inner)
+        if inner > known:  # what goes beyond the radius is proved
+            basis = PROVED
         outer = math.inf if self.example is None else self.example.distance
         return replace(
             row,
@@ -211,6 +218,7 @@ class _Job:
             example=None if self.example is None else self.example.point.tolist(),
             verdict=verdict,
             method=method if verdict is not Verdict.OPEN else "",
+            basis=basis if inner > 0 else None,
         )
 
     def _refuted(self, radius: float) -> bool:
@@ -283,23 +291,32 @@ class _Job:
         )
         self.constants.append((radius, result.upper, method))
 
-    def _by_mip(self, radius: float) -> tuple[bool, str]:
-        from lipyomo.certification.exact import least_margin
+    def _by_mip(self, radius: float) -> str | None:
+        """What a certificate by the forward blocks rests on; None if there is none."""
+        from lipyomo.certification.exact import least_margin, proves_positive
 
+        found = []
         for rival in range(self.classifier.classes - 1):
             if self.clock.expired:
-                return False, ""
+                return None
             domain = self.classifier.ball(self.x, radius)
-            bound, point = least_margin(
+            least = least_margin(
                 self.classifier, domain, self.label, rival, self.settings.solver, self.clock.left
             )
+            point = least.point
             if point is not None and self.classifier.predict(point[None])[0] != self.label:
                 self._take(pulled(self.classifier, self.x, self.label, point))
                 if self._refuted(radius):
-                    return False, "exact"
-            if not bound > 0:
-                return False, ""
-        return True, "exact"
+                    return None
+            if not least.bound > 0:
+                return None
+            found.append(least)
+        claimed = np.array([least.bound for least in found])
+        took = sum(least.seconds for least in found)
+        args = self.classifier, self.x, radius, self.label, claimed, self.least, took
+        if proves_positive(*args):
+            return PROVED
+        return None if any(least.doubt for least in found) else found[0].basis
 
     # -- the radius ----------------------------------------------------------------------------
 
@@ -331,7 +348,7 @@ class _Job:
         high = max(inner, self.settings.radius if self.example is None else self.example.distance)
         while high - inner > PRECISION * high and not self.clock.expired:
             middle = 0.5 * (inner + high)
-            if self._by_mip(middle)[0]:
+            if self._by_mip(middle) == PROVED:
                 inner = middle
             elif self._refuted(middle):
                 high = middle

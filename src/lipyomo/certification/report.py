@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,12 @@ from lipyomo.certification.data import (
     Clip,
     OnnxSource,
     Report,
+    RuntimeValues,
     Task,
     data_points,
-    runtime_values,
 )
 from lipyomo.certification.point import (
     LADDER,
-    Check,
     PointSettings,
     RobustnessRow,
     Verdict,
@@ -32,6 +32,7 @@ from lipyomo.certification.point import (
 from lipyomo.errors import LipyomoError
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import OutputNorm
+from lipyomo.run import PROVED
 
 Job = tuple[int, FloatArray, int | None]
 
@@ -88,6 +89,7 @@ class RobustnessReport(Report):
             "clean accuracy": right / max(self.used, 1),
             "certified accuracy": self.count(Verdict.ROBUST) / max(self.used, 1),
             "decided": self.decided,
+            "on a solver's word": sum(row.basis not in (None, PROVED) for row in self.rows),
             "decided by": dict(Counter(row.method for row in self.rows if row.method)),
             "median seconds": float(np.median(seconds)) if seconds else None,
         }
@@ -139,7 +141,8 @@ def certify_robustness(
     time_limit : float, optional
         Seconds a point.
     exact : bool, optional
-        Decide what is left by a MIP over the forward blocks.
+        Decide what is left by a MIP over the forward blocks; branch and bound checks what the
+        solver claims, and the basis of a row says whether it could.
     ladder : iterable of str, optional
         What certifies, cheapest first: ``global``, ``margins``, and methods with an upper end.
     radii : bool, optional
@@ -216,7 +219,8 @@ class RobustnessTask(Task[Job, RobustnessRow]):
     def __init__(
         self, classifier: Classifier, settings: PointSettings, onnx: OnnxSource | None = None
     ) -> None:
-        self.classifier, self.settings, self.onnx = classifier, settings, onnx
+        self.classifier, self.settings = classifier, settings
+        self._values = None if onnx is None else RuntimeValues(onnx, classifier.network.input_dim)
         if "exact" in settings.ladder:  # a solver that cannot be used is no matter of single rows
             from lipyomo.solvers.registry import get_solver
 
@@ -229,16 +233,11 @@ class RobustnessTask(Task[Job, RobustnessRow]):
     def decide(self, job: Job) -> RobustnessRow:
         """Decide one point."""
         index, x, label = job
-        check = None if self.onnx is None else runtime_check(self.onnx)
+        check = None if self._values is None else partial(runtime_class, self._values)
         return certify_point(self.classifier, x, label, self.settings, index, check)
 
 
-def runtime_check(onnx: OnnxSource) -> Check:
-    """Classes by onnxruntime."""
-    values = runtime_values(onnx)
-
-    def classify(point: FloatArray) -> int:
-        found = values(point)
-        return int(found[0] > 0) if found.size == 1 else int(np.argmax(found))
-
-    return classify
+def runtime_class(values: RuntimeValues, point: FloatArray) -> int:
+    """The class by onnxruntime."""
+    found = values(point)
+    return int(found[0] > 0) if found.size == 1 else int(np.argmax(found))

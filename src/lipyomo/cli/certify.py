@@ -19,10 +19,11 @@ from lipyomo.certification.report import RobustnessTask, data_rows
 from lipyomo.cli.parser import add, flag, names, value
 from lipyomo.cli.rows import EXIT_CODES, FAILED, RowsJob, rows_parser, show_facts
 from lipyomo.cli.streams import wrote
+from lipyomo.run import PROVED
 
 COLUMNS = (
     "index", "predicted", "label", "margin", "certified_radius", "adversarial_radius",
-    "verdict", "method", "seconds", "error",
+    "verdict", "method", "basis", "seconds", "error",
 )  # fmt: skip
 EXAMPLE = """
 example:
@@ -105,6 +106,7 @@ def _line(found: dict[str, Any]) -> str:
     return (
         f"{row.index:6d}  {row.verdict!s:<14} class {row.predicted}  "
         f"radius {row.certified_radius:.4g}{outer}  {row.method}  {row.seconds:.2f} s"
+        f"{'' if row.basis in (None, PROVED) else f'  on the word of a {row.basis}'}"
     )
 
 
@@ -114,6 +116,8 @@ def _show(report: RobustnessReport) -> None:
     show_facts((name, found[name]) for name in counts)
     for name in ("clean accuracy", "certified accuracy", "decided"):
         show_facts([(name, f"{100 * found[name]:.1f} %")])
+    if found["on a solver's word"]:
+        show_facts([("on a solver's word", found["on a solver's word"])])
     by = ", ".join(f"{name} {count}" for name, count in found["decided by"].items())
     show_facts([("decided by", by or "-")])
     if found["median seconds"] is not None:

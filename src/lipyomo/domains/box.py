@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.arguments import whole_number
+from lipyomo.arrays import read_only
 from lipyomo.domains.base import Domain, box_support, read_vector
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix
@@ -35,8 +36,8 @@ class Box(Domain):
         for bound in (lower, upper):
             if size is None and np.ndim(bound) > 0:
                 size = int(np.size(bound))
-        self.lower = read_vector(lower, size, "the lower bound of the box")
-        self.upper = read_vector(upper, size, "the upper bound of the box")
+        self.lower = read_only(read_vector(lower, size, "the lower bound of the box"))
+        self.upper = read_only(read_vector(upper, size, "the upper bound of the box"))
         wrong = np.flatnonzero(self.lower > self.upper)
         if wrong.size:
             k = int(wrong[0])

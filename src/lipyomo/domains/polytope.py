@@ -107,8 +107,11 @@ class Polytope(Domain):
         self._lp = LinearProgram(outer.lower, outer.upper, self._rows.A, self._rows.b)
         found = self._lp.maximise(np.zeros(matrix.shape[1]))
         if found.point is None:
-            if found.bound < 0:
-                raise DomainError("the polytope is empty: no x satisfies A x <= b and the bounds")
+            if interior_of(self._rows, outer.lower, outer.upper).weights is not None:
+                raise DomainError(
+                    "the polytope is empty, or has no interior: no x satisfies A x < b and the "
+                    "bounds"
+                )
             raise DomainError(
                 "no point of the polytope was found: its numbers differ too much in size for "
                 "linear programs.  Remedy: scale the inputs"

@@ -76,7 +76,7 @@ def run(run: Run) -> Result:
         return Known(None if witness is None else witness.point[..., moving], run.upper)
 
     if settings.checkpoint is None:
-        return _searched(run, None)
+        return search(run)
     file, resume, overwrite = settings.checkpoint, settings.resume, settings.overwrite
     checkpoint = Checkpoint(file, run.problem.reduced.problem, resume, overwrite, known)
     if checkpoint.before is not None:
@@ -86,7 +86,7 @@ def run(run: Run) -> Result:
             run.raise_lower(witness_near(run.problem, before.best))
     try:
         with checkpoint:
-            result = _searched(run, checkpoint)
+            result = search(run, checkpoint=checkpoint)
     except KeyboardInterrupt:
         run.clock.stop()
         result = run.result(done=False)
@@ -96,8 +96,22 @@ def run(run: Run) -> Result:
     return result
 
 
-def _searched(run: Run, checkpoint: Checkpoint | None) -> Result:
-    """Search, and keep the state in a file, if there is one."""
+def search(run: Run, cutoff: float = 0.0, checkpoint: Checkpoint | None = None) -> Result:
+    """Search until the interval closes, or the constant is proved to be at most `cutoff`.
+
+    Parameters
+    ----------
+    run : Run
+    cutoff : float, optional
+        Nodes with bounds up to it are closed, whatever is attained.  If the search ends with all
+        nodes closed, `run.upper` is at most this, or what is attained exceeds it.
+    checkpoint : Checkpoint, optional
+        Where to keep the state.
+
+    Returns
+    -------
+    Result
+    """
     from lipyomo.bnb.driver import Search
 
     problem, reduced = run.problem, run.problem.reduced
@@ -130,6 +144,7 @@ def _searched(run: Run, checkpoint: Checkpoint | None) -> Result:
         ladder=ladder,
         report=run.drop_upper,
         checkpoint=checkpoint,
+        cutoff=cutoff,
     ).run()
     if outcome.point is not None:
         run.raise_lower(witness_near(problem, outcome.point))

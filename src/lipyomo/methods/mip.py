@@ -2,7 +2,8 @@
 
 The bound ladder, an incumbent, and a partition of the domain come first; each cell of the domain
 gets a model; every optimum that a solver claims is recomputed from the weights at an interior
-point of its region, and cut off if there is none.
+point of its region, and cut off if there is none; and branch and bound checks that nothing exceeds
+it.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from lipyomo.errors import MethodError
 from lipyomo.methods import bnb
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import model_fits
+from lipyomo.mip.claims import CHECK_SECONDS, CHECK_SHARE, Claim, disbelief
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee, Result
-from lipyomo.run import Run
+from lipyomo.result import EXACT_TOLERANCE, Guarantee, Result, contradict
+from lipyomo.run import Clock, Run
 from lipyomo.sampling.local_search import search_incumbent
+from lipyomo.settings import Settings
 
 
 def refuses(problem: LipschitzProblem) -> str | None:
@@ -81,9 +84,45 @@ def run(run: Run) -> Result:
     root, encoding = presolved.root, loop.formulation
     if encoding is None and not run.expired:
         encoding = encoding_of(small.network, root, small.input_norm, settings.formulation)
+    solver = loop.solver or asked
+    if loop.distrusted or not accept(run, loop.claim):
+        return replace(bnb.search(run), formulation=encoding, solver=solver)
     return run.result(
         unstable=root.bounds.unstable,
         bounds=root.bounds.rung,
         formulation=encoding,
-        solver=loop.solver or asked,
+        solver=solver,
     )
+
+
+def accept(run: Run, claim: Claim | None) -> bool:
+    """Take a solver's claim as the upper end, checked if there is time; False if it is refuted.
+
+    The check is branch and bound with the claim as its cutoff, or with what closes the interval if
+    that is larger.  Whatever it proves or attains on the way, the run hears of.  A claim that is
+    neither confirmed nor refuted stands on the solver's word, unless tolerances matter too much.
+    """
+    if claim is None:
+        return True
+    if run.settings.check_claims and not run.expired:
+        closing = run.lower / (1.0 - max(run.settings.gap, EXACT_TOLERANCE)) * (1.0 - 1e-9)
+        limit = min(CHECK_SHARE * claim.seconds + CHECK_SECONDS, run.left)
+        settings = Settings(seed=run.settings.seed, gap=run.settings.gap, threads=1)
+        inner = Run(run.problem, settings, "bnb", clock=Clock(limit, lambda: run.expired))
+        bnb.search(inner, max(claim.upper, closing))
+        run.raise_lower(inner.witness)
+        run.drop_upper(inner.upper)
+    if contradict(run.lower, claim.upper):
+        run.warn(disbelief(claim.solver, claim.upper, run.lower))
+        return run.closed
+    if run.closed:
+        return True
+    if not claim.doubt:
+        run.drop_upper(claim.upper, claim.basis)
+        return True
+    run.warn(
+        f"{claim.doubt}, beyond what a solver's tolerances allow for, and the claim of "
+        f"{claim.solver} that nothing exceeds {claim.upper:.9g} was not confirmed in time: it is "
+        "not used.  Remedy: method bnb"
+    )
+    return True

@@ -8,24 +8,18 @@ from functools import partial
 from typing import Any
 
 from lipyomo.mip.cells import Cell
+from lipyomo.mip.claims import Claim, disbelief, too_fine
 from lipyomo.mip.confirmation import confirm_pattern
 from lipyomo.mip.model import CellModel
 from lipyomo.mip.presolve import Presolved
 from lipyomo.mip.probing import probed
-from lipyomo.mip.scaling import LARGEST, largest_number
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import model_seconds
 from lipyomo.operator_norm import operator_norm
 from lipyomo.regions.witness import CANCELLED
 from lipyomo.result import Witness
 from lipyomo.run import PROVED, Run
-from lipyomo.solvers import (
-    SolveOutcome,
-    SolverOptions,
-    SolveStatus,
-    available_solvers,
-    solve_model,
-)
+from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus, solve_model
 from lipyomo.solvers.status import Progress
 
 SAFETY = 2e-7
@@ -43,9 +37,6 @@ INTEGRALITY = 1e-9
 DOUBT = 1e-6
 """An attained value above a claimed bound by this much (relative) refutes the solver."""
 
-FALLBACKS = ("highs", "scip", "cbc")
-"""Solvers to turn to when one was refuted."""
-
 MAX_CUTS = 10_000
 """Most no-good cuts in one cell."""
 
@@ -56,20 +47,21 @@ class Closed:
 
     Attributes
     ----------
-    upper : float
+    proved : float
         No value in the cell is larger (up to values that do not matter any more).
-    basis : str
-        What that rests on.
+    claimed : float
+        The same on a solver's word.
     """
 
-    upper: float
-    basis: str = PROVED
+    proved: float
+    claimed: float
 
 
 class CellLoop:
     """Solves cells, the largest bound first, until the interval is closed.
 
-    Values are in the units of the scaled problem.
+    Values are in the units of the scaled problem.  The run is told of what is proved; what rests
+    on a solver is a claim.
 
     Parameters
     ----------
@@ -82,18 +74,20 @@ class CellLoop:
         Of the last model.
     models, no_good_cuts, probed_unstable, nodes : int
         Counts.
+    distrusted : bool
+        Whether the solver failed, or was refuted by what is attained.
     """
 
     def __init__(self, run: Run, presolved: Presolved) -> None:
         self.run, self.units = run, presolved.scaled
         self.settings = run.settings
         self.small = presolved.scaled.problem
-        self.refuted: set[str] = set()
         self.formulation: str | None = None
         self.solver: str | None = None
         self.nodes = self.models = self.no_good_cuts = self.probed_unstable = 0
-        self._others = 0.0
-        self._basis = PROVED
+        self.distrusted = False
+        self._others, self._claimed = Closed(0.0, 0.0), math.inf
+        self._basis, self._seconds, self._doubt = PROVED, 0.0, ""
         # Cells, vertices and solutions that are worth no more than this were given up.
         self._given_up = presolved.cutoff
 
@@ -102,36 +96,44 @@ class CellLoop:
         """What is attained, in the scaled units."""
         return self.units.inward(self.run.lower)
 
+    @property
+    def claim(self) -> Claim | None:
+        """What a solver claims beyond what is proved."""
+        if self.distrusted or self.solver is None or not self._claimed < self.run.upper:
+            return None
+        return Claim(self._claimed, self.solver, self._basis, self._seconds, self._doubt)
+
     def solve(self, cells: list[Cell]) -> None:
         """Solve `cells` (largest bound first)."""
         run = self.run
         # What cells that were solved leave open, above the attained value.
-        settled = 0.0
+        settled = Closed(0.0, 0.0)
         for position, cell in enumerate(cells):
-            ahead = max((other.upper for other in cells[position:]), default=0.0)
-            self._bound(max(settled, ahead))
-            if run.closed or run.expired:
+            self._bound(_larger(settled, _largest(cells[position:])))
+            if run.closed_by(min(run.upper, self._claimed)) or run.expired:
                 return
             if not self._beats(cell.upper):
-                settled = max(settled, cell.upper)
+                settled = _larger(settled, Closed(cell.upper, cell.upper))
                 continue
-            rest = cells[position + 1 :]
-            self._others = max(settled, max((other.upper for other in rest), default=0.0))
-            closed = self._close(cell)
-            if closed.basis != PROVED:
-                self._basis = closed.basis
-            settled = max(settled, closed.upper)
-            self._bound(max(self._others, settled))
+            self._others = _larger(settled, _largest(cells[position + 1 :]))
+            settled = _larger(settled, self._close(cell))
+            if self.distrusted:
+                return
+            self._bound(_larger(self._others, settled))
         self._bound(settled)
 
-    def _bound(self, upper: float) -> None:
+    def _bound(self, upper: Closed) -> None:
         """Tell the run of a bound of all cells, given that some were only bounded by a cutoff.
 
         Cutoffs and values of confirmed patterns are rounded down, so that the norm of a pattern
         that attains one may be above it by as much as `confirm_pattern` allows for.
         """
-        bound = max(upper, self._given_up) * (1.0 + 6.0 * CANCELLED)
-        self.run.drop_upper(self.units.outward(bound), self._basis)
+        proved, claimed = (
+            self.units.outward(max(end, self._given_up) * (1.0 + 6.0 * CANCELLED))
+            for end in (upper.proved, upper.claimed)
+        )
+        self.run.drop_upper(proved)
+        self._claimed = min(self._claimed, claimed)
 
     def _cutoff(self) -> float:
         """What is attained: no greater values need to be looked for."""
@@ -153,62 +155,42 @@ class CellLoop:
         )
 
     def _close(self, cell: Cell) -> Closed:
-        """Solve one cell, with another solver if one contradicts itself."""
+        """Solve one cell."""
         weights = [layer.weight for layer in self.small.network.layers]
         if not self.run.clock.fits(model_seconds(weights)):
-            return Closed(cell.upper)
+            return Closed(cell.upper, cell.upper)
         cell = probed(self.small, cell, self._cutoff(), self.run.clock)
-        self._bound(max(self._others, cell.upper))
+        known = Closed(cell.upper, cell.upper)
+        self._bound(_larger(self._others, known))
         if not self._beats(cell.upper):
-            return Closed(cell.upper)
+            return known
         self.probed_unstable = max(cell.bounds.unstable, self.probed_unstable)
-        largest = largest_number(self.small, cell, self.lower)
-        trusted = largest <= LARGEST
-        if not trusted:
-            self.run.warn(
-                f"the model holds numbers from 1 to {largest:.0e} even after scaling, beyond what "
-                "a solver's tolerances allow for: its bound is not used.  Remedy: method bnb"
-            )
-        solver: str | None = self.settings.solver
-        while solver is not None:
-            # A new model for each solver: what one has cut off, the next must account for.
-            model = CellModel(
-                self.small.network, cell, self.small.input_norm, self.settings.formulation
-            )
-            self.formulation = model.encoding
-            self.models += 1
-            closed, refuted = self._cut_and_solve(cell, model, solver)
-            if refuted is None:
-                return closed if trusted else Closed(cell.upper)
-            self.refuted.add(refuted)
-            solver = None if self.run.expired else self._another_solver()
-        return Closed(cell.upper)
+        model = CellModel(
+            self.small.network, cell, self.small.input_norm, self.settings.formulation
+        )
+        self.formulation = model.encoding
+        self.models += 1
+        claimed = self._cut_and_solve(cell, model)
+        if claimed < cell.upper:
+            self._doubt = self._doubt or too_fine(self.small, cell, self.lower)
+        return Closed(cell.upper, min(claimed, cell.upper))
 
-    def _another_solver(self) -> str | None:
-        """An open-source solver that has not contradicted itself yet."""
-        usable = available_solvers(self.settings.solvers_file)
-        left = [name for name in FALLBACKS if name in usable and name not in self.refuted]
-        return left[0] if left else None
-
-    def _cut_and_solve(
-        self, cell: Cell, model: CellModel, solver: str
-    ) -> tuple[Closed, str | None]:
+    def _cut_and_solve(self, cell: Cell, model: CellModel) -> float:
         """Solve until the incumbent counts or nothing better is left.
 
         Returns
         -------
-        closed : Closed
-        refuted : str or None
-            Name of the solver if its claims contradict what is attained; `closed` is then what was
-            known before.
+        float
+            The solver's bound, widened; the cell's if the solver's claims contradict what is
+            attained, and `distrusted` then says so.
         """
         run = self.run
-        upper, floor, basis = cell.upper, 0.0, PROVED
+        upper, floor = cell.upper, 0.0
         for _ in range(MAX_CUTS):
             model.set_cutoff(self._cutoff())
             outcome = solve_model(
                 model.model,
-                solver,
+                self.settings.solver,
                 self._options(),
                 start=self._start(model, cell),
                 progress=partial(self._report, upper=upper),
@@ -216,6 +198,7 @@ class CellLoop:
                 settings=self.settings.solvers_file,
             )
             self.nodes += outcome.nodes
+            self._seconds += outcome.seconds
             run.nodes = self.nodes
             self.solver = outcome.solver
             run.warn(*outcome.notes)
@@ -241,14 +224,15 @@ class CellLoop:
             refuted = attained > 0.0 and claimed < attained * (1.0 - DOUBT)
             if refuted or outcome.status is SolveStatus.ERROR:
                 run.warn(self._disbelief(outcome, attained))
-                return Closed(cell.upper), outcome.solver
+                self.distrusted = True
+                return cell.upper
             if claimed < upper:
-                upper, basis = claimed, _basis(outcome)
+                upper, self._basis = claimed, _basis(outcome)
             done = not outcome.status.proven or outcome.incumbent is None or run.expired
             if done or not self._beats(upper) or self._within_gap(upper):
                 break
             self.no_good_cuts += 1
-        return Closed(max(upper, floor), basis), None
+        return max(upper, floor)
 
     def _attained_in(self, model: CellModel, cell: Cell) -> float:
         """The witness's value if the model still has to account for it, else zero."""
@@ -288,7 +272,7 @@ class CellLoop:
 
     def _report(self, report: Progress, upper: float) -> None:
         """Pass a solver's progress on; its bound counts only once it is checked."""
-        live = max(min(report.bound * (1.0 + SAFETY), upper), self._others)
+        live = max(min(report.bound * (1.0 + SAFETY), upper), self._others.claimed)
         self.run.show(self.units.outward(live), self.nodes + report.nodes)
 
     def _disbelief(self, outcome: SolveOutcome, attained: float) -> str:
@@ -296,10 +280,17 @@ class CellLoop:
         if outcome.status is SolveStatus.ERROR:
             return f"{outcome.solver}: {outcome.message}; its bound is not used"
         claim, truth = self.units.outward(outcome.bound), self.units.outward(attained)
-        return (
-            f"{outcome.solver} claims that nothing exceeds {claim:.9g}, but {truth:.9g} is "
-            "attained: its bound is not used"
-        )
+        return disbelief(outcome.solver, claim, truth)
+
+
+def _larger(one: Closed, other: Closed) -> Closed:
+    return Closed(max(one.proved, other.proved), max(one.claimed, other.claimed))
+
+
+def _largest(cells: list[Cell]) -> Closed:
+    """What cells that no solver has seen may hold."""
+    upper = max((cell.upper for cell in cells), default=0.0)
+    return Closed(upper, upper)
 
 
 def _basis(outcome: SolveOutcome) -> str:

@@ -21,6 +21,7 @@ from lipyomo.domains import Box, Domain
 from lipyomo.mip.cells import Cell, told_nothing
 from lipyomo.network import FloatArray, Layer, Matrix, Network
 from lipyomo.norms import LinearOutput, OutputNorm
+from lipyomo.phases import OPEN
 from lipyomo.problem import LipschitzProblem
 
 MOST_BITS = 200
@@ -32,6 +33,8 @@ ORDINARY = 1e3
 LARGEST = 1e6
 """Largest coefficient, relative to ranges near 1, that tolerances of 1e-9 are trusted with."""
 
+SMALLEST = 1e-5
+"""Smallest range of an input or a unit, relative to ranges near 1, that they are trusted with."""
 
 LEAST = 1e-4
 """Smallest range of a pre-activation, relative to its terms, that is brought near 1."""
@@ -148,6 +151,29 @@ def largest_number(problem: LipschitzProblem, cell: Cell, lower: float) -> float
     if lower > 0 and math.isfinite(cell.upper):
         numbers.append(cell.upper / lower)
     return max(numbers)
+
+
+def smallest_width(problem: LipschitzProblem, cell: Cell) -> float:
+    """Smallest range that a model of a cell has to tell from a point.
+
+    That is a width of the domain, or how far an undecided unit gets to either side of its kink.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Scaled.
+    cell : Cell
+    """
+    _, domain, unit = with_input_unit(problem.network, cell.domain)
+    widths = [float((domain.upper - domain.lower).min(initial=1.0))]
+    if domain.rows.count:
+        widths.append(2.0 * cell.domain.margin(cell.domain.center) / unit)
+    for low, high, phases in zip(
+        cell.bounds.lower, cell.bounds.upper, cell.bounds.phases, strict=True
+    ):
+        sides = np.minimum(-low, high)[phases == OPEN]
+        widths.append(float(sides.min(initial=1.0)))
+    return min(widths)
 
 
 def _ranges(problem: LipschitzProblem, bounds: LayerBounds) -> list[FloatArray]:

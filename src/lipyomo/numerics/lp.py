@@ -26,7 +26,8 @@ class LPOutcome:
     Attributes
     ----------
     bound : float
-        A safe upper bound of the maximum: ``-inf`` if infeasible, ``inf`` if unbounded.
+        A safe upper bound of the maximum; ``inf`` where the solver has no optimum, also if it calls
+        the program infeasible: that is its word only.
     value : float
         The objective at `point` (``-inf`` without one).
     point : ndarray or None
@@ -85,8 +86,8 @@ class LinearProgram:
         Numbers that HiGHS refuses make a program without an answer.
         """
         highspy = self._highspy
-        self._lower = np.asarray(lower, dtype=np.float64)
-        self._upper = np.asarray(upper, dtype=np.float64)
+        self._lower = np.array(lower, dtype=np.float64)
+        self._upper = np.array(upper, dtype=np.float64)
         self._A = A if isinstance(A, np.ndarray) else sp.csr_array(A)
         self._b = np.asarray(b, dtype=np.float64)
         n, r = self._lower.size, self._b.size
@@ -132,8 +133,7 @@ class LinearProgram:
         c = np.asarray(objective, dtype=np.float64)
         found = self.optimum(c)
         if found is None:
-            infeasible = self._loaded and self._status == self._statuses.kInfeasible
-            return LPOutcome(-np.inf if infeasible else np.inf, -np.inf, None)
+            return LPOutcome(np.inf, -np.inf, None)
         end, loose, _ = self._dual_bound(c, self.duals)
         return LPOutcome(np.inf if loose > 0 else end, *found)
 

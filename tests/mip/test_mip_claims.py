@@ -1,0 +1,150 @@
+"""What a solver claims is checked: confirmed, refuted, or left open, whatever it says."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import lipyomo
+from lipyomo import Box, LipschitzProblem, Polytope, Settings, Status
+from lipyomo.methods.bnb import search
+from lipyomo.methods.mip import accept
+from lipyomo.mip.claims import Claim
+from lipyomo.run import Run
+from networks import random_network
+
+LIARS = '''
+"""HiGHS, but for its dual bound."""
+
+import math
+from dataclasses import replace
+
+from lipyomo.solvers.highs import Highs
+from lipyomo.solvers.status import SolveStatus
+
+
+class Low(Highs):
+    def run(self, model, request):
+        return replace(super().run(model, request), x=None, bound=0.5)
+
+
+class Empty(Highs):
+    def run(self, model, request):
+        found = super().run(model, request)
+        return replace(found, status=SolveStatus.INFEASIBLE, x=None, bound=math.inf)
+
+
+class Broken(Highs):
+    def run(self, model, request):
+        found = super().run(model, request)
+        return replace(found, status=SolveStatus.ERROR, x=None, message="it broke")
+'''
+
+
+@pytest.fixture(scope="module")
+def liars(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Settings with solvers that say what is not true."""
+    folder = tmp_path_factory.mktemp("liars")
+    (folder / "lying_solvers.py").write_text(LIARS)
+    sys.path.insert(0, str(folder))
+    path = folder / "solvers.toml"
+    lines = [
+        f'[solver.{name.lower()}]\nbackend = "lying_solvers:{name}"'
+        for name in ("Low", "Empty", "Broken")
+    ]
+    path.write_text("\n".join(lines))
+    return path
+
+
+@pytest.fixture(scope="module")
+def easy() -> LipschitzProblem:
+    return LipschitzProblem(random_network(7, (4, 6, 5, 1)), Box(-1, 1, 4))
+
+
+@pytest.mark.parametrize("name", ["low", "empty", "broken"])
+def test_a_solver_that_is_wrong_is_named_and_the_search_goes_on(
+    name: str, easy: LipschitzProblem, liars: Path
+) -> None:
+    truth = lipyomo.solve(easy, "bnb")
+    result = lipyomo.solve(easy, "mip", solver=name, solvers_file=liars)
+    assert result.status is Status.EXACT
+    assert result.basis == "proved"
+    assert result.lower == pytest.approx(truth.lower, rel=2e-6)
+    assert any(f"{name}" in note and "not used" in note for note in result.warnings)
+    assert not any("defect" in note for note in result.warnings)
+
+
+def claim_of(upper: float) -> Claim:
+    return Claim(upper, "oracle", "solver (oracle)", seconds=100.0)
+
+
+def test_a_claim_that_is_confirmed_is_proved(easy: LipschitzProblem) -> None:
+    truth = lipyomo.solve(easy, "bnb")
+    run = Run(easy, Settings(), "mip")
+    run.raise_lower(truth.witness)
+    assert accept(run, claim_of(truth.lower * (1 + 2e-7)))
+    result = run.result()
+    assert result.status is Status.EXACT
+    assert result.basis == "proved"
+    assert result.warnings == []
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("share", [0.5, 0.99, 1 - 1e-5])
+def test_a_claim_that_is_refuted_is_dropped(
+    easy: LipschitzProblem, share: float, known: bool
+) -> None:
+    truth = lipyomo.solve(easy, "bnb")
+    run = Run(easy, Settings(), "mip")
+    if known:
+        run.raise_lower(truth.witness)
+    closed = accept(run, claim_of(share * truth.lower))
+    assert closed == run.closed
+    assert run.upper >= truth.lower
+    result = run.result()
+    assert any("oracle claims" in note and "not used" in note for note in result.warnings)
+    assert not any("defect" in note for note in result.warnings)
+
+
+def test_a_claim_may_be_left_unchecked(easy: LipschitzProblem) -> None:
+    taken = lipyomo.solve(easy, "mip", solver="highs", check_claims=False)
+    assert taken.status is Status.EXACT
+    assert taken.basis is not None
+    assert taken.basis.startswith("solver (highs")
+    run = Run(easy, Settings(check_claims=False), "mip")
+    doubted = Claim(3.0, "oracle", "solver (oracle)", 100.0, "the model has ranges of 1e-9 near 1")
+    assert accept(run, doubted)
+    assert run.upper > 3.0
+    assert any("not used" in note for note in run.result().warnings)
+
+
+@pytest.mark.parametrize("width", [1e-8, 1e-9])
+def test_no_word_is_taken_where_ranges_are_near_a_tolerance(width: float) -> None:
+    network = random_network(3, (3, 8, 8, 1))
+    row = [1.0, 0.5, -1.0]
+    slab = Polytope([row, [-v for v in row]], [width, 0.0], -1, 1)
+    problem = LipschitzProblem(network, slab)
+    taken = lipyomo.solve(problem, "mip", solver="highs", check_claims=False, time_limit=20)
+    assert taken.basis == "proved"
+    if taken.details["models"]:
+        assert taken.status is not Status.EXACT
+        assert any("not used" in note for note in taken.warnings)
+    checked = lipyomo.solve(problem, "mip", solver="highs", time_limit=20)
+    assert checked.basis == "proved"
+    assert checked.lower <= taken.upper
+    assert taken.lower <= checked.upper
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_search_proves_what_it_is_asked_to(easy: LipschitzProblem, threads: int) -> None:
+    truth = lipyomo.solve(easy, "bnb")
+    full, quick, low = (Run(easy, Settings(threads=threads), "bnb") for _ in range(3))
+    search(full)
+    search(quick, 1.2 * truth.upper)
+    assert truth.lower <= quick.upper <= 1.2 * truth.upper
+    assert (quick.nodes or 0) < (full.nodes or 0)
+    search(low, 0.5 * truth.lower)
+    assert low.upper >= truth.lower
+    assert low.lower == pytest.approx(truth.lower, rel=1e-9)
