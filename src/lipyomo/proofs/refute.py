@@ -16,12 +16,12 @@ from flint import fmpq, fmpq_mat
 
 from lipyomo.affine.rows import ExactForm
 from lipyomo.affine.system import NodeForm, UnitSystem
-from lipyomo.bnb.node import Node
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray
 from lipyomo.phases import RIGHT
 from lipyomo.regions.euclidean import nearest_point
 from lipyomo.regions.partial import TOLERANCE, NodeRows, Optimum, RegionProgram
+from lipyomo.search.relu.node import Node
 from lipyomo_check import linear as checked
 
 NEGLIGIBLE = 1e-12

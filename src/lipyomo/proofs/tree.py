@@ -19,11 +19,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.affine.system import NodeForm
-from lipyomo.bnb.bounding import Worst
-from lipyomo.bnb.branching import worth
-from lipyomo.bnb.node import Node, stack_of, substitute_back
-from lipyomo.bnb.tighten import COLD, MOST_WORK, STEPS
-from lipyomo.bnb.tree import TOGETHER, Tree
 from lipyomo.bounds.dual_ascent import IntArray, Rows, SingleArray
 from lipyomo.bounds.preactivation import propagate, within
 from lipyomo.bounds.stack import Stack
@@ -32,7 +27,19 @@ from lipyomo.network import BoolArray, FloatArray, Layer, Network
 from lipyomo.phases import LEFT, OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs.refute import Refuter
+from lipyomo.regions.partial import RegionProgram
 from lipyomo.run import Clock
+from lipyomo.search.relu.bound import bound_targets, inherited
+from lipyomo.search.relu.context import Context, Question
+from lipyomo.search.relu.empty import asks_program
+from lipyomo.search.relu.learnt import Learnt
+from lipyomo.search.relu.node import Node, stack_of
+from lipyomo.search.relu.part import Worst
+from lipyomo.search.relu.points import Points
+from lipyomo.search.relu.propagate import substitute_back
+from lipyomo.search.relu.score import candidates, score
+from lipyomo.search.relu.split import halves, wants_box
+from lipyomo.search.relu.tighten import tighten
 from lipyomo.targets import ALL, Targets
 from lipyomo_check import linear as checked
 from lipyomo_check.semidefinite import MOST_CORNERS, Tangents
@@ -91,7 +98,7 @@ class _Parting:
 
     ours: Node
     unit: int
-    outlook: FloatArray
+    features: FloatArray
     still: list[Node] = field(default_factory=list)
     waiting: int = 2
 
@@ -156,26 +163,29 @@ class CaseTree:
             network = _held(network, moving, domain.upper)
             domain = domain.restrict(moving)
         self._moving = np.flatnonzero(moving)
-        self._kit = kit = Tree(
-            LipschitzProblem(network, domain, problem.input_norm, problem.output_norm),
-            np.random.default_rng(0),
-        )
-        self._targets: Targets = kit.targets
-        self._system, self._domain = kit.system, domain
-        self._bounder, self._brancher, self._tightener = kit.bounder, kit.brancher, kit.tightener
-        self._bounder.clock = self._clock
-        self._bounder.solved = 1  # its way of bounding roots leaves targets without multipliers
-        self._refuter = Refuter(kit.system, domain, self._linear, kit.region)
-        self._pool, self._experience = kit.pool, kit.experience
+        small = LipschitzProblem(network, domain, problem.input_norm, problem.output_norm)
+        self._context = context = Context.of(Question(small))
+        self._targets: Targets = context.targets
+        self._system, self._domain = context.system, domain
+        region = RegionProgram(context.system, domain)
+        self._refuter = Refuter(context.system, domain, self._linear, region)
+        rng, params = np.random.default_rng(0), context.params
+        self._points = Points(small, context.units, rng, params)
+        self._learnt = learnt = Learnt.nothing(context.system.count)
         if promises is not None:
-            self._experience.promise += KNOWN * promises
-            self._experience.promises += KNOWN
-        self._pool.enter(domain.sample(np.random.default_rng(0), POINTS))
+            looks = learnt.looks + KNOWN
+            self._learnt = replace(learnt, ahead=KNOWN * promises, looks=looks)
+        self._points.enter(domain.sample(np.random.default_rng(0), POINTS))
         self._theirs = targets_of_statement(statement)
         self._turned: set[int] = set()
         self._numbers = self._numbered()
         self.cases = 0
         self.undivided: tuple[float, Steps] | None = None
+
+    @property
+    def _aim(self) -> float:
+        """What floating-point bounds should reach."""
+        return self._statement.upper * (1.0 - AIM)
 
     def _numbered(self) -> list[int]:
         """The checker's number of each of our targets."""
@@ -209,16 +219,17 @@ class CaseTree:
         ProofError
             If a case can be neither closed nor split.
         """
-        root = _Case(self._linear.root(), self._kit.whole())
+        root = _Case(self._linear.root(), self._context.whole(self._points.count))
         self._follow(root)
         unwritten, waiting = [root], [root]  # the next one last
+        together = self._context.params.together
         del root  # which leads to all others: what is written is forgotten
         while unwritten:
             while unwritten[-1].parts is None:
                 if self._clock.expired:
                     raise Unfinished("the proof of the upper end was stopped")
-                ahead = waiting[-TOGETHER:]
-                del waiting[-TOGETHER:]
+                ahead = waiting[-together:]
+                del waiting[-together:]
                 self._settle(ahead)
                 waiting += [part for case in ahead for part in reversed(case.parts or [])]
             case = unwritten.pop()
@@ -231,7 +242,7 @@ class CaseTree:
     def _settle(self, cases: list[_Case]) -> None:
         """Find the steps of some cases, and what they leave."""
         for case in cases:  # what a child inherits may close it before anything is tightened
-            if case.ours.warm and self._tightener is not None:
+            if case.ours.evidence and self._context.ascent is not None:
                 self._close(case)
         going = [case for case in cases if case.parts is None]
         while going:
@@ -277,20 +288,20 @@ class CaseTree:
 
     def _close(self, case: _Case) -> bool:
         """Settle a case by bounds of its gradient; True if they decided units instead."""
-        ours = case.ours
-        case.form = form = self._system.reduce(ours.phases)
+        case.form = form = self._system.reduce(case.ours.phases)
         if not form.units.size:
             case.steps += self._full(case, form)
             case.parts = []
             return False
-        case.worst = self._bounded(ours, form)
+        self._bound_targets(case, form)
         case.steps += self._closed(case, form)
         if case.parting is None and case.before is None:  # the root
             self.undivided = self._undivided(case, form)
-        if not ours.targets.size:
+        targets = case.ours.targets.tolist()
+        if not targets:
             case.steps.append(["end"])
             case.parts = []
-        elif case.worst is not None and ours.targets.tolist() == [case.worst.found.target]:
+        elif case.worst is not None and targets == [case.worst.found.target]:
             sides = self._excluded(case, form, case.worst)
             if not all(self._linear.settle(case.node, k) for k in sides):
                 case.parts = []
@@ -309,16 +320,16 @@ class CaseTree:
             return
         ours = case.ours
         # bounds are stated with room, so that ever smaller boxes need not decide anything
-        cuts = self._brancher.wants_box(ours) and case.still != case.before
-        halves = self._brancher.halves(ours) if cuts else []
-        case.parts = self._cut(case, halves) if halves else self._split(case, form)
+        cuts = wants_box(self._context, ours) and case.still != case.before
+        boxes = halves(self._context, ours) if cuts else []
+        case.parts = self._cut(case, boxes) if boxes else self._split(case, form)
         for part in case.parts:
             self._follow(part)
 
     def _excluded(self, case: _Case, form: NodeForm, worst: Worst) -> list[int]:
         """Decide the units whose other sides the multipliers close; which ones."""
-        target, aim = worst.found.target, self._statement.upper * (1.0 - AIM)
-        bounder = self._bounder.bounder
+        target, aim = worst.found.target, self._aim
+        bounder = self._context.bounder
         tries = [
             replace(given, step=float(f"{given.step:.6g}"))
             for given in bounder.exclusions(worst.found, (worst.off, worst.on), aim)
@@ -340,11 +351,12 @@ class CaseTree:
             case.node.phases[unit] = checked.LEFT if side == "L" else checked.RIGHT
         return list(sides)
 
-    def _bounded(self, ours: Node, form: NodeForm) -> Worst | None:
+    def _bound_targets(self, case: _Case, form: NodeForm) -> None:
         """Semidefinite bounds of a case, none of them proved."""
-        ours.proved = np.full(ours.targets.size, np.inf)
-        ours.target_bounds = ours.proved.copy()
-        return self._bounder.bound(ours, form, self._statement.upper * (1.0 - AIM), 0.0)
+        unknown = np.full(case.ours.targets.size, np.inf)
+        ours, aim = replace(case.ours, proved=unknown, target_bounds=unknown), self._aim
+        found = bound_targets(self._context, ours, form, aim, 0.0, self._clock)
+        case.ours, case.worst = found.node, found.worst
 
     # -- pre-activations -------------------------------------------------------------------------
 
@@ -354,7 +366,7 @@ class CaseTree:
             for case in cases:
                 self._bound_by_intervals(case)
             return
-        if self._tightener is None:
+        if self._context.ascent is None:
             return
         self._crown(cases)
         before = {case: case.still for case in cases if case.parts is None and case.still}
@@ -407,27 +419,27 @@ class CaseTree:
 
     def _ascend(self, cases: list[_Case]) -> None:
         """Bound by dual ascent what it improves."""
-        assert self._tightener is not None
-        if not cases:
+        ascent, params = self._context.ascent, self._context.params
+        if ascent is None or not cases:
             return
-        work = 2 * COLD * STEPS * self._tightener.ascent.work * max(case.still for case in cases)
-        share = max(MOST_WORK // work, 1)
+        steps = params.ascent_cold * params.ascent_steps
+        work = 2 * steps * ascent.work * max(case.still for case in cases)
+        share = max(params.ascent_work // work, 1)
         if len(cases) > share:  # all steps are to be taken
             self._ascend(cases[:share])
             self._ascend(cases[share:])
             return
         stack = stack_of([case.ours for case in cases])
         width, before = stack.upper - stack.lower, _sides(stack)
-        kept = [case.ours.ascent for case in cases]
+        kept = [case.ours.warmth for case in cases]
+        seen = [self._points.seen(case.ours.points) for case in cases]
         with np.errstate(invalid="ignore"):  # units without a kink have no bounds
-            found = self._tightener.tighten(
-                stack, kept, [self._pool.seen(case.ours.pool) for case in cases]
-            )
+            found, _ = tighten(ascent, self._system, stack, kept, seen)
         better, nodes, keys, values = _sides(stack), [], [], []
         for b, (case, own) in enumerate(zip(cases, found, strict=True)):
             if own is None or own is kept[b]:
                 continue
-            case.ours.ascent = own
+            case.ours = replace(case.ours, warmth=own)
             unit = own.keys // 2
             matters = self._system.layer_of[unit] < self._system.depth - 1
             gain = np.where(matters, before[b, own.keys] - better[b, own.keys], 0.0)
@@ -443,10 +455,9 @@ class CaseTree:
         self, cases: list[_Case], node: IntArray, keys: IntArray, values: FloatArray | None
     ) -> None:
         """State bounds (two keys a unit) of some cases, with these multipliers."""
-        if not keys.size:
+        ascent, system = self._context.ascent, self._system
+        if ascent is None or not keys.size:
             return
-        assert self._tightener is not None
-        ascent, system = self._tightener.ascent, self._system
         stack = stack_of([case.ours for case in cases])
         unit = keys // 2
         rows = Rows(node, unit, np.where(keys % 2 == 0, 1.0, -1.0))
@@ -511,53 +522,65 @@ class CaseTree:
 
     def _refuted(self, case: _Case, form: NodeForm) -> list[Any] | None:
         """Weights that contradict the case, where no point of it is known; None if none do."""
-        ours, known = case.ours, self._experience
-        if ours.pool.size or not (self._kit.asks_program() or not form.units.size):
+        ours, points = case.ours, self._points
+        if ours.points.size:
             return None
-        known.programs += 1
+        asks, self._learnt = asks_program(self._context, self._learnt)
+        if form.units.size and not asks:
+            return None
         weights, found = self._refuter.refute(case.node, form, ours)
         if found is not None:
-            (near,) = self._pool.visit(found.point[None], np.array([found.margin]))
-            ours.pool = self._pool.within(near, ours.phases, np.flatnonzero(self._system.kinked))
-        known.empty_by_program += weights is not None
+            (near,) = points.visit(found.point[None], np.array([found.margin]))
+            inside = points.within(near, ours.phases, np.flatnonzero(self._system.kinked))
+            case.ours = replace(ours, points=inside)
+        empty = int(weights is not None)
+        self._learnt = self._learnt.counting(programs=1, empty_by_program=empty)
         return weights
 
     def _follow(self, case: _Case) -> None:
         """Let our node follow the checker's."""
         node, ours = case.node, case.ours
-        ours.phases = np.array([_OURS[p] for p in node.phases], dtype=np.int8)
-        ours.lower = np.array(node.lower, dtype=np.float64)
-        ours.upper = np.array(node.upper, dtype=np.float64)
-        pool, kinked = self._pool, np.flatnonzero(self._system.kinked)
-        ours.pool = pool.within(ours.pool, ours.phases, kinked)
-        points = pool.points[ours.pool]
-        ours.pool = ours.pool[((points >= ours.low) & (points <= ours.high)).all(axis=1)]
+        phases = np.array([_OURS[p] for p in node.phases], dtype=np.int8)
+        kinked = np.flatnonzero(self._system.kinked)
+        inside = self._points.within(ours.points, phases, kinked)
+        here = self._points.at(inside)
+        case.ours = replace(
+            ours,
+            phases=phases,
+            lower=np.array(node.lower, dtype=np.float64),
+            upper=np.array(node.upper, dtype=np.float64),
+            points=inside[((here >= ours.low) & (here <= ours.high)).all(axis=1)],
+        )
 
     def _closed(self, case: _Case, form: NodeForm) -> Steps:
         """Close the targets whose bounds, once proved, are low enough."""
-        ours, aim = case.ours, self._statement.upper * (1.0 - AIM)
+        ours, aim = case.ours, self._aim
         steps: Steps = []
         kept = []
         for index, target in enumerate(ours.targets.tolist()):
-            multipliers = ours.warm.get(target)
-            if multipliers is not None and ours.target_bounds[index] <= aim * (1.0 + AIM):
-                bound, step = self._bounding(target, multipliers, form)
+            own = ours.evidence.get(target)
+            if own is not None and ours.target_bounds[index] <= aim * (1.0 + AIM):
+                bound, step = self._bounding(target, own.multipliers, form)
                 if bound <= aim * (1.0 + AIM):
                     steps.append(step)
                     continue
             kept.append(index)
-        ours.targets, ours.target_bounds = ours.targets[kept], ours.target_bounds[kept]
-        ours.proved = ours.proved[kept]
+        case.ours = replace(
+            ours,
+            targets=ours.targets[kept],
+            target_bounds=ours.target_bounds[kept],
+            proved=ours.proved[kept],
+        )
         return steps
 
     def _undivided(self, case: _Case, form: NodeForm) -> tuple[float, Steps] | None:
         """The least upper end that a case proves without leaving others, and its steps."""
         ours, upper, steps = case.ours, self._statement.upper, list(case.steps)
         for target in ours.targets.tolist():
-            multipliers = ours.warm.get(target)
-            if multipliers is None:
+            own = ours.evidence.get(target)
+            if own is None:
                 return None
-            bound, step = self._bounding(target, multipliers, form)
+            bound, step = self._bounding(target, inherited(self._context, form, own), form)
             upper = max(upper, bound / (1.0 - 2.0 * AIM))
             steps.append(step)
         known = replace(case, steps=[*steps, ["end"]])
@@ -568,7 +591,7 @@ class CaseTree:
     ) -> tuple[float, list[Any]]:
         """What a target's multipliers prove as the checker reads them, and the step of it."""
         zeta, lam, rounded = self._rounded(target, multipliers, form)
-        bound = self._bounder.bounder.prover.bound(form, target, rounded)
+        bound = self._context.bounder.prover.bound(form, target, rounded)
         return float(bound), ["close", [self._numbers[target]], zeta, lam]
 
     def _rounded(
@@ -629,12 +652,18 @@ class CaseTree:
     # -- cases of a case -----------------------------------------------------------------------
 
     def _split(self, case: _Case, form: NodeForm) -> list[_Case]:
-        known = self._experience
-        upper = self._statement.upper
-        units, outlook = self._brancher.candidates(case.ours, form, case.worst, known, upper)
+        units, features, self._learnt = candidates(
+            self._context,
+            case.ours,
+            form,
+            case.worst,
+            self._learnt,
+            self._learnt.weights(),
+            self._statement.upper,
+        )
         unit = int(units[0])
-        children, parting = [], _Parting(case.ours, unit, outlook[0])
-        for ours in self._brancher.sides(case.ours, unit):
+        children, parting = [], _Parting(case.ours, unit, features[0])
+        for ours in case.ours.sides(unit):
             node = case.node.copy()
             node.phases[unit] = _THEIRS[int(ours.phases[unit])]
             self._linear.settle(node, unit)
@@ -651,8 +680,9 @@ class CaseTree:
         if case.parts:
             parting.still.append(case.ours)
         if not parting.waiting:
-            value = worth(parting.ours, parting.still, self._statement.upper)
-            self._experience.learn(parting.unit, parting.outlook, value)
+            upper = self._statement.upper
+            value = score(self._context, parting.ours, parting.still, upper)
+            self._learnt = self._learnt.learn(parting.unit, parting.features, value)
 
     def _cut(self, case: _Case, halves: list[Node]) -> list[_Case]:
         first, second = halves

@@ -213,6 +213,13 @@ def _evidence(context: Context, form: NodeForm, target: int, y: FloatArray) -> E
     return Evidence(target, form.units, y, products)
 
 
+def inherited(context: Context, form: NodeForm, own: Evidence) -> FloatArray:
+    """What evidence of a form with more open units says of this one."""
+    bounder = context.bounder
+    kernel = bounder.kernel(form, own.target)
+    return bounder.inherited(kernel, form, own.units, own.multipliers)
+
+
 def _affordable(context: Context, form: NodeForm, clock: Clock) -> bool:
     """Whether a step fits into memory and into the time that is left."""
     cost = root_cost(context.targets, form.inputs, form.units.size)

@@ -13,7 +13,7 @@ from lipyomo.ladder import Ladder
 from lipyomo.numerics.pace import fits
 from lipyomo.phases import OPEN
 from lipyomo.run import Clock
-from lipyomo.search.relu.bound import bound_targets, with_root
+from lipyomo.search.relu.bound import bound_targets, inherited, with_root
 from lipyomo.search.relu.context import Context
 from lipyomo.search.relu.examine import Bench, examine, scored
 from lipyomo.search.relu.learnt import Learnt
@@ -155,8 +155,7 @@ def _with_products(bench: Bench, known: Beginning) -> Beginning:
     if not any(bounder.takes_pairs(form, target) for target in node.evidence):
         return known
     warm = {  # some units may be fixed since
-        target: bounder.inherited(bounder.kernel(form, target), form, own.units, own.multipliers)
-        for target, own in node.evidence.items()
+        target: inherited(context, form, own) for target, own in node.evidence.items()
     }
     pairs = exclusive_pairs(context, node, bench.points, clock)
     chosen = bounder.promising(form, warm, pairs)
