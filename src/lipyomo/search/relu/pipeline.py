@@ -1,0 +1,306 @@
+"""The pipeline of piecewise-linear networks: what the engine asks, answered by the steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.ladder import Ladder
+from lipyomo.network import FloatArray
+from lipyomo.numerics.pace import fits
+from lipyomo.problem import LipschitzProblem
+from lipyomo.regions.partial import RegionProgram
+from lipyomo.run import Clock
+from lipyomo.sampling.local_search import (
+    PARAMS,
+    LocalSearch,
+    SearchState,
+    default_evaluations,
+    quick_budget,
+)
+from lipyomo.sampling.thinned import thinned
+from lipyomo.search.protocol import Arrays, Incumbent, Outcome, Pulse, Root, Tell
+from lipyomo.search.relu.bound import proved
+from lipyomo.search.relu.context import Context, Question
+from lipyomo.search.relu.examine import Bench
+from lipyomo.search.relu.heuristics import improve
+from lipyomo.search.relu.learnt import Learnt
+from lipyomo.search.relu.node import Node
+from lipyomo.search.relu.part import OutOfTimeError, Part, Watch
+from lipyomo.search.relu.points import Points
+from lipyomo.search.relu.root import begin
+from lipyomo.search.relu.saved import Saved, decode, encode
+from lipyomo.search.relu.split import plan, split, together
+from lipyomo.semidefinite.root import root_cost
+
+
+@dataclass(frozen=True, eq=False)
+class Baggage:
+    """What a task that travels depends on beside its nodes.
+
+    Attributes
+    ----------
+    value : float
+        Of the incumbent.
+    learnt : Learnt
+    """
+
+    value: float
+    learnt: Learnt
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Nodes to split.
+
+    Attributes
+    ----------
+    nodes : tuple of Node
+    probes : tuple of tuple of int
+        Units of each node whose splits are to be tried.
+    baggage : Baggage, optional
+        If it travels; else what is known at home is made use of.
+    """
+
+    nodes: tuple[Node, ...]
+    probes: tuple[tuple[int, ...], ...]
+    baggage: Baggage | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """Makes a pipeline for tasks that have travelled."""
+
+    question: Question
+
+    def pipeline(self) -> Pipeline:
+        """The pipeline."""
+        return Pipeline(self.question)
+
+
+class Pipeline:
+    """Searches one problem.
+
+    Parameters
+    ----------
+    question : Question
+    seed : int, optional
+    ladder : Ladder, optional
+        Bounds that the root starts from.
+    """
+
+    def __init__(self, question: Question, seed: int = 0, ladder: Ladder | None = None) -> None:
+        self._context = context = Context.of(question)
+        self._ladder, self._rng = ladder, np.random.default_rng(seed)
+        self._points = Points(context.problem, context.units, self._rng, question.params)
+        self._region = RegionProgram(context.system, context.domain)
+        self._learnt = Learnt.nothing(context.system.count)
+        self._searched: LipschitzProblem = context.problem
+        if ladder is not None:
+            self._searched = thinned(context.problem, ladder.bounds.phases)
+        self._looking: tuple[LocalSearch, SearchState] | None = None
+        self._open_units = 0 if ladder is None else ladder.bounds.unstable
+
+    # -- what is known -----------------------------------------------------------------------------
+
+    @property
+    def open_units(self) -> int:
+        """Units that the bounds of the domain left open."""
+        return self._open_units
+
+    @property
+    def look_ahead(self) -> FloatArray:
+        """Average look-ahead of splits on each unit of the problem's network, shape (N,)."""
+        own = self._context.units >= 0
+        found = np.zeros(sum(layer.units for layer in self._context.problem.network.hidden))
+        found[self._context.units[own]] = self._learnt.average_ahead[own]
+        return found
+
+    def cutoff(self, value: float) -> float:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        return self._context.cutoff(value)
+
+    def together(self, node: Node) -> int:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        return together(self._context, node)
+
+    def weight(self) -> float:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        units = self._open_units
+        size = units**2 * min(self._context.system.inputs, units)
+        return math.sqrt(max(size / self._context.params.common, 1.0))
+
+    def nbytes(self, node: Node) -> tuple[int, int]:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        kept = 4096 + 40 * node.phases.nbytes + 32 * node.low.size
+        return kept, 0 if node.warmth is None else node.warmth.nbytes
+
+    def cool(self, node: Node) -> Node:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        return replace(node, warmth=None)
+
+    def recipe(self) -> Recipe:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        return Recipe(self._context.question)
+
+    # -- the root ----------------------------------------------------------------------------------
+
+    def root(self, clock: Clock, tell: Tell) -> Root[Node]:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        self._improve(*quick_budget(self._searched, clock), [])
+        tell(best=self._points.best)
+        found = begin(
+            Bench(self._context, self._points, self._region, Watch(clock, lambda: None)),
+            self._learnt,
+            self._ladder,
+            lambda upper: tell(upper=upper),
+            lambda: self._improve_early(clock, tell),
+        )
+        outcome = self._outcome([found.part], found.learnt.since(self._learnt))
+        self._context, self._learnt = found.context, found.learnt
+        self._open_units, part = found.still, found.part
+        if part.is_open and not part.node.examined:
+            outcome = replace(outcome, children=(), returned=(part.node,))
+        effort = (1.0 - self._context.params.early) * self._large if part.is_open else 0.0
+        return Root(outcome, 2.0 * found.seconds, effort)
+
+    @property
+    def _large(self) -> float:
+        """How many times longer a look for points takes about the root of a large network."""
+        params = self._context.params
+        return params.large_part * (min(self.weight(), params.most_large) - 1.0)
+
+    def _improve_early(self, clock: Clock, tell: Tell) -> None:
+        """Look for points once the root has bounds, if there is time for the next ones."""
+        context, params = self._context, self._context.params
+        cost = root_cost(context.targets, context.problem.network.input_dim, self._open_units)
+        seconds = cost.closed + 2.0 * cost.proof + params.root_steps * cost.approach
+        if self._large and fits(params.root_room * seconds, clock.left):
+            within = clock.within(PARAMS.quick_time * clock.left)
+            tell(best=self.improve(params.early * self._large, [], within))
+
+    # -- nodes -------------------------------------------------------------------------------------
+
+    def plan(self, nodes: Sequence[Node], travels: bool) -> Task:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        probes, self._learnt = plan(self._context, nodes, self._learnt)
+        if not travels:
+            return Task(tuple(nodes), probes)
+        packed = tuple(_packed(self._points, node, self._context.params.sample) for node in nodes)
+        return Task(packed, probes, Baggage(self._points.best.value, self._learnt))
+
+    def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Node]:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        context, points, learnt = self._context, self._points, self._learnt
+        nodes, bags = list(task.nodes), task.baggage
+        if bags is not None:
+            rng, params = np.random.default_rng(0), context.params
+            points = Points(context.problem, context.units, rng, params, bags.value)
+            nodes, learnt = _unpacked(points, nodes), bags.learnt
+            self._region.forget()
+        bench = Bench(context, points, self._region, Watch(clock, pulse))
+        try:
+            groups, now = split(bench, nodes, task.probes, learnt)
+        except OutOfTimeError:
+            return Outcome(returned=task.nodes)
+        outcome = self._outcome([part for parts in groups for part in parts], now.since(learnt))
+        best = points.best
+        if best.point is not None and (bags is None or best.value > bags.value):
+            outcome = replace(outcome, best=best)
+        if bags is None:
+            self._learnt = now
+            return replace(outcome, learnt=None)
+        packed = tuple(_packed(points, node, context.params.sample) for node in outcome.children)
+        fathomed = tuple((_packed(points, node, 0), bound) for node, bound in outcome.fathomed)
+        return replace(outcome, children=packed, fathomed=fathomed)
+
+    def adopt(self, outcome: Outcome[Node]) -> Outcome[Node]:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        if outcome.learnt is None:
+            return outcome
+        if outcome.best is not None and outcome.best.point is not None:
+            self._points.challenge(outcome.best.point)
+        self._learnt = self._learnt + outcome.learnt
+        nodes = _unpacked(self._points, [*outcome.children, *outcome.returned])
+        count = len(outcome.children)
+        children, returned = tuple(nodes[:count]), tuple(nodes[count:])
+        best = self._points.best
+        return replace(outcome, children=children, returned=returned, best=best)
+
+    def settle(self, nodes: Sequence[Node], cutoff: float) -> Outcome[Node]:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        known = [proved(self._context, node) for node in nodes]
+        parts = [Part(node, node) for node in known]
+        settled = [
+            part if part.node.bound > cutoff else part.fathom(part.node.bound) for part in parts
+        ]
+        outcome = self._outcome(settled, Learnt.nothing(0))
+        return replace(outcome, children=(), returned=outcome.children)
+
+    def improve(self, effort: float, seeds: Sequence[Node], clock: Clock) -> Incumbent | None:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        evaluations = default_evaluations(self._searched) // self._context.params.quick_part
+        self._improve(int(evaluations * effort), clock, seeds)
+        return self._points.best
+
+    def _improve(self, evaluations: int, clock: Clock, seeds: Sequence[Node]) -> None:
+        rng = self._rng
+        if self._looking is None:
+            search = LocalSearch(self._searched, rng)
+            self._looking = search, search.begun
+        search, state = self._looking
+        examined = [node for node in seeds if node.examined]
+        order = [examined[k] for k in rng.permutation(len(examined))]
+        context, points, region = self._context, self._points, self._region
+        state = improve(context, search, state, points, region, rng, evaluations, clock, order)
+        self._looking = search, state
+
+    def _outcome(self, parts: Sequence[Part], learnt: Learnt) -> Outcome[Node]:
+        """What became of some parts."""
+        fathomed = [piece for part in parts for piece in part.fathomed]
+        return Outcome(
+            tuple(part.node for part in parts if part.is_open),
+            closed=max((part.closed for part in parts), default=-math.inf),
+            fathomed=tuple(fathomed) if self._context.question.record else (),
+            learnt=learnt,
+            counters=learnt.counters,
+        )
+
+    # -- checkpoints -------------------------------------------------------------------------------
+
+    def encode(self, nodes: Sequence[Node]) -> Arrays:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        question, best = self._context.question, self._points.best.point
+        points, on = self._points.all
+        known = question.known, question.pairs, question.chosen
+        saved = Saved(tuple(nodes), points, on, best, self._open_units, self._learnt, *known)
+        return encode(saved)
+
+    def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Node]:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        saved = decode(arrays)
+        self._context = self._context.with_pairs(saved.pairs, saved.chosen)
+        self._points.restore(saved.points, saved.on)
+        if saved.best is not None:
+            self._points.challenge(saved.best)
+        self._learnt, self._open_units = saved.learnt, saved.open_units
+        return Outcome(saved.nodes, best=self._points.best)
+
+
+def _packed(points: Points, node: Node, sample: int) -> Node:
+    """A node as it travels, with so many of its points."""
+    return replace(node, points=node.points[:0], sample=points.at(node.points[:sample]))
+
+
+def _unpacked(points: Points, nodes: Sequence[Node]) -> list[Node]:
+    """Travelled nodes, their points entered."""
+    own = [points.at(np.zeros(0, int)) if n.sample is None else n.sample for n in nodes]
+    numbers = points.adopt(own)
+    return [
+        replace(node, points=here, sample=None) for node, here in zip(nodes, numbers, strict=True)
+    ]
