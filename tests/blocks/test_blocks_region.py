@@ -217,7 +217,7 @@ def test_values_are_bounded(encoding, output_norm):
     m = pyo.ConcreteModel()
     m.x = pyo.Var([0, 1], bounds=(-1, 1))
     m.steep = LipschitzBlock()
-    m.steep.build_formulation(NETWORK, inputs=m.x, formulation=encoding, output_norm=output_norm)
+    m.steep.build_formulation(NETWORK, inputs=m.x, encoding=encoding, output_norm=output_norm)
     assert m.steep.value.lb == 0.0
     m.goal = pyo.Objective(expr=m.steep.value, sense=pyo.maximize)
     top = m.steep.value.ub
@@ -322,13 +322,23 @@ BAD_CALLS = {
     "lipschitz path": lambda m: m.steep.build_formulation("net.onnx", inputs=m.x),
     "lipschitz norm": lambda m: m.steep.build_formulation(NETWORK, inputs=m.x, input_norm="l2"),
     "lipschitz output": lambda m: m.steep.build_formulation(NETWORK, inputs=m.x, output_norm=None),
+    "lipschitz encoding": lambda m: m.steep.build_formulation(
+        NETWORK, inputs=m.x, encoding="primal"
+    ),
+    "lipschitz encoding None": lambda m: m.steep.build_formulation(
+        NETWORK, inputs=m.x, encoding=None
+    ),
+    "lipschitz sense": lambda m: m.steep.build_formulation(NETWORK, inputs=m.x, sense="min"),
     "lipschitz formulation": lambda m: m.steep.build_formulation(
         NETWORK, inputs=m.x, formulation="primal"
     ),
-    "lipschitz formulation None": lambda m: m.steep.build_formulation(
-        NETWORK, inputs=m.x, formulation=None
-    ),
-    "lipschitz sense": lambda m: m.steep.build_formulation(NETWORK, inputs=m.x, sense="min"),
+    "lipschitz wrt": lambda m: m.steep.build_formulation(NETWORK, inputs=m.x, wrt=[5]),
+    "lipschitz wrt of nothing": lambda m: m.steep.build_formulation(NETWORK, inputs=m.x, wrt=[]),
+    "lipschitz wrt number": lambda m: m.steep.build_formulation(NETWORK, inputs=m.x, wrt=1),
+    "tangent wrt and direction": lambda m: m.along.build_formulation(m.built, m.x, wrt=[0]),
+    "lipschitz of a gradient": lambda m: m.steep.build_formulation(m.slope),
+    "lipschitz twice scaling": lambda m: m.steep.build_formulation(m.built, scaling={}),
+    "gradient twice domain": lambda m: m.slope.build_formulation(m.built, 0, domain=Box(0, 1, 2)),
     "lipschitz twice inputs": lambda m: m.steep.build_formulation(m.built, inputs=m.x),
 }
 

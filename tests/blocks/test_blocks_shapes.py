@@ -13,7 +13,14 @@ from onnx import TensorProto, helper, numpy_helper
 
 import lipyomo
 from lipyomo import Box, Network
-from lipyomo.blocks import GradientBlock, NormBlock, ReluNetworkBlock, Scaling, UpperLipschitzBlock
+from lipyomo.blocks import (
+    GradientBlock,
+    NormBlock,
+    ReluNetworkBlock,
+    Scaling,
+    TangentBlock,
+    UpperLipschitzBlock,
+)
 from lipyomo.errors import NetworkError, ProblemError
 from lipyomo.onnx import from_model
 from lipyomo.solvers import solve_model
@@ -105,20 +112,38 @@ def test_bounds_by_index_scaling_and_rebuilding(network):
         m.again.build_formulation(network, input_bounds={(0, 2, 0): (0, 1)})
 
 
-def test_derivatives_are_in_row_major_order(network):
+def test_derivatives_have_the_indices_of_inputs_and_outputs(network):
     m = pyo.ConcreteModel()
     m.x = pyo.Var(range(2), range(3), bounds=(-1, 1))
-    m.net, m.slope = ReluNetworkBlock(), GradientBlock()
+    m.net, m.slope, m.one, m.along = (
+        ReluNetworkBlock(),
+        GradientBlock(),
+        GradientBlock(),
+        TangentBlock(),
+    )
     m.net.build_formulation(network, inputs=m.x)
     m.slope.build_formulation(m.net)
+    m.one.build_formulation(m.net, 3)
+    m.v = pyo.Var(range(6), bounds=(0, 1))
+    m.along.build_formulation(m.net, m.v)
     point = np.random.default_rng(2).uniform(-1, 1, (2, 3))
     for key, value in np.ndenumerate(point):
         m.x[key].fix(value)
+    for j in m.v:
+        m.v[j].fix(1.0)
     m.goal = pyo.Objective(expr=m.net.outputs[0, 0])
     solve_model(m, "highs").load()
-    found = [[pyo.value(m.slope.jacobian[k, j]) for j in range(6)] for k in range(4)]
     truth = network.jacobian(network.pattern(point.reshape(-1)))
-    assert np.allclose(found, truth, atol=1e-6)
+    for k, cell in enumerate(CELLS):
+        assert pyo.value(m.along.derivative[cell]) == pytest.approx(truth[k].sum(), abs=1e-6)
+        for j, pixel in enumerate(PIXELS):
+            entry = m.slope.jacobian[cell, pixel]
+            assert pyo.value(entry) == pytest.approx(truth[k, j], abs=1e-6)
+            assert entry.lb - 1e-6 <= truth[k, j] <= entry.ub + 1e-6
+            assert m.slope.row[cell].gradient[pixel] is entry.expr
+    assert list(m.one.gradient) == PIXELS
+    assert m.one.jacobian[(1, 1), PIXELS[4]].expr is m.one.gradient[PIXELS[4]]
+    assert list(m.along.direction) == PIXELS
 
 
 def test_upper_blocks_take_images(network):

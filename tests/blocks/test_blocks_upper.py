@@ -107,7 +107,7 @@ def test_what_it_refuses():
     with pytest.raises(NormError):
         m.calm.build_formulation(network, inputs=m.x, domain=Box(-1, 1, 2), input_norm="l2")
     with pytest.raises(ProblemError):
-        m.calm.build_formulation("net.onnx", inputs=m.x)
+        m.calm.build_formulation(3, inputs=m.x)
     assert not list(m.calm.component_objects())
     m.calm.build_formulation(Network.from_arrays([[[1.0, 2.0]]]), inputs=m.x, domain=Box(-1, 1, 2))
     m.goal = pyo.Objective(expr=m.calm.value)

@@ -265,9 +265,9 @@ def test_slices_are_inputs_and_stand_ins_have_values():
     np.testing.assert_allclose(values(m.net.outputs), network.forward([0.5, -0.25]), atol=1e-6)
 
 
-@pytest.mark.parametrize("formulation", ["adjoint", "tangent"])
+@pytest.mark.parametrize("encoding", ["adjoint", "tangent"])
 @pytest.mark.parametrize("norm", ["linf", "l1"])
-def test_lipschitz_block_at_a_fixed_point_is_the_operator_norm(norm, formulation):
+def test_lipschitz_block_at_a_fixed_point_is_the_operator_norm(norm, encoding):
     network = random_network(8, (3, 5, 4, 2))
     x = np.array([0.3, -0.7, 0.1])
     m = pyo.ConcreteModel()
@@ -277,7 +277,7 @@ def test_lipschitz_block_at_a_fixed_point_is_the_operator_norm(norm, formulation
         domain=Box(-1, 1, 3),
         input_norm=norm,
         output_norm="l1",
-        formulation=formulation,
+        encoding=encoding,
     )
     for j in range(3):
         m.steep.net.inputs[j].fix(x[j])

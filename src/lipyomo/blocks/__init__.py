@@ -1,6 +1,7 @@
 """Pyomo blocks: a network's value, its gradient, norms of the gradient, its Lipschitz constant."""
 
 from lipyomo.blocks.base import rebuild
+from lipyomo.blocks.directions import FixedInputWarning
 from lipyomo.blocks.dual_ball import DualBallBlock
 from lipyomo.blocks.gradient import GradientBlock
 from lipyomo.blocks.ideal_cuts import add_ideal_cuts
@@ -14,6 +15,7 @@ from lipyomo.blocks.use import OneSidedWarning
 
 __all__ = [
     "DualBallBlock",
+    "FixedInputWarning",
     "GradientBlock",
     "LipschitzBlock",
     "NormBlock",

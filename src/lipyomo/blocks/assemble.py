@@ -15,6 +15,8 @@ import numpy.typing as npt
 import pyomo.environ as pyo
 from pyomo.core.expr import LinearExpression
 
+from lipyomo.blocks.ranges import set_bounds
+from lipyomo.blocks.written import regrow
 from lipyomo.solvers.rows import Affine, MatrixRows
 
 
@@ -34,6 +36,31 @@ def index_of(keys: Iterable[Any], dimen: int = 1) -> Any:
     return index if index else pyo.Set(initialize=[], dimen=dimen)
 
 
+def declared(
+    block: Any,
+    name: str,
+    kind: Any,
+    keys: Iterable[Any] | None = None,
+    dimen: int = 1,
+    **options: Any,
+) -> Any:
+    """Declare ``block.name``, a `kind` of component over `keys` (None: without index).
+
+    What a rebuild has taken out is used again under other keys, so that it stays the same object.
+    """
+    owner = block
+    while not hasattr(owner, "_take_back"):
+        owner = owner.parent_block()
+    component = owner._take_back(block, name)
+    index = None if keys is None else list(keys)
+    if component is None:
+        component = kind(**options) if index is None else kind(index_of(index, dimen), **options)
+    elif index is not None:
+        regrow(component, index)
+    block.add_component(name, component)
+    return component
+
+
 def add_variables(
     block: Any,
     name: str,
@@ -45,7 +72,7 @@ def add_variables(
 ) -> list[Any]:
     """Declare ``block.name`` over `keys` and return its variables in that order.
 
-    A component of that name that a rebuild has kept gets new bounds.
+    Variables that were there before a rebuild are used again, with new bounds.
 
     Parameters
     ----------
@@ -60,11 +87,8 @@ def add_variables(
         Length of a key, which an empty iterable does not show.
     """
     index = list(keys)
-    variable = block.component(name)
-    if variable is None:
-        domain = pyo.Binary if binary else pyo.Reals
-        variable = pyo.Var(index_of(index, dimen), domain=domain)
-        block.add_component(name, variable)
+    domain = pyo.Binary if binary else pyo.Reals
+    variable = declared(block, name, pyo.Var, index, dimen, domain=domain)
     found = [variable[key] for key in index]
     if lower is not None and upper is not None:
         lows, highs = (np.asarray(side, dtype=np.float64) for side in (lower, upper))
@@ -73,18 +97,9 @@ def add_variables(
     return found
 
 
-def set_bounds(variable: Any, low: float, high: float) -> None:
-    """Bounds of a variable; infinite ones are left out."""
-    variable.setlb(low if low > -np.inf else None)
-    variable.setub(high if high < np.inf else None)
-
-
 def add_value(block: Any, low: float = -np.inf, high: float = np.inf) -> Any:
-    """Declare ``block.value``, or give the one that a rebuild has kept new bounds."""
-    variable = block.component("value")
-    if variable is None:
-        variable = pyo.Var()
-        block.add_component("value", variable)
+    """Declare ``block.value``."""
+    variable = declared(block, "value", pyo.Var)
     set_bounds(variable, low, high)
     return variable
 

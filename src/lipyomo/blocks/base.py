@@ -10,77 +10,32 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import sys
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
-from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
-from pyomo.core.base.block import BlockData, declare_custom_block
+from pyomo.core.base.block import declare_custom_block
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
-from lipyomo.arguments import instance
-from lipyomo.blocks.ranges import ends_of, is_variable
+from lipyomo.arguments import brief, instance
+from lipyomo.blocks.assemble import declared
+from lipyomo.blocks.directions import FixedInputWarning, Mask, Unmoving, can_move
+from lipyomo.blocks.ranges import ends_of
+from lipyomo.blocks.relied import Reliance, enclosing, switched_off
 from lipyomo.blocks.use import Promise, check_use
+from lipyomo.blocks.written import Shelf, Written, check_unused
 from lipyomo.errors import ProblemError
+from lipyomo.network import Network
 
-FIXED_TOLERANCE = 1e-9
-"""Relative distance by which a fixed variable may miss a bound: solvers allow far more."""
-
-
-@dataclass
-class Reliance:
-    """Bounds of a variable, or of an expression, that a formulation relied on.
-
-    Attributes
-    ----------
-    source : VarData or expression
-    lower, upper : float
-        Infinite where nothing was relied on.
-    """
-
-    source: Any
-    lower: float
-    upper: float
-
-    def broken(self) -> str | None:
-        """What has become wider since, or None."""
-        source = self.source
-        if not is_variable(source):
-            found = self._compare(source, *range_of_expression(source), 0.0)
-            if found is not None:
-                return found
-            # A variable in it may be fixed outside its own bounds.
-            low, high = compute_bounds_on_expr(source)
-            slack = FIXED_TOLERANCE * max(1.0, abs(low or 0.0), abs(high or 0.0))
-            return self._compare(source, low, high, slack)
-        low, high = source.bounds
-        found = self._compare(source, low, high, 0.0)
-        if found is None and source.fixed and source.value is not None:
-            value = float(source.value)
-            slack = FIXED_TOLERANCE * max(1.0, abs(value))
-            found = self._compare(source, value, value, slack, "fixed at")
-        return found
-
-    def _compare(
-        self, source: Any, low: float | None, high: float | None, slack: float, what: str = "now in"
-    ) -> str | None:
-        lower, upper = ends_of(low, high)
-        if lower >= self.lower - slack and upper <= self.upper + slack:
-            return None
-        now = f"{lower:g}" if what == "fixed at" else f"[{lower:g}, {upper:g}]"
-        return (
-            f"'{source}' is {what} {now}, the block was built for [{self.lower:g}, {self.upper:g}]"
-        )
-
-
-def range_of_expression(expression: Any) -> tuple[float, float]:
-    """Range of an expression from the bounds of its variables, fixed or not, rounded outwards."""
-    lower, upper = ends_of(*compute_bounds_on_expr(expression, ignore_fixed=True))
-    return lower - 1e-12 * abs(lower), upper + 1e-12 * abs(upper)
+if TYPE_CHECKING:
+    from lipyomo.blocks.typed import BlockData
+else:
+    from pyomo.core.base.block import BlockData
 
 
 class FormulationBlockData(BlockData):
@@ -92,8 +47,6 @@ class FormulationBlockData(BlockData):
     keeps the arguments for rebuilds and lets all of it happen, or nothing.
     """
 
-    _KEPT: ClassVar[tuple[str, ...]] = ()
-    """Variables that survive a rebuild, so that the constraints of others stay valid."""
     _STATE: ClassVar[tuple[str, ...]] = ()
     """Attributes that a failed build puts back."""
     _formulate: ClassVar[Callable[..., None]]
@@ -102,10 +55,12 @@ class FormulationBlockData(BlockData):
     def __init__(self, component: Any) -> None:
         super().__init__(component)
         self._recipe: dict[str, Any] | None = None
-        self._relied: list[Reliance] = []
+        self._relied: list[Reliance | Unmoving] = []
         self._parts: list[tuple[Any, int]] = []
         self._promises: list[Promise] = []
-        self._made: list[str] = []
+        self._grounds: list[Any] = []
+        self._written = Written()
+        self._shelf: Shelf | None = None
         self._version = 0
         self._owned = False
 
@@ -117,14 +72,16 @@ class FormulationBlockData(BlockData):
     def rebuild(self) -> None:
         """Write the constraints anew, in place, for the bounds that hold now.
 
-        Outputs (``outputs``, ``gradient``, ``derivative``, ``functional``, ``value``, ...) keep
-        their variables; what is inside the block is made again.  Blocks that were built on this
-        one have to be rebuilt after it: `lipyomo.blocks.rebuild` does so for a whole model.
+        Variables and expressions stay the same objects, bounds that you have set on them stay
+        where they are narrower than the computed ones, and so do fixed values and components that
+        you have put under the block.  Blocks that were built on this one have to be rebuilt after
+        it: `lipyomo.blocks.rebuild` does so for a whole model.
 
         Raises
         ------
         ProblemError
-            If the block was not built yet.
+            If the block was not built yet, or a variable would be dropped that you have bounded,
+            fixed, or used in a constraint.
         LipyomoError
             As `build_formulation`; the block then stays as it was.
         """
@@ -145,6 +102,19 @@ class FormulationBlockData(BlockData):
                 return f"'{other.name}', which it was built on, was rebuilt"
         return None
 
+    def _modern(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Arguments by their names of today; old ones are warned of."""
+        if "network_block" not in options:
+            return options
+        warn_of_old("network_block=", "network=")
+        return {"network": options["network_block"]} | {
+            name: given for name, given in options.items() if name != "network_block"
+        }
+
+    def _doubts(self) -> Iterable[str]:
+        """What to warn of when the block is solved."""
+        return ()
+
     def _again(self, recipe: dict[str, Any]) -> dict[str, Any]:
         """The arguments of a rebuild, from those of the first time."""
         return recipe
@@ -156,6 +126,8 @@ class FormulationBlockData(BlockData):
             name: list(given) if isinstance(given, IndexedComponent_slice) else given
             for name, given in arguments.items()
         }
+        if "network" in recipe:
+            recipe["network"] = network_given(recipe["network"])
         with self._building(recipe, again):
             self._formulate(**recipe)
 
@@ -173,46 +145,25 @@ class FormulationBlockData(BlockData):
                 f"block '{self.name}' is built already.  Remedy: call rebuild() when bounds have "
                 "changed, or make a new block"
             )
-        names = ("_recipe", "_relied", "_parts", "_promises", *self._STATE)
+        names = ("_recipe", "_relied", "_parts", "_grounds", "_promises", *self._STATE)
         state = {name: value for name, value in self.__dict__.items() if name in names}
-        stash = [
-            self.component(name)
-            for name in self._made
-            if name not in self._KEPT and self.component(name) is not None
-        ]
-        ends = [
-            (variable, variable.lb, variable.ub)
-            for name in self._KEPT
-            if self.component(name) is not None and hasattr(self.component(name), "values")
-            for variable in self.component(name).values()
-            if is_variable(variable)
-        ]
         with PauseGC():
-            for component in stash:
-                self.del_component(component)
-            before = set(self.component_map()) - set(self._made)
-            self._relied, self._parts, self._promises = [], [], []
+            shelf = self._shelf = Shelf(self._written)
+            foreign = shelf.foreign() | set(map(id, self.component_objects(descend_into=False)))
+            self._relied, self._parts, self._grounds, self._promises = [], [], [], []
             try:
                 yield
+                written = Written.under(self, foreign, shelf.users)
+                check_unused(self, shelf.vanished(written), shelf.users, self._carries)
             except BaseException:
-                kept = set(self._made) & set(self._KEPT)
-                for name in [n for n in self.component_map() if n not in before | kept]:
-                    if self.component(name) is not None:
-                        self.del_component(name)
-                for component in stash:
-                    self.add_component(component.local_name, component)
-                for variable, low, high in ends:
-                    variable.setlb(low)
-                    variable.setub(high)
+                shelf.restore(self, foreign)
                 for name, value in state.items():
                     setattr(self, name, value)
                 raise
-        made = list(self.component_objects(descend_into=False))
-        self._made = [
-            item.local_name
-            for item in made
-            if item.local_name not in before and item.ctype is not pyo.Set
-        ]
+            finally:
+                self._shelf = None
+            shelf.forget()
+        self._written = written
         self._recipe = recipe
         self._version += 1
 
@@ -225,10 +176,51 @@ class FormulationBlockData(BlockData):
         for variable in variables:
             self._rely_on(variable, *ends_of(*variable.bounds))
 
+    def _rely_on_unmoving(self, sources: list[Any], counted: Mask, wrt: Any) -> None:
+        """Keep which inputs cannot move, unless it was said which ones count.
+
+        Where a domain holds an input, the block that has its rows relies on it.
+        """
+        pairs = zip(sources, counted, strict=True) if wrt is None else ()
+        still = (source for source, counts in pairs if not (counts or can_move(source)))
+        self._relied += map(Unmoving, still)
+
     def _rely_on_block(self, other: Any) -> None:
         """Keep the state of another block that this one is built on."""
         if isinstance(other, FormulationBlockData):
             self._parts.append((other, other._version))
+            self._grounds.append(other)
+
+    def _rely_on_owners(self, variables: list[Any]) -> None:
+        """Keep the blocks that given variables belong to: they have to be active."""
+        owners = {id(owner): owner for owner in map(_owner_of, variables) if owner is not None}
+        self._grounds += [owner for owner in owners.values() if owner is not self]
+
+    def _carries(self, block: Any) -> bool:
+        """Whether a block belongs to one that was built on this one."""
+        owner = _owner_of(block, block)
+        return owner is not None and any(other is self for other, _ in owner._parts)
+
+    def _take_back(self, block: Any, name: str) -> Any:
+        """What was ``block.name`` before a rebuild, or None."""
+        return None if self._shelf is None else self._shelf.take(block, name)
+
+    def _narrow(self, variables: list[Any]) -> None:
+        """Put back the bounds of users while the block is being built."""
+        if self._shelf is not None:
+            self._shelf.users.narrow(variables)
+
+    def _make_part(self, name: str, kind: Any, **arguments: Any) -> Any:
+        """Build ``self.name``, a block that is rebuilt with this one, which makes its promises."""
+        part = declared(self, name, kind)
+        part._owned = True
+        part._build(arguments, part.is_built)
+        self._grounds.append(part)
+        return part
+
+    def _adopt(self, component: Any) -> None:
+        """Take a component under this block for its own: a rebuild removes it."""
+        self._written.components.append((component.parent_block(), component))
 
     def _promise(
         self, variable: Any, sense: Literal["max", "min"], end: float, strict: bool = False
@@ -255,12 +247,27 @@ class FormulationBlockData(BlockData):
                     f"Remedy: {self.name}.rebuild(), or lipyomo.blocks.rebuild(model) for all "
                     "blocks of a model"
                 )
+            for other in self._grounds:
+                off = switched_off(other, self)
+                if off is not None:
+                    raise ProblemError(
+                        f"block '{self.name}' was built on '{other.name}', but '{off.name}' is "
+                        f"deactivated, so that nothing holds the variables there.  Remedy: "
+                        f"{off.name}.activate(), or deactivate '{self.name}', too"
+                    )
+            for doubt in self._doubts():
+                warnings.warn(doubt, FixedInputWarning, stacklevel=2)
             # One look at the model serves all blocks that one iteration comes to.
             root = self.model()
             if self._promises and not self._owned and id(root) not in dedup.seen_data:
                 dedup.seen_data.add(id(root))
                 check_use(root)
         yield from super()._component_data_itervalues(ctype, active, sort, dedup)
+
+
+def warn_of_old(old: str, new: str) -> None:
+    """Warn of a word that the next version will not know."""
+    warnings.warn(f"{old} goes with the next version: use {new}", DeprecationWarning, stacklevel=4)
 
 
 def formulation_block(name: str) -> Callable[[type], type]:
@@ -283,7 +290,7 @@ def formulation_block(name: str) -> Callable[[type], type]:
 
         @functools.wraps(write)
         def build(self: Any, *arguments: Any, **options: Any) -> None:
-            given = signature.bind(self, *arguments, **options)
+            given = signature.bind(self, *arguments, **self._modern(options))
             given.apply_defaults()
             recipe = dict(given.arguments)
             del recipe["self"]
@@ -309,6 +316,36 @@ def formulation_block(name: str) -> Callable[[type], type]:
         return found
 
     return declare
+
+
+def network_given(given: Any) -> Any:
+    """A network from its file, once for all rebuilds; blocks and networks as they are.
+
+    Raises
+    ------
+    ProblemError
+        If it is neither.
+    LipyomoError
+        If the file cannot be read.
+    """
+    if isinstance(given, str | os.PathLike):
+        from lipyomo.onnx import load
+
+        return load(given)
+    if not isinstance(given, Network | BlockData):
+        raise ProblemError(
+            f"{brief(given)} was given as a network.  Remedy: a Network, the path of an ONNX file, "
+            "or a ReluNetworkBlock whose build_formulation was called"
+        )
+    return given
+
+
+def _owner_of(component: Any, *first: Any) -> FormulationBlockData | None:
+    """The block of this package that a component belongs to."""
+    for block in (*first, *enclosing(component)):
+        if isinstance(block, FormulationBlockData):
+            return block
+    return None
 
 
 def _asks_for_constraints(ctype: Any) -> bool:

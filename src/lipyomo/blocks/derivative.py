@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import pyomo.environ as pyo
 
-from lipyomo.blocks.assemble import add_equalities, add_variables, index_of
+from lipyomo.blocks.assemble import add_equalities, add_variables, declared, keys_of
+from lipyomo.blocks.directions import Mask, directions_of
+from lipyomo.blocks.relu import BoundChoice, ReluNetworkBlock, built_network
 from lipyomo.blocks.switch import ArrivingBounds, add_switched
+from lipyomo.blocks.units import UnitFormulation
 from lipyomo.bounds import DerivativeBounds
 from lipyomo.bounds.derivative import Rung
 from lipyomo.errors import ProblemError
@@ -60,21 +63,41 @@ class ChainLimits:
         return ChainLimits(layers, factor * self.end_lower, factor * self.end_upper)
 
 
-def network_of(block: Any) -> Network:
-    """The network of a built `ReluNetworkBlock`.
+def network_block_of(
+    block: Any, network: Any, *, bounds: BoundChoice, formulation: UnitFormulation, **own: Any
+) -> Any:
+    """The block whose switches a derivative shares: a built one, or ``block.net``, made here.
+
+    Parameters
+    ----------
+    block : FormulationBlockData
+        That is being built.
+    network : Network or ReluNetworkBlock
+    bounds, formulation, **own
+        Arguments of `ReluNetworkBlock`.
 
     Raises
     ------
     ProblemError
-        If the block is not one, or is not built yet.
+        If a block is given that is not built, or one together with what belongs to a network.
     """
-    network = getattr(block, "network", None)
-    if not isinstance(network, Network):
-        raise ProblemError(
-            "a derivative needs a ReluNetworkBlock whose build_formulation was called: it shares "
-            "that block's switches"
-        )
-    return network
+    if isinstance(network, Network):
+        own |= {"network": network, "bounds": bounds, "formulation": formulation}
+        base = block._make_part("net", ReluNetworkBlock, **own)
+    else:
+        own = {name: own[name] for name in ("inputs", "domain", "input_bounds", "scaling")}
+        other = None if formulation == "bigm" else formulation
+        base = built_network(network, **own, formulation=other)
+    block._rely_on_block(base)
+    return base
+
+
+def along_of(block: Any, network_block: Any, wrt: Any) -> Mask:
+    """Along which inputs of a network block directions count; that the others stay is relied on."""
+    moving = network_block.region.moving
+    counted = directions_of(block, network_block.network, moving, wrt)
+    block._rely_on_unmoving(network_block.region.sources, counted, wrt)
+    return counted
 
 
 def add_chain(
@@ -95,7 +118,7 @@ def add_chain(
         From outputs to inputs.
     """
     network, phases = network_block.network, network_block.layer_bounds.phases
-    block.layer = pyo.Block(index_of(range(len(network.hidden))))
+    declared(block, "layer", pyo.Block, range(len(network.hidden)))
     order, weights = list(range(len(network.hidden))), [layer.weight for layer in network.layers]
     if backwards:
         order, weights = order[::-1], [weight.T for weight in weights[::-1]]
@@ -104,7 +127,7 @@ def add_chain(
         layer, switches = network.hidden[i], network_block.switches(i)
         passed = add_switched(block.layer[i], layer, phases[i], switches, forms, limits.layers[i])
         forms = passed.map(weight)
-    keys = range(forms.size)
+    keys = keys_of(network.input_shape if backwards else network.output_shape)
     ends = add_variables(block, name, keys, limits.end_lower, limits.end_upper)
     add_equalities(block, f"{name}_affine", keys, ends, forms)
 

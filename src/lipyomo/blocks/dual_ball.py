@@ -11,7 +11,7 @@ Sources: LipMIP, sections 5 and E.2.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,8 @@ from lipyomo.network import FloatArray
 from lipyomo.norms import OutputNorm
 from lipyomo.solvers.rows import Affine
 
-DualBallBlock: Any = None  # declared by the decorator below
+if TYPE_CHECKING:
+    from lipyomo.blocks.typed import Members
 
 
 @formulation_block("DualBallBlock")
@@ -48,7 +49,10 @@ class DualBallBlockData(FormulationBlockData):
     3.0
     """
 
-    _KEPT = ("functional",)
+    functional: Any
+    plus: Any
+    minus: Any
+    weight: Any
 
     def build_formulation(
         self, size: int, norm: str | OutputNorm = "linf", half: bool = False
@@ -144,6 +148,12 @@ class DualBallBlockData(FormulationBlockData):
         w = add_variables(self, "weight", range(count), np.zeros(count), np.ones(count))
         add_equalities(self, "hull", range(size), y, Affine.of(w).map(points.T))
         Rows(self, "simplex", [0]).equal(0, [1.0] * count, w, 1.0)
+
+
+if TYPE_CHECKING:
+
+    class DualBallBlock(Members[DualBallBlockData], DualBallBlockData):
+        """The component; the decorator declares it, one block or, over an index set, many."""
 
 
 def _symmetric(vertices: FloatArray) -> bool:

@@ -9,29 +9,35 @@ The block uses the switches of a `ReluNetworkBlock`: value and gradient always a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyomo.environ as pyo
 
 from lipyomo.arguments import brief
+from lipyomo.blocks.assemble import declared, keys_of
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import (
     ChainLimits,
     add_chain,
     derivative_rung,
     functional_points,
-    network_of,
+    network_block_of,
 )
-from lipyomo.blocks.inputs import variables_of
+from lipyomo.blocks.inputs import InputBounds, variables_of
 from lipyomo.blocks.ranges import box_of
+from lipyomo.blocks.relu import BoundChoice, NetworkSource
+from lipyomo.blocks.scaling import Scaling
+from lipyomo.blocks.stand_ins import refer
+from lipyomo.blocks.units import UnitFormulation
 from lipyomo.bounds import adjoint_bounds
+from lipyomo.domains import Domain
 from lipyomo.errors import BoundsMissing, ProblemError
 from lipyomo.network import FloatArray
 from lipyomo.norms import OutputNorm
 from lipyomo.solvers.rows import Affine
 
-GradientBlock: Any = None  # declared by the decorator below
+if TYPE_CHECKING:
+    from lipyomo.blocks.typed import Members
 
 _MANY = 12
 """Most outputs for which the corners of a box of functionals are listed to bound adjoints."""
@@ -43,13 +49,16 @@ class GradientBlockData(FormulationBlockData):
 
     After `build_formulation` with a functional the block holds ``gradient[j]`` and, in
     ``layer[i]``, what arrives at the units (``arriving``) and what passes them (``switched``).
-    For the whole Jacobian it holds ``row[k]``, one such block an output, and the expression
-    ``jacobian[k, j]``.
+    For the whole Jacobian it holds ``row[k]``, one such block an output.  Unless the functional is
+    a combination of outputs, ``jacobian[k, j]`` stands for the entries, with the indices of the
+    network block's ``outputs`` and ``inputs``; ``jacobian[k, j].lb`` and ``.ub`` are their bounds.
 
     Notes
     -----
     At a kink of the network the solver may choose the gradient of either side, or, where several
-    units sit at their kinks at once, a combination that belongs to no region.
+    units sit at their kinks at once, a combination that belongs to no region.  Whether the region
+    of a solution has an interior, and where, say `lipyomo.regions.interior_point` for one network
+    and `lipyomo.regions.joint_interior_point` for several in one model.
 
     Examples
     --------
@@ -68,26 +77,38 @@ class GradientBlockData(FormulationBlockData):
     3.0
     """
 
-    _KEPT = ("gradient", "row")
+    gradient: Any
+    jacobian: Any
+    row: Any
+    layer: Any
+    net: Any
 
     def build_formulation(
         self,
-        network_block: Any,
+        network: NetworkSource,
         functional: Any = None,
         limits: ChainLimits | OutputNorm | FloatArray | None = None,
+        inputs: Any = None,
+        domain: Domain | None = None,
+        bounds: BoundChoice = "ascent",
+        scaling: Scaling | Any = None,
+        formulation: UnitFormulation = "bigm",
+        input_bounds: InputBounds = None,
     ) -> None:
         """Write the constraints.
 
         Parameters
         ----------
-        network_block : ReluNetworkBlock
-            Built already.
+        network : Network, path of an ONNX file, or ReluNetworkBlock
+            A built block shares its switches; for a network the block makes ``net`` of its own.
         functional : int, sequence of m numbers, or m variables, optional
             An output, a fixed functional, or one that is itself part of the model.  Left out: the
             only output, or the whole Jacobian if there are several.
         limits : ChainLimits, OutputNorm or ndarray (k, m), optional
             For variable functionals: the dual ball, or the points in whose hull they lie, to
             bound adjoints with.  The default is the box of their bounds.
+        inputs, domain, bounds, scaling, formulation, input_bounds
+            As in `ReluNetworkBlock`; an error if a block is given, which has its own.
 
         Raises
         ------
@@ -96,22 +117,31 @@ class GradientBlockData(FormulationBlockData):
         BoundsMissing
             If a variable functional has no bounds.
         """
-        network = network_of(network_block)
-        m = network.output_dim
+        base = network_block_of(
+            self,
+            network,
+            inputs=inputs,
+            domain=domain,
+            bounds=bounds,
+            scaling=scaling,
+            formulation=formulation,
+            input_bounds=input_bounds,
+        )
+        net = base.network
+        m = net.output_dim
         if limits is not None and not isinstance(limits, ChainLimits | OutputNorm | np.ndarray):
             raise ProblemError(f"limits={brief(limits)} are no ChainLimits, norm or points")
         if functional is None and m > 1:
             if limits is not None:
                 raise ProblemError("limits belong to one functional, not to the whole Jacobian")
-            self._rely_on_block(network_block)
-            self._build_rows(network_block, m)
+            self._build_rows(base)
             return
-        fixed = functional_points(0 if functional is None else functional, m)
+        row = 0 if functional is None else functional
+        fixed = functional_points(row, m)
         if isinstance(limits, ChainLimits):
-            limits.check(network.hidden, network.input_dim)
+            limits.check(net.hidden, net.input_dim)
         elif limits is not None and fixed is not None:
             raise ProblemError("a norm or points as limits belong to a functional of variables")
-        self._rely_on_block(network_block)
         if fixed is not None:
             forms = Affine.numbers(fixed)
             points: Any = fixed
@@ -123,24 +153,42 @@ class GradientBlockData(FormulationBlockData):
                 points = _corners(variables)
                 self._rely_on_bounds(variables)
         if not isinstance(limits, ChainLimits):
-            known = network_block.layer_bounds
+            known = base.layer_bounds
             rung = derivative_rung(known.rung)
-            limits = ChainLimits.of(adjoint_bounds(network, None, known, points, rung))
-        add_chain(self, "gradient", network_block, forms, limits, backwards=True)
+            limits = ChainLimits.of(adjoint_bounds(net, None, known, points, rung))
+        add_chain(self, "gradient", base, forms, limits, backwards=True)
+        if isinstance(row, int | np.integer):
+            self._refer_to({keys_of(net.output_shape)[row]: self})
 
-    def _build_rows(self, network_block: Any, m: int) -> None:
+    def _build_rows(self, network_block: Any) -> None:
         """One gradient block an output."""
-        if self.component("row") is None:
-            self.row = GradientBlock(range(m))
-        for k in range(m):
-            row = self.row[k]
+        keys = keys_of(network_block.network.output_shape)
+        declared(self, "row", GradientBlock, keys)
+        for k, key in enumerate(keys):
+            row = self.row[key]
             row._owned = True
-            row._build({"network_block": network_block, "functional": k}, row.is_built)
-        columns = range(network_of(network_block).input_dim)
-        self.jacobian = pyo.Expression(range(m), columns)
-        for k in range(m):
-            for j in columns:
-                self.jacobian[k, j] = self.row[k].gradient[j]
+            row._build({"network": network_block, "functional": k}, row.is_built)
+            self._grounds.append(row)
+        self._refer_to({key: self.row[key] for key in keys})
+
+    def _refer_to(self, rows: dict[Any, Any]) -> None:
+        """Declare ``jacobian[k, j]``, the gradients of some outputs under one name."""
+        entries = {
+            (*_tuple(k), *_tuple(j)): variable
+            for k, row in rows.items()
+            for j, variable in row.gradient.items()
+        }
+        refer(self, "jacobian", list(entries.values()), list(entries))
+
+
+if TYPE_CHECKING:
+
+    class GradientBlock(Members[GradientBlockData], GradientBlockData):
+        """The component; the decorator declares it, one block or, over an index set, many."""
+
+
+def _tuple(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
 
 
 def _corners(variables: list[Any]) -> FloatArray | OutputNorm:

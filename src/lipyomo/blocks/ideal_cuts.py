@@ -61,6 +61,7 @@ def add_ideal_cuts(
     for i in block.layer:
         if block.layer[i].component("ideal_cut") is None:
             block.layer[i].ideal_cut = pyo.ConstraintList()
+            block._adopt(block.layer[i].ideal_cut)
     total = 0
     for _ in range(rounds):
         outcome = solve_model(block.model(), solver, relax=True)

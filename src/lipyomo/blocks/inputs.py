@@ -9,10 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pyomo.environ as pyo
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
+from pyomo.core.expr.visitor import identify_variables
 
 from lipyomo.blocks.assemble import Rows, add_sizes, add_variables, index_of, keys_of, linear
-from lipyomo.blocks.base import FormulationBlockData, range_of_expression
+from lipyomo.blocks.base import FormulationBlockData
+from lipyomo.blocks.directions import can_move
 from lipyomo.blocks.ranges import box_of, ends_of, is_variable
+from lipyomo.blocks.relied import range_of_expression
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.domains import Box, Domain
 from lipyomo.errors import DomainError, ProblemError
@@ -121,6 +124,7 @@ def variables_of(block: Any, name: str, given: Any, what: str, size: int | None 
     if size is not None and len(found) != size:
         raise ProblemError(f"{len(found)} {_plural(what)} were given, the network has {size}")
     places = [j for j, item in enumerate(found) if not is_variable(item)]
+    block._rely_on_owners([item for item in found if is_variable(item)])
     if not places:
         return keys, found
     values = [found[j] for j in places]
@@ -136,6 +140,7 @@ def variables_of(block: Any, name: str, given: Any, what: str, size: int | None 
         found[j] = variable
         if not _is_number(expression):
             block._rely_on(expression, *range_of_expression(expression))
+            block._rely_on_owners(list(identify_variables(expression)))
     return keys, found
 
 
@@ -153,12 +158,20 @@ class Region:
     given : Box
         Bounds that were given.
     domain : Domain, optional
+    sources : list of VarData, expressions or numbers
+        The inputs as they were given.
     """
 
     def __init__(
-        self, lower: FloatArray, upper: FloatArray, given: Box, domain: Domain | None
+        self,
+        lower: FloatArray,
+        upper: FloatArray,
+        given: Box,
+        domain: Domain | None,
+        sources: list[Any],
     ) -> None:
         self.lower, self.upper = lower, upper
+        self.sources = sources
         self.domain = domain
         self.wanted_lower, self.wanted_upper = given.lower, given.upper
         if domain is not None:
@@ -170,6 +183,15 @@ class Region:
         """The box of everything, unchecked."""
         lower = np.maximum(self.lower, self.wanted_lower)
         return lower, np.minimum(self.upper, self.wanted_upper)
+
+    @property
+    def moving(self) -> list[bool]:
+        """Which inputs can move, shape (d,)."""
+        lower, upper = self.box
+        return [
+            bool(low < high) and can_move(source)
+            for low, high, source in zip(lower, upper, self.sources, strict=True)
+        ]
 
     def area(self, names: list[str]) -> Domain:
         """The region as a domain.
@@ -288,16 +310,19 @@ def attach_inputs(
     check_domain(domain, size)
     if given is None:
         box = parse_input_bounds(input_bounds, index, size)
-        region = Region(np.full(size, -np.inf), np.full(size, np.inf), box, domain)
+        region = Region(np.full(size, -np.inf), np.full(size, np.inf), box, domain, [])
         region.area([f"inputs[{j}]" for j in index])
         lower, upper = region.box
         variables = add_variables(block, "inputs", index, lower, upper)
-        region.lower, region.upper = lower, upper
+        block._narrow(variables)
+        own = box_of(variables, finite=False)
+        region.lower, region.upper, region.sources = own.lower, own.upper, variables
     else:
         keys, variables = variables_of(block, "inputs", given, "inputs", size)
+        sources = items_of(given, "inputs")[1]
         box = parse_input_bounds(input_bounds, keys, size)
         own = box_of(variables, finite=False)
-        region = Region(own.lower, own.upper, box, domain)
+        region = Region(own.lower, own.upper, box, domain, sources)
         region.area([variable.name for variable in variables])
         refer(block, "inputs", variables, index)
     _hold(block, variables, region)

@@ -11,27 +11,37 @@ r"""The Lipschitz constant of a network over a region as a Pyomo block.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from lipyomo.arguments import one_of
 from lipyomo.blocks.assemble import Rows, add_value
-from lipyomo.blocks.base import FormulationBlockData, formulation_block
-from lipyomo.blocks.derivative import ChainLimits, derivative_rung, network_of
+from lipyomo.blocks.base import FormulationBlockData, formulation_block, warn_of_old
+from lipyomo.blocks.derivative import (
+    ChainLimits,
+    along_of,
+    derivative_rung,
+    network_block_of,
+)
+from lipyomo.blocks.directions import Mask, along, can_move
 from lipyomo.blocks.dual_ball import DualBallBlock
 from lipyomo.blocks.gradient import GradientBlock
 from lipyomo.blocks.inputs import InputBounds
 from lipyomo.blocks.norm import MARGIN, NormBlock, output_norm_of
-from lipyomo.blocks.relu import BoundChoice, ReluNetworkBlock
+from lipyomo.blocks.relu import BoundChoice, NetworkSource
+from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.tangent import TangentBlock
+from lipyomo.blocks.units import UnitFormulation
 from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, tangent_bounds
 from lipyomo.domains import Domain
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import DUAL, InputNorm, OutputNorm
 
-LipschitzBlock: Any = None  # declared by the decorator below
+if TYPE_CHECKING:
+    from lipyomo.blocks.typed import Members
 
 Encoding: TypeAlias = Literal["adjoint", "tangent"]
 
@@ -49,7 +59,7 @@ class LipschitzBlockData(FormulationBlockData):
 
     Notes
     -----
-    ``sense="max"`` is part of the contract: `value` stays at or below the norm, so it means
+    `value` stays at or below the norm, so it means
     something only where it is made large, by the objective or by a constraint from below.
     Minimising it, or bounding it from above, is an error when the model is solved; to keep a
     Lipschitz constant small use `UpperLipschitzBlock`, and a norm at a point a `NormBlock` with
@@ -70,137 +80,169 @@ class LipschitzBlockData(FormulationBlockData):
     3.0
     """
 
-    _KEPT = ("value", "net")
-    _STATE = ("encoding",)
+    value: Any
+    net: Any
+    ball: Any
+    gradient: Any
+    tangent: Any
+    norm: Any
+
+    _STATE = ("encoding", "_sources", "_counted")
     encoding: Encoding
+    _sources: list[Any]
+    _counted: Mask
 
     def build_formulation(
         self,
-        network: Network | Any,
+        network: NetworkSource,
         inputs: Any = None,
         domain: Domain | None = None,
         input_norm: InputNorm = "linf",
         output_norm: str | OutputNorm = "linf",
-        formulation: Encoding | Literal["auto"] = "auto",
+        encoding: Encoding | Literal["auto"] = "auto",
         bounds: BoundChoice = "ascent",
         limits: ChainLimits | None = None,
-        sense: Literal["max"] = "max",
         input_bounds: InputBounds = None,
+        scaling: Scaling | Any = None,
+        formulation: UnitFormulation = "bigm",
+        wrt: Iterable[Any] | None = None,
     ) -> None:
         """Write the constraints.
 
         Parameters
         ----------
-        network : Network or ReluNetworkBlock
+        network : Network, path of an ONNX file, or ReluNetworkBlock
             A built block shares its switches.
-        inputs, domain, bounds, input_bounds
+        inputs, domain, bounds, input_bounds, scaling, formulation
             As in `ReluNetworkBlock`; an error if a block is given, which has its own.
         input_norm : {'linf', 'l1'}, optional
         output_norm : str or OutputNorm, optional
             Any linear norm.
-        formulation : {'auto', 'adjoint', 'tangent'}, optional
+        encoding : {'auto', 'adjoint', 'tangent'}, optional
+            How the norm of the Jacobian is written.
         limits : ChainLimits, optional
-            Bounds along the derivative pass of the chosen formulation.
-        sense : {'max'}, optional
-            What `value` may be used for; there is nothing but the maximum.
+            Bounds along the derivative pass of the chosen encoding.
+        wrt : iterable of keys of the inputs, optional
+            Inputs along which directions count: by default those that can move, as in
+            `lipyomo.solve` (at a single point all of them).
 
         Raises
         ------
         NormError
-            If a norm is not linear, or `sense` is another.
+            If a norm is not linear.
         ProblemError
             If an argument is none of the above.  The block is then as it was before the call.
+
+        Warns
+        -----
+        FixedInputWarning
+            If some inputs cannot move.
         """
         if input_norm not in ("linf", "l1"):
             raise NormError(
                 f"the input norm {input_norm!r} is not linear, so a MIP cannot express it.  "
                 "Remedy: linf or l1, or method bnb"
             )
-        if sense != "max":
+        one_of(encoding, ("auto", "adjoint", "tangent"), "encoding", ProblemError)
+        norm = output_norm_of(output_norm)
+        if limits is not None and not isinstance(limits, ChainLimits):
+            raise ProblemError(f"limits={limits!r} are no ChainLimits")
+        base = network_block_of(
+            self,
+            network,
+            inputs=inputs,
+            domain=domain,
+            bounds=bounds,
+            scaling=scaling,
+            formulation=formulation,
+            input_bounds=input_bounds,
+            values=False,
+        )
+        net, known = base.network, base.layer_bounds
+        norm.check(net.output_dim)
+        self._sources = base.region.sources
+        self._counted = counted = along_of(self, base, wrt)
+        if encoding == "auto":
+            encoding = choose_encoding(net, known, input_norm, norm, counted)
+        self.encoding = encoding
+        if limits is None:
+            # The gradient is there in all inputs; a direction along some of them is not.
+            way = net if encoding == "adjoint" else along(net, counted)
+            limits = ChainLimits.of(chain_limits(way, known, input_norm, norm, encoding))
+        limits.check(net.hidden, net.input_dim if encoding == "adjoint" else net.output_dim)
+        if encoding == "adjoint":
+            self._build_adjoint(base, input_norm, norm, limits, counted)
+        else:
+            self._build_tangent(base, input_norm, norm, limits, counted)
+        self._promise(self.value, "max", self.value.ub, strict=True)
+
+    def _modern(self, options: dict[str, Any]) -> dict[str, Any]:
+        options = dict(super()._modern(options))
+        if options.get("formulation") in ("auto", "adjoint", "tangent"):
+            word = options.pop("formulation")
+            warn_of_old(f"formulation={word!r}", f"encoding={word!r}")
+            options["encoding"] = word
+        sense = options.pop("sense", None)
+        if sense not in (None, "max"):
             raise NormError(
                 f"sense={sense!r}: a LipschitzBlock bounds the norm from below only, "
                 "for maximisation.  Remedy: UpperLipschitzBlock to keep it small"
             )
-        one_of(formulation, ("auto", "adjoint", "tangent"), "formulation", ProblemError)
-        norm = output_norm_of(output_norm)
-        shared = not isinstance(network, Network)
-        net = network_of(network) if shared else network
-        norm.check(net.output_dim)
-        if limits is not None and not isinstance(limits, ChainLimits):
-            raise ProblemError(f"limits={limits!r} are no ChainLimits")
-        own = {"inputs": inputs, "domain": domain, "input_bounds": input_bounds}
-        given = [name for name, value in own.items() if value is not None]
-        if shared and given:
-            raise ProblemError(
-                f"{given[0]}= has no meaning with a built block, which has its own inputs.  "
-                "Remedy: leave it out, or pass the network"
-            )
-        base: Any = network
-        if not shared:
-            if self.component("net") is None:
-                self.net = ReluNetworkBlock()
-            base = self.net
-            base._owned = True
-            forward = {"network": network, "bounds": bounds, "values": False, **own}
-            base._build(forward, base.is_built)
-        self._rely_on_block(base)
-        net, known = base.network, base.layer_bounds
-        if formulation == "auto":
-            formulation = choose_encoding(net, known, input_norm, norm)
-        self.encoding = formulation
-        if limits is None:
-            limits = ChainLimits.of(chain_limits(net, known, input_norm, norm, formulation))
-        limits.check(net.hidden, net.input_dim if formulation == "adjoint" else net.output_dim)
-        if formulation == "adjoint":
-            self._build_adjoint(base, input_norm, norm, limits)
-        else:
-            self._build_tangent(base, input_norm, norm, limits)
-        self._promise(self.value, "max", self.value.ub, strict=True)
+        if sense is not None:
+            warn_of_old("sense='max'", "nothing, there is no other")
+        return options
 
     def _again(self, recipe: dict[str, Any]) -> dict[str, Any]:
         # Bounds that were given belong to the domain of that time, and so does the choice of the
-        # formulation that others may have built on.
-        return {**recipe, "limits": None, "formulation": self.encoding}
+        # encoding that others may have built on.
+        return {**recipe, "limits": None, "encoding": self.encoding}
 
     def stale(self) -> str | None:
         """Say what the block relied on and what no longer holds; None if all is well."""
         own = self.component("net")
         return super().stale() or (None if own is None else own.stale())
 
+    def _doubts(self) -> Iterator[str]:
+        pairs = list(zip(self._sources, self._counted, strict=True))
+        if self._recipe is None or self._recipe.get("wrt") is not None:
+            return
+        still = [source for source, counts in pairs if counts and not can_move(source)]
+        if still and any(can_move(source) for source, counts in pairs if counts):
+            yield (
+                f"'{still[0]}' cannot move any more, and directions along it still count in block "
+                f"'{self.name}'.  Leave them out by {self.name}.rebuild(), or keep them by wrt="
+            )
+
     def _build_adjoint(
-        self, base: Any, input_norm: InputNorm, norm: OutputNorm, limits: ChainLimits
+        self, base: Any, input_norm: InputNorm, norm: OutputNorm, limits: ChainLimits, counted: Mask
     ) -> None:
         m = base.network.output_dim
-        only = sole_functional(norm, m)
-        self.gradient = GradientBlock()
-        if only is not None:
-            self.gradient.build_formulation(base, only, limits)
-        else:
-            self.ball = DualBallBlock()
-            self.ball.build_formulation(m, norm, half=True)
-            self.gradient.build_formulation(base, self.ball.functional, limits)
-        self.norm = NormBlock()
-        self.norm.build_formulation(self.gradient.gradient, DUAL[input_norm], sense="max")
-        self._own("gradient", "ball", "norm")
-        self._tie_value(self.norm.value)
+        functional: Any = sole_functional(norm, m)
+        if functional is None:
+            ball = self._make_part("ball", DualBallBlock, size=m, norm=norm, half=True)
+            functional = ball.functional
+        back = {"network": base, "functional": functional, "limits": limits}
+        gradient = self._make_part("gradient", GradientBlock, **back).gradient
+        entries = [
+            entry for entry, counts in zip(gradient.values(), counted, strict=True) if counts
+        ]
+        size = {"inputs": entries, "norm": DUAL[input_norm], "sense": "max"}
+        self._tie_value(self._make_part("norm", NormBlock, **size).value)
 
     def _build_tangent(
-        self, base: Any, input_norm: InputNorm, norm: OutputNorm, limits: ChainLimits
+        self, base: Any, input_norm: InputNorm, norm: OutputNorm, limits: ChainLimits, counted: Mask
     ) -> None:
-        m = base.network.output_dim
-        only = sole_functional(norm, m)
-        self.tangent = TangentBlock()
-        self.tangent.build_formulation(base, norm=input_norm, limits=limits)
+        only = sole_functional(norm, base.network.output_dim)
+        places = np.flatnonzero(counted).tolist()
+        way = {"network": base, "norm": input_norm, "limits": limits, "wrt": places}
+        derivative = list(self._make_part("tangent", TangentBlock, **way).derivative.values())
         if only is None:
-            self.norm = NormBlock()
-            self.norm.build_formulation(self.tangent.derivative, norm, sense="max", one_sided=True)
-            self._own("tangent", "norm")
-            self._tie_value(self.norm.value)
+            size = {"inputs": derivative, "norm": norm, "sense": "max", "one_sided": True}
+            self._tie_value(self._make_part("norm", NormBlock, **size).value)
             return
-        self._own("tangent")
         entries = np.flatnonzero(only)
         coefs = (-only[entries]).tolist()
-        outputs = [self.tangent.derivative[k] for k in entries.tolist()]
+        outputs = [derivative[k] for k in entries.tolist()]
         ends = np.maximum(only * limits.end_lower, only * limits.end_upper)
         value = add_value(self, 0.0, max(float(ends[entries].sum()) * (1.0 + MARGIN), 0.0))
         Rows(self, "value_below", [0]).at_most(0, [*coefs, 1.0], [*outputs, value], 0.0)
@@ -209,12 +251,11 @@ class LipschitzBlockData(FormulationBlockData):
         value = add_value(self, 0.0, max(source.ub, 0.0))
         Rows(self, "value_below", [0]).at_most(0, [1.0, -1.0], [value, source], 0.0)
 
-    def _own(self, *names: str) -> None:
-        """Mark parts that are rebuilt with this block, and whose promises it makes itself."""
-        for name in names:
-            part = self.component(name)
-            if part is not None:
-                part._owned = True
+
+if TYPE_CHECKING:
+
+    class LipschitzBlock(Members[LipschitzBlockData], LipschitzBlockData):
+        """The component; the decorator declares it, one block or, over an index set, many."""
 
 
 def sole_functional(norm: OutputNorm, m: int) -> FloatArray | None:
@@ -238,30 +279,35 @@ def chain_limits(
     known: LayerBounds,
     input_norm: InputNorm,
     norm: OutputNorm,
-    formulation: Encoding,
+    encoding: Encoding,
 ) -> DerivativeBounds:
-    """Derivative bounds for one formulation, on the rung of the pre-activation bounds."""
+    """Derivative bounds for one encoding, on the rung of the pre-activation bounds."""
     rung = derivative_rung(known.rung)
-    if formulation == "adjoint":
+    if encoding == "adjoint":
         return adjoint_bounds(network, None, known, functional_set(norm, network.output_dim), rung)
     return tangent_bounds(network, None, known, input_norm, rung)
 
 
 def choose_encoding(
-    network: Network, known: LayerBounds, input_norm: InputNorm, norm: OutputNorm
+    network: Network,
+    known: LayerBounds,
+    input_norm: InputNorm,
+    norm: OutputNorm,
+    counted: Mask | None = None,
 ) -> Encoding:
-    """The formulation that promises the smaller tree.
+    """The encoding that promises the smaller tree.
 
     The adjoint form pays one binary for each input whose gradient has an open sign (for l1 inputs
     one for each that may hold the largest entry), the tangent form one for each vertex of the
     dual ball.  Their relaxations differ as well: measured with HiGHS, adjoints are quicker while
     those binaries are no more than the undecided units, tangents beyond.
     """
+    counted = np.ones(network.input_dim, dtype=bool) if counted is None else counted
     end = chain_limits(network, known, input_norm, norm, "adjoint")
     if input_norm == "linf":
-        paid = int(((end.end_lower < 0) & (end.end_upper > 0)).sum())
+        paid = int((counted & (end.end_lower < 0) & (end.end_upper > 0)).sum())
     else:
-        paid = 2 * network.input_dim
+        paid = 2 * int(counted.sum())
     vertices = norm.vertices(network.output_dim)
     choices = network.output_dim if vertices is None else len(vertices)
     return "adjoint" if paid <= max(known.unstable, choices - 1) else "tangent"

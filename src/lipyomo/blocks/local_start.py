@@ -147,7 +147,7 @@ def _ascent_of(model: Any, blocks: Sequence[Any]) -> _Ascent | None:
     for block in blocks:
         lower, upper = block.region.box
         places = []
-        for variable, low, high in zip(_inputs_of(block), lower, upper, strict=True):
+        for variable, low, high in zip(inputs_of(block), lower, upper, strict=True):
             place = inputs.setdefault(variable, len(lows))
             if place == len(lows):
                 held = variable.value, variable.value
@@ -166,14 +166,14 @@ def _ascent_of(model: Any, blocks: Sequence[Any]) -> _Ascent | None:
     return _Ascent(list(inputs), lower, upper, direct, parts)
 
 
-def _inputs_of(block: Any) -> list[Any]:
+def inputs_of(block: Any) -> list[Any]:
     """The variables behind the inputs of a network block."""
     return [v if v.is_variable_type() else v.expr for v in block.inputs.values()]
 
 
 def _variables_of(block: Any) -> Iterator[Any]:
     """All variables of a network block."""
-    yield from _inputs_of(block)
+    yield from inputs_of(block)
     yield from block.outputs.values()
     for part in block.layer.values():
         for name in ("preactivation", "output", "switch"):

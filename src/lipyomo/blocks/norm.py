@@ -14,7 +14,7 @@ The Euclidean norm has an epigraph only, a second-order cone ``sum_k g_k^2 <= va
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import pyomo.environ as pyo
@@ -30,9 +30,10 @@ from lipyomo.network import FloatArray
 from lipyomo.norms import OutputNorm, parse_output_norm
 from lipyomo.solvers.rows import Affine
 
-Sense: TypeAlias = Literal["max", "min", "both"]
+if TYPE_CHECKING:
+    from lipyomo.blocks.typed import Members
 
-NormBlock: Any = None  # declared by the decorator below
+Sense: TypeAlias = Literal["max", "min", "both"]
 
 MARGIN = 1e-9
 """Relative widening of bounds that are sums of the variables' bounds."""
@@ -67,7 +68,11 @@ class NormBlockData(FormulationBlockData):
     4.0
     """
 
-    _KEPT = ("value",)
+    value: Any
+    inputs: Any
+    magnitude: Any
+    sign: Any
+    choice: Any
 
     def build_formulation(
         self,
@@ -209,6 +214,12 @@ class NormBlockData(FormulationBlockData):
             big = top - float(lows[k])
             below.at_most(k, [*(-c for c in coefs), 1.0, big], [*columns, self.value, a], big)
         Rows(self, "one_choice", [0]).equal(0, [1.0] * len(choice), choice, 1.0)
+
+
+if TYPE_CHECKING:
+
+    class NormBlock(Members[NormBlockData], NormBlockData):
+        """The component; the decorator declares it, one block or, over an index set, many."""
 
 
 def output_norm_of(norm: Any) -> OutputNorm:

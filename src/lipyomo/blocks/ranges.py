@@ -36,6 +36,12 @@ def ends_of(low: Any, high: Any) -> tuple[float, float]:
     return -np.inf if low is None else float(low), np.inf if high is None else float(high)
 
 
+def set_bounds(variable: Any, low: float, high: float) -> None:
+    """Bounds of a variable; infinite ones are left out."""
+    variable.setlb(low if low > -np.inf else None)
+    variable.setub(high if high < np.inf else None)
+
+
 def need_finite(variables: list[Any], lower: FloatArray, upper: FloatArray) -> None:
     """Raise `BoundsMissing`, by name, unless all variables are bounded."""
     missing = np.flatnonzero(~(np.isfinite(lower) & np.isfinite(upper))).tolist()

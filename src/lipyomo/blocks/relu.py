@@ -12,8 +12,9 @@ z = 0.  Units that bounds decide (l >= 0 or u <= 0) have no switch.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +22,11 @@ import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap
 
 from lipyomo.arguments import one_of, whole_number
-from lipyomo.blocks.assemble import Rows, add_equalities, add_variables, index_of, keys_of, linear
+from lipyomo.blocks.assemble import Rows, add_equalities, add_variables, declared, keys_of, linear
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.formulations import UNIT_TIES
 from lipyomo.blocks.inputs import InputBounds, Region, attach_inputs, check_domain
-from lipyomo.blocks.local_start import local_start
+from lipyomo.blocks.local_start import inputs_of, local_start
 from lipyomo.blocks.ranges import box_of, need_finite
 from lipyomo.blocks.scaling import Scaling, scaling_of
 from lipyomo.blocks.switch import Triplets
@@ -35,10 +36,13 @@ from lipyomo.bounds.interval import interval_range, times
 from lipyomo.bounds.sharpen import sharpen
 from lipyomo.domains import Domain
 from lipyomo.errors import BoundsMissing, ProblemError
-from lipyomo.network import FloatArray, Layer, Network, check_network
+from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.phases import LEFT, OPEN, RIGHT, decide, open_phases
 from lipyomo.settings import BoundRung
 from lipyomo.solvers.rows import Affine
+
+if TYPE_CHECKING:
+    from lipyomo.blocks.typed import Members
 
 ASCENT_WORK = 10_000_000
 """Most open units times weights for which dual ascent is tried; a third of a second."""
@@ -50,7 +54,8 @@ BoundChoice: TypeAlias = (
 )
 """A rung of the bound ladder, or bounds: one pair (lower, upper) a hidden layer."""
 
-ReluNetworkBlock: Any = None  # declared by the decorator below
+NetworkSource: TypeAlias = "Network | str | os.PathLike[str] | ReluNetworkBlockData"
+"""A network, the path of an ONNX file, or a built `ReluNetworkBlock`."""
 
 
 @formulation_block("ReluNetworkBlock")
@@ -85,7 +90,10 @@ class ReluNetworkBlockData(FormulationBlockData):
     4.0
     """
 
-    _KEPT = ("inputs", "outputs")
+    inputs: Any
+    outputs: Any
+    layer: Any
+
     _STATE = ("network", "layer_bounds", "formulation", "_groups", "region")
 
     def __init__(self, component: Any) -> None:
@@ -98,7 +106,7 @@ class ReluNetworkBlockData(FormulationBlockData):
 
     def build_formulation(
         self,
-        network: Network,
+        network: NetworkSource,
         inputs: Any = None,
         domain: Domain | None = None,
         bounds: BoundChoice = "ascent",
@@ -112,7 +120,9 @@ class ReluNetworkBlockData(FormulationBlockData):
 
         Parameters
         ----------
-        network : Network
+        network : Network, path of an ONNX file, or ReluNetworkBlock
+            Of a built block its network, scaling included, at the same inputs unless others are
+            given.
         inputs : Var, slice, array, sequence or mapping, optional
             What goes into the network, d of them in order: variables, expressions, Params or
             numbers; new variables are made if left out.  Expressions and Params get a variable each
@@ -146,32 +156,34 @@ class ReluNetworkBlockData(FormulationBlockData):
             If an argument is none of the above, or numbers of inputs or of bounds do not fit.  The
             block is then as it was before the call.
         """
-        check_network(network, ProblemError)
         one_of(formulation, UNIT_TIES, "formulation", ProblemError)
         whole_number(groups, "groups", ProblemError, 1)
         one_of(values, (True, False), "value of values", ProblemError)
         if isinstance(bounds, str) or bounds is None:
             one_of(bounds, BOUND_RUNGS, "bounds", ProblemError)
+        if isinstance(network, Network):
+            net = network
+        else:
+            twin = built_network(network)
+            assert twin.network is not None
+            net = twin.network
+            inputs = inputs_of(twin) if inputs is None else inputs
         scaling = scaling_of(scaling)
         if scaling is not None:
-            network = scaling.apply(network)
-        check_domain(domain, network.input_dim)
+            net = scaling.apply(net)
+        check_domain(domain, net.input_dim)
         self.formulation, self._groups = formulation, groups
         values = values or formulation != "bigm"
-        variables, self.region = attach_inputs(
-            self, inputs, domain, input_bounds, network.input_shape
-        )
-        self.network = network
-        self.layer_bounds = self._bounded(
-            network, variables, bounds, formulation not in WITHOUT_SWITCH
-        )
-        self.layer = pyo.Block(index_of(range(len(network.hidden))))
+        variables, self.region = attach_inputs(self, inputs, domain, input_bounds, net.input_shape)
+        self.network = net
+        self.layer_bounds = self._bounded(net, variables, bounds, formulation not in WITHOUT_SWITCH)
+        declared(self, "layer", pyo.Block, range(len(net.hidden)))
         forms = Affine.of(variables)
-        for i, layer in enumerate(network.hidden):
-            last = i == len(network.hidden) - 1
+        for i, layer in enumerate(net.hidden):
+            last = i == len(net.hidden) - 1
             forms = self._add_layer(i, layer, forms, values or not last)
         if values:
-            self._add_outputs(network, forms)
+            self._add_outputs(net, forms)
 
     def _bounded(
         self, network: Network, variables: list[Any], bounds: BoundChoice, finite: bool
@@ -247,8 +259,7 @@ class ReluNetworkBlockData(FormulationBlockData):
     ) -> Affine:
         """Declare ``activation`` and return the outputs of the layer as forms."""
         found = Triplets()
-        expressions = pyo.Expression(index_of(range(layer.units)))
-        block.add_component("activation", expressions)
+        expressions = declared(block, "activation", pyo.Expression, range(layer.units))
         for k, factor in enumerate(slope.tolist()):
             variable = y.get(k)
             if variable is not None:
@@ -314,6 +325,35 @@ class ReluNetworkBlockData(FormulationBlockData):
                 on[k] = a.value is not None and a.value > 0.5
             found.append(on)
         return tuple(found)
+
+
+if TYPE_CHECKING:
+
+    class ReluNetworkBlock(Members[ReluNetworkBlockData], ReluNetworkBlockData):
+        """The component; the decorator declares it, one block or, over an index set, many."""
+
+
+def built_network(block: Any, **own: Any) -> ReluNetworkBlockData:
+    """A block that was given as a network, where nothing (None) of its `own` was given as well.
+
+    Raises
+    ------
+    ProblemError
+        If it is not a `ReluNetworkBlock`, is not built yet, or something of its own was given.
+    """
+    if not isinstance(block, ReluNetworkBlockData) or not block.is_built:
+        name = getattr(block, "name", None)
+        raise ProblemError(
+            f"'{name}' was given as a network.  Remedy: a ReluNetworkBlock whose build_formulation "
+            "was called, a Network, or the path of an ONNX file"
+        )
+    given = [name for name, value in own.items() if value is not None]
+    if given:
+        raise ProblemError(
+            f"{given[0]}= has no meaning with a built block, which has its own.  "
+            "Remedy: leave it out, or pass the network"
+        )
+    return block
 
 
 def _ascended(network: Network, area: Domain) -> LayerBounds:

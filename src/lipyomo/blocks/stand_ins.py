@@ -8,7 +8,7 @@ from typing import Any
 from pyomo.core.base.expression import ExpressionData, IndexedExpression
 from pyomo.core.base.var import VarData
 
-from lipyomo.blocks.assemble import index_of
+from lipyomo.blocks.assemble import declared
 
 
 def _method(name: str) -> Any:
@@ -61,10 +61,7 @@ def refer(block: Any, name: str, variables: list[Any], keys: list[Any] | None = 
 
     (Pyomo's own `Reference` prints memory addresses here, and the MPS writer stumbles over it.)
     """
-    expressions = block.component(name)
     index = list(range(len(variables))) if keys is None else keys
-    if expressions is None:
-        expressions = StandIns(index_of(index))
-        block.add_component(name, expressions)
+    expressions = declared(block, name, StandIns, index)
     for key, variable in zip(index, variables, strict=True):
         expressions[key] = variable

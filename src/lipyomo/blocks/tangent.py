@@ -10,22 +10,35 @@ the gradient without binaries for the signs of its entries.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lipyomo.blocks.assemble import Rows, add_sizes, add_variables
+from lipyomo.blocks.assemble import Rows, add_sizes, add_variables, keys_of
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
-from lipyomo.blocks.derivative import ChainLimits, add_chain, derivative_rung, network_of
-from lipyomo.blocks.inputs import variables_of
+from lipyomo.blocks.derivative import (
+    ChainLimits,
+    add_chain,
+    along_of,
+    derivative_rung,
+    network_block_of,
+)
+from lipyomo.blocks.directions import Mask, along
+from lipyomo.blocks.inputs import InputBounds, variables_of
 from lipyomo.blocks.ranges import box_of
+from lipyomo.blocks.relu import BoundChoice, NetworkSource
+from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.stand_ins import refer
+from lipyomo.blocks.units import UnitFormulation
 from lipyomo.bounds import tangent_bounds
+from lipyomo.domains import Domain
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.norms import InputNorm
 from lipyomo.solvers.rows import Affine
 
-TangentBlock: Any = None  # declared by the decorator below
+if TYPE_CHECKING:
+    from lipyomo.blocks.typed import Members
 
 
 @formulation_block("TangentBlock")
@@ -51,67 +64,105 @@ class TangentBlockData(FormulationBlockData):
     9.0
     """
 
-    _KEPT = ("direction", "derivative")
+    direction: Any
+    derivative: Any
+    layer: Any
+    net: Any
 
     def build_formulation(
         self,
-        network_block: Any,
+        network: NetworkSource,
         direction: Any = None,
         norm: InputNorm = "linf",
         limits: ChainLimits | None = None,
+        inputs: Any = None,
+        domain: Domain | None = None,
+        bounds: BoundChoice = "ascent",
+        scaling: Scaling | Any = None,
+        formulation: UnitFormulation = "bigm",
+        input_bounds: InputBounds = None,
+        wrt: Iterable[Any] | None = None,
     ) -> None:
         """Write the constraints.
 
         Parameters
         ----------
-        network_block : ReluNetworkBlock
-            Built already.
+        network : Network, path of an ONNX file, or ReluNetworkBlock
+            A built block shares its switches; for a network the block makes ``net`` of its own.
         direction : Var or sequence of d variables, optional
             The direction; left out, one is made that runs over the unit ball of `norm`.
         norm : {'linf', 'l1'}, optional
             The unit ball of a direction that is made here.
         limits : ChainLimits, optional
             Bounds along the pass.
+        inputs, domain, bounds, scaling, formulation, input_bounds
+            As in `ReluNetworkBlock`; an error if a block is given, which has its own.
+        wrt : iterable of keys of the inputs, optional
+            Inputs along which a direction that is made here may go: by default those that can move.
 
         Raises
         ------
         ProblemError, NormError, BoundsMissing
             If the network block is not built, the norm is not linear, or the given direction has
             no bounds.
+
+        Warns
+        -----
+        FixedInputWarning
+            If some inputs cannot move.
         """
-        network = network_of(network_block)
-        known = network_block.layer_bounds
         if norm not in ("linf", "l1"):
             raise NormError(
                 f"directions in the unit ball of {norm!r} are not linear.  Remedy: linf or l1, or "
                 "give the direction"
             )
+        base = network_block_of(
+            self,
+            network,
+            inputs=inputs,
+            domain=domain,
+            bounds=bounds,
+            scaling=scaling,
+            formulation=formulation,
+            input_bounds=input_bounds,
+        )
+        net, known = base.network, base.layer_bounds
         if limits is not None:
             if not isinstance(limits, ChainLimits):
                 raise ProblemError(f"limits={limits!r} are no ChainLimits")
-            limits.check(network.hidden, network.output_dim)
-        self._rely_on_block(network_block)
-        scale = 1.0
+            limits.check(net.hidden, net.output_dim)
+        keys, scale = keys_of(net.input_shape), 1.0
         if direction is None:
-            v = self._add_ball(network.input_dim, norm)
+            counted = along_of(self, base, wrt)
+            v = self._add_ball(keys, counted, norm)
+            net = along(net, counted)
+        elif wrt is not None:
+            raise ProblemError("wrt= has no meaning with a direction.  Remedy: leave one out")
         else:
-            _, v = variables_of(self, "direction", direction, "direction", network.input_dim)
-            refer(self, "direction", v)
+            _, v = variables_of(self, "direction", direction, "direction", net.input_dim)
+            refer(self, "direction", v, keys)
             box = box_of(v)
             self._rely_on_bounds(v)
             scale = float(np.maximum(np.abs(box.lower), np.abs(box.upper)).max(initial=0.0))
             norm = "linf"
         if limits is None:
             rung = derivative_rung(known.rung)
-            limits = ChainLimits.of(tangent_bounds(network, None, known, norm, rung))
+            limits = ChainLimits.of(tangent_bounds(net, None, known, norm, rung))
             limits = limits.scaled(scale)
-        add_chain(self, "derivative", network_block, Affine.of(v), limits, backwards=False)
+        add_chain(self, "derivative", base, Affine.of(v), limits, backwards=False)
 
-    def _add_ball(self, d: int, norm: InputNorm) -> list[Any]:
-        """Declare ``direction`` in the unit ball."""
-        keys = range(d)
-        v = add_variables(self, "direction", keys, np.full(d, -1.0), np.full(d, 1.0))
+    def _add_ball(self, keys: list[Any], counted: Mask, norm: InputNorm) -> list[Any]:
+        """Declare ``direction`` in the unit ball, zero where it may not go."""
+        ends = counted.astype(float)
+        v = add_variables(self, "direction", keys, -ends, ends)
         if norm == "l1":
-            size = add_sizes(self, "size", keys, v, np.ones(d))
-            Rows(self, "unit_ball", [0]).at_most(0, [1.0] * d, size, 1.0)
+            free = np.flatnonzero(counted).tolist()
+            size = add_sizes(self, "size", free, [v[j] for j in free], np.ones(len(free)))
+            Rows(self, "unit_ball", [0]).at_most(0, [1.0] * len(free), size, 1.0)
         return v
+
+
+if TYPE_CHECKING:
+
+    class TangentBlock(Members[TangentBlockData], TangentBlockData):
+        """The component; the decorator declares it, one block or, over an index set, many."""

@@ -16,10 +16,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import pyomo.environ as pyo
 from pyomo.gdp import Disjunct, Disjunction
 
-from lipyomo.blocks.assemble import Rows, add_variables, index_of, linear
+from lipyomo.blocks.assemble import Rows, add_variables, declared, index_of, linear
 from lipyomo.network import FloatArray, Layer
 
 UnitFormulation: TypeAlias = Literal["bigm", "partition", "gdp", "sos1", "complementarity"]
@@ -90,7 +91,7 @@ def _difference(sign: float, out: Any, slope: float, z: Any) -> tuple[list[float
 def tie_sides(block: Any, units: OpenUnits) -> None:
     """``z = p - n`` and ``y = right p - left n`` with p = side[k, 1] and n = side[k, 0]."""
     keys = [(k, side) for k in units.keys for side in (0, 1)]
-    block.side = pyo.Var(keys, domain=pyo.NonNegativeReals)
+    add_variables(block, "side", keys, np.zeros(len(keys)), np.full(len(keys), np.inf), dimen=2)
     split, joined = Rows(block, "split", units.keys), Rows(block, "joined", units.keys)
     for k, out in zip(units.keys, units.y, strict=True):
         left, right = units.slopes(k)
@@ -117,7 +118,8 @@ def tie_complementarity(block: Any, units: OpenUnits) -> None:
 
 def tie_gdp(block: Any, units: OpenUnits) -> None:
     """Two disjuncts a unit: ``z >= 0, y = right z`` or ``z <= 0, y = left z``."""
-    block.on, block.off = Disjunct(index_of(units.keys)), Disjunct(index_of(units.keys))
+    for name in ("on", "off"):
+        declared(block, name, Disjunct, units.keys)
     block.sides = Disjunction(index_of(units.keys))
     for k, out in zip(units.keys, units.y, strict=True):
         z, slopes = units.z[k], units.slopes(k)

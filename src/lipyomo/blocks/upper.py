@@ -20,16 +20,25 @@ the looser the bound; at radius 0 it is the norm of the gradient.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyomo.environ as pyo
 import scipy.sparse as sp
 
 from lipyomo.arguments import real_number
-from lipyomo.blocks.assemble import Rows, add_equalities, add_value, add_variables, index_of
+from lipyomo.blocks.assemble import (
+    Rows,
+    add_equalities,
+    add_value,
+    add_variables,
+    declared,
+    keys_of,
+)
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
+from lipyomo.blocks.directions import Mask, directions_of
 from lipyomo.blocks.inputs import (
     InputBounds,
     Region,
@@ -38,20 +47,24 @@ from lipyomo.blocks.inputs import (
     items_of,
     variables_of,
 )
+from lipyomo.blocks.local_start import inputs_of
 from lipyomo.blocks.norm import output_norm_of
 from lipyomo.blocks.ranges import box_of, need_finite
+from lipyomo.blocks.relu import NetworkSource, built_network
 from lipyomo.blocks.scaling import Scaling, scaling_of
 from lipyomo.blocks.spans import Span
+from lipyomo.blocks.stand_ins import refer
 from lipyomo.bounds import preactivation_bounds
 from lipyomo.bounds.interval import Switches, activated
 from lipyomo.domains import Box, Domain
 from lipyomo.errors import NormError, ProblemError
-from lipyomo.network import FloatArray, Layer, Network, check_network
+from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import InputNorm
 from lipyomo.phases import LEFT, OPEN, decide
 from lipyomo.solvers.rows import Affine
 
-UpperLipschitzBlock: Any = None  # declared by the decorator below
+if TYPE_CHECKING:
+    from lipyomo.blocks.typed import Members
 
 MARGIN = 1e-6
 """Distance from a kink at which a unit counts as decided: above the tolerances of solvers."""
@@ -111,7 +124,12 @@ class UpperLipschitzBlockData(FormulationBlockData):
     1.5
     """
 
-    _KEPT = ("value", "inputs")
+    value: Any
+    inputs: Any
+    radius: Any
+    layer: Any
+    chain: Any
+
     _STATE = ("network",)
 
     def __init__(self, component: Any) -> None:
@@ -120,7 +138,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
 
     def build_formulation(
         self,
-        network: Network,
+        network: NetworkSource,
         inputs: Any = None,
         radius: Any = 0.0,
         domain: Domain | None = None,
@@ -129,24 +147,30 @@ class UpperLipschitzBlockData(FormulationBlockData):
         scaling: Scaling | Any = None,
         input_bounds: InputBounds = None,
         margin: float = MARGIN,
+        wrt: Iterable[Any] | None = None,
     ) -> None:
         """Write the constraints.
 
         Parameters
         ----------
-        network : Network
+        network : Network, path of an ONNX file, or ReluNetworkBlock
+            The centre of the box is at the inputs of a built block.
         inputs : Var, slice, array, sequence or mapping, optional
             The centre of the box, as in `ReluNetworkBlock`; new variables if left out.
         radius : float, Var, or one of them an input, optional
-            Half the widths of the box; variables need bounds, and are at least 0.
+            Half the widths of the box; variables need bounds, and are at least 0.  One radius is
+            that of the inputs along which directions count; the others stay where they are.
         domain, input_bounds, scaling
-            Of the centre, as in `ReluNetworkBlock`.
+            Of the centre, as in `ReluNetworkBlock`; an error if a block is given.
         input_norm : {'linf', 'l1'}, optional
         output_norm : str or OutputNorm, optional
             Any linear norm with few vertices.
         margin : float, optional
             Distance from its kink at which a unit counts as decided.  More than the solver's
             tolerance, so that no unit is taken for decided that is not.
+        wrt : iterable of keys of the inputs, optional
+            Inputs along which directions count: by default those whose radius is not zero, if
+            there is one for each, else those whose centre can move (all, if none can).
 
         Raises
         ------
@@ -156,44 +180,62 @@ class UpperLipschitzBlockData(FormulationBlockData):
             If a norm is not linear, or has too many vertices.
         ProblemError, DomainError
             If an argument does not fit.  The block is then as it was before the call.
+
+        Warns
+        -----
+        FixedInputWarning
+            If some inputs cannot move.
         """
-        check_network(network, ProblemError)
         margin = real_number(margin, "margin", ProblemError)
         if not 0.0 <= margin < np.inf:
             raise ProblemError(f"margin must be a finite number of at least 0, not {margin}")
         if input_norm not in ("linf", "l1"):
             raise NormError(f"the input norm {input_norm!r} is not linear.  Remedy: linf or l1")
         norm = output_norm_of(output_norm)
-        norm.check(network.output_dim)
-        vertices = norm.vertices(network.output_dim)
-        if vertices is None or len(vertices) > MANY_CHAINS:
-            raise NormError(
-                f"the dual ball of {norm.name} over {network.output_dim} outputs has more than "
-                f"{MANY_CHAINS} vertices, and each takes a pass.  Remedy: another norm"
-            )
+        base: Any = None
+        if isinstance(network, Network):
+            net = network
+        else:
+            own = {"inputs": inputs, "domain": domain, "scaling": scaling}
+            base = built_network(network, **own, input_bounds=input_bounds)
+            net = base.network
+            self._rely_on_block(base)
         scaling = scaling_of(scaling)
         if scaling is not None:
-            network = scaling.apply(network)
-        check_domain(domain, network.input_dim)
-        self.network = network
-        centre, region = attach_inputs(self, inputs, domain, input_bounds, network.input_shape)
-        box = self._box(centre, region, radius)
-        known = preactivation_bounds(network, Box(box.least, box.most))
-        self.layer = pyo.Block(index_of(range(len(network.hidden))))
+            net = scaling.apply(net)
+        vertices = norm.vertices(net.output_dim)
+        norm.check(net.output_dim)
+        if vertices is None or len(vertices) > MANY_CHAINS:
+            raise NormError(
+                f"the dual ball of {norm.name} over {net.output_dim} outputs has more than "
+                f"{MANY_CHAINS} vertices, and each takes a pass.  Remedy: another norm"
+            )
+        check_domain(domain, net.input_dim)
+        self.network = net
+        if base is None:
+            centre, region = attach_inputs(self, inputs, domain, input_bounds, net.input_shape)
+        else:
+            centre, region = inputs_of(base), base.region
+            refer(self, "inputs", centre, keys_of(net.input_shape))
+        box, counted = self._box(net, centre, region, radius, wrt)
+        known = preactivation_bounds(net, Box(box.least, box.most))
+        declared(self, "layer", pyo.Block, range(len(net.hidden)))
         certain = []
-        for i, layer in enumerate(network.hidden):
+        for i, layer in enumerate(net.hidden):
             box, found = self._forward(i, layer, box, known.phases[i], margin)
             certain.append(found)
         self._promise(add_value(self, 0.0), "min", 0.0, strict=True)
-        self.chain = pyo.Block(index_of(range(len(vertices))))
+        declared(self, "chain", pyo.Block, range(len(vertices)))
         tops = [
-            self._backward(self.chain[k], network, vertex, certain, input_norm)
+            self._backward(self.chain[k], net, vertex, certain, input_norm, counted)
             for k, vertex in enumerate(vertices)
         ]
         self.value.setub(max(tops))
 
-    def _box(self, centre: list[Any], region: Region, radius: Any) -> Span:
-        """The box around the inputs, with numbers that hold wherever it is."""
+    def _box(
+        self, network: Network, centre: list[Any], region: Region, radius: Any, wrt: Any
+    ) -> tuple[Span, Mask]:
+        """The box around the inputs, with numbers that hold wherever it is; what can move in it."""
         d = len(centre)
         lower, upper = region.box
         need_finite(centre, lower, upper)
@@ -201,22 +243,30 @@ class UpperLipschitzBlockData(FormulationBlockData):
         if len(given) not in (1, d):
             raise ProblemError(f"{len(given)} radii for {d} inputs")
         _, radii = variables_of(self, "radius", given, "radius")
-        self.radius = pyo.Expression(range(d))
-        for j in range(d):
-            self.radius[j] = radii[j % len(radii)]
         sizes = box_of(radii)
         if (sizes.lower < 0).any():
             raise ProblemError(f"radius={radius!r} may be negative.  Remedy: bounds >= 0")
         self._rely_on_bounds(radii)
+        each = len(given) > 1
+        moving = (sizes.upper > 0).tolist() if each else region.moving
+        counted = directions_of(self, network, moving, wrt)
+        if not each:
+            self._rely_on_unmoving(region.sources, counted, wrt)
+        keys = keys_of(network.input_shape)
+        declared(self, "radius", pyo.Expression, keys)
+        wide = counted | each
+        for j, key in enumerate(keys):
+            self.radius[key] = radii[j % len(radii)] if wide[j] else 0.0
         eye = sp.eye_array(d)
         places = np.arange(d) % len(radii)
-        share = sp.csr_array((np.ones(d), (np.arange(d), places)), shape=(d, len(radii)))
+        share = sp.csr_array((wide.astype(float), (np.arange(d), places)), shape=(d, len(radii)))
         reach = share @ sizes.upper
-        return Span(
+        span = Span(
             Affine.of([*centre, *radii]).map(sp.block_array([[eye, -share], [eye, share]])),
             np.nextafter(lower - reach, -np.inf),
             np.nextafter(upper + reach, np.inf),
         )
+        return span, counted
 
     def _forward(
         self, i: int, layer: Layer, before: Span, known: np.ndarray, margin: float
@@ -248,31 +298,38 @@ class UpperLipschitzBlockData(FormulationBlockData):
         vertex: FloatArray,
         certain: list[Certain],
         input_norm: InputNorm,
+        counted: Mask,
     ) -> float:
         """The bound of the gradient of one functional; returns the most that it can be."""
-        block.layer = pyo.Block(index_of(range(len(certain))))
+        declared(block, "layer", pyo.Block, range(len(certain)))
         now = Span.numbers(np.asarray(vertex, dtype=np.float64)).map(network.head.weight.T)
         for i in reversed(range(len(certain))):
             layer = network.hidden[i]
             now = _through(block.layer[i], layer, now, certain[i])
             now = now.map(layer.weight.T)
-        d = network.input_dim
-        reach = np.maximum(np.maximum(-now.least, now.most), 0.0)
-        size = add_variables(block, "size", range(d), np.zeros(d), reach)
-        above, below = (Rows(block, name, range(d)) for name in ("size_above", "size_below"))
+        d, keys = network.input_dim, np.flatnonzero(counted).tolist()
+        reach = np.maximum(np.maximum(-now.least, now.most), 0.0)[counted]
+        size = add_variables(block, "size", keys, np.zeros(len(keys)), reach)
+        above, below = (Rows(block, name, keys) for name in ("size_above", "size_below"))
         rows, constants = list(now.ends.rows()), now.ends.constant.tolist()
-        for j, item in enumerate(size):
+        for j, item in zip(keys, size, strict=True):
             (low, others), (high, columns) = rows[j], rows[d + j]
             above.at_least(j, [1.0, *(-c for c in high)], [item, *columns], constants[d + j])
             below.at_least(j, [1.0, *low], [item, *others], -constants[j])
         if input_norm == "linf":
-            terms = [-1.0] * d
+            terms = [-1.0] * len(keys)
             Rows(block, "norm", [0]).at_least(0, [1.0, *terms], [self.value, *size], 0.0)
             return float(reach.sum()) * (1.0 + MARGIN)
-        each = Rows(block, "norm", range(d))
-        for j, item in enumerate(size):
+        each = Rows(block, "norm", keys)
+        for j, item in zip(keys, size, strict=True):
             each.at_least(j, [1.0, -1.0], [self.value, item], 0.0)
         return float(reach.max(initial=0.0))
+
+
+if TYPE_CHECKING:
+
+    class UpperLipschitzBlock(Members[UpperLipschitzBlockData], UpperLipschitzBlockData):
+        """The component; the decorator declares it, one block or, over an index set, many."""
 
 
 def _slopes(layer: Layer, phases: np.ndarray) -> dict[int, float]:

@@ -48,9 +48,10 @@ class CellModel:
             domain=domain,
             input_norm=input_norm,
             output_norm=cell.norm,
-            formulation=encoding,
+            encoding=encoding,
             bounds=cell.bounds,
             limits=cell.limits if encoding == "adjoint" and same else None,
+            wrt=range(network.input_dim),  # a cell may be thin where the domain is not
         )
         self.block = model.lipschitz
         model.constant = pyo.Objective(expr=self.block.value, sense=pyo.maximize)

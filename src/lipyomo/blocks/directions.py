@@ -1,0 +1,116 @@
+"""The inputs along which directions count: those that can move, as in `lipyomo.solve`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from pyomo.core.expr.visitor import identify_variables
+
+from lipyomo.blocks.assemble import keys_of
+from lipyomo.blocks.ranges import ends_of, is_variable
+from lipyomo.errors import ProblemError
+from lipyomo.network import Layer, Network
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+class FixedInputWarning(UserWarning):
+    """Inputs cannot move, and directions along them do not count (or still do)."""
+
+
+def can_move(source: Any) -> bool:
+    """Whether an input has room: a number, a fixed variable, equal bounds have none."""
+    if is_variable(source):
+        low, high = ends_of(*source.bounds)
+        return not source.fixed and low < high
+    if hasattr(source, "is_potentially_variable"):
+        return any(map(can_move, identify_variables(source)))
+    return False
+
+
+@dataclass
+class Unmoving:
+    """An input along which no direction counts, because it cannot move.
+
+    Attributes
+    ----------
+    source : VarData, expression or number
+    """
+
+    source: Any
+
+    def broken(self) -> str | None:
+        """Say that it can move now, or None."""
+        if not can_move(self.source):
+            return None
+        return f"'{self.source}' can move now, and no direction along it is counted"
+
+
+def directions_of(block: Any, network: Network, moving: Sequence[bool], wrt: Any) -> Mask:
+    """Along which inputs directions count, with a warning where some do not.
+
+    Parameters
+    ----------
+    block : FormulationBlockData
+        For messages.
+    network : Network
+    moving : sequence of bool, length d
+        Which inputs can move.  At a single point, where none can, all of them count.
+    wrt : iterable of keys or positions, or None
+        Which inputs are asked for; None stands for those that can move.
+
+    Raises
+    ------
+    ProblemError
+        If `wrt` names no input, or one that is not there.
+
+    Warns
+    -----
+    FixedInputWarning
+        If inputs are left out that were not asked to be.
+    """
+    keys = keys_of(network.input_shape)
+    if wrt is not None:
+        return _named(wrt, keys)
+    found = np.array(moving, dtype=bool)
+    if not found.any() or found.all():
+        return np.ones(len(keys), dtype=bool)
+    still = [keys[j] for j in np.flatnonzero(~found)]
+    shown = ", ".join(map(str, still[:5])) + (" ..." if len(still) > 5 else "")
+    warnings.warn(
+        f"block '{block.name}': {len(still)} of {len(keys)} inputs cannot move ({shown}), and no "
+        "direction along them counts.  Name the inputs that do by wrt=",
+        FixedInputWarning,
+        stacklevel=2,
+    )
+    return found
+
+
+def _named(wrt: Any, keys: list[Any]) -> Mask:
+    """The inputs that were asked for."""
+    places = {key: j for j, key in enumerate(keys)}
+    found = np.zeros(len(keys), dtype=bool)
+    if isinstance(wrt, str) or not isinstance(wrt, Iterable):
+        raise ProblemError(f"wrt={wrt!r} is no list of inputs.  Remedy: their indices, like [0, 2]")
+    for key in wrt:
+        position = isinstance(key, int | np.integer) and 0 <= key < len(keys)
+        if key not in places and not position:
+            raise ProblemError(f"wrt: there is no input {key!r}")
+        found[places.get(key, key)] = True
+    if not found.any():
+        raise ProblemError("wrt names no input.  Remedy: at least one, or leave it out")
+    return found
+
+
+def along(network: Network, counted: Mask) -> Network:
+    """A network with the same derivatives along the inputs that count, and none along others."""
+    if counted.all():
+        return network
+    first, *others = network.layers
+    cut = Layer(first.weight * counted[None, :], first.bias, first.left, first.right)
+    return Network([cut, *others], network.name, network.input_shape, network.output_shape)

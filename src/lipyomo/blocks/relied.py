@@ -1,0 +1,88 @@
+"""What a formulation relies on: bounds of variables, and other blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
+
+from lipyomo.blocks.ranges import ends_of, is_variable
+
+FIXED_TOLERANCE = 1e-9
+"""Relative distance by which a fixed variable may miss a bound: solvers allow far more."""
+
+
+@dataclass
+class Reliance:
+    """Bounds of a variable, or of an expression, that a formulation relied on.
+
+    Attributes
+    ----------
+    source : VarData or expression
+    lower, upper : float
+        Infinite where nothing was relied on.
+    """
+
+    source: Any
+    lower: float
+    upper: float
+
+    def broken(self) -> str | None:
+        """What has become wider since, or None."""
+        source = self.source
+        if not is_variable(source):
+            found = self._compare(source, *range_of_expression(source), 0.0)
+            if found is not None:
+                return found
+            # A variable in it may be fixed outside its own bounds.
+            low, high = compute_bounds_on_expr(source)
+            slack = FIXED_TOLERANCE * max(1.0, abs(low or 0.0), abs(high or 0.0))
+            return self._compare(source, low, high, slack)
+        low, high = source.bounds
+        found = self._compare(source, low, high, 0.0)
+        if found is None and source.fixed and source.value is not None:
+            value = float(source.value)
+            slack = FIXED_TOLERANCE * max(1.0, abs(value))
+            found = self._compare(source, value, value, slack, "fixed at")
+        return found
+
+    def _compare(
+        self, source: Any, low: float | None, high: float | None, slack: float, what: str = "now in"
+    ) -> str | None:
+        lower, upper = ends_of(low, high)
+        if lower >= self.lower - slack and upper <= self.upper + slack:
+            return None
+        now = f"{lower:g}" if what == "fixed at" else f"[{lower:g}, {upper:g}]"
+        return (
+            f"'{source}' is {what} {now}, the block was built for [{self.lower:g}, {self.upper:g}]"
+        )
+
+
+def range_of_expression(expression: Any) -> tuple[float, float]:
+    """Range of an expression from the bounds of its variables, fixed or not, rounded outwards."""
+    lower, upper = ends_of(*compute_bounds_on_expr(expression, ignore_fixed=True))
+    return lower - 1e-12 * abs(lower), upper + 1e-12 * abs(upper)
+
+
+def enclosing(component: Any) -> Iterator[Any]:
+    """The block of a component, the block of that, and so on."""
+    block = component.parent_block()
+    while block is not None:
+        yield block
+        block = block.parent_block()
+
+
+def switched_off(block: Any, seen_from: Any) -> Any:
+    """What deactivates a block for one that is active: itself or a block around it, or None.
+
+    A disjunct that was transformed is deactivated, but its constraints live on elsewhere.
+    """
+    shared = {id(seen_from), *map(id, enclosing(seen_from))}
+    for part in (block, *enclosing(block)):
+        if id(part) in shared:
+            return None
+        if not part.active and getattr(part, "transformation_block", None) is None:
+            return part
+    return None
