@@ -20,10 +20,10 @@ import numpy as np
 import pyomo.environ as pyo
 
 from lipyomo.arguments import one_of
-from lipyomo.blocks.assemble import Rows, add_sizes, add_value, add_variables, set_bounds
+from lipyomo.blocks.assemble import Rows, add_sizes, add_value, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.inputs import variables_of
-from lipyomo.blocks.ranges import box_of, ends_of
+from lipyomo.blocks.ranges import box_of, ends_of, set_bounds
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray
