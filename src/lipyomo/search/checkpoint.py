@@ -102,7 +102,10 @@ class Checkpoint:
     ) -> None:
         check_checkpoint(path, resume, overwrite)
         self._path, self._owner, self._known = path, owner, known
-        self.before, self.state = self._load() if resume and _is_there(path) else (None, None)
+        self.before: Known | None = None
+        self.state: Arrays | None = None
+        if resume and _is_there(path):
+            self.before, self.state = self._load()
         self.trouble: str | None = None
         self._written = self.before is not None
         self._writing = threading.Lock()
