@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -67,7 +66,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a search is about; `deadly` kills every other process that takes part."""
+    """What a search is about; `deadly` kills every other process that takes part.
+
+    Proofs fall `short` of bounds that waiting nodes have.
+    """
 
     polynomial: Polynomial
     low: tuple[float, ...]
@@ -77,6 +79,8 @@ class Recipe:
     record: bool = False
     deadly: bool = False
     batch: int = 4
+    short: float = 0.0
+    home: int = field(default_factory=os.getpid)
 
     def pipeline(self) -> PolynomialSearch:
         return PolynomialSearch(self)
@@ -90,6 +94,7 @@ class PolynomialSearch:
         self._splits = np.zeros(len(recipe.low))
         self._best = Incumbent()
         self.improvements: list[float] = []
+        self.batches: list[int] = []
 
     def root(self, clock: Clock, tell: Tell) -> Root[Part]:
         low, high = np.array(self._recipe.low), np.array(self._recipe.high)
@@ -104,10 +109,11 @@ class PolynomialSearch:
         return max(self._recipe.start, value + self._recipe.gap)
 
     def plan(self, nodes: Sequence[Part], travels: bool) -> Task:
+        self.batches.append(len(nodes))
         return Task(tuple(nodes), self._best.value, self._splits.copy())
 
     def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Part]:
-        if self._recipe.deadly and multiprocessing.parent_process() is not None:
+        if self._recipe.deadly and os.getpid() != self._recipe.home:
             os._exit(1)
         best, splits, children, closed = Incumbent(task.best), task.splits.copy(), [], -math.inf
         fathomed = []
@@ -137,7 +143,11 @@ class PolynomialSearch:
             fathomed=tuple(fathomed) if self._recipe.record else (),
             best=best if best.value > task.best else None,
             learnt=splits - task.splits,
-            counters={NODES: len(task.parts), "values": len(task.parts)},
+            counters={
+                NODES: len(task.parts),
+                "values": len(task.parts),
+                "elsewhere": int(os.getpid() != self._recipe.home),
+            },
         )
 
     def adopt(self, outcome: Outcome[Part]) -> Outcome[Part]:
@@ -147,7 +157,7 @@ class PolynomialSearch:
         return outcome
 
     def settle(self, nodes: Sequence[Part], cutoff: float) -> Outcome[Part]:
-        known = [_proved(node) for node in nodes]
+        known = [_proved(node, self._recipe.short) for node in nodes]
         closed = [node for node in known if node.bound <= cutoff]
         return Outcome(
             returned=tuple(node for node in known if node.bound > cutoff),
@@ -196,7 +206,8 @@ class PolynomialSearch:
             self._best = best
 
 
-def _proved(part: Part) -> Part:
+def _proved(part: Part, short: float) -> Part:
     if math.isfinite(part.proved_bound):
         return part
-    return replace(part, bound=part.bound + SLACK, proved_bound=part.bound + SLACK)
+    bound = part.bound + SLACK + short * float((part.high - part.low).max())
+    return replace(part, bound=bound, proved_bound=bound)

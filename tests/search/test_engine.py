@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from polynomials import Part, Polynomial, Recipe
 
+from lipyomo.memory import machine_memory
 from lipyomo.network import FloatArray
 from lipyomo.run import Clock
 from lipyomo.search.engine import Engine
@@ -116,9 +117,30 @@ def test_a_cutoff_to_start_from_is_proved(start: float) -> None:
 
 def test_a_full_queue_changes_the_order_but_not_the_answer() -> None:
     params = Params(queue_share=1 << 60, least_queue=4)
-    found = Engine(RECIPE.pipeline(), Clock(), params=params).run()
+    home = RECIPE.pipeline()
+    found = Engine(home, Clock(), params=params).run()
     assert found.complete
     assert truth() <= found.upper <= found.best.value + RECIPE.gap
+    assert max(home.batches) == RECIPE.batch  # what is left over is split together
+
+
+def test_nodes_whose_proofs_fall_short_are_split_further() -> None:
+    params = Params(first_improvement=150.0)  # good points come late, and overtake bounds
+    found = Engine(replace(RECIPE, short=0.5, gap=0.1).pipeline(), Clock(), params=params).run()
+    plain = Engine(replace(RECIPE, gap=0.1).pipeline(), Clock(), params=params).run()
+    assert found.complete
+    assert truth() <= found.upper <= found.best.value + 0.1
+    assert found.counters[NODES] > plain.counters[NODES]
+
+
+@pytest.mark.parametrize("calls", [10, 50])
+def test_the_upper_end_of_a_stopped_search_is_proved(calls: int) -> None:
+    asked = iter(range(10**9))
+    home = replace(RECIPE, short=1.0).pipeline()
+    found = Engine(home, Clock(should_stop=lambda: next(asked) >= calls)).run()
+    asked = iter(range(10**9))
+    clock = Clock(should_stop=lambda: next(asked) >= calls)
+    assert found.upper > Engine(RECIPE.pipeline(), clock).run().upper + 1e-3
 
 
 def test_a_narrow_memory_keeps_few_nodes_and_cools_those_that_wait_longest() -> None:
@@ -143,6 +165,15 @@ def test_a_narrow_memory_keeps_few_nodes_and_cools_those_that_wait_longest() -> 
     taken = warm.take(2, -1.0)
     warm.enter(taken, taken)
     assert [node.warmth is None for node in warm.nodes] == [False] * 5 + [True] * 4
+
+
+def test_the_queue_takes_its_share_of_memory() -> None:
+    home = RECIPE.pipeline()
+    (root,) = home.root(Clock(), lambda upper=0.0, best=None: None).outcome.children
+    node, params = machine_memory() // 100, Params(queue_share=2, least_queue=1)
+    queue: Queue[Part] = Queue(lambda part: (node, 0), home.cool, params)
+    queue.push([root] * 40)
+    assert 20 <= queue.ordered <= 25  # half of a half of what a hundred of them would take
 
 
 def test_nodes_stay_in_the_books_until_what_became_of_them_is_entered() -> None:

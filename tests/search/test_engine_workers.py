@@ -47,8 +47,10 @@ def test_an_answer_depends_on_the_tasks_and_not_on_who_does_them() -> None:
 
 
 def test_processes_that_are_there_change_nothing_against_ones_that_come_late() -> None:
-    late = _answer(_search(workers=Workers(2, helping=True)))
-    assert _answer(_search(workers=_started(2))) == late
+    late = _search(workers=Workers(2, helping=True))
+    there = _search(workers=_started(2))
+    assert there.counters["elsewhere"] > 0
+    assert _answer(there) == _answer(late)
 
 
 def test_parts_of_all_workers_cover_the_box() -> None:
