@@ -109,7 +109,9 @@ def own_cases() -> Iterator[tuple[str, Callable[[], LipschitzProblem]]]:
 def measure(case: str, problem: LipschitzProblem, method: str, limit: float) -> Row:
     name, _, solver = method.partition(":")
     cpu, wall = time.process_time(), time.perf_counter()
-    result = lipyomo.solve(problem, name, time_limit=limit, solver=solver or "auto")
+    result = lipyomo.solve(
+        problem, name, time_limit=limit, solver=solver or "auto", check_claims=False
+    )
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     root = result.details.get("root_bound")
     gap = None if root is None or result.lower <= 0 else root / result.lower - 1.0

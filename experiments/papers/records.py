@@ -268,6 +268,7 @@ def run_cases(
                     time_limit=time_limit,
                     gap=entry.gap,
                     threads=1,
+                    check_claims=False,
                     formulation=entry.formulation,
                     bounds=entry.bounds,
                     options=entry.options,

@@ -23,6 +23,9 @@ from lipyomo.arguments import brief, one_of, real_numbers
 from lipyomo.arrays import lengths, read_only
 from lipyomo.errors import NormError
 from lipyomo.network import FloatArray
+from lipyomo.numerics.exact import approximate, exact
+from lipyomo.numerics.rounding import gamma
+from lipyomo.numerics.vertices import exact_vertices
 
 InputNorm = Literal["l1", "l2", "linf"]
 NormKind = Literal["l1", "l2", "linf", "cross", "cross(i)", "linear"]
@@ -68,9 +71,15 @@ class OutputNorm(ABC):
     ----------
     label : int or None
         The output that cross(i) sets against the others; None for other norms.
+    excess : float
+        Share by which vertices may lie outside the dual ball; they are never inside of it.
+    proved : bool
+        Whether that is proved.
     """
 
     label: int | None = None
+    excess: float = 0.0
+    proved: bool = True
 
     @property
     @abstractmethod
@@ -279,7 +288,7 @@ class LinearOutput(OutputNorm):
                 np.atleast_2d(real_numbers(A, "the dual ball's A", NormError)),
                 real_numbers(b, "the dual ball's b", NormError),
             )
-            points = _vertices_of(*self._rows)
+            points, self.excess, self.proved = _around(*self._rows)
         if points.ndim != 2 or not points.size or not np.isfinite(points).all():
             raise NormError("the vertices of a dual ball must be a non-empty finite (k, m) array")
         self._vertices = read_only(points)
@@ -300,12 +309,35 @@ class LinearOutput(OutputNorm):
             )
 
     def vertices(self, m: int) -> FloatArray:
-        """The vertices, as given or computed."""
+        """The vertices, as given, or computed and rounded outwards."""
         return self._vertices
 
     def inequalities(self, m: int) -> tuple[FloatArray, FloatArray] | None:
         """The inequalities, if the user gave them."""
         return self._rows
+
+
+def _around(rows: FloatArray, right: FloatArray) -> tuple[FloatArray, float, bool]:
+    """Points whose hull holds ``rows y <= right``, their `excess`, and whether that is proved.
+
+    If true vertices are off the rounded ones by no more than a share e of the ball, the ball lies
+    in the hull of these divided by 1 - e.
+    """
+    points = _vertices_of(rows, right)
+    found = exact_vertices(rows, right)
+    if found is not None:
+        points = np.array([[approximate(value) for value in y] for y in found])
+        if all(
+            exact(float(value)) == true
+            for row, y in zip(points, found, strict=True)
+            for value, true in zip(row, y, strict=True)
+        ):
+            return points, 0.0, True
+    sizes = (np.abs(points) @ np.abs(rows).T) / right
+    share = gamma(rows.shape[1] + 8) * float(sizes.max())
+    points = points * (1.0 + 2.0 * share)
+    outside = float(((points @ rows.T) / right).max()) - 1.0
+    return points, max(outside, 0.0) + 2.0 * share, found is not None
 
 
 def _vertices_of(rows: FloatArray, right: FloatArray) -> FloatArray:

@@ -186,6 +186,8 @@ class Run:
         self.settings = settings = settings or Settings()
         self.method, self.guarantee = method, guarantee
         self.clock = clock or Clock(settings.time_limit, settings.should_stop, settings.started)
+        norm = problem.output_norm
+        self._proof = PROVED if norm.proved else f"{PROVED}, but for the vertices of {norm.name}"
         self.lower, self.upper = 0.0, math.inf
         self.witness: Witness | None = None
         self.basis = PROVED
@@ -253,7 +255,7 @@ class Run:
         bound = float(bound) + self.problem.underflow
         if not bound < self.upper:
             return False
-        self.upper, self.basis = bound, basis
+        self.upper, self.basis = bound, self._proof if basis == PROVED else basis
         self._note()
         return True
 

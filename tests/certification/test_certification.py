@@ -10,6 +10,8 @@ from scipy.optimize import linprog
 
 import lipyomo
 from lipyomo.certification import Classifier, PointSettings, Verdict, certify_point
+from lipyomo.certification.attack import find_example
+from lipyomo.certification.exact import proves_positive
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
 from networks import random_network
@@ -265,3 +267,60 @@ def test_where_no_row_is_usable_nothing_is_decided() -> None:
     )
     assert report.used == 0
     assert report.decided == report.summary()["decided"] == 0.0
+
+
+def test_a_file_that_was_exported_again_is_read_again(tmp_path: Path) -> None:
+    """What confirms an example is the file as it is when rows are asked for."""
+    path = tmp_path / "net.onnx"
+    sloped = lipyomo.Network.from_arrays([[[1.0], [-1.0]]])
+    flat = lipyomo.Network.from_arrays([[[0.0], [0.0]]], [[1.0, 0.0]])
+    found = []
+    for network in (sloped, flat, sloped):
+        lipyomo.to_onnx(network, path)
+        report = lipyomo.certify_robustness(sloped, [[0.1]], radius=0.2, workers=1, onnx=path)
+        found.append(report.rows[0].verdict)
+    assert found == [Verdict.NOT_ROBUST, Verdict.OPEN, Verdict.NOT_ROBUST]
+
+
+def test_the_file_of_another_network_is_refused(tmp_path: Path) -> None:
+    lipyomo.to_onnx(lipyomo.Network.from_arrays([[[1.0, 0.0], [-1.0, 2.0]]]), tmp_path / "two.onnx")
+    network = lipyomo.Network.from_arrays([[[1.0], [-1.0]]])
+    for name, words in (("two.onnx", "takes 2 inputs"), ("none.onnx", "no file")):
+        with pytest.raises(LipyomoError, match=words):
+            lipyomo.certify_robustness(
+                network, [[0.1]], radius=0.2, workers=1, onnx=tmp_path / name
+            )
+
+
+def test_a_certificate_says_what_it_rests_on() -> None:
+    network = random_network(1, (3, 6, 5, 3))
+    points = np.random.default_rng(1).uniform(-1, 1, (4, 3))
+    report = lipyomo.certify_robustness(
+        network, points, radius=0.05, workers=1, ladder=[], exact=True, solver="highs", radii=False,
+        time_limit=60,
+    )  # fmt: skip
+    bases = [row.basis for row in report.rows]
+    assert report.count(Verdict.ROBUST) > 0
+    for row in report.rows:
+        assert (row.basis is not None) == (row.certified_radius > 0)
+        assert row.basis is None or row.basis == "proved" or row.basis.startswith("solver (highs")
+    word = sum(basis not in (None, "proved") for basis in bases)
+    assert report.summary()["on a solver's word"] == word
+    again = [type(row).from_dict(row.to_dict()).basis for row in report.rows]
+    assert again == bases
+
+
+def test_the_proof_of_positive_margins_holds_for_what_is_robust_and_for_nothing_else() -> None:
+    network = random_network(1, (3, 6, 5, 3))
+    classifier = Classifier(network)
+    x = np.random.default_rng(1).uniform(-1, 1, 3)
+    label = int(classifier.predict(x[None])[0])
+    least = classifier.least_margins(Box(x, x), label)
+    example = find_example(classifier, x, label, 0.1, np.random.default_rng(0))
+    assert example is not None
+    for share in (0.5, 0.9, 1.001, 2.0):
+        radius = share * example.distance
+        # a solver that claims too much may not make it true
+        claimed = 1e-3 * least
+        proved = proves_positive(classifier, x, radius, label, claimed, least, seconds=100.0)
+        assert proved == (share < 1)

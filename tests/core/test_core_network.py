@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import lipyomo
+from lipyomo import Box, LipschitzProblem
 from lipyomo.affine import affine_pieces
 from lipyomo.errors import NetworkError
 from lipyomo.network import Layer, Network
@@ -152,3 +157,48 @@ def test_decide_closes_units_with_one_side(ranges: list[tuple[int, int]]) -> Non
     for phase, a, b in zip(closed, low, high, strict=True):
         assert phase == (RIGHT if a >= 0 else LEFT if b <= 0 else OPEN)
     assert (start[0] == OPEN).all()
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "csc"])
+def test_a_network_keeps_what_it_was_made_of(kind: str) -> None:
+    weight = np.array([[1.0, 2.0], [0.0, -3.0]])
+    given = {"dense": np.array, "csr": sp.csr_array, "csc": sp.csc_array}[kind](weight)
+    bias = np.array([0.5, -0.5])
+    network = Network([Layer(given, bias, 0.0, 1.0), Layer(np.ones((1, 2)), [0.0])])
+    problem = LipschitzProblem(network, Box(-1, 1, 2))
+    before = lipyomo.solve(problem)
+    data = given if isinstance(given, np.ndarray) else given.data
+    data *= 7.0
+    bias += 5.0
+    assert np.array_equal(network.layers[0].dense_weight, weight)
+    assert network.forward([0.25, 0.5]) == pytest.approx([1.75])
+    after = lipyomo.solve(problem)
+    assert (after.lower, after.upper) == (before.lower, before.upper)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("of", ["itself", "a copy", "a pickle", "fused"])
+def test_what_a_network_hands_out_cannot_be_written_to(sparse: bool, of: str) -> None:
+    weight = np.array([[1.0, 2.0], [0.0, -3.0]])
+    first = Layer(sp.csr_array(weight) if sparse else weight, [0.5, -0.5], 0.0, 1.0)
+    network = Network([first, Layer(np.ones((1, 2)), [0.0])])
+    network = {
+        "itself": lambda: network,
+        "a copy": lambda: copy.deepcopy(network),
+        "a pickle": lambda: pickle.loads(pickle.dumps(network)),
+        "fused": network.fused,
+    }[of]()
+    layer = network.layers[0]
+    matrix = layer.weight if isinstance(layer.weight, np.ndarray) else layer.weight.data
+    for values in (matrix, layer.bias, layer.left, layer.right, layer.row_sums, layer.kinked):
+        with pytest.raises(ValueError, match="read-only"):
+            values[...] = 0
+
+
+def test_bounds_of_a_box_cannot_be_written_to() -> None:
+    low = np.zeros(2)
+    box = Box(low, 1.0, 2)
+    low[0] = -9.0
+    assert box.lower[0] == 0.0
+    with pytest.raises(ValueError, match="read-only"):
+        box.upper[0] = 9.0

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
+import lipyomo
+from lipyomo import Box, Layer, LipschitzProblem, Network
 from lipyomo.errors import NormError
 from lipyomo.norms import (
     DUAL,
@@ -157,3 +162,58 @@ def test_bad_norms_are_refused(build: object, message: str) -> None:
     assert callable(build)
     with pytest.raises(NormError, match=message):
         build()
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("m", [1, 2, 3])
+def test_vertices_of_inequalities_lie_on_the_ball_or_outside(seed: int, m: int) -> None:
+    """In exact arithmetic, and no more outside than the norm says."""
+    rng = np.random.default_rng(seed)
+    rows = np.vstack([rng.integers(-9, 10, (m + 2, m)) / 10.0, np.eye(m)])
+    rows = np.vstack([rows, -rows])
+    right = np.concatenate([rng.uniform(0.5, 2.0, m + 2), np.ones(m)])
+    right = np.concatenate([right, right])
+    norm = LinearOutput(A=rows, b=right)
+    assert norm.proved
+    points = [[Fraction(v) for v in y] for y in norm.vertices(m).tolist()]
+    faces = [([Fraction(a) for a in row], Fraction(b)) for row, b in zip(rows, right, strict=True)]
+    for y in points:
+        gauge = max(sum(a * v for a, v in zip(row, y, strict=True)) / b for row, b in faces)
+        assert 1 <= gauge <= 1 + Fraction(norm.excess)
+    for direction in rng.standard_normal((10, m)):
+        program = linprog(-direction, A_ub=rows, b_ub=right, bounds=(None, None))
+        assert float(norm.value(direction)) >= -program.fun * (1 - 1e-12)
+
+
+def test_ends_of_a_norm_of_inequalities_are_ends() -> None:
+    """One layer: the constant is a vertex's gradient, known in fractions."""
+    rows = np.array([[3.0, 1.0], [1.0, 7.0], [-3.0, -1.0], [-1.0, -7.0]])
+    weight = np.array([[0.1, 0.7], [0.3, -0.2]])
+    problem = LipschitzProblem(
+        Network([Layer(weight, [0.0, 0.0])]), Box(-1, 1, 2), "l1",
+        LinearOutput(A=rows, b=np.ones(4)),
+    )  # fmt: skip
+    exact = [[Fraction(v) for v in row] for row in weight.tolist()]
+    corners = [(Fraction(3, 10), Fraction(1, 10)), (Fraction(2, 5), Fraction(-1, 5))]
+    truth = max(abs(y0 * exact[0][j] + y1 * exact[1][j]) for y0, y1 in corners for j in range(2))
+    for method in ("bnb", "interval", "naive"):
+        result = lipyomo.solve(problem, method)
+        assert Fraction(result.lower) <= truth <= Fraction(result.upper)
+
+
+@pytest.mark.parametrize("norms", [("l2", "l2"), ("linf", "l2"), ("l1", "l2"), ("l2", "linf")])
+@pytest.mark.parametrize("shape", [(2, 3), (3, 12), (2, 400)])
+def test_a_norm_is_rounded_outwards(norms: tuple[str, str], shape: tuple[int, int]) -> None:
+    """The upper end of a norm lies above its square's own, in fractions."""
+    jacobian = np.random.default_rng(0).standard_normal(shape)
+    found = operator_norm(jacobian, norms[0], parse_output_norm(norms[1]))
+    exact = [[Fraction(v) for v in row] for row in jacobian.tolist()]
+    y, v = ([Fraction(e) for e in part.tolist()] for part in (found.functional, found.direction))
+    images = [sum(entry * b for entry, b in zip(row, v, strict=True)) for row in exact]
+    value = sum(a * image for a, image in zip(y, images, strict=True))
+    scale = {"l2": lambda w: sum(e * e for e in w), "linf": lambda w: max(map(abs, w)) ** 2,
+             "l1": lambda w: sum(map(abs, w)) ** 2}  # fmt: skip
+    dual = {"l2": "l2", "linf": "l1"}[norms[1]]
+    reached = value * value / (scale[norms[0]](v) * scale[dual](y))
+    assert Fraction(found.upper) ** 2 >= reached
+    assert found.upper <= found.value * (1 + 1e-9)

@@ -273,6 +273,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--threads": value("N", "threads of a solver, processes of branch and bound", count(1)),
     "--workers": value("N", "processes (one a core)", count(1)),
     "--dask": value("ADDRESS", "branch and bound on the workers of this dask scheduler"),
+    "--no-check": flag(
+        "take a MIP solver's optimum at its word, without a check by branch and bound",
+        "store_false",
+        dest="check_claims",
+    ),
     "--checkpoint": value(
         "FILE",
         "branch and bound writes its state here soon, every few minutes, and when it is stopped",
@@ -340,6 +345,7 @@ def main_parser() -> Parser:
         "if a solver or formulation is asked for)",
     )
     add(method, "--formulation", "--bounds", "--option", "--solver", "--solvers", "--cross-check")
+    add(method, "--no-check")
     add(method, "--time-limit", "--memory-limit", "--gap", "--threads --workers", "--dask")
     add(method, "--checkpoint", "--resume", "--overwrite", "--seed", "--upper-only", "--rational")
     report = parser.add_argument_group("report")

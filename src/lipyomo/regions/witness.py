@@ -111,7 +111,8 @@ def attained(problem: LipschitzProblem, pattern: Pattern) -> tuple[OperatorNorm,
     """The operator norm on the piece of `pattern`, and a value that it surely reaches.
 
     The value is exact and rounded down, but for large networks, and those of many weights whose
-    gradients do not cancel: there it is the rounded one less its error.
+    gradients do not cancel: there it is the rounded one less its error.  Functionals that may lie
+    outside the dual ball are taken for as much less.
     """
     network = problem.network
     jacobian = network.jacobian(pattern)
@@ -120,10 +121,17 @@ def attained(problem: LipschitzProblem, pattern: Pattern) -> tuple[OperatorNorm,
     cancels = least < found.value * (1.0 - CANCELLED)
     many = sum(layer.weight.size for layer in network.layers) > MANY_WEIGHTS
     if is_large(network) or (many and not cancels):
-        return found, max(least, 0.0)
+        return found, _reached(problem, max(least, 0.0))
     if cancels:
         found = problem.norm_of(exact_jacobian(network, pattern))
-    return found, root_below(attained_square(problem, pattern, found.functional))
+    value = root_below(attained_square(problem, pattern, found.functional))
+    return found, _reached(problem, value)
+
+
+def _reached(problem: LipschitzProblem, value: float) -> float:
+    """What a functional in the dual ball reaches where one that may lie outside reaches `value`."""
+    excess = problem.output_norm.excess
+    return value * (1.0 - excess) * (1.0 - 2.0**-51) if excess else value
 
 
 def _norm_from_below(
