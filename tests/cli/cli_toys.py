@@ -51,12 +51,19 @@ def above(run: Run) -> Result:
     return run.result()
 
 
+def starved(run: Run) -> Result:
+    """Give an upper bound, and run out of memory."""
+    run.drop_upper(200.0)
+    raise MemoryError
+
+
 def enrol() -> None:
     """Put the toys into the table."""
     register(Method("patient", "Patient", Guarantee.EXACT, "test", patient, ("linf",)))
     register(Method("deaf", "Deaf", Guarantee.EXACT, "test", deaf))
     options: dict[str, object] = {"memory": False}
     register(Method("broken", "Broken", Guarantee.EXACT, "test", broken, options=options))
+    register(Method("starved", "Starved", Guarantee.UPPER, "test", starved))
     options = {"value": 200.0, "count": 3, "name": "a"}
     register(
         Method("above", "Above", Guarantee.UPPER, "test", above, unbounded=False, options=options)

@@ -377,3 +377,34 @@ def test_a_config_key_does_not_suggest_itself(cli: Cli, own: Path) -> None:
     ran = cli("me.onnx", "--config", "run.toml")
     assert ran.code == 1
     assert "did you mean 'config'" not in ran.err
+
+
+def test_memory_that_runs_out_leaves_the_interval(cli: Cli, net: Path) -> None:
+    ran = cli(net, *BOX, "--method", "starved", "--json")
+    assert ran.code == 2, ran.err
+    assert ran.json["upper"] == 200.0
+    assert any("memory did not suffice" in warning for warning in ran.json["warnings"])
+    nothing = cli(net, *BOX, "--method", "broken", "--option", "memory=true", "--json")
+    assert nothing.code == 1
+    assert "memory" in nothing.err
+
+
+def test_memory_that_runs_out_in_a_search_leaves_its_interval(tmp_path: Path) -> None:
+    problem = lipyomo.LipschitzProblem(
+        random_network(1, (8, 10, 10, 2)), lipyomo.Box(0, 1, 8), "linf", "cross"
+    )
+    told: list[lipyomo.Progress] = []
+
+    def starve(progress: lipyomo.Progress) -> None:
+        told.append(progress)
+        if progress.nodes >= 5:
+            raise MemoryError
+
+    result = lipyomo.solve(problem, "bnb", progress=starve, checkpoint=tmp_path / "state")
+    assert any("memory did not suffice" in warning for warning in result.warnings)
+    assert 0 < result.lower < result.upper <= told[0].upper
+    again = lipyomo.solve(problem, "bnb", checkpoint=tmp_path / "state", resume=True)
+    assert again.is_exact
+    assert result.lower * (1 - 1e-9) <= again.lower <= result.upper
+    assert again.nodes is not None
+    assert again.nodes >= 5
