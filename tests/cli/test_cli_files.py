@@ -80,6 +80,23 @@ def test_what_must_not_be_written_is_refused_before_the_run(
     assert contents(own) == before
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("x" * 5000, *BOX),
+        ("x" * 5000 + ".onnx", *BOX),
+        ("me.onnx", "--box", "x" * 5000 + ".npy,1"),
+        ("certify", "me.onnx", "x" * 5000 + ".csv", "--radius", "0.1"),
+        ("me.onnx", "--config", "x" * 5000),
+        ("verify", "x" * 5000, "me.onnx"),
+    ],
+)
+def test_names_that_are_too_long_to_read(cli: Cli, own: Path, words: tuple[str, ...]) -> None:
+    ran = cli(*words)
+    assert ran.code == 1
+    assert ran.err.startswith("lipyomo: error: ")
+
+
 @POSIX
 def test_links_to_what_is_read_are_refused_as_well(cli: Cli, own: Path) -> None:
     os.symlink("me.onnx", "link")
@@ -242,7 +259,7 @@ def test_names_that_are_no_ascii_in_an_ascii_locale(own: Path) -> None:
     options = ("--proof", "--checkpoint", "--history", "--plot")
     words = [word for pair in zip(options, names, strict=True) for word in pair]
     ran = subprocess.run(
-        [sys.executable, "-m", "lipyomo", "me.onnx", *BOX, *words],
+        [sys.executable, "-m", "lipyomo", "réseau/net.onnx", *BOX, *words],
         env={**os.environ, **plain},
         capture_output=True,
     )

@@ -16,6 +16,7 @@ from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.parser import UsageError, main_parser
 from lipyomo.cli.streams import StreamClosed, answer_is_written, open_streams
 from lipyomo.errors import LipyomoError
+from lipyomo.outputs import shown, why
 from lipyomo.version import __version__
 
 SUBCOMMANDS = {
@@ -91,6 +92,13 @@ def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:
         return FAILED
     except LipyomoError as error:
         _tell(str(error), words)
+        return FAILED
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _tell(
+            f"{shown(error.filename)} cannot be used: {why(error)}.  Remedy: check the name", words
+        )
         return FAILED
     except KeyboardInterrupt:
         _say("interrupted")
