@@ -23,6 +23,7 @@ from lipyomo.phases import Phases, open_phases
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Status
 from lipyomo.run import Clock
+from lipyomo.search.relu.params import Params
 from lipyomo.settings import Settings
 from networks import DEGENERATE, domains, mixed_network, random_network
 from oracle import exact_constant, regions
@@ -206,7 +207,8 @@ def test_no_functional_is_treated_twice_on_a_rung(
 
     monkeypatch.setattr("lipyomo.ladder.gradient_ends", spied)
     monkeypatch.setattr("lipyomo.ladder.TOGETHER", 1)
-    monkeypatch.setattr("lipyomo.bnb.tree.LONG", 0.0)  # large roots are lowered step by step
+    # large roots are lowered step by step
+    monkeypatch.setattr("lipyomo.search.relu.run.Params", lambda: Params(long_root=0.0))
     monkeypatch.setattr("lipyomo.methods.support.form_seconds", lambda *_: 1.0)
     network = random_network(2, (20, 40, 40, 40, outputs))
     problem = LipschitzProblem(network, Box(-0.2, 0.2, 20), "linf", "linf")

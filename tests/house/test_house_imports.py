@@ -50,7 +50,6 @@ ORDER = [
     "ladder",
     "semidefinite",
     "search",
-    "bnb",
     "solvers",
     "blocks",
     "mip",

@@ -7,11 +7,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from lipyomo.bnb.driver import Search
-from lipyomo.bnb.tree import Part, Tree
 from lipyomo.domains import Box
 from lipyomo.network import Network
 from lipyomo.problem import LipschitzProblem
+from lipyomo.search.relu.part import Part
+from lipyomo.search.relu.pipeline import Pipeline
+from lipyomo.search.relu.run import branch_and_bound
 from lipyomo.settings import Settings
 
 
@@ -22,18 +23,19 @@ def test_dropped_targets_are_proved(seed: int, monkeypatch: pytest.MonkeyPatch) 
     weights = [rng.standard_normal((n, k)) for k, n in pairwise(sizes)]
     network = Network.from_arrays(weights, [rng.standard_normal(n) for n in sizes[1:]])
     unproved = []
-    plain = Tree._drop_targets
+    plain = Part.without_targets
 
-    def watched(tree: Tree, part: Part) -> bool:
+    def watched(part: Part, cutoff: float) -> Part:
         node = part.node
-        drop = node.target_bounds <= tree.cutoff
-        unproved.extend(node.proved[drop & (node.proved > tree.cutoff)].tolist())
-        return plain(tree, part)
+        drop = node.target_bounds <= cutoff
+        unproved.extend(node.proved[drop & (node.proved > cutoff)].tolist())
+        return plain(part, cutoff)
 
-    monkeypatch.setattr(Tree, "_drop_targets", watched)
+    monkeypatch.setattr(Part, "without_targets", watched)
     # no points from sampling: incumbents come late, and overtake bounds that wait
-    monkeypatch.setattr(Tree, "climb", lambda tree, *how: None)
+    monkeypatch.setattr(Pipeline, "_improve", lambda *how: None)
     problem = LipschitzProblem(network, Box(-1, 1, 5), "linf", "linf")
-    outcome = Search(problem, Settings()).run()
-    assert outcome.upper >= outcome.lower
+    found, _ = branch_and_bound(problem, Settings())
+    assert found.upper >= found.best.value
+    assert found.complete
     assert not unproved

@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     if arguments.certify and arguments.proof is None:
         raise UsageError("--certify is about a proof, and there is none.  Remedy: add --proof FILE")
     if arguments.checkpoint is not None:
-        from lipyomo.bnb.checkpoint import check_checkpoint
+        from lipyomo.search.checkpoint import check_checkpoint
 
         check_checkpoint(arguments.checkpoint, arguments.resume, arguments.overwrite)
     settings = replace(read_settings(arguments), started=started)

@@ -132,7 +132,7 @@ def _dispatch(words: list[str], began: float) -> int:
             from lipyomo.executors import called_early
 
         searches = arguments.dask is None and arguments.method in ("auto", "bnb")
-        with called_early(arguments.threads if searches else 1, "lipyomo.bnb.parallel"):
+        with called_early(arguments.threads if searches else 1, "lipyomo.search.relu.pipeline"):
             with importing():
                 from lipyomo.cli.job import run
 

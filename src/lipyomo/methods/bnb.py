@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,13 +21,13 @@ from lipyomo.network import FloatArray
 from lipyomo.phases import Phases
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.witness import witness_near
-from lipyomo.result import Guarantee, Result, Status
+from lipyomo.result import Guarantee, Result, close_enough
 from lipyomo.run import Run
 from lipyomo.sampling.local_search import quick_incumbent, search_incumbent
 from lipyomo.targets import targets_of
 
 if TYPE_CHECKING:
-    from lipyomo.bnb.checkpoint import Checkpoint
+    from lipyomo.search.checkpoint import Checkpoint
 
 ZERO_POINTS = 16
 """Points that are tried for a witness of a constant of zero."""
@@ -67,7 +66,8 @@ def run(run: Run) -> Result:
     -------
     Result
     """
-    from lipyomo.bnb.checkpoint import Checkpoint, Known
+    from lipyomo.search.checkpoint import Checkpoint, Known
+    from lipyomo.search.relu.saved import owner_of
 
     settings, moving = run.settings, run.problem.reduced.moving
 
@@ -78,9 +78,10 @@ def run(run: Run) -> Result:
     if settings.checkpoint is None:
         return search(run)
     file, resume, overwrite = settings.checkpoint, settings.resume, settings.overwrite
-    checkpoint = Checkpoint(file, run.problem.reduced.problem, resume, overwrite, known)
-    if checkpoint.before is not None:
-        before = checkpoint.before[0]
+    owner = owner_of(run.problem.reduced.problem)
+    checkpoint = Checkpoint(file, owner, resume, overwrite, known)
+    before = checkpoint.before
+    if before is not None:
         run.drop_upper(before.upper)
         if before.best is not None:
             run.raise_lower(witness_near(run.problem, before.best))
@@ -112,7 +113,8 @@ def search(run: Run, cutoff: float = 0.0, checkpoint: Checkpoint | None = None) 
     -------
     Result
     """
-    from lipyomo.bnb.driver import Search
+    from lipyomo.search.relu.learnt import COUNTERS
+    from lipyomo.search.relu.run import branch_and_bound
 
     problem, reduced = run.problem, run.problem.reduced
 
@@ -136,33 +138,33 @@ def search(run: Run, cutoff: float = 0.0, checkpoint: Checkpoint | None = None) 
         if run.witness is None or not run.expired:
             run.raise_lower(search_incumbent(problem, rng, None, run.clock, phases))
         return run.result()
-    outcome = Search(
+    found, pipeline = branch_and_bound(
         reduced.problem,
         run.settings,
         run.clock,
         tell,
+        checkpoint,
         ladder=ladder,
         report=run.drop_upper,
-        checkpoint=checkpoint,
         cutoff=cutoff,
-    ).run()
-    if outcome.point is not None:
-        run.raise_lower(witness_near(problem, outcome.point))
+    )
+    if found.best.point is not None:
+        run.raise_lower(witness_near(problem, found.best.point))
     if run.witness is None:  # nothing exceeds zero, which any interior point attains
         for x in reduced.problem.domain.sample(rng, ZERO_POINTS):
             if run.raise_lower(witness_near(problem, x)):
                 break
-    run.drop_upper(outcome.upper)
-    if outcome.starved:
+    run.drop_upper(found.upper)
+    if found.starved:
         run.warn(STARVED)
-    counters = asdict(outcome.counters)
+    counters = {name: found.counters.get(name, 0) for name in COUNTERS}
     if counters["unresolved"]:
         run.warn(
             f"{counters['unresolved']} regions are too thin to decide whether they have interior"
         )
-    run.nodes = outcome.counters.nodes
-    run.record(root_bound=outcome.root, **counters)
-    done = outcome.status in (Status.EXACT, Status.GAP)
+    run.nodes = counters["nodes"]
+    run.record(root_bound=found.root, **counters)
+    done = close_enough(found.best.value, found.upper) or not run.expired
     same = [v.units for v in network.hidden] == [v.units for v in problem.network.hidden]
-    promises = outcome.promises if same else None
-    return run.result(done, unstable=outcome.open_units, promises=promises)
+    promises = pipeline.look_ahead if same else None
+    return run.result(done, unstable=pipeline.open_units, promises=promises)

@@ -32,6 +32,8 @@ class Question:
         Without frozen inputs.
     gap : float
         Relative gap that is good enough.
+    enough : float
+        A bound that is good enough, whatever is attained.
     known : ndarray of int8, shape (N,), optional
         Phases that follow from the domain: the search lives in the presolved network where that is
         much smaller.
@@ -44,6 +46,7 @@ class Question:
 
     problem: LipschitzProblem
     gap: float = 0.0
+    enough: float = 0.0
     known: FlatPhases | None = None
     pairs: Pairs = field(default_factory=Pairs.none)
     chosen: Pairs = field(default_factory=Pairs.none)
@@ -128,11 +131,13 @@ class Context:
 
     def cutoff(self, value: float) -> float:
         """Bounds at or below it fathom, where `value` is attained."""
-        return max(value, 0.0) / (1.0 - max(self.question.gap, self.params.slack))
+        question = self.question
+        met = max(value, 0.0) / (1.0 - max(question.gap, self.params.slack))
+        return max(met, question.enough)
 
     def aim(self, value: float) -> float:
         """What floating-point bounds should reach, so that their proofs meet the cutoff."""
-        return self.cutoff(value) - 0.5 * self.params.slack * max(value, 0.0)
+        return self.cutoff(value) - 0.5 * self.params.slack * max(value, self.question.enough)
 
     def pattern(self, phases: FlatPhases) -> Pattern:
         """The pattern of phases without open units, of all units of the problem's network."""

@@ -6,7 +6,6 @@ ascent are left out: they are found again.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases
 from lipyomo.bounds.pairs import Pairs
+from lipyomo.digest import array_digest, network_digest
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.search.protocol import Arrays
@@ -58,24 +58,21 @@ class Saved:
     chosen: Pairs
 
 
-def fingerprint(problem: LipschitzProblem) -> str:
+def owner_of(problem: LipschitzProblem) -> str:
     """A digest of the network, the domain and the norms."""
-    digest = hashlib.sha256()
-    for layer in problem.network.layers:
-        for array in (layer.dense_weight, layer.bias, layer.left, layer.right):
-            digest.update(np.ascontiguousarray(array).tobytes())
-    domain = problem.domain
-    rows = domain.rows
-    for array in (domain.lower, domain.upper, rows.A.toarray(), rows.b):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    ball = [getattr(domain, name, None) for name in ("norm", "radius")]
-    point = getattr(domain, "point", None)
-    digest.update(repr((type(domain).__name__, ball)).encode())
-    digest.update(b"" if point is None else np.ascontiguousarray(point).tobytes())
-    digest.update(f"{problem.input_norm} {problem.output_norm.name}".encode())
-    vertices = problem.dual_vertices
-    digest.update(b"" if vertices is None else np.ascontiguousarray(vertices).tobytes())
-    return digest.hexdigest()
+    domain, rows = problem.domain, problem.domain.rows
+    facts: list[Any] = [domain.lower, domain.upper, rows.b]
+    facts += [rows.A.indptr, rows.A.indices, rows.A.data]
+    facts += [getattr(domain, name, None) for name in ("radius", "point")]
+    facts.append(problem.dual_vertices)
+    names = type(domain).__name__, getattr(domain, "norm", None)
+    return " ".join(
+        [
+            network_digest(problem.network),
+            array_digest([] if fact is None else fact for fact in facts),
+            f"{names} {problem.input_norm} {problem.output_norm.name}",
+        ]
+    )
 
 
 def encode(saved: Saved) -> Arrays:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import stat
-import subprocess
-import sys
-import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -17,14 +13,13 @@ import pytest
 import scipy.sparse as sp
 
 import lipyomo
-from lipyomo.bnb import driver
-from lipyomo.bnb.checkpoint import Checkpoint, CheckpointError
 from lipyomo.domains import Box
 from lipyomo.errors import MethodError
-from lipyomo.executors import InlineExecutor
 from lipyomo.outputs import OutputError
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, Status
+from lipyomo.search.checkpoint import Checkpoint, CheckpointError
+from lipyomo.search.relu.saved import owner_of
 from networks import random_network
 
 PROBLEM = LipschitzProblem(random_network(1, (8, 10, 10, 2)), Box(0, 1, 8), "linf", "cross")
@@ -51,60 +46,11 @@ def test_a_stopped_search_goes_on(tmp_path: Path, calls: int) -> None:
     assert second.upper <= first.upper * (1 + 1e-12)
 
 
-def test_nodes_that_workers_hold_are_in_the_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(driver, "CHECKPOINT_SECONDS", 0.0)
-    path, kept = tmp_path / "state", []
-    problem = LipschitzProblem(random_network(1, (10, 14, 14, 2)), Box(0, 1, 10), "linf", "cross")
-    whole = lipyomo.solve(problem, "bnb")
-
-    def watched(progress: Progress) -> None:
-        if path.exists():
-            kept.append((tmp_path / f"{len(kept)}").write_bytes(path.read_bytes()))
-
-    settings = lipyomo.Settings(threads=2, executor=InlineExecutor(), checkpoint=path)
-    lipyomo.solve(problem, "bnb", settings, progress=watched)
-    assert len(kept) > 3
-    for number in np.linspace(0, len(kept) - 1, 4, dtype=int):
-        result = lipyomo.solve(problem, "bnb", checkpoint=tmp_path / str(number), resume=True)
-        assert result.status is Status.EXACT
-        assert result.lower == pytest.approx(whole.lower, rel=1e-9)
-        assert result.upper >= whole.lower * (1 - 1e-9)
-
-
 def test_a_finished_search_stays_finished(tmp_path: Path) -> None:
     path = tmp_path / "state"
     first = lipyomo.solve(PROBLEM, "bnb", checkpoint=path)
     again = lipyomo.solve(PROBLEM, "bnb", checkpoint=path, resume=True)
     assert (again.lower, again.upper, again.nodes) == (first.lower, first.upper, first.nodes)
-
-
-def test_a_killed_search_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "state"
-    program = (
-        "import sys; sys.path.insert(0, sys.argv[2])\n"
-        "import pathlib, lipyomo\n"
-        "from lipyomo.bnb import driver\n"
-        "from test_search_checkpoint import PROBLEM\n"
-        "driver.CHECKPOINT_SECONDS = 0.0\n"
-        "lipyomo.solve(PROBLEM, 'bnb', checkpoint=pathlib.Path(sys.argv[1]))\n"
-    )
-    here = Path(__file__).parent
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(here.parent), *sys.path])}
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(path), str(here)], env=environment
-    ) as process:
-        for _ in range(6000):
-            if path.exists() or process.poll() is not None:
-                break
-            time.sleep(0.01)
-        time.sleep(0.2)
-        process.send_signal(signal.SIGKILL)
-    assert path.exists()
-    result = lipyomo.solve(PROBLEM, "bnb", checkpoint=path, resume=True)
-    assert result.status is Status.EXACT
-    assert result.lower == pytest.approx(lipyomo.solve(PROBLEM, "bnb").lower, rel=1e-9)
 
 
 def test_checkpoints_of_other_problems_and_broken_files_are_refused(tmp_path: Path) -> None:
@@ -206,7 +152,7 @@ def test_sparse_layers_stay_sparse(tmp_path: Path) -> None:
     weights = [sp.eye_array(wide, format="csr"), sp.csr_array(np.ones((1, wide)))]
     problem = LipschitzProblem(lipyomo.Network.from_arrays(weights), Box(0, 1, wide))
     tracemalloc.start()
-    with Checkpoint(tmp_path / "state", problem):
+    with Checkpoint(tmp_path / "state", owner_of(problem)):
         pass
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

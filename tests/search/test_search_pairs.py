@@ -9,11 +9,13 @@ import pytest
 
 from lipyomo import Box, LipschitzProblem, Network, solve
 from lipyomo.affine.system import NodeForm
-from lipyomo.bnb.checkpoint import load
-from lipyomo.bnb.tree import Tree
 from lipyomo.bounds import preactivation_bounds
 from lipyomo.phases import flat
 from lipyomo.run import Clock
+from lipyomo.search.checkpoint import Checkpoint
+from lipyomo.search.relu.context import Context, Question
+from lipyomo.search.relu.pipeline import Pipeline
+from lipyomo.search.relu.saved import decode, owner_of
 from lipyomo.semidefinite.bounder import Bounder
 from networks import mixed_network, random_network
 
@@ -22,7 +24,7 @@ from networks import mixed_network, random_network
 def test_constants_are_those_without_pairs(mixed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also on networks whose other kernels are cheaper, so that the answers are known."""
     used = []
-    paired = Tree.take_pairs
+    paired = Context.with_pairs
     for seed in range(6):
         make = mixed_network if mixed else random_network
         network = make(seed, (4, 10, 9, 8, 2))
@@ -34,7 +36,7 @@ def test_constants_are_those_without_pairs(mixed: bool, monkeypatch: pytest.Monk
                 return True
 
             patch.setattr(Bounder, "takes_pairs", yes)
-            patch.setattr(Tree, "take_pairs", lambda *got: used.append(got[2]) or paired(*got))
+            patch.setattr(Context, "with_pairs", lambda *got: used.append(got[2]) or paired(*got))
             with_pairs = solve(problem, "bnb")
         assert plain.status == with_pairs.status == "exact"
         assert with_pairs.lower == pytest.approx(plain.lower, rel=1e-9)
@@ -56,7 +58,9 @@ def test_a_stopped_search_goes_on_with_its_pairs(
         should_stop=lambda: nodes[-1] >= 5,
     )
     assert first.status == "interrupted"
-    saved = load(state, problem)
+    arrays = Checkpoint(state, owner_of(problem), resume=True).state
+    assert arrays is not None
+    saved = decode(arrays)
     assert saved.known is not None
     assert saved.nodes
     assert saved.pairs.count >= saved.chosen.count > 0
@@ -79,12 +83,13 @@ def test_pairs_lower_the_root_of_a_wide_network(monkeypatch: pytest.MonkeyPatch)
     known = flat(preactivation_bounds(network, problem.domain).phases)
     roots = []
     for wanted in (True, False):
-        tree = Tree(problem, np.random.default_rng(0), known=known)
-        tree.climb(100, Clock())
         if not wanted:
             monkeypatch.setattr(Bounder, "takes_pairs", lambda *given: False)
-        (root,) = tree.root().children
-        assert root.bound > tree.pool.best
+        pipeline = Pipeline(Question(problem, known=known))
+        (root,) = pipeline.root(Clock(), lambda upper=np.inf, best=None: None).outcome.children
+        best = pipeline.improve(1.0, [], Clock())
+        assert best is not None
+        assert root.bound > best.value
         roots.append(root.bound)
-        assert (tree.known_pairs[1].count > 0) == wanted
+        assert (pipeline.recipe().question.chosen.count > 0) == wanted
     assert roots[0] < 0.999 * roots[1]

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from lipyomo.affine.system import UnitSystem
-from lipyomo.bnb import tighten
-from lipyomo.bnb.experience import Experience
-from lipyomo.bnb.tighten import Multipliers, Tightener
+from lipyomo.bounds.dual_ascent import DualAscent
 from lipyomo.bounds.preactivation import propagate, within
 from lipyomo.bounds.stack import Stack
 from lipyomo.domains import Box, Domain, ball
 from lipyomo.network import FloatArray, Network
 from lipyomo.phases import LEFT, OPEN, RIGHT
+from lipyomo.search.relu.learnt import Learnt
+from lipyomo.search.relu.node import Warmth
+from lipyomo.search.relu.params import Params
+from lipyomo.search.relu.tighten import tighten
 from networks import mixed_network
 
 
@@ -24,26 +26,27 @@ def stack_under(system: UnitSystem, domain: Domain, phases: FloatArray) -> Stack
     return stack
 
 
+def ascent_of(system: UnitSystem, domain: Domain) -> DualAscent:
+    return DualAscent(system.network.hidden, domain, system.weight_errors)
+
+
 @pytest.mark.parametrize("domain", [Box(-1, 1, 4), ball(np.zeros(4), 1.2, "l2")], ids=str)
 @pytest.mark.parametrize("kept_bytes", [1 << 16, 600])
-def test_a_path_down_the_tree_keeps_its_point(
-    domain: Domain, kept_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_down_the_tree_keeps_its_point(domain: Domain, kept_bytes: int) -> None:
     """Units are decided one by one as a point has them: its pre-activations stay in the bounds."""
-    monkeypatch.setattr(tighten, "KEPT_BYTES", kept_bytes)
-    rng = np.random.default_rng(4)
-    experience = Experience.none(21)
+    rng, params = np.random.default_rng(4), Params(ascent_bytes=kept_bytes)
+    learnt: Learnt | None = Learnt.nothing(21)
     for seed in range(12):
         network = mixed_network(seed, (4, 8, 7, 6, 2))
         system = UnitSystem(network, np.eye(2), domain)
         z = np.concatenate(network.preactivations(domain.sample(rng, 1)[0]))
         phases = system.root_phases()[None]
-        known: list[Multipliers | None] = [None]
-        tightener, before = Tightener(system, domain), np.inf
+        known: list[Warmth | None] = [None]
+        ascent, before = ascent_of(system, domain), np.inf
         for unit in rng.permutation(np.flatnonzero(system.kinked)):
             stack = stack_under(system, domain, phases)
             plain = stack.upper - stack.lower
-            known = tightener.tighten(stack, known, [None], experience)
+            known, learnt = tighten(ascent, system, stack, known, [None], learnt, params)
             assert stack.alive.all()
             assert (stack.upper - stack.lower <= plain).all()
             assert ((stack.lower[0] <= z) & (z <= stack.upper[0])).all()
@@ -54,12 +57,13 @@ def test_a_path_down_the_tree_keeps_its_point(
             if phases[0, unit] == OPEN:
                 phases[0, unit] = RIGHT if z[unit] > 0 else LEFT
         assert before < np.count_nonzero(system.kinked)
-    assert 0 < experience.decided < experience.near
+    assert learnt is not None
+    assert 0 < learnt.decided < learnt.near
 
 
 def test_bounds_that_are_near_to_deciding_their_units_go_on() -> None:
     decided = []
-    for experience in (None, Experience.none(24)):
+    for learnt in (None, Learnt.nothing(24)):
         count = 0
         for seed in range(6):
             network, domain = mixed_network(seed, (4, 8, 8, 8, 2)), Box(-1, 1, 4)
@@ -68,7 +72,7 @@ def test_bounds_that_are_near_to_deciding_their_units_go_on() -> None:
             z = np.concatenate(network.preactivations(np.full(4, 0.5)))
             phases[0, :8] = np.where(system.kinked & (z > 0), RIGHT, phases[0])[:8]
             stack = stack_under(system, domain, phases)
-            Tightener(system, domain).tighten(stack, [None], [None], experience)
+            tighten(ascent_of(system, domain), system, stack, [None], [None], learnt)
             assert stack.alive.all()
             count += int(np.count_nonzero(stack.phases == OPEN))
         decided.append(count)
@@ -82,14 +86,15 @@ def test_children_go_on_from_their_parent() -> None:
     system = UnitSystem(system_network, np.eye(2), domain)
     phases = system.root_phases()[None]
     parent = stack_under(system, domain, phases)
-    tightener = Tightener(system, domain)
-    known = tightener.tighten(parent, [None], [None])
+    ascent = ascent_of(system, domain)
+    (known,), _ = tighten(ascent, system, parent, [None], [None])
+    assert known is not None
     child = parent.phases.copy()
     child[0, int(np.flatnonzero(child[0] == OPEN)[0])] = RIGHT
     widths = []
-    for inherited in (known[0], Multipliers(child[0], known[0].keys[:0], known[0].values[:0])):
+    for inherited in (known, Warmth(child[0], known.keys[:0], known.values[:0])):
         stack = stack_under(system, domain, child)
-        tightener.tighten(stack, [inherited], [None])
+        tighten(ascent, system, stack, [inherited], [None])
         widths.append(float((stack.upper - stack.lower).sum()))
     assert widths[0] < widths[1]
 
@@ -102,8 +107,8 @@ def test_an_impossible_decision_closes_its_node() -> None:
     )
     domain = Box(-1, 1, 1)
     system = UnitSystem(network, np.ones((1, 1)), domain)
-    before = Multipliers(system.root_phases(), np.zeros(0, np.int64), np.zeros((0, 4), np.float16))
+    before = Warmth(system.root_phases(), np.zeros(0, np.int64), np.zeros((0, 4), np.float16))
     phases = np.array([[OPEN, LEFT, RIGHT, LEFT], [OPEN, RIGHT, RIGHT, LEFT]], dtype=np.int8)
     stack = stack_under(system, domain, phases)
-    Tightener(system, domain).tighten(stack, [before, before], [None, None])
+    tighten(ascent_of(system, domain), system, stack, [before, before], [None, None])
     assert stack.alive.tolist() == [False, True]

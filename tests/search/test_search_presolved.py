@@ -10,10 +10,11 @@ import pytest
 from lipyomo import Box, LipschitzProblem, Network, Settings
 from lipyomo.affine.presolve import Presolved, presolved
 from lipyomo.affine.system import UnitSystem
-from lipyomo.bnb.driver import Search
 from lipyomo.bounds import preactivation_bounds
 from lipyomo.ladder import Ladder
 from lipyomo.network import Layer
+from lipyomo.search.relu.context import Context, Question
+from lipyomo.search.relu.run import branch_and_bound
 
 
 def _network(seed: int, slopes: tuple[float, float] = (0.0, 1.0)) -> Network:
@@ -65,14 +66,16 @@ def test_the_same_values_on_the_domain(slopes: tuple[float, float]) -> None:
 def test_the_search_has_the_same_answer(seed: int, slopes: tuple[float, float]) -> None:
     problem = _problem(seed, 0.06, slopes)
     settings = Settings(time_limit=60.0)
-    plain = Search(problem, settings).run()
+    plain, _ = branch_and_bound(problem, settings)
     ladder = Ladder(problem, preactivation_bounds(problem.network, problem.domain))
     ladder.climb()
-    search = Search(problem, settings, ladder=ladder)
-    assert search.tree.system.count < problem.network.kinked_units
-    found = search.run()
-    assert found.status == plain.status == "exact"
-    assert found.lower == pytest.approx(plain.lower, rel=1e-6)
+    known = np.concatenate(ladder.bounds.phases)
+    system = Context.of(Question(problem, known=known)).system
+    assert system.count < problem.network.kinked_units
+    found, _ = branch_and_bound(problem, settings, ladder=ladder)
+    assert found.complete
+    assert plain.complete
+    assert found.best.value == pytest.approx(plain.best.value, rel=1e-6)
     assert found.upper == pytest.approx(plain.upper, rel=1e-6)
 
 

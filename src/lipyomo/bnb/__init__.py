@@ -1,1 +1,0 @@
-"""Branch and bound over activation patterns and input boxes, with semidefinite node bounds."""
