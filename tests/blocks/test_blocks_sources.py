@@ -15,9 +15,11 @@ from pyomo_models import best, model_of
 import lipyomo
 from lipyomo import Box, LipschitzProblem
 from lipyomo.blocks import (
+    DualBallBlock,
     FixedInputWarning,
     GradientBlock,
     LipschitzBlock,
+    NormBlock,
     ReluNetworkBlock,
     Scaling,
     TangentBlock,
@@ -148,6 +150,35 @@ def test_formulation_means_units_in_every_block(formulation):
             pyo.TransformationFactory("gdp.bigm").apply_to(m)
         values.append(best(m))
     assert values[0] == pytest.approx(values[1], rel=1e-6)
+
+
+def test_blocks_stand_for_their_results():
+    last = random_network(9, (2, 4, 1))
+    truth = None
+    for plain in (True, False):
+        m = model_of(NETWORK)
+        m.slope, m.size, m.ball, m.back, m.last = (
+            GradientBlock(),
+            NormBlock(),
+            DualBallBlock(),
+            GradientBlock(),
+            ReluNetworkBlock(),
+        )
+        m.slope.build_formulation(m.net, 0)
+        m.ball.build_formulation(2, "linf")
+        m.size.build_formulation(m.slope.gradient if plain else m.slope, "l1", "max")
+        m.back.build_formulation(m.net, m.ball.functional if plain else m.ball)
+        m.last.build_formulation(last, inputs=m.net.outputs if plain else m.net)
+        total = m.size.value + m.back.gradient[1] + m.last.outputs[0]
+        m.goal = pyo.Objective(expr=total, sense=pyo.maximize)
+        truth = best(m) if plain else truth
+    assert best(m) == pytest.approx(truth, rel=1e-6)
+    m.all, m.none = GradientBlock(), NormBlock()
+    m.all.build_formulation(m.net)
+    for wrong in (m.all, ReluNetworkBlock()):
+        with pytest.raises(ProblemError, match="does not have"):
+            m.none.build_formulation(wrong)
+    m.none.build_formulation(m.all.row[1], "linf", "min")
 
 
 # -- inputs that cannot move -----------------------------------------------------------------------

@@ -47,6 +47,8 @@ class FormulationBlockData(BlockData):
     keeps the arguments for rebuilds and lets all of it happen, or nothing.
     """
 
+    _RESULT: ClassVar[str] = "value"
+    """What the block stands for where variables are asked for."""
     _STATE: ClassVar[tuple[str, ...]] = ()
     """Attributes that a failed build puts back."""
     _formulate: ClassVar[Callable[..., None]]
@@ -90,6 +92,16 @@ class FormulationBlockData(BlockData):
                 f"block '{self.name}' was not built yet.  Remedy: call build_formulation first"
             )
         self._build(self._again(dict(self._recipe)), again=True)
+
+    def _result(self) -> Any:
+        """The variables that the block stands for."""
+        found = self.component(self._RESULT)
+        if found is None:
+            raise ProblemError(
+                f"block '{self.name}' was given for its '{self._RESULT}', which it does not have.  "
+                "Remedy: build it first; of a whole Jacobian give one row, block.row[k]"
+            )
+        return found
 
     def stale(self) -> str | None:
         """Say what the block relied on and what no longer holds; None if all is well."""

@@ -49,6 +49,7 @@ class DualBallBlockData(FormulationBlockData):
     3.0
     """
 
+    _RESULT = "functional"
     functional: Any
     plus: Any
     minus: Any

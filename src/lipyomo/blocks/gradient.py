@@ -77,6 +77,7 @@ class GradientBlockData(FormulationBlockData):
     3.0
     """
 
+    _RESULT = "gradient"
     gradient: Any
     jacobian: Any
     row: Any

@@ -32,6 +32,7 @@ def items_of(given: Any, what: str) -> tuple[list[Any], list[Any]]:
     Parameters
     ----------
     given : component, slice, mapping, array, (nested) sequence, or a single item
+        A block of this package stands for its result: outputs, gradient, derivative, value.
     what : str
         For the error message.
 
@@ -45,6 +46,8 @@ def items_of(given: Any, what: str) -> tuple[list[Any], list[Any]]:
         raise ProblemError(
             f"{given!r} was given as {what}.  Remedy: pass variables, expressions or numbers"
         )
+    if isinstance(given, FormulationBlockData):
+        given = given._result()
     if isinstance(given, IndexedComponent_slice):
         found = list(given)
         keys: list[Any] = list(range(len(found)))

@@ -85,7 +85,8 @@ class NormBlockData(FormulationBlockData):
 
         Parameters
         ----------
-        inputs : Var or sequence of n variables
+        inputs : Var, sequence of n variables, or block
+            Of a `GradientBlock` its gradient, of a `ReluNetworkBlock` its outputs, and so on.
         norm : {'l1', 'l2', 'linf', 'cross', 'cross(i)'} or OutputNorm, optional
             Any linear norm; l2 for ``min`` only, and for solvers that take second-order cones
             (Gurobi, CPLEX, SCIP).

@@ -90,6 +90,7 @@ class ReluNetworkBlockData(FormulationBlockData):
     4.0
     """
 
+    _RESULT = "outputs"
     inputs: Any
     outputs: Any
     layer: Any

@@ -64,6 +64,7 @@ class TangentBlockData(FormulationBlockData):
     9.0
     """
 
+    _RESULT = "derivative"
     direction: Any
     derivative: Any
     layer: Any
