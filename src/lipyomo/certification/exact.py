@@ -81,9 +81,8 @@ def least_margin(
 
     from lipyomo.blocks import ReluNetworkBlock
     from lipyomo.mip.cells import whole
-    from lipyomo.mip.claims import too_fine
     from lipyomo.mip.loop import INTEGRALITY
-    from lipyomo.mip.scaling import scaled
+    from lipyomo.mip.scaling import scaled, too_fine
     from lipyomo.solvers import SolverOptions, solve_model
 
     if not domain.is_polyhedral:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lipyomo.mip.cells import Cell
-from lipyomo.mip.scaling import LARGEST, SMALLEST, largest_number, smallest_width
-from lipyomo.problem import LipschitzProblem
-
 CHECK_SHARE, CHECK_SECONDS = 0.2, 0.5
 """Most time for the check of a solver's claim: a share of what the solver took, and seconds."""
 
@@ -33,24 +29,6 @@ class Claim:
     basis: str
     seconds: float
     doubt: str = ""
-
-
-def too_fine(problem: LipschitzProblem, cell: Cell, lower: float = 0.0) -> str:
-    """Why a solver's tolerances matter in the model of a cell; empty if they do not.
-
-    Parameters
-    ----------
-    problem : LipschitzProblem
-        Scaled.
-    cell : Cell
-    lower : float, optional
-        An attained value, in the same units.
-    """
-    largest = largest_number(problem, cell, lower)
-    if largest > LARGEST:
-        return f"the model holds numbers from 1 to {largest:.0e} even after scaling"
-    least = smallest_width(problem, cell)
-    return f"the model has ranges of {least:.0e} near 1" if least < SMALLEST else ""
 
 
 def disbelief(solver: str, claim: float, attained: float) -> str:

@@ -8,11 +8,12 @@ from functools import partial
 from typing import Any
 
 from lipyomo.mip.cells import Cell
-from lipyomo.mip.claims import Claim, disbelief, too_fine
+from lipyomo.mip.claims import Claim, disbelief
 from lipyomo.mip.confirmation import confirm_pattern
 from lipyomo.mip.model import CellModel
 from lipyomo.mip.presolve import Presolved
 from lipyomo.mip.probing import probed
+from lipyomo.mip.scaling import too_fine
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import model_seconds
 from lipyomo.operator_norm import operator_norm

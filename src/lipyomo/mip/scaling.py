@@ -176,6 +176,24 @@ def smallest_width(problem: LipschitzProblem, cell: Cell) -> float:
     return min(widths)
 
 
+def too_fine(problem: LipschitzProblem, cell: Cell, lower: float = 0.0) -> str:
+    """Why a solver's tolerances matter in the model of a cell; empty if they do not.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Scaled.
+    cell : Cell
+    lower : float, optional
+        An attained value, in the same units.
+    """
+    largest = largest_number(problem, cell, lower)
+    if largest > LARGEST:
+        return f"the model holds numbers from 1 to {largest:.0e} even after scaling"
+    least = smallest_width(problem, cell)
+    return f"the model has ranges of {least:.0e} near 1" if least < SMALLEST else ""
+
+
 def _ranges(problem: LipschitzProblem, bounds: LayerBounds) -> list[FloatArray]:
     """Sizes of the pre-activations, but no less than `LEAST` of the terms that they are sums of.
 
