@@ -188,7 +188,7 @@ class Run:
         self.clock = clock or Clock(settings.time_limit, settings.should_stop, settings.started)
         norm = problem.output_norm
         self._proof = PROVED if norm.proved else f"{PROVED}, but for the vertices of {norm.name}"
-        self.lower, self.upper = 0.0, math.inf
+        self.lower, self.upper, self._proved = 0.0, math.inf, math.inf
         self.witness: Witness | None = None
         self.basis = PROVED
         self.nodes: int | None = None
@@ -253,6 +253,8 @@ class Run:
             What the bound rests on, if it is not proved.
         """
         bound = float(bound) + self.problem.underflow
+        if basis == PROVED:
+            self._proved = min(self._proved, bound)
         if not bound < self.upper:
             return False
         self.upper, self.basis = bound, self._proof if basis == PROVED else basis
@@ -330,6 +332,12 @@ class Run:
         Result
         """
         promise = guarantee or self.guarantee
+        if contradict(self.lower, self.upper) and self.upper < self._proved:
+            self.warn(
+                f"{self.lower!r} is attained, above the bound {self.upper!r} of a {self.basis}: "
+                "that is not used"
+            )
+            self.upper, self.basis = self._proved, self._proof
         if done is None:
             done = not (self.expired or self.clock.curtailed)
         status = self._status(promise, done)

@@ -221,3 +221,17 @@ def test_steps_that_would_be_too_late_are_not_begun() -> None:
         assert late() is expected
     assert not clock.expired
     assert clock.curtailed
+
+
+def test_a_solver_that_is_refuted_is_no_defect(problem: LipschitzProblem) -> None:
+    """What was proved before stands, and what the solver said is dropped with its name."""
+    run = Run(problem)
+    run.drop_upper(5.0)
+    run.drop_upper(1.0, "solver (oracle 1.0)")
+    run.drop_upper(4.0)
+    run.raise_lower(witness(problem, 0.5))
+    assert run.lower > 1.0
+    result = run.result()
+    assert (result.upper, result.basis, result.status) == (4.0, PROVED, Status.GAP)
+    assert any("oracle 1.0" in note and "not used" in note for note in result.warnings)
+    assert not any("defect" in note for note in result.warnings)
