@@ -152,7 +152,8 @@ class Pipeline:
 
     def root(self, clock: Clock, tell: Tell) -> Root[Node]:
         """See `lipyomo.search.protocol.Pipeline`."""
-        self._improve(*quick_budget(self._searched, clock), [])
+        if not self._context.question.enough:  # what is to be proved has been looked for
+            self._improve(*quick_budget(self._searched, clock), [])
         tell(best=self._points.best)
         found = begin(
             Bench(self._context, self._points, self._region, Watch(clock, lambda: None)),
