@@ -356,3 +356,13 @@ def test_a_network_of_one_unit_is_rebuilt_between_open_and_decided():
         m.net.rebuild()
         assert best(m) == pytest.approx(value, abs=1e-7)
         assert len(m.net.layer[0].switch) == (top > 2.0)
+
+
+@pytest.mark.parametrize("how", ["gdp.bigm", "gdp.hull"])
+def test_disjuncts_are_rebuilt_after_they_were_transformed(how):
+    m = narrow(formulation="gdp")
+    pyo.TransformationFactory(how).apply_to(m)
+    best(m)
+    m = widened(m)
+    pyo.TransformationFactory(how).apply_to(m)
+    assert best(m) == pytest.approx(wide(lambda m: None), abs=1e-5)

@@ -123,11 +123,14 @@ class Shelf:
             variable.unfix()
         self._all = [
             (block, item)
-            for block, item in written.components
+            for block, item in (*written.components, *_transformed(written.components))
             if block.component(item.local_name) is item
         ]
+        own = set(map(id, (item for _, item in written.components)))
         self._kept = {
-            (id(block), item.local_name): item for block, item in self._all if _can_stay(item)
+            (id(block), item.local_name): item
+            for block, item in self._all
+            if id(item) in own and _can_stay(item)
         }
         self._members = [
             (item, list(item.items()), [_state_of(data) for data in item.values()])
@@ -251,6 +254,20 @@ def _components(block: Any, foreign: set[int]) -> Iterator[tuple[Any, Any]]:
         if _is_plain_block(item):
             for part in item.values():
                 yield from _components(part, foreign)
+
+
+def _transformed(components: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """What transformations have made of the disjuncts among components, in the same blocks."""
+    owners = {id(block) for block, _ in components}
+    found: dict[int, tuple[Any, Any]] = {}
+    for _, item in components:
+        for disjunct in item.values() if item.ctype is Disjunct else ():
+            made = disjunct.transformation_block
+            around = None if made is None else made.parent_block()
+            if around is not None and id(around.parent_block()) in owners:
+                component = around.parent_component()
+                found[id(component)] = around.parent_block(), component
+    return list(found.values())
 
 
 def _is_plain_block(item: Any) -> bool:
