@@ -41,7 +41,7 @@ def real_numbers(
         if array.dtype.kind not in "biufO" or isinstance(values, bool | np.bool_):
             raise ValueError(f"they are {array.dtype}")
         return np.array(array, dtype=np.float64)
-    except (TypeError, ValueError) as trouble:
+    except (TypeError, ValueError, OverflowError) as trouble:
         raise error(f"{what} must be real numbers, not {brief(values)} ({trouble})") from None
 
 
@@ -56,9 +56,15 @@ def real_number(value: Any, what: str, error: type[LipyomoError]) -> float:
     number = isinstance(value, int | float | np.integer | np.floating) or (
         isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "iuf"
     )
-    if not number or isinstance(value, bool) or math.isnan(float(value)):
+    if not number or isinstance(value, bool):
         raise error(f"{what} must be a number, not {brief(value)}")
-    return float(value)
+    try:
+        found = float(value)
+    except OverflowError:
+        raise error(f"{what} is too large for a float64 number: {brief(value)}") from None
+    if math.isnan(found):
+        raise error(f"{what} must be a number, not {brief(value)}")
+    return found
 
 
 def whole_number(value: Any, what: str, error: type[LipyomoError], least: int | None = 0) -> int:

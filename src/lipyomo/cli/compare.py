@@ -13,7 +13,17 @@ from typing import Any, cast
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.inputs import read_options, read_problem, read_settings
 from lipyomo.cli.interrupt import Interruption, Leaving
-from lipyomo.cli.parser import Parser, UsageError, add, add_problem, count, flag, names, value
+from lipyomo.cli.parser import (
+    Parser,
+    UsageError,
+    add,
+    add_problem,
+    count,
+    file_path,
+    flag,
+    names,
+    value,
+)
 from lipyomo.cli.streams import wrote
 from lipyomo.cli.tables import print_table
 from lipyomo.compare import (
@@ -53,7 +63,7 @@ def run(words: Sequence[str]) -> int:
         "Several methods on several networks, each in a process of its own with its own limits.",
         EPILOG,
     )
-    parser.add_argument("networks", metavar="NET", nargs="+", type=Path, help="ONNX files")
+    parser.add_argument("networks", metavar="NET", nargs="+", type=file_path, help="ONNX files")
     add(parser, "--output", CONFIG)
     add_problem(parser)
     methods = parser.add_argument_group("methods")

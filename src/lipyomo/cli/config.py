@@ -56,7 +56,13 @@ def expand(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
         elif any(action.dest == key for action in places):
             rest = [*_texts(path, key, value), *rest]
         else:
-            known = [*options, *(action.dest for action in places)]
+            if name == OPTION[2:]:
+                raise ConfigError(
+                    f"{OPTION}: '{path}': a file of options cannot name another one.  Remedy: put "
+                    "all options into one file"
+                )
+            known = [*(set(options) - {"help", "version", OPTION[2:]})]
+            known += [action.dest for action in places]
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean '{close[0]}'?" if close else "see --help for the options"
             raise ConfigError(f"{OPTION}: '{path}': there is no option '{key}'.  Remedy: {hint}")

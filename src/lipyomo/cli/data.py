@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,6 +97,7 @@ def _read_csv(path: Path, width: int) -> DataSet:
         with path.open(encoding="utf-8-sig", newline="") as stream:
             lines = stream.read().splitlines()
         between = max(",;\t", key="".join(lines[:2]).count)
+        _refuse_decimal_commas(lines, path)
         rows = [row for row in csv.reader(lines, delimiter=between) if any(map(str.strip, row))]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or "it is not a text file of rows"
@@ -113,6 +115,22 @@ def _read_csv(path: Path, width: int) -> DataSet:
     if label is None:
         return DataSet(table, None)
     return DataSet(np.delete(table, label, axis=1), table[:, label])
+
+
+_COMMA = re.compile(r'\s*"?[-+]?\d*,\d+([eE][-+]?\d+)?"?\s*')
+"""A number with a decimal comma, alone in its cell."""
+
+
+def _refuse_decimal_commas(lines: list[str], path: Path) -> None:
+    """Refuse numbers such as 0,5: cells between semicolons, tabs or quotes hold them."""
+    for row, line in enumerate(lines, 1):
+        cells = re.split('[;\t]|(?<="),(?=")', line)
+        found = next((cell for cell in cells if _COMMA.fullmatch(cell)), None)
+        if found is not None and (len(cells) > 1 or '"' in found):
+            raise UsageError(
+                f"DATA: '{path}': row {row} has a decimal comma: {found.strip()}.  Remedy: write "
+                "numbers with a point, as in 0.5"
+            )
 
 
 def _number(cell: str) -> float:

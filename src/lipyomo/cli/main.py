@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 import gc
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from pathlib import Path
 
 from lipyomo.cli.complete import asked_words
 from lipyomo.cli.imports import importing
@@ -120,7 +120,7 @@ def _dispatch(words: list[str], began: float) -> int:
         with Leaving(), importing():
             run_it = getattr(import_module(module), function)
         return int(run_it(words[1:]))
-    if name in GONE and not Path(name).exists():
+    if name in GONE and not os.path.exists(name):
         raise UsageError(f"there is no subcommand '{name}': {GONE[name]}")
     with Leaving():
         with importing():
@@ -148,7 +148,7 @@ def _check_first(name: str) -> None:
         If the word is close to one, and no file.
     """
     close = difflib.get_close_matches(name, SUBCOMMANDS, n=1, cutoff=0.7)
-    if close and "." not in name and not Path(name).exists():
+    if close and "." not in name and not os.path.exists(name):
         raise UsageError(
             f"there is no file or subcommand '{name}'.  Remedy: did you mean 'lipyomo {close[0]}'?"
         )

@@ -113,6 +113,13 @@ def count(least: int) -> Callable[[str], int]:
     return read
 
 
+def file_path(text: str) -> Path:
+    """The type of options that name a file; an empty one would be the current folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty")
+    return Path(text)
+
+
 def new_file(option: str, kind: str, *endings: str) -> Callable[[str], Path]:
     """The type of options that name a file to write: found out before a long run.
 
@@ -218,7 +225,7 @@ def flag(text: str, action: str = "store_true", **more: Any) -> dict[str, Any]:
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
-    "NET": {"dest": "network", "type": Path, "help": "an ONNX file"},
+    "NET": {"dest": "network", "type": file_path, "help": "an ONNX file"},
     CONFIG: value("FILE", "a TOML file of options, by the same names; others win"),
     "--output": value("NODE", "cut the graph at this node or tensor (the logits)"),
     # the problem
@@ -263,7 +270,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "NAME=VALUE", "an option of the method; may be repeated", action="append", default=[]
     ),
     "--solver": value("NAME", "see 'lipyomo solvers'", default="auto"),
-    "--solvers": value("FILE", "another solvers.toml", Path, dest="solvers_file"),
+    "--solvers": value("FILE", "another solvers.toml", file_path, dest="solvers_file"),
     "--cross-check": value("NAME", "solve again with this solver; disagreement is an error"),
     "--time-limit": value("S", "seconds since the start of the command", float, default=math.inf),
     "--memory-limit": value(

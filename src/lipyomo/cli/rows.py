@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from lipyomo.certification.data import OnnxSource
 from lipyomo.cli.data import read_data
 from lipyomo.cli.interrupt import Leaving
-from lipyomo.cli.parser import Parser, UsageError, add, count, new_file, value
+from lipyomo.cli.parser import Parser, UsageError, add, count, file_path, new_file, value
 from lipyomo.cli.streams import warn, wrote
 from lipyomo.digest import array_digest, network_digest
 from lipyomo.norms import OutputNorm
@@ -67,7 +66,7 @@ def rows_parser(name: str, description: str, epilog: str, time: tuple[float, str
     parser.add_argument(
         "data",
         metavar="DATA",
-        type=Path,
+        type=file_path,
         help=".npz, .npy or .csv: inputs, with or without labels (else the predicted classes)",
     )
     add(parser, "--output")

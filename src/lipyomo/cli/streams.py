@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -31,6 +32,9 @@ def open_streams() -> None:
                 os.dup2(null, number)
                 os.close(null)
             setattr(sys, name, os.fdopen(number, "w", encoding="utf-8", closefd=False))
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):  # names may hold letters that it does not know
+            stream.reconfigure(errors="backslashreplace")
 
 
 def warn(message: str) -> None:

@@ -85,7 +85,10 @@ def run(words: Sequence[str]) -> int:
     pairs = [(row, radius) for row in range(len(job.data.inputs)) for radius in radii]
 
     def label(row: int) -> float | None:
-        return None if labels is None or math.isnan(labels[row]) else float(labels[row])
+        if labels is None or math.isnan(labels[row]):
+            return None
+        whole = float(labels[row]).is_integer()  # as --margin takes it
+        return int(labels[row]) if whole else float(labels[row])
 
     def problem(row: int, radius: float) -> LipschitzProblem:
         x = data_point(job.data.inputs[row], everywhere)

@@ -6,11 +6,10 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from lipyomo.cli.interrupt import Leaving
-from lipyomo.cli.parser import Parser, add
+from lipyomo.cli.parser import Parser, add, file_path
 from lipyomo.digest import network_digest
 from lipyomo.errors import LipyomoError
 from lipyomo.executors import Workers
@@ -34,7 +33,7 @@ def run(words: Sequence[str]) -> int:
         "Check a proof that 'lipyomo NET ... --proof FILE' wrote, without solving anything.",
         EPILOG,
     )
-    parser.add_argument("proof", metavar="PROOF", type=Path, help="the proof file")
+    parser.add_argument("proof", metavar="PROOF", type=file_path, help="the proof file")
     add(parser, "NET", help="the ONNX file it is about")
     add(parser, "--output")
     add(parser, "--workers", default=1, help="processes that check cases (1)")

@@ -26,8 +26,10 @@ Argument = TypeVar("Argument")
 
 NUMBER = 8
 """Bytes of a number."""
-ENTRY = 24
-"""Bytes of an entry of a tensor that depends on the input: its offset, its place, one number."""
+ENTRY = 140
+"""Bytes of an entry of a tensor that depends on the input while it is made (measured: `Expand`)."""
+OUTPUT = 1000
+"""Bytes of an output until it has been compared with onnxruntime at all points, measured."""
 UNIT = 1500
 """Bytes of a two-slope unit until it is a row of a layer, measured on wide layers."""
 SHARE = 0.5

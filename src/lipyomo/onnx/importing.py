@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
+from types import NoneType
 
 import onnx
 
-from lipyomo.arguments import instance
+from lipyomo.arguments import instance, positive, whole_number
 from lipyomo.errors import ImportRefused
 from lipyomo.network import Network
 from lipyomo.onnx.budget import limits, spending
@@ -56,9 +57,14 @@ def load(
         more memory or time than it may have.
     """
     instance(path, (str, os.PathLike), "the path", ImportRefused, "give the path of an ONNX file")
+    time_limit = positive(time_limit, "the time limit (time_limit)", ImportRefused)
+    if memory_limit is not None:
+        memory_limit = whole_number(memory_limit, "memory_limit", ImportRefused, least=1)
     with spending(limits(time_limit, memory_limit)):
         model = read_model(path)
-        return _network(model, output, check, domain, Path(path).stem)
+        # as it is written, whatever the locale says of letters
+        name = os.fsencode(Path(path).stem).decode("utf-8", errors="backslashreplace")
+        return _network(model, output, check, domain, name)
 
 
 def from_model(
@@ -87,6 +93,7 @@ def from_model(
     ImportRefused
         As for `load`.
     """
+    instance(model, onnx.ModelProto, "the model", ImportRefused, "give what onnx.load returns")
     with spending(limits(math.inf, None)):
         return _network(model, output, check, domain, name)
 
@@ -98,6 +105,8 @@ def _network(
     domain: Samples | None,
     name: str | None,
 ) -> Network:
+    remedy = "give the name of a tensor or node, or leave it out"
+    instance(output, (str, NoneType), "output", ImportRefused, remedy)
     check_model(model, name or model.graph.name or "model")
     model = inlined(model)
     network = lower_graph(select_graph(model, output), name or model.graph.name or "network")

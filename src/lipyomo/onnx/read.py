@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TypeAlias
@@ -13,6 +14,7 @@ from google.protobuf.message import DecodeError
 from lipyomo.errors import ImportRefused
 from lipyomo.onnx.budget import budget
 from lipyomo.onnx.graph import branches, first_line
+from lipyomo.outputs import shown, why
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
@@ -35,17 +37,20 @@ def read_model(path: PathLike) -> onnx.ModelProto:
         short.
     """
     file = Path(path)
-    if not file.exists():
-        raise ImportRefused(f"there is no file '{file}'", remedy="check the path")
-    if not file.is_file():
-        raise ImportRefused(f"'{file}' is not a file", remedy="give the path of an .onnx file")
-    budget().charge(2.0 * file.stat().st_size, f"reading '{file}'")
+    if not os.fspath(path):
+        raise ImportRefused("the path is empty", remedy="give the path of an .onnx file")
     try:
+        found = file.stat()
+        if not stat.S_ISREG(found.st_mode):
+            remedy = "give the path of an .onnx file"
+            raise ImportRefused(f"{shown(file)} is not a file", remedy=remedy)
+        budget().charge(2.0 * found.st_size, f"reading {shown(file)}")
         data = file.read_bytes()
-    except OSError as error:
-        raise ImportRefused(
-            f"'{file}' cannot be read: {error.strerror}", remedy="check its permissions"
-        ) from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise ImportRefused(f"there is no file {shown(file)}", remedy="check the path") from None
+    except (OSError, ValueError) as error:  # a zero byte in a name is a ValueError
+        remedy = "check the path, and the permissions of the file"
+        raise ImportRefused(f"{shown(file)} cannot be read: {why(error)}", remedy=remedy) from None
     model = onnx.ModelProto()
     try:
         model.ParseFromString(data)

@@ -79,5 +79,9 @@ def refusal(
     elif all(other.op_type in SMOOTH | STEPS | SHAPES for other in later):
         remedy = f"cut the graph before it: {cut}"
     else:
-        remedy = f"{better} and train again; {cut} imports only the part of the network before it"
+        count = len(later)
+        remedy = (
+            f"{better} and train again.  Cutting the graph is no help: {count} "
+            f"node{'s' * (count != 1)} of the network follow{'s' * (count == 1)}"
+        )
     return node.refuse(why, remedy)

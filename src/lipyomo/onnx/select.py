@@ -65,7 +65,8 @@ def choose_output(graph: onnx.GraphProto, output: str | None) -> str:
         if len(final) != 1:
             raise ImportRefused(
                 f"the model has {len(names)} outputs: " + ", ".join(f"'{name}'" for name in names),
-                remedy=f"choose one, for example --output {shlex.quote(names[0])}",
+                remedy=f"choose one, for example --output {shlex.quote(names[0])}; for all of them "
+                "as one function, join them with a Concat before exporting",
             )
         names = final
     return names[0]
@@ -82,7 +83,8 @@ def _tell_choice(graph: onnx.GraphProto, chosen: str) -> None:
         listed = ", ".join(f"'{name}'" for name in others)
         warnings.warn(
             f"the model also has the output{'s' * (len(others) > 1)} {listed}; '{chosen}' was "
-            "taken, choose another with --output",
+            "taken, choose another with --output; for all of them as one function, join them with "
+            "a Concat before exporting",
             SeveralOutputs,
             stacklevel=2,
         )

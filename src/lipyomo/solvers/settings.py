@@ -161,14 +161,16 @@ def load_settings(path: str | Path | None = None) -> SolverSettings:
     empty, source = SolverSettings("", (), {}, {}), "the packaged solvers.toml"
     settings = _merge(empty, _parse(packaged, source), source, Path())
     own, here = user_file(), Path(FILE_NAME)
-    if own is not None and own.is_file():
+    if own is not None and not os.path.isfile(own):
+        own = None
+    if own is not None:
         settings = _laid_over(settings, own, str(own))
     named = os.environ.get(VARIABLE)
     if path is not None:
         return _laid_over(settings, Path(path), str(path))
     if named:
         return _laid_over(settings, Path(named), f"{named} (of {VARIABLE})")
-    if here.is_file() and not (own is not None and own.is_file() and here.samefile(own)):
+    if here.is_file() and not (own is not None and here.samefile(own)):
         return _laid_over(settings, here, f"./{here}", found=True)
     return settings
 

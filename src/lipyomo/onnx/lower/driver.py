@@ -10,7 +10,7 @@ from lipyomo.errors import ImportRefused, NetworkError
 from lipyomo.merging import merged
 from lipyomo.network import Network
 from lipyomo.onnx.affine import Affine
-from lipyomo.onnx.budget import budget, expect
+from lipyomo.onnx.budget import OUTPUT, budget, expect
 from lipyomo.onnx.chain import to_network
 from lipyomo.onnx.fold import fold
 from lipyomo.onnx.graph import (
@@ -120,7 +120,9 @@ def _lower_node(graph: Graph, position: int, scope: _Scope, trace: Trace) -> Low
         raise refusal(node, read, graph.nodes[position + 1 :], graph.input_name)
     if variable:
         _check_finite(node, arguments)
-    expect(node, arguments)
+    _, made = expect(node, arguments)
+    if graph.output_name in node.outputs:
+        budget().charge(OUTPUT * made, f"{made:,.0f} outputs")
     return function(Call(node, arguments, trace))
 
 
