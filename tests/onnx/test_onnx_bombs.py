@@ -160,7 +160,7 @@ BOMBS: dict[str, tuple[Callable[[], onnx.ModelProto], str]] = {
     "wide": (wide, "'the_node' (Relu)"),
     "functions": (functions, "nodes"),
     "loop": (loop, "'long' (Loop)"),
-    "expanded": (expanded, "(Relu)"),
+    "expanded": (expanded, "'wide' (Expand)"),
     "outer": (outer, "'outer' (Mul)"),
     "range": (ranged, "'long' (Range)"),
     "padded": (padded, "(Pad)"),
@@ -189,6 +189,24 @@ def test_bombs_are_refused_before_they_go_off(name: str, tmp_path: Path) -> None
     assert caught.value.remedy
     assert peak < 1.5 * LIMIT
     assert spent < 20.0
+
+
+@pytest.mark.parametrize("summed", [False, True])
+def test_hundreds_of_millions_of_entries_are_refused_before_they_are_made(
+    tmp_path: Path, summed: bool
+) -> None:
+    nodes = [node("Expand", ["x", "s"], ["e" if summed else "y"], name="wide")]
+    if summed:
+        nodes.append(node("ReduceSum", ["e"], ["y"]))
+    path = tmp_path / "bomb.onnx"
+    onnx.save(model(nodes, [1, 3], {"s": np.array([10**8, 3])}), path)
+    limit = 16 * 10**9 if summed else None  # half of a machine's memory, or whatever there is
+    tracemalloc.start()
+    with pytest.raises(ImportRefused, match=r"'wide' \(Expand\).*300,000,000"):
+        load(path, memory_limit=limit)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10**8
 
 
 def test_the_refusal_names_node_size_and_limit(tmp_path: Path) -> None:

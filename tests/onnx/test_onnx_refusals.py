@@ -75,12 +75,15 @@ def test_a_final_choice_or_probability_names_the_cut_that_works(tail: list) -> N
     assert network.sizes == (3, 4, 3)
 
 
-def test_sigmoid_inside_says_that_the_cut_is_only_a_part() -> None:
-    error = refused(inner("Sigmoid"))
-    assert error.op_type == "Sigmoid"
-    assert "only the part" in str(error)
-    name = re.findall(r"--output (\S+) ", str(error))[0]
-    assert from_model(inner("Sigmoid"), output=name).sizes == (3, 4)
+@pytest.mark.parametrize("op", ["Sigmoid", "Softmax", "Mul"])
+def test_no_cut_is_advised_in_the_middle_of_a_network(op: str) -> None:
+    proto = inner(op)
+    if op == "Mul":  # as attention has products of two tensors
+        proto.graph.node[1].input.append("a")
+    error = refused(proto)
+    assert error.op_type == op
+    assert "--output" not in str(error)
+    assert "1 node of the network" in str(error)
 
 
 def inner(op: str) -> onnx.ModelProto:
@@ -136,7 +139,26 @@ def test_several_outputs_must_be_chosen() -> None:
     error = refused(proto)
     assert "2 outputs: 'y', 'z'" in str(error)
     assert "--output y" in str(error)
+    assert "Concat" in str(error)
     assert from_model(proto, output="z").output_dim == 3
+
+
+@pytest.mark.parametrize("output", [5, b"y", ["y"]])
+def test_an_output_is_a_name(output: object) -> None:
+    with pytest.raises(ImportRefused, match="output is"):
+        from_model(layers(node("Abs")), output=output)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("path", ["", "a" * 5000, "a\0b", "README.md/net.onnx", "."])
+def test_paths_that_name_no_file(path: str) -> None:
+    with pytest.raises(ImportRefused) as caught:
+        load(path)
+    assert len(str(caught.value)) < 1000
+
+
+def test_an_empty_path_is_not_the_current_folder() -> None:
+    with pytest.raises(ImportRefused, match="the path is empty"):
+        load("")
 
 
 def test_an_output_on_the_way_to_another_is_not_ambiguous() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from lipyomo.cli.inputs import load_numpy, numbers
 from lipyomo.cli.parser import UsageError
 from lipyomo.network import FloatArray
+from lipyomo.outputs import shown
 
 INPUT_NAMES = ("inputs", "images", "x", "X", "data", "points")
 LABEL_NAMES = ("labels", "label", "y", "Y", "targets", "classes")
@@ -101,7 +102,7 @@ def _read_csv(path: Path, width: int) -> DataSet:
         rows = [row for row in csv.reader(lines, delimiter=between) if any(map(str.strip, row))]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = getattr(error, "strerror", None) or "it is not a text file of rows"
-        raise UsageError(f"DATA: cannot read '{path}': {reason}") from None
+        raise UsageError(f"DATA: cannot read {shown(path)}: {reason}") from None
     label = None
     if rows and any(np.isnan(_number(cell)) and cell.strip() for cell in rows[0]):
         head = [cell.strip() for cell in rows.pop(0)]

@@ -69,7 +69,7 @@ def load_numpy(path: Path, option: str) -> np.ndarray | dict[str, np.ndarray]:
             return loaded if isinstance(loaded, np.ndarray) else dict(loaded)
     except OSError as error:
         reason = error.strerror or "it is not a numpy file"
-        raise UsageError(f"{option}: cannot read '{path}': {reason}") from None
+        raise UsageError(f"{option}: cannot read {shown(path)}: {reason}") from None
     except (ValueError, EOFError, zipfile.BadZipFile):
         raise UsageError(
             f"{option}: '{path}' is not a numpy file of plain numbers.  "

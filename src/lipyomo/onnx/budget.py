@@ -26,8 +26,10 @@ Argument = TypeVar("Argument")
 
 NUMBER = 8
 """Bytes of a number."""
-ENTRY = 140
-"""Bytes of an entry of a tensor that depends on the input while it is made (measured: `Expand`)."""
+ENTRY = 24
+"""Bytes of an entry of a tensor that depends on the input: its offset, its place, one number."""
+MOVED = 140
+"""Bytes of such an entry while it is moved, measured on `Expand`."""
 OUTPUT = 1000
 """Bytes of an output until it has been compared with onnxruntime at all points, measured."""
 UNIT = 1500

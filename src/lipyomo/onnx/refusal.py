@@ -71,17 +71,28 @@ def refusal(
             "constant",
             "import the float network from which it was made",
         )
-    tensor = node.inputs[variable[0]]
-    cut = f"--output {shlex.quote(tensor)}"
+    return node.refuse(why, remedy(node.inputs[variable[0]], later, input_name))
+
+
+def remedy(tensor: str, later: Sequence[Node], input_name: str) -> str:
+    """What to do about a node that reads a tensor and is not piecewise linear.
+
+    Parameters
+    ----------
+    tensor : str
+    later : sequence of Node
+        The nodes that follow.  A cut is advised only where they make probabilities or choices of
+        the network's outputs: before layers, it would leave another network.
+    input_name : str
+        The network's input, before which nothing can be cut.
+    """
     better = "replace it by piecewise-linear operators (Relu, LeakyRelu, HardSigmoid)"
     if tensor == input_name:
-        remedy = f"{better} and export again"
-    elif all(other.op_type in SMOOTH | STEPS | SHAPES for other in later):
-        remedy = f"cut the graph before it: {cut}"
-    else:
-        count = len(later)
-        remedy = (
-            f"{better} and train again.  Cutting the graph is no help: {count} "
-            f"node{'s' * (count != 1)} of the network follow{'s' * (count == 1)}"
-        )
-    return node.refuse(why, remedy)
+        return f"{better} and export again"
+    if all(other.op_type in SMOOTH | STEPS | SHAPES for other in later):
+        return f"cut the graph before it: --output {shlex.quote(tensor)}"
+    count = len(later)
+    return (
+        f"{better} and train again.  Cutting the graph before it is no help: {count} "
+        f"node{'s' * (count != 1)} of the network come after it"
+    )

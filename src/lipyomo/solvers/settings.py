@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lipyomo.errors import SolverError
+from lipyomo.outputs import shown
 from lipyomo.solvers.options import KNOBS, Native, check_knob
 
 FILE_NAME = "solvers.toml"
@@ -167,7 +168,7 @@ def load_settings(path: str | Path | None = None) -> SolverSettings:
         settings = _laid_over(settings, own, str(own))
     named = os.environ.get(VARIABLE)
     if path is not None:
-        return _laid_over(settings, Path(path), str(path))
+        return _laid_over(settings, Path(path), shown(path)[1:-1])
     if named:
         return _laid_over(settings, Path(named), f"{named} (of {VARIABLE})")
     if here.is_file() and not (own is not None and here.samefile(own)):

@@ -209,7 +209,7 @@ def linear_regressor(call: Call) -> Value:
     if node.text("post_transform", "NONE") != "NONE":
         raise node.refuse(
             f"post_transform '{node.text('post_transform', '')}' is not piecewise linear",
-            call.cut,
+            call.remedy,
         )
     targets = node.integer("targets", 1)
     result = times_constant(x, node.numbers("coefficients").reshape(targets, -1).T)

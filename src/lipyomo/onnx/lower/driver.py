@@ -123,7 +123,11 @@ def _lower_node(graph: Graph, position: int, scope: _Scope, trace: Trace) -> Low
     _, made = expect(node, arguments)
     if graph.output_name in node.outputs:
         budget().charge(OUTPUT * made, f"{made:,.0f} outputs")
-    return function(Call(node, arguments, trace))
+
+    def later() -> list[Node]:
+        return graph.nodes[position + 1 :]
+
+    return function(Call(node, arguments, trace, later, graph.input_name, made))
 
 
 def _lower_branch(

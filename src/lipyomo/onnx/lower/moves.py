@@ -13,6 +13,7 @@ import onnx
 import scipy.sparse as sp
 
 from lipyomo.onnx.affine import Affine, stack
+from lipyomo.onnx.budget import MOVED, budget
 from lipyomo.onnx.fold import evaluated
 from lipyomo.onnx.graph import REAL_TYPES, Array
 from lipyomo.onnx.lower.registry import Call, Value, lowers
@@ -20,6 +21,7 @@ from lipyomo.onnx.lower.registry import Call, Value, lowers
 
 def moved(call: Call, places: Sequence[int]) -> list[Value]:
     """The outputs of a node that moves entries of the arguments at some places."""
+    budget().charge(MOVED * call.made, f"moving {call.made:,.0f} entries")
     parts: dict[str, Affine] = {}
     feeds: dict[str, Array] = {}
     start = 0
@@ -166,7 +168,7 @@ def to_type(call: Call) -> Value:
         if not real:
             raise call.node.refuse(
                 f"the cast to {dtype} makes a step function, which has no Lipschitz constant",
-                call.cut,
+                call.remedy,
             )
         return value
     return value.astype(np.float64 if real else dtype)

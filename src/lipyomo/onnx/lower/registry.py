@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -12,6 +11,7 @@ import numpy as np
 from lipyomo.network import FloatArray
 from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.graph import Array, Node
+from lipyomo.onnx.refusal import remedy
 from lipyomo.onnx.trace import Trace
 
 Value: TypeAlias = "Affine | Array"
@@ -31,11 +31,20 @@ class Call:
         None where an optional input is omitted.
     trace : Trace
         Makes new units.
+    later : callable
+        The nodes that follow.
+    input_name : str
+        The network's input.
+    made : float
+        Entries of the outputs, as far as they are known before.
     """
 
     node: Node
     arguments: list[Value | None]
     trace: Trace
+    later: Callable[[], Sequence[Node]] = tuple
+    input_name: str = ""
+    made: float = 0.0
 
     def optional(self, position: int) -> Value | None:
         """An argument, or None if it is omitted."""
@@ -49,14 +58,14 @@ class Call:
         return value
 
     @property
-    def cut(self) -> str:
-        """How to cut the graph before this node."""
+    def remedy(self) -> str:
+        """What to do if this node is not piecewise linear."""
         tensor = next(
             name
             for name, value in zip(self.node.inputs, self.arguments, strict=True)
             if isinstance(value, Affine)
         )
-        return f"cut the graph before it: --output {shlex.quote(tensor)}"
+        return remedy(tensor, self.later(), self.input_name)
 
     @property
     def values(self) -> list[Value]:
@@ -69,7 +78,7 @@ class Call:
             raise self.node.refuse(
                 "both factors depend on the network's input, so the product is not piecewise "
                 "linear",
-                self.cut,
+                self.remedy,
             )
 
     def constant(self, position: int, what: str) -> Array:
@@ -78,7 +87,7 @@ class Call:
         if isinstance(value, Affine):
             raise self.node.refuse(
                 f"{what} depends on the network's input, so the node is not piecewise linear",
-                f"export the model so that {what} is constant, or {self.cut}",
+                f"export the model so that {what} is constant, or {self.remedy}",
             )
         return value
 

@@ -1,0 +1,138 @@
+"""What a user can get wrong ends in a sentence that says what, where and what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_ran import Ran
+
+import lipyomo
+
+Cli = Callable[..., Ran]
+LONG = "a" * 5000
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (LONG, "--box", "0,1"),
+        (LONG + ".onnx", "--box", "0,1"),
+        ("info", LONG),
+        ("verify", LONG, "NET"),
+        ("certify", "NET", LONG + ".csv", "--radius", "1"),
+        ("NET", "--ball", LONG + ".npy", "--radius", "1"),
+        ("NET", "--polytope", LONG),
+        ("NET", "--box", "0,1", "--solver", "highs", "--solvers", LONG),
+        ("NET", "--box", "0,1", "--config", LONG),
+        ("compare", LONG, "--box", "0,1"),
+    ],
+    ids=lambda words: " ".join(words)[:20],
+)
+def test_a_name_of_5000_letters_is_an_error(cli: Cli, net: Path, words: tuple[str, ...]) -> None:
+    ran = cli(*(net if word == "NET" else word for word in words))
+    assert ran.code == 1
+    assert "unexpected" not in ran.err
+    assert "long" in ran.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("", "--box", "0,1"),
+        ("certify", "NET", "", "--radius", "1"),
+        ("verify", "", "NET"),
+        ("compare", "", "--box", "0,1"),
+        ("NET", "--box", "0,1", "--solver", "highs", "--solvers", ""),
+    ],
+)
+def test_an_empty_path_is_called_empty(cli: Cli, net: Path, words: tuple[str, ...]) -> None:
+    ran = cli(*(net if word == "NET" else word for word in words))
+    assert ran.code == 1
+    assert "the path is empty" in ran.err
+
+
+@pytest.mark.parametrize("encoding", ["ascii:strict", "ascii:surrogateescape"])
+def test_names_that_the_locale_does_not_know(tmp_path: Path, net: Path, encoding: str) -> None:
+    named = tmp_path / "n\u00e4tz\u4e16.onnx"
+    shutil.copy(net, named)
+    plain = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+    def run(*words: object) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [sys.executable, "-P", "-m", "lipyomo", *map(str, words)],
+            cwd=tmp_path,
+            env={**os.environ, **plain, "PYTHONIOENCODING": encoding},
+            capture_output=True,
+            timeout=120.0,
+        )
+
+    ran = run(named.name, "--box", "0,1", "--plot", "a.svg", "--history", "h\u00e4.csv")
+    assert ran.returncode == 0, ran.stderr
+    assert b"constant" in ran.stdout
+    assert (tmp_path / "h\u00e4.csv").exists()
+    ran = run("info", named.name)
+    assert ran.returncode == 0, ran.stderr
+    ran = run("compare", named.name, named.name, "--box", "0,1", "--methods", "naive")
+    assert ran.returncode == 0, ran.stderr
+    ran = run("n\u00f6t.onnx", "--box", "0,1")
+    assert ran.returncode == 1
+    assert b"there is no file" in ran.stderr
+
+
+def test_a_file_of_options_names_no_other(cli: Cli, net: Path, tmp_path: Path) -> None:
+    place = tmp_path / "a.toml"
+    place.write_text('config = "b.toml"\n')
+    ran = cli(net, "--box", "0,1", "--config", place)
+    assert ran.code == 1
+    assert "did you mean" not in ran.err
+    assert "another" in ran.err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0,5;0,25;1;2\n",
+        "a;b;c;d\n1;2;3;4\n1;2;3,5;4\n",
+        "1\t2\t3,5\t4\n",
+        '"0,5","0,25","1","2"\n',
+        "1;2;3;-,5e3\n",
+    ],
+)
+def test_decimal_commas_are_named(cli: Cli, net: Path, tmp_path: Path, text: str) -> None:
+    place = tmp_path / "data.csv"
+    place.write_text(text)
+    ran = cli("certify", net, place, "--radius", "0.1")
+    assert ran.code == 1
+    assert "decimal comma" in ran.err
+    assert str(place) in ran.err
+
+
+def test_labels_of_a_sweep_are_those_that_margin_takes(cli: Cli, net: Path, tmp_path: Path) -> None:
+    place = tmp_path / "data.npz"
+    np.savez(place, inputs=np.full((1, 4), 0.5), labels=np.array([1.0]))
+    words = ("--radius", "0.1", "--margin-of-label", "--workers", "1", "--json", "--quiet")
+    ran = cli("sweep", net, place, *words)
+    (row,) = ran.json  # type: ignore[misc]
+    assert cli(net, "--box", "0,1", "--margin", json.dumps(row["label"])).code == 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: lipyomo.Network.from_arrays([[[10**400]]]),
+        lambda: lipyomo.Box([10**400], 1, 1),
+        lambda: lipyomo.Settings(time_limit=10**400),
+        lambda: lipyomo.Network.from_arrays([[[1.0]], [[1.0]]], slope=-(10**400)),
+    ],
+)
+def test_numbers_too_large_for_floating_point(call: Callable[[], object]) -> None:
+    with pytest.raises(lipyomo.LipyomoError):
+        call()
