@@ -100,7 +100,7 @@ def test_a_file_of_options_names_no_other(cli: Cli, net: Path, tmp_path: Path) -
     "text",
     [
         "0,5;0,25;1;2\n",
-        "a;b;c;d\n1;2;3;4\n1;2;3,5;4\n",
+        "a;b;c;d\n1;2;3;4,25\n1;2;3,5;4\n",
         "1\t2\t3,5\t4\n",
         '"0,5","0,25","1","2"\n',
         "1;2;3;-,5e3\n",

@@ -123,15 +123,22 @@ _COMMA = re.compile(r'\s*"?[-+]?\d*,\d+([eE][-+]?\d+)?"?\s*')
 
 
 def _refuse_decimal_commas(lines: list[str], path: Path) -> None:
-    """Refuse numbers such as 0,5: cells between semicolons, tabs or quotes hold them."""
+    """Refuse a file most of whose rows have numbers such as 0,5; a single row is a bad row.
+
+    They stand between semicolons, tabs or quotes.
+    """
+    found = []
     for row, line in enumerate(lines, 1):
         cells = re.split('[;\t]|(?<="),(?=")', line)
-        found = next((cell for cell in cells if _COMMA.fullmatch(cell)), None)
-        if found is not None and (len(cells) > 1 or '"' in found):
-            raise UsageError(
-                f"DATA: '{path}': row {row} has a decimal comma: {found.strip()}.  Remedy: write "
-                "numbers with a point, as in 0.5"
-            )
+        commas = [cell.strip() for cell in cells if _COMMA.fullmatch(cell)]
+        if commas and (len(cells) > 1 or '"' in line):
+            found.append((row, commas[0]))
+    if 2 * len(found) > sum(any(map(str.isdigit, line)) for line in lines):
+        row, cell = found[0]
+        raise UsageError(
+            f"DATA: {shown(path)}: row {row} has a decimal comma: {cell}.  Remedy: write numbers "
+            "with a point, as in 0.5"
+        )
 
 
 def _number(cell: str) -> float:
