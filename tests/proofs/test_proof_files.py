@@ -20,6 +20,7 @@ import lipyomo_check
 from lipyomo import AllSpace, Box, LipschitzProblem, Polytope, ball
 from lipyomo.errors import ProblemError
 from lipyomo.errors import ProofError as CannotProve
+from lipyomo.executors import InlineExecutor
 from lipyomo.proofs import Written, network_digest, write_proof
 from lipyomo.proofs.tree import _Case
 from lipyomo_check import ProofError, check_proof
@@ -112,6 +113,20 @@ def test_several_processes_check_the_same(tmp_path: Path) -> None:
     told: list[int] = []
     together = check_proof(tmp_path / "p", told=told.append, workers=2)
     assert together.nodes == alone.nodes == told[-1]
+
+
+def test_a_file_that_is_swapped_meanwhile_is_checked_as_it_was(tmp_path: Path) -> None:
+    problem = LipschitzProblem(random_network(8, (2, 8, 6, 2)), DOMAINS["box"], "linf", "linf")
+    alone = proved(problem, tmp_path / "p")
+
+    class Swapping(InlineExecutor):
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+            (tmp_path / "p").write_bytes(b"another file")
+            return super().submit(fn, *args, **kwargs)
+
+    with Swapping() as executor:
+        verdict = check_proof(tmp_path / "p", workers=2, executor=executor)
+    assert (verdict.upper_proved, verdict.nodes) == (True, alone.nodes)
 
 
 def test_a_stopped_proof_is_one_of_the_lower_end(tmp_path: Path) -> None:
