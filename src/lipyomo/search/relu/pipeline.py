@@ -266,7 +266,7 @@ class Pipeline:
         fathomed = [piece for part in parts for piece in part.fathomed]
         return Outcome(
             tuple(part.node for part in parts if part.is_open),
-            closed=max((part.closed for part in parts), default=-math.inf),
+            closed=max([0.0, *(part.closed for part in parts)]),  # no norm is less
             fathomed=tuple(fathomed) if self._context.question.record else (),
             learnt=learnt,
             counters=learnt.counters,
