@@ -115,7 +115,8 @@ class Case:
         """Run the command; returns what was lost."""
         before = {path: path.read_bytes() for path in self._regular()}
         mode = self._mode()
-        size = int(self.rng.integers(1, 6000)) if self.trouble == "full" else None
+        # a semaphore, as Pyomo makes one, is a file of 32 bytes
+        size = int(self.rng.integers(40, 6000)) if self.trouble == "full" else None
         sent = {"killed": signal.SIGKILL, "terminated": signal.SIGTERM}.get(self.trouble)
         sent = signal.SIGINT if self.trouble == "interrupted" else sent
         after = None if sent is None else (int(sent), float(self.rng.uniform(0, 0.6)))
