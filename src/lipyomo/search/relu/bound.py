@@ -66,7 +66,7 @@ def bounded(
         What is known of the whole problem already.
     """
     aim, cutoff = context.aim(value), context.cutoff(value)
-    claims = []
+    claims, solved, steps, closed = [], 0, 0, 0
     for part in parts:
         if not part.is_open:
             claims.append(part)
@@ -78,11 +78,11 @@ def bounded(
             found = bound_targets(context, node, form, aim, cutoff, watch.clock)
         else:
             found = bound_whole(context, node, form, cutoff, watch.clock, root)
-        learnt = learnt.counting(semidefinite=found.solved, newton=found.steps)
         part = replace(part, node=found.node, worst=found.worst).without_targets(cutoff)
-        learnt = learnt if part.is_open else learnt.counting(closed_by_bound=1)
+        solved, steps = solved + found.solved, steps + found.steps
+        closed += not part.is_open
         claims.append(part)
-    return claims, learnt
+    return claims, learnt.counting(semidefinite=solved, newton=steps, closed_by_bound=closed)
 
 
 def bound_targets(

@@ -49,15 +49,13 @@ def with_interior(
 ) -> tuple[list[Part], Learnt]:
     """Fathom those parts without interior, where programs are asked; the others get points."""
     claims = list(parts)
-    found = []
+    found, empty, before = [], 0, region.solved
     for k, (part, asks) in enumerate(zip(parts, asked, strict=True)):
         if not (asks and part.is_open):
             continue
-        before = region.solved
         answer = region.examine(part.reduced, part.node)
-        learnt = learnt.counting(programs=region.solved - before)
         if answer.empty:
-            learnt = learnt.counting(empty_by_program=1, empty=1)
+            empty += 1
             claims[k] = part.fathom(-np.inf)
         elif answer.point is not None:
             found.append((k, answer.point, answer.margin))
@@ -69,7 +67,8 @@ def with_interior(
             node = claims[k].node
             node = replace(node, points=points.within(inside, node.phases, units))
             claims[k] = replace(claims[k], node=node)
-    return claims, learnt
+    solved = region.solved - before
+    return claims, learnt.counting(programs=solved, empty_by_program=empty, empty=empty)
 
 
 def finished(context: Context, part: Part, learnt: Learnt, points: Points) -> tuple[Part, Learnt]:

@@ -36,7 +36,8 @@ def fixed(context: Context, part: Part, learnt: Learnt, points: Points) -> tuple
         part = part.fathom(bound, other)
         count += 1
     if count:
+        learnt = learnt.counting(fixed=count)
         more = np.flatnonzero(remaining.phases != node.phases)
         inside = points.within(node.points, remaining.phases, more)
         part = replace(part, node=replace(remaining, points=inside))
-    return part, learnt.counting(fixed=count)
+    return part, learnt

@@ -115,7 +115,10 @@ class Learnt:
 
     def counting(self, **more: int) -> Learnt:
         """With more of some counts."""
-        return replace(self, **{name: getattr(self, name) + k for name, k in more.items()})
+        known = dict(vars(self))
+        for name, count in more.items():
+            known[name] += count
+        return Learnt(**known)
 
     def begin(self, units: Iterable[int]) -> Learnt:
         """With splits on some units begun."""
