@@ -72,6 +72,7 @@ class Ladder:
 
     Attributes
     ----------
+    bounds : LayerBounds
     targets : Targets
         One a vertex of the dual ball, or one for the whole ball if these are many.
     upper : ndarray, shape (T,)
@@ -85,7 +86,7 @@ class Ladder:
         clock: Clock | None = None,
         report: Callable[[float], object] | None = None,
     ) -> None:
-        self.problem, self._bounds = problem, bounds
+        self.problem, self.bounds = problem, bounds
         self._treated: dict[UpperRung, set[int]] = {rung: set() for rung in RUNGS}
         self.targets = ladder_targets(problem)
         self.upper = np.full(self.targets.count, np.inf)
@@ -93,17 +94,6 @@ class Ladder:
         self._report = report
         self._whole = self.targets.rows[0] == ALL
         self._count = 1 if self._whole else len(self.targets.functionals)
-
-    @property
-    def bounds(self) -> LayerBounds:
-        """Of the pre-activations.  If others decide more units, all targets are treated anew."""
-        return self._bounds
-
-    @bounds.setter
-    def bounds(self, bounds: LayerBounds) -> None:
-        if bounds.unstable != self._bounds.unstable:
-            self._treated = {rung: set() for rung in RUNGS}
-        self._bounds = bounds
 
     @property
     def value(self) -> float:

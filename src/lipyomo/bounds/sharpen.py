@@ -1,4 +1,4 @@
-"""Pre-activation bounds of a whole domain, sharpened by dual ascent where that pays.
+"""Pre-activation bounds of a whole domain, sharpened by dual ascent: for models, not for searches.
 
 Back-substitution fixes the slope of each open unit's lower line beforehand; `DualAscent` chooses
 them anew for every bound (alpha-CROWN, Xu et al., 2021).  One round bounds the open units of all
@@ -17,26 +17,15 @@ from lipyomo.bounds.layers import LayerBounds, by_layer
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Network
 from lipyomo.phases import OPEN, decide
-from lipyomo.run import Clock
 
 STEPS = 10
 """Steps of a round."""
 
-MOST_ROUNDS = 3
-
-MOST_SECONDS = 2.0
+SECONDS = 2.0
 """Predicted seconds that a round may take; the units nearest to being decided come first."""
 
-SHARE = 0.05
-"""Share of the time left that a round may take."""
 
-MOST_ENTRIES = 4_000_000
-"""Multipliers that are iterated at once."""
-
-
-def sharpen(
-    network: Network, domain: Domain, bounds: LayerBounds, clock: Clock | None = None
-) -> LayerBounds:
+def sharpen(network: Network, domain: Domain, bounds: LayerBounds) -> LayerBounds:
     """Improve the bounds of open units behind the first layer.
 
     Parameters
@@ -45,46 +34,37 @@ def sharpen(
     domain : Domain
     bounds : LayerBounds
         By back-substitution over `domain`.
-    clock : Clock, optional
-        What is not reached in its time keeps its bounds.
 
     Returns
     -------
     LayerBounds
         With the rung ``ascent`` if anything was tried.
     """
-    clock = clock or Clock()
     if not domain.is_bounded or bounds.empty or len(network.hidden) < 2:
         return bounds
     ascent: DualAscent | None = None
-    for _ in range(MOST_ROUNDS):
+    for _ in range(3):
         phases = np.concatenate(bounds.phases)
         lower, upper = np.concatenate(bounds.lower), np.concatenate(bounds.upper)
         units = np.flatnonzero(phases == OPEN)
         units = units[units >= network.hidden[0].units]  # the first layer's ranges are exact
-        seconds = min(MOST_SECONDS, SHARE * clock.left)
         least = 4 * STEPS * sum(layer.weight.size for layer in network.hidden)  # for one unit
-        if not units.size or seconds * SPEED < least:
+        if not units.size or least > SECONDS * SPEED:
             break
         if ascent is None:
             ascent = DualAscent(network.hidden, domain)
-        most = int(seconds * SPEED / (2 * STEPS * ascent.work))
+        most = int(SECONDS * SPEED / (2 * STEPS * ascent.work))
         near = np.minimum(-lower[units], upper[units]) / (upper[units] - lower[units])
         units = units[np.argsort(near, kind="stable")[:most]]
         relaxation = ascent.relax(
             phases[None], lower[None], upper[None], domain.lower[None], domain.upper[None]
         )
-        step = max(1, MOST_ENTRIES // (2 * ascent.columns))
-        for begin in range(0, units.size, step):
-            if begin and clock.left <= 0:
-                break
-            part = units[begin : begin + step]
-            sign = np.repeat([1.0, -1.0], part.size)
-            rows = Rows(np.zeros(2 * part.size, dtype=np.int64), np.tile(part, 2), sign)
-            found = ascent.ascend(relaxation, rows, ascent.start(relaxation, rows), STEPS)
-            high, low = np.split(ascent.bounds(relaxation, rows, found), 2)
-            upper[part] = np.minimum(upper[part], high)
-            lower[part] = np.maximum(lower[part], -low)
+        sign = np.repeat([1.0, -1.0], units.size)
+        rows = Rows(np.zeros(2 * units.size, dtype=np.int64), np.tile(units, 2), sign)
+        found = ascent.ascend(relaxation, rows, ascent.start(relaxation, rows), STEPS)
+        high, low = np.split(ascent.bounds(relaxation, rows, found), 2)
+        upper[units] = np.minimum(upper[units], high)
+        lower[units] = np.maximum(lower[units], -low)
         before = bounds.unstable
         bounds = _with(network, bounds, lower, upper)
         if bounds.unstable == before or bounds.empty:

@@ -11,7 +11,6 @@ import numpy as np
 from lipyomo import arguments
 from lipyomo.affine.presolve import presolved_sizes
 from lipyomo.bounds import LayerBounds, preactivation_bounds
-from lipyomo.bounds.sharpen import sharpen
 from lipyomo.errors import MethodError
 from lipyomo.ladder import RUNGS, Ladder, UpperRung
 from lipyomo.network import FloatArray
@@ -108,18 +107,13 @@ def domain_bounds(run: Run) -> LayerBounds:
 def climbed(run: Run, rungs: Sequence[UpperRung] = RUNGS) -> Ladder:
     """The ladder of the reduced problem, climbed; the run hears of every end.
 
-    Its pre-activation bounds are, by default, sharpened by dual ascent where that pays: after
-    intervals of the gradients, so that an interval is there soon.
+    Intervals of the gradients come first, so that an interval is there soon.
     """
     small = run.problem.reduced.problem
     ladder = Ladder(small, domain_bounds(run), clock=run.clock, report=run.drop_upper)
-    ladder.climb(("entries",))
-    run.drop_upper(ladder.value)
-    if run.settings.bounds == "auto" and not run.expired:
-        ladder.bounds = sharpen(small.network, small.domain, ladder.bounds, run.clock)
-        run.state(unstable=ladder.bounds.unstable, bounds=ladder.bounds.rung)
-    ladder.climb(rungs)
-    run.drop_upper(ladder.value)
+    for part in (("entries",), rungs):
+        ladder.climb(part)
+        run.drop_upper(ladder.value)
     return ladder
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,7 +18,7 @@ from lipyomo.semidefinite.kernel import Kernel, State
 from lipyomo.semidefinite.proportional import minimise_in_proportion, wide_kernel
 from lipyomo.semidefinite.prove import Exclusion, Prover
 from lipyomo.semidefinite.shared import SharedKernel
-from lipyomo.semidefinite.signs import FixedSigns, joined, joined_multipliers
+from lipyomo.semidefinite.signs import joined, joined_multipliers
 from lipyomo.semidefinite.wide import WideKernel
 from lipyomo.targets import ALL, Targets
 
@@ -78,18 +77,13 @@ class Bounder:
     ) -> None:
         self.targets, self._ball = targets, ball
         self._seen = system.starts[1] if system.depth else system.inputs
-        self.prover = Prover(system, targets, phases, ball)
-        if join and phases is not None:
-            errors = self.prover.gradient_errors
-            self.prover.signs = FixedSigns(system, targets, phases, errors)
-        self.prover.pairs = pairs or Pairs.none()
+        self._given = system, targets, phases, ball, join
+        self.prover = Prover(*self._given, pairs)
 
     def with_pairs(self, pairs: Pairs) -> Bounder:
         """The same with the products of such pairs."""
-        other = copy.copy(self)
-        other.prover = copy.copy(self.prover)
-        other.prover.pairs = pairs
-        return other
+        same = not pairs.count and not self.prover.pairs.count
+        return self if same else Bounder(*self._given, pairs)
 
     @property
     def value_errors(self) -> FloatArray:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from copy import copy
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -124,6 +123,8 @@ class DenseKernel:
         d.
     euclidean : bool
         The inputs' ball: Euclidean (one zeta) or the cube (one zeta an input).
+    pencil : Pencil, optional
+        Of the matrices C, where another functional has it already.
     """
 
     outputs = 0
@@ -131,18 +132,21 @@ class DenseKernel:
     free = 0
 
     def __init__(
-        self, rows: FloatArray, objective: FloatArray, inputs: int, euclidean: bool
+        self,
+        rows: FloatArray,
+        objective: FloatArray,
+        inputs: int,
+        euclidean: bool,
+        pencil: Pencil | None = None,
     ) -> None:
         self.rows, self.inputs, self.euclidean = rows, inputs, euclidean
         self.order = rows.shape[1]
         self.objective, self._half = objective, 0.5 * objective
-        self._pencil = Pencil(tangent_basis(rows, inputs))
+        self._pencil = pencil or Pencil(tangent_basis(rows, inputs))
 
     def of(self, objective: FloatArray) -> DenseKernel:
         """The kernel of another functional over the same form."""
-        other = copy(self)
-        other.objective, other._half = objective, 0.5 * objective
-        return other
+        return DenseKernel(self.rows, objective, self.inputs, self.euclidean, self._pencil)
 
     def factor(self, y: FloatArray) -> Factor | None:
         """Cholesky factor of C, or None if C is not positive definite."""

@@ -9,9 +9,7 @@ the method may be stopped at any moment.
   method in their logarithms mends at a fifth of the cost of Newton steps; when it gains little,
   they follow the central path.  At a central point the step to a smaller mu is predicted with the
   Hessian that is at hand (the path is nearly straight in mu), 85 % of the way to the boundary at
-  most.  Between central points Newton steps are cut short of the boundary; because one direction
-  would then be cut again and again until C is as good as singular, the inputs' multipliers are
-  stretched after a cut, as far as that helps.
+  most.  Between central points Newton steps are cut short of the boundary.
 """
 
 from __future__ import annotations
@@ -19,112 +17,75 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.kernel import Factor, Kernel, State, bound_of
+from lipyomo.semidefinite.params import Params
 from lipyomo.semidefinite.quasi_newton import Memory
 
-_ARMIJO = 0.1
-_REACH = 1.1
-_MAX_HALVINGS = 25
-
-WARM_CENTRED = 0.3
-"""Squared Newton decrement (over n mu) up to which mu is lowered after a warm start: few steps are
-wanted then, and the parent was central."""
-
-ROOT_ACCURACY = 0.01
-"""A cold start goes on to this accuracy though its target is out of reach: its multipliers are
-inherited by a whole tree."""
-
-STRETCH = 1.05
-"""Inherited zeta are multiplied by this before the first step."""
-
-SHORTEN = 0.35
-"""Factor of the line search; one half would often end next to the boundary."""
-
-FALL = 0.2
-"""Factor by which mu falls."""
-
-_FIRST_MU = 0.1
-
-LITTLE = 0.01
-"""Relative fall of the barrier function in a quasi-Newton step after which Newton's method goes on:
-784-256-256-256-10 at radius 8/255 has 383 after 0.08 CPU seconds and 358 after 0.63 (one output,
-4-core x86-64 machine), where Newton steps alone have 393 after 0.33 and 358 after 1.04."""
+PARAMS = Params()
 
 _LARGE = 1e150
 """Largest multiplier of a quasi-Newton step."""
 
-_TRIES = 8
-"""Most lengths of a quasi-Newton step that are tried."""
 
-_CENTRAL = 1.0
-"""Squared decrement (over mu) of points that count as central.  With three times as much, steps are
-fewer by a third, but predictions drift off the path and end up to 0.5 % above the optimum."""
-
-_TO_BOUNDARY, _PREDICTED = 0.95, 0.85
-_LEAST_FALL = 0.02
-_REMEMBERED = 0.8
-"""Share of the longest step's time that the next one is expected to take at least."""
-
-_STRETCHES = (0.003, 0.01, 0.03, 0.1, 0.3)
-
-
-@dataclass
+@dataclass(frozen=True)
 class _Point:
     """Multipliers with all that one factorisation gives."""
 
+    kernel: Kernel
     y: FloatArray
     factor: Factor
     x: FloatArray
     tau: float
     quarter: float
-    logdet: float | None = None
 
     @property
     def value(self) -> float:
         return bound_of(self.tau, self.quarter)
 
-    def merit(self, kernel: Kernel, mu: float) -> float:
+    @cached_property
+    def logdet(self) -> float:
+        """Log-determinant of C."""
+        return self.kernel.logdet(self.factor, self.y)
+
+    def merit(self, mu: float) -> float:
         """The barrier function."""
-        if self.logdet is None:
-            self.logdet = kernel.logdet(self.factor, self.y)
         return self.tau + self.quarter - mu * self.logdet
+
+    def balanced(self, iterations: int) -> State:
+        """The state at this point, both halves of its bound made equal."""
+        state = self.kernel.state(self.factor, self.y, self.tau, self.quarter, self.x)
+        return replace(state, iterations=iterations)
 
 
 def _at(kernel: Kernel, y: FloatArray) -> _Point | None:
+    """The point of these multipliers; None if C is not positive definite."""
     if not y[: y.size - kernel.free].min() > 0:
         return None
     factor = kernel.factor(y)
-    return None if factor is None else _Point(y, factor, *kernel.terms(factor, y))
-
-
-def _state(kernel: Kernel, point: _Point, iterations: int) -> State:
-    state = kernel.state(point.factor, point.y, point.tau, point.quarter, point.x)
-    state.iterations = iterations
-    return state
+    return None if factor is None else _Point(kernel, y, factor, *kernel.terms(factor, y))
 
 
 def _search(
-    kernel: Kernel,
     point: _Point,
     along: Callable[[float], FloatArray],
     decrement: float,
     mu: float,
     length: float,
     shorten: float,
-    tries: int = _MAX_HALVINGS,
+    tries: int,
 ) -> tuple[_Point, float] | None:
     """Shorten a step, which ends in ``along(length)``, until the barrier function falls enough."""
-    before = point.merit(kernel, mu)
+    before = point.merit(mu)
     slack = 1e-12 * abs(before)
     for _ in range(tries):
-        found = _at(kernel, along(length))
-        enough = before - _ARMIJO * length * decrement + slack
-        if found is not None and found.merit(kernel, mu) <= enough:
+        found = _at(point.kernel, along(length))
+        if found is not None and found.merit(mu) <= before - 0.1 * length * decrement + slack:
             return found, length
         length *= shorten
     return None
@@ -188,9 +149,8 @@ def minimise(
             point = _at(kernel, _stretched(kernel, warm, stretch))
             if point is not None:
                 return refine(kernel, point, target, max_iterations, tolerance, stop)
-    descent = Descent(kernel, tolerance, stop=stop)
-    descent.run(target, stop)
-    return descent.best
+    begun = Descent.begun(kernel, tolerance, stop)
+    return begun.lowered(target, lambda _: stop()).best
 
 
 def refine(
@@ -202,16 +162,15 @@ def refine(
     stop: Callable[[], bool],
 ) -> State:
     """Newton's method from a point that is nearly central."""
-    start = _state(kernel, point, 0)
+    start = point.balanced(0)
     met = target is not None and start.value <= target
     if met or point.quarter <= 0 or max_iterations < 1:
         return start
-    # next to the boundary Newton steps crawl
-    inside = _at(kernel, _stretched(kernel, start.multipliers, STRETCH))
+    # next to the boundary Newton's steps are short
+    inside = _at(kernel, _stretched(kernel, start.multipliers, PARAMS.stretch))
     point = inside or _at(kernel, start.multipliers) or point
     n = kernel.order
     mu = 0.05 * (point.tau + point.quarter) / n
-    near = WARM_CENTRED * n
     best, value, iteration = None, start.value, 0
     for _ in range(max_iterations):
         iteration += 1
@@ -222,7 +181,7 @@ def refine(
             break
         step, decrement = system.step(mu)
         along = _straight(point, kernel.expand(step))
-        found = _search(kernel, point, along, decrement, mu, 1.0, SHORTEN)
+        found = _search(point, along, decrement, mu, 1.0, 0.35, PARAMS.tries)
         if found is None:
             break
         point, length = found
@@ -231,229 +190,221 @@ def refine(
         if target is not None:
             if value <= target:
                 break
-            if decrement < 0.5 * mu * n and value - _REACH * mu * n > target:
+            hopeless = value - PARAMS.out_of_reach * mu * n > target
+            if decrement < 0.5 * mu * n and hopeless:
                 break
-        centred = decrement < near * mu
+        centred = decrement < PARAMS.warm_central * n * mu
         if mu * n < tolerance * value:
             if centred:
                 break
         elif centred:
-            mu *= FALL
+            mu *= PARAMS.fall
         elif length > 0.9:
             mu *= 0.5
-    start.iterations = iteration
-    return start if best is None else _state(kernel, best, iteration)
+    return replace(start, iterations=iteration) if best is None else best.balanced(iteration)
 
 
+@dataclass(frozen=True)
 class Descent:
-    """The way from a closed-form start along the central path; it can be taken up again.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    tolerance : float, optional
-        The descent is done when what is left to gain is less than this share, as the last
-        prediction tells: the bound falls at least in proportion to mu.
-    most : int, optional
-        Most Newton steps.
-    stop : callable, optional
-        Polled while the start is computed (`done` without an answer if it comes too late), and
-        before what a step can do without.
-    start : ndarray, optional
-        Multipliers to begin with, those of the kernel in closed form by default, or where these are
-        not feasible.
+    """The way from a closed-form start along the central path; a value that can be taken up again.
 
     Attributes
     ----------
+    kernel : Kernel
+    point : State or None
+        Where it is; None if no definite C was found.
     best : State or None
-        The least bound so far; None if no definite C was found.
+        The least bound so far.
     done : bool
         Whether nothing more is to be gained.
+    tolerance : float
+        The descent is done when what is left to gain is less than this share, as the last
+        prediction tells: the bound falls at least in proportion to mu.
+    mu : float
+        Weight of the barrier.
+    last : float
+        The bound at the last central point; infinite before the first: from there on bounds fall
+        slowly.
+    fallen : float
+        Share by which mu fell after it.
+    memory : Memory or None
+        Of the quasi-Newton steps; None once Newton's have begun.
+    seconds : float
+        What a step takes that may be a long one, by the last ones of its kind; zero if none.
     """
 
-    def __init__(
-        self,
+    kernel: Kernel
+    point: _Point | None
+    best: State | None
+    done: bool
+    tolerance: float = 1e-3
+    mu: float = 0.0
+    last: float = math.inf
+    fallen: float = 1.0
+    memory: Memory | None = None
+    seconds: float = 0.0
+
+    @classmethod
+    def begun(
+        cls,
         kernel: Kernel,
         tolerance: float = 1e-3,
-        most: int = 400,
         stop: Callable[[], bool] | None = None,
         start: FloatArray | None = None,
-    ) -> None:
-        self.kernel, self._tolerance, self._most = kernel, tolerance, most
-        self._last, self._fallen = math.inf, 1.0
-        self._seconds = 0.0
-        self._stop = stop or (lambda: False)
-        self._memory: Memory | None = None
-        self.best: State | None = None
-        self.done = True
+    ) -> Descent:
+        """A descent before its first step.
+
+        Parameters
+        ----------
+        kernel : Kernel
+        tolerance : float, optional
+        stop : callable, optional
+            Polled while the start is computed (`done` without an answer if it comes too late).
+        start : ndarray, optional
+            Multipliers to begin with, those of the kernel in closed form by default, or where these
+            are not feasible.
+        """
         point = None if start is None else _at(kernel, start)
         if point is None:
             y = kernel.start(stop)
             point = None if y is None else _at(kernel, y)
         if point is None:
-            return
-        best = self.best = _state(kernel, point, 0)
+            return cls(kernel, None, None, done=True)
+        best = point.balanced(0)
         if point.quarter <= 0:
-            return
+            return cls(kernel, point, best, done=True)
         y = best.multipliers
-        balanced = self._point = _Point(y, best.factor, *kernel.terms(best.factor, y))
-        self._mu = _FIRST_MU * (balanced.tau + balanced.quarter) / kernel.order
-        self._memory = None if kernel.free else Memory()
-        self.done = False
+        point = _Point(kernel, y, best.factor, *kernel.terms(best.factor, y))
+        mu = PARAMS.first_mu * (point.tau + point.quarter) / kernel.order
+        memory = None if kernel.free else Memory()
+        return cls(kernel, point, best, done=False, tolerance=tolerance, mu=mu, memory=memory)
 
     def extended(self, kernel: Kernel) -> Descent:
         """The same descent with a kernel that has more free multipliers, all zero so far."""
         if self.best is None:
             return self
         start = np.concatenate([self.best.multipliers, np.zeros(kernel.free - self.kernel.free)])
-        longer = Descent(kernel, self._tolerance, self._most, self._stop, start)
+        longer = Descent.begun(kernel, self.tolerance, start=start)
         if longer.best is None or longer.done:
             return longer
-        longer._mu, longer._seconds = self._mu, self._seconds
-        longer.best.iterations = self.best.iterations
-        return longer
+        best = replace(longer.best, iterations=self.best.iterations)
+        return replace(longer, best=best, mu=self.mu, seconds=self.seconds)
 
     @property
     def approaching(self) -> bool:
         """Whether the next step is a quasi-Newton step."""
-        return self._memory is not None
+        return self.memory is not None
 
     @property
     def centred(self) -> bool:
         """Whether a point was central: from there on bounds fall slowly."""
-        return self._last < math.inf
-
-    @property
-    def seconds(self) -> float:
-        """What a step takes that may be a long one, by the last ones of its kind; zero if none."""
-        return self._seconds
+        return self.last < math.inf
 
     @property
     def value(self) -> float:
         """The least bound so far."""
         return math.inf if self.best is None else self.best.value
 
-    def run(
+    def lowered(
         self,
         target: float | None = None,
-        stop: Callable[[], bool] | None = None,
+        stop: Callable[[Descent], bool] | None = None,
         patient: bool = False,
-    ) -> None:
+    ) -> Descent:
         """Go on until the bound meets `target` or is optimal, or `stop` says so.
 
         Parameters
         ----------
         target : float, optional
         stop : callable, optional
-            Polled before each step.
+            Asked before each step.
         patient : bool, optional
             Whether to go on when the target is out of reach.
         """
-        while not self.done:
-            if target is not None and self.value <= target:
-                return
-            if target is not None and not patient and self._hopeless(target):
-                return
-            if stop is not None and stop():
-                return
-            began, approaching = time.perf_counter(), self.approaching
-            self._step()
-            took = max(time.perf_counter() - began, _REMEMBERED * self._seconds)
-            self._seconds = took if self.approaching == approaching else 0.0
+        now = self
+        while not now.done:
+            if target is not None and (
+                now.value <= target or (not patient and now._hopeless(target))
+            ):
+                break
+            if stop is not None and stop(now):
+                break
+            began = time.perf_counter()
+            then = now._approached() if now.approaching else now._stepped()
+            # the next step is expected to take most of the time of the longest one at least
+            took = max(time.perf_counter() - began, 0.8 * now.seconds)
+            now = replace(then, seconds=took if then.approaching == now.approaching else 0.0)
+        return now
 
     def _hopeless(self, target: float) -> bool:
         """Whether a central point has shown that the target is out of reach."""
-        rest = self._mu * self.kernel.order
+        rest = self.mu * self.kernel.order
         return (
-            self._last < math.inf
-            and self.value - _REACH * rest > target
-            and rest < ROOT_ACCURACY * self.value
+            self.centred
+            and self.value - PARAMS.out_of_reach * rest > target
+            and rest < PARAMS.root_accuracy * self.value
         )
 
-    def _step(self) -> None:
-        if self._memory is not None:
-            self._approach(self._memory)
-            return
+    def _at(self, point: _Point, iterations: int) -> Descent:
+        """The descent at another point."""
         assert self.best is not None
-        kernel, point, mu = self.kernel, self._point, self._mu
+        lower = point.value < self.best.value
+        best = point.balanced(iterations) if lower else replace(self.best, iterations=iterations)
+        return replace(self, point=point, best=best)
+
+    def _stepped(self) -> Descent:
+        """A step of Newton's method, or to a smaller mu."""
+        assert self.best is not None
+        assert self.point is not None
+        kernel, point, mu = self.kernel, self.point, self.mu
         iteration = self.best.iterations + 1
         system = kernel.system(point.factor, point.y, point.x, mu)
-        if system is None or iteration > self._most:
-            self.done = True
-            return
+        if system is None or iteration > PARAMS.most_steps:
+            return replace(self, done=True)
         step, decrement = system.step(mu)
-        found: _Point | None = None
-        if decrement < _CENTRAL * mu:
-            if self._last - point.value < self._fallen * self._tolerance * point.value:
-                self.done = True
-                return
-            self._last = point.value
-            found = self._predicted(system.solve(system.barrier), step)
-        if found is None:
-            full = kernel.expand(step)
-            length = min(1.0, _TO_BOUNDARY * kernel.reach(point.factor, point.y, full))
-            along = _straight(point, full)
-            searched = _search(kernel, point, along, decrement, mu, length, 0.6)
-            if searched is None:
-                self.done = True
-                return
-            found, length = searched
-            if length < 0.9:
-                found = self._off_boundary(found)
-        self._point = found
-        if found.value < self.best.value:
-            self.best = _state(kernel, found, iteration)
-        self.best.iterations = iteration
+        now = self
+        if decrement < PARAMS.central * mu:
+            if self.last - point.value < self.fallen * self.tolerance * point.value:
+                return replace(self, done=True)
+            now = replace(self, last=point.value)
+            predicted = now._predicted(point, system.solve(system.barrier), step)
+            if predicted is not None:
+                found, share = predicted
+                return replace(now, mu=(1.0 - share) * mu, fallen=share)._at(found, iteration)
+        full = kernel.expand(step)
+        length = min(1.0, PARAMS.to_boundary * kernel.reach(point.factor, point.y, full))
+        along = _straight(point, full)
+        searched = _search(point, along, decrement, mu, length, 0.6, PARAMS.tries)
+        return replace(now, done=True) if searched is None else now._at(searched[0], iteration)
 
-    def _approach(self, memory: Memory) -> None:
+    def _approached(self) -> Descent:
         """A quasi-Newton step in the logarithms of the multipliers."""
-        assert self.best is not None
-        kernel, point, mu = self.kernel, self._point, self._mu
+        assert self.memory is not None
+        assert self.point is not None
+        kernel, point, mu = self.kernel, self.point, self.mu
         slopes = kernel.slopes(point.factor, point.y, point.x, mu)
+        memory = self.memory.at(slopes)
         direction, length = memory.direction(slopes)
-        full = kernel.expand(direction)
-        found = _search(
-            kernel,
-            point,
-            _bent(point, full),
-            -float(slopes @ direction),
-            mu,
-            length,
-            0.4,
-            _TRIES,
-        )
-        if found is not None:
-            self._point, length = found
-            memory.moved(length * direction, slopes)
-            if self._point.value < self.best.value:
-                self.best = _state(kernel, self._point, 0)
-        fall = point.merit(kernel, mu) - self._point.merit(kernel, mu)
-        if not fall > LITTLE * self._point.value:
-            self._memory = None
+        along = _bent(point, kernel.expand(direction))
+        decrement = -float(slopes @ direction)
+        found = _search(point, along, decrement, mu, length, 0.4, PARAMS.quick_tries)
+        if found is None:
+            return replace(self, memory=None)
+        end, length = found
+        little = not point.merit(mu) - end.merit(mu) > PARAMS.little * end.value
+        moved = None if little else memory.moved(length * direction, slopes)
+        return replace(self, memory=moved)._at(end, 0)
 
-    def _predicted(self, tangent: FloatArray, step: FloatArray) -> _Point | None:
-        """The point on the path's tangent at a smaller mu, which becomes the current one."""
-        kernel, mu = self.kernel, self._mu
-        centre = _at(kernel, self._point.y + kernel.expand(step))
+    def _predicted(
+        self, point: _Point, tangent: FloatArray, step: FloatArray
+    ) -> tuple[_Point, float] | None:
+        """A point on the path's tangent at a smaller mu, and the share by which that falls."""
+        kernel = self.kernel
+        centre = _at(kernel, point.y + kernel.expand(step))
         if centre is None:
             return None
-        along = kernel.expand(mu * tangent)
-        reach = _PREDICTED * kernel.reach(centre.factor, centre.y, along)
-        share = min(reach, 1.0 - _LEAST_FALL)
+        along = kernel.expand(self.mu * tangent)
+        reach = PARAMS.predicted * kernel.reach(centre.factor, centre.y, along)
+        share = min(reach, PARAMS.most_fall)
         found = _at(kernel, centre.y + share * along)
-        if found is None:
-            return None
-        self._mu, self._fallen = (1.0 - share) * mu, share
-        return found
-
-    def _off_boundary(self, point: _Point) -> _Point:
-        """Stretch the inputs' multipliers as long as the barrier function falls."""
-        merit, best = point.merit(self.kernel, self._mu), point
-        for stretch in _STRETCHES:
-            if self._stop():
-                break
-            longer = _at(self.kernel, _stretched(self.kernel, point.y, 1.0 + stretch))
-            if longer is None or longer.merit(self.kernel, self._mu) >= merit:
-                break
-            merit, best = longer.merit(self.kernel, self._mu), longer
-        return best
+        return None if found is None else (found, share)

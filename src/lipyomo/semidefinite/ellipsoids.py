@@ -9,8 +9,8 @@ each other may be joined with any multipliers below ``4 N_block^{-1}``, because
 Diagonal L = 4 s T with ``T^{1/2} N_block T^{1/2} <= I`` and a share s < 1 will do.  This is the
 layer-wise decomposition of LipSDP by Xu and Sivaranjani (ECLipsE, NeurIPS 2024), for two slopes
 and decided units, and with the inputs' metric of a cube.  T follows from the sums of the rows of N;
-a few shares are tried, and the one that looks best from the next block is kept.  What looks best
-depends on how a block's Gram matrix is measured; of a few ways the best is kept.
+a few shares are tried, and the one that looks best from the next block is kept: the one with the
+smallest sums of the rows of that block's Gram matrix.
 """
 
 from __future__ import annotations
@@ -24,19 +24,12 @@ from scipy.linalg.lapack import dpotrf, dtrtrs
 from lipyomo.arrays import lengths
 from lipyomo.network import FloatArray
 
-_SHARES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-_FEW_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
-"""Shares s that are tried, with many units and otherwise."""
+SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""Shares s that are tried."""
+
 _TINY = 1e-9
 _LARGE = 1e150
 """Above it, and below its inverse, products overflow or vanish."""
-
-_TRIES = 60
-
-MANY = 512
-"""Units from which on few shares and only one way of measuring are tried: the best one where
-targets are several (a trained 784-1024-1024-10 network with 1,735 open units: 656, by the two
-others 744)."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +52,7 @@ class ClosedForm:
     def definite(self, factor: Callable[[FloatArray], object | None]) -> FloatArray | None:
         """(zeta, lambda), zeta enlarged until `factor` accepts them; None if it never does."""
         y = np.concatenate([self.zeta, self.lam])
-        for _ in range(_TRIES):
+        for _ in range(60):
             if factor(y) is not None:
                 return y
             y[: len(self.zeta)] *= 2.0
@@ -84,7 +77,7 @@ def closed_form_cost(inputs: int, layers: Sequence[int]) -> float:
         behind -= count
         ahead = layers[k + 1] if k + 1 < len(layers) else 0
         tried = 0.5 * count**2 + 2.0 * count * ahead + 2.0 * ahead**2
-        cost += count * (len(_FEW_SHARES) * tried + 2.0 * count * behind + 2.0 * behind**2)
+        cost += count * (len(SHARES) * tried + 2.0 * count * behind + 2.0 * behind**2)
     return cost
 
 
@@ -151,32 +144,26 @@ def closed_forms(
     first = scaled @ scaled.T
     parts = blocks(rows, inputs)
     found: list[ClosedForm | None] = [None] * len(groups)
-    shares, tries = (_FEW_SHARES, 1) if count > MANY else (_SHARES, len(parts) or 1)
-    for measure in (_sums, _trace, _roots)[:tries]:
-        gram, lam = first, np.zeros(count)  # of the rows that are still to come
-        joint: _Joint | None = None
-        for place, part in enumerate(parts):
-            if stop() or not _largest(gram) < _LARGE:
-                return found
-            passed = seen[part.stop :, inputs + part.start : inputs + part.stop]
-            joint = _joint(gram, passed)
-            size = part.stop - part.start
-            gram = gram[size:, size:]
-            if place + 1 < len(parts):
-                ahead = parts[place + 1]
-                sees = slice(0, ahead.stop - ahead.start)
-                lam[part], gram = _passed(measure, shares, gram, joint, sees)
-        ends = [] if joint is None else [joint.grown(share) for share in _SHARES]
-        for k, group in enumerate(groups):
-            own, end = lam.copy(), gram[group, group]
-            if joint is not None:
-                measured = [measure(end, each[group]) for each in ends]
-                best_share = int(np.argmin(measured))
-                own[parts[-1]] = 4.0 * _SHARES[best_share] * joint.shape
-                end = end + ends[best_share][group] @ ends[best_share][group].T
-            best = found[k]
-            if _largest(end) < _LARGE and (best is None or _largest(end) < _largest(best.gram)):
-                found[k] = ClosedForm(zeta, own, end)
+    gram, lam = first, np.zeros(count)  # of the rows that are still to come
+    joint: _Joint | None = None
+    for place, part in enumerate(parts):
+        if stop() or not _largest(gram) < _LARGE:
+            return found
+        joint = _joint(gram, seen[part.stop :, inputs + part.start : inputs + part.stop])
+        size = part.stop - part.start
+        gram = gram[size:, size:]
+        if place + 1 < len(parts):
+            ahead = parts[place + 1]
+            lam[part], gram = _passed(gram, joint, slice(0, ahead.stop - ahead.start))
+    ends = [] if joint is None else [joint.grown(share) for share in SHARES]
+    for k, group in enumerate(groups):
+        own, end = lam.copy(), gram[group, group]
+        if joint is not None:
+            best = int(np.argmin([_sums(end, each[group]) for each in ends]))
+            own[parts[-1]] = 4.0 * SHARES[best] * joint.shape
+            end = end + ends[best][group] @ ends[best][group].T
+        if _largest(end) < _LARGE:
+            found[k] = ClosedForm(zeta, own, end)
     return found
 
 
@@ -214,29 +201,16 @@ def _largest(gram: FloatArray) -> float:
     return float(np.diagonal(gram).max(initial=0.0))
 
 
-Measure = Callable[[FloatArray, FloatArray], float]
-"""Size of the Gram matrix of some rows, given the old one and their rows of G."""
-
-
-def _passed(
-    measure: Measure, shares: Sequence[float], gram: FloatArray, joint: _Joint, ahead: slice
-) -> tuple[FloatArray, FloatArray]:
+def _passed(gram: FloatArray, joint: _Joint, ahead: slice) -> tuple[FloatArray, FloatArray]:
     """Multipliers of a block that look best from the rows ahead, and the Gram matrix behind it."""
     near = gram[ahead, ahead]
-    share = min(shares, key=lambda each: measure(near, joint.grown(each, ahead)))
+    share = min(SHARES, key=lambda each: _sums(near, joint.grown(each, ahead)))
     grown = joint.grown(share)
     return 4.0 * share * joint.shape, gram + grown @ grown.T
 
 
-def _trace(old: FloatArray, grown: FloatArray) -> float:
-    return float(np.square(grown).sum())
-
-
-def _roots(old: FloatArray, grown: FloatArray) -> float:
-    return float(np.sqrt(np.diagonal(old) + np.square(grown).sum(axis=1)).sum())
-
-
 def _sums(old: FloatArray, grown: FloatArray) -> float:
+    """The largest sum of a row of the Gram matrix, given the old one and the rows of G."""
     return float(np.abs(old + grown @ grown.T).sum(axis=1).max(initial=0.0))
 
 

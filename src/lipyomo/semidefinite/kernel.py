@@ -59,7 +59,7 @@ class NewtonSystem:
         return step, -float(gradient @ step)
 
 
-@dataclass
+@dataclass(frozen=True)
 class State:
     """Multipliers, their factor, and what they give.
 

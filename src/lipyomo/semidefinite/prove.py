@@ -57,6 +57,10 @@ class Prover:
         By default every kinked unit is open.
     ball : {'l2', 'l1'}, optional
         The ball of functionals of a target that stands for all of them.
+    join : bool, optional
+        Whether inputs may be joined whose partial derivatives keep their sign under `phases`.
+    pairs : Pairs, optional
+        Pairs of units that exclude each other under `phases`; each that is open has a multiplier.
 
     Attributes
     ----------
@@ -65,7 +69,6 @@ class Prover:
     signs : FixedSigns or None
         Multipliers may be those of a form whose inputs are joined by them: there are fewer.
     pairs : Pairs
-        Pairs of units that exclude each other under `phases`; each that is open has a multiplier.
     """
 
     def __init__(
@@ -74,10 +77,11 @@ class Prover:
         targets: Targets,
         phases: FlatPhases | None = None,
         ball: Ball = "l2",
+        join: bool = False,
+        pairs: Pairs | None = None,
     ) -> None:
         self._system, self._targets, self._ball = system, targets, ball
-        self.signs: FixedSigns | None = None
-        self.pairs = Pairs.none()
+        self.pairs = pairs or Pairs.none()
         self._phases = system.root_phases() if phases is None else phases
         network, d = system.network, system.inputs
         self._place = np.cumsum(self._phases == OPEN) - 1
@@ -86,6 +90,9 @@ class Prover:
         self._rounding = 2.0 * terms * UNIT_ROUNDOFF + (system.depth + 2) * system.roughness
         last = self._carried(SizeSignal(None, d, None), steepest(network.hidden))[1]
         self.gradient_errors: FloatArray = self._rounding * last
+        self.signs: FixedSigns | None = None
+        if join and phases is not None:
+            self.signs = FixedSigns(system, targets, phases, self.gradient_errors)
 
     def _carried(
         self, start: SizeSignal, passing: list[Passing]

@@ -179,6 +179,8 @@ class RootBounds:
         Newton steps so far.
     stopped : bool
         Whether there was no time for another step.
+    bounder : Bounder
+        Of the multipliers: with products of pairs, once these were found.
     """
 
     def __init__(
@@ -195,7 +197,7 @@ class RootBounds:
         self.targets, self._tolerance = targets, tolerance
         self._norm = norm
         ball: Ball = "l1" if norm is not None and norm.dual_ball == "cube" else "l2"
-        self._bounder = bounder or Bounder(system, targets, phases, ball, join)
+        self.bounder = bounder or Bounder(system, targets, phases, ball, join)
         self.form = system.reduce(phases)
         count = targets.count
         self.upper = np.full(count, np.inf) if known is None else np.array(known, dtype=float)
@@ -309,11 +311,11 @@ class RootBounds:
 
     def _pair(self, find: Callable[[], Pairs]) -> None:
         """Go on with the products of those pairs of units that promise most where descents are."""
-        bounder, form = self._bounder, self.form
+        bounder, form = self.bounder, self.form
         chosen = bounder.promising(form, self.multipliers, find())
         if not chosen.count:
             return
-        bounder.prover.pairs = chosen
+        bounder = self.bounder = bounder.with_pairs(chosen)
         for target, descent in self._descents.items():
             longer = self._descents[target] = descent.extended(bounder.kernel(form, target))
             if longer.best is not None:
@@ -323,7 +325,7 @@ class RootBounds:
     def _takes_pairs(self, target: int, clock: Clock) -> bool:
         """Whether products of pairs can be used, and steps with them fit into the time left."""
         cost = PAIRED_STEPS * self.cost.step
-        return clock.fits(cost) and self._bounder.takes_pairs(self.form, target)
+        return clock.fits(cost) and self.bounder.takes_pairs(self.form, target)
 
     def take(self, known: FloatArray) -> None:
         """Take bounds (T,) that were found otherwise."""
@@ -337,9 +339,9 @@ class RootBounds:
 
     def _prove(self, target: int, y: FloatArray, report: Callable[[float], object]) -> None:
         """Lower all bounds to what the multipliers of a target prove."""
-        self._bounder.prover.sized(self.form)  # once
+        self.bounder.prover.sized(self.form)  # once
         began = time.perf_counter()
-        self._lower(self._bounder.prover.all_bounds(self.form, target, y), report)
+        self._lower(self.bounder.prover.all_bounds(self.form, target, y), report)
         self._proof_seconds = time.perf_counter() - began
 
     def _decided(self) -> FloatArray:
@@ -348,9 +350,9 @@ class RootBounds:
         norm = self._norm
         if targets.rows[0] == ALL and norm is not None and norm.dual_ball == "cube":
             exact = np.array([operator_norm(jacobian, targets.input_norm, norm).upper])
-            errors = np.array([float(self._bounder.prover.gradient_errors.sum())])
+            errors = np.array([float(self.bounder.prover.gradient_errors.sum())])
         else:
-            exact, errors = targets.exact(jacobian), self._bounder.value_errors
+            exact, errors = targets.exact(jacobian), self.bounder.value_errors
         return np.asarray((exact + errors) * (1.0 + 2.0**-51 * (jacobian.size + 8)))
 
     def _closed(self, clock: Clock) -> FloatArray | None:
@@ -370,7 +372,7 @@ class RootBounds:
         outer = np.zeros(0)
         if whole:
             outer = np.sqrt(np.maximum(np.diagonal(found.gram), 1e-300))
-        pairs = self._bounder.prover.pairs.among(form.units)
+        pairs = self.bounder.prover.pairs.among(form.units)
         return np.concatenate([outer, scale, found.lam, np.zeros(pairs.count)])
 
     def _late(self, descent: Descent, clock: Clock) -> bool:
@@ -395,13 +397,13 @@ class RootBounds:
             return False
         questioned, start = np.flatnonzero(self.upper > cutoff), self._common
         self._common = None
-        kernel = None if start is None else self._bounder.shared(self.form, questioned)
+        kernel = None if start is None else self.bounder.shared(self.form, questioned)
         if start is None or kernel is None:
             return False
         y = shaped(start.zeta, kernel.inputs, kernel.euclidean)
         y = np.concatenate([y, start.lam])
-        descent = Descent(kernel, self._tolerance, stop=lambda: clock.expired, start=y)
-        descent.run(stop=lambda: not descent.approaching or self._late(descent, clock))
+        begun = Descent.begun(kernel, self._tolerance, lambda: clock.expired, y)
+        descent = begun.lowered(stop=lambda now: not now.approaching or self._late(now, clock))
         if descent.best is None:
             return False
         self._step_seconds[True] = descent.seconds
@@ -443,11 +445,11 @@ class RootBounds:
             if descent is None:
                 return
 
-            def enough(descent: Descent = descent, pairing: bool = find is not None) -> bool:
+            def enough(descent: Descent, pairing: bool = find is not None) -> bool:
                 return (pairing and descent.centred) or late(descent)
 
             if not closed_only:
-                descent.run(aim, enough, patient=True)
+                descent = self._descents[worst] = descent.lowered(aim, enough, patient=True)
                 self._step_seconds[descent.approaching] = descent.seconds
             if descent.best is None:
                 finished.add(worst)
@@ -471,7 +473,7 @@ class RootBounds:
     def _begun_descent(self, target: int, clock: Clock) -> Descent | None:
         """A descent from a closed form; None if there is no time for that one and its proof."""
         cost, known = self.cost, self._forms.get(int(self.targets.rows[target]))
-        kernel = self._bounder.kernel(self.form, target)
+        kernel = self.bounder.kernel(self.form, target)
         begun = known is not None or self._lowered is not None
         needed = cost.proof if begun else cost.closed + cost.proof
         if not clock.fits(needed):
@@ -479,10 +481,10 @@ class RootBounds:
             return None
         start = None
         if self._lowered is not None:
-            start = self._bounder.fitted(kernel, target, *self._lowered)
+            start = self.bounder.fitted(kernel, target, *self._lowered)
         elif known is not None:
-            start = self._bounder.fitted(kernel, target, known.zeta, known.lam)
-        descent = Descent(kernel, self._tolerance, stop=lambda: clock.expired, start=start)
+            start = self.bounder.fitted(kernel, target, known.zeta, known.lam)
+        descent = Descent.begun(kernel, self._tolerance, lambda: clock.expired, start)
         if descent.best is None and clock.expired:
             return None
         self._descents[target] = descent

@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -174,10 +173,7 @@ class WideKernel:
 
     def of(self, objective: FloatArray) -> WideKernel:
         """The kernel of another functional over the same form."""
-        other = copy(self)
-        other.objective = objective
-        other._c_inputs, other._c_units = objective[: self.inputs], objective[self.inputs :]
-        return other
+        return WideKernel(self.rows, objective, self.inputs, self._direct, self._pairs)
 
     def _split(self, y: FloatArray) -> tuple[FloatArray, sp.csr_array | None, sp.csr_array | None]:
         """lambda, the pairs' part of P, and symmetric products of two units."""

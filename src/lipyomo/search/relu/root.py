@@ -71,7 +71,8 @@ def begin(
     node, root = context.whole(points.count), None
     if ladder is not None and context.system.count:
         node, root, pairs = _descended(bench, ladder, report, search)
-        context = context.with_pairs(pairs, context.bounder.prover.pairs)
+        bounder = context.bounder if root is None else root.bounder
+        context = context.with_pairs(pairs, bounder.prover.pairs)
         if clock.expired or (root is not None and root.stopped):
             return Beginning(Part(node, node), context, learnt, node.still)
     began = clock.seconds
