@@ -6,6 +6,7 @@
 - ``proofs``: what it costs to write and to check proofs
 - ``methods``: upper bounds beside the published figures
 - ``build``: time and memory to build Pyomo models
+- ``mip``: the MIP route beside the plain big-M form
 - ``adversarial``: worst margins of images, beside OMLT and gurobi-machinelearning
 - ``scale``: networks of 100 to 5,000 units, beside bound propagation
 - ``networks``: train networks of that size
@@ -32,6 +33,7 @@ MEASUREMENTS = (
     "proofs",
     "methods",
     "build",
+    "mip",
     "adversarial",
     "scale",
     "networks",
