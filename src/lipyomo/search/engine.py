@@ -106,19 +106,19 @@ class Engine(Generic[N, T]):
         An interrupt ends the search, as does memory that runs out; a second one ends what is done
         about the first: then bounds are not proved any further.
         """
+        starved = False
         try:
-            self._search()
-            self._save()
-            return self._found(self._proved_upper())
-        except (KeyboardInterrupt, MemoryError) as error:
-            return self._after_interrupt(isinstance(error, MemoryError))
-
-    def _after_interrupt(self, starved: bool) -> Found[N]:
-        try:
-            self._clock.stop()
-            self._save()
-            return self._found(self._proved_upper(), starved)
+            try:
+                self._search()
+                self._save()
+                return self._found(self._proved_upper())
+            except (KeyboardInterrupt, MemoryError) as error:
+                starved = isinstance(error, MemoryError)
+                self._clock.stop()
+                self._save()
+                return self._found(self._proved_upper(), starved)
         except (KeyboardInterrupt, MemoryError):
+            self._clock.stop()
             return self._found(self._known_upper(), starved)
 
     # -- the loop ----------------------------------------------------------------------------------
