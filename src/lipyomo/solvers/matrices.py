@@ -280,7 +280,9 @@ def _not_taken(components: list[Any]) -> str:
     disjuncts = [item for item in components if item.ctype in (Disjunct, Disjunction)]
     if not disjuncts:
         return f"no linear or quadratic solver takes {_named(components)}"
-    owners = {id(owner): owner for owner in map(_maker, disjuncts)}
+    # Disjunctions say it best: disjuncts are named only where no disjunction holds them.
+    choices = [item for item in disjuncts if item.ctype is Disjunction]
+    owners = {id(owner): owner for owner in map(_maker, choices or disjuncts)}
     return (
         f"no solver takes disjunctions as they are: {_named(list(owners.values()))}.  Remedy: "
         "pyo.TransformationFactory('gdp.bigm').apply_to(model), or gdp.hull, before the solve"
