@@ -32,7 +32,7 @@ from lipyomo.search.relu.pipeline import Pipeline, Recipe
 from networks import mixed_network, random_network
 
 HARD = LipschitzProblem(random_network(1, (8, 10, 10, 2)), Box(0, 1, 8), "linf", "cross")
-"""More than a hundred nodes."""
+"""Thirty nodes or more."""
 
 
 def _search(question: Question, workers: int | None = None, **others: Any) -> Found[Node]:
@@ -137,9 +137,10 @@ def test_a_short_queue_changes_the_order_but_not_the_answer(workers: int | None)
     assert found.best.value == pytest.approx(answer().best.value, rel=1e-9)
 
 
-def test_without_room_for_points_the_answer_is_the_same() -> None:
-    question = Question(HARD, params=ReluParams(pool_bytes=1))
-    found = _search(question)
+def test_a_full_store_of_points_does_not_change_the_answer() -> None:
+    home = Pipeline(Question(HARD, params=ReluParams(pool_bytes=40 * (8 * 8 + 20 + 1))))
+    found = Engine(home, Clock(60.0)).run()
+    assert len(home.encode([])["points"]) == 40
     assert found.complete
     assert found.best.value == pytest.approx(answer().best.value, rel=1e-9)
 

@@ -49,7 +49,7 @@ class Points:
         self._on: BoolArray = np.zeros((0, units.size), dtype=bool)
         self._count = 0
         row = 8 * problem.network.input_dim + units.size + 1
-        self._capacity = max(4096, params.pool_bytes // row)
+        self._capacity = max(1, params.pool_bytes // row)
         self._best = Incumbent(best)
 
     @property
