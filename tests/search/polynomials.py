@@ -95,6 +95,7 @@ class PolynomialSearch:
         self._best = Incumbent()
         self.improvements: list[float] = []
         self.batches: list[int] = []
+        self.settled: list[float] = []
 
     def root(self, clock: Clock, tell: Tell) -> Root[Part]:
         low, high = np.array(self._recipe.low), np.array(self._recipe.high)
@@ -158,6 +159,7 @@ class PolynomialSearch:
 
     def settle(self, nodes: Sequence[Part], cutoff: float) -> Outcome[Part]:
         known = [_proved(node, self._recipe.short) for node in nodes]
+        self.settled += [node.bound for node in known]
         closed = [node for node in known if node.bound <= cutoff]
         return Outcome(
             returned=tuple(node for node in known if node.bound > cutoff),

@@ -143,6 +143,17 @@ def test_the_upper_end_of_a_stopped_search_is_proved(calls: int) -> None:
     assert found.upper > Engine(RECIPE.pipeline(), clock).run().upper + 1e-3
 
 
+def test_a_stopped_search_proves_all_that_is_left() -> None:
+    """The node with the largest bound may not be the one whose proof falls shortest."""
+    asked, said = iter(range(10**9)), [""]
+    home = replace(RECIPE, short=1.0).pipeline()
+    clock = Clock(should_stop=lambda: next(asked) >= 50)
+    found = Engine(home, clock, news=lambda *news: said.append(news[-1])).run()
+    assert not found.complete
+    assert len(home.settled) == int(said[-1].split()[0]) > 10
+    assert found.upper == max(home.settled)
+
+
 def test_a_narrow_memory_keeps_few_nodes_and_cools_those_that_wait_longest() -> None:
     home = RECIPE.pipeline()
     (root,) = home.root(Clock(), lambda upper=0.0, best=None: None).outcome.children

@@ -7,7 +7,6 @@ It knows no networks.  It owns the time, the order of nodes (`queue.py`), who sp
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -301,23 +300,22 @@ class Engine(Generic[N, T]):
         return max(self._queue.bound, standing.closed, standing.best.value)
 
     def _proved_upper(self) -> float:
-        """Largest proved bound of what was fathomed and of what is left: the worst are proved."""
+        """Largest proved bound of what was fathomed and of what is left.
+
+        All that is left is proved, from the largest bound on; where that would take long, only down
+        to bounds that are lower by far more than a bound's rounding.
+        """
         if not math.isfinite(self._standing.root):
             return self._known_upper()
-        closed, nodes = self._standing.closed, self._queue.nodes
-        heap = [(-node.bound, i) for i, node in enumerate(nodes)]
-        heapq.heapify(heap)
-        proved: set[int] = set()
-        while heap:
-            bound, i = heap[0]
-            if i in proved or -bound <= closed:
+        top, params = self._standing.closed, self._params
+        end = (1.0 + params.proof_share) * self._clock.seconds + params.last_seconds
+        for node in sorted(self._queue.nodes, key=lambda node: -node.bound):
+            low = node.bound < top - params.proof_margin * abs(top)
+            if low and self._clock.seconds > end:
                 break
-            proved.add(i)
-            outcome = self._pipeline.settle([nodes[i]], self._cutoff)
-            value = max([node.bound for node in outcome.returned], default=outcome.closed)
-            heapq.heapreplace(heap, (-value, i))
-        top = -heap[0][0] if heap else -math.inf
-        return min(max(top, closed), self._standing.whole)
+            outcome = self._pipeline.settle([node], self._cutoff)
+            top = max([top, outcome.closed, *(node.bound for node in outcome.returned)])
+        return min(top, self._standing.whole)
 
     def _known_upper(self) -> float:
         """The same without any further proof."""

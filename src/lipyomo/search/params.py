@@ -38,6 +38,11 @@ class Params:
         Tasks that a worker elsewhere has: one is worked on while the next one travels.
     last_seconds : float
         What workers have found so long before the end still arrives.
+    proof_share : float
+        A stopped search proves what is left for so much of its time, and `last_seconds`, more.
+    proof_margin : float
+        Then floating-point bounds that are lower than the proved end by more than this share of it
+        are taken as they are: a long wait against what never was (their rounding is below 1e-8).
     poll_seconds : float
         Between two looks at the clock while a worker is waited for.
     deaths : int
@@ -58,5 +63,7 @@ class Params:
     checkpoint_share: float = 20.0
     ahead: int = 2
     last_seconds: float = 0.3
+    proof_share: float = 0.01
+    proof_margin: float = 1e-3
     poll_seconds: float = 0.1
     deaths: int = 2
