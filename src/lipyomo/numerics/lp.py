@@ -70,7 +70,7 @@ class LinearProgram:
     ) -> None:
         import highspy
 
-        self._highspy = highspy
+        self._highspy, self._statuses = highspy, highspy.HighsModelStatus
         self._solver = highspy.Highs()
         self._solver.setOptionValue("output_flag", False)
         self._solver.setOptionValue("presolve", "off")  # presolve would throw the basis away
@@ -93,8 +93,6 @@ class LinearProgram:
         n, r = self._lower.size, self._b.size
         starts, columns, values = _by_rows(self._A)
         self.duals: FloatArray = np.zeros(r)
-        self._columns = np.arange(n, dtype=np.int32)
-        self._statuses = highspy.HighsModelStatus
         status = self._solver.passModel(
             n,
             r,
@@ -145,7 +143,8 @@ class LinearProgram:
         if not self._loaded:
             return None
         known = self._statuses
-        self._solver.changeColsCost(objective.size, self._columns, objective)
+        columns = np.arange(objective.size, dtype=np.int32)
+        self._solver.changeColsCost(objective.size, columns, objective)
         self._run()
         self._status = self._solver.getModelStatus()
         if self._status not in (known.kOptimal, known.kInfeasible, known.kUnbounded):
@@ -178,7 +177,7 @@ class LinearProgram:
             solver.setOptionValue("run_crossover", "off")
             if math.isfinite(time_limit):
                 solver.setOptionValue("time_limit", max(time_limit, 0.1))
-            solver.changeColsCost(c.size, self._columns, c)
+            solver.changeColsCost(c.size, np.arange(c.size, dtype=np.int32), c)
             self._run()
             found = np.array(solver.getSolution().row_dual)
             duals = found if found.size == duals.size else duals
