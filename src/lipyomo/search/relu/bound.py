@@ -144,8 +144,7 @@ def bound_targets(
         if state.value > max(reached, cutoff):
             worst, reached = found, state.value
     wanted = set(node.targets.tolist())
-    node = replace(
-        node,
+    node = node.but(
         target_bounds=bounds,
         proved=proved,
         evidence={target: own for target, own in evidence.items() if target in wanted},

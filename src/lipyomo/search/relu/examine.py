@@ -137,7 +137,7 @@ def scored(bench: Bench, part: Part, learnt: Learnt, weights: FloatArray) -> tup
     units, features, learnt = candidates(
         bench.context, part.node, part.reduced, part.worst, learnt, weights, cutoff
     )
-    node = replace(part.node, candidates=units, features=features)
+    node = part.node.but(candidates=units, features=features)
     return replace(part, node=node), learnt
 
 

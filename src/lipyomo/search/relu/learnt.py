@@ -7,8 +7,9 @@ learn comes back as a difference.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -113,33 +114,34 @@ class Learnt:
         """What is counted for the report."""
         return {name: int(getattr(self, name)) for name in COUNTERS}
 
+    def _with(self, changes: Mapping[str, Any]) -> Learnt:
+        """The same but for some fields; `dataclasses.replace` takes twice as long."""
+        return Learnt(**{**vars(self), **changes})
+
     def counting(self, **more: int) -> Learnt:
         """With more of some counts."""
-        known = dict(vars(self))
-        for name, count in more.items():
-            known[name] += count
-        return Learnt(**known)
+        return self._with({name: getattr(self, name) + count for name, count in more.items()})
 
     def begin(self, units: Iterable[int]) -> Learnt:
         """With splits on some units begun."""
         begun = self.begun.copy()
         for unit in units:
             begun[unit] += 1
-        return replace(self, begun=begun)
+        return self._with({"begun": begun})
 
     def look(self, units: npt.NDArray[np.int64], ahead: FloatArray) -> Learnt:
         """With the look-aheads of a node's open units."""
         sums, looks = self.ahead.copy(), self.looks.copy()
         sums[units] += ahead
         looks[units] += 1
-        return replace(self, ahead=sums, looks=looks)
+        return self._with({"ahead": sums, "looks": looks})
 
     def learn(self, unit: int, features: FloatArray, score: float) -> Learnt:
         """With what a split on a unit scored."""
         row = np.append(features, np.log(score))
         splits = self.splits.copy()
         splits[unit] += row
-        return replace(self, products=self.products + row[:, None] * row, splits=splits)
+        return self._with({"products": self.products + row[:, None] * row, "splits": splits})
 
     @property
     def average_ahead(self) -> FloatArray:

@@ -125,8 +125,7 @@ class Part:
         if keep.all():
             return self
         dropped = max(node.dropped, float(node.target_bounds[~keep].max()))
-        node = replace(
-            node,
+        node = node.but(
             dropped=dropped,
             targets=node.targets[keep],
             target_bounds=node.target_bounds[keep],
@@ -141,4 +140,4 @@ class Part:
         if not stale.any():
             return self
         bounds = np.where(stale, node.proved, node.target_bounds)
-        return replace(self, node=replace(node, target_bounds=bounds))
+        return replace(self, node=node.but(target_bounds=bounds))

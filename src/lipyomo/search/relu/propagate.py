@@ -99,8 +99,7 @@ def taken(
     if not stack.alive[b]:
         return part.fathom(-np.inf)
     proved = np.minimum(part.node.proved, sizes[part.node.targets])
-    node = replace(
-        part.node,
+    node = part.node.but(
         phases=stack.phases[b].copy(),  # a view would keep the whole batch in memory
         lower=stack.lower[b].copy(),
         upper=stack.upper[b].copy(),
