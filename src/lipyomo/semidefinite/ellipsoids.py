@@ -52,11 +52,26 @@ class ClosedForm:
     def definite(self, factor: Callable[[FloatArray], object | None]) -> FloatArray | None:
         """(zeta, lambda), zeta enlarged until `factor` accepts them; None if it never does."""
         y = np.concatenate([self.zeta, self.lam])
-        for _ in range(60):
-            if factor(y) is not None:
-                return y
-            y[: len(self.zeta)] *= 2.0
-        return None
+        return enlarged(y, len(self.zeta), factor)
+
+
+def enlarged(
+    y: FloatArray,
+    count: int,
+    factor: Callable[[FloatArray], object | None],
+    growth: float = 2.0,
+    tries: int = 60,
+) -> FloatArray | None:
+    """Multipliers whose first `count`, which only make C larger, grow until `factor` accepts them.
+
+    None if it never does.
+    """
+    y = y.copy()
+    for _ in range(tries):
+        if factor(y) is not None:
+            return y
+        y[:count] *= growth
+    return None
 
 
 def blocks(rows: FloatArray, inputs: int) -> list[slice]:

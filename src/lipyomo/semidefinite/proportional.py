@@ -24,6 +24,7 @@ from lipyomo.network import FloatArray
 from lipyomo.semidefinite.choice import step_costs
 from lipyomo.semidefinite.dense import DenseKernel
 from lipyomo.semidefinite.descent import minimise
+from lipyomo.semidefinite.ellipsoids import enlarged
 from lipyomo.semidefinite.kernel import Kernel, State
 from lipyomo.semidefinite.wide import WideKernel
 
@@ -32,7 +33,6 @@ PAYS = 4.0
 
 _POWER = 0.25
 _LIMITS = 0.01, 20.0
-_STRETCHES = 1.0, 1.1, 1.25, 1.5, 2.0, 3.0
 _RANK = 1e-13
 
 
@@ -145,8 +145,5 @@ def _corrected(kernel: WideKernel, y: FloatArray) -> FloatArray | None:
     variance = 1.0 / zeta + np.square(spread).sum(axis=0) / np.square(2.0 * zeta)
     mu = max(float((tau - zeta @ square) / (zeta @ variance)), 0.0)
     correction = np.clip(square + mu * variance, *_LIMITS) ** _POWER
-    for stretch in _STRETCHES:
-        better = np.concatenate([stretch * correction * zeta, y[d:]])
-        if kernel.factor(better) is not None:
-            return better
-    return None
+    better = np.concatenate([correction * zeta, y[d:]])
+    return enlarged(better, d, kernel.factor, growth=1.25, tries=6)

@@ -23,7 +23,7 @@ from lipyomo.semidefinite.dense import (
     solved_system,
     tangent_basis,
 )
-from lipyomo.semidefinite.ellipsoids import closed_form
+from lipyomo.semidefinite.ellipsoids import closed_form, enlarged
 from lipyomo.semidefinite.kernel import Factor, NewtonSystem, State, balance, bound_of
 
 _OFF_BOUNDARY = 1.5
@@ -101,11 +101,7 @@ class SpectralKernel:
         scale = balance(tau, top * (self.outputs if self._separate else 1))
         gamma = np.full(self.outputs, _OFF_BOUNDARY * top / scale)
         y = np.concatenate([gamma, found.zeta * scale, found.lam * scale])
-        for _ in range(60):
-            if self.factor(y) is not None:
-                return y
-            y[: self.outputs + self.inputs] *= 2.0
-        return None
+        return enlarged(y, self.outputs + self.inputs, self.factor)
 
     def system(
         self, factor: Factor, y: FloatArray, x: FloatArray, mu: float
