@@ -66,9 +66,10 @@ def solve(
 
         confirm(problem, result)
         if result.is_exact and not close_enough(result.lower, result.upper):
-            result.status = Status.GAP
-    result.warnings += _unused(chosen, result)
-    result.warnings[:0] = [note for note in problem.notes if note not in result.warnings]
+            result = replace(result, status=Status.GAP)
+    warnings = [*result.warnings, *_unused(chosen, result)]
+    notes = [note for note in problem.notes if note not in warnings]
+    result = replace(result, warnings=[*notes, *warnings])
     if chosen.verbose:
         print(result.summary(), flush=True)
     return result

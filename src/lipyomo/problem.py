@@ -166,7 +166,7 @@ class LipschitzProblem:
         if frozen.any():
             network = network.fix_inputs(frozen, np.where(frozen, domain.upper, 0.0))
             domain = domain.restrict(~frozen)
-        small = self._like(merged(network.fused()), domain)
+        small = _Derived(self, merged(network.fused()), domain)
         return ReducedProblem(small, ~frozen, np.where(frozen, self.domain.upper, 0.0))
 
     def with_network(self, network: Network, functional: FloatArray | None) -> LipschitzProblem:
@@ -178,21 +178,27 @@ class LipschitzProblem:
         functional : ndarray, shape (m,), or None
             Of its outputs, where the problem has one.
         """
-        other = self._like(network, self.domain)
-        if functional is not None:
-            other.functional, other.output_norm = functional, functional_norm(functional)
-        return other
-
-    def _like(self, network: Network, domain: Domain) -> LipschitzProblem:
-        """In these norms; what was checked once is not checked again."""
-        other = LipschitzProblem.__new__(LipschitzProblem)
-        other.network, other.domain, other.notes = network, domain, []
-        other.input_norm, other.output_norm = self.input_norm, self.output_norm
-        other.functional = self.functional
-        return other
+        return _Derived(self, network, self.domain, functional)
 
     def __repr__(self) -> str:
         return f"LipschitzProblem({self.network!r}, {self.domain!r}, {self.describe_norms()})"
+
+
+class _Derived(LipschitzProblem):
+    """A problem in the norms of another one; what was checked there is not checked again."""
+
+    def __init__(
+        self,
+        origin: LipschitzProblem,
+        network: Network,
+        domain: Domain,
+        functional: FloatArray | None = None,
+    ) -> None:
+        self.network, self.domain, self.notes = network, domain, []
+        self.input_norm, self.functional = origin.input_norm, origin.functional
+        self.output_norm = origin.output_norm
+        if functional is not None:
+            self.functional, self.output_norm = functional, functional_norm(functional)
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,8 @@ class Clock:
         Value of `now` at which the clock began; the present by default.
     now : callable, optional
         Where the time comes from.
+    around : Clock, optional
+        The clock that this one is a part of: it is curtailed with this one.
 
     Attributes
     ----------
@@ -64,13 +66,14 @@ class Clock:
         should_stop: Callable[[], bool] | None = None,
         began: float | None = None,
         now: Callable[[], float] = time.monotonic,
+        around: Clock | None = None,
     ) -> None:
         self._now = now
         self._began = now() if began is None else began
         self._limit = limit
         self._should_stop = should_stop
         self._stopped = False
-        self._around: Clock | None = None
+        self._around = around
         self.curtailed = False
 
     @property
@@ -144,9 +147,8 @@ class Clock:
 
     def within(self, seconds: float) -> Clock:
         """A clock that begins now and ends with this one, or after `seconds` if that is sooner."""
-        inner = Clock(min(max(seconds, 0.0), self.left), lambda: self.interrupted, now=self._now)
-        inner._around = self
-        return inner
+        limit = min(max(seconds, 0.0), self.left)
+        return Clock(limit, lambda: self.interrupted, now=self._now, around=self)
 
 
 class Run:
@@ -276,8 +278,12 @@ class Run:
         if upper is not None:
             self._shown = min(self._shown, upper)
         if nodes is not None:
-            self.nodes = nodes
+            self.count(nodes)
         self._note(message=message)
+
+    def count(self, nodes: int) -> None:
+        """Keep the number of nodes so far."""
+        self.nodes = nodes
 
     def _note(self, better: bool = False, message: str = "") -> None:
         """Enter the interval in the history and tell the caller, both not too often."""
@@ -296,7 +302,8 @@ class Run:
 
     def warn(self, *notes: str) -> None:
         """Keep remarks for the result, each once."""
-        self._warnings += [note for note in dict.fromkeys(notes) if note not in self._warnings]
+        new = [note for note in dict.fromkeys(notes) if note not in self._warnings]
+        self._warnings.extend(new)
 
     def record(self, **details: Any) -> None:
         """Keep plain data for the result's details."""

@@ -162,7 +162,7 @@ def search(run: Run, cutoff: float = 0.0, checkpoint: Checkpoint | None = None) 
         run.warn(
             f"{counters['unresolved']} regions are too thin to decide whether they have interior"
         )
-    run.nodes = counters["nodes"]
+    run.count(counters["nodes"])
     run.record(root_bound=found.root, **counters)
     done = close_enough(found.best.value, found.upper) or not run.expired
     same = [v.units for v in network.hidden] == [v.units for v in problem.network.hidden]

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from lipyomo.errors import MethodError
-from lipyomo.methods.mip import refuses
-from lipyomo.methods.mip import run as run_mip
+from lipyomo.methods.mip import refuses, solve
 from lipyomo.methods.registry import method, run_method
 from lipyomo.methods.support import fall_back, few_vertices
 from lipyomo.norms import LinearOutput
@@ -18,7 +17,6 @@ from lipyomo.regions.witness import in_norms_of
 from lipyomo.result import Guarantee, Result, Status
 from lipyomo.run import PROVED, Run
 from lipyomo.sampling.local_search import quick_incumbent
-from lipyomo.settings import Formulation
 
 _REFERENCE = "Jordan and Dimakis (NeurIPS 2020), appendix E.2 and Table 5"
 
@@ -51,22 +49,16 @@ def pairs(label: int, m: int) -> LinearOutput:
     return LinearOutput(vertices=np.delete(rows, label, axis=0), name=f"pairs({label})")
 
 
-def _delegate(run: Run, encoding: Formulation) -> Result:
-    """LipMIP with one of its encodings."""
-    run.settings = replace(run.settings, options={}, formulation=encoding)
-    return run_mip(run)
-
-
 @method("crosslip", "CrossLip(i)", Guarantee.EXACT, _REFERENCE, **_PROMISES)
 def run_hull(run: Run) -> Result:
     """CrossLip(i): the adjoint MIP, whose functional runs over the whole dual ball."""
-    return _delegate(run, "adjoint")
+    return solve(run, "adjoint")
 
 
 @method("mipcrosslip", "MIPCrossLip(i)", Guarantee.EXACT, _REFERENCE, **_PROMISES)
 def run_choice(run: Run) -> Result:
     """MIPCrossLip(i): the tangent MIP, with a binary choice among the vertices."""
-    return _delegate(run, "tangent")
+    return solve(run, "tangent")
 
 
 @method(

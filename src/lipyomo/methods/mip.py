@@ -22,7 +22,7 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.result import EXACT_TOLERANCE, Guarantee, Result, contradict
 from lipyomo.run import Clock, Run
 from lipyomo.sampling.local_search import search_incumbent
-from lipyomo.settings import Settings
+from lipyomo.settings import Formulation, Settings
 
 
 def refuses(problem: LipschitzProblem) -> str | None:
@@ -60,9 +60,29 @@ def run(run: Run) -> Result:
     -------
     Result
     """
+    instance(
+        run.settings.options.get("partition", True),
+        bool,
+        "option partition",
+        MethodError,
+        "True or False",
+    )
+    return solve(run, run.settings.formulation)
+
+
+def solve(run: Run, formulation: Formulation) -> Result:
+    """Solve the problem with models of one encoding.
+
+    Parameters
+    ----------
+    run : Run
+    formulation : {'auto', 'adjoint', 'tangent'}
+
+    Returns
+    -------
+    Result
+    """
     small, settings = run.problem.reduced.problem, run.settings
-    split = settings.options.get("partition", True)
-    instance(split, bool, "option partition", MethodError, "True or False")
     # Also where bounds alone close the interval and no model is needed.
     asked = None if settings.solver == "auto" else settings.solver
     if not small.network.kinked_units:  # one Jacobian: there is nothing to model
@@ -77,15 +97,16 @@ def run(run: Run) -> Result:
     from lipyomo.mip.presolve import presolve
 
     presolved = presolve(run)
-    loop = CellLoop(run, presolved)
+    loop = CellLoop(run, presolved, formulation)
     loop.solve(presolved.cells)
-    run.record(models=loop.models, no_good_cuts=loop.no_good_cuts)
-    run.record(probed_unstable=loop.probed_unstable)
-    root, encoding = presolved.root, loop.formulation
+    work = loop.work
+    run.record(models=work.models, no_good_cuts=work.no_good_cuts)
+    run.record(probed_unstable=work.probed_unstable)
+    root, encoding = presolved.root, work.formulation
     if encoding is None and not run.expired:
-        encoding = encoding_of(small.network, root, small.input_norm, settings.formulation)
-    solver = loop.solver or asked
-    if loop.distrusted or not accept(run, loop.claim):
+        encoding = encoding_of(small.network, root, small.input_norm, formulation)
+    solver = work.solver or asked
+    if work.distrusted or not accept(run, loop.claim):
         return replace(bnb.search(run), formulation=encoding, solver=solver)
     return run.result(
         unstable=root.bounds.unstable,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from lipyomo.operator_norm import operator_norm
 from lipyomo.regions.witness import CANCELLED
 from lipyomo.result import Witness
 from lipyomo.run import PROVED, Run
+from lipyomo.settings import Formulation
 from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus, solve_model
 from lipyomo.solvers.status import Progress
 
@@ -58,6 +59,49 @@ class Closed:
     claimed: float
 
 
+@dataclass(frozen=True)
+class Work:
+    """What was done so far.
+
+    Attributes
+    ----------
+    formulation, solver : str or None
+        Of the last model.
+    models, no_good_cuts, nodes : int
+        Counts.
+    probed_unstable : int
+        Most units that were undecided in a cell when its model was made.
+    seconds : float
+        Of the solvers.
+    basis : str
+        What the solvers' bounds rest on.
+    doubt : str
+        Why the solvers' tolerances matter; empty if they do not.
+    distrusted : bool
+        Whether the solver failed, or was refuted by what is attained.
+    """
+
+    formulation: str | None = None
+    solver: str | None = None
+    models: int = 0
+    no_good_cuts: int = 0
+    nodes: int = 0
+    probed_unstable: int = 0
+    seconds: float = 0.0
+    basis: str = PROVED
+    doubt: str = ""
+    distrusted: bool = False
+
+    def after(self, outcome: SolveOutcome) -> Work:
+        """With one more run of a solver."""
+        return replace(
+            self,
+            solver=outcome.solver,
+            nodes=self.nodes + outcome.nodes,
+            seconds=self.seconds + outcome.seconds,
+        )
+
+
 class CellLoop:
     """Solves cells, the largest bound first, until the interval is closed.
 
@@ -68,27 +112,19 @@ class CellLoop:
     ----------
     run : Run
     presolved : Presolved
+    formulation : {'auto', 'adjoint', 'tangent'}
 
     Attributes
     ----------
-    formulation, solver : str or None
-        Of the last model.
-    models, no_good_cuts, probed_unstable, nodes : int
-        Counts.
-    distrusted : bool
-        Whether the solver failed, or was refuted by what is attained.
+    work : Work
     """
 
-    def __init__(self, run: Run, presolved: Presolved) -> None:
+    def __init__(self, run: Run, presolved: Presolved, formulation: Formulation) -> None:
         self.run, self.units = run, presolved.scaled
-        self.settings = run.settings
+        self.settings, self._formulation = run.settings, formulation
         self.small = presolved.scaled.problem
-        self.formulation: str | None = None
-        self.solver: str | None = None
-        self.nodes = self.models = self.no_good_cuts = self.probed_unstable = 0
-        self.distrusted = False
-        self._others, self._claimed = Closed(0.0, 0.0), math.inf
-        self._basis, self._seconds, self._doubt = PROVED, 0.0, ""
+        self.work = Work()
+        self._claimed = math.inf
         # Cells, vertices and solutions that are worth no more than this were given up.
         self._given_up = presolved.cutoff
 
@@ -100,9 +136,10 @@ class CellLoop:
     @property
     def claim(self) -> Claim | None:
         """What a solver claims beyond what is proved."""
-        if self.distrusted or self.solver is None or not self._claimed < self.run.upper:
+        work = self.work
+        if work.distrusted or work.solver is None or not self._claimed < self.run.upper:
             return None
-        return Claim(self._claimed, self.solver, self._basis, self._seconds, self._doubt)
+        return Claim(self._claimed, work.solver, work.basis, work.seconds, work.doubt)
 
     def solve(self, cells: list[Cell]) -> None:
         """Solve `cells` (largest bound first)."""
@@ -116,11 +153,11 @@ class CellLoop:
             if not self._beats(cell.upper):
                 settled = _larger(settled, Closed(cell.upper, cell.upper))
                 continue
-            self._others = _larger(settled, _largest(cells[position + 1 :]))
-            settled = _larger(settled, self._close(cell))
-            if self.distrusted:
+            others = _larger(settled, _largest(cells[position + 1 :]))
+            settled = _larger(settled, self._close(cell, others))
+            if self.work.distrusted:
                 return
-            self._bound(_larger(self._others, settled))
+            self._bound(_larger(others, settled))
         self._bound(settled)
 
     def _bound(self, upper: Closed) -> None:
@@ -155,35 +192,37 @@ class CellLoop:
             integrality_tolerance=INTEGRALITY,
         )
 
-    def _close(self, cell: Cell) -> Closed:
-        """Solve one cell."""
+    def _close(self, cell: Cell, others: Closed) -> Closed:
+        """Solve one cell, given what the others may hold."""
         weights = [layer.weight for layer in self.small.network.layers]
         if not self.run.clock.fits(model_seconds(weights)):
             return Closed(cell.upper, cell.upper)
         cell = probed(self.small, cell, self._cutoff(), self.run.clock)
         known = Closed(cell.upper, cell.upper)
-        self._bound(_larger(self._others, known))
+        self._bound(_larger(others, known))
         if not self._beats(cell.upper):
             return known
-        self.probed_unstable = max(cell.bounds.unstable, self.probed_unstable)
-        model = CellModel(
-            self.small.network, cell, self.small.input_norm, self.settings.formulation
+        model = CellModel(self.small.network, cell, self.small.input_norm, self._formulation)
+        self.work = replace(
+            self.work,
+            formulation=model.encoding,
+            models=self.work.models + 1,
+            probed_unstable=max(cell.bounds.unstable, self.work.probed_unstable),
         )
-        self.formulation = model.encoding
-        self.models += 1
-        claimed = self._cut_and_solve(cell, model)
+        claimed = self._cut_and_solve(cell, model, others)
         if claimed < cell.upper:
-            self._doubt = self._doubt or too_fine(self.small, cell, self.lower)
+            doubt = self.work.doubt or too_fine(self.small, cell, self.lower)
+            self.work = replace(self.work, doubt=doubt)
         return Closed(cell.upper, min(claimed, cell.upper))
 
-    def _cut_and_solve(self, cell: Cell, model: CellModel) -> float:
+    def _cut_and_solve(self, cell: Cell, model: CellModel, others: Closed) -> float:
         """Solve until the incumbent counts or nothing better is left.
 
         Returns
         -------
         float
             The solver's bound, widened; the cell's if the solver's claims contradict what is
-            attained, and `distrusted` then says so.
+            attained, and ``work.distrusted`` then says so.
         """
         run = self.run
         upper, floor = cell.upper, 0.0
@@ -194,14 +233,12 @@ class CellLoop:
                 self.settings.solver,
                 self._options(),
                 start=self._start(model, cell),
-                progress=partial(self._report, upper=upper),
+                progress=partial(self._report, upper=upper, others=others),
                 stop=run.clock,
                 settings=self.settings.solvers_file,
             )
-            self.nodes += outcome.nodes
-            self._seconds += outcome.seconds
-            run.nodes = self.nodes
-            self.solver = outcome.solver
+            self.work = self.work.after(outcome)
+            run.count(self.work.nodes)
             run.warn(*outcome.notes)
             if outcome.status is SolveStatus.INTERRUPTED:
                 run.clock.stop()
@@ -225,14 +262,15 @@ class CellLoop:
             refuted = attained > 0.0 and claimed < attained * (1.0 - DOUBT)
             if refuted or outcome.status is SolveStatus.ERROR:
                 run.warn(self._disbelief(outcome, attained))
-                self.distrusted = True
+                self.work = replace(self.work, distrusted=True)
                 return cell.upper
             if claimed < upper:
-                upper, self._basis = claimed, _basis(outcome)
+                upper = claimed
+                self.work = replace(self.work, basis=_basis(outcome))
             done = not outcome.status.proven or outcome.incumbent is None or run.expired
             if done or not self._beats(upper) or self._within_gap(upper):
                 break
-            self.no_good_cuts += 1
+            self.work = replace(self.work, no_good_cuts=self.work.no_good_cuts + 1)
         return max(upper, floor)
 
     def _attained_in(self, model: CellModel, cell: Cell) -> float:
@@ -271,10 +309,10 @@ class CellLoop:
         pattern = self.small.network.pattern(x)
         return None if model.excludes(pattern) else model.start(x, pattern)
 
-    def _report(self, report: Progress, upper: float) -> None:
+    def _report(self, report: Progress, upper: float, others: Closed) -> None:
         """Pass a solver's progress on; its bound counts only once it is checked."""
-        live = max(min(report.bound * (1.0 + SAFETY), upper), self._others.claimed)
-        self.run.show(self.units.outward(live), self.nodes + report.nodes)
+        live = max(min(report.bound * (1.0 + SAFETY), upper), others.claimed)
+        self.run.show(self.units.outward(live), self.work.nodes + report.nodes)
 
     def _disbelief(self, outcome: SolveOutcome, attained: float) -> str:
         """Why a solver's bound is not used."""

@@ -84,7 +84,7 @@ def _by_semidefinite_bounds(probe: _Probe, clock: Clock) -> bool:
     if bounder is None:
         return False
     decided = False
-    probe.upper = bounder.upper(flat(probe.bounds.phases), probe.upper)
+    probe.drop_upper(bounder.upper(flat(probe.bounds.phases), probe.upper))
     for _ in range(SEMIDEFINITE_ROUNDS):
         changed = False
         for i, k in open_units(probe.bounds.phases):
@@ -145,9 +145,13 @@ class _Probe:
         """Whether no value above the attained one can be in the cell."""
         return self._exhausted or self.upper <= self._lower
 
+    def drop_upper(self, upper: float) -> None:
+        """Take a bound of the cell."""
+        self.upper = min(self.upper, upper)
+
     def learn(self, i: int, k: int, off: float, on: float) -> bool:
         """Take bounds of the cell for both sides of a unit; True if they decide it."""
-        self.upper = min(self.upper, max(off, on))
+        self.drop_upper(max(off, on))
         if min(off, on) > self._lower or self.nothing_left:
             return False
         self.bounds = self._with(i, k, RIGHT if off <= self._lower else LEFT)
