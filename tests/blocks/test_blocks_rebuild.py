@@ -366,3 +366,24 @@ def test_disjuncts_are_rebuilt_after_they_were_transformed(how):
     m = widened(m)
     pyo.TransformationFactory(how).apply_to(m)
     assert best(m) == pytest.approx(wide(lambda m: None), abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", [GradientBlock, TangentBlock, LipschitzBlock])
+def test_a_network_of_the_block_s_own_is_rebuilt_with_it(kind):
+    m, fresh = pyo.ConcreteModel(), pyo.ConcreteModel()
+    for model, top in ((m, 1.0), (fresh, 2.0)):
+        model.x, model.block = pyo.Var([0, 1], bounds=(-1, top)), kind()
+        options = {"direction": [1.0, 0.5]} if kind is TangentBlock else {}
+        model.block.build_formulation(NETWORK, inputs=model.x, **options)
+        model.goal = pyo.Objective(
+            expr={
+                GradientBlock: lambda b: b.row[0].gradient[1],
+                TangentBlock: lambda b: b.derivative[1],
+                LipschitzBlock: lambda b: b.value,
+            }[kind](model.block),
+            sense=pyo.maximize,
+        )
+    for j in m.x:
+        m.x[j].setub(2.0)
+    assert rebuild(m) == 1
+    assert best(m) == pytest.approx(best(fresh))

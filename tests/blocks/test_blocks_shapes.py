@@ -144,6 +144,13 @@ def test_derivatives_have_the_indices_of_inputs_and_outputs(network):
     assert list(m.one.gradient) == PIXELS
     assert m.one.jacobian[(1, 1), PIXELS[4]].expr is m.one.gradient[PIXELS[4]]
     assert list(m.along.direction) == PIXELS
+    m.c = pyo.Var(range(4), bounds=(0, 1))
+    for functional in ([1.0, 0.0, 2.0, 0.0], list(m.c.values())):
+        block = GradientBlock()
+        m.add_component(f"mixed_{len(list(m.component_objects()))}", block)
+        block.build_formulation(m.net, functional)
+        assert list(block.gradient) == list(m.net.inputs) == PIXELS
+        assert block.component("jacobian") is None
 
 
 def test_upper_blocks_take_images(network):

@@ -55,6 +55,26 @@ def test_above_the_truth_wherever_the_box_is(make, input_norm, output_norm, radi
             assert value == pytest.approx(true, abs=1e-5)
 
 
+@pytest.mark.parametrize("width", [1, 3])
+def test_entries_that_share_a_unit_share_its_slope(width):
+    """No choice of the slopes gives both entries of (a + b, a - b) their largest sizes."""
+    network = Network.from_arrays([[[1.0, 1.0], [1.0, -1.0]], [[1.0, 1.0]] * width])
+    m = calm_model(network, 0.5)
+    m.x.fix(0.0)
+    m.goal = pyo.Objective(expr=m.calm.value)
+    problem = LipschitzProblem(network, lipyomo.ball(np.zeros(2), 0.5))
+    assert best(m) == pytest.approx(lipyomo.solve(problem, "bnb").upper) == pytest.approx(2.0)
+
+
+def test_many_inputs_stay_above_the_truth():
+    network = random_network(3, (12, 4, 1))
+    m = calm_model(network, 0.2)
+    m.goal = pyo.Objective(expr=m.calm.value)
+    m.x.fix(0.1)
+    problem = LipschitzProblem(network, lipyomo.ball(np.full(12, 0.1), 0.2))
+    assert best(m) >= lipyomo.solve(problem, "bnb").lower - 1e-6
+
+
 def test_a_calm_design_is_calm():
     network = random_network(5, (2, 6, 5, 1))
     radius = 0.1

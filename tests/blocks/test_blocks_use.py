@@ -10,7 +10,14 @@ import pytest
 from pyomo.contrib.fbbt.fbbt import fbbt
 
 from lipyomo import Network
-from lipyomo.blocks import LipschitzBlock, NormBlock, OneSidedWarning, UpperLipschitzBlock, rebuild
+from lipyomo.blocks import (
+    LipschitzBlock,
+    NormBlock,
+    OneSidedWarning,
+    ReluNetworkBlock,
+    UpperLipschitzBlock,
+    rebuild,
+)
 from lipyomo.errors import ProblemError
 from lipyomo.solvers.matrices import compile_model
 
@@ -29,6 +36,19 @@ def model():
     return m
 
 
+def rebuilt(m):
+    m.x[0].setub(m.x[0].ub + 1.0)
+    rebuild(m)
+    return m
+
+
+def transformed(m):
+    m.net = ReluNetworkBlock()
+    m.net.build_formulation(NETWORK, inputs=m.x, formulation="gdp")
+    pyo.TransformationFactory("gdp.bigm").apply_to(m)
+    return m
+
+
 def maximise(m, expression):
     m.goal = pyo.Objective(expr=expression, sense=pyo.maximize)
 
@@ -39,6 +59,14 @@ WRONG = {
     "row": lambda m: m.add_component("row", pyo.Constraint(expr=m.l.value <= 0.01)),
     "equal": lambda m: m.add_component("row", pyo.Constraint(expr=m.l.value == 0.01)),
     "range": lambda m: m.add_component("row", pyo.Constraint(expr=(0.5, m.l.value, 1.0))),
+    "row of ours": lambda m: m.l.add_component("row", pyo.Constraint(expr=m.l.value <= 0.01)),
+    "row of a layer": lambda m: m.l.net.layer[0].add_component(
+        "row", pyo.Constraint(expr=m.l.value <= 0.01)
+    ),
+    "block of ours": lambda m: m.l.add_component(
+        "more",
+        pyo.Block(rule=lambda b: b.add_component("row", pyo.Constraint(expr=m.l.value <= 1))),
+    ),
     "budget": lambda m: m.add_component("row", pyo.Constraint(expr=m.l.value + m.y <= 2)),
     "square": lambda m: m.add_component("row", pyo.Constraint(expr=m.l.value**2 <= 2)),
     "upper, bound": lambda m: m.u.value.setlb(2.0),
@@ -54,6 +82,17 @@ def test_bounding_a_constant_on_the_wrong_side_is_an_error(name, drawn):
     maximise(m, m.l.value - m.u.value if drawn else m.x[0])
     with pytest.raises(ProblemError, match="says nothing about the norm"):
         compile_model(m)
+
+
+@pytest.mark.parametrize("copy", [pyo.ConcreteModel.clone, rebuilt, transformed])
+def test_a_row_under_a_block_is_seen_in_what_is_made_of_the_model(copy):
+    m = model()
+    m.l.row = pyo.Constraint(expr=m.l.value >= 0.5)
+    maximise(m, m.x[0])
+    compile_model(copy(m))
+    m.l.wrong = pyo.Constraint(expr=m.l.value <= 0.01)
+    with pytest.raises(ProblemError, match="says nothing about the norm"):
+        compile_model(copy(m))
 
 
 def test_a_narrow_bound_is_still_seen_after_a_rebuild():

@@ -106,12 +106,15 @@ class FormulationBlockData(BlockData):
     def stale(self) -> str | None:
         """Say what the block relied on and what no longer holds; None if all is well."""
         for known in self._relied:
-            found = known.broken()
-            if found is not None:
-                return found
+            broken = known.broken()
+            if broken is not None:
+                return broken
         for other, version in self._parts:
             if other._version != version:
                 return f"'{other.name}', which it was built on, was rebuilt"
+            found: str | None = other.stale() if other.parent_block() is self else None
+            if found is not None:
+                return found
         return None
 
     def _modern(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -224,7 +227,10 @@ class FormulationBlockData(BlockData):
 
     def _make_part(self, name: str, kind: Any, **arguments: Any) -> Any:
         """Build ``self.name``, a block that is rebuilt with this one, which makes its promises."""
-        part = declared(self, name, kind)
+        return self._own(declared(self, name, kind), **arguments)
+
+    def _own(self, part: Any, **arguments: Any) -> Any:
+        """Build a block that is declared under this one as a part of it."""
         part._owned = True
         part._build(arguments, part.is_built)
         self._grounds.append(part)

@@ -49,9 +49,11 @@ class GradientBlockData(FormulationBlockData):
 
     After `build_formulation` with a functional the block holds ``gradient[j]`` and, in
     ``layer[i]``, what arrives at the units (``arriving``) and what passes them (``switched``).
-    For the whole Jacobian it holds ``row[k]``, one such block an output.  Unless the functional is
-    a combination of outputs, ``jacobian[k, j]`` stands for the entries, with the indices of the
-    network block's ``outputs`` and ``inputs``; ``jacobian[k, j].lb`` and ``.ub`` are their bounds.
+    ``gradient[j]`` has the indices of the network block's ``inputs``, whatever the functional is.
+    For the whole Jacobian it holds ``row[k]``, one such block an output.  With one output or all,
+    ``jacobian[k, j]`` stands for the entries, with the indices of ``outputs`` and ``inputs``;
+    ``jacobian[k, j].lb`` and ``.ub`` are their bounds.  A functional of numbers or variables is no
+    row of the Jacobian: there is ``gradient[j]`` only.
 
     Notes
     -----
@@ -166,10 +168,7 @@ class GradientBlockData(FormulationBlockData):
         keys = keys_of(network_block.network.output_shape)
         declared(self, "row", GradientBlock, keys)
         for k, key in enumerate(keys):
-            row = self.row[key]
-            row._owned = True
-            row._build({"network": network_block, "functional": k}, row.is_built)
-            self._grounds.append(row)
+            self._own(self.row[key], network=network_block, functional=k)
         self._refer_to({key: self.row[key] for key in keys})
 
     def _refer_to(self, rows: dict[Any, Any]) -> None:

@@ -319,7 +319,7 @@ def attach_inputs(
         variables = add_variables(block, "inputs", index, lower, upper)
         block._narrow(variables)
         own = box_of(variables, finite=False)
-        region.lower, region.upper, region.sources = own.lower, own.upper, variables
+        region = Region(own.lower, own.upper, box, domain, variables)
     else:
         keys, variables = variables_of(block, "inputs", given, "inputs", size)
         sources = items_of(given, "inputs")[1]

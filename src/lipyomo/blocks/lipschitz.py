@@ -197,11 +197,6 @@ class LipschitzBlockData(FormulationBlockData):
         # encoding that others may have built on.
         return {**recipe, "limits": None, "encoding": self.encoding}
 
-    def stale(self) -> str | None:
-        """Say what the block relied on and what no longer holds; None if all is well."""
-        own = self.component("net")
-        return super().stale() or (None if own is None else own.stale())
-
     def _doubts(self) -> Iterator[str]:
         pairs = list(zip(self._sources, self._counted, strict=True))
         if self._recipe is None or self._recipe.get("wrt") is not None:

@@ -95,7 +95,7 @@ class ReluNetworkBlockData(FormulationBlockData):
     outputs: Any
     layer: Any
 
-    _STATE = ("network", "layer_bounds", "formulation", "_groups", "region")
+    _STATE = ("network", "layer_bounds", "formulation", "region")
 
     def __init__(self, component: Any) -> None:
         super().__init__(component)
@@ -103,7 +103,6 @@ class ReluNetworkBlockData(FormulationBlockData):
         self.network: Network | None = None
         self.layer_bounds: LayerBounds | None = None
         self.formulation: UnitFormulation = "bigm"
-        self._groups = 1
 
     def build_formulation(
         self,
@@ -173,7 +172,7 @@ class ReluNetworkBlockData(FormulationBlockData):
         if scaling is not None:
             net = scaling.apply(net)
         check_domain(domain, net.input_dim)
-        self.formulation, self._groups = formulation, groups
+        self.formulation = formulation
         values = values or formulation != "bigm"
         variables, self.region = attach_inputs(self, inputs, domain, input_bounds, net.input_shape)
         self.network = net
@@ -182,7 +181,7 @@ class ReluNetworkBlockData(FormulationBlockData):
         forms = Affine.of(variables)
         for i, layer in enumerate(net.hidden):
             last = i == len(net.hidden) - 1
-            forms = self._add_layer(i, layer, forms, values or not last)
+            forms = self._add_layer(i, layer, forms, values or not last, groups)
         if values:
             self._add_outputs(net, forms)
 
@@ -210,7 +209,7 @@ class ReluNetworkBlockData(FormulationBlockData):
         phases = decide(open_phases(network), lower, upper)
         return LayerBounds(lower, upper, "user", phases)
 
-    def _add_layer(self, i: int, layer: Layer, before: Affine, values: bool) -> Affine:
+    def _add_layer(self, i: int, layer: Layer, before: Affine, values: bool, groups: int) -> Affine:
         """One hidden layer; returns its outputs as forms in the new variables."""
         assert self.layer_bounds is not None
         block = self.layer[i]
@@ -250,7 +249,7 @@ class ReluNetworkBlockData(FormulationBlockData):
             np.minimum(ends.min(axis=0), 0.0)[undecided],
             np.maximum(ends.max(axis=0), 0.0)[undecided],
         )
-        units = OpenUnits(layer, free, place, y, low, high, self._groups)
+        units = OpenUnits(layer, free, place, y, low, high, groups)
         UNIT_TIES[self.formulation](block, units)
         return self._activations(block, layer, slope, place, dict(zip(free, y, strict=True)))
 

@@ -12,7 +12,10 @@ linear in the ends of its intervals, and so are bounds of derivatives in those o
   ``l <= right p`` if it is on;
 - backwards, from a vertex c of the output norm's dual ball: what arrives lies in [t, T], and leaves
   in [s, S] with ``S >= left T`` unless the unit is on, ``S >= right T`` unless it is off (FastLip:
-  Weng et al., "Towards fast computation of certified robustness for ReLU networks", 2018).
+  Weng et al., "Towards fast computation of certified robustness for ReLU networks", 2018);
+- at the inputs, an l1 norm of the gradient is the largest of its sums with signs.  Each sum is one
+  more affine map of what the first layer passes on, so that all entries share the slopes of its
+  units; with many inputs, the entries are bounded one by one.
 
 All is sound at kinks: there neither side is certain, and both slopes count.  The larger the box,
 the looser the bound; at radius 0 it is the norm of the gradient.
@@ -70,7 +73,7 @@ MARGIN = 1e-6
 """Distance from a kink at which a unit counts as decided: above the tolerances of solvers."""
 
 MANY_CHAINS = 256
-"""Most vertices of a dual ball; each has a pass of its own."""
+"""Most vertices of a dual ball, each with a pass of its own, and most sums with signs in a pass."""
 
 
 @dataclass(frozen=True)
@@ -302,34 +305,51 @@ class UpperLipschitzBlockData(FormulationBlockData):
     ) -> float:
         """The bound of the gradient of one functional; returns the most that it can be."""
         declared(block, "layer", pyo.Block, range(len(certain)))
-        now = Span.numbers(np.asarray(vertex, dtype=np.float64)).map(network.head.weight.T)
+        now = Span.numbers(np.asarray(vertex, dtype=np.float64))
         for i in reversed(range(len(certain))):
-            layer = network.hidden[i]
-            now = _through(block.layer[i], layer, now, certain[i])
-            now = now.map(layer.weight.T)
-        d, keys = network.input_dim, np.flatnonzero(counted).tolist()
-        reach = np.maximum(np.maximum(-now.least, now.most), 0.0)[counted]
-        size = add_variables(block, "size", keys, np.zeros(len(keys)), reach)
-        above, below = (Rows(block, name, keys) for name in ("size_above", "size_below"))
-        rows, constants = list(now.ends.rows()), now.ends.constant.tolist()
-        for j, item in zip(keys, size, strict=True):
-            (low, others), (high, columns) = rows[j], rows[d + j]
-            above.at_least(j, [1.0, *(-c for c in high)], [item, *columns], constants[d + j])
-            below.at_least(j, [1.0, *low], [item, *others], -constants[j])
-        if input_norm == "linf":
-            terms = [-1.0] * len(keys)
-            Rows(block, "norm", [0]).at_least(0, [1.0, *terms], [self.value, *size], 0.0)
-            return float(reach.sum()) * (1.0 + MARGIN)
-        each = Rows(block, "norm", keys)
-        for j, item in zip(keys, size, strict=True):
-            each.at_least(j, [1.0, -1.0], [self.value, item], 0.0)
-        return float(reach.max(initial=0.0))
+            now = now.map(network.layers[i + 1].weight.T)
+            now = _through(block.layer[i], network.hidden[i], now, certain[i])
+        first = sp.csr_array(network.layers[0].weight.T)[np.flatnonzero(counted)]
+        if input_norm == "linf" and 2.0 ** (first.shape[0] - 1) <= MANY_CHAINS:
+            # Each sum of entries with signs, so that all entries share the units' slopes.
+            return self._keep_above(block, now.map(sp.csr_array(_signs(first.shape[0]) @ first)))
+        entries = now.map(first)
+        if input_norm == "l1":
+            return self._keep_above(block, entries)
+        n = first.shape[0]
+        reach = np.maximum(np.maximum(-entries.least, entries.most), 0.0)
+        size = add_variables(block, "size", list(range(n)), np.zeros(n), reach)
+        _above_sizes(block, "size", size, entries)
+        Rows(block, "norm", [0]).at_least(0, [1.0, *[-1.0] * n], [self.value, *size], 0.0)
+        return float(reach.sum()) * (1.0 + MARGIN)
+
+    def _keep_above(self, block: Any, forms: Span) -> float:
+        """Keep ``value`` above the absolute values of intervals; returns the most they reach."""
+        _above_sizes(block, "norm", [self.value] * forms.least.size, forms)
+        return float(np.maximum(-forms.least, forms.most).max(initial=0.0)) * (1.0 + MARGIN)
 
 
 if TYPE_CHECKING:
 
     class UpperLipschitzBlock(Members[UpperLipschitzBlockData], UpperLipschitzBlockData):
         """The component; the decorator declares it, one block or, over an index set, many."""
+
+
+def _signs(count: int) -> FloatArray:
+    """All rows of `count` signs whose first is 1; the others are their negatives."""
+    grid = np.stack(np.meshgrid([1.0], *([[-1.0, 1.0]] * (count - 1)), indexing="ij"), axis=-1)
+    return np.asarray(grid.reshape(-1, count))
+
+
+def _above_sizes(block: Any, name: str, variables: list[Any], forms: Span) -> None:
+    """Rows that keep variables above the absolute values of intervals, one each."""
+    n = forms.least.size
+    above, below = (Rows(block, f"{name}_{where}", list(range(n))) for where in ("above", "below"))
+    rows, constants = list(forms.ends.rows()), forms.ends.constant.tolist()
+    for j, item in enumerate(variables):
+        (low, others), (high, columns) = rows[j], rows[n + j]
+        above.at_least(j, [1.0, *(-c for c in high)], [item, *columns], constants[n + j])
+        below.at_least(j, [1.0, *low], [item, *others], -constants[j])
 
 
 def _slopes(layer: Layer, phases: np.ndarray) -> dict[int, float]:

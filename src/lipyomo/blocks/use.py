@@ -333,11 +333,19 @@ class _Uses:
 
 
 def _foreign_constraints(root: Any) -> Iterator[Any]:
-    """The active constraints that are not part of this package's blocks."""
+    """The active constraints that neither this package's blocks nor transformations have written.
+
+    Those that users have put under such a block are among them.
+    """
+    own: set[int] = set()
     inside: set[int] = set()
     for block in root.block_data_objects(active=True):
-        parent = block.parent_block()
-        if hasattr(block, "_promises") or (parent is not None and id(parent) in inside):
-            inside.add(id(block))
+        if hasattr(block, "_written"):
+            own |= block._written.ids()
+            inside |= block._written.transformed_ids()
+        if id(block.parent_component()) in inside:
+            inside |= {id(part) for part in block.component_objects(pyo.Block, descend_into=False)}
             continue
-        yield from block.component_data_objects(pyo.Constraint, active=True, descend_into=False)
+        for rows in block.component_objects(pyo.Constraint, active=True, descend_into=False):
+            if id(rows) not in own:
+                yield from (row for row in rows.values() if row.active)

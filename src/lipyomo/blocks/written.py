@@ -82,6 +82,14 @@ class Written:
         fixed = [v for v in variables if v.fixed and id(v) not in theirs]
         return cls(components, [(v, ends_of(*v.bounds)) for v in variables], fixed, users)
 
+    def ids(self) -> set[int]:
+        """The components by their ids."""
+        return {id(item) for _, item in self.components}
+
+    def transformed_ids(self) -> set[int]:
+        """What transformations have made of them, by its ids."""
+        return {id(item) for _, item in _transformed(self.components)}
+
     def changed(self) -> Users:
         """What users have changed, before or since."""
         known = {id(variable): limit for variable, limit in self.users.limits}
@@ -301,5 +309,6 @@ def _put_back(data: Any, state: tuple[Any, ...]) -> None:
     low, high, fixed, value = state
     data.setlb(low)
     data.setub(high)
-    data.set_value(value, skip_validation=True)
-    data.fixed = fixed
+    data.fix(value, skip_validation=True)
+    if not fixed:
+        data.unfix()
