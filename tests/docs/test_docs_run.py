@@ -19,9 +19,17 @@ from doc_blocks import Block, read_blocks, read_commands
 
 from lipyomo.cli.tables import markdown
 from lipyomo.methods import registry
+from lipyomo.onnx.lower import registry as lowerings
+from lipyomo.search.relu import heuristics, score
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+TABLES = (
+    (registry, "_METHODS"),
+    (lowerings, "_LOWERINGS"),
+    (heuristics, "_TABLE"),
+    (score, "_RULES"),
+)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 DATA = ("text", "toml", "json")
 DIRECTIVE = re.compile(r"\{[\w-]+\}")
@@ -48,7 +56,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if (ROOT / entry).exists():
             (tmp_path / entry).symlink_to(ROOT / entry)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registry, "_METHODS", dict(registry.methods()))  # pages may add to it
+    registry.methods()  # loads all of them
+    lowerings.supported()
+    for module, table in TABLES:  # pages may add to them
+        monkeypatch.setattr(module, table, dict(getattr(module, table)))
     return tmp_path
 
 

@@ -67,7 +67,7 @@ def _known_options() -> set[str]:
         known |= set(OPTION.findall(done.stdout))
     for script in ROOT.glob("experiments/**/*.py"):
         known |= set(OPTION.findall(script.read_text(encoding="utf-8")))
-    for script in ROOT.glob("models/*.py"):
+    for script in [*ROOT.glob("models/*.py"), *ROOT.glob("tests/fuzz/*.py")]:
         known |= set(OPTION.findall(script.read_text(encoding="utf-8")))
     return known
 

@@ -21,6 +21,9 @@ from lipyomo.semidefinite.bounder import Bounder
 from lipyomo.semidefinite.root import system_under
 from lipyomo.targets import Targets, targets_of
 
+LEARNT = "learnt"
+"""The branching rule that is used by default."""
+
 
 @dataclass(frozen=True, eq=False)
 class Question:
@@ -42,6 +45,8 @@ class Question:
     record : bool
         Whether to keep the nodes that are fathomed.
     params : Params
+    branching : str
+        Name of a branching rule (`lipyomo.search.relu.score`).
     """
 
     problem: LipschitzProblem
@@ -52,6 +57,7 @@ class Question:
     chosen: Pairs = field(default_factory=Pairs.none)
     record: bool = False
     params: Params = field(default_factory=Params)
+    branching: str = LEARNT
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from lipyomo.search.relu.learnt import Learnt
 from lipyomo.search.relu.part import Part, Watch
 from lipyomo.search.relu.points import Points
 from lipyomo.search.relu.propagate import follow, gradient_bounds, located, propagated, taken
-from lipyomo.search.relu.score import candidates
+from lipyomo.search.relu.score import rule_of
 from lipyomo.search.relu.tighten import tighten
 from lipyomo.semidefinite.root import RootBounds
 
@@ -134,7 +134,7 @@ def narrowed(
 def scored(bench: Bench, part: Part, learnt: Learnt, weights: FloatArray) -> tuple[Part, Learnt]:
     """The part with the units that it may be split on."""
     cutoff = bench.context.cutoff(bench.points.best.value)
-    units, features, learnt = candidates(
+    units, features, learnt = rule_of(bench.context)(
         bench.context, part.node, part.reduced, part.worst, learnt, weights, cutoff
     )
     node = part.node.but(candidates=units, features=features)

@@ -1,61 +1,116 @@
-"""Primal heuristics: the local search, from points of waiting nodes on."""
+"""Primal heuristics: a table of what looks for points with large gradients.
+
+An entry is a function of its own state and of what is around it; it gives its next state and points
+of the domain.  States are values that the pipeline keeps.  The engine says when it is time for
+heuristics; an entry takes part in every so many of these turns, those of high priority first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from lipyomo.regions.partial import RegionProgram
+from lipyomo.network import FloatArray
+from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
 from lipyomo.sampling.local_search import LocalSearch, SearchState
-from lipyomo.search.relu.context import Context
-from lipyomo.search.relu.node import Node
-from lipyomo.search.relu.points import Points
+from lipyomo.search.protocol import Incumbent
 
 ROUNDED = 1e-10
 """Relative gains of points that may be none: the search may work with rounded weights."""
 
 
-def improve(
-    context: Context,
-    search: LocalSearch,
-    state: SearchState,
-    points: Points,
-    region: RegionProgram,
-    rng: np.random.Generator,
-    evaluations: int,
-    clock: Clock,
-    seeds: Sequence[Node],
-) -> SearchState:
-    """Go on with a local search, which also knows the incumbent; what is better enters `points`.
+@dataclass(frozen=True, eq=False)
+class Around:
+    """What a heuristic sees.
 
-    Parameters
+    Attributes
     ----------
-    context : Context
-    search : LocalSearch
-    state : SearchState
-        Where it stands: its `begun`, or what the last call returned.
-    points : Points
-    region : RegionProgram
+    problem : LipschitzProblem
+        Whose points are looked for; it may have fewer kinks than what is searched.
+    best : Incumbent
+    seed : callable
+        Gives a point of one promising node after the other, then None.
     rng : numpy.random.Generator
     evaluations : int
         Work, in points to evaluate.
     clock : Clock
-    seeds : sequence of Node
-        Where to look first: a linear program gives a point of each, if it is not empty.
-
-    Returns
-    -------
-    SearchState
     """
-    system, best = context.system, points.best.point
-    if best is not None:
-        state = search.offered(state, np.atleast_2d(best)[:1])
-    answers = (region.examine(system.reduce(node.phases), node) for node in seeds)
-    near = (answer.point for answer in answers if answer.point is not None)
-    state = search.improve(state, rng, evaluations, clock, lambda: next(near, None))
-    better = state.best.values > points.best.value * (1.0 + ROUNDED)
-    if better.any():
-        points.enter(state.best.points[better])
-    return state
+
+    problem: LipschitzProblem
+    best: Incumbent
+    seed: Callable[[], FloatArray | None]
+    rng: np.random.Generator
+    evaluations: int
+    clock: Clock
+
+
+Look = Callable[[Any, Around], tuple[Any, FloatArray]]
+"""From a state (None at first) and what is around to the next state and points, shape (k, d)."""
+
+
+@dataclass(frozen=True)
+class Heuristic:
+    """An entry of the table.
+
+    Attributes
+    ----------
+    name : str
+    look : callable
+    every : int
+        It takes part in one of so many turns.
+    priority : int
+        Larger ones come first in a turn.
+    """
+
+    name: str
+    look: Look
+    every: int = 1
+    priority: int = 0
+
+
+_TABLE: dict[str, Heuristic] = {}
+
+
+def heuristic(name: str, every: int = 1, priority: int = 0) -> Callable[[Look], Look]:
+    """Enter a function into the table.
+
+    Parameters
+    ----------
+    name : str
+        An entry of the same name is replaced.
+    every, priority : int, optional
+        As in `Heuristic`.
+    """
+
+    def enter(look: Look) -> Look:
+        _TABLE[name] = Heuristic(name, look, every, priority)
+        return look
+
+    return enter
+
+
+def heuristics(turn: int) -> list[Heuristic]:
+    """Those that take part in a turn, the first one of which is number 0."""
+    found = [entry for entry in _TABLE.values() if turn % entry.every == 0]
+    return sorted(found, key=lambda entry: -entry.priority)
+
+
+@heuristic("local search")
+def local_search(
+    state: tuple[LocalSearch, SearchState] | None, around: Around
+) -> tuple[tuple[LocalSearch, SearchState], FloatArray]:
+    """Ascents and walks, which also know the incumbent (`lipyomo.sampling.local_search`)."""
+    if state is None:
+        search = LocalSearch(around.problem, around.rng)
+        now = search.begun
+    else:
+        search, now = state
+    if around.best.point is not None:
+        now = search.offered(now, np.atleast_2d(around.best.point)[:1])
+    now = search.improve(now, around.rng, around.evaluations, around.clock, around.seed)
+    better = now.best.values > around.best.value * (1.0 + ROUNDED)
+    return (search, now), now.best.points[better]

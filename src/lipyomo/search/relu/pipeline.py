@@ -16,19 +16,13 @@ from lipyomo.numerics.pace import fits
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.partial import RegionProgram
 from lipyomo.run import Clock
-from lipyomo.sampling.local_search import (
-    PARAMS,
-    LocalSearch,
-    SearchState,
-    default_evaluations,
-    quick_budget,
-)
+from lipyomo.sampling.local_search import PARAMS, default_evaluations, quick_budget
 from lipyomo.sampling.thinned import thinned
 from lipyomo.search.protocol import Arrays, Incumbent, Outcome, Pulse, Root, Tell
 from lipyomo.search.relu.bound import proved
 from lipyomo.search.relu.context import Context, Question
 from lipyomo.search.relu.examine import Bench
-from lipyomo.search.relu.heuristics import improve
+from lipyomo.search.relu.heuristics import Around, heuristics
 from lipyomo.search.relu.learnt import Learnt
 from lipyomo.search.relu.node import Node
 from lipyomo.search.relu.part import OutOfTimeError, Part, Watch
@@ -103,7 +97,8 @@ class Pipeline:
         self._searched: LipschitzProblem = context.problem
         if ladder is not None:
             self._searched = thinned(context.problem, ladder.bounds.phases)
-        self._looking: tuple[LocalSearch, SearchState] | None = None
+        self._states: dict[str, Any] = {}  # of the primal heuristics
+        self._turn = 0
         self._open_units = 0 if ladder is None else ladder.bounds.unstable
 
     # -- what is known -----------------------------------------------------------------------------
@@ -250,16 +245,20 @@ class Pipeline:
         return self._points.best
 
     def _improve(self, evaluations: int, clock: Clock, seeds: Sequence[Node]) -> None:
-        rng = self._rng
-        if self._looking is None:
-            search = LocalSearch(self._searched, rng)
-            self._looking = search, search.begun
-        search, state = self._looking
+        """A turn of the primal heuristics; what they find is entered."""
+        rng, system, region = self._rng, self._context.system, self._region
         examined = [node for node in seeds if node.examined]
         order = [examined[k] for k in rng.permutation(len(examined))]
-        context, points, region = self._context, self._points, self._region
-        state = improve(context, search, state, points, region, rng, evaluations, clock, order)
-        self._looking = search, state
+        answers = (region.examine(system.reduce(node.phases), node) for node in order)
+        near = (answer.point for answer in answers if answer.point is not None)
+        for entry in heuristics(self._turn):
+            best = self._points.best
+            around = Around(self._searched, best, lambda: next(near, None), rng, evaluations, clock)
+            state, points = entry.look(self._states.get(entry.name), around)
+            self._states[entry.name] = state
+            if len(points):
+                self._points.enter(points)
+        self._turn += 1
 
     def _outcome(self, parts: Sequence[Part], learnt: Learnt) -> Outcome[Node]:
         """What became of some parts."""

@@ -6,19 +6,21 @@ with the multipliers frozen, averaged over all nodes in which the unit was open:
 hardly changes from node to node needs several times fewer nodes than the node's own.  Where of many
 units none drops on both sides, a little is added to both: a drop on one side counts then, for the
 region may close the other.
+
+Rules are entries of a table; a `Question` names the one that is used.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from lipyomo.affine.system import NodeForm
 from lipyomo.network import FloatArray
 from lipyomo.phases import OPEN
-from lipyomo.search.relu.context import Context
+from lipyomo.search.relu.context import LEARNT, Context
 from lipyomo.search.relu.learnt import CONSTANT, FEATURES, Learnt
 from lipyomo.search.relu.node import IntArray, Node
 from lipyomo.search.relu.part import Worst
@@ -30,6 +32,31 @@ _HUGE, _MANY = 1e300, 1e3
 """Bounds, and gaps in multiples of the cutoff, beyond which numbers are cut: they stay finite."""
 
 
+Rule = Callable[
+    [Context, Node, NodeForm, Worst | None, Learnt, FloatArray, float],
+    tuple[IntArray, FloatArray, Learnt],
+]
+"""Chooses units to split a node on: arguments and results as of `candidates`."""
+
+_RULES: dict[str, Rule] = {}
+
+
+def branching_rule(name: str) -> Callable[[Rule], Rule]:
+    """Enter a function into the table of branching rules, in place of one of the same name."""
+
+    def enter(rule: Rule) -> Rule:
+        _RULES[name] = rule
+        return rule
+
+    return enter
+
+
+def rule_of(context: Context) -> Rule:
+    """The rule that the context's question names."""
+    return _RULES[context.question.branching]
+
+
+@branching_rule(LEARNT)
 def candidates(
     context: Context,
     node: Node,
