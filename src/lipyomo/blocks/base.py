@@ -321,13 +321,13 @@ def formulation_block(name: str) -> Callable[[type], type]:
             kind = getattr(module, prefix + name)
             kind.__doc__ = data.__doc__
 
+        @functools.wraps(build)
         def of_each(self: Any, *arguments: Any, **options: Any) -> None:
             raise ProblemError(
                 f"'{self.name}' is indexed.  Remedy: call build_formulation of each member, "
                 f"{self.name}[key].build_formulation(...)"
             )
 
-        of_each.__doc__ = build.__doc__
         getattr(module, name).build_formulation = build
         getattr(module, "Indexed" + name).build_formulation = of_each
         found: type = data

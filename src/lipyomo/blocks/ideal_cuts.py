@@ -58,10 +58,10 @@ def add_ideal_cuts(
     """
     if getattr(block, "network", None) is None or block.formulation != "bigm":
         raise ProblemError("ideal cuts belong to a ReluNetworkBlock in the formulation 'bigm'")
-    for i in block.layer:
-        if block.layer[i].component("ideal_cut") is None:
-            block.layer[i].ideal_cut = pyo.ConstraintList()
-            block._adopt(block.layer[i].ideal_cut)
+    for part in block.layer.values():
+        if part.component("ideal_cut") is None:
+            part.add_component("ideal_cut", pyo.ConstraintList())
+            block._adopt(part.ideal_cut)
     total = 0
     for _ in range(rounds):
         outcome = solve_model(block.model(), solver, relax=True)

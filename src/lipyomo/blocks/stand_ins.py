@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from operator import attrgetter
 from typing import Any
 
@@ -14,10 +15,10 @@ from lipyomo.blocks.assemble import declared
 def _method(name: str) -> Any:
     """A method of the variable."""
 
+    @wraps(getattr(VarData, name))
     def passed_on(self: Any, *arguments: Any) -> Any:
         return getattr(self.expr, name)(*arguments)
 
-    passed_on.__doc__ = getattr(VarData, name).__doc__
     return passed_on
 
 

@@ -105,32 +105,38 @@ def tie_sos1(block: Any, units: OpenUnits) -> None:
     tie_sides(block, units)
     if units.keys:  # Pyomo walks through the sets before an empty index is made
         pairs = {k: [(k, 0), (k, 1)] for k in units.keys}
-        block.exclusive = pyo.SOSConstraint(units.keys, var=block.side, index=pairs, sos=1)
+        sets = pyo.SOSConstraint(units.keys, var=block.side, index=pairs, sos=1)
+        block.add_component("exclusive", sets)
 
 
 def tie_complementarity(block: Any, units: OpenUnits) -> None:
     """Sides whose product is at most zero."""
     tie_sides(block, units)
-    block.exclusive = pyo.Constraint(index_of(units.keys))
+    exclusive = pyo.Constraint(index_of(units.keys))
+    block.add_component("exclusive", exclusive)
     for k in units.keys:
-        block.exclusive[k] = block.side[k, 0] * block.side[k, 1] <= 0.0
+        exclusive[k] = block.side[k, 0] * block.side[k, 1] <= 0.0
 
 
 def tie_gdp(block: Any, units: OpenUnits) -> None:
     """Two disjuncts a unit: ``z >= 0, y = right z`` or ``z <= 0, y = left z``."""
     for name in ("on", "off"):
         declared(block, name, Disjunct, units.keys)
-    block.sides = Disjunction(index_of(units.keys))
+    sides = Disjunction(index_of(units.keys))
+    block.add_component("sides", sides)
     for k, out in zip(units.keys, units.y, strict=True):
         z, slopes = units.z[k], units.slopes(k)
         for disjunct, slope, ends in (
             (block.off[k], slopes[0], (None, 0.0)),
             (block.on[k], slopes[1], (0.0, None)),
         ):
-            disjunct.sign = pyo.Constraint(expr=(ends[0], linear([1.0], [z]), ends[1]))
             coefs, variables = _difference(1.0, out, slope, z)
-            disjunct.line = pyo.Constraint(expr=(linear(coefs, variables), 0.0))
-        block.sides[k] = [block.on[k], block.off[k]]
+            for name, row in (
+                ("sign", (ends[0], linear([1.0], [z]), ends[1])),
+                ("line", (linear(coefs, variables), 0.0)),
+            ):
+                disjunct.add_component(name, pyo.Constraint(expr=row))
+        sides[k] = [block.on[k], block.off[k]]
 
 
 def switch_of(block: Any) -> dict[int, Any]:
