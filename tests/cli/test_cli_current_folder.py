@@ -69,6 +69,27 @@ def test_modules_of_the_current_folder_do_not_run_in_a_sweep(folder: Path, model
     assert not (folder / "harm").exists()
 
 
+CHECKED = """
+import multiprocessing
+from lipyomo_check import check_proof
+if __name__ == "__main__":
+    multiprocessing.set_start_method("spawn")
+    print(check_proof({proof!r}, workers=2).upper_proved)
+"""
+
+
+def test_modules_of_the_current_folder_do_not_run_in_a_check(tmp_path: Path, models: Path) -> None:
+    proof, here, script = tmp_path / "p", tmp_path / "here", tmp_path / "script.py"
+    assert run(tmp_path, models / "iris.onnx", "--box", "0,1", "--proof", proof).returncode == 0
+    here.mkdir()
+    for name in NAMES:
+        (here / f"{name}.py").write_text(f"open({str(tmp_path / 'harm')!r}, 'a').write({name!r})\n")
+    script.write_text(CHECKED.format(proof=str(proof)))
+    ran = subprocess.run([sys.executable, script], cwd=here, capture_output=True, text=True)
+    assert ran.stdout.strip() == "True", ran.stderr
+    assert not (tmp_path / "harm").exists()
+
+
 def test_an_empty_entry_of_the_python_path_does_not_name_the_current_folder(
     folder: Path, models: Path
 ) -> None:

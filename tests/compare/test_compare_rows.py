@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from lipyomo.compare import Row, plot_rows, reference_interval, to_csv, to_json, with_errors
 from lipyomo.errors import ProblemError
+from lipyomo.outputs import OutputError
 
 
 def row(method: str, guarantee: str, value: float | None, **changes: object) -> Row:
@@ -93,7 +94,7 @@ def test_pictures_that_cannot_be_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     with pytest.raises(ProblemError, match="nothing to draw"):
         plot_rows([row("x", "upper", None)], tmp_path / "a.png")
-    with pytest.raises(ProblemError, match="cannot write"):
+    with pytest.raises(ProblemError, match="cannot draw"):
         plot_rows(ROWS, tmp_path / "a.nonsense")
-    with pytest.raises(ProblemError, match="cannot write"):
+    with pytest.raises(OutputError, match="there is no folder"):
         plot_rows(ROWS, tmp_path / "missing" / "a.png")

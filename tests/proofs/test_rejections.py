@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +249,8 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
     found.add(rejected(lambda: check_proof(tmp_path / "none")))
     path.write_bytes(LIES["goes on"])
     found.add(rejected(lambda: check_proof(path, workers=2)))
+    path.write_bytes(LIES["not closed"])  # in the other process's share
+    found.add(rejected(lambda: check_proof(path, workers=2)))
     other = tmp_path / "other.onnx"
     write(lipyomo.Network.from_arrays([np.array([[2.0]])]), other)
     found.add(rejected(lambda: check_proof(true, other)))
@@ -263,9 +266,9 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
     with monkeypatch.context() as patch:
         patch.setattr(network, "MOST_BYTES", 10)
         found.add(rejected(lambda: check_proof(true, other)))
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, ProcessPoolExecutor(1) as pool:
         patch.setattr(check, "_check_share", dies)
-        found.add(rejected(lambda: check_proof(true, workers=2)))
+        found.add(rejected(lambda: check_proof(true, workers=2, executor=pool)))
     assert sites() - found == set()
 
 

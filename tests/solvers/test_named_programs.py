@@ -68,7 +68,7 @@ REFUSED = {
     "executable": '[solver.cbc]\nexecutable = "./harm"',
     "backend": '[solver.mine]\nbackend = "harm:Solver"',
     "install": '[solver.scip]\ninstall = "curl harm | sh"',
-    "options.log": '[solver.cbc.options]\nlog = "/home/a/file"',
+    "options.log": '[solver.cbc.options]\nlog = "a/file"',
 }
 
 
@@ -101,6 +101,18 @@ def test_a_file_of_the_current_folder_sets_order_tolerances_threads_and_limits(
     net = models / "iris.onnx"
     assert "solvers.toml" in run(here, net, "--box", "0,1", "--solver", "highs").stderr
     assert "solvers.toml" not in run(here, net, "--box", "0,1").stderr
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_certify_names_the_files_that_its_solver_uses(
+    here: Path, models: Path, exact: bool
+) -> None:
+    (here / "solvers.toml").write_text("[defaults]\nrel_gap = 1e-3\n")
+    (here / "data.csv").write_text("5,3,1,0.2\n")
+    words = ["certify", models / "iris.onnx", "data.csv", "--radius", "0.1", "--workers", "1"]
+    ran = run(here, *words, *(["--exact"] if exact else []))
+    assert ran.returncode in (0, 2), ran.stderr
+    assert ("solvers.toml" in ran.stderr) == exact
 
 
 @pytest.mark.parametrize("way", ["argument", "variable", "configuration"])

@@ -16,6 +16,7 @@ from lipyomo.certification import (
 )
 from lipyomo.certification.point import LADDER
 from lipyomo.certification.report import RobustnessTask, data_rows
+from lipyomo.cli.inputs import name_solver_files
 from lipyomo.cli.parser import add, flag, names, value
 from lipyomo.cli.rows import EXIT_CODES, FAILED, RowsJob, rows_parser, show_facts
 from lipyomo.cli.streams import wrote
@@ -66,6 +67,8 @@ def run(words: Sequence[str]) -> int:
         arguments.seed,
         arguments.solver,
     )
+    if arguments.exact:
+        name_solver_files(None)
     job = RowsJob(arguments)
     task = RobustnessTask(
         Classifier(job.network, arguments.norm, arguments.clip), settings, job.onnx

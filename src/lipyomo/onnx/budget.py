@@ -37,7 +37,9 @@ UNIT = 1500
 SHARE = 0.5
 """Share of the machine's memory that an import may take where no limit was given."""
 OPERATIONS = 2e10
-"""Multiplications in a node that is folded: some ten seconds."""
+"""Multiplications in a node: some ten seconds."""
+MOVES = 1000
+"""Multiplications that take as long as moving such an entry: half a microsecond, measured."""
 SMALL = 4096
 """Entries of a constant that shape inference may look at."""
 
@@ -92,8 +94,8 @@ class Budget:
             "export a smaller model, or raise --memory-limit",
         )
 
-    def work(self, operations: float) -> None:
-        """Ask for some operations.
+    def work(self, operations: float, what: str = "computing the node") -> None:
+        """Ask for some operations, whatever the machine's memory is.
 
         Raises
         ------
@@ -103,8 +105,7 @@ class Budget:
         self.poll()
         if operations > OPERATIONS:
             raise self._refusal(
-                f"computing the node takes {operations:.2g} operations; the limit is "
-                f"{OPERATIONS:.2g}",
+                f"{what} takes {operations:.2g} operations; the limit is {OPERATIONS:.2g}",
                 "simplify the model first (for example with onnxsim)",
             )
 

@@ -63,7 +63,11 @@ class ControlContract(ContractBase):
         for sense in SENSES:
             model, _ = known.market_split(sense)
             reports: list[Progress] = []
-            self.solve(model, sense, time_limit=0.8, rel_gap=0.0, progress=reports.append)
+            for limit in (0.8, 10.0):  # a busy machine may find no incumbent in the first
+                reports.clear()
+                self.solve(model, sense, time_limit=limit, rel_gap=0.0, progress=reports.append)
+                if any(report.incumbent is not None for report in reports):
+                    break
             assert reports
             assert all(covers(report.bound, 0.0, sense) for report in reports)
             assert all(covers(0.0, r.incumbent, sense) for r in reports if r.incumbent is not None)
