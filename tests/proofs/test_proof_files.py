@@ -22,7 +22,7 @@ from lipyomo.errors import ProblemError
 from lipyomo.errors import ProofError as CannotProve
 from lipyomo.executors import InlineExecutor
 from lipyomo.proofs import Written, network_digest, write_proof
-from lipyomo.proofs.tree import _Case
+from lipyomo.proofs.case import Case
 from lipyomo_check import ProofError, check_proof
 from networks import integer_network, mixed_network, random_network
 from oracle import exact_constant
@@ -384,7 +384,7 @@ def test_what_is_written_is_forgotten(tmp_path: Path) -> None:
 
     def told(cases: int) -> None:
         if cases % 50 == 0:
-            held.append(sum(type(thing) is _Case for thing in gc.get_objects()))
+            held.append(sum(type(thing) is Case for thing in gc.get_objects()))
 
     cases = write_proof(tmp_path / "p", problem, lipyomo.solve(problem), told=told).cases
     assert cases > 300

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
-from flint import fmpq, fmpz, fmpz_mat
+from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 
 from lipyomo.arrays import FloatArray, Matrix
 from lipyomo.numerics.exactness import unit_exponents
@@ -165,6 +165,13 @@ def _sparse_product(matrix: sp.csr_array, signal: Exact) -> Exact:
         terms = [(digits[p], rows[indices[p]]) for p in range(start, stop)]
         found.append([sum((a * row[j] for a, row in terms), zero) for j in range(width)])
     return Exact(_matrix(found, width), signal.exponent + exponent)
+
+
+def row_reduced(matrix: fmpq_mat) -> tuple[list[list[fmpq]], list[int]]:
+    """The nonzero rows of the reduced echelon form, and the column of each one's pivot."""
+    reduced, rank = matrix.rref()
+    table = reduced.tolist()[:rank]
+    return table, [next(j for j, value in enumerate(row) if value != 0) for row in table]
 
 
 def approximate(value: fmpq) -> float:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,22 +13,19 @@ from typing import Any, BinaryIO
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.digest import file_digest
 from lipyomo.domains import Domain
 from lipyomo.errors import ProofError
 from lipyomo.network import Layer
 from lipyomo.outputs import PROOF, check_output, written
 from lipyomo.problem import LipschitzProblem
+from lipyomo.proofs.context import Recording
+from lipyomo.proofs.params import PARAMS
+from lipyomo.proofs.recorder import Recorder, Unfinished
 from lipyomo.proofs.replay import replay
-from lipyomo.proofs.tree import CaseTree, Unfinished
 from lipyomo.result import Result
-from lipyomo.run import PROVED
+from lipyomo.run import PROVED, Clock
 from lipyomo_check.statement import FORMAT, read_statement
-
-ROOM = 2.0**-40
-"""Relative room between the upper ends of a result and of its proof: certificates are strict."""
-
-SPARSE = 0.25
-"""Weights with at most this share of non-zero entries are written as pairs."""
 
 _WITNESS = ("x", "rest", "functional", "pattern")
 """What a proof holds of a witness; ``rest`` only between float64 numbers."""
@@ -89,8 +84,8 @@ def statement_of(
         "input_norm": problem.input_norm,
         "output_norm": _output_norm(problem),
         "lower": min(result.lower, exact.below),
-        "upper": float(np.nextafter(result.upper * (1.0 + ROOM), np.inf)),
-        "onnx": None if onnx is None else hashlib.sha256(onnx.read_bytes()).hexdigest(),
+        "upper": float(np.nextafter(result.upper * (1.0 + PARAMS.room), np.inf)),
+        "onnx": None if onnx is None else file_digest(onnx),
         "witness": {key: witness[key] for key in _WITNESS if key in witness},
         "basis": None if proved else f"{result.method}: {result.basis}",
     }
@@ -142,26 +137,26 @@ def write_proof(
     OutputError
         If the file cannot or must not be written.
     """
-    deadline = time.perf_counter() + time_limit
+    clock = Clock(time_limit, stop)
     check_output(path, PROOF, () if onnx is None else (onnx,))
     first = statement_of(problem, result, onnx, certify)
     with written(path, PROOF) as stream:
         cases = 0
         if first["basis"] is None:
             statement = read_statement(first)
-            left = deadline - time.perf_counter()
-            tree = CaseTree(problem, statement, stop, left, result.promises)
+            recording = Recording.of(problem, statement, clock, PARAMS)
+            recorder = Recorder(recording, result.promises)
             try:
-                _write(stream, first, tree.nodes(), lambda: told and told(tree.cases))
-                cases = tree.cases
+                _write(stream, first, recorder.nodes(), lambda: told and told(recorder.cases))
+                cases = recorder.cases
             except Unfinished:
                 stream.seek(0)
                 stream.truncate()
-                if tree.undivided is None:
+                if recorder.undivided is None:
                     reason = "its tree of cases was not written to its end"
                     first["basis"] = f"{result.method}: {reason}"
                 else:
-                    cases, (first["upper"], steps) = 1, tree.undivided
+                    cases, (first["upper"], steps) = 1, recorder.undivided
                     _write(stream, first, iter([steps]), lambda: None)
         if first["basis"] is not None:
             _write(stream, first, iter(()), lambda: None)
@@ -189,7 +184,7 @@ def _layer(layer: Layer) -> dict[str, Any]:
     matrix = sp.csr_array(layer.weight)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
-    if matrix.nnz <= SPARSE * layer.units * layer.inputs:
+    if matrix.nnz <= PARAMS.sparse * layer.units * layer.inputs:
         parts = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
         rows = [[matrix.indices[a:b].tolist(), matrix.data[a:b].tolist()] for a, b in parts]
     else:

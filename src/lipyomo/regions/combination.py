@@ -24,7 +24,7 @@ from flint import fmpq, fmpq_mat
 
 from lipyomo.domains import NormBall
 from lipyomo.network import FloatArray
-from lipyomo.numerics.exact import approximate, exact
+from lipyomo.numerics.exact import approximate, exact, row_reduced
 from lipyomo.numerics.rounding import gamma
 
 SUPPORT = 1e-9
@@ -177,11 +177,9 @@ def _annihilated(equations: list[list[fmpq]], y: list[fmpq]) -> list[fmpq] | Non
     order = sorted(range(len(y)), key=lambda k: -y[k])
     if not equations:
         return y
-    reduced, rank = fmpq_mat([[row[k] for k in order] for row in equations]).rref()
-    if rank >= len(y):
+    table, pivots = row_reduced(fmpq_mat([[row[k] for k in order] for row in equations]))
+    if len(pivots) >= len(y):
         return None
-    table = reduced.tolist()[:rank]
-    pivots = [next(j for j, value in enumerate(row) if value != 0) for row in table]
     solved = list(y)
     for row, pivot in zip(table, pivots, strict=True):
         kept = (row[j] * y[order[j]] for j in range(len(y)) if j not in pivots)

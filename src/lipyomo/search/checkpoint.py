@@ -6,7 +6,6 @@ what the pipeline encodes, the engine's own numbers, and what is known without a
 
 from __future__ import annotations
 
-import hashlib
 import math
 import threading
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from lipyomo.digest import rest_digest
 from lipyomo.errors import LipyomoError
 from lipyomo.network import FloatArray
 from lipyomo.outputs import (
@@ -198,18 +198,10 @@ def _write_signed(stream: BinaryIO, data: dict[str, Any]) -> None:
     stream.write(first)
     np.savez(stream, **data)
     stream.seek(len(first))
-    digest = _rest(stream)
+    digest = rest_digest(stream)
     stream.seek(0)
     stream.write(CHECKPOINT_START + VERSION + f" {digest}\n".encode())
     stream.seek(0, 2)
-
-
-def _rest(stream: BinaryIO) -> str:
-    """SHA-256 of what is left to read."""
-    digest = hashlib.sha256()
-    while block := stream.read(2**20):
-        digest.update(block)
-    return digest.hexdigest()
 
 
 def _read_signed(path: Path) -> Arrays:
@@ -232,7 +224,7 @@ def _read_signed(path: Path) -> Arrays:
                     f"the checkpoint {shown(path)} is one of another version of lipyomo.  {anew}"
                 )
             begin = stream.tell()
-            if _rest(stream).encode() != digest:
+            if rest_digest(stream).encode() != digest:
                 raise CheckpointError(
                     f"the checkpoint {shown(path)} is damaged: it is not what was written.  {anew}"
                 )

@@ -1,0 +1,135 @@
+"""What never changes while a proof is recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from lipyomo.errors import ProofError
+from lipyomo.network import BoolArray, FloatArray, Layer, Network
+from lipyomo.problem import LipschitzProblem
+from lipyomo.proofs.params import Params
+from lipyomo.regions.partial import RegionProgram
+from lipyomo.run import Clock
+from lipyomo.search.relu.context import Context, Question
+from lipyomo.search.relu.node import IntArray
+from lipyomo.search.relu.points import Points
+from lipyomo.targets import ALL, Targets
+from lipyomo_check import linear as checked
+from lipyomo_check.statement import Statement
+from lipyomo_check.tree import targets_of
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """The statement to be proved, in the words of the search and of the checker.
+
+    Attributes
+    ----------
+    search : Context
+        Of the original units, in the inputs that move.
+    linear : lipyomo_check.linear.Linear
+        The checker's arithmetic.
+    moving : ndarray of int
+        The inputs that move.
+    pairs : tuple of (int or None, int or None)
+        The checker's targets: vertex and input.
+    numbers : tuple of int
+        The place among them of each of the search's targets.
+    turned : frozenset of int
+        Those of the search's targets whose functionals are the checker's with the other sign.
+    points : Points
+        Known points, of which there are ever more.
+    region : RegionProgram
+    clock : Clock
+    params : Params
+    """
+
+    search: Context
+    linear: checked.Linear
+    moving: IntArray
+    pairs: tuple[tuple[int | None, int | None], ...]
+    numbers: tuple[int, ...]
+    turned: frozenset[int]
+    points: Points
+    region: RegionProgram
+    clock: Clock
+    params: Params
+
+    @classmethod
+    def of(
+        cls, problem: LipschitzProblem, statement: Statement, clock: Clock, params: Params
+    ) -> Recording:
+        """The recording of a problem's statement.
+
+        Raises
+        ------
+        ProofError
+            If the statement is one about other targets.
+        """
+        network, domain = problem.network, problem.domain
+        moving = ~domain.frozen
+        if not moving.all():
+            network = _held(network, moving, domain.upper)
+            domain = domain.restrict(moving)
+        small = LipschitzProblem(network, domain, problem.input_norm, problem.output_norm)
+        search, own = Context.of(Question(small)), np.flatnonzero(moving)
+        points = Points(small, search.units, np.random.default_rng(0), search.params)
+        points.enter(domain.sample(np.random.default_rng(0), params.points))
+        pairs = tuple(targets_of(statement))
+        numbers, turned = _numbered(search.targets, own, statement, pairs)
+        region = RegionProgram(search.system, domain)
+        linear = checked.Linear(statement)
+        return cls(search, linear, own, pairs, numbers, turned, points, region, clock, params)
+
+    @property
+    def upper(self) -> float:
+        """The upper end to be proved."""
+        return self.linear.statement.upper
+
+    @property
+    def aim(self) -> float:
+        """What floating-point bounds should reach."""
+        return self.upper * (1.0 - self.params.aim)
+
+
+def _numbered(
+    targets: Targets,
+    moving: IntArray,
+    statement: Statement,
+    pairs: tuple[tuple[int | None, int | None], ...],
+) -> tuple[tuple[int, ...], frozenset[int]]:
+    """The checker's number of each of our targets, and those with the other sign."""
+    known = statement.vertices or []
+    place = {pair: number for number, pair in enumerate(pairs)}
+    found: list[int] = []
+    turned: set[int] = set()
+    for row, column in zip(targets.rows, targets.columns, strict=True):
+        own = None if column == ALL else int(moving[column])
+        if row == ALL:
+            vertex = None if statement.vertices is None else 0
+        else:
+            y = targets.functionals[row].tolist()
+            negative = [-v for v in y]
+            vertex = next((i for i, v in enumerate(known) if v in (y, negative)), None)
+            if vertex is not None and known[vertex] != y:
+                turned.add(len(found))
+        if (vertex, own) not in place:
+            raise ProofError("the output norm's dual vertices are not those of the proof")
+        found.append(place[vertex, own])
+    return tuple(found), frozenset(turned)
+
+
+def _held(network: Network, moving: BoolArray, values: FloatArray) -> Network:
+    """The network in the moving inputs, with the same units; its bias is rounded.
+
+    It only suggests certificates: the checker holds the inputs without rounding.
+    """
+    first, *others = network.layers
+    weight = sp.csc_array(first.weight)
+    held = np.flatnonzero(~moving)
+    bias = first.bias + weight[:, held] @ values[held]
+    kept = Layer(sp.csr_array(weight[:, np.flatnonzero(moving)]), bias, first.left, first.right)
+    return Network([kept, *others], network.name)

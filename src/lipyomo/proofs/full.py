@@ -1,0 +1,62 @@
+"""Closing cases without open units: their Jacobian is known, up to its region being empty."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lipyomo.affine.system import NodeForm
+from lipyomo.errors import ProofError
+from lipyomo.proofs.case import Case, Step
+from lipyomo.proofs.context import Recording
+from lipyomo.proofs.refute import refuted
+from lipyomo.search.relu.learnt import Learnt
+from lipyomo_check.semidefinite import MOST_CORNERS, Tangents
+
+
+def finished(recording: Recording, case: Case, learnt: Learnt) -> tuple[Case, Learnt]:
+    """A case without open units, closed.
+
+    Raises
+    ------
+    ProofError
+        If its norm is too large, and nothing shows that it is empty.
+    """
+    upper = recording.upper
+    tangents = Tangents(recording.linear.statement, recording.linear, case.node)
+    steps: list[Step] = []
+    for target in case.ours.targets.tolist():
+        number = recording.numbers[target]
+        pair = recording.pairs[number]
+        if tangents.at_most(upper, pair):
+            continue
+        tries = _direct(recording, case.reduced, pair[1]) if pair[0] is None else []
+        zeta = next((v for v in tries if tangents.holds(upper, pair, v, [])), None)
+        if zeta is not None:
+            steps.append(["close", [number], zeta, []])
+            continue
+        case, learnt = refuted(recording, case, learnt)
+        if case.is_open:
+            raise ProofError("the upper end could not be proved: " + _why(recording, *pair))
+        return case, learnt
+    return case.end(*steps, ["end"]), learnt
+
+
+def _direct(recording: Recording, form: NodeForm, column: int | None) -> list[list[int]]:
+    """Multipliers for the Euclidean norm of a fixed Jacobian, to be tried in turn."""
+    bits = recording.params.exact_bits
+    equal = [1 << bits]
+    if column is not None or recording.search.targets.input_norm == "l2":
+        return [equal]
+    sums = np.abs(form.jacobian.T @ form.jacobian).sum(axis=1)
+    scaled = np.ldexp(sums / max(sums.max(), 1e-300), bits)
+    return [[int(z) + 1 for z in scaled], equal * form.inputs]
+
+
+def _why(recording: Recording, vertex: int | None, column: int | None) -> str:
+    """Why a full pattern is neither closed nor refuted."""
+    if vertex is None and column is None and recording.search.targets.input_norm == "linf":
+        return (
+            "the Euclidean norm of more than two outputs over a cube is known by the cube's "
+            f"corners, which are listed for at most {MOST_CORNERS} inputs; take another norm"
+        )
+    return "a region with a larger norm seems to have no interior, but no certificate was found"

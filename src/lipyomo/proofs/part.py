@@ -1,0 +1,59 @@
+"""Parting a case: a split on a unit, or a cut of the input box."""
+
+from __future__ import annotations
+
+from lipyomo.proofs.case import OURS, Case, Parting
+from lipyomo.proofs.context import Recording
+from lipyomo.search.relu.learnt import Learnt
+from lipyomo.search.relu.node import Node
+from lipyomo.search.relu.score import candidates
+from lipyomo.search.relu.split import halves, wants_box
+
+_THEIRS = {ours: theirs for theirs, ours in OURS.items()}
+
+
+def parted(
+    recording: Recording, case: Case, learnt: Learnt
+) -> tuple[Case, tuple[Case, Case], Learnt]:
+    """A case with the step that parts it, and the two that it leaves."""
+    context, ours = recording.search, case.ours
+    # bounds are stated with room, so that ever smaller boxes need not decide anything
+    cuts = wants_box(context, ours) and case.still != case.before
+    boxes = halves(context, ours) if cuts else []
+    if boxes:
+        return *_cut(recording, case, boxes), learnt
+    return _split(recording, case, learnt)
+
+
+def _split(
+    recording: Recording, case: Case, learnt: Learnt
+) -> tuple[Case, tuple[Case, Case], Learnt]:
+    weights, upper = learnt.weights(), recording.upper
+    units, features, learnt = candidates(
+        recording.search, case.ours, case.reduced, case.worst, learnt, weights, upper
+    )
+    unit = int(units[0])
+    parting = Parting(case.ours, unit, features[0])
+
+    def side(ours: Node) -> Case:
+        node = case.node.copy()
+        node.phases[unit] = _THEIRS[int(ours.phases[unit])]
+        recording.linear.settle(node, unit)
+        return Case(node, ours, parting=parting).at(recording, node)
+
+    left, right = case.ours.sides(unit)
+    return case.claim(["split", unit]), (side(left), side(right)), learnt
+
+
+def _cut(recording: Recording, case: Case, halved: list[Node]) -> tuple[Case, tuple[Case, Case]]:
+    first, second = halved
+    j = first.trail[-1].index
+    value, place = float(first.high[j]), int(recording.moving[j])
+    box = case.node.box
+
+    def side(ours: Node, low: float, high: float) -> Case:
+        node = case.node.copy(box.cut(place, low, high))
+        return Case(node, ours, before=case.still).at(recording, node)
+
+    parts = side(first, box.lower[place], value), side(second, value, box.upper[place])
+    return case.claim(["cut", place, value]), parts

@@ -1,0 +1,171 @@
+"""The recorder: the upper end as a tree of cases that `lipyomo_check` can check.
+
+The tree is made once the interval is known: a branch and bound that only has to prove its cutoff,
+with the steps of the search and with an acceptor of its own.  Steps claim; `bounds.py`,
+`accept.py`, `full.py` and `refute.py` round what is claimed, try what has no room in the checker's
+arithmetic, and go on with what that accepts; `part.py` splits.
+
+The engine of the search does not drive it.  A proof is read depth first, each case before those
+that it leaves, and is written as it is made, so that neither side holds the tree: what counts is
+where a case stands and what is left of it, and not its bound, its incumbent or its batch, all of
+which the engine is about.  The loop below is what remains without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from lipyomo.errors import ProofError
+from lipyomo.network import FloatArray
+from lipyomo.proofs.accept import bounded, concluded, undivided
+from lipyomo.proofs.bounds import tightened
+from lipyomo.proofs.case import Case, Parting, Step
+from lipyomo.proofs.context import Recording
+from lipyomo.proofs.full import finished
+from lipyomo.proofs.part import parted
+from lipyomo.proofs.refute import refuted
+from lipyomo.search.relu.learnt import Learnt
+from lipyomo.search.relu.node import Node
+from lipyomo.search.relu.score import score
+
+
+class Unfinished(ProofError):
+    """The tree was stopped before its end."""
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """A case of which the steps are known: what is written, and what it leaves.
+
+    Attributes
+    ----------
+    steps : list of Step
+    parts : tuple of int
+        Numbers of the cases that it leaves, left first.
+    """
+
+    steps: list[Step]
+    parts: tuple[int, ...] = ()
+
+
+class Recorder:
+    """Records the cases of one proof.
+
+    Parameters
+    ----------
+    recording : Recording
+    promises : ndarray, shape (N,), optional
+        What splits on each unit promised the search, on average.
+
+    Attributes
+    ----------
+    cases : int
+        Number of cases that were handed out.
+    undivided : (float, list of Step) or None
+        The upper end that follows from the whole without any split, and its steps, once known.
+    """
+
+    def __init__(self, recording: Recording, promises: FloatArray | None = None) -> None:
+        self._recording = recording
+        self._learnt = learnt = Learnt.nothing(recording.search.system.count)
+        if promises is not None:
+            looks = recording.params.looks
+            self._learnt = replace(learnt, ahead=looks * promises, looks=learnt.looks + looks)
+        self._sides: dict[Parting, list[Node]] = {}  # of which one is settled
+        self.cases = 0
+        self.undivided: tuple[float, list[Step]] | None = None
+
+    def nodes(self) -> Iterator[list[Step]]:
+        """The nodes of the proof, depth first.
+
+        Raises
+        ------
+        Unfinished
+            If it is stopped.
+        ProofError
+            If a case can be neither closed nor split.
+        """
+        recording = self._recording
+        node = recording.linear.root()
+        root = Case(node, recording.search.whole(recording.points.count)).at(recording, node)
+        unwritten, waiting, count = [0], [(0, root)], 1  # the next one last
+        settled: dict[int, Settled] = {}
+        together = recording.search.params.together
+        del root  # what is written is forgotten
+        while unwritten:
+            while unwritten[-1] not in settled:
+                if recording.clock.expired:
+                    raise Unfinished("the proof of the upper end was stopped")
+                ahead = waiting[-together:]
+                del waiting[-together:]
+                parts = self._settle([case for _, case in ahead])
+                for (number, _), (case, left) in zip(ahead, parts, strict=True):
+                    own = range(count, count + len(left))
+                    count += len(left)
+                    steps = list(case.steps) if left else case.needed(recording)
+                    settled[number] = Settled(steps, tuple(own))
+                    waiting += reversed(list(zip(own, left, strict=True)))
+                del ahead, parts, case, left
+            now = settled.pop(unwritten.pop())
+            self.cases += 1
+            yield now.steps
+            unwritten += reversed(now.parts)
+
+    def _settle(self, cases: list[Case]) -> list[tuple[Case, tuple[Case, ...]]]:
+        """The cases with all their steps, and what they leave."""
+        recording, found = self._recording, list(cases)
+        left: dict[int, tuple[Case, ...]] = {}
+        for k, case in enumerate(cases):  # what it inherits may close it before it is tightened
+            if case.ours.evidence and recording.search.ascent is not None:
+                found[k] = self._bound(case)
+        going = [k for k, case in enumerate(found) if case.is_open]
+        while going:
+            wide = [k for k in going if found[k].still]
+            for k, case in zip(wide, tightened(recording, [found[k] for k in wide]), strict=True):
+                found[k] = case
+            for k in going:
+                if found[k].is_open and not found[k].is_known:
+                    found[k] = self._bound(found[k])
+            again = [k for k in going if found[k].is_open and not found[k].is_known]
+            for k in going:
+                if found[k].is_open and found[k].is_known:
+                    found[k], left[k] = self._part(found[k])
+            going = again
+        parts = [(case, left.get(k, ())) for k, case in enumerate(found)]
+        for case, own in parts:
+            self._learn(case, bool(own))
+        return parts
+
+    def _bound(self, case: Case) -> Case:
+        """A case with bounds of its gradient; they may close it, or decide units."""
+        recording = self._recording
+        case = replace(case, form=recording.search.system.reduce(case.ours.phases))
+        if not case.reduced.units.size:
+            case, self._learnt = finished(recording, case, self._learnt)
+            return case
+        case = bounded(recording, case)
+        if case.is_root:
+            self.undivided = undivided(recording, case)
+        return concluded(recording, case)
+
+    def _part(self, case: Case) -> tuple[Case, tuple[Case, ...]]:
+        """Refute a case, or else part it."""
+        case, self._learnt = refuted(self._recording, case, self._learnt)
+        if not case.is_open:
+            return case, ()
+        case, parts, self._learnt = parted(self._recording, case, self._learnt)
+        return case, parts
+
+    def _learn(self, case: Case, is_left: bool) -> None:
+        """Note what a split was worth, once both sides are known."""
+        parting = case.parting
+        if parting is None:
+            return
+        own = [case.ours] if is_left else []
+        other = self._sides.pop(parting, None)
+        if other is None:
+            self._sides[parting] = own
+            return
+        value = score(self._recording.search, parting.ours, [*other, *own], self._recording.upper)
+        self._learnt = self._learnt.learn(parting.unit, parting.features, value)
