@@ -12,7 +12,7 @@ from lipyomo.arguments import instance
 from lipyomo.errors import MethodError, ProblemError
 from lipyomo.methods.registry import run_method
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Progress, Result, Status, close_enough
+from lipyomo.result import Progress, Result
 from lipyomo.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -62,11 +62,9 @@ def solve(
     name = choose_method(problem) if method == "auto" else method
     result = run_method(name, problem, _telling(chosen))
     if chosen.rational:
-        from lipyomo.proofs.confirm import confirm
+        from lipyomo.proofs.confirm import confirmed
 
-        confirm(problem, result)
-        if result.is_exact and not close_enough(result.lower, result.upper):
-            result = replace(result, status=Status.GAP)
+        result = confirmed(problem, result)
     warnings = [*result.warnings, *_unused(chosen, result)]
     notes = [note for note in problem.notes if note not in warnings]
     result = replace(result, warnings=[*notes, *warnings])
