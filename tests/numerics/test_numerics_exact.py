@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from flint import fmpq
+from flint import fmpq, fmpq_mat
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +18,7 @@ from lipyomo.numerics.exact import (
     exact,
     fraction,
     root_below,
+    row_reduced,
     whole,
 )
 
@@ -84,3 +85,19 @@ def test_approximation_is_finite() -> None:
     assert approximate(fmpq(-(10**700), 3)) == -largest
     assert approximate(fmpq(1, 10**400)) == 0.0
     assert approximate(fmpq(1, 3)) == 1 / 3
+
+
+@given(st.lists(st.lists(st.integers(-2, 2), min_size=5, max_size=5), min_size=1, max_size=6))
+def test_reduced_rows_span_the_same(rows: list[list[int]]) -> None:
+    """Each is alone at its pivot, and the rows are sums of them."""
+    table, pivots = row_reduced(fmpq_mat([[fmpq(v) for v in row] for row in rows]))
+    assert len(table) == len(pivots) == np.linalg.matrix_rank(np.array(rows, dtype=float))
+    assert pivots == sorted(set(pivots))
+    for i, row in enumerate(table):
+        assert [row[pivot] for pivot in pivots] == [int(i == k) for k in range(len(pivots))]
+    for row in rows:
+        made = [
+            sum((row[p] * own[j] for p, own in zip(pivots, table, strict=True)), fmpq(0))
+            for j in range(5)
+        ]
+        assert made == row

@@ -378,7 +378,7 @@ def test_a_line_without_ends_has_few_cases(seed: int, tmp_path: Path) -> None:
 
 
 def test_what_is_written_is_forgotten(tmp_path: Path) -> None:
-    """Memory holds the paths to the next cases, not the tree."""
+    """Memory holds the cases that wait to be settled, not the tree, nor what is to be written."""
     problem = LipschitzProblem(random_network(0, (1, 12, 14, 10, 2)), AllSpace(1))
     held = []
 
@@ -388,7 +388,7 @@ def test_what_is_written_is_forgotten(tmp_path: Path) -> None:
 
     cases = write_proof(tmp_path / "p", problem, lipyomo.solve(problem), told=told).cases
     assert cases > 300
-    assert max(held) < cases / 2
+    assert max(held) < cases / 10
 
 
 def test_kinks_that_coincide_have_few_cases(tmp_path: Path) -> None:
