@@ -16,9 +16,10 @@ from lipyomo.certification import (
 )
 from lipyomo.certification.point import LADDER
 from lipyomo.certification.report import RobustnessTask, data_rows
+from lipyomo.cli.codes import Exit
 from lipyomo.cli.inputs import name_solver_files
 from lipyomo.cli.parser import add, flag, names, value
-from lipyomo.cli.rows import EXIT_CODES, FAILED, RowsJob, rows_parser, show_facts
+from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts
 from lipyomo.cli.streams import wrote
 from lipyomo.run import PROVED
 
@@ -93,7 +94,7 @@ def run(words: Sequence[str]) -> int:
 
         curves = {arguments.network.stem: report}
         if not wrote(lambda: plot_curves(curves, arguments.plot)):
-            return FAILED
+            return Exit.FAILED
     return worked.code
 
 

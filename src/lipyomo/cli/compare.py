@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.inputs import read_options, read_problem, read_settings
 from lipyomo.cli.interrupt import Interruption, Leaving
@@ -40,7 +41,6 @@ from lipyomo.decimals import down, seconds, up
 from lipyomo.methods.registry import get_method
 from lipyomo.problem import LipschitzProblem
 
-DONE, FAILED, BOUNDS_ONLY = 0, 1, 2
 STOPPING = b"lipyomo: stopping the methods; Ctrl-C again leaves at once\n"
 HEAD = ("method", "promise", "value", "error", "time", "status")
 EPILOG = """\
@@ -112,10 +112,10 @@ def run(words: Sequence[str]) -> int:
                     told(row)
     complete = _show([with_errors(panel) for panel in panels if panel], arguments)
     if not complete:
-        return FAILED
+        return Exit.FAILED
     if interruption.requested():
-        return BOUNDS_ONLY
-    return DONE if any(row.has_answer for panel in panels for row in panel) else FAILED
+        return Exit.OPEN
+    return Exit.DONE if any(row.has_answer for panel in panels for row in panel) else Exit.FAILED
 
 
 def _problem(path: Path, arguments: argparse.Namespace) -> LipschitzProblem:

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lipyomo.cli.codes import Exit
 from lipyomo.cli.parser import Parser, add
 from lipyomo.cli.show import laid_out, terminal_width, uses_colour
 from lipyomo.errors import ImportRefused
 
-DONE, REFUSED = 0, 1
 EPILOG = """\
 exit codes: 0 the network can be imported; 1 it cannot, or only after a cut that is named.
 """
@@ -36,7 +36,7 @@ def run(words: Sequence[str]) -> int:
     else:
         for line in laid_out(_lines(record, arguments.nodes), terminal_width(), uses_colour()):
             print(line)
-    return DONE if record["network"] is not None else REFUSED
+    return Exit.DONE if record["network"] is not None else Exit.FAILED
 
 
 def describe(

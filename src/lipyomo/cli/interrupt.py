@@ -7,22 +7,22 @@ import signal
 import sys
 import threading
 
+from lipyomo.cli.codes import Exit, Stream
+
 TYPE_CHECKING = False  # as type checkers know it; what is imported here is not safe from Ctrl-C yet
 if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-STDERR = 2
 CLEAR = b"\r\x1b[2K"
 """Erases the live line, so that the message does not stand behind it."""
 MESSAGE = b"lipyomo: finishing with the interval found so far; Ctrl-C again leaves at once\n"
 NOTHING = b"lipyomo: interrupted before anything was known\n"
-BOUNDS_ONLY = 2
 
 
 def _say(message: bytes) -> None:
     """Write to stderr; not by print, for the signal may have come in the middle of one."""
-    os.write(STDERR, (CLEAR if os.isatty(STDERR) else b"") + message)
+    os.write(Stream.ERR, (CLEAR if os.isatty(Stream.ERR) else b"") + message)
 
 
 class Handled:
@@ -60,7 +60,7 @@ class Leaving(Handled):
         """Leave."""
         _say(NOTHING)
         sys.stdout.flush()
-        os._exit(BOUNDS_ONLY)
+        os._exit(Exit.OPEN)
 
 
 class Interruption(Handled):

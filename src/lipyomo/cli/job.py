@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lipyomo.api import choose_method, solve
+from lipyomo.cli.codes import Exit
 from lipyomo.cli.crosscheck import cross_check
 from lipyomo.cli.imports import importing
 from lipyomo.cli.inputs import read_options, read_problem, read_settings
@@ -27,7 +28,6 @@ from lipyomo.result import Guarantee, Progress, Result, Status, close_enough
 from lipyomo.run import PROVED, Clock
 from lipyomo.settings import Settings
 
-DONE, FAILED, BOUNDS_ONLY = 0, 1, 2
 ENDING = b"lipyomo: ending the proof with what is proved; Ctrl-C again leaves at once\n"
 LEAST = 1.0
 """Seconds that an import may always take: on a busy machine Python's start can take the rest."""
@@ -99,8 +99,8 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
         sys.stdout.flush()
     finally:  # the reader of stdout may have left
         codes = _write_files(problem, result, arguments, aborted)
-    codes.append(BOUNDS_ONLY if aborted else exit_code(result, settings.gap))
-    code = next(code for code in (FAILED, BOUNDS_ONLY, DONE) if code in codes)
+    codes.append(Exit.OPEN if aborted else exit_code(result, settings.gap))
+    code = next(code for code in (Exit.FAILED, Exit.OPEN, Exit.DONE) if code in codes)
     if aborted:
         # A solver may still be computing in C code, and Python would wait for its thread.
         sys.stderr.flush()
@@ -115,13 +115,13 @@ def _write_files(
     codes = []
     if "unwritten" in result.details:
         warn(result.details["unwritten"])
-        codes.append(FAILED)
+        codes.append(Exit.FAILED)
     with Interruption(ENDING) as interruption:
 
         def proof() -> None:
             stop = (lambda: True) if aborted else interruption.requested
             if not _write_proof(problem, result, arguments, stop):
-                codes.append(BOUNDS_ONLY)
+                codes.append(Exit.OPEN)
 
         def plot() -> None:
             from lipyomo.cli.plot import plot_history
@@ -136,10 +136,10 @@ def _write_files(
         try:
             for name, write in files.items():
                 if getattr(arguments, name) is not None and not wrote(write):
-                    codes.append(FAILED)
+                    codes.append(Exit.FAILED)
         except KeyboardInterrupt:
             warn(f"left at once: the {name} was not written")
-            codes.append(BOUNDS_ONLY)
+            codes.append(Exit.OPEN)
     return codes
 
 
@@ -239,8 +239,8 @@ def exit_code(result: Result, gap: float) -> int:
         The relative gap that was asked for.
     """
     if result.status is Status.EXACT:
-        return DONE
+        return Exit.DONE
     if result.status is Status.GAP:
-        return DONE if result.gap <= gap * (1 + 1e-9) else BOUNDS_ONLY
+        return Exit.DONE if result.gap <= gap * (1 + 1e-9) else Exit.OPEN
     promised = result.guarantee is not Guarantee.EXACT and math.isfinite(result.value)
-    return DONE if result.status is Status.BOUNDS and promised else BOUNDS_ONLY
+    return Exit.DONE if result.status is Status.BOUNDS and promised else Exit.OPEN

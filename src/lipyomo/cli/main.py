@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
+from lipyomo.cli.codes import Exit
 from lipyomo.cli.complete import asked_words
 from lipyomo.cli.imports import importing
 from lipyomo.cli.interrupt import Leaving
@@ -38,7 +39,6 @@ GONE = {
 }
 """What used to be a subcommand, and where it went."""
 
-DONE, FAILED, BOUNDS_ONLY = 0, 1, 2
 REPORT_TO = "the issue tracker of lipyomo"
 
 
@@ -87,22 +87,22 @@ def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:
             sys.stdout.flush()
         return code
     except SystemExit as leave:  # --help and --version
-        return leave.code if isinstance(leave.code, int) else FAILED
+        return leave.code if isinstance(leave.code, int) else Exit.FAILED
     except StreamClosed:
-        return FAILED
+        return Exit.FAILED
     except LipyomoError as error:
         _tell(str(error), words)
-        return FAILED
+        return Exit.FAILED
     except OSError as error:
         if error.filename is None:
             raise
         _tell(
             f"{shown(error.filename)} cannot be used: {why(error)}.  Remedy: check the name", words
         )
-        return FAILED
+        return Exit.FAILED
     except KeyboardInterrupt:
         _say("interrupted")
-        return BOUNDS_ONLY
+        return Exit.OPEN
     except MemoryError:
         _tell(
             "the memory does not suffice.  Remedy: raise --memory-limit if it is set, or take a "
@@ -110,7 +110,7 @@ def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:
             "--bounds interval",
             words,
         )
-        return FAILED
+        return Exit.FAILED
 
 
 def _dispatch(words: list[str], began: float) -> int:
@@ -188,6 +188,6 @@ def run_process() -> None:
         code = main(began=time.monotonic() - time.process_time())  # Python's own start counts
     except KeyboardInterrupt:  # between two handlers
         _say("interrupted")
-        code = BOUNDS_ONLY
+        code = Exit.OPEN
     gc.freeze()  # Python's end need not look through everything for garbage: a tenth of a second
     sys.exit(code)

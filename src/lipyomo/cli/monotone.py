@@ -13,8 +13,9 @@ from lipyomo.certification.monotone import (
     MonotoneTask,
     Trend,
 )
+from lipyomo.cli.codes import Exit
 from lipyomo.cli.parser import add, numbers, reader, value
-from lipyomo.cli.rows import EXIT_CODES, FAILED, RowsJob, rows_parser, show_facts
+from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts
 from lipyomo.cli.streams import wrote
 
 COLUMNS = (
@@ -70,7 +71,7 @@ def run(words: Sequence[str]) -> int:
         from lipyomo.certification.plot import plot_slopes
 
         if not wrote(lambda: plot_slopes(report, arguments.plot)):
-            return FAILED
+            return Exit.FAILED
     return worked.code
 
 

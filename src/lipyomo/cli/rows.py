@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lipyomo.certification.data import OnnxSource
+from lipyomo.cli.codes import Exit
 from lipyomo.cli.data import read_data
 from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.parser import Parser, UsageError, add, count, file_path, new_file, value
@@ -23,7 +24,6 @@ from lipyomo.onnx import load
 from lipyomo.outputs import OutputError, shown
 from lipyomo.rowfile import Row, RowFile
 
-DONE, FAILED, OPEN = 0, 1, 2
 EXIT_CODES = """\
 exit codes:
   0  every usable row was decided
@@ -184,7 +184,7 @@ class RowsJob:
         if ordered and not stopped and failed == len(ordered):
             raise UsageError(f"none of the rows could be used; the first: {ordered[0]['error']}")
         open_ = sum(not (row["error"] or settled(row)) for row in ordered)
-        code = FAILED if not written else OPEN if stopped or open_ else DONE
+        code = Exit.FAILED if not written else Exit.OPEN if stopped or open_ else Exit.DONE
         return Worked(ordered, code, self._left(open_, total - len(ordered)))
 
     def _left(self, open_: int, missing: int) -> tuple[tuple[str, str], ...]:

@@ -10,9 +10,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from lipyomo.cli.codes import Stream
 from lipyomo.errors import LipyomoError
-
-STDOUT, STDERR = 1, 2
 
 
 class StreamClosed(LipyomoError):
@@ -25,7 +24,7 @@ class StreamFailed(LipyomoError):
 
 def open_streams() -> None:
     """Put the null device where stdout or stderr was closed by the caller."""
-    for number, name in ((STDOUT, "stdout"), (STDERR, "stderr")):
+    for number, name in ((Stream.OUT, "stdout"), (Stream.ERR, "stderr")):
         if getattr(sys, name) is None:
             null = os.open(os.devnull, os.O_WRONLY)
             if null != number:
@@ -70,7 +69,7 @@ def answer_is_written() -> Iterator[None]:
 def _drop_stdout() -> None:
     """Send the rest to nowhere, so that Python's exit does not complain about it as well."""
     null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, STDOUT)
+    os.dup2(null, Stream.OUT)
     os.close(null)
 
 
@@ -82,14 +81,14 @@ def answer_only() -> Iterator[None]:
     its log settings are), so `sys.stdout` alone would not do.
     """
     sys.stdout.flush()
-    kept = os.dup(STDOUT)
+    kept = os.dup(Stream.OUT)
     try:
-        os.dup2(STDERR, STDOUT)
+        os.dup2(Stream.ERR, Stream.OUT)
         yield
     finally:
         sys.stdout.flush()
         _flush_c_streams()
-        os.dup2(kept, STDOUT)
+        os.dup2(kept, Stream.OUT)
         os.close(kept)
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lipyomo.cli.codes import Exit
 from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.parser import Parser, add, file_path
 from lipyomo.digest import network_digest
@@ -16,7 +17,6 @@ from lipyomo.executors import Workers
 from lipyomo.onnx import load
 from lipyomo_check import ProofError, Verdict, check_proof
 
-DONE, FAILED, LOWER_ONLY = 0, 1, 2
 EVERY = 0.5
 EPILOG = """\
 exit codes:
@@ -58,7 +58,7 @@ def run(words: Sequence[str]) -> int:
         print(json.dumps(_record(verdict), allow_nan=False))
     else:
         print("\n".join(verdict.words()))
-    return DONE if verdict.upper_proved else LOWER_ONLY
+    return Exit.DONE if verdict.upper_proved else Exit.OPEN
 
 
 def _record(verdict: Verdict) -> dict[str, object]:
