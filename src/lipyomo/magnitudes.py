@@ -18,18 +18,16 @@ from lipyomo.network import Layer, Network
 LARGEST = 1e100
 """Numbers above this are refused: their products overflow."""
 
-THINNEST = 1e-60
-"""Domains that are thinner in an input that can move are refused."""
-
 MOST_GAIN = 150.0
 """Largest decimal exponent of a product of one row sum a layer: its square is a float64 number."""
 
 FAINT = 60.0
 """Products of one number a layer that are above the inverse of this power of ten, and their
-fourth powers, do not underflow, nor do differences of them."""
+fourth powers, do not underflow, nor do differences of them.  Where they may be less, at least that
+inverse is added to upper ends."""
 
-FLOOR = -60.0
-"""Decimal exponent of what is added to upper ends where products may underflow, at least."""
+THINNEST = 10.0**-FAINT
+"""Domains that are thinner in an input that can move are refused."""
 
 LOST = -230.0
 """Decimal exponent of the gradients that may be lost at a pre-activation that underflows: some
@@ -86,7 +84,7 @@ def underflow_of(network: Network, functionals: FloatArray | None) -> float:
     gain = _gain(network)
     if functionals is not None:
         gain += math.log10(max(1.0, float(np.abs(functionals).sum(axis=1).max())))
-    return float(10.0 ** max(FLOOR, LOST + gain))
+    return float(10.0 ** max(-FAINT, LOST + gain))
 
 
 def overflow_is_meant(network: Network, domain: Domain) -> AbstractContextManager[object]:

@@ -112,7 +112,7 @@ def _write_files(
     problem: LipschitzProblem, result: Result, arguments: argparse.Namespace, aborted: bool
 ) -> list[int]:
     """Write what stands beside the answer; returns exit codes."""
-    codes = []
+    codes: list[int] = []
     if "unwritten" in result.details:
         warn(result.details["unwritten"])
         codes.append(Exit.FAILED)

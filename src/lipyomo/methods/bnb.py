@@ -11,6 +11,7 @@ from lipyomo.ladder import QUICK
 from lipyomo.methods.registry import STARVED, method
 from lipyomo.methods.support import (
     MOST_BYTES,
+    TRIES,
     climb_forms,
     climbed,
     form_seconds,
@@ -28,10 +29,6 @@ from lipyomo.targets import targets_of
 
 if TYPE_CHECKING:
     from lipyomo.search.checkpoint import Checkpoint
-
-ZERO_POINTS = 16
-"""Points that are tried for a witness of a constant of zero."""
-
 
 FORMS_SHARE = 0.8
 """Of the time left, for semidefinite bounds of a network that is too large to branch; the rest is
@@ -151,7 +148,7 @@ def search(run: Run, cutoff: float = 0.0, checkpoint: Checkpoint | None = None) 
     if found.best.point is not None:
         run.raise_lower(witness_near(problem, found.best.point))
     if run.witness is None:  # nothing exceeds zero, which any interior point attains
-        for x in reduced.problem.domain.sample(rng, ZERO_POINTS):
+        for x in reduced.problem.domain.sample(rng, TRIES):
             if run.raise_lower(witness_near(problem, x)):
                 break
     run.drop_upper(found.upper)

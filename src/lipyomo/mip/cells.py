@@ -28,7 +28,8 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.settings import BoundRung
 
 ENOUGH_UNITS = 8
-"""Cells with at most this many undecided units are solved as they are."""
+"""Cells with at most this many undecided units are solved as they are, and get no semidefinite
+bounds: a solver is done sooner."""
 
 MAX_CELLS = 512
 """Most open cells."""

@@ -17,7 +17,7 @@ from lipyomo.blocks.lipschitz import functional_set
 from lipyomo.blocks.switch import ArrivingBounds
 from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, preactivation_bounds
 from lipyomo.bounds.gradient import entry_norms
-from lipyomo.mip.cells import Cell
+from lipyomo.mip.cells import ENOUGH_UNITS, Cell
 from lipyomo.mip.semidefinite import CellBounder, open_units
 from lipyomo.network import FloatArray
 from lipyomo.phases import LEFT, OPEN, RIGHT, Phases, decide, flat
@@ -29,9 +29,6 @@ MAX_ROUNDS = 3
 
 SHARE = 0.1
 """Largest share of the time that is left which each half of probing may take."""
-
-FEW_UNITS = 8
-"""With no more undecided units a model is solved sooner than semidefinite bounds are found."""
 
 SEMIDEFINITE_ROUNDS = 2
 """Most passes with semidefinite bounds, while they decide units."""
@@ -58,7 +55,7 @@ def probed(problem: LipschitzProblem, cell: Cell, lower: float, clock: Clock) ->
     """
     probe = _Probe(problem, cell, lower)
     _by_intervals(probe, clock.within(min(SHARE * clock.left, MOST_SECONDS)))
-    if not probe.nothing_left and probe.bounds.unstable > FEW_UNITS:
+    if not probe.nothing_left and probe.bounds.unstable > ENOUGH_UNITS:
         part = clock.within(min(SHARE * clock.left, MOST_SECONDS))
         if _by_semidefinite_bounds(probe, part):
             _by_intervals(probe, part)

@@ -21,6 +21,7 @@ from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.errors import LipyomoError
 from lipyomo.mip.cells import Cell
 from lipyomo.network import FloatArray
+from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import OPEN
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
@@ -31,8 +32,6 @@ from lipyomo.targets import targets_of
 MOST_TARGETS = 8
 """With more targets than this a cell gets no semidefinite bound: branch and bound shares work
 between targets, this room does not."""
-
-_SAFE = 1.0 + 1e-12
 
 
 class CellBounder:
@@ -79,7 +78,8 @@ class CellBounder:
         form = self.system.reduce(phases)
         if not form.units.size:
             errors = self._bounder.value_errors
-            values = self.targets.exact(form.jacobian) * _SAFE + errors
+            room = 1.0 + 2.0 * gamma(form.jacobian.size)
+            values = self.targets.exact(form.jacobian) * room + errors
             return min(limit, float(values.max(initial=0.0)))
         worst = 0.0
         for target in range(self.targets.count):

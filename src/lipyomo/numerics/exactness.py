@@ -17,10 +17,11 @@ import scipy.sparse as sp
 _Array = npt.NDArray[np.float64]
 _Ints = npt.NDArray[np.int64]
 
-_HUGE = 1 << 20
-"""Stands for the exponent of zero's unit."""
+_LOWEST = int(np.finfo(np.float64).minexp)
+"""Exponent of the least normal number."""
 
-_LOWEST = -1022
+_HUGE = -1024 * _LOWEST
+"""Stands for the exponent of zero's unit: beyond those of all products."""
 
 
 def unit_exponents(values: _Array) -> _Ints:

@@ -15,11 +15,13 @@ accounted for.
 
 from __future__ import annotations
 
-UNIT_ROUNDOFF = 2.0**-53
-"""Largest relative error u of one operation."""
+import numpy as np
 
-UNIT = 2.0**-52
+UNIT = float(np.finfo(np.float64).eps)
 """Twice the unit roundoff: the second half pays for the rounding of the error terms themselves."""
+
+UNIT_ROUNDOFF = UNIT / 2.0
+"""Largest relative error u of one operation."""
 
 
 def gamma(terms: int) -> float:

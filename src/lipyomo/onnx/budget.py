@@ -24,7 +24,7 @@ from lipyomo.onnx.graph import Array, Node
 
 Argument = TypeVar("Argument")
 
-NUMBER = 8
+NUMBER = np.dtype(np.float64).itemsize
 """Bytes of a number."""
 ENTRY = 24
 """Bytes of an entry of a tensor that depends on the input: its offset, its place, one number."""

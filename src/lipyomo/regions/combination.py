@@ -26,15 +26,13 @@ from lipyomo.domains import NormBall
 from lipyomo.network import FloatArray
 from lipyomo.numerics.exact import approximate, exact, row_reduced
 from lipyomo.numerics.rounding import gamma
+from lipyomo.numerics.simplex import MOST_ENTRIES
 
 SUPPORT = 1e-9
 """Smallest weight, relative to the largest, that takes part in a proof."""
 
 CANCELS = 1e-9
 """Share of its terms below which a coefficient of the combination is meant to cancel."""
-
-MOST_ENTRIES = 20_000
-"""Larger systems of equations (rows times columns) are not solved exactly."""
 
 MOST_LEFT_OUT = 6
 """Rows of a proof up to which it is tried without each of them."""

@@ -43,11 +43,9 @@ from lipyomo.regions.combination import (
     contradicts_beyond_rounding,
 )
 
-THIN = 1e-9
-"""Margins up to this (in units of row sizes) are looked at exactly."""
-
 TOLERANCE = 1e-9
-"""Of feasibility, of the linear programs."""
+"""Of feasibility, of the linear programs; margins up to it (in units of row sizes) are looked at
+exactly."""
 
 _ELASTIC = 10.0
 _MAX_MARGIN = 1.0
@@ -180,7 +178,7 @@ class RegionProgram:
         found = self.optimum(form, rows)
         if found is None:
             return UNKNOWN
-        if found.margin <= THIN:
+        if found.margin <= TOLERANCE:
             support = self._contradiction(form, part, rows, found.weights)
             if support is not None:
                 return Interior(support=np.unique(rows.owners[support]))
@@ -195,7 +193,7 @@ class RegionProgram:
         """
         for _ in range(_MAX_CUTS):
             found = self._solve(form, rows)
-            if found is None or found.margin <= THIN or not self._cut(found.point):
+            if found is None or found.margin <= TOLERANCE or not self._cut(found.point):
                 return found
         return None
 

@@ -40,14 +40,8 @@ from lipyomo.solvers.status import SolveStatus
 
 INCREMENT = 1e-10
 """By how much a solution must be better than the last; CBC's own default of 1e-4 loses optima."""
-DEFAULT_GAP = 1e-10
-"""CBC's own absolute gap, if none is asked for."""
 SMALLEST_COST, LARGEST_COST = 1e-4, 1e7
 """Objectives whose largest coefficient lies outside are scaled."""
-CBC_INFINITE = 1e17
-"""Bounds of columns from here on are infinite."""
-INFINITE = 1e19
-"""Solution values from here on are infinite."""
 ROUNDING = 1e-5
 """Distance within which a discrete value of the solution file is rounded."""
 LATE_SECONDS = 0.5
@@ -252,8 +246,8 @@ def _for_the_program(model: LinearModel) -> tuple[LinearModel, float]:
     # CBC takes bounds from here on for infinite, some of the way: so they are, all the way.
     scaled = replace(
         model.as_minimisation(),
-        lower=np.where(model.lower <= -CBC_INFINITE, -np.inf, model.lower),
-        upper=np.where(model.upper >= CBC_INFINITE, np.inf, model.upper),
+        lower=np.where(model.lower <= -cbc_log.Infinite.COLUMN_BOUND, -np.inf, model.lower),
+        upper=np.where(model.upper >= cbc_log.Infinite.COLUMN_BOUND, np.inf, model.upper),
         cost=(-factor if model.maximise else factor) * model.cost,
         offset=(-factor if model.maximise else factor) * model.offset,
     )
@@ -303,7 +297,7 @@ def _read(
         message = f"CBC ended with code {child.return_code}: {last[0]}"
     found = cbc_log.has_incumbent(child.log, header, model.is_mip)
     x = _point(model, solution) if found else None
-    if x is not None and np.abs(x).max() >= INFINITE:
+    if x is not None and np.abs(x).max() >= cbc_log.Infinite.VALUE:
         # A ray that its simplex method has mistaken for an optimum.
         x, status = None, SolveStatus.UNBOUNDED
     bound = _bound(model, status, child.log, x, request, abs(factor))
@@ -326,7 +320,7 @@ def _bound(
     if not model.is_mip:
         return incumbent if status is SolveStatus.OPTIMAL else None
     allowed = max(
-        DEFAULT_GAP if request.abs_gap is None else request.abs_gap * scale,
+        (request.abs_gap or 0.0) * scale,
         (request.rel_gap or 0.0) * abs(incumbent),
         INCREMENT,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from enum import Enum
 
 from lipyomo.solvers.status import SolveStatus
 
@@ -35,8 +36,14 @@ _OPTION_ERROR = re.compile(
     r"^.*(?:unrecogni[sz]ed|illegal|valid range|no match|short match|multiple match|unable).*$",
     re.IGNORECASE | re.MULTILINE,
 )
-NONE = 1e49
-"""From here on the program means: there is none."""
+
+
+class Infinite(float, Enum):
+    """Numbers from which on the program means that something is infinite, or that there is none."""
+
+    COLUMN_BOUND = 1e17
+    VALUE = 1e19
+    LOGGED = 1e49
 
 
 @dataclass(frozen=True)
@@ -111,7 +118,7 @@ def printed_bound(log: str, incumbent: float | None) -> float | None:
         return None
     text = match.group(1)
     printed = float(text)
-    if abs(printed) >= NONE:
+    if abs(printed) >= Infinite.LOGGED:
         return None
     unit = unit_of_last_digit(text)
     rounded = printed - unit
@@ -163,10 +170,10 @@ def progress_row(line: str) -> Row | None:
     """Read a line of the search table, of new and old versions; the bound is rounded outward."""
     old = _OLD_PROGRESS.search(line)
     cells = _cells(line) if old is None else old.groups()
-    if cells is None or abs(float(cells[2])) >= NONE:
+    if cells is None or abs(float(cells[2])) >= Infinite.LOGGED:
         return None
     nodes, best, bound = cells
-    incumbent = None if abs(float(best)) >= NONE else float(best)
+    incumbent = None if abs(float(best)) >= Infinite.LOGGED else float(best)
     return Row(int(nodes), incumbent, float(bound) - unit_of_last_digit(bound))
 
 

@@ -22,7 +22,6 @@ KNOBS = {
     "integrality_tolerance": "mip.tolerances.integrality",
 }
 COMMUNITY_LIMIT = 1000
-_SIZE_LIMIT_ERROR = 1016
 _LICENCE_ERRORS = range(32000, 33000)
 
 # Endings by CPLEX's status names; what is not here is an error.
@@ -65,7 +64,7 @@ class Cplex(CommercialSolver):
                 probe.variables.add(obj=[0.0] * (COMMUNITY_LIMIT + 1))
                 probe.solve()
         except cplex.exceptions.CplexError as error:
-            limited = _code(cplex, error) == _SIZE_LIMIT_ERROR
+            limited = _code(cplex, error) == cplex.exceptions.error_codes.CPXERR_RESTRICTED_VERSION
             return Availability.LimitedLicense if limited else Availability.BadLicense
         return Availability.FullLicense
 
@@ -247,6 +246,6 @@ def _failure(cplex: Any, error: Any) -> RunReport:
     """Turn a `CplexError` into a report."""
     code = _code(cplex, error)
     status = SolveStatus.LICENCE if code in _LICENCE_ERRORS else SolveStatus.ERROR
-    if code == _SIZE_LIMIT_ERROR:
+    if code == cplex.exceptions.error_codes.CPXERR_RESTRICTED_VERSION:
         status = SolveStatus.SIZE_LIMIT
     return RunReport(status, message=f"{error}")

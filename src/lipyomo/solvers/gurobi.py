@@ -35,7 +35,6 @@ _STATUSES = {
     "INTERRUPTED": SolveStatus.INTERRUPTED,
     "CUTOFF": SolveStatus.LIMIT,
 }
-_SIZE_LIMIT_ERROR = 10010
 _LICENCE_ERRORS = frozenset({10009, 10022, 10030, 10032})
 
 _local = threading.local()
@@ -60,7 +59,7 @@ class Gurobi(CommercialSolver):
                 probe.addMVar(2001)
                 probe.optimize()
         except gurobi.GurobiError as error:
-            limited = error.errno == _SIZE_LIMIT_ERROR
+            limited = error.errno == gurobi.GRB.Error.SIZE_LIMIT_EXCEEDED
             return Availability.LimitedLicense if limited else Availability.BadLicense
         return Availability.FullLicense
 
@@ -89,7 +88,7 @@ class Gurobi(CommercialSolver):
                 request.supervisor.run(lambda: target.optimize(listener), target.terminate)
                 return _read(gurobi, target, model, rows)
         except gurobi.GurobiError as error:
-            return _failure(error)
+            return _failure(gurobi, error)
 
 
 def _environment(gurobi: Any) -> Any:
@@ -198,9 +197,9 @@ def _read(gurobi: Any, target: Any, model: LinearModel, rows: Any) -> RunReport:
     )
 
 
-def _failure(error: Any) -> RunReport:
+def _failure(gurobi: Any, error: Any) -> RunReport:
     """Turn a `GurobiError` into a report."""
     status = SolveStatus.LICENCE if error.errno in _LICENCE_ERRORS else SolveStatus.ERROR
-    if error.errno == _SIZE_LIMIT_ERROR:
+    if error.errno == gurobi.GRB.Error.SIZE_LIMIT_EXCEEDED:
         status = SolveStatus.SIZE_LIMIT
     return RunReport(status, message=f"Gurobi: {error}")
