@@ -14,7 +14,7 @@ import numpy as np
 from lipyomo.certification.classifier import Classifier
 from lipyomo.certification.goal import bound_until
 from lipyomo.domains import Domain
-from lipyomo.mip.claims import CHECK_SECONDS, CHECK_SHARE
+from lipyomo.mip.params import PARAMS
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import LinfOutput
 from lipyomo.problem import LipschitzProblem
@@ -81,7 +81,6 @@ def least_margin(
 
     from lipyomo.blocks import ReluNetworkBlock
     from lipyomo.mip.cells import whole
-    from lipyomo.mip.loop import INTEGRALITY
     from lipyomo.mip.scaling import scaled, too_fine
     from lipyomo.solvers import SolverOptions, solve_model
 
@@ -97,7 +96,7 @@ def least_margin(
     bounds = list(zip(cell.bounds.lower, cell.bounds.upper, strict=True))
     model.net.build_formulation(units.problem.network, domain=domain, bounds=bounds)
     model.margin = pyo.Objective(expr=model.net.outputs[0])
-    options = SolverOptions(time_limit=max(seconds, 0.01), integrality_tolerance=INTEGRALITY)
+    options = SolverOptions(time_limit=max(seconds, 0.01), integrality_tolerance=PARAMS.integrality)
     outcome = solve_model(model, solver, options)
     point = None
     if outcome.incumbent is not None:
@@ -107,7 +106,7 @@ def least_margin(
     return LeastMargin(
         units.outward(outcome.bound) - TOLERANCE * (units.unit + size),
         point,
-        f"solver ({outcome.solver} {outcome.version}, tolerance {INTEGRALITY:g}, "
+        f"solver ({outcome.solver} {outcome.version}, tolerance {PARAMS.integrality:g}, "
         f"less {TOLERANCE:g})",
         bool(too_fine(units.problem, cell)),
         outcome.seconds,
@@ -145,6 +144,6 @@ def proves_positive(
     network = Network([*classifier.network.layers, below])
     problem = classifier.metric.problem(network, x, radius, classifier.clip, LinfOutput())
     goal = 1.0 / radius
-    limit = CHECK_SHARE * seconds + CHECK_SECONDS
+    limit = PARAMS.check_share * seconds + PARAMS.check_seconds
     found = bound_until(problem, "bnb", goal * (1.0 - 2.0**-50), goal, limit)
     return found.upper * radius * (1.0 + 2.0**-50) < 1.0

@@ -17,7 +17,8 @@ from lipyomo.errors import MethodError
 from lipyomo.methods import bnb
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import model_fits
-from lipyomo.mip.claims import CHECK_SECONDS, CHECK_SHARE, Claim, disbelief
+from lipyomo.mip.claims import Claim, disbelief
+from lipyomo.mip.params import PARAMS
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import EXACT_TOLERANCE, Guarantee, Result, contradict
 from lipyomo.run import Clock, Run
@@ -127,7 +128,7 @@ def accept(run: Run, claim: Claim | None) -> bool:
         return True
     if run.settings.check_claims and not run.expired:
         closing = run.lower / (1.0 - max(run.settings.gap, EXACT_TOLERANCE)) * (1.0 - 1e-9)
-        limit = min(CHECK_SHARE * claim.seconds + CHECK_SECONDS, run.left)
+        limit = min(PARAMS.check_share * claim.seconds + PARAMS.check_seconds, run.left)
         settings = Settings(seed=run.settings.seed, gap=run.settings.gap, threads=1)
         inner = Run(run.problem, settings, "bnb", clock=Clock(limit, lambda: run.expired))
         bnb.search(inner, max(claim.upper, closing))

@@ -21,30 +21,12 @@ from lipyomo.bounds.gradient import gradient_ends
 from lipyomo.domains import Box, Domain
 from lipyomo.domains.polytope import interior_of
 from lipyomo.errors import DomainError
+from lipyomo.mip.params import PARAMS
 from lipyomo.network import FloatArray, Network, Pattern
 from lipyomo.norms import LinearOutput, OutputNorm
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.settings import BoundRung
-
-ENOUGH_UNITS = 8
-"""Cells with at most this many undecided units are solved as they are, and get no semidefinite
-bounds: a solver is done sooner."""
-
-MAX_CELLS = 512
-"""Most open cells."""
-
-TRIED_INPUTS = 4
-"""Inputs along which a cut is tried, those with the largest influence first."""
-
-SPLIT_FUNCTIONALS = 64
-"""Most vertices of the dual ball that get a cell each."""
-
-MAX_WIDE_POLYTOPE = 16
-"""Most inputs of a polytope that is halved: each half takes linear programs to bound its box."""
-
-MAX_FUNCTIONALS = 256
-"""Most vertices of the dual ball that get a bound each."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +98,7 @@ def whole(
     """The whole (reduced) problem as a cell; once `stop` says so, its bounds are of intervals."""
     bounds = preactivation_bounds(problem.network, problem.domain, None, rung, time_limit, stop)
     vertices = problem.dual_vertices
-    if vertices is not None and len(vertices) > MAX_FUNCTIONALS:
+    if vertices is not None and len(vertices) > PARAMS.bounded_functionals:
         vertices = None
     cell = Cell(problem.domain, bounds, problem.output_norm, vertices, np.inf)
     return measured(problem, cell, 0.0, stop)
@@ -175,14 +157,14 @@ def halves(
     Empty if they are not worth it, or `stop` says so on the way.
     """
     domain = cell.domain
-    if not domain.is_polyhedral or cell.bounds.unstable <= ENOUGH_UNITS:
+    if not domain.is_polyhedral or cell.bounds.unstable <= PARAMS.enough_units:
         return []
-    if domain.rows.count and domain.dimension > MAX_WIDE_POLYTOPE:
+    if domain.rows.count and domain.dimension > PARAMS.wide_polytope:
         return []
     rung_below: BoundRung = "interval" if rung == "interval" else "linear"
     first = problem.network.layers[0]
     influence = np.asarray(abs(first.weight).sum(axis=0)).reshape(-1)
-    order = np.argsort(-influence * (domain.upper - domain.lower))[:TRIED_INPUTS]
+    order = np.argsort(-influence * (domain.upper - domain.lower))[: PARAMS.tried_inputs]
     best: list[Cell] = []
     least = 2.0 * (cell.bounds.unstable - worth(domain.dimension))
     for j in order.tolist():
@@ -214,7 +196,7 @@ def by_functional(
     choice among vertices.
     """
     points = cell.vertices
-    if points is None or not 1 < len(points) <= SPLIT_FUNCTIONALS:
+    if points is None or not 1 < len(points) <= PARAMS.split_functionals:
         return [cell]
     uppers = np.minimum(_norms(problem, cell, stop), cell.upper).tolist()
     return [
@@ -258,7 +240,7 @@ def partition(
         _, _, cell = heapq.heappop(queue)
         if cell.upper <= lower:
             continue
-        roomy = len(queue) + len(done) < MAX_CELLS
+        roomy = len(queue) + len(done) < PARAMS.most_cells
         parts = halves(problem, cell, lower, rung, stop) if roomy else []
         if not parts:
             done.append(cell)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-CHECK_SHARE, CHECK_SECONDS = 0.2, 0.5
-"""Most time for the check of a solver's claim: a share of what the solver took, and seconds."""
-
 
 @dataclass(frozen=True)
 class Claim:

@@ -11,6 +11,7 @@ from lipyomo.mip.cells import Cell
 from lipyomo.mip.claims import Claim, disbelief
 from lipyomo.mip.confirmation import confirm_pattern
 from lipyomo.mip.model import CellModel
+from lipyomo.mip.params import PARAMS
 from lipyomo.mip.presolve import Presolved
 from lipyomo.mip.probing import probed
 from lipyomo.mip.scaling import too_fine
@@ -23,24 +24,6 @@ from lipyomo.run import PROVED, Run
 from lipyomo.settings import Formulation
 from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus, solve_model
 from lipyomo.solvers.status import Progress
-
-SAFETY = 2e-7
-"""Relative widening of a solver's dual bound, for its feasibility tolerances."""
-
-TARGET_GAP = 5e-7
-"""Relative gap asked of the solver when the exact constant is wanted."""
-
-ENOUGH_GAP = TARGET_GAP + 2.0 * SAFETY
-"""Relative gap at which a cell is left alone; within what counts as exact."""
-
-INTEGRALITY = 1e-9
-"""How far from an integer a switch may be: with ranges near 1, a big-M row gives way as much."""
-
-DOUBT = 1e-6
-"""An attained value above a claimed bound by this much (relative) refutes the solver."""
-
-MAX_CUTS = 10_000
-"""Most no-good cuts in one cell."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +163,7 @@ class CellLoop:
 
     def _beats(self, upper: float) -> bool:
         """Whether a cell with this bound can still move the interval."""
-        return upper > self.lower * (1.0 + ENOUGH_GAP)
+        return upper > self.lower * (1.0 + PARAMS.enough_gap)
 
     def _options(self) -> SolverOptions:
         gap = self.settings.gap
@@ -188,8 +171,8 @@ class CellLoop:
         return SolverOptions(
             time_limit=max(left, 0.05) if math.isfinite(left) else None,
             threads=self.settings.threads,
-            rel_gap=max(TARGET_GAP, 0.9 * gap / (1.0 - gap)),
-            integrality_tolerance=INTEGRALITY,
+            rel_gap=max(PARAMS.target_gap, 0.9 * gap / (1.0 - gap)),
+            integrality_tolerance=PARAMS.integrality,
         )
 
     def _close(self, cell: Cell, others: Closed) -> Closed:
@@ -226,7 +209,7 @@ class CellLoop:
         """
         run = self.run
         upper, floor = cell.upper, 0.0
-        for _ in range(MAX_CUTS):
+        for _ in range(PARAMS.most_cuts):
             model.set_cutoff(self._cutoff())
             outcome = solve_model(
                 model.model,
@@ -246,7 +229,7 @@ class CellLoop:
             if outcome.status is SolveStatus.INFEASIBLE:
                 claimed = -math.inf
             if math.isfinite(claimed):
-                claimed += SAFETY * abs(claimed)
+                claimed += PARAMS.safety * abs(claimed)
             attained = self._attained_in(model, cell)
             if outcome.status is not SolveStatus.ERROR and outcome.incumbent is not None:
                 pattern = model.pattern(outcome.solution)
@@ -259,7 +242,7 @@ class CellLoop:
                 else:
                     floor = max(floor, value)
                     run.warn("a region is too thin to decide whether it has an interior")
-            refuted = attained > 0.0 and claimed < attained * (1.0 - DOUBT)
+            refuted = attained > 0.0 and claimed < attained * (1.0 - PARAMS.doubt)
             if refuted or outcome.status is SolveStatus.ERROR:
                 run.warn(self._disbelief(outcome, attained))
                 self.work = replace(self.work, distrusted=True)
@@ -311,7 +294,7 @@ class CellLoop:
 
     def _report(self, report: Progress, upper: float, others: Closed) -> None:
         """Pass a solver's progress on; its bound counts only once it is checked."""
-        live = max(min(report.bound * (1.0 + SAFETY), upper), others.claimed)
+        live = max(min(report.bound * (1.0 + PARAMS.safety), upper), others.claimed)
         self.run.show(self.units.outward(live), self.work.nodes + report.nodes)
 
     def _disbelief(self, outcome: SolveOutcome, attained: float) -> str:
@@ -335,4 +318,4 @@ def _largest(cells: list[Cell]) -> Closed:
 def _basis(outcome: SolveOutcome) -> str:
     """What a solver's bound rests on."""
     name = f"{outcome.solver} {outcome.version}".strip()
-    return f"solver ({name}, tolerance {INTEGRALITY:g}, widened by {SAFETY:g})"
+    return f"solver ({name}, tolerance {PARAMS.integrality:g}, widened by {PARAMS.safety:g})"

@@ -12,14 +12,12 @@ from pyomo.common.collections import ComponentMap
 from lipyomo.blocks.assemble import linear
 from lipyomo.blocks.lipschitz import Encoding, LipschitzBlock, choose_encoding
 from lipyomo.mip.cells import Cell, excluded
+from lipyomo.mip.params import PARAMS
 from lipyomo.mip.scaling import with_input_unit
 from lipyomo.network import FloatArray, Network, Pattern
 from lipyomo.norms import InputNorm
 from lipyomo.phases import RIGHT
 from lipyomo.settings import Formulation
-
-CUTOFF_SLACK = 1e-7
-"""Relative distance by which the cut-off stays below the value that was attained."""
 
 
 class CellModel:
@@ -66,7 +64,7 @@ class CellModel:
 
     def set_cutoff(self, lower: float) -> None:
         """Ask for values that are not clearly below `lower`."""
-        self.block.value.setlb(lower - CUTOFF_SLACK * abs(lower) if lower > 0 else None)
+        self.block.value.setlb(lower - PARAMS.cutoff_slack * abs(lower) if lower > 0 else None)
 
     def pattern(self, values: Mapping[Any, float]) -> Pattern:
         """The activation pattern of a solution; switches are rounded."""

@@ -12,26 +12,10 @@ import numpy as np
 
 from lipyomo.ladder import Ladder
 from lipyomo.mip.cells import Cell, for_models, partition, whole
+from lipyomo.mip.params import PARAMS
 from lipyomo.mip.scaling import Scaled, scaled
 from lipyomo.run import Run
 from lipyomo.sampling.local_search import search_incumbent
-
-BOUNDS_SHARE = 0.5
-"""Largest share of the time that is left which bounds of the whole domain may take."""
-
-PARTITION_SHARE = 0.25
-"""Largest share of the time limit that the partition of the domain may take."""
-
-FEW_UNITS = 64
-FEW_EVALUATIONS = 16_000
-"""Points evaluated for the first incumbent when no more than `FEW_UNITS` are undecided.
-
-Half as many find the same values on two thirds of small networks; a whole search takes longer than
-the model then.
-"""
-
-INCUMBENT_SECONDS, INCUMBENT_SHARE = 5.0, 0.2
-"""Most seconds of the first search, also as a share of the time that is left."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +52,7 @@ def presolve(run: Run) -> Presolved:
     Presolved
     """
     small, settings = for_models(run.problem), run.settings
-    root = whole(small, settings.bounds, BOUNDS_SHARE * run.left, lambda: run.expired)
+    root = whole(small, settings.bounds, PARAMS.bounds_share * run.left, lambda: run.expired)
     run.record(interval_bound=root.upper)
     run.drop_upper(root.upper)
     ladder = Ladder(small, root.bounds, clock=run.clock, report=run.drop_upper)
@@ -79,7 +63,7 @@ def presolve(run: Run) -> Presolved:
     units, root = scaled(small, root, run.lower or root.upper)
     cells, cutoff = [root], 0.0
     if settings.options.get("partition", True) and not run.closed:
-        clock = run.clock.within(PARTITION_SHARE * settings.time_limit)
+        clock = run.clock.within(PARAMS.partition_share * settings.time_limit)
         cutoff = units.inward(run.lower)
         cells = partition(units.problem, root, cutoff, settings.bounds, lambda: clock.expired)
         run.drop_upper(units.outward(max([cutoff, *(cell.upper for cell in cells)])))
@@ -89,8 +73,8 @@ def presolve(run: Run) -> Presolved:
 
 def first_incumbent(run: Run, unstable: int | None = None) -> None:
     """Attain a first value by search, as long as suits the number of undecided units."""
-    few = unstable is not None and unstable <= FEW_UNITS
-    evaluations = FEW_EVALUATIONS if few else None
-    seconds = min(INCUMBENT_SHARE * run.left, INCUMBENT_SECONDS)
+    few = unstable is not None and unstable <= PARAMS.few_units
+    evaluations = PARAMS.few_evaluations if few else None
+    seconds = min(PARAMS.incumbent_share * run.left, PARAMS.incumbent_seconds)
     rng = np.random.default_rng(run.settings.seed)
     run.raise_lower(search_incumbent(run.problem, rng, evaluations, run.clock.within(seconds)))

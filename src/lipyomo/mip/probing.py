@@ -8,6 +8,7 @@ switch, which are what the switch's rows need (LipMIP, eq. 73).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -17,23 +18,13 @@ from lipyomo.blocks.lipschitz import functional_set
 from lipyomo.blocks.switch import ArrivingBounds
 from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, preactivation_bounds
 from lipyomo.bounds.gradient import entry_norms
-from lipyomo.mip.cells import ENOUGH_UNITS, Cell
+from lipyomo.mip.cells import Cell
+from lipyomo.mip.params import PARAMS
 from lipyomo.mip.semidefinite import CellBounder, open_units
 from lipyomo.network import FloatArray
 from lipyomo.phases import LEFT, OPEN, RIGHT, Phases, decide, flat
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
-
-MAX_ROUNDS = 3
-"""Most passes over the undecided units."""
-
-SHARE = 0.1
-"""Largest share of the time that is left which each half of probing may take."""
-
-SEMIDEFINITE_ROUNDS = 2
-"""Most passes with semidefinite bounds, while they decide units."""
-
-MOST_SECONDS = 20.0
 
 
 def probed(problem: LipschitzProblem, cell: Cell, lower: float, clock: Clock) -> Cell:
@@ -54,25 +45,31 @@ def probed(problem: LipschitzProblem, cell: Cell, lower: float, clock: Clock) ->
         With `upper` at most `lower` if nothing better can be in it.
     """
     probe = _Probe(problem, cell, lower)
-    _by_intervals(probe, clock.within(min(SHARE * clock.left, MOST_SECONDS)))
-    if not probe.nothing_left and probe.bounds.unstable > ENOUGH_UNITS:
-        part = clock.within(min(SHARE * clock.left, MOST_SECONDS))
+    _decided(probe, _half(clock), probe.unit)
+    if not probe.nothing_left and probe.bounds.unstable > PARAMS.enough_units:
+        part = _half(clock)
         if _by_semidefinite_bounds(probe, part):
-            _by_intervals(probe, part)
+            _decided(probe, part, probe.unit)
     return probe.cell()
 
 
-def _by_intervals(probe: _Probe, clock: Clock) -> None:
-    """Probe all undecided units by interval and linear bounds, while that decides some."""
-    for _ in range(MAX_ROUNDS):
+def _half(clock: Clock) -> Clock:
+    """The time that one half of probing may take."""
+    return clock.within(min(PARAMS.probing_share * clock.left, PARAMS.probing_seconds))
+
+
+def _decided(probe: _Probe, clock: Clock, unit: Callable[[int, int], bool]) -> bool:
+    """Probe all undecided units as long as that decides some; True if it did."""
+    decided, changed = False, True
+    while changed:
         changed = False
         for i, k in open_units(probe.bounds.phases):
             if clock.expired or probe.nothing_left:
-                return
+                return decided
             if probe.is_open(i, k):
-                changed |= probe.unit(i, k)
-        if not changed:
-            return
+                changed |= unit(i, k)
+        decided |= changed
+    return decided
 
 
 def _by_semidefinite_bounds(probe: _Probe, clock: Clock) -> bool:
@@ -80,21 +77,14 @@ def _by_semidefinite_bounds(probe: _Probe, clock: Clock) -> bool:
     bounder = CellBounder.affordable(probe.problem, probe.whole, clock)
     if bounder is None:
         return False
-    decided = False
     probe.drop_upper(bounder.upper(flat(probe.bounds.phases), probe.upper))
-    for _ in range(SEMIDEFINITE_ROUNDS):
-        changed = False
-        for i, k in open_units(probe.bounds.phases):
-            if clock.expired or probe.nothing_left:
-                return decided
-            if probe.is_open(i, k):
-                off = bounder.upper(flat(probe.held(i, k, LEFT)), probe.upper)
-                on = bounder.upper(flat(probe.held(i, k, RIGHT)), probe.upper)
-                changed |= probe.learn(i, k, off, on)
-        decided |= changed
-        if not changed:
-            break
-    return decided
+
+    def both_sides(i: int, k: int) -> bool:
+        off = bounder.upper(flat(probe.held(i, k, LEFT)), probe.upper)
+        on = bounder.upper(flat(probe.held(i, k, RIGHT)), probe.upper)
+        return probe.learn(i, k, off, on)
+
+    return _decided(probe, clock, both_sides)
 
 
 class _Probe:

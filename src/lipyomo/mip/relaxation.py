@@ -14,15 +14,13 @@ from pyomo.contrib.solver.common.util import NoDualsError
 
 from lipyomo.mip.cells import for_models, whole
 from lipyomo.mip.model import CellModel
+from lipyomo.mip.params import PARAMS
 from lipyomo.numerics.lp import weak_duality
 from lipyomo.numerics.pace import model_seconds
 from lipyomo.run import Run
 from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus, solve_model
 from lipyomo.solvers.loading import MatrixSolutionLoader
 from lipyomo.solvers.matrices import LinearModel, compile_model
-
-SAFETY = 1e-6
-"""Relative widening of a linear optimum whose solver gives no duals."""
 
 
 def relaxed_bound(run: Run) -> bool:
@@ -74,9 +72,9 @@ def relaxed_bound(run: Run) -> bool:
         )
         return outcome.status.proven
     if found is None:
-        widened = outcome.bound + SAFETY * abs(outcome.bound)
-        run.drop_upper(widened, f"solver ({outcome.solver}, widened by {SAFETY:g})")
-        run.warn(f"{outcome.solver} gives no duals: its optimum was widened by {SAFETY:g}")
+        widened = outcome.bound + PARAMS.doubt * abs(outcome.bound)
+        run.drop_upper(widened, f"solver ({outcome.solver}, widened by {PARAMS.doubt:g})")
+        run.warn(f"{outcome.solver} gives no duals: its optimum was widened by {PARAMS.doubt:g}")
     else:
         run.drop_upper(found)
     return outcome.status.proven

@@ -19,25 +19,11 @@ from lipyomo.arrays import scaled_rows
 from lipyomo.bounds import LayerBounds
 from lipyomo.domains import Box, Domain
 from lipyomo.mip.cells import Cell, told_nothing
+from lipyomo.mip.params import PARAMS
 from lipyomo.network import FloatArray, Layer, Matrix, Network
 from lipyomo.norms import LinearOutput, OutputNorm
 from lipyomo.phases import OPEN
 from lipyomo.problem import LipschitzProblem
-
-MOST_BITS = 200
-"""Largest exponent of a factor: products of three stay far from overflow and underflow."""
-
-ORDINARY = 1e3
-"""Boxes that reach about as far as this, or its inverse, are measured as they are."""
-
-LARGEST = 1e6
-"""Largest coefficient, relative to ranges near 1, that tolerances of 1e-9 are trusted with."""
-
-SMALLEST = 1e-5
-"""Smallest range of an input or a unit, relative to ranges near 1, that they are trusted with."""
-
-LEAST = 1e-4
-"""Smallest range of a pre-activation, relative to its terms, that is brought near 1."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +104,7 @@ def with_input_unit(network: Network, domain: Domain) -> tuple[Network, Domain, 
         What the input 1 means in the units that were given.
     """
     reach = float(np.maximum(np.abs(domain.lower), np.abs(domain.upper)).max(initial=0.0))
-    if not domain.is_box or not network.hidden or 1.0 / ORDINARY <= reach <= ORDINARY:
+    if not domain.is_box or not network.hidden or 1.0 / PARAMS.ordinary <= reach <= PARAMS.ordinary:
         return network, domain, 1.0
     unit = 1.0 / float(_power(np.array([reach]))[0])
     low, high = domain.lower / unit, domain.upper / unit
@@ -188,14 +174,14 @@ def too_fine(problem: LipschitzProblem, cell: Cell, lower: float = 0.0) -> str:
         An attained value, in the same units.
     """
     largest = largest_number(problem, cell, lower)
-    if largest > LARGEST:
+    if largest > PARAMS.largest:
         return f"the model holds numbers from 1 to {largest:.0e} even after scaling"
     least = smallest_width(problem, cell)
-    return f"the model has ranges of {least:.0e} near 1" if least < SMALLEST else ""
+    return f"the model has ranges of {least:.0e} near 1" if least < PARAMS.smallest else ""
 
 
 def _ranges(problem: LipschitzProblem, bounds: LayerBounds) -> list[FloatArray]:
-    """Sizes of the pre-activations, but no less than `LEAST` of the terms that they are sums of.
+    """Sizes of the pre-activations, but no less than a share of the terms that they are sums of.
 
     What cancels to nothing, but for rounding, must not be blown up.
     """
@@ -205,7 +191,7 @@ def _ranges(problem: LipschitzProblem, bounds: LayerBounds) -> list[FloatArray]:
     for layer, low, high in zip(problem.network.hidden, bounds.lower, bounds.upper, strict=True):
         sizes = np.maximum(np.abs(low), np.abs(high))
         terms = np.asarray(layer.sizes @ reach) + np.abs(layer.bias)
-        found.append(np.maximum(sizes, LEAST * terms))
+        found.append(np.maximum(sizes, PARAMS.least * terms))
         reach = sizes * np.maximum(np.abs(layer.left), np.abs(layer.right))
     return found
 
@@ -214,7 +200,7 @@ def _power(sizes: FloatArray) -> FloatArray:
     """Powers of two that bring sizes near 1; 1 where a size says nothing."""
     usable = np.isfinite(sizes) & (sizes > 0)
     bits = np.round(np.log2(np.where(usable, sizes, 1.0)))
-    return np.asarray(np.exp2(-np.clip(bits, -MOST_BITS, MOST_BITS)))
+    return np.asarray(np.exp2(-np.clip(bits, -PARAMS.most_bits, PARAMS.most_bits)))
 
 
 def _with_units(

@@ -20,6 +20,7 @@ import numpy as np
 from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.errors import LipyomoError
 from lipyomo.mip.cells import Cell
+from lipyomo.mip.params import PARAMS
 from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import OPEN
@@ -28,10 +29,6 @@ from lipyomo.run import Clock
 from lipyomo.semidefinite.bounder import Bounder, IntArray
 from lipyomo.semidefinite.root import root_cost
 from lipyomo.targets import targets_of
-
-MOST_TARGETS = 8
-"""With more targets than this a cell gets no semidefinite bound: branch and bound shares work
-between targets, this room does not."""
 
 
 class CellBounder:
@@ -63,7 +60,9 @@ class CellBounder:
             return None
         count = found.targets.count
         cost = root_cost(found.targets, problem.network.input_dim, cell.bounds.unstable)
-        fits = count <= MOST_TARGETS and cost.fits and count * cost.full <= clock.left
+        fits = (
+            count <= PARAMS.semidefinite_targets and cost.fits and count * cost.full <= clock.left
+        )
         return found if fits and cell.bounds.unstable else None
 
     def upper(self, phases: FlatPhases, limit: float = math.inf) -> float:
