@@ -162,6 +162,7 @@ class Pipeline:
         self._open_units, part = found.still, found.part
         if part.is_open and not part.node.examined:
             outcome = replace(outcome, children=(), returned=(part.node,))
+        outcome = replace(outcome, best=self._points.best)
         effort = (1.0 - self._context.params.early) * self._large if part.is_open else 0.0
         return Root(outcome, 2.0 * found.seconds, effort)
 
