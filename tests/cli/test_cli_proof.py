@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 import time
@@ -40,18 +41,17 @@ def test_both_ends_are_confirmed(cli: Cli, net: Path, proof: Path) -> None:
     assert "[0.0, 8.0]^4" in text.out
 
 
-KILLED = """
-import os, sys, time
+SLOW = """
+import os, pathlib, sys, time
 from lipyomo_check import check
 
 def share(*_):
-    print(os.getpid(), flush=True)
+    pathlib.Path(__file__).with_name("process").write_text(f"{os.getpid()}\\n")
     time.sleep(1000.0)
 
-check._check_share = share
-
-if __name__ == "__main__":
+def run():
     from lipyomo.cli.main import main
+    check._check_share = share
     main(["verify", *sys.argv[1:], "--workers", "2"])
 """
 
@@ -61,19 +61,22 @@ if __name__ == "__main__":
 def test_processes_end_after_a_check_that_was_killed(
     net: Path, proof: Path, tmp_path: Path
 ) -> None:
-    script = tmp_path / "killed.py"
-    script.write_text(KILLED)
+    (tmp_path / "slow.py").write_text(SLOW)
+    said = tmp_path / "process"
     with subprocess.Popen(
-        [sys.executable, script, proof, net], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", "import slow; slow.run()", proof, net],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
     ) as run:
-        assert run.stdout is not None
-        pid = int(run.stdout.readline())
-        assert Path("/proc", str(pid)).exists()
+        until = time.monotonic() + 60.0
+        while not (said.exists() and said.read_text()) and time.monotonic() < until:
+            time.sleep(0.1)
+        other = Path("/proc") / said.read_text().strip()
+        assert other.exists()
         run.kill()
         until = time.monotonic() + 30.0
-        while Path("/proc", str(pid)).exists() and time.monotonic() < until:
+        while other.exists() and time.monotonic() < until:
             time.sleep(0.1)
-    assert not Path("/proc", str(pid)).exists()
+    assert not other.exists()
 
 
 def test_several_processes_confirm_the_same(cli: Cli, net: Path, proof: Path) -> None:
