@@ -50,7 +50,7 @@ FOUND = (
     "float32/400016", "signed_zeros/400002", "scaled/400000", "dead/400002", "faces/100183",
     "duplicates/100013", "duplicates/100041", "cancelling/100219", "decimal/100263", "slopes/401",
     "faint/1201162", "faint/1210057", "slopes/1400047",
-    "single/820023", "faces/771027",
+    "single/820023", "faces/771027", "faint/90010",
 )  # fmt: skip
 """Problems on which an earlier state went wrong, or gave no answer."""
 

@@ -37,8 +37,9 @@ class Memory:
         if self.last is None:
             return self
         step, change = self.last[0], gradient - self.last[1]
-        curvature = float(step @ change)
-        if not curvature > 1e-10 * float(np.linalg.norm(step) * np.linalg.norm(change)):
+        curvature, size = float(step @ change), float(np.sqrt(change @ change))
+        # a change whose square underflows says nothing either
+        if not (size > 0.0 and curvature > 1e-10 * float(np.linalg.norm(step)) * size):
             return replace(self, last=None)
         return Memory((*self.steps, (step, change, curvature))[-_REMEMBERED:])
 
