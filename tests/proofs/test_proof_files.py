@@ -14,13 +14,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import lipyomo
 import lipyomo_check
-from lipyomo import AllSpace, Box, LipschitzProblem, Polytope, ball
+from lipyomo import AllSpace, Box, LipschitzProblem, Network, Polytope, ball
 from lipyomo.errors import ProblemError
 from lipyomo.errors import ProofError as CannotProve
 from lipyomo.executors import InlineExecutor
+from lipyomo.network import FloatArray, Layer
 from lipyomo.proofs import Written, network_digest, write_proof
 from lipyomo.proofs.case import Case
 from lipyomo_check import ProofError, check_proof
@@ -160,6 +162,29 @@ def test_a_proof_that_is_stopped_later_has_the_upper_end_of_the_whole_domain(
             uppers.add(round(written.upper / result.upper, 6))
     assert min(uppers) == 1.0
     assert max(uppers) > 1.01
+
+
+def test_sparse_weights_are_written_as_they_are(tmp_path: Path) -> None:
+    """Zeros that are stored among them are left out, and the network stays what it is."""
+    plain = integer_network(2, (3, 5, 4, 2))
+    layers = [
+        Layer(_with_zeros(layer.dense_weight), layer.bias, layer.left, layer.right)
+        for layer in plain.layers
+    ]
+    problem = LipschitzProblem(Network(layers), Box(-1.0, 1.0, 3), "linf", "linf")
+    before = [layer.weight.copy() for layer in problem.network.layers]
+    verdict = proved(problem, tmp_path / "p")
+    assert verdict.statement.upper == pytest.approx(exact_constant(problem), rel=1e-9)
+    for weight, layer in zip(before, problem.network.layers, strict=True):
+        assert weight.nnz == layer.weight.nnz
+        assert (weight != layer.weight).nnz == 0
+
+
+def _with_zeros(weight: FloatArray) -> sp.csr_array:
+    """All entries of a matrix, stored."""
+    units, inputs = weight.shape
+    places = np.tile(np.arange(inputs), units), np.arange(0, weight.size + 1, inputs)
+    return sp.csr_array((weight.reshape(-1), *places), shape=weight.shape)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -181,7 +181,7 @@ def _line(value: Any) -> bytes:
 def _layer(layer: Layer) -> dict[str, Any]:
     """A layer with all its numbers."""
     rows: list[Any]
-    matrix = sp.csr_array(layer.weight)
+    matrix = sp.csr_array(layer.weight, copy=True)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     if matrix.nnz <= PARAMS.sparse * layer.units * layer.inputs:
