@@ -12,9 +12,10 @@ from scipy.optimize import linprog
 import lipyomo
 from lipyomo.certification import Classifier, PointSettings, Verdict, certify_point
 from lipyomo.certification.attack import find_example
-from lipyomo.certification.exact import proves_positive
+from lipyomo.certification.exact import least_margin, proves_positive
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
+from lipyomo.network import Layer, Network
 from networks import random_network
 from oracle import regions
 
@@ -218,6 +219,21 @@ def test_with_the_exact_model_the_radius_is_known_to_a_thousandth() -> None:
         if np.isfinite(row.adversarial_radius):
             assert row.certified_radius < row.adversarial_radius
             assert row.certified_radius >= row.adversarial_radius * (1 - 2e-3)
+
+
+def test_a_claim_that_is_not_proved_does_not_end_the_search_for_the_radius() -> None:
+    # a margin of 2 - x - y beside values of 1e5: a solver's tolerance is worth a tenth
+    kinks = Layer(np.eye(2), [0.0, 0.0])
+    network = Network([kinks, Layer([[-1.0, -1.0], [0.0, 0.0]], [1e5 + 2.0, 1e5])])
+    classifier = Classifier(network)
+    settings = PointSettings(4.0, ladder=("exact",), solver="highs", time_limit=60)
+    row = certify_point(classifier, np.zeros(2), None, settings)
+    claims = [
+        least_margin(classifier, classifier.ball(np.zeros(2), radius), 0, 0, "highs", 60.0).bound
+        for radius in (row.certified_radius, 1.002 * row.certified_radius)
+    ]
+    assert claims[0] > 0 >= claims[1]
+    assert row.certified_radius < 0.95 < 1.0 <= row.adversarial_radius
 
 
 @pytest.mark.parametrize("ladder", [["fastlip"], ["crown"], ["bnb"], ["margins"]])

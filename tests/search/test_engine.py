@@ -100,10 +100,17 @@ def test_a_time_limit_is_kept() -> None:
     assert truth() <= found.upper < math.inf
 
 
-def test_a_goal_ends_the_search() -> None:
-    found = Engine(RECIPE.pipeline(), Clock(), goal=2.0).run()
+def test_who_has_heard_enough_ends_the_search() -> None:
+    heard = [0.0]
+
+    def hear(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
+        if point is not None:
+            heard.append(POLYNOMIAL(point))
+
+    clock = Clock(should_stop=lambda: heard[-1] >= 2.0)
+    found = Engine(RECIPE.pipeline(), clock, news=hear).run()
     assert not found.complete
-    assert found.best.value >= 2.0
+    assert found.best.value == heard[-1] >= 2.0
     assert found.upper >= truth()
     assert found.counters[NODES] < Engine(RECIPE.pipeline(), Clock()).run().counters[NODES]
 

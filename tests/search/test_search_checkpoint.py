@@ -56,9 +56,22 @@ def test_a_finished_search_stays_finished(tmp_path: Path) -> None:
 def test_checkpoints_of_other_problems_and_broken_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "state"
     lipyomo.solve(PROBLEM, "bnb", checkpoint=path)
-    other = LipschitzProblem(PROBLEM.network, Box(0, 1.5, 8), "linf", "cross")
-    with pytest.raises(CheckpointError, match="another network"):
-        lipyomo.solve(other, "bnb", checkpoint=path, resume=True)
+    net, box = PROBLEM.network, PROBLEM.domain
+    others = {
+        "domain": LipschitzProblem(net, Box(0, 1.5, 8), "linf", "cross"),
+        "network": LipschitzProblem(random_network(2, (8, 10, 10, 2)), box, "linf", "cross"),
+        "input norm": LipschitzProblem(net, box, "l2", "cross"),
+        "output norm": LipschitzProblem(net, box, "linf", functional=[1.0, 2.0]),
+        "domain, another input norm": LipschitzProblem(net, Box(0, 2, 8), "l1", "cross"),
+    }
+    for what, other in others.items():
+        with pytest.raises(CheckpointError, match=f"belongs to another {what}[.]"):
+            lipyomo.solve(other, "bnb", checkpoint=path, resume=True)
+    still = Box([0.5] + [0.0] * 7, [0.5] + [1.0] * 7)
+    lipyomo.solve(LipschitzProblem(net, still), "bnb", checkpoint=path, overwrite=True)
+    moved = LipschitzProblem(net, Box([0.25] + [0.0] * 7, [0.25] + [1.0] * 7))
+    with pytest.raises(CheckpointError, match="an input that cannot move"):
+        lipyomo.solve(moved, "bnb", checkpoint=path, resume=True)
     for data in (b"nonsense", np.random.default_rng(0).bytes(5000)):
         path.write_bytes(data)
         for way in ({"resume": True}, {"overwrite": True}, {}):

@@ -346,14 +346,13 @@ class _Job:
         if "exact" not in ladder:
             return inner
         high = max(inner, self.settings.radius if self.example is None else self.example.distance)
-        while high - inner > PRECISION * high and not self.clock.expired:
+        least = PRECISION * high
+        while high > least and high - inner > PRECISION * high and not self.clock.expired:
             middle = 0.5 * (inner + high)
             if self._by_mip(middle) == PROVED:
                 inner = middle
-            elif self._refuted(middle):
+            else:  # refuted, or a claim that is not proved here and may be in a smaller ball
                 high = middle
-            else:
-                break
         return inner
 
     def _safe(self) -> float:

@@ -75,7 +75,7 @@ def run(run: Run) -> Result:
     if settings.checkpoint is None:
         return search(run)
     file, resume, overwrite = settings.checkpoint, settings.resume, settings.overwrite
-    owner = owner_of(run.problem.reduced.problem)
+    owner = owner_of(run.problem)
     checkpoint = Checkpoint(file, owner, resume, overwrite, known)
     before = checkpoint.before
     if before is not None:

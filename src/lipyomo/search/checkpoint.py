@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -33,7 +33,7 @@ from lipyomo.outputs import (
 from lipyomo.search.params import Params
 from lipyomo.search.protocol import Arrays
 
-VERSION = b"6"
+VERSION = b"7"
 
 _OWNER, _BEST, _UPPER = "known.owner", "known.best", "known.upper"
 
@@ -64,8 +64,9 @@ class Checkpoint:
     Parameters
     ----------
     path : Path
-    owner : str
-        A digest of what is searched: the file of another problem is refused.
+    owner : mapping of str to str
+        A digest of each part of what is searched, by its name: the file of another problem is
+        refused, and the refusal names what differs.
     resume : bool, optional
         Go on from the file, if it is there.
     overwrite : bool, optional
@@ -94,7 +95,7 @@ class Checkpoint:
     def __init__(
         self,
         path: Path,
-        owner: str,
+        owner: Mapping[str, str],
         resume: bool = False,
         overwrite: bool = False,
         known: Callable[[], Known] = Known,
@@ -145,7 +146,7 @@ class Checkpoint:
                 return
             known = self._known()
             data: dict[str, Any] = {
-                _OWNER: np.array(self._owner),
+                _OWNER: np.array([*self._owner.values()]),
                 _BEST: np.zeros(0) if known.best is None else known.best,
                 _UPPER: np.array(known.upper),
             }
@@ -160,10 +161,12 @@ class Checkpoint:
     def _load(self) -> tuple[Known, Arrays | None]:
         data = _read_signed(self._path)
         owner, best, upper = (data.pop(name) for name in (_OWNER, _BEST, _UPPER))
-        if str(owner) != self._owner:
+        parts = zip(self._owner.items(), owner.tolist(), strict=True)
+        others = [name for (name, own), its in parts if own != its]
+        if others:
             raise CheckpointError(
-                f"the checkpoint {shown(self._path)} belongs to another network, domain or norm.  "
-                "Remedy: give the same problem, or another file"
+                f"the checkpoint {shown(self._path)} belongs to another {', another '.join(others)}"
+                ".  Remedy: give the same problem, or another file"
             )
         return Known(best if best.size else None, float(upper)), data or None
 

@@ -70,8 +70,6 @@ class Engine(Generic[N, T]):
         Hears of points and bounds, not all of the latter proved yet.
     report : callable, optional
         Hears of proved bounds of the whole.
-    goal : float, optional
-        An incumbent that is good enough to end with.
     params : Params, optional
     """
 
@@ -84,10 +82,9 @@ class Engine(Generic[N, T]):
         checkpoint: Checkpoint | None = None,
         news: News | None = None,
         report: Callable[[float], object] | None = None,
-        goal: float = math.inf,
         params: Params | None = None,
     ) -> None:
-        self._pipeline, self._clock, self._goal = pipeline, clock, goal
+        self._pipeline, self._clock = pipeline, clock
         self._workers, self._checkpoint = workers, checkpoint
         self._news, self._report = news, report
         self._params = params = params or Params()
@@ -126,12 +123,8 @@ class Engine(Generic[N, T]):
         self._begin()
         if self._workers is not None and self._waiting():
             self._search_together(self._workers)
-        while self._waiting() and not self._over:
+        while self._waiting() and not self._clock.expired:
             self._split_next()
-
-    @property
-    def _over(self) -> bool:
-        return self._standing.best.value >= self._goal or self._clock.expired
 
     @property
     def _cutoff(self) -> float:
@@ -248,7 +241,7 @@ class Engine(Generic[N, T]):
 
     @property
     def _nearly_over(self) -> bool:
-        return self._over or self._clock.left <= self._params.last_seconds
+        return self._clock.expired or self._clock.left <= self._params.last_seconds
 
     def _fill(self, team: Team[N, T]) -> None:
         """Set off as many tasks as there is room for."""
@@ -309,12 +302,15 @@ class Engine(Generic[N, T]):
             return self._known_upper()
         top, params = self._standing.closed, self._params
         end = (1.0 + params.proof_share) * self._clock.seconds + params.last_seconds
-        for node in sorted(self._queue.nodes, key=lambda node: -node.bound):
-            low = node.bound < top - params.proof_margin * abs(top)
+        left = sorted(self._queue.nodes, key=lambda node: -node.bound)
+        while left:
+            low = left[0].bound < top - params.proof_margin * abs(top)
             if low and self._clock.seconds > end:
                 break
-            outcome = self._pipeline.settle([node], self._cutoff)
+            most = self._pipeline.together(left[0])
+            outcome = self._pipeline.settle(left[:most], self._cutoff)
             top = max([top, outcome.closed, *(node.bound for node in outcome.returned)])
+            left = left[most:]
         return min(top, self._standing.whole)
 
     def _known_upper(self) -> float:

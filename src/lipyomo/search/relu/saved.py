@@ -58,21 +58,25 @@ class Saved:
     chosen: Pairs
 
 
-def owner_of(problem: LipschitzProblem) -> str:
-    """A digest of the network, the domain and the norms."""
-    domain, rows = problem.domain, problem.domain.rows
+def owner_of(problem: LipschitzProblem) -> dict[str, str]:
+    """Digests of what a search is about: the network, the domain and the two norms.
+
+    Inputs that cannot move are part of the network, since they are put into its first layer.
+    """
+    small = problem.reduced.problem
+    domain, rows = small.domain, small.domain.rows
     facts: list[Any] = [domain.lower, domain.upper, rows.b]
     facts += [rows.A.indptr, rows.A.indices, rows.A.data]
     facts += [getattr(domain, name, None) for name in ("radius", "point")]
-    facts.append(problem.dual_vertices)
-    names = type(domain).__name__, getattr(domain, "norm", None)
-    return " ".join(
-        [
-            network_digest(problem.network),
-            array_digest([] if fact is None else fact for fact in facts),
-            f"{names} {problem.input_norm} {problem.output_norm.name}",
-        ]
-    )
+    kind = f"{type(domain).__name__} {getattr(domain, 'norm', None)}"
+    vertices = () if small.dual_vertices is None else small.dual_vertices
+    still = " (or value of an input that cannot move)" if problem.domain.frozen.any() else ""
+    return {
+        f"network{still}": network_digest(small.network),
+        "domain": f"{kind} {array_digest([] if fact is None else fact for fact in facts)}",
+        "input norm": small.input_norm,
+        "output norm": f"{small.output_norm.name} {array_digest(vertices)}",
+    }
 
 
 def encode(saved: Saved) -> Arrays:
