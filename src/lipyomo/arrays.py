@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+IntArray: TypeAlias = npt.NDArray[np.intp]
 Matrix: TypeAlias = "FloatArray | sp.csr_array"
 Array = TypeVar("Array", bound="npt.NDArray[Any]")
 Pattern: TypeAlias = "tuple[BoolArray, ...]"

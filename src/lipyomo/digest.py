@@ -19,7 +19,11 @@ BLOCK = 2**22
 
 
 def network_digest(network: Network) -> str:
-    """SHA-256 of a network's weights, biases and slopes; sparse and dense weights give the same."""
+    """SHA-256 of a network's weights, biases, slopes and smooth units.
+
+    Sparse and dense weights give the same.  An activation goes in by its name, which has its
+    parameters in full.
+    """
     digest = hashlib.sha256()
     for layer in network.layers:
         digest.update(np.array(layer.weight.shape, dtype="<i8").tobytes())
@@ -31,6 +35,9 @@ def network_digest(network: Network) -> str:
             digest.update(_plain(block.data))
         for values in (layer.bias, layer.left, layer.right):
             digest.update(_plain(values))
+        for curve in layer.curves:
+            digest.update(curve.activation.name.encode())
+            digest.update(curve.units.astype("<i8").tobytes())
     return digest.hexdigest()
 
 

@@ -127,6 +127,11 @@ def _gain(network: Network) -> float:
 
 
 def _slope_drop(layer: Layer) -> float:
-    """Decimal exponent of the least weight times the least slope, at most 0."""
+    """Decimal exponent of the least weight times the least slope, at most 0.
+
+    Slopes of smooth units are as small as numbers get.
+    """
+    if layer.curves:
+        return -math.inf
     slopes = min(_ends(layer.left)[1], _ends(layer.right)[1])
     return math.log10(_ends(_entries(layer))[1]) + math.log10(slopes)

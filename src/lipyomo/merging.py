@@ -6,24 +6,28 @@ but for a factor: ``relu(x) - a relu(-x)`` is one LeakyReLU, ``relu(x) - relu(-x
 all.  Else the output of j is ``h_j = P h_i + Q z_j`` with numbers P and Q that follow from the
 slopes.  A ReLU with c > 0 gives ``h_j = c h_i``, one with c < 0 gives ``h_j = |c| h_i + z_j``.  The
 kink of unit j is gone: it becomes an identity, or is not needed at all.
+
+Smooth units of the same activation are the same with c = 1.  With c = -1 they are if the activation
+is reflected by ``sigma(-z) = P sigma(z) + Q z``: (-1, 0) where it is odd, (1, -1) for softplus.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakSet
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.arrays import FloatArray, Matrix
+from lipyomo.arrays import FloatArray, IntArray, Matrix
 from lipyomo.network import Layer, Network
 from lipyomo.numerics.exactness import entries_are_exact, product_is_exact, sum_is_exact
 
-IntArray = npt.NDArray[np.intp]
+if TYPE_CHECKING:
+    from lipyomo.activations import Activation
+
 Multiples: TypeAlias = tuple[IntArray, FloatArray]
 """Units (k,) and the multiples (k,) that they are of the first."""
 
@@ -72,6 +76,7 @@ def merged(network: Network) -> Network:
 @np.errstate(all="ignore")
 def _joined(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> list[Layer] | None:
     """Both layers with one unit for several, where one has the slopes that all readers see."""
+    classes = [found for found in classes if not layer.curved[found[0]].any()]
     if not classes:
         return None
     weight = sp.csc_array(after.weight)
@@ -101,8 +106,8 @@ def _joined(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> list[La
     where = np.concatenate(readers), np.concatenate(columns)
     added = sp.csc_array((np.concatenate(values), where), shape=weight.shape)
     rows = _like(after.weight, weight @ sp.diags_array(kept) + added)
-    joined = Layer(layer.weight, layer.bias, left, right)
-    return _used(joined, Layer(rows, after.bias, after.left, after.right))
+    joined = Layer(layer.weight, layer.bias, left, right, layer.curves)
+    return _used(joined, after.with_map(rows, after.bias))
 
 
 def _sides(
@@ -149,14 +154,14 @@ def _after(spread: sp.csr_array, layer: Layer) -> list[Layer]:
         exact[:] = [product_is_exact(rows[[k]], spread) for k in range(layer.units)]
     weight = sp.diags_array(exact.astype(float)) @ (rows @ spread)
     if exact.all():
-        return [Layer(_like(layer.weight, weight), layer.bias, layer.left, layer.right)]
+        return [layer.with_map(_like(layer.weight, weight), layer.bias)]
     own = sp.diags_array((~exact).astype(float)) @ rows
     kept = sp.eye_array(spread.shape[1], format="csr")
     old = sp.csr_array(sp.vstack([kept, spread]))
     both = sp.csr_array(sp.hstack([weight, own]))
     used = np.flatnonzero(abs(both).sum(axis=0) > 0)
     first = Layer(old[used], np.zeros(used.size))
-    return [first, Layer(_like(layer.weight, both[:, used]), layer.bias, layer.left, layer.right)]
+    return [first, layer.with_map(_like(layer.weight, both[:, used]), layer.bias)]
 
 
 def _used(layer: Layer, after: Layer) -> list[Layer]:
@@ -165,11 +170,12 @@ def _used(layer: Layer, after: Layer) -> list[Layer]:
     keep = np.flatnonzero(sizes > 0)
     if keep.size == layer.units:
         return [layer, after]
-    left, right = layer.left[keep], layer.right[keep]
-    if not keep.size:  # one identity, which goes as the layers are fused
-        keep, left, right = np.array([0]), np.ones(1), np.ones(1)
-    fewer = Layer(layer.weight[keep], layer.bias[keep], left, right)
-    return [fewer, Layer(after.weight[:, keep], after.bias, after.left, after.right)]
+    if keep.size:
+        fewer = layer.selected(keep)
+    else:  # one identity, which goes as the layers are fused
+        keep = np.array([0])
+        fewer = Layer(layer.weight[keep], layer.bias[keep])
+    return [fewer, after.with_map(after.weight[:, keep], after.bias)]
 
 
 def _like(given: Matrix, found: sp.csr_array) -> Matrix:
@@ -195,18 +201,21 @@ def _shared(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> list[La
     kept = [unit for unit in range(layer.units) if unit not in shares or shares[unit][2] != 0]
     place = {unit: k for k, unit in enumerate(kept)}
     spread = sp.lil_array((layer.units, len(kept)))  # from the new units to the old ones
-    left, right = layer.left[kept].copy(), layer.right[kept].copy()
+    left, right = layer.left.copy(), layer.right.copy()
+    bent = []
     for unit in range(layer.units):
         if unit not in shares:
             spread[unit, place[unit]] = 1.0
+            bent.append(unit)
             continue
         leader, of_leader, of_own = shares[unit]
         spread[unit, place[leader]] = of_leader
         if of_own != 0:
             spread[unit, place[unit]] = of_own
-            left[place[unit]] = right[place[unit]] = 1.0
+            left[unit] = right[unit] = 1.0
     first, *rest = _after(sp.csr_array(spread), after)
-    few = Layer(layer.weight[kept], layer.bias[kept], left, right)
+    curves = layer.restricted(np.array(bent))
+    few = Layer(layer.weight, layer.bias, left, right, curves).selected(np.array(kept))
     return [*_used(few, first), *rest]
 
 
@@ -260,8 +269,11 @@ def _share(layer: Layer, leader: int, unit: int, ratio: Fraction) -> tuple[float
     """(P, Q) with ``h_unit = P h_leader + Q z_unit``; None if there are no such float64 numbers.
 
     The pre-activation of the unit is `ratio` times the leader's.  Identities are shared among
-    themselves.
+    themselves, and so are smooth units of one activation.
     """
+    if layer.curved[leader] or layer.curved[unit]:
+        own = [c.activation for c in layer.curves if leader in c.units and unit in c.units]
+        return _reflected(own[0], ratio) if own else None
     if not (layer.kinked[leader] and layer.kinked[unit]):
         c = None if layer.kinked[leader] or layer.kinked[unit] else _as_float(ratio)
         return None if c is None else (c, 0.0)
@@ -274,6 +286,16 @@ def _share(layer: Layer, leader: int, unit: int, ratio: Fraction) -> tuple[float
     if found[0] is None or found[1] is None or max(map(abs, (of_leader, of_own))) > _MOST:
         return None
     return found[0], found[1]
+
+
+def _reflected(activation: Activation, ratio: Fraction) -> tuple[float, float] | None:
+    """(P, Q) with ``sigma(ratio z) = P sigma(z) + Q ratio z`` for all z, if known."""
+    if ratio == 1:
+        return 1.0, 0.0
+    if ratio == -1 and activation.reflection is not None:
+        of_value, of_argument = activation.reflection
+        return of_value, -of_argument
+    return None
 
 
 def _as_float(value: Fraction) -> float | None:

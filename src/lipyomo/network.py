@@ -1,8 +1,9 @@
-"""The one small form of a network: a chain of affine maps and two-slope units.
+"""The one small form of a network: a chain of affine maps and of units, two-slope or smooth.
 
 A layer computes ``z = W h + b`` (the pre-activation) and then ``left * z`` where ``z < 0`` and
 ``right * z`` where ``z >= 0``, unit by unit.  Slopes (0, 1) are a ReLU, (a, 1) a LeakyReLU,
 (-1, 1) the absolute value and (1, 1) the identity.  Everything piecewise linear lowers to this.
+Units of a `Curve` apply a smooth activation instead (`lipyomo.activations`); a layer may have both.
 
 Shapes: d inputs, m outputs, n_i units in hidden layer i.  Networks are dimensionless.
 """
@@ -16,18 +17,39 @@ from functools import cached_property
 from itertools import pairwise
 from operator import is_
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.arguments import instance, real_numbers, whole_number
-from lipyomo.arrays import BoolArray, FloatArray, Matrix, Pattern, dense, read_only, scaled_rows
+from lipyomo.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Matrix,
+    Pattern,
+    dense,
+    read_only,
+    scaled_rows,
+)
 from lipyomo.errors import LipyomoError, NetworkError
 from lipyomo.numerics.exactness import entries_are_exact, product_is_exact, sum_is_exact
 
-__all__ = ["BoolArray", "FloatArray", "Layer", "Matrix", "Network", "Pattern", "check_network"]
+if TYPE_CHECKING:
+    from lipyomo.activations import Activation
+
+__all__ = [
+    "BoolArray",
+    "Curve",
+    "FloatArray",
+    "Layer",
+    "Matrix",
+    "Network",
+    "Pattern",
+    "check_network",
+]
 
 
 def _as_matrix(weight: Any, where: str) -> Matrix:
@@ -65,8 +87,57 @@ def _as_vector(values: object, size: int, where: str, what: str) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
+class Curve:
+    """The units of a layer that apply one smooth activation.
+
+    Parameters
+    ----------
+    activation : Activation
+    units : array_like of int, shape (k,)
+        Indices of the units; sorted, and read-only.
+
+    Raises
+    ------
+    NetworkError
+        If the units are no indices, or one comes twice.
+    """
+
+    activation: Activation
+    units: IntArray
+
+    def __init__(self, activation: Activation, units: npt.ArrayLike) -> None:
+        numbers = real_numbers(units, "the units of a curve", NetworkError).reshape(-1)
+        found = np.unique(numbers).astype(np.intp)
+        if found.size != numbers.size or (found < 0).any() or (found != np.sort(numbers)).any():
+            raise NetworkError("the units of a curve must be different indices")
+        object.__setattr__(self, "activation", activation)
+        object.__setattr__(self, "units", read_only(found))
+
+    def __reduce__(self) -> tuple[type[Curve], tuple[object, ...]]:
+        """Pickle and copy by the parts: a copy's units are read-only as well."""
+        return Curve, (self.activation, self.units)
+
+
+def _ordered(curves: Iterable[Curve], units: int) -> tuple[Curve, ...]:
+    """One curve an activation, in the order of their first units."""
+    instance(curves, Iterable, "the curves", NetworkError, "a sequence of Curve")
+    places: dict[Activation, list[IntArray]] = {}
+    for curve in curves:
+        instance(curve, Curve, "a curve", NetworkError, "a Curve of an activation and its units")
+        if curve.units.size:
+            places.setdefault(curve.activation, []).append(curve.units)
+    whole = [Curve(activation, np.concatenate(parts)) for activation, parts in places.items()]
+    taken = np.concatenate([curve.units for curve in whole] or [np.zeros(0, dtype=np.intp)])
+    if taken.size and taken.max() >= units:
+        raise NetworkError(f"layer: a curve has unit {taken.max()}, the layer has {units} units")
+    if np.unique(taken).size != taken.size:
+        raise NetworkError("layer: a unit belongs to two curves")
+    return tuple(sorted(whole, key=lambda curve: int(curve.units[0])))
+
+
+@dataclass(frozen=True, eq=False)
 class Layer:
-    """An affine map followed by two-slope units.
+    """An affine map followed by units, each two-slope or smooth.
 
     Parameters
     ----------
@@ -75,32 +146,68 @@ class Layer:
         what is known of a layer stays true of it.
     bias : array_like, shape (units,)
     left, right : array_like, shape (units,), or float
-        Slopes below and above the kink at zero.  The default is the identity.
+        Slopes below and above the kink at zero.  The default is the identity.  At smooth units
+        they are the activation's least and largest slope, whatever is given.
+    curves : iterable of Curve, optional
+        The smooth units; those of no curve have two slopes.
 
     Raises
     ------
     NetworkError
-        If shapes do not fit or a number is not finite.
+        If shapes do not fit, a number is not finite or a unit has two activations.
     """
 
     weight: Matrix
     bias: FloatArray
     left: FloatArray
     right: FloatArray
+    curves: tuple[Curve, ...]
 
     def __init__(
-        self, weight: object, bias: object, left: object = 1.0, right: object = 1.0
+        self,
+        weight: object,
+        bias: object,
+        left: object = 1.0,
+        right: object = 1.0,
+        curves: Iterable[Curve] = (),
     ) -> None:
         matrix = _as_matrix(weight, "layer")
         units = matrix.shape[0]
         object.__setattr__(self, "weight", matrix)
         object.__setattr__(self, "bias", _as_vector(bias, units, "layer", "bias"))
-        object.__setattr__(self, "left", _as_vector(left, units, "layer", "left slope"))
-        object.__setattr__(self, "right", _as_vector(right, units, "layer", "right slope"))
+        slopes = [
+            _as_vector(left, units, "layer", "left slope"),
+            _as_vector(right, units, "layer", "right slope"),
+        ]
+        found = _ordered(curves, units)
+        for side, slope in enumerate(slopes if found else ()):
+            limited = np.array(slope)
+            for curve in found:
+                limited[curve.units] = curve.activation.limits[side]
+            slopes[side] = read_only(limited)
+        object.__setattr__(self, "left", slopes[0])
+        object.__setattr__(self, "right", slopes[1])
+        object.__setattr__(self, "curves", found)
 
     def __reduce__(self) -> tuple[type[Layer], tuple[object, ...]]:
         """Pickle and copy by the arrays: a copy's are read-only as well."""
-        return Layer, (self.weight, self.bias, self.left, self.right)
+        return Layer, (self.weight, self.bias, self.left, self.right, self.curves)
+
+    def with_map(self, weight: object, bias: object) -> Layer:
+        """The same units behind another affine map."""
+        return Layer(weight, bias, self.left, self.right, self.curves)
+
+    def selected(self, units: IntArray) -> Layer:
+        """The layer of some of the units, in the order of `units` (k,)."""
+        place = np.full(self.units, -1)
+        place[units] = np.arange(len(units))
+        curves = [Curve(curve.activation, place[curve.units]) for curve in self.restricted(units)]
+        weight, bias = self.weight[units], self.bias[units]
+        return Layer(weight, bias, self.left[units], self.right[units], curves)
+
+    def restricted(self, units: IntArray) -> list[Curve]:
+        """The curves without the units that are not among `units`, numbered as here."""
+        return [Curve(c.activation, np.intersect1d(c.units, units)) for c in self.curves]
 
     @property
     def units(self) -> int:
@@ -113,14 +220,27 @@ class Layer:
         return int(self.weight.shape[1])
 
     @cached_property
+    def curved(self) -> BoolArray:
+        """Which units are smooth, shape (units,)."""
+        found = np.zeros(self.units, dtype=bool)
+        for curve in self.curves:
+            found[curve.units] = True
+        return read_only(found)
+
+    @cached_property
     def kinked(self) -> BoolArray:
-        """Which units have two different slopes, shape (units,)."""
-        return read_only(np.asarray(self.left != self.right))
+        """Which units have two different slopes, shape (units,); smooth ones have not."""
+        return read_only(np.asarray((self.left != self.right) & ~self.curved))
+
+    @cached_property
+    def bent(self) -> BoolArray:
+        """Which units are not linear: kinked or smooth; shape (units,)."""
+        return read_only(self.kinked | self.curved)
 
     @property
     def is_affine(self) -> bool:
         """Whether every unit is an identity (slopes one)."""
-        return bool(np.all(self.left == 1.0) and np.all(self.right == 1.0))
+        return not self.curves and bool(np.all(self.left == 1.0) and np.all(self.right == 1.0))
 
     @cached_property
     def sizes(self) -> Matrix:
@@ -150,30 +270,59 @@ class Layer:
 
     def activate(self, z: FloatArray) -> FloatArray:
         """Apply the units to pre-activations `z` of shape (..., units)."""
-        return np.where(z < 0, self.left, self.right) * z
+        found = np.where(z < 0, self.left, self.right) * z
+        for curve in self.curves:
+            found[..., curve.units] = curve.activation.value(z[..., curve.units])
+        return found
 
     def slopes(self, on: BoolArray) -> FloatArray:
-        """Slopes of the units when `on` says which are on their right-hand side."""
+        """Slopes of the units when `on` says which are on their right-hand side.
+
+        Raises
+        ------
+        NetworkError
+            If units are smooth: their slopes are no matter of sides.
+        """
+        self.check_two_slope()
         return np.where(on, self.right, self.left)
+
+    def slopes_at(self, z: FloatArray) -> FloatArray:
+        """Slopes of the units at pre-activations `z` of shape (..., units), of any kind."""
+        found = np.where(z > 0, self.right, self.left)
+        for curve in self.curves:
+            found[..., curve.units] = curve.activation.slope(z[..., curve.units])
+        return found
+
+    def check_two_slope(self) -> None:
+        """Raise `NetworkError` if units are smooth: what asks reads their slopes as two sides."""
+        if self.curves:
+            names = ", ".join(curve.activation.name for curve in self.curves)
+            raise NetworkError(
+                f"a layer has smooth units ({names}), which have no activation pattern and no "
+                "linear pieces.  Remedy: jacobian_at and gradients take points of any network"
+            )
 
 
 def _normalised(layer: Layer, rounding: bool) -> list[Layer]:
     """`layer` with identities for units that are constant or have no kink.
 
     Their slopes move into their weights.  Where that would round, they become a layer of their own.
+    Smooth units stay as they are: the value of a constant one is no float64 number.
     """
-    slopes = layer.slopes(layer.bias > 0)
+    slopes = np.where(layer.bias > 0, layer.right, layer.left)
     kinked = layer.kinked & ~((layer.row_sums == 0) & entries_are_exact(slopes, layer.bias))
-    scale = np.where(kinked, 1.0, slopes)
+    bent = kinked | layer.curved
+    scale = np.where(bent, 1.0, slopes)
     if np.all(scale == 1.0) and np.array_equal(kinked, layer.kinked):
         return [layer]
-    left, right = (np.where(kinked, slope, 1.0) for slope in (layer.left, layer.right))
+    left, right = (np.where(bent, slope, 1.0) for slope in (layer.left, layer.right))
     factor = sp.csr_array(sp.diags_array(scale))
     both = sp.hstack([sp.csr_array(layer.weight), sp.csr_array(layer.bias[:, None])])
     if rounding or product_is_exact(factor, both):
         weight = scaled_rows(layer.weight, scale)
-        return [Layer(weight, scale * layer.bias, left, right)]
-    return [Layer(layer.weight, layer.bias, left, right), Layer(factor, np.zeros(layer.units))]
+        return [Layer(weight, scale * layer.bias, left, right, layer.curves)]
+    units = Layer(layer.weight, layer.bias, left, right, layer.curves)
+    return [units, Layer(factor, np.zeros(layer.units))]
 
 
 def _shape_of(shape: Sequence[int] | None, size: int, what: str) -> tuple[int, ...]:
@@ -195,11 +344,11 @@ def _composed(layer: Layer, before: Layer, rounding: bool) -> Layer | None:
         and sum_is_exact(shift, layer.bias)
     ):
         return None
-    return Layer(layer.weight @ before.weight, shift + layer.bias, layer.left, layer.right)
+    return layer.with_map(layer.weight @ before.weight, shift + layer.bias)
 
 
 class Network:
-    """A piecewise-linear network ``f : R^d -> R^m`` in the one form that all algorithms know.
+    """A network ``f : R^d -> R^m`` in the one form that all algorithms know.
 
     The last layer is always affine (an identity layer is appended if the last one has units), so
     that ``network.hidden`` holds all units and ``network.head`` maps the last ones to the outputs.
@@ -306,19 +455,44 @@ class Network:
 
     @property
     def kinked_units(self) -> int:
-        """Number of hidden units with two different slopes."""
+        """Number of hidden units with two different slopes; smooth ones do not count."""
         return sum(int(layer.kinked.sum()) for layer in self.hidden)
 
+    @property
+    def bent_units(self) -> int:
+        """Number of hidden units that are not linear: kinked or smooth."""
+        return sum(int(layer.bent.sum()) for layer in self.hidden)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether any unit is smooth: the network has no activation patterns then."""
+        return any(layer.curves for layer in self.layers)
+
+    @property
+    def activations(self) -> dict[str, int]:
+        """Names of the smooth units' activations, each with its number of units."""
+        found: dict[str, int] = {}
+        for curve in (curve for layer in self.hidden for curve in layer.curves):
+            name = curve.activation.name
+            found[name] = found.get(name, 0) + curve.units.size
+        return found
+
     def describe(self) -> str:
-        """Such as ``4-8-8-3, 16 units``: inputs, units of each layer that has kinks, outputs.
+        """Such as ``4-8-8-3, 16 units``: inputs, units of each layer that has any, outputs.
 
         Layers that only keep the import exact, and units that only pass a value on, do not count.
+        Smooth units are named: ``2-16-16-1, 32 units (tanh)``, or ``(16 tanh, 16 two-slope)``.
         """
-        counts = filter(None, (int(layer.kinked.sum()) for layer in self.hidden))
+        counts = filter(None, (int(layer.bent.sum()) for layer in self.hidden))
         shown = [str(n) for n in (self.input_dim, *counts, self.output_dim)]
         if len(shown) > 12:
             shown[5:-5] = ["..."]
-        return f"{'-'.join(shown)}, {self.kinked_units} units"
+        kinds = self.activations
+        if kinds and self.kinked_units:
+            kinds["two-slope"] = self.kinked_units
+        names = list(kinds) if len(kinds) == 1 else [f"{n} {name}" for name, n in kinds.items()]
+        kind = f" ({', '.join(names)})" if names else ""
+        return f"{'-'.join(shown)}, {self.bent_units} units{kind}"
 
     def __repr__(self) -> str:
         return f"Network({self.name!r}, {self.describe()})"
@@ -342,7 +516,15 @@ class Network:
         return found
 
     def pattern(self, x: npt.ArrayLike) -> Pattern:
-        """Which hidden units are on their right-hand slope (z > 0) at `x`; shapes (..., n_i)."""
+        """Which hidden units are on their right-hand slope (z > 0) at `x`; shapes (..., n_i).
+
+        Raises
+        ------
+        NetworkError
+            If the network has smooth units.
+        """
+        for layer in self.hidden:
+            layer.check_two_slope()
         return tuple(z > 0 for z in self.preactivations(x))
 
     def check_pattern(self, pattern: Pattern) -> None:
@@ -356,15 +538,28 @@ class Network:
             )
 
     def jacobian(self, pattern: Pattern) -> FloatArray:
-        """Jacobian (m, d) of the affine piece that `pattern` (arrays of shape (n_i,)) selects."""
+        """Jacobian (m, d) of the affine piece that `pattern` (arrays of shape (n_i,)) selects.
+
+        Raises
+        ------
+        NetworkError
+            If the pattern does not fit, or the network has smooth units.
+        """
         self.check_pattern(pattern)
-        jacobian = self.head.dense_weight
-        for layer, on in zip(reversed(self.hidden), reversed(pattern), strict=True):
-            jacobian = (jacobian * layer.slopes(on)) @ layer.weight
-        return np.asarray(jacobian)
+        slopes = [layer.slopes(on) for layer, on in zip(self.hidden, pattern, strict=True)]
+        return self._chained(self.head.dense_weight, slopes)
+
+    def jacobian_at(self, x: npt.ArrayLike) -> FloatArray:
+        """Jacobian (m, d) at the point `x` of shape (d,), with units of any kind; in float64.
+
+        At a kink the slope is the left-hand one; where an activation's derivative jumps it is the
+        right-hand one.
+        """
+        point = self._points(x).reshape(self.input_dim)
+        return self._chained(self.head.dense_weight, self._slopes(point))
 
     def gradients(self, x: npt.ArrayLike, functionals: npt.ArrayLike) -> FloatArray:
-        """Gradients of ``c . f`` at the points `x`.
+        """Gradients of ``c . f`` at the points `x`, with units of any kind.
 
         Parameters
         ----------
@@ -376,9 +571,6 @@ class Network:
         ndarray, shape (n, d)
         """
         points = np.atleast_2d(self._points(x))
-        slopes = [
-            layer.slopes(on) for layer, on in zip(self.hidden, self.pattern(points), strict=True)
-        ]
         rows = np.atleast_2d(real_numbers(functionals, "the functionals", NetworkError, copy=False))
         if rows.shape not in ((1, self.output_dim), (len(points), self.output_dim)):
             raise NetworkError(
@@ -386,9 +578,18 @@ class Network:
                 f"({self.output_dim},) or ({len(points)}, {self.output_dim})"
             )
         g = np.broadcast_to(rows, (len(points), self.output_dim)) @ self.head.weight
+        return self._chained(np.asarray(g), self._slopes(points))
+
+    def _slopes(self, points: FloatArray) -> list[FloatArray]:
+        """Slopes of the hidden units at points of shape (..., d), shapes (..., n_i)."""
+        found = zip(self.hidden, self.preactivations(points), strict=True)
+        return [layer.slopes_at(z) for layer, z in found]
+
+    def _chained(self, rows: FloatArray, slopes: Sequence[FloatArray]) -> FloatArray:
+        """Rows (n, n_L) of functionals of the last units, pulled back to the inputs (n, d)."""
         for layer, slope in zip(reversed(self.hidden), reversed(slopes), strict=True):
-            g = (g * slope) @ layer.weight
-        return np.asarray(g)
+            rows = (rows * slope) @ layer.weight
+        return np.asarray(rows)
 
     # -- derived networks ----------------------------------------------------------------------
 
@@ -405,7 +606,7 @@ class Network:
         shift = np.asarray(held @ given)
         if product_is_exact(held, given[:, None]) and sum_is_exact(shift, first.bias):
             weight = dense[:, np.flatnonzero(~fixed)]
-            replaced = Layer(weight, first.bias + shift, first.left, first.right)
+            replaced = first.with_map(weight, first.bias + shift)
             return Network([replaced, *self.layers[1:]], self.name)
         move = np.flatnonzero(~fixed)
         shape = (first.inputs, move.size)

@@ -153,8 +153,8 @@ class LipschitzProblem:
         return OperatorNorm(found.value, found.upper, direction, found.functional)
 
     def value_at(self, x: FloatArray) -> OperatorNorm:
-        """Operator norm of the Jacobian of the pattern at the point `x`, shape (d,)."""
-        return self.norm_of(self.network.jacobian(self.network.pattern(x)))
+        """Operator norm of the Jacobian at the point `x`, shape (d,)."""
+        return self.norm_of(self.network.jacobian_at(x))
 
     # -- frozen inputs ----------------------------------------------------------------------------
 

@@ -63,6 +63,7 @@ class Passing:
     @classmethod
     def of(cls, layer: Layer, phases: npt.NDArray[np.int8], first: int = 0) -> Passing:
         """Under `phases` (n,); the open units have the columns ``first, first + 1, ...``."""
+        layer.check_two_slope()
         units = np.flatnonzero(phases == OPEN)
         slope = np.where(phases == RIGHT, layer.right, layer.left)
         jump = (layer.right - layer.left)[units]

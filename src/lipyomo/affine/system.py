@@ -74,6 +74,8 @@ class UnitSystem:
         domain: Domain,
         presolved: Presolved | None = None,
     ) -> None:
+        for layer in network.hidden:
+            layer.check_two_slope()
         self.network = self.magnitudes = network
         self.roughness = 0.0
         if presolved is not None:

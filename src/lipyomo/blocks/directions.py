@@ -14,7 +14,7 @@ from pyomo.core.expr.visitor import identify_variables
 from lipyomo.blocks.assemble import keys_of
 from lipyomo.blocks.ranges import ends_of, is_variable
 from lipyomo.errors import ProblemError
-from lipyomo.network import Layer, Network
+from lipyomo.network import Network
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
@@ -112,5 +112,5 @@ def along(network: Network, counted: Mask) -> Network:
     if counted.all():
         return network
     first, *others = network.layers
-    cut = Layer(first.weight * counted[None, :], first.bias, first.left, first.right)
+    cut = first.with_map(first.weight * counted[None, :], first.bias)
     return Network([cut, *others], network.name, network.input_shape, network.output_shape)

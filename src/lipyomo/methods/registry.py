@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from lipyomo.errors import MethodError
 from lipyomo.executors import blas_threads
 from lipyomo.magnitudes import overflow_is_meant
+from lipyomo.network import Network
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
@@ -56,6 +57,8 @@ class Method:
         Whether it takes domains without finite bounds.
     relu_only : bool
         Whether it takes no units other than ReLUs.
+    smooth : bool
+        Whether it takes smooth units, such as tanh.
     options : dict
         Names of its own options with their default values.
     refuses : callable, optional
@@ -74,11 +77,14 @@ class Method:
     output_norms: tuple[str, ...] = EVERY
     unbounded: bool = False
     relu_only: bool = False
+    smooth: bool = False
     options: dict[str, object] = field(default_factory=dict)
     refuses: Callable[[LipschitzProblem], str | None] | None = None
 
     def refusal(self, problem: LipschitzProblem) -> str | None:
         """Why the method cannot treat `problem`, or None if it can."""
+        if problem.network.smooth and not self.smooth:
+            return refuses_smooth("it", problem.network)
         if problem.input_norm not in self.input_norms:
             return f"it has no input norm {problem.input_norm}, only {', '.join(self.input_norms)}"
         kind = norm_kind(problem)
@@ -92,6 +98,24 @@ class Method:
                 if (layer.left[kinked] != 0).any() or (layer.right[kinked] != 1).any():
                     return "it takes ReLU units only.  Remedy: use method bnb"
         return None if self.refuses is None else self.refuses(problem)
+
+
+def refuses_smooth(what: str, network: Network) -> str:
+    """Why something that is for two-slope units only does not take a network, and what does.
+
+    Parameters
+    ----------
+    what : str
+        What refuses: the subject of the sentence.
+    network : Network
+        With smooth units.
+    """
+    able = ", ".join(name for name, method in methods().items() if method.smooth)
+    names = ", ".join(network.activations)
+    return (
+        f"{what} is for piecewise-linear networks, and this one has smooth units ({names}).  "
+        f"Remedy: use one of the methods for smooth networks: {able}"
+    )
 
 
 def norm_kind(problem: LipschitzProblem) -> str:

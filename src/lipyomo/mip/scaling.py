@@ -20,7 +20,7 @@ from lipyomo.bounds import LayerBounds
 from lipyomo.domains import Box, Domain
 from lipyomo.mip.cells import Cell, told_nothing
 from lipyomo.mip.params import PARAMS
-from lipyomo.network import FloatArray, Layer, Matrix, Network
+from lipyomo.network import FloatArray, Matrix, Network
 from lipyomo.norms import LinearOutput, OutputNorm
 from lipyomo.phases import OPEN
 from lipyomo.problem import LipschitzProblem
@@ -217,7 +217,7 @@ def _with_units(
         same = abs(_times(weight, 1.0 / own, before) - layer.weight).max() == 0
         if not (same and np.array_equal(bias / own, layer.bias)):
             return None
-        layers.append(Layer(weight, bias, layer.left, layer.right))
+        layers.append(layer.with_map(weight, bias))
         before = own
     return Network(layers, network.name)
 

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.errors import ProofError
-from lipyomo.network import BoolArray, FloatArray, Layer, Network
+from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs.params import Params
 from lipyomo.regions.partial import RegionProgram
@@ -131,5 +131,5 @@ def _held(network: Network, moving: BoolArray, values: FloatArray) -> Network:
     weight = sp.csc_array(first.weight)
     held = np.flatnonzero(~moving)
     bias = first.bias + weight[:, held] @ values[held]
-    kept = Layer(sp.csr_array(weight[:, np.flatnonzero(moving)]), bias, first.left, first.right)
+    kept = first.with_map(sp.csr_array(weight[:, np.flatnonzero(moving)]), bias)
     return Network([kept, *others], network.name)
