@@ -159,7 +159,7 @@ def main(words: Sequence[str]) -> None:
     arguments = parser.parse_args(words)
     network = dense_network(arguments.sizes)
     domain = Box(0.0, 1.0, network.input_dim)
-    bounds = preactivation_bounds(network, domain, rung="interval")
+    bounds = preactivation_bounds(network, domain, relaxation="interval")
     builds: dict[str, Build] = {
         "bare Pyomo, forward": lambda: bare(network),
         "ReluNetworkBlock": lambda: forward(network, domain, bounds),

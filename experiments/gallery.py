@@ -54,7 +54,9 @@ def main(words: Sequence[str]) -> None:
     pictures = options.out / "pictures"
     plot_rows(rows, pictures / "gallery_compare.png")
     plot_history(lipyomo.solve(problem, "bnb"), problem, pictures / "gallery_time.png")
-    head = "| method | what it is | promise | value | error | seconds |\n|---|---|---|---|---|---|"
+    head = (
+        "| method | what it is | guarantee | value | error | seconds |\n|---|---|---|---|---|---|"
+    )
     page = options.out / "gallery.md"
     before, rest = page.read_text(encoding="utf-8").split(BEGIN)
     after = rest.split(END)[1]

@@ -66,7 +66,7 @@ TRAINING: dict[str, dict[str, Any]] = {
 GLOBAL = {"naive": {}, "lipsdp": {"slopes": "global"}}
 """Methods that give one constant for all points, with their options."""
 
-LADDERS: dict[str, tuple[str, ...]] = {
+METHODS_OF: dict[str, tuple[str, ...]] = {
     "fastlip": ("fastlip",),
     "crown": ("crown",),
     "exact constants": ("crown", "bnb"),
@@ -141,9 +141,9 @@ def _methods(
             for k, (y, margin) in enumerate(zip(labels, values, strict=True))
         ]
         yield method, RobustnessReport(START, tuple(rows)), _each(cpu, len(images))
-    for method, ladder in LADDERS.items():
+    for method, methods in METHODS_OF.items():
         cpu = time.process_time()
-        settings = PointSettings(START, time_limit, ladder)
+        settings = PointSettings(START, time_limit, methods)
         report = _certified(classifier, images, labels, settings)
         yield method, report, _each(cpu, len(images))
 
@@ -251,7 +251,7 @@ def _against_model(
     """Verdicts of the exact model on the points that were hardest to decide."""
     right = [row for row in report.rows if row.verdict is not Verdict.MISCLASSIFIED]
     hardest = sorted(right, key=lambda row: abs(row.certified_radius - settings.radius))[:count]
-    alone = replace(settings, ladder=("exact",), radii=False, time_limit=60.0)
+    alone = replace(settings, methods=("exact",), radii=False, time_limit=60.0)
     pairs: Counter[str] = Counter()
     for row in hardest:
         k = row.index

@@ -15,7 +15,7 @@ from lipyomo.api import solve
 from lipyomo.errors import LipyomoError, ProblemError
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
-from lipyomo.settings import BoundRung, Formulation, Settings
+from lipyomo.settings import Formulation, Relaxation, Settings
 
 Tell: TypeAlias = Callable[[str], None]
 
@@ -68,7 +68,7 @@ class Entry:
     gap: float = 0.0
     groups: tuple[str, ...] = ()
     formulation: Formulation = "auto"
-    bounds: BoundRung = "auto"
+    bounds: Relaxation = "auto"
     spectral: bool = False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Collection
 from typing import Any
 
@@ -134,3 +135,9 @@ def brief(value: object) -> str:
         text = text[:57] + "..."
     simple = value is None or isinstance(value, bool | int | float | str)
     return text if simple else f"{text} (of type {type(value).__name__})"
+
+
+def deprecated(old: str, new: str, level: int = 3) -> None:
+    """Warn of a name that the next version will not know; `level` as of `warnings.warn`."""
+    text = f"{old} goes with the next version: use {new}"
+    warnings.warn(text, DeprecationWarning, stacklevel=level)

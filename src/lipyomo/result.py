@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from lipyomo.arguments import deprecated
 from lipyomo.decimals import down, percent, up
 from lipyomo.errors import ResultError
 from lipyomo.network import FloatArray, Pattern
@@ -39,7 +40,7 @@ class Status(StrEnum):
 
 
 class Guarantee(StrEnum):
-    """What a method's value promises about the true constant."""
+    """What a method's value says about the true constant."""
 
     EXACT = "exact"
     UPPER = "upper"
@@ -160,7 +161,7 @@ class Result:
     status : Status
     method : str
     guarantee : Guarantee
-        What `value` promises.
+        What `value` says about the constant.
     estimate : float, optional
         The value of a heuristic, which bounds nothing.
     formulation, solver : str, optional
@@ -169,7 +170,7 @@ class Result:
     unstable : int, optional
         Units whose switch stayed undecided by the bounds.
     bounds : str, optional
-        The rung of the bound ladder that was used: interval, linear, ascent or lp.
+        The tightest relaxation that was used: interval, linear, ascent or lp.
     basis : str, optional
         What `upper` rests on: ``proved`` (from the weights, with rounding accounted for), or a
         solver with its tolerance; None where there is no bound.
@@ -178,9 +179,9 @@ class Result:
     history : list of (seconds, lower, upper)
     details : dict
         Method-specific plain data (fit quality, sizes, checks).
-    promises : ndarray, shape (N,), optional
-        What splits on each hidden unit promised, averaged over the nodes of a search: its proof
-        splits in this order.  Not written to files.
+    look_ahead : ndarray, shape (N,), optional
+        The look-ahead of a split on each hidden unit, averaged over the nodes of a search: its
+        proof splits in this order.  Not written to files.
     """
 
     lower: float
@@ -200,7 +201,13 @@ class Result:
     warnings: list[str] = field(default_factory=list)
     history: list[tuple[float, float, float]] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
-    promises: FloatArray | None = None
+    look_ahead: FloatArray | None = None
+
+    @property
+    def promises(self) -> FloatArray | None:
+        """Deprecated: `look_ahead`."""
+        deprecated("Result.promises", "Result.look_ahead")
+        return self.look_ahead
 
     @property
     def is_exact(self) -> bool:
@@ -225,7 +232,7 @@ class Result:
         """Plain data for JSON; infinities become None."""
         witness = None if self.witness is None else self.witness.to_dict()
         found: dict[str, Any] = plain({**vars(self), "gap": self.gap, "witness": witness})
-        del found["promises"]
+        del found["look_ahead"]
         return found
 
     def summary(self) -> str:

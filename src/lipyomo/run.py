@@ -161,7 +161,7 @@ class Run:
     settings : Settings, optional
     method : str, optional
     guarantee : Guarantee, optional
-        What the method promises.
+        What the method guarantees.
     clock : Clock, optional
         By default one that follows `settings`.
 
@@ -199,7 +199,7 @@ class Run:
         self._details: dict[str, Any] = {}
         self._facts: dict[str, Any] = {}
         self._shown = math.inf
-        self._told = -math.inf
+        self._reported = -math.inf
 
     # -- the clock ---------------------------------------------------------------------------------
 
@@ -294,8 +294,8 @@ class Run:
             if better or not self.history or seconds - self.history[-1][0] >= pause:
                 self.history.append((seconds, self.lower, upper))
         progress = self.settings.progress
-        if progress is not None and (better or seconds - self._told >= _REPORT_SECONDS):
-            self._told = seconds
+        if progress is not None and (better or seconds - self._reported >= _REPORT_SECONDS):
+            self._reported = seconds
             progress(Progress(seconds, self.lower, upper, self.nodes or 0, message))
 
     # -- the end -----------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ class Run:
         -------
         Result
         """
-        promise = guarantee or self.guarantee
+        guarantee = guarantee or self.guarantee
         if contradict(self.lower, self.upper) and self.upper < self._proved:
             self.warn(
                 f"{self.lower!r} is attained, above the bound {self.upper!r} of a {self.basis}: "
@@ -347,7 +347,7 @@ class Run:
             self.upper, self.basis = self._proved, self._proof
         if done is None:
             done = not (self.expired or self.clock.curtailed)
-        status = self._status(promise, done)
+        status = self._status(guarantee, done)
         lower = self.lower
         if status is Status.CONTRADICTION:
             self.warn(
@@ -356,14 +356,14 @@ class Run:
             )
         else:
             lower = min(lower, self.upper)  # the witness's value is rounded, its bound is not
-        if self.witness is None and promise in (Guarantee.EXACT, Guarantee.LOWER):
+        if self.witness is None and guarantee in (Guarantee.EXACT, Guarantee.LOWER):
             self.warn("no interior point was found: nothing is attained yet")
         return Result(
             lower,
             self.upper,
             status,
             self.method,
-            promise,
+            guarantee,
             estimate=estimate,
             seconds=self.seconds,
             nodes=self.nodes,
@@ -375,7 +375,7 @@ class Run:
             **self._facts | facts,
         )
 
-    def _status(self, promise: Guarantee, done: bool) -> Status:
+    def _status(self, guarantee: Guarantee, done: bool) -> Status:
         """How the run ended; it follows from the ends as they are stated."""
         if contradict(self.lower, self.upper):
             return Status.CONTRADICTION
@@ -386,7 +386,7 @@ class Run:
                 return Status.INTERRUPTED
             if self.expired or self.clock.curtailed:
                 return Status.TIME_LIMIT
-        return Status.GAP if promise is Guarantee.EXACT else Status.BOUNDS
+        return Status.GAP if guarantee is Guarantee.EXACT else Status.BOUNDS
 
     def _closing_history(self, lower: float) -> list[tuple[float, float, float]]:
         """The history, with the final interval as its last row.

@@ -16,7 +16,7 @@ from lipyomo.errors import MethodError
 from lipyomo.result import ProgressCallback
 
 Formulation = Literal["auto", "adjoint", "tangent"]
-BoundRung = Literal["auto", "interval", "linear", "lp"]
+Relaxation = Literal["auto", "interval", "linear", "lp"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Settings:
     formulation : {'auto', 'adjoint', 'tangent'}
         MIP encoding of the gradient.
     bounds : {'auto', 'interval', 'linear', 'lp'}
-        Highest rung of the bound ladder.
+        The tightest relaxation of pre-activations.
     attain : bool
         Methods that only bound from above begin with a short local search, for a lower end; it
         takes a few hundredths of a second on small networks, and a tenth of the time limit at most.
@@ -86,7 +86,7 @@ class Settings:
     solvers_file: Path | None = None
     check_claims: bool = True
     formulation: Formulation = "auto"
-    bounds: BoundRung = "auto"
+    bounds: Relaxation = "auto"
     attain: bool = True
     rational: bool = False
     progress: ProgressCallback | None = None
@@ -123,5 +123,5 @@ class Settings:
         for name in ("progress", "should_stop"):
             if not (getattr(self, name) is None or callable(getattr(self, name))):
                 raise MethodError(f"{name} is {brief(getattr(self, name))}.  Remedy: a function")
-        for name, kind in (("formulation", Formulation), ("bounds", BoundRung)):
+        for name, kind in (("formulation", Formulation), ("bounds", Relaxation)):
             one_of(getattr(self, name), get_args(kind), name, MethodError)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from lipyomo.api import chosen_settings, solve
 from lipyomo.arguments import instance
 from lipyomo.errors import MethodError, ProblemError
-from lipyomo.executors import Workers
 from lipyomo.methods.registry import get_method
+from lipyomo.parallel import Workers
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Result, frame_of
 from lipyomo.settings import Settings

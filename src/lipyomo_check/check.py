@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -61,9 +62,10 @@ def check_proof(
     path: str | Path,
     network: str | Path | None = None,
     digest: str | None = None,
-    told: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] | None = None,
     workers: int = 1,
     executor: Executor | None = None,
+    told: Callable[[int], None] | None = None,
 ) -> Verdict:
     """Check a proof file.
 
@@ -74,12 +76,14 @@ def check_proof(
         The ONNX file that it should be about.
     digest : str, optional
         Digest of the chain that another program made of that file, where this one cannot.
-    told : callable, optional
+    progress : callable, optional
         Called with the number of nodes that are checked.
     workers : int, optional
         Processes, among which the certificates are shared.
     executor : Executor, optional
         Runs the shares of the others; by default processes of its own.
+    told : callable, optional
+        Deprecated: `progress`.
 
     Returns
     -------
@@ -90,6 +94,9 @@ def check_proof(
     ProofError
         If anything does not hold.
     """
+    if told is not None:
+        warnings.warn("told= goes with the next version: use progress=", DeprecationWarning, 2)
+        progress = told
     network = None if network is None else Path(network)
     data = read(Path(path))  # once: the file may be another one a moment later
     found = lines(data)
@@ -105,12 +112,12 @@ def check_proof(
     tree = Tree(statement, workers)
     if basis is None and workers > 1:
         if executor is not None:
-            _check_together(tree, found, data, told, executor, _check_share)
+            _check_together(tree, found, data, progress, executor, _check_share)
         else:
             with ThreadPoolExecutor(workers - 1) as threads:
-                _check_together(tree, found, data, told, threads, _check_apart)
+                _check_together(tree, found, data, progress, threads, _check_apart)
     elif basis is None:
-        tree.check(found, told)
+        tree.check(found, progress)
     if next(found, None) is not None:
         raise ProofError("the file goes on after its last case")
     return Verdict(statement, basis is None, basis or "", tree.nodes, about)
@@ -120,13 +127,13 @@ def _check_together(
     tree: Tree,
     found: Iterator[Any],
     data: bytes,
-    told: Callable[[int], None] | None,
+    progress: Callable[[int], None] | None,
     pool: Executor,
     check: Callable[[bytes, int, int], None],
 ) -> None:
     """Check the cases while others do the same, each with a share of the certificates."""
     others = [pool.submit(check, data, k, tree.workers) for k in range(1, tree.workers)]
-    tree.check(found, told)
+    tree.check(found, progress)
     try:
         for other in others:
             other.result()

@@ -243,7 +243,7 @@ class Linear:
         grow = CHORD + fine
         usual: list[tuple[Line, Line]] = []
         for k, (ends, (left, right)) in enumerate(zip(numbers, slopes, strict=True)):
-            phase, jump = node.phases[start + k], right - left
+            phase, change = node.phases[start + k], right - left
             low, high = (0, 0) if None in ends else ends
             if phase != OPEN:
                 line = fmpz(left if phase == LEFT else right) << grow, 0
@@ -252,9 +252,9 @@ class Linear:
             below = fmpz(right if high > -low else left) << grow, 0
             chord: Line = below[0], None
             if low < 0 < high:
-                share = jump * -((-high << CHORD) // (high - low))
+                share = change * -((-high << CHORD) // (high - low))
                 chord = fmpz((left << grow) + (share << fine)), -share * low
-            usual.append((chord, below) if jump > 0 else (below, chord))
+            usual.append((chord, below) if change > 0 else (below, chord))
         more = grow + self.statement.hidden[i].slope_bits
         for r, row in enumerate(table):
             lines, total = usual, None if constants[r] is None else constants[r] << more

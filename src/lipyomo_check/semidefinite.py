@@ -70,13 +70,13 @@ class Tangents:
         self.base, self.layers = len(table[0]), [0]
         self.rows, self.bits = list[list[fmpz]](), list[int]()
         for start, (layer, behind) in zip(linear.starts, pairwise(statement.layers), strict=False):
-            through, jumps = [], []
+            through, changes = [], []
             for k, (left, right) in enumerate(layer.slopes):
                 phase = node.phases[start + k]
                 if phase == OPEN:
                     self.rows.append(table[k])
                     self.bits.append(bits)
-                    jumps.append((k, fmpz(right - left) << bits))
+                    changes.append((k, fmpz(right - left) << bits))
                 if slope := right if phase == RIGHT else left:
                     through.append((k, slope))
             self.layers.append(len(self.rows))
@@ -84,7 +84,7 @@ class Tangents:
             below = [v for k, _ in through for v in table[k]]
             size, width = len(through), len(table[0])
             passed = fmpz_mat(behind.units, size, steps) * fmpz_mat(size, width, below)
-            further = [[row[k] * jump for k, jump in jumps] for row in behind.table]
+            further = [[row[k] * change for k, change in changes] for row in behind.table]
             table = [row + new for row, new in zip(passed.tolist(), further, strict=True)]
             bits += layer.slope_bits + behind.bits
         self.count, self.outputs, self.power = len(self.rows), table, bits

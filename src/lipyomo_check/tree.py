@@ -95,7 +95,7 @@ class Tree:
         """Whether the certificates of this node are to be checked here."""
         return int(self.nodes * GOLDEN % 1 * self.workers) == self.share
 
-    def check(self, nodes: Iterator[Any], told: Callable[[int], None] | None = None) -> None:
+    def check(self, nodes: Iterator[Any], progress: Callable[[int], None] | None = None) -> None:
         """Check all nodes.
 
         Raises
@@ -106,8 +106,8 @@ class Tree:
         waiting = [Case(self.linear.root(), set(range(len(self.targets))))]
         while waiting:
             waiting += self.settle(waiting.pop(), next(nodes, None))
-            if told is not None:
-                told(self.nodes)
+            if progress is not None:
+                progress(self.nodes)
 
     def settle(self, case: Case, steps: Any) -> list[Case]:
         """Take the steps of a node; the cases that it leaves, the first one last."""

@@ -1,4 +1,4 @@
-"""Adjoint and tangent bounds hold on every region, and the linear rung is never looser."""
+"""Adjoint and tangent bounds hold on every region, and the linear relaxation is never looser."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from networks import DEGENERATE, Case, from_pattern, mixed_network, random_netwo
 from oracle import matrix_norm, regions
 
 OUTPUTS: list[OutputNorm] = [L1Output(), L2Output(), LinfOutput(), CrossOutput(), CrossOutput(0)]
-RUNGS = ("interval", "linear")
+RELAXATIONS = ("interval", "linear")
 ROOM = 1e-11
 
 
@@ -70,16 +70,16 @@ def case_with_regions(name: str) -> tuple[Case, list[Pattern]]:
     return case, [pattern for pattern, _ in regions(case.network, case.domain)]
 
 
-@pytest.mark.parametrize("rung", RUNGS)
+@pytest.mark.parametrize("relaxation", RELAXATIONS)
 @pytest.mark.parametrize("name", CASES)
-def test_bounds_hold_on_every_region(name: str, rung: str) -> None:
+def test_bounds_hold_on_every_region(name: str, relaxation: str) -> None:
     case, patterns = case_with_regions(name)
     network, domain = case.network, case.domain
     bounds = preactivation_bounds(network, domain)
     rng, m = np.random.default_rng(0), network.output_dim
     frozen = domain.frozen
     for norm in OUTPUTS:
-        found = adjoint_bounds(network, None, bounds, norm, rung)
+        found = adjoint_bounds(network, None, bounds, norm, relaxation)
         lows, highs = [*found.lower, found.end_lower], [*found.upper, found.end_upper]
         for pattern in patterns:
             for y in in_dual_ball(norm, m, rng):
@@ -88,7 +88,7 @@ def test_bounds_hold_on_every_region(name: str, rung: str) -> None:
                 assert (truth[-1] >= lows[-1] - ROOM)[~frozen].all()
                 assert (truth[-1] <= highs[-1] + ROOM)[~frozen].all()
     for norm_in in ("linf", "l1", "l2"):
-        found = tangent_bounds(network, None, bounds, norm_in, rung)
+        found = tangent_bounds(network, None, bounds, norm_in, relaxation)
         for pattern in patterns:
             jacobian = network.jacobian(pattern)
             for row in range(m):
@@ -109,8 +109,8 @@ def test_adjoints_of_all_layers_hold_in_general_position(seed: int) -> None:
     network, domain = mixed_network(seed, (2, 4, 4, 3, 2)), Box(-1, 1, 2)
     bounds = preactivation_bounds(network, domain)
     c = np.array([1.0, -0.5])
-    for rung in RUNGS:
-        found = adjoint_bounds(network, None, bounds, c, rung)
+    for relaxation in RELAXATIONS:
+        found = adjoint_bounds(network, None, bounds, c, relaxation)
         for point in domain.sample(np.random.default_rng(seed), 200):
             pattern = network.pattern(point)
             truth = true_adjoints(network, pattern, c)
@@ -127,8 +127,11 @@ def test_linear_is_never_looser_than_interval(norm_in: str) -> None:
     network = mixed_network(3, (4, 6, 6, 5, 3))
     bounds = preactivation_bounds(network, Box(-1, 1, 4))
     pairs = [
-        [tangent_bounds(network, None, bounds, norm_in, rung) for rung in RUNGS],
-        [adjoint_bounds(network, None, bounds, LinfOutput(), rung) for rung in RUNGS],
+        [tangent_bounds(network, None, bounds, norm_in, relaxation) for relaxation in RELAXATIONS],
+        [
+            adjoint_bounds(network, None, bounds, LinfOutput(), relaxation)
+            for relaxation in RELAXATIONS
+        ],
     ]
     for loose, tight in pairs:
         for a, b in zip(
@@ -141,19 +144,19 @@ def test_linear_is_never_looser_than_interval(norm_in: str) -> None:
         assert tight.end_upper.sum() < loose.end_upper.sum()
 
 
-@pytest.mark.parametrize("rung", RUNGS)
-def test_a_full_pattern_gives_its_jacobian(rung: str) -> None:
+@pytest.mark.parametrize("relaxation", RELAXATIONS)
+def test_a_full_pattern_gives_its_jacobian(relaxation: str) -> None:
     network = mixed_network(13, (3, 5, 4, 2))
     bounds = preactivation_bounds(network, AllSpace(3))
     pattern = network.pattern(np.array([0.2, -0.4, 0.9]))
     phases = from_pattern(network, pattern)
     jacobian = network.jacobian(pattern)
     c = np.array([0.5, 2.0])
-    found = adjoint_bounds(network, phases, bounds, c, rung)
+    found = adjoint_bounds(network, phases, bounds, c, relaxation)
     np.testing.assert_allclose(found.end_upper, c @ jacobian, atol=1e-12)
     np.testing.assert_allclose(found.end_lower, c @ jacobian, atol=1e-12)
-    if rung == "linear":
-        ends = tangent_bounds(network, phases, bounds, "linf", rung)
+    if relaxation == "linear":
+        ends = tangent_bounds(network, phases, bounds, "linf", relaxation)
         np.testing.assert_allclose(ends.end_upper, np.abs(jacobian).sum(axis=1), rtol=1e-9)
         norm = matrix_norm(jacobian, "linf", LinfOutput())
         assert ends.end_upper.max() == pytest.approx(norm)

@@ -1,4 +1,4 @@
-"""The method ``interval``: each rung bounds the truth, higher ones not less tightly."""
+"""The method ``interval``: each relaxation bounds the truth, higher ones not less tightly."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from lipyomo.bounds import preactivation_bounds
+from lipyomo.cascade import Cascade
 from lipyomo.domains import Box
 from lipyomo.errors import MethodError
-from lipyomo.ladder import Ladder
 from lipyomo.methods import run_method
 from lipyomo.network import Network
 from lipyomo.norms import LinearOutput
@@ -27,9 +27,9 @@ def test_rungs(norm_in: str, out: str | LinearOutput) -> None:
     problem = LipschitzProblem(mixed_network(8, (2, 4, 4, 2)), Box(-1, 1, 2), norm_in, out)
     truth = exact_constant(problem)
     uppers = []
-    for rung in ("interval", "linear", "lp"):
-        result = run_method("interval", problem, Settings(bounds=rung))
-        assert result.bounds == rung
+    for relaxation in ("interval", "linear", "lp"):
+        result = run_method("interval", problem, Settings(bounds=relaxation))
+        assert result.bounds == relaxation
         assert result.unstable is not None
         assert result.lower <= truth * (1 + 1e-9)
         assert result.upper >= truth * (1 - 1e-12)
@@ -41,11 +41,11 @@ def test_rungs(norm_in: str, out: str | LinearOutput) -> None:
 def test_domains(kind: str) -> None:
     problem = LipschitzProblem(random_network(5, (2, 4, 3, 2)), domains(2)[kind], "l2", "l2")
     truth = exact_constant(problem)
-    for rung in ("linear", "lp"):
-        bounds = preactivation_bounds(problem.network, problem.domain, rung=rung)
-        ladder = Ladder(problem, bounds)
-        ladder.climb()
-        assert ladder.value >= truth * (1 - 1e-12)
+    for relaxation in ("linear", "lp"):
+        bounds = preactivation_bounds(problem.network, problem.domain, relaxation=relaxation)
+        cascade = Cascade(problem, bounds)
+        cascade.run()
+        assert cascade.value >= truth * (1 - 1e-12)
 
 
 def test_tight_intervals_are_called_exact() -> None:

@@ -1,4 +1,4 @@
-"""Pre-activation bounds hold at every point, shrink along the ladder, and obey given phases."""
+"""Pre-activation bounds hold at every point, shrink along the cascade, and obey given phases."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from networks import (
 )
 from oracle import regions
 
-RUNGS = ("interval", "linear", "lp", "auto")
+RELAXATIONS = ("interval", "linear", "lp", "auto")
 
 
 def contains_all(network: Network, bounds: LayerBounds, points: np.ndarray) -> None:
@@ -42,10 +42,12 @@ def contains_all(network: Network, bounds: LayerBounds, points: np.ndarray) -> N
 
 
 @settings(max_examples=60, deadline=None)
-@given(data=st.data(), network=small_networks(), rung=st.sampled_from(RUNGS))
-def test_bounds_hold_at_random_points(data: st.DataObject, network: Network, rung: str) -> None:
+@given(data=st.data(), network=small_networks(), relaxation=st.sampled_from(RELAXATIONS))
+def test_bounds_hold_at_random_points(
+    data: st.DataObject, network: Network, relaxation: str
+) -> None:
     domain = data.draw(boxes(network.input_dim))
-    bounds = preactivation_bounds(network, domain, rung=rung)
+    bounds = preactivation_bounds(network, domain, relaxation=relaxation)
     corners = np.where(
         np.random.default_rng(0).random((50, domain.dimension)) < 0.5, domain.lower, domain.upper
     )
@@ -55,10 +57,10 @@ def test_bounds_hold_at_random_points(data: st.DataObject, network: Network, run
 
 
 @pytest.mark.parametrize("kind", list(domains(3)))
-@pytest.mark.parametrize("rung", RUNGS)
-def test_bounds_hold_on_every_kind_of_domain(kind: str, rung: str) -> None:
+@pytest.mark.parametrize("relaxation", RELAXATIONS)
+def test_bounds_hold_on_every_kind_of_domain(kind: str, relaxation: str) -> None:
     domain, network = domains(3)[kind], mixed_network(2, (3, 6, 5, 2))
-    bounds = preactivation_bounds(network, domain, rung=rung)
+    bounds = preactivation_bounds(network, domain, relaxation=relaxation)
     assert not any(np.isnan(side).any() for side in (*bounds.lower, *bounds.upper))
     contains_all(network, bounds, domain.sample(np.random.default_rng(0), 300))
 
@@ -66,13 +68,16 @@ def test_bounds_hold_on_every_kind_of_domain(kind: str, rung: str) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_each_rung_is_at_least_as_tight(seed: int) -> None:
     network, domain = mixed_network(seed, (3, 6, 6, 4, 1)), Box(-1, 1, 3)
-    ladder = [preactivation_bounds(network, domain, rung=rung) for rung in RUNGS[:3]]
-    for loose, tight in pairwise(ladder):
+    cascade = [
+        preactivation_bounds(network, domain, relaxation=relaxation)
+        for relaxation in RELAXATIONS[:3]
+    ]
+    for loose, tight in pairwise(cascade):
         for i in range(len(loose.lower)):
             assert (tight.lower[i] >= loose.lower[i] - 1e-9).all()
             assert (tight.upper[i] <= loose.upper[i] + 1e-9).all()
         assert tight.unstable <= loose.unstable
-    assert [bounds.rung for bounds in ladder] == ["interval", "linear", "lp"]
+    assert [bounds.relaxation for bounds in cascade] == ["interval", "linear", "lp"]
 
 
 @cache
@@ -82,10 +87,10 @@ def case_with_regions(name: str) -> tuple[Case, list[Pattern]]:
 
 
 @pytest.mark.parametrize("name", DEGENERATE)
-@pytest.mark.parametrize("rung", RUNGS)
-def test_no_region_is_lost(name: str, rung: str) -> None:
+@pytest.mark.parametrize("relaxation", RELAXATIONS)
+def test_no_region_is_lost(name: str, relaxation: str) -> None:
     case, patterns = case_with_regions(name)
-    bounds = preactivation_bounds(case.network, case.domain, rung=rung)
+    bounds = preactivation_bounds(case.network, case.domain, relaxation=relaxation)
     for pattern in patterns:
         jacobian = case.network.jacobian(pattern)
         for unit, phase in enumerate(bounds.phases):
@@ -108,16 +113,16 @@ def test_rounding_never_decides_wrongly() -> None:
     low = [0.1, 0.2, 0.3]
     exact = sum(map(Fraction, low), Fraction(0)) - Fraction(0.6)
     network = Network.from_arrays([[[1.0, 1.0, 1.0]], [[1.0]]], [[-0.6], [0.0]])
-    for rung in RUNGS:
-        bounds = preactivation_bounds(network, Box(low, [0.2, 0.3, 0.4]), rung=rung)
+    for relaxation in RELAXATIONS:
+        bounds = preactivation_bounds(network, Box(low, [0.2, 0.3, 0.4]), relaxation=relaxation)
         assert Fraction(bounds.lower[0][0]) <= exact
         assert bounds.phases[0][0] == (RIGHT if bounds.lower[0][0] >= 0 else OPEN)
 
 
 @settings(max_examples=40, deadline=None)
-@given(data=st.data(), network=small_networks(), rung=st.sampled_from(RUNGS))
+@given(data=st.data(), network=small_networks(), relaxation=st.sampled_from(RELAXATIONS))
 def test_given_phases_hold_the_points_that_have_them(
-    data: st.DataObject, network: Network, rung: str
+    data: st.DataObject, network: Network, relaxation: str
 ) -> None:
     domain = data.draw(boxes(network.input_dim))
     rng = np.random.default_rng(data.draw(st.integers(0, 999)))
@@ -128,7 +133,7 @@ def test_given_phases_hold_the_points_that_have_them(
         np.where(rng.random(phase.size) < 0.5, pick, phase).astype(np.int8)
         for phase, pick in zip(start, chosen, strict=True)
     )
-    bounds = preactivation_bounds(network, domain, given_phases, rung=rung)
+    bounds = preactivation_bounds(network, domain, given_phases, relaxation=relaxation)
     assert not bounds.empty
     patterns = network.pattern(points)
     has = np.ones(len(points), dtype=bool)
@@ -141,14 +146,14 @@ def test_given_phases_hold_the_points_that_have_them(
         assert (found[phase != OPEN] == phase[phase != OPEN]).all()
 
 
-@pytest.mark.parametrize("rung", RUNGS)
-def test_contradictions_are_empty(rung: str) -> None:
+@pytest.mark.parametrize("relaxation", RELAXATIONS)
+def test_contradictions_are_empty(relaxation: str) -> None:
     network = Network.from_arrays([[[1.0]], [[1.0]], [[1.0]]], [[2.0], [-5.0], [0.0]])
     off = (np.array([LEFT], dtype=np.int8), np.array([OPEN], dtype=np.int8))
     on_second = (np.array([OPEN], dtype=np.int8), np.array([RIGHT], dtype=np.int8))
-    assert preactivation_bounds(network, Box(-1, 1, 1), off, rung=rung).empty
-    assert preactivation_bounds(network, Box(-1, 1, 1), on_second, rung=rung).empty
-    assert not preactivation_bounds(network, Box(-1, 1, 1), rung=rung).empty
+    assert preactivation_bounds(network, Box(-1, 1, 1), off, relaxation=relaxation).empty
+    assert preactivation_bounds(network, Box(-1, 1, 1), on_second, relaxation=relaxation).empty
+    assert not preactivation_bounds(network, Box(-1, 1, 1), relaxation=relaxation).empty
 
 
 def test_sparse_layers_give_the_bounds_of_dense_ones() -> None:
@@ -157,9 +162,9 @@ def test_sparse_layers_give_the_bounds_of_dense_ones() -> None:
     layers = [Layer(weight, dense.layers[0].bias, 0.0, 1.0), *dense.layers[1:]]
     sparse = [Layer(sp.csr_array(weight), dense.layers[0].bias, 0.0, 1.0), *dense.layers[1:]]
     for domain in domains(6).values():
-        for rung in RUNGS:
-            one = preactivation_bounds(Network(layers), domain, rung=rung)
-            two = preactivation_bounds(Network(sparse), domain, rung=rung)
+        for relaxation in RELAXATIONS:
+            one = preactivation_bounds(Network(layers), domain, relaxation=relaxation)
+            two = preactivation_bounds(Network(sparse), domain, relaxation=relaxation)
             for a, b in zip(one.lower + one.upper, two.lower + two.upper, strict=True):
                 np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
 

@@ -49,11 +49,11 @@ def inside(values: Vector, low: np.ndarray, high: np.ndarray) -> bool:
     )
 
 
-@pytest.mark.parametrize("rung", ["interval", "linear", "lp"])
+@pytest.mark.parametrize("relaxation", ["interval", "linear", "lp"])
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), corner=st.integers(0, 7), scale=st.sampled_from([1e-8, 1, 1e6]))
 def test_preactivations_of_corners_and_points(
-    rung: str, seed: int, corner: int, scale: float
+    relaxation: str, seed: int, corner: int, scale: float
 ) -> None:
     make = mixed_network if seed % 2 else random_network
     network = make(seed, (3, 4, 4, 3, 1))
@@ -62,7 +62,7 @@ def test_preactivations_of_corners_and_points(
     width = scale * rng.random(3)
     # A tiny box gives bounds that are off by rounding only; corners attain the first layer's.
     domain = Box(middle - width, middle + width)
-    bounds = preactivation_bounds(network, domain, rung=rung)
+    bounds = preactivation_bounds(network, domain, relaxation=relaxation)
     picks = [(corner >> k) & 1 for k in range(3)]
     for x in (np.where(picks, domain.upper, domain.lower), domain.center):
         zs, _ = exact_pass(network, x)
@@ -70,11 +70,11 @@ def test_preactivations_of_corners_and_points(
             assert inside(z, low, high)
 
 
-@pytest.mark.parametrize("rung", ["interval", "linear"])
+@pytest.mark.parametrize("relaxation", ["interval", "linear"])
 @pytest.mark.parametrize("norm", ["linf", "l1"])
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6))
-def test_derivatives_of_decided_networks(rung: str, norm: InputNorm, seed: int) -> None:
+def test_derivatives_of_decided_networks(relaxation: str, norm: InputNorm, seed: int) -> None:
     # On a tiny box nearly all units are decided, so that the bounds are the value up to rounding.
     network = mixed_network(seed, (3, 4, 4, 2))
     x = np.random.default_rng(seed).standard_normal(3)
@@ -82,7 +82,7 @@ def test_derivatives_of_decided_networks(rung: str, norm: InputNorm, seed: int) 
     bounds = preactivation_bounds(network, domain)
     _, slopes = exact_pass(network, x)
     c = np.array([1.0, -0.7])
-    found = adjoint_bounds(network, None, bounds, c, rung)
+    found = adjoint_bounds(network, None, bounds, c, relaxation)
     t = product(network.head.dense_weight.T, exact(c))
     for i in reversed(range(len(network.hidden))):
         assert inside(t, found.lower[i], found.upper[i])
@@ -91,7 +91,7 @@ def test_derivatives_of_decided_networks(rung: str, norm: InputNorm, seed: int) 
         t = product(network.hidden[i].dense_weight.T, s)
     assert inside(t, found.end_lower, found.end_upper)
     v = maximiser(network.jacobian(network.pattern(x))[0], norm)
-    tangents = tangent_bounds(network, None, bounds, norm, rung)
+    tangents = tangent_bounds(network, None, bounds, norm, relaxation)
     u = exact(v)
     for i, layer in enumerate(network.hidden):
         u = product(layer.dense_weight, u)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from lipyomo import Box, LipschitzProblem, Network, Settings
 from lipyomo.bounds import chain, preactivation_bounds
 from lipyomo.bounds.balls import Points
-from lipyomo.bounds.derivative import Rung
+from lipyomo.bounds.derivative import DerivativeRelaxation
 from lipyomo.bounds.gradient import gradient_ends
 from lipyomo.methods.registry import run_method
 from lipyomo.network import Layer
@@ -115,14 +115,14 @@ def test_predictions_grow_with_the_work_and_are_compared_with_the_clock() -> Non
     assert 0.5 <= pace.pace() < 1e4
 
 
-@pytest.mark.parametrize("rung", ["interval", "linear"])
+@pytest.mark.parametrize("relaxation", ["interval", "linear"])
 def test_stopped_bounds_of_many_functionals_are_those_of_intervals(
-    rung: Rung, monkeypatch: pytest.MonkeyPatch
+    relaxation: DerivativeRelaxation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     network = random_network(3, (4, 40, 50, 2))
     functionals = Points(np.random.default_rng(0).standard_normal((30, 2)))
     phases = preactivation_bounds(network, Box(-1, 1, 4)).phases
     whole = gradient_ends(network, phases, functionals, "linf", "interval").norm
     monkeypatch.setattr(chain, "CHUNK", 1)  # the fewest rows at once
-    stopped = gradient_ends(network, phases, functionals, "linf", rung, lambda: True).norm
+    stopped = gradient_ends(network, phases, functionals, "linf", relaxation, lambda: True).norm
     np.testing.assert_allclose(stopped, whole)

@@ -37,14 +37,14 @@ def test_no_point_has_both_sides(domain: Domain, mixed: bool) -> None:
         stack, pairs, on = pairs_and_sides(seed, domain, mixed)
         found += pairs.count
         first, second = on[:, pairs.first], on[:, pairs.second]
-        assert not (first & (second == pairs.apart)).any()
+        assert not (first & (second == pairs.exclusive)).any()
         assert (stack.phases[0][pairs.first] == OPEN).all()
     assert found > 20
 
 
 def test_pairs_decide_as_points_have_it_and_close_the_rest() -> None:
     stack, pairs, on = pairs_and_sides(3, Box(0.2, 0.9, 3), mixed=False)
-    assert set(pairs.apart.tolist()) == {False, True}
+    assert set(pairs.exclusive.tolist()) == {False, True}
     rng, some = np.random.default_rng(0), on[:200]
     still = (stack.phases[0] == OPEN) & (rng.random(some.shape) < 0.7)
     phases = np.where(still, OPEN, np.where(some, RIGHT, LEFT)).astype(np.int8)
@@ -55,9 +55,9 @@ def test_pairs_decide_as_points_have_it_and_close_the_rest() -> None:
     assert (many.phases == OPEN).sum() < still.sum()
     decided = many.phases != OPEN
     assert ((many.phases == RIGHT) == some)[decided].all()
-    i, j, apart = pairs.first[0], pairs.second[0], pairs.apart[0]
+    i, j, exclusive = pairs.first[0], pairs.second[0], pairs.exclusive[0]
     bad = stack.take(np.array([0]))
-    bad.phases[0, [i, j]] = RIGHT, RIGHT if apart else LEFT
+    bad.phases[0, [i, j]] = RIGHT, RIGHT if exclusive else LEFT
     pairs.settle(bad)
     assert not bad.alive[0]
     places = pairs.among(np.flatnonzero(stack.phases[0] == OPEN))

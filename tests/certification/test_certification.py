@@ -73,25 +73,25 @@ def test_nothing_certified_is_ever_refuted(norm: str, seed: int) -> None:
 def test_every_verdict_is_that_of_the_exact_model(seed: int) -> None:
     network = random_network(seed, (3, 6, 5, 3))
     points = np.random.default_rng(seed).uniform(-1, 1, (5, 3))
-    quick = lipyomo.certify_robustness(network, points, radius=0.2, workers=1, ladder=["margins"])
+    quick = lipyomo.certify_robustness(network, points, radius=0.2, workers=1, methods=["margins"])
     whole = lipyomo.certify_robustness(
-        network, points, radius=0.2, workers=1, ladder=[], exact=True, solver="highs"
+        network, points, radius=0.2, workers=1, methods=[], exact=True, solver="highs"
     )
     assert whole.count(Verdict.OPEN) == 0
     for fast, slow in zip(quick.rows, whole.rows, strict=True):
         assert fast.verdict in (slow.verdict, Verdict.OPEN)
 
 
-@pytest.mark.parametrize("rung", ["fastlip", "sdp", "bnb", "interval"])
-def test_each_lipschitz_rung_certifies_what_it_proves(rung: str) -> None:
+@pytest.mark.parametrize("method", ["fastlip", "sdp", "bnb", "interval"])
+def test_each_lipschitz_rung_certifies_what_it_proves(method: str) -> None:
     network = random_network(3, (2, 5, 3))
     classifier = Classifier(network)
     x = np.array([0.4, -0.3])
     outer = certify_point(classifier, x, None, PointSettings(0.5)).adversarial_radius
     radius = 0.05 * outer
-    row = certify_point(classifier, x, None, PointSettings(radius, ladder=(rung,)))
+    row = certify_point(classifier, x, None, PointSettings(radius, methods=(method,)))
     assert row.verdict is Verdict.ROBUST
-    assert row.method == rung
+    assert row.method == method
     assert radius <= row.certified_radius < outer
 
 
@@ -179,7 +179,7 @@ def test_wrong_arguments_are_one_sentence() -> None:
     for keywords in (
         {"radius": 0.0},
         {"radius": np.nan},
-        {"radius": 0.1, "ladder": ["clever"]},
+        {"radius": 0.1, "methods": ["clever"]},
         {"radius": 0.1, "labels": [0]},
         {"radius": 0.1, "labels": ["a", "b"]},
         {"radius": 0.1, "norm": "l3"},
@@ -226,7 +226,7 @@ def test_a_claim_that_is_not_proved_does_not_end_the_search_for_the_radius() -> 
     kinks = Layer(np.eye(2), [0.0, 0.0])
     network = Network([kinks, Layer([[-1.0, -1.0], [0.0, 0.0]], [1e5 + 2.0, 1e5])])
     classifier = Classifier(network)
-    settings = PointSettings(4.0, ladder=("exact",), solver="highs", time_limit=60)
+    settings = PointSettings(4.0, methods=("exact",), solver="highs", time_limit=60)
     row = certify_point(classifier, np.zeros(2), None, settings)
     claims = [
         least_margin(classifier, classifier.ball(np.zeros(2), radius), 0, 0, "highs", 60.0).bound
@@ -236,12 +236,12 @@ def test_a_claim_that_is_not_proved_does_not_end_the_search_for_the_radius() -> 
     assert row.certified_radius < 0.95 < 1.0 <= row.adversarial_radius
 
 
-@pytest.mark.parametrize("ladder", [["fastlip"], ["crown"], ["bnb"], ["margins"]])
-def test_radii_of_single_rungs_are_never_refuted(ladder: list[str]) -> None:
+@pytest.mark.parametrize("methods", [["fastlip"], ["crown"], ["bnb"], ["margins"]])
+def test_radii_of_single_methods_are_never_refuted(methods: list[str]) -> None:
     network = random_network(5, (2, 8, 6, 3))
     points = np.random.default_rng(5).uniform(-1, 1, (2, 2))
     report = lipyomo.certify_robustness(
-        network, points, radius=0.4, workers=1, ladder=ladder, time_limit=5
+        network, points, radius=0.4, workers=1, methods=methods, time_limit=5
     )
     exact = lipyomo.certify_robustness(
         network, points, radius=0.4, workers=1, exact=True, solver="highs", time_limit=60
@@ -318,8 +318,8 @@ def test_a_certificate_says_what_it_rests_on() -> None:
     network = random_network(1, (3, 6, 5, 3))
     points = np.random.default_rng(1).uniform(-1, 1, (4, 3))
     report = lipyomo.certify_robustness(
-        network, points, radius=0.05, workers=1, ladder=[], exact=True, solver="highs", radii=False,
-        time_limit=60,
+        network, points, radius=0.05, workers=1, methods=[], exact=True, solver="highs",
+        radii=False, time_limit=60,
     )  # fmt: skip
     bases = [row.basis for row in report.rows]
     assert report.count(Verdict.ROBUST) > 0

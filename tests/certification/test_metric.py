@@ -71,9 +71,9 @@ def test_a_linear_classifier_has_the_radius_of_its_dual_norm(kind: str) -> None:
     network = lipyomo.Network.from_arrays([W], [b])
     points = rng.standard_normal((6, 3))
     norm = LinearOutput(vertices=rows)
-    for ladder in (["margins"], ["crown"], ["bnb"]):
+    for methods in (["margins"], ["crown"], ["bnb"]):
         report = lipyomo.certify_robustness(
-            network, points, radius=0.1, norm=norm, workers=1, ladder=ladder
+            network, points, radius=0.1, norm=norm, workers=1, methods=methods
         )
         for row, x in zip(report.rows, points, strict=True):
             values = W @ x + b
@@ -96,7 +96,7 @@ def test_verdicts_in_a_metric_are_those_of_the_exact_model(kind: str) -> None:
             network, points, radius=0.2, norm=norm, clip=(-1, 1), workers=1, **given
         )
 
-    quick, whole = certify(), certify(ladder=[], exact=True, solver="highs")
+    quick, whole = certify(), certify(methods=[], exact=True, solver="highs")
     assert whole.count(Verdict.OPEN) == 0
     for fast, slow in zip(quick.rows, whole.rows, strict=True):
         assert fast.verdict in (slow.verdict, Verdict.OPEN)

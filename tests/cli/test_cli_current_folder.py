@@ -94,7 +94,7 @@ def test_an_empty_entry_of_the_python_path_does_not_name_the_current_folder(
     folder: Path, models: Path
 ) -> None:
     script = (
-        "import sys; from lipyomo.apart import import_path; import os;"
+        "import sys; from lipyomo.processes import import_path; import os;"
         "print(os.getcwd() in import_path())"
     )
     for path, named in ((os.pathsep + "/nowhere", "False"), (str(folder), "True")):
@@ -112,11 +112,11 @@ def test_an_empty_entry_of_the_python_path_does_not_name_the_current_folder(
 
 
 HELPED = """
-from lipyomo.apart import apart
+from lipyomo.processes import in_process
 import sys
 sys.path.insert(0, {extra!r})
 import extra_module
-print(apart(extra_module.double, 21, stop=lambda: False))
+print(in_process(extra_module.double, 21, stop=lambda: False))
 """
 
 
@@ -135,8 +135,8 @@ def test_folders_that_were_named_are_kept(tmp_path: Path) -> None:
     script = here / "script.py"
     (here / "beside.py").write_text("def double(x):\n    return 2 * x\n")
     script.write_text(
-        "from lipyomo.apart import apart\nimport beside\n"
-        "print(apart(beside.double, 21, stop=lambda: False))\n"
+        "from lipyomo.processes import in_process\nimport beside\n"
+        "print(in_process(beside.double, 21, stop=lambda: False))\n"
     )
     ran = subprocess.run([sys.executable, script], cwd=here, capture_output=True, text=True)
     assert ran.stdout.strip() == "42", ran.stderr

@@ -16,8 +16,8 @@ import pytest
 from cli_ran import Ran
 
 import lipyomo
-from lipyomo.executors import usable_cores
 from lipyomo.onnx import write
+from lipyomo.parallel import usable_cores
 
 Cli = Callable[..., Ran]
 

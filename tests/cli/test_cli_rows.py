@@ -213,7 +213,7 @@ def test_bad_data_is_one_sentence(
     [
         [*CERTIFY, "--radius", "-1"],
         [*CERTIFY, "--radius", "nan"],
-        [*CERTIFY, "--ladder", "clever"],
+        [*CERTIFY, "--methods", "clever"],
         [*CERTIFY, "--workers", "0"],
         [*CERTIFY, "--first", "0"],
         [*CERTIFY, "--clip", "1,0"],

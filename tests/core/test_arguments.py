@@ -128,7 +128,7 @@ BAD = {
     "text for the radius": (lambda: certify(radius="1"), "radius"),
     "text for the limit": (lambda: certify(time_limit="1"), "time limit"),
     "a negative seed of attacks": (lambda: certify(seed=-1), "seed"),
-    "a number for a ladder": (lambda: certify(ladder=3), "ladder"),
+    "a number for a methods": (lambda: certify(methods=3), "methods"),
     "a number for valid inputs": (lambda: certify(clip=3), "clip"),
     "a path for a monotone network": (lambda: monotone("net.onnx"), "network"),
     "text for rows": (lambda: monotone(inputs=[["a", 1]]), "inputs"),

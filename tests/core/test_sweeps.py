@@ -9,7 +9,7 @@ import pytest
 
 import lipyomo
 from lipyomo.errors import LipyomoError
-from lipyomo.executors import Carried
+from lipyomo.parallel import Carried
 from networks import random_network
 
 

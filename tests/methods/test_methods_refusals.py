@@ -30,7 +30,7 @@ def cube(*sizes: int, norm: str = "linf", output: str | None = None) -> Lipschit
         ("random_lb", cube(2, 3, 1), {"samples": 1.5}, "whole number"),
         ("clever", cube(2, 3, 1), {"batches": 2}, "at least 3"),
         ("hr1", cube(2, 3, 1), {"tolerance": 0}, "between 0 and 1"),
-        ("fastlip", cube(2, 3, 1), {"rung": "lp"}, "no option rung"),
+        ("fastlip", cube(2, 3, 1), {"relaxation": "lp"}, "no option relaxation"),
         ("crosslip", cube(2, 3, 2, output="l2"), {}, "no output norm l2"),
     ],
 )

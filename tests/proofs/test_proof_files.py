@@ -21,8 +21,8 @@ import lipyomo_check
 from lipyomo import AllSpace, Box, LipschitzProblem, Network, Polytope, ball
 from lipyomo.errors import ProblemError
 from lipyomo.errors import ProofError as CannotProve
-from lipyomo.executors import InlineExecutor
 from lipyomo.network import FloatArray, Layer
+from lipyomo.parallel import InlineExecutor
 from lipyomo.proofs import Written, network_digest, write_proof
 from lipyomo.proofs.case import Case
 from lipyomo_check import ProofError, check_proof
@@ -113,7 +113,7 @@ def test_several_processes_check_the_same(tmp_path: Path) -> None:
     problem = LipschitzProblem(random_network(8, (2, 8, 6, 2)), DOMAINS["box"], "linf", "linf")
     alone = proved(problem, tmp_path / "p")
     told: list[int] = []
-    together = check_proof(tmp_path / "p", told=told.append, workers=2)
+    together = check_proof(tmp_path / "p", progress=told.append, workers=2)
     assert together.nodes == alone.nodes == told[-1]
 
 
@@ -411,7 +411,7 @@ def test_what_is_written_is_forgotten(tmp_path: Path) -> None:
         if cases % 50 == 0:
             held.append(sum(type(thing) is Case for thing in gc.get_objects()))
 
-    cases = write_proof(tmp_path / "p", problem, lipyomo.solve(problem), told=told).cases
+    cases = write_proof(tmp_path / "p", problem, lipyomo.solve(problem), progress=told).cases
     assert cases > 300
     assert max(held) < cases / 10
 

@@ -147,7 +147,7 @@ class PolynomialSearch:
             counters={
                 NODES: len(task.parts),
                 "values": len(task.parts),
-                "elsewhere": int(os.getpid() != self._recipe.home),
+                "remote": int(os.getpid() != self._recipe.home),
             },
         )
 

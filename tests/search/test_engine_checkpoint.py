@@ -10,8 +10,8 @@ import pytest
 from polynomials import Part
 from test_engine import RECIPE, truth
 
-from lipyomo.executors import InlineExecutor, Workers
 from lipyomo.outputs import OutputError
+from lipyomo.parallel import InlineExecutor, Workers
 from lipyomo.run import Clock
 from lipyomo.search.checkpoint import Checkpoint, CheckpointError, Known
 from lipyomo.search.engine import Engine, Found

@@ -13,7 +13,7 @@ import pytest
 from polynomials import Part, Polynomial, PolynomialSearch, Recipe, Task
 from test_engine import covered
 
-from lipyomo.executors import InlineExecutor, Workers
+from lipyomo.parallel import InlineExecutor, Workers
 from lipyomo.run import Clock
 from lipyomo.search import queue
 from lipyomo.search.checkpoint import Checkpoint

@@ -12,7 +12,7 @@ import pytest
 from polynomials import Part, Polynomial, Recipe
 from test_engine import RECIPE, covered, truth
 
-from lipyomo.executors import InlineExecutor, Workers
+from lipyomo.parallel import InlineExecutor, Workers
 from lipyomo.run import Clock
 from lipyomo.search.engine import Engine, Found
 from lipyomo.search.protocol import NODES
@@ -49,7 +49,7 @@ def test_an_answer_depends_on_the_tasks_and_not_on_who_does_them() -> None:
 def test_processes_that_are_there_change_nothing_against_ones_that_come_late() -> None:
     late = _search(workers=Workers(2, helping=True))
     there = _search(workers=_started(2))
-    assert there.counters["elsewhere"] > 0
+    assert there.counters["remote"] > 0
     assert _answer(there) == _answer(late)
 
 

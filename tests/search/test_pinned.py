@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_info
 
 import lipyomo
 from lipyomo.domains import AllSpace, Box, Polytope, ball
-from lipyomo.executors import InlineExecutor
+from lipyomo.parallel import InlineExecutor
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs.writing import write_proof
 from networks import integer_network, mixed_network, random_network

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from lipyomo.domains import AllSpace, Box, Domain, ball
-from lipyomo.executors import InlineExecutor, Workers
+from lipyomo.parallel import InlineExecutor, Workers
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock

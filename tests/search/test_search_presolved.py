@@ -11,7 +11,7 @@ from lipyomo import Box, LipschitzProblem, Network, Settings
 from lipyomo.affine.presolve import Presolved, presolved
 from lipyomo.affine.system import UnitSystem
 from lipyomo.bounds import preactivation_bounds
-from lipyomo.ladder import Ladder
+from lipyomo.cascade import Cascade
 from lipyomo.network import Layer
 from lipyomo.search.relu.context import Context, Question
 from lipyomo.search.relu.run import branch_and_bound
@@ -67,12 +67,12 @@ def test_the_search_has_the_same_answer(seed: int, slopes: tuple[float, float]) 
     problem = _problem(seed, 0.06, slopes)
     settings = Settings(time_limit=60.0)
     plain, _ = branch_and_bound(problem, settings)
-    ladder = Ladder(problem, preactivation_bounds(problem.network, problem.domain))
-    ladder.climb()
-    known = np.concatenate(ladder.bounds.phases)
+    cascade = Cascade(problem, preactivation_bounds(problem.network, problem.domain))
+    cascade.run()
+    known = np.concatenate(cascade.bounds.phases)
     system = Context.of(Question(problem, known=known)).system
     assert system.count < problem.network.kinked_units
-    found, _ = branch_and_bound(problem, settings, ladder=ladder)
+    found, _ = branch_and_bound(problem, settings, cascade=cascade)
     assert found.complete
     assert plain.complete
     assert found.best.value == pytest.approx(plain.best.value, rel=1e-6)

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info
 
 import lipyomo
 from lipyomo.domains import Box
-from lipyomo.executors import InlineExecutor
+from lipyomo.parallel import InlineExecutor
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Status
 from networks import random_network

@@ -245,7 +245,7 @@ def test_products_of_pairs_bound_the_patterns_that_pairs_allow() -> None:
         best = 0.0
         for phases in completions(open_phases(network)):
             on = flat(phases) == 1
-            if not (on[PAIRS.first] & (on[PAIRS.second] == PAIRS.apart)).any():
+            if not (on[PAIRS.first] & (on[PAIRS.second] == PAIRS.exclusive)).any():
                 value = operator_norm(network.jacobian(to_pattern(phases)), "linf", LinfOutput())
                 best = max(best, value.value)
         assert best <= proved * (1 + 1e-12)

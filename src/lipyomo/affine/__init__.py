@@ -3,13 +3,13 @@
 from lipyomo.affine.exact import ExactSignal
 from lipyomo.affine.signal import (
     FloatSignal,
-    Passing,
     RangedSignal,
     SizeSignal,
     TrackedSignal,
+    UnitMap,
     affine_pieces,
     carry,
-    passings,
+    unit_maps_of,
 )
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 
@@ -18,12 +18,12 @@ __all__ = [
     "FlatPhases",
     "FloatSignal",
     "NodeForm",
-    "Passing",
     "RangedSignal",
     "SizeSignal",
     "TrackedSignal",
+    "UnitMap",
     "UnitSystem",
     "affine_pieces",
     "carry",
-    "passings",
+    "unit_maps_of",
 ]

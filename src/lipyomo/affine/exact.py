@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from flint import fmpz, fmpz_mat
 
-from lipyomo.affine.signal import Passing
+from lipyomo.affine.signal import UnitMap
 from lipyomo.network import BoolArray, FloatArray, Layer
 from lipyomo.numerics.exact import Exact, ExactWeights, whole
 
@@ -56,18 +56,18 @@ class ExactSignal:
         """The pre-activations of a layer."""
         return ExactSignal(exact_weights(layer).after(self.values))
 
-    def past(self, passing: Passing) -> ExactSignal:
+    def past(self, unit_map: UnitMap) -> ExactSignal:
         """What leaves the units."""
-        scaled = self.values.rows_scaled(np.append(passing.slope, 1.0))
-        if not passing.units.size:
+        scaled = self.values.rows_scaled(np.append(unit_map.slope, 1.0))
+        if not unit_map.units.size:
             return ExactSignal(scaled)
-        jumps, exponent = whole(passing.jump)
+        changes, exponent = whole(unit_map.change)
         low = min(scaled.exponent, exponent)
         rows = scaled.aligned(low).tolist()
-        for unit, column, jump in zip(
-            passing.units.tolist(), passing.columns.tolist(), jumps, strict=True
+        for unit, column, change in zip(
+            unit_map.units.tolist(), unit_map.columns.tolist(), changes, strict=True
         ):
-            rows[unit][column] += jump << (exponent - low)
+            rows[unit][column] += change << (exponent - low)
         return ExactSignal(Exact(fmpz_mat(rows), low))
 
     def row(self, unit: int) -> list[fmpz]:

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lipyomo.affine.signal import Passing, SizeSignal, carry
+from lipyomo.affine.signal import SizeSignal, UnitMap, carry
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.numerics.rounding import UNIT
 
 
-def steepest(layers: Sequence[Layer], first: int | None = None) -> list[Passing]:
-    """Passings that bound those under all phases, in magnitudes.
+def steepest(layers: Sequence[Layer], first: int | None = None) -> list[UnitMap]:
+    """Maps that bound those under all phases, in magnitudes.
 
     Parameters
     ----------
@@ -30,10 +30,10 @@ def steepest(layers: Sequence[Layer], first: int | None = None) -> list[Passing]
     for layer in layers:
         slope = np.maximum(np.abs(layer.left), np.abs(layer.right))
         if first is None:
-            found.append(Passing(slope, none, none, np.zeros(0)))
+            found.append(UnitMap(slope, none, none, np.zeros(0)))
             continue
         index = np.arange(layer.units)
-        found.append(Passing(slope, index, first + index, np.abs(layer.right - layer.left)))
+        found.append(UnitMap(slope, index, first + index, np.abs(layer.right - layer.left)))
         first += layer.units
     return found
 
@@ -42,7 +42,7 @@ def term_sizes(
     layers: Sequence[Layer],
     start: FloatArray,
     constants: bool = True,
-    passing: Sequence[Passing] | None = None,
+    unit_maps: Sequence[UnitMap] | None = None,
 ) -> list[FloatArray]:
     """Sums of the absolute terms of pre-activations.
 
@@ -53,7 +53,7 @@ def term_sizes(
         Those of the inputs, or of their tangents.
     constants : bool, optional
         Whether the biases count.
-    passing : sequence of Passing, optional
+    unit_maps : sequence of UnitMap, optional
         Without columns; the steepest ones if not given.
 
     Returns
@@ -62,7 +62,7 @@ def term_sizes(
         One a layer.
     """
     signal = SizeSignal(start[:, None], 1, 0 if constants else None)  # the constant adds up there
-    carried = carry(signal, layers, steepest(layers) if passing is None else passing)
+    carried = carry(signal, layers, steepest(layers) if unit_maps is None else unit_maps)
     return [np.asarray(z.matrix)[:, 0] for z in carried]
 
 
@@ -83,12 +83,12 @@ def switched_sizes(network: Network, start: FloatArray, constants: bool) -> list
         One a layer, of its pre-activations; the last of the outputs.
     """
     none = np.zeros(0, dtype=np.intp)
-    passing = []
+    unit_maps = []
     for layer in network.hidden:
         spread = np.abs(layer.right - layer.left)
         steep = np.maximum(np.abs(layer.left), np.abs(layer.right))
-        passing.append(Passing(steep + spread, none, none, np.zeros(0)))
-    return term_sizes(network.layers, start, constants, passing)
+        unit_maps.append(UnitMap(steep + spread, none, none, np.zeros(0)))
+    return term_sizes(network.layers, start, constants, unit_maps)
 
 
 def coefficient_sizes(network: Network) -> FloatArray:
@@ -109,10 +109,10 @@ def preactivation_errors(network: Network, domain: Domain, roughness: float = 0.
     if not domain.is_bounded:
         return np.full(sum(layer.units for layer in layers), np.inf)
     reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
-    passing = [Passing(3.0 * p.slope, p.units, p.columns, p.jump) for p in steepest(layers)]
+    unit_maps = [UnitMap(3.0 * p.slope, p.units, p.columns, p.change) for p in steepest(layers)]
     terms = network.input_dim + 8
     errors = [np.zeros(0)]
-    sizes = term_sizes(layers, reach, passing=passing)
+    sizes = term_sizes(layers, reach, unit_maps=unit_maps)
     for depth, (layer, size) in enumerate(zip(layers, sizes, strict=True)):
         terms += 2 * layer.inputs + 12
         relative = terms * UNIT + (depth + 2) * roughness

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.affine.signal import Passing, passings
+from lipyomo.affine.signal import UnitMap, unit_maps_of
 from lipyomo.arrays import dense, product, scaled_columns
 from lipyomo.network import FloatArray, Layer, Matrix, Network
 from lipyomo.numerics.rounding import gamma
@@ -111,24 +111,24 @@ def multiplied_through(
     backwards.
     """
     d, layers = network.input_dim, network.layers
-    passing = passings(network.hidden, phases, d)
-    width = d + sum(p.units.size for p in passing) + 1
+    unit_maps = unit_maps_of(network.hidden, phases, d)
+    width = d + sum(p.units.size for p in unit_maps) + 1
     maps: list[FloatArray] = []
     for i, layer in enumerate(layers):
         start: Matrix = functionals
-        if i < len(passing):
-            start = sp.csr_array(sp.eye_array(layer.units))[passing[i].units]
+        if i < len(unit_maps):
+            start = sp.csr_array(sp.eye_array(layer.units))[unit_maps[i].units]
         if start.shape[0]:
             start = abs(start) if magnitudes else start
-            maps.append(_row_maps(start, layers[: i + 1], passing, d, width, magnitudes))
-    order = [p.units.size for p in passing if p.units.size]
+            maps.append(_row_maps(start, layers[: i + 1], unit_maps, d, width, magnitudes))
+    order = [p.units.size for p in unit_maps if p.units.size]
     return _chain(np.concatenate(maps), d, order, network.name)
 
 
 def _row_maps(
     start: Matrix,
     layers: tuple[Layer, ...],
-    passing: list[Passing],
+    unit_maps: list[UnitMap],
     d: int,
     width: int,
     magnitudes: bool,
@@ -145,8 +145,8 @@ def _row_maps(
         found[:, -1] += rows @ part(layer.bias)
         rows = product(rows, part(layer.weight))
         if i:
-            before = passing[i - 1].size if magnitudes else passing[i - 1]
-            found[:, before.columns] = dense(rows[:, before.units]) * before.jump
+            before = unit_maps[i - 1].size if magnitudes else unit_maps[i - 1]
+            found[:, before.columns] = dense(rows[:, before.units]) * before.change
             rows = scaled_columns(rows, before.slope)
     found[:, :d] = dense(rows)
     return found

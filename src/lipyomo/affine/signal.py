@@ -5,10 +5,10 @@ unit.  A signal is the matrix of such maps at one place of the network; its colu
 and one of them may be the constant one.  Two steps carry it on,
 
     through a layer:   Z = W H          (the bias goes to the column of the constant),
-    past its units:    H = diag(slope) Z + jump,
+    past its units:    H = diag(slope) Z + change,
 
-where a decided unit has its slope and no jump, and an open one ``y_k = max(z_k, 0)`` passes on
-``left z_k + (right - left) y_k``: slope left, and a jump in the column of y_k.  Tangents obey the
+where a decided unit has its slope and no change, and an open one ``y_k = max(z_k, 0)`` passes on
+``left z_k + (right - left) y_k``: slope left, and a change in the column of y_k.  Tangents obey the
 same maps without the constant, with ``s_k = (switch of k) * u_k`` in place of y_k.
 
 The same two steps are taken in three arithmetics:
@@ -41,7 +41,7 @@ Index = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Passing:
+class UnitMap:
     """What the units of a layer pass on: ``slope * z``, and a variable of their own for some.
 
     Attributes
@@ -51,50 +51,50 @@ class Passing:
         Units of the layer with a variable of their own.
     columns : ndarray of int, shape (F,)
         Its column in the signal.
-    jump : ndarray, shape (F,)
+    change : ndarray, shape (F,)
         Its coefficient.
     """
 
     slope: FloatArray
     units: Index
     columns: Index
-    jump: FloatArray
+    change: FloatArray
 
     @classmethod
-    def of(cls, layer: Layer, phases: npt.NDArray[np.int8], first: int = 0) -> Passing:
+    def of(cls, layer: Layer, phases: npt.NDArray[np.int8], first: int = 0) -> UnitMap:
         """Under `phases` (n,); the open units have the columns ``first, first + 1, ...``."""
         layer.check_two_slope()
         units = np.flatnonzero(phases == OPEN)
         slope = np.where(phases == RIGHT, layer.right, layer.left)
-        jump = (layer.right - layer.left)[units]
-        return cls(slope, units, np.arange(first, first + units.size), jump)
+        change = (layer.right - layer.left)[units]
+        return cls(slope, units, np.arange(first, first + units.size), change)
 
     @classmethod
-    def decided(cls, layer: Layer, on: BoolArray) -> Passing:
+    def decided(cls, layer: Layer, on: BoolArray) -> UnitMap:
         """Under a full pattern."""
         none = np.zeros(0, dtype=np.intp)
         return cls(layer.slopes(on), none, none, np.zeros(0))
 
     @property
-    def size(self) -> Passing:
+    def size(self) -> UnitMap:
         """The same in magnitudes."""
-        return Passing(np.abs(self.slope), self.units, self.columns, np.abs(self.jump))
+        return UnitMap(np.abs(self.slope), self.units, self.columns, np.abs(self.change))
 
 
-def passings(
+def unit_maps_of(
     layers: Sequence[Layer], phases: Sequence[npt.NDArray[np.int8]], first: int
-) -> list[Passing]:
+) -> list[UnitMap]:
     """What each layer passes on; the open units of all layers have columns from `first` on."""
     found = []
     for layer, phase in zip(layers, phases, strict=True):
-        found.append(Passing.of(layer, phase, first))
+        found.append(UnitMap.of(layer, phase, first))
         first += found[-1].units.size
     return found
 
 
-def decided(layers: Sequence[Layer], pattern: Sequence[BoolArray]) -> list[Passing]:
+def decided(layers: Sequence[Layer], pattern: Sequence[BoolArray]) -> list[UnitMap]:
     """What each layer passes on under a full pattern, or a stack of them."""
-    return [Passing.decided(layer, on) for layer, on in zip(layers, pattern, strict=True)]
+    return [UnitMap.decided(layer, on) for layer, on in zip(layers, pattern, strict=True)]
 
 
 def affine_pieces(network: Network, pattern: Pattern) -> list[tuple[FloatArray, FloatArray]]:
@@ -107,8 +107,8 @@ def affine_pieces(network: Network, pattern: Pattern) -> list[tuple[FloatArray, 
         the Jacobian and the offset of the outputs.
     """
     start = FloatSignal.inputs(network.input_dim)
-    passing = decided(network.hidden, pattern)
-    maps = [np.asarray(z.matrix) for z in carry(start, network.layers, passing)]
+    unit_maps = decided(network.hidden, pattern)
+    maps = [np.asarray(z.matrix) for z in carry(start, network.layers, unit_maps)]
     return [(piece[:, :-1], piece[:, -1]) for piece in maps]
 
 
@@ -118,14 +118,14 @@ class Signal(Protocol):
     def through(self: S, layer: Layer) -> S:
         """The pre-activations of a layer that this signal reaches."""
 
-    def past(self: S, passing: Passing) -> S:
+    def past(self: S, unit_map: UnitMap) -> S:
         """What leaves the units whose pre-activations this signal is."""
 
 
 S = TypeVar("S", bound=Signal)
 
 
-def carry(signal: S, layers: Iterable[Layer], passing: Iterable[Passing]) -> Iterator[S]:
+def carry(signal: S, layers: Iterable[Layer], unit_maps: Iterable[UnitMap]) -> Iterator[S]:
     """The pre-activations of each layer.
 
     Parameters
@@ -133,10 +133,10 @@ def carry(signal: S, layers: Iterable[Layer], passing: Iterable[Passing]) -> Ite
     signal : Signal
         What reaches the first layer.
     layers : iterable of Layer
-    passing : iterable of Passing
+    unit_maps : iterable of UnitMap
         One a layer; the last layer needs none.
     """
-    units = iter(passing)
+    units = iter(unit_maps)
     for position, layer in enumerate(layers):
         if position:
             signal = signal.past(next(units))
@@ -228,11 +228,11 @@ class FloatSignal:
         rows = np.arange(bias.size)
         return _with_entries(found, rows, np.full(bias.size, self.constant % self.width), bias)
 
-    def past(self, passing: Passing) -> Self:
+    def past(self, unit_map: UnitMap) -> Self:
         """What leaves the units."""
-        values = scaled_rows(self.matrix, passing.slope)
-        if passing.units.size:
-            values = _with_entries(values, passing.units, passing.columns, passing.jump)
+        values = scaled_rows(self.matrix, unit_map.slope)
+        if unit_map.units.size:
+            values = _with_entries(values, unit_map.units, unit_map.columns, unit_map.change)
         return self._with(values)
 
     def _with(self, values: Matrix) -> Self:
@@ -247,9 +247,9 @@ class SizeSignal(FloatSignal):
         """The magnitudes behind an affine map."""
         return self._with(self._mapped(abs(weight), None if bias is None else np.abs(bias)))
 
-    def past(self, passing: Passing) -> Self:
+    def past(self, unit_map: UnitMap) -> Self:
         """What leaves the units."""
-        return super().past(passing.size)
+        return super().past(unit_map.size)
 
 
 @dataclass(frozen=True)
@@ -284,9 +284,9 @@ class TrackedSignal:
         terms = self.terms + layer.inputs + 2
         return TrackedSignal(self.values.through(layer), self.sizes.through(layer), terms)
 
-    def past(self, passing: Passing) -> TrackedSignal:
+    def past(self, unit_map: UnitMap) -> TrackedSignal:
         """What leaves the units."""
-        return TrackedSignal(self.values.past(passing), self.sizes.past(passing), self.terms + 2)
+        return TrackedSignal(self.values.past(unit_map), self.sizes.past(unit_map), self.terms + 2)
 
 
 @dataclass(frozen=True)
@@ -326,8 +326,8 @@ class RangedSignal:
         terms = self.terms + weight.shape[1] + self.values.width
         return RangedSignal(self.values.times(weight, bias), self.sizes.times(weight, bias), terms)
 
-    def past(self, passing: Passing, sizes: FloatArray) -> RangedSignal:
+    def past(self, unit_map: UnitMap, sizes: FloatArray) -> RangedSignal:
         """What leaves the units; `sizes` (F,) are those of their own variables."""
-        place = np.zeros(passing.units.size, dtype=np.intp)
-        own = Passing(passing.slope, passing.units, place, passing.jump * sizes)
-        return RangedSignal(self.values.past(passing), self.sizes.past(own), self.terms + 2)
+        place = np.zeros(unit_map.units.size, dtype=np.intp)
+        own = UnitMap(unit_map.slope, unit_map.units, place, unit_map.change * sizes)
+        return RangedSignal(self.values.past(unit_map), self.sizes.past(own), self.terms + 2)

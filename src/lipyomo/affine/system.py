@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from lipyomo.affine.magnitudes import preactivation_errors, steepest
 from lipyomo.affine.presolve import Presolved, presolved
-from lipyomo.affine.signal import FloatSignal, Passing, SizeSignal, carry, passings
+from lipyomo.affine.signal import FloatSignal, SizeSignal, UnitMap, carry, unit_maps_of
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Network
 from lipyomo.numerics.exactness import product_is_exact
@@ -169,22 +169,22 @@ class UnitSystem:
         """The phases layer by layer."""
         return tuple(phases[span] for span in self._spans)
 
-    def passings(self, phases: FlatPhases) -> list[Passing]:
+    def unit_maps(self, phases: FlatPhases) -> list[UnitMap]:
         """What each layer passes on under `phases`; open units have columns after the inputs'."""
-        return passings(self.network.hidden, self.split(phases), self.inputs)
+        return unit_maps_of(self.network.hidden, self.split(phases), self.inputs)
 
     def reduce(self, phases: FlatPhases) -> NodeForm:
         """Eliminate the decided units of `phases`."""
         open_units = np.flatnonzero(phases == OPEN)
         start = FloatSignal.inputs(self.inputs, open_units.size)
         maps = np.empty((self.count, start.width))
-        passing = self.passings(phases)
+        unit_maps = self.unit_maps(phases)
         last = start
-        for i, z in enumerate(carry(start, self.network.hidden, passing)):
+        for i, z in enumerate(carry(start, self.network.hidden, unit_maps)):
             last = z
             maps[self.span(i)] = z.matrix
         if self.depth:
-            objective = self.head @ last.past(passing[-1]).matrix
+            objective = self.head @ last.past(unit_maps[-1]).matrix
         else:
             objective = np.hstack([self.head, np.zeros((len(self.head), 1))])
         return NodeForm(open_units, self.inputs, maps, np.asarray(objective)[:, :-1])

@@ -22,12 +22,12 @@ from pyomo.common.gc_manager import PauseGC
 from pyomo.core.base.block import declare_custom_block
 from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 
-from lipyomo.arguments import brief, instance
+from lipyomo.arguments import brief, deprecated, instance
 from lipyomo.blocks.assemble import declared
+from lipyomo.blocks.assumptions import Assumption, enclosing, switched_off
 from lipyomo.blocks.directions import FixedInputWarning, Mask, Unmoving, can_move
 from lipyomo.blocks.ranges import ends_of
-from lipyomo.blocks.relied import Reliance, enclosing, switched_off
-from lipyomo.blocks.use import Promise, check_use
+from lipyomo.blocks.use import OneSided, check_use
 from lipyomo.blocks.written import Shelf, Written, check_unused
 from lipyomo.errors import ProblemError
 from lipyomo.network import Network
@@ -57,9 +57,9 @@ class FormulationBlockData(BlockData):
     def __init__(self, component: Any) -> None:
         super().__init__(component)
         self._recipe: dict[str, Any] | None = None
-        self._relied: list[Reliance | Unmoving] = []
+        self._assumptions: list[Assumption | Unmoving] = []
         self._parts: list[tuple[Any, int]] = []
-        self._promises: list[Promise] = []
+        self._one_sided: list[OneSided] = []
         self._grounds: list[Any] = []
         self._written = Written()
         self._shelf: Shelf | None = None
@@ -105,7 +105,7 @@ class FormulationBlockData(BlockData):
 
     def stale(self) -> str | None:
         """Say what the block relied on and what no longer holds; None if all is well."""
-        for known in self._relied:
+        for known in self._assumptions:
             broken = known.broken()
             if broken is not None:
                 return broken
@@ -121,7 +121,7 @@ class FormulationBlockData(BlockData):
         """Arguments by their names of today; old ones are warned of."""
         if "network_block" not in options:
             return options
-        warn_of_old("network_block=", "network=")
+        deprecated("network_block=", "network=", 4)
         return {"network": options["network_block"]} | {
             name: given for name, given in options.items() if name != "network_block"
         }
@@ -160,12 +160,12 @@ class FormulationBlockData(BlockData):
                 f"block '{self.name}' is built already.  Remedy: call rebuild() when bounds have "
                 "changed, or make a new block"
             )
-        names = ("_recipe", "_relied", "_parts", "_grounds", "_promises", *self._STATE)
+        names = ("_recipe", "_assumptions", "_parts", "_grounds", "_one_sided", *self._STATE)
         state = {name: value for name, value in self.__dict__.items() if name in names}
         with PauseGC():
             shelf = self._shelf = Shelf(self._written)
             foreign = shelf.foreign() | set(map(id, self.component_objects(descend_into=False)))
-            self._relied, self._parts, self._grounds, self._promises = [], [], [], []
+            self._assumptions, self._parts, self._grounds, self._one_sided = [], [], [], []
             try:
                 yield
                 written = Written.under(self, foreign, shelf.users)
@@ -184,7 +184,7 @@ class FormulationBlockData(BlockData):
 
     def _rely_on(self, variable: Any, lower: float, upper: float) -> None:
         """Keep bounds that the formulation needs."""
-        self._relied.append(Reliance(variable, lower, upper))
+        self._assumptions.append(Assumption(variable, lower, upper))
 
     def _rely_on_bounds(self, variables: list[Any]) -> None:
         """Keep all bounds of variables as they are now."""
@@ -198,7 +198,7 @@ class FormulationBlockData(BlockData):
         """
         pairs = zip(sources, counted, strict=True) if wrt is None else ()
         still = (source for source, counts in pairs if not (counts or can_move(source)))
-        self._relied += map(Unmoving, still)
+        self._assumptions += map(Unmoving, still)
 
     def _rely_on_block(self, other: Any) -> None:
         """Keep the state of another block that this one is built on."""
@@ -226,7 +226,7 @@ class FormulationBlockData(BlockData):
             self._shelf.users.narrow(variables)
 
     def _make_part(self, name: str, kind: Any, **arguments: Any) -> Any:
-        """Build ``self.name``, a block that is rebuilt with this one, which makes its promises."""
+        """Build ``self.name``, a block that is rebuilt with this one and answers for it."""
         return self._own(declared(self, name, kind), **arguments)
 
     def _own(self, part: Any, **arguments: Any) -> Any:
@@ -240,7 +240,7 @@ class FormulationBlockData(BlockData):
         """Take a component under this block for its own: a rebuild removes it."""
         self._written.components.append((component.parent_block(), component))
 
-    def _promise(
+    def _add_one_sided(
         self, variable: Any, sense: Literal["max", "min"], end: float, strict: bool = False
     ) -> None:
         """Keep that a variable means something only where it is made large ("max") or small.
@@ -248,7 +248,7 @@ class FormulationBlockData(BlockData):
         `end` is the bound that the block itself gives it on the other side; `strict` makes it an
         error to bind the variable there.
         """
-        self._promises.append(Promise(variable, sense, end, strict))
+        self._one_sided.append(OneSided(variable, sense, end, strict))
 
     def _component_data_itervalues(
         self, ctype: Any, active: Any, sort: Any, dedup: Any
@@ -277,15 +277,10 @@ class FormulationBlockData(BlockData):
                 warnings.warn(doubt, FixedInputWarning, stacklevel=2)
             # One look at the model serves all blocks that one iteration comes to.
             root = self.model()
-            if self._promises and not self._owned and id(root) not in dedup.seen_data:
+            if self._one_sided and not self._owned and id(root) not in dedup.seen_data:
                 dedup.seen_data.add(id(root))
                 check_use(root)
         yield from super()._component_data_itervalues(ctype, active, sort, dedup)
-
-
-def warn_of_old(old: str, new: str) -> None:
-    """Warn of a word that the next version will not know."""
-    warnings.warn(f"{old} goes with the next version: use {new}", DeprecationWarning, stacklevel=4)
 
 
 def formulation_block(name: str) -> Callable[[type], type]:

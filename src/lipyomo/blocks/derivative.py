@@ -15,7 +15,7 @@ from lipyomo.blocks.relu import BoundChoice, ReluNetworkBlock, built_network
 from lipyomo.blocks.switch import ArrivingBounds, add_switched
 from lipyomo.blocks.units import UnitFormulation
 from lipyomo.bounds import DerivativeBounds
-from lipyomo.bounds.derivative import Rung
+from lipyomo.bounds.derivative import DerivativeRelaxation
 from lipyomo.errors import ProblemError
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.solvers.rows import Affine
@@ -48,7 +48,7 @@ class ChainLimits:
 
     @classmethod
     def of(cls, bounds: DerivativeBounds) -> ChainLimits:
-        """From the bound ladder, the same whether a unit is on or off."""
+        """From the relaxation, the same whether a unit is on or off."""
         layers = [
             ArrivingBounds.plain(low, high)
             for low, high in zip(bounds.lower, bounds.upper, strict=True)
@@ -132,9 +132,9 @@ def add_chain(
     add_equalities(block, f"{name}_affine", keys, ends, forms)
 
 
-def derivative_rung(rung: str) -> Rung:
-    """The rung of derivative bounds that belongs to a rung of pre-activation bounds."""
-    return "interval" if rung == "interval" else "linear"
+def derivative_relaxation(relaxation: str) -> DerivativeRelaxation:
+    """The relaxation of derivative bounds that belongs to a relaxation of pre-activation bounds."""
+    return "interval" if relaxation == "interval" else "linear"
 
 
 def functional_points(functional: Any, m: int) -> FloatArray | None:

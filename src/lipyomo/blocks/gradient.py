@@ -19,7 +19,7 @@ from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import (
     ChainLimits,
     add_chain,
-    derivative_rung,
+    derivative_relaxation,
     functional_points,
     network_block_of,
 )
@@ -157,8 +157,8 @@ class GradientBlockData(FormulationBlockData):
                 self._rely_on_bounds(variables)
         if not isinstance(limits, ChainLimits):
             known = base.layer_bounds
-            rung = derivative_rung(known.rung)
-            limits = ChainLimits.of(adjoint_bounds(net, None, known, points, rung))
+            relaxation = derivative_relaxation(known.relaxation)
+            limits = ChainLimits.of(adjoint_bounds(net, None, known, points, relaxation))
         add_chain(self, "gradient", base, forms, limits, backwards=True)
         if isinstance(row, int | np.integer):
             self._refer_to({keys_of(net.output_shape)[row]: self})

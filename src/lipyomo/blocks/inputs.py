@@ -12,10 +12,10 @@ from pyomo.core.base.indexed_component_slice import IndexedComponent_slice
 from pyomo.core.expr.visitor import identify_variables
 
 from lipyomo.blocks.assemble import Rows, add_sizes, add_variables, index_of, keys_of, linear
+from lipyomo.blocks.assumptions import range_of_expression
 from lipyomo.blocks.base import FormulationBlockData
 from lipyomo.blocks.directions import can_move
 from lipyomo.blocks.ranges import box_of, ends_of, is_variable
-from lipyomo.blocks.relied import range_of_expression
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.domains import Box, Domain
 from lipyomo.errors import DomainError, ProblemError

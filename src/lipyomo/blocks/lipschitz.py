@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from lipyomo.arguments import one_of
+from lipyomo.arguments import deprecated, one_of
 from lipyomo.blocks.assemble import Rows, add_value
-from lipyomo.blocks.base import FormulationBlockData, formulation_block, warn_of_old
+from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.derivative import (
     ChainLimits,
     along_of,
-    derivative_rung,
+    derivative_relaxation,
     network_block_of,
 )
 from lipyomo.blocks.directions import Mask, along, can_move
@@ -174,13 +174,13 @@ class LipschitzBlockData(FormulationBlockData):
             self._build_adjoint(base, input_norm, norm, limits, counted)
         else:
             self._build_tangent(base, input_norm, norm, limits, counted)
-        self._promise(self.value, "max", self.value.ub, strict=True)
+        self._add_one_sided(self.value, "max", self.value.ub, strict=True)
 
     def _modern(self, options: dict[str, Any]) -> dict[str, Any]:
         options = dict(super()._modern(options))
         if options.get("formulation") in ("auto", "adjoint", "tangent"):
             word = options.pop("formulation")
-            warn_of_old(f"formulation={word!r}", f"encoding={word!r}")
+            deprecated(f"formulation={word!r}", f"encoding={word!r}", 4)
             options["encoding"] = word
         sense = options.pop("sense", None)
         if sense not in (None, "max"):
@@ -189,7 +189,7 @@ class LipschitzBlockData(FormulationBlockData):
                 "for maximisation.  Remedy: UpperLipschitzBlock to keep it small"
             )
         if sense is not None:
-            warn_of_old("sense='max'", "nothing, there is no other")
+            deprecated("sense='max'", "nothing, there is no other", 4)
         return options
 
     def _again(self, recipe: dict[str, Any]) -> dict[str, Any]:
@@ -276,11 +276,13 @@ def chain_limits(
     norm: OutputNorm,
     encoding: Encoding,
 ) -> DerivativeBounds:
-    """Derivative bounds for one encoding, on the rung of the pre-activation bounds."""
-    rung = derivative_rung(known.rung)
+    """Derivative bounds for one encoding, on the relaxation of the pre-activation bounds."""
+    relaxation = derivative_relaxation(known.relaxation)
     if encoding == "adjoint":
-        return adjoint_bounds(network, None, known, functional_set(norm, network.output_dim), rung)
-    return tangent_bounds(network, None, known, input_norm, rung)
+        return adjoint_bounds(
+            network, None, known, functional_set(norm, network.output_dim), relaxation
+        )
+    return tangent_bounds(network, None, known, input_norm, relaxation)
 
 
 def choose_encoding(
@@ -290,7 +292,7 @@ def choose_encoding(
     norm: OutputNorm,
     counted: Mask | None = None,
 ) -> Encoding:
-    """The encoding that promises the smaller tree.
+    """The encoding that can be expected to have the smaller tree.
 
     The adjoint form pays one binary for each input whose gradient has an open sign (for l1 inputs
     one for each that may hold the largest entry), the tangent form one for each vertex of the

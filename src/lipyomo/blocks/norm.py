@@ -115,11 +115,11 @@ class NormBlockData(FormulationBlockData):
         add_value(self)
         if chosen.dual_ball == "cube":
             self._build_sum(variables, sense, one_sided)
-            self._promise_value(sense)
+            self._add_one_sided_value(sense)
             return
         if chosen.dual_ball == "round" and sense == "min":
             self._build_cone(variables)
-            self._promise_value(sense)
+            self._add_one_sided_value(sense)
             return
         vertices = chosen.vertices(len(variables))
         if vertices is None:
@@ -128,12 +128,12 @@ class NormBlockData(FormulationBlockData):
                 "Remedy: l1, linf, cross, cross(i), a LinearOutput, or l2 with sense='min'"
             )
         self._build_choice(variables, vertices, sense, one_sided and sense == "max")
-        self._promise_value(sense)
+        self._add_one_sided_value(sense)
 
-    def _promise_value(self, sense: Sense) -> None:
+    def _add_one_sided_value(self, sense: Sense) -> None:
         low, high = ends_of(*self.value.bounds)
         if sense != "both":
-            self._promise(self.value, sense, high if sense == "max" else low)
+            self._add_one_sided(self.value, sense, high if sense == "max" else low)
 
     def _build_sum(self, variables: list[Any], sense: Sense, one_sided: bool) -> None:
         """The l1 norm: magnitudes p_k, with ``p_k <= |g_k|`` only where they could cheat."""

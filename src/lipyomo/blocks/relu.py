@@ -38,7 +38,7 @@ from lipyomo.domains import Domain
 from lipyomo.errors import BoundsMissing, ProblemError
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.phases import LEFT, OPEN, RIGHT, decide, open_phases
-from lipyomo.settings import BoundRung
+from lipyomo.settings import Relaxation
 from lipyomo.solvers.rows import Affine
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ if TYPE_CHECKING:
 ASCENT_WORK = 10_000_000
 """Most open units times weights for which dual ascent is tried; a third of a second."""
 
-BOUND_RUNGS = ("ascent", "linear", "interval", "lp", "auto")
+RELAXATIONS = ("ascent", "linear", "interval", "lp", "auto")
 
 BoundChoice: TypeAlias = (
-    "BoundRung | Literal['ascent'] | LayerBounds | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
+    "Relaxation | Literal['ascent'] | LayerBounds | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
 )
-"""A rung of the bound ladder, or bounds: one pair (lower, upper) a hidden layer."""
+"""A relaxation, or bounds: one pair (lower, upper) a hidden layer."""
 
 NetworkSource: TypeAlias = "Network | str | os.PathLike[str] | ReluNetworkBlockData"
 """A network, the path of an ONNX file, or a built `ReluNetworkBlock`."""
@@ -160,7 +160,7 @@ class ReluNetworkBlockData(FormulationBlockData):
         whole_number(groups, "groups", ProblemError, 1)
         one_of(values, (True, False), "value of values", ProblemError)
         if isinstance(bounds, str) or bounds is None:
-            one_of(bounds, BOUND_RUNGS, "bounds", ProblemError)
+            one_of(bounds, RELAXATIONS, "bounds", ProblemError)
         if isinstance(network, Network):
             net = network
         else:
@@ -196,7 +196,7 @@ class ReluNetworkBlockData(FormulationBlockData):
                 need_finite(variables, area.lower, area.upper)
             if bounds == "ascent":
                 return _ascended(network, area)
-            return preactivation_bounds(network, area, rung=bounds)
+            return preactivation_bounds(network, area, relaxation=bounds)
         if isinstance(bounds, LayerBounds):
             sizes = [len(side) for side in bounds.lower]
             if sizes != [layer.units for layer in network.hidden]:
@@ -371,7 +371,7 @@ def _given_bounds(network: Network, given: Any) -> tuple[list[FloatArray], list[
         pairs = [(low, high) for low, high in given]
     except (TypeError, ValueError):
         raise ProblemError(
-            f"bounds: {given!r} is none of {', '.join(BOUND_RUNGS)}, and no list of pairs "
+            f"bounds: {given!r} is none of {', '.join(RELAXATIONS)}, and no list of pairs "
             "(lower, upper), one a hidden layer"
         ) from None
     if len(pairs) != len(network.hidden):

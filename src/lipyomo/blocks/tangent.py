@@ -21,7 +21,7 @@ from lipyomo.blocks.derivative import (
     ChainLimits,
     add_chain,
     along_of,
-    derivative_rung,
+    derivative_relaxation,
     network_block_of,
 )
 from lipyomo.blocks.directions import Mask, along
@@ -147,8 +147,8 @@ class TangentBlockData(FormulationBlockData):
             scale = float(np.maximum(np.abs(box.lower), np.abs(box.upper)).max(initial=0.0))
             norm = "linf"
         if limits is None:
-            rung = derivative_rung(known.rung)
-            limits = ChainLimits.of(tangent_bounds(net, None, known, norm, rung))
+            relaxation = derivative_relaxation(known.relaxation)
+            limits = ChainLimits.of(tangent_bounds(net, None, known, norm, relaxation))
             limits = limits.scaled(scale)
         add_chain(self, "derivative", base, Affine.of(v), limits, backwards=False)
 

@@ -227,7 +227,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         for i, layer in enumerate(net.hidden):
             box, found = self._forward(i, layer, box, known.phases[i], margin)
             certain.append(found)
-        self._promise(add_value(self, 0.0), "min", 0.0, strict=True)
+        self._add_one_sided(add_value(self, 0.0), "min", 0.0, strict=True)
         declared(self, "chain", pyo.Block, range(len(vertices)))
         tops = [
             self._backward(self.chain[k], net, vertex, certain, input_norm, counted)

@@ -36,7 +36,7 @@ class OneSidedWarning(UserWarning):
 
 
 @dataclass(frozen=True)
-class Promise:
+class OneSided:
     """A variable that means something only where it is made large, or small.
 
     Attributes
@@ -88,34 +88,34 @@ def check_use(root: Any) -> None:
         If another norm is bounded there, or if it cannot be told what a term asks for.
     """
     waiting = [
-        promise
+        value
         for block in root.block_data_objects(active=True)
         if not getattr(block, "_owned", True)
-        for promise in block._promises
+        for value in block._one_sided
     ]
     uses = _Uses(root)
-    known = ComponentMap((promise.variable, promise) for promise in waiting)
+    known = ComponentMap((value.variable, value) for value in waiting)
     while waiting:
-        promise = waiting.pop()
-        _check_bounds(promise, uses)
-        _check_objectives(promise, uses)
-        for copy in _check_constraints(promise, uses, known):
+        value = waiting.pop()
+        _check_bounds(value, uses)
+        _check_objectives(value, uses)
+        for copy in _check_constraints(value, uses, known):
             known[copy.variable] = copy
             waiting.append(copy)
 
 
-def _check_bounds(promise: Promise, uses: _Uses) -> None:
+def _check_bounds(value: OneSided, uses: _Uses) -> None:
     """Complain if the variable is fixed or bounded more narrowly than constraints imply.
 
     What transformations derive from the constraints, as Pyomo's ``fbbt`` does, is no complaint.
     """
-    variable, sign = promise.variable, promise.sign
+    variable, sign = value.variable, value.sign
     low, high = ends_of(*variable.bounds)
     bound = sign * float(variable.value) if variable.fixed else high if sign > 0 else -low
     slack = SLACK * max(1.0, abs(bound))
-    if bound >= sign * promise.end - slack:
+    if bound >= sign * value.end - slack:
         return
-    rows = [form for form in uses.of(variable) if form.constraint is not promise.through]
+    rows = [form for form in uses.of(variable) if form.constraint is not value.through]
     rows += [
         _Form.of(row.body, row)
         for block in variable.parent_block().block_data_objects(active=True)
@@ -125,62 +125,62 @@ def _check_bounds(promise: Promise, uses: _Uses) -> None:
     ]
     if bound < min((form.implied(variable, sign) for form in rows), default=np.inf) - slack:
         kind = "a fixed value" if variable.fixed else "a bound of its own"
-        _complain(promise, kind, promise.through is None)
+        _complain(value, kind, value.through is None)
 
 
-def _check_objectives(promise: Promise, uses: _Uses) -> None:
+def _check_objectives(value: OneSided, uses: _Uses) -> None:
     """Complain of an objective that asks for the other side."""
-    stays, wrong, _, _, remedy = _MEANS[promise.sense]
+    stays, wrong, _, _, remedy = _MEANS[value.sense]
     for objective, form in uses.objectives:
-        weight = form.weight(promise.variable)
-        sign = promise.sign if objective.sense == pyo.maximize else -promise.sign
+        weight = form.weight(value.variable)
+        sign = value.sign if objective.sense == pyo.maximize else -value.sign
         if weight is None:
-            _complain(promise, f"the objective '{objective.name}'", False)
+            _complain(value, f"the objective '{objective.name}'", False)
         elif weight * sign < 0:
             raise ProblemError(
-                f"'{promise.variable.name}' is {wrong}, but it only stays {stays} the norm, so "
+                f"'{value.variable.name}' is {wrong}, but it only stays {stays} the norm, so "
                 f"that says nothing about the norm.  Remedy: {remedy}"
             )
 
 
-def _check_constraints(promise: Promise, uses: _Uses, known: ComponentMap) -> list[Promise]:
+def _check_constraints(value: OneSided, uses: _Uses, known: ComponentMap) -> list[OneSided]:
     """Complain of constraints that bind the other side; return copies, so far unknown.
 
     The other variable of a linear equality in two is a copy.  With more of them, it is those by
     which the objective draws the value to the side where it means something.
     """
-    copies: list[Promise] = []
-    variable, sign = promise.variable, promise.sign
+    copies: list[OneSided] = []
+    variable, sign = value.variable, value.sign
     for form in uses.of(variable):
-        if form.constraint is promise.through or not form.binds(variable, sign):
+        if form.constraint is value.through or not form.binds(variable, sign):
             continue
         if not form.constraint.equality or len(form.weights) == 1:
             certain = form.weight(variable) is not None
-            _complain(promise, f"'{form.constraint.name}'", certain)
+            _complain(value, f"'{form.constraint.name}'", certain)
             continue
-        alias = form.alias(promise)
+        alias = form.alias(value)
         if alias is not None and alias.variable not in known:
             copies.append(alias)
         elif alias is None and uses.drawn(variable) == {sign}:
             copies += [
-                Promise(v, "max" if s > 0 else "min", s * np.inf, promise.strict, form.constraint)
+                OneSided(v, "max" if s > 0 else "min", s * np.inf, value.strict, form.constraint)
                 for v, s in uses.drawn_by(form)
                 if v not in known
             ]
         else:
-            _complain(promise, f"'{form.constraint.name}'", False)
+            _complain(value, f"'{form.constraint.name}'", False)
     return copies
 
 
-def _complain(promise: Promise, what: str, certain: bool) -> None:
+def _complain(value: OneSided, what: str, certain: bool) -> None:
     """Raise or warn: something binds a value on the side where it means nothing."""
-    stays, _, side, size, remedy = _MEANS[promise.sense]
+    stays, _, side, size, remedy = _MEANS[value.sense]
     said = (
-        f"{what} binds '{promise.variable.name}' {side}, but that only stays {stays} the norm: "
+        f"{what} binds '{value.variable.name}' {side}, but that only stays {stays} the norm: "
         "this says nothing about the norm unless something else makes the value "
         f"{size}.  Remedy: {remedy}"
     )
-    if promise.strict and certain:
+    if value.strict and certain:
         raise ProblemError(said)
     warnings.warn(said, OneSidedWarning, stacklevel=2)
 
@@ -250,18 +250,18 @@ class _Form:
     def _range(self) -> tuple[float, float]:
         return ends_of(*compute_bounds_on_expr(self.constraint.body))
 
-    def alias(self, promise: Promise) -> Promise | None:
+    def alias(self, value: OneSided) -> OneSided | None:
         """What a linear equality in two variables makes of the other one."""
         if not self.linear or len(self.weights) != 2:
             return None
-        own = self.weights[promise.variable]
+        own = self.weights[value.variable]
         ((other, weight),) = (
-            pair for pair in self.weights.items() if pair[0] is not promise.variable
+            pair for pair in self.weights.items() if pair[0] is not value.variable
         )
         slope = -own / weight
-        end = slope * promise.end + (self.ends[1] - self.constant) / weight
-        sense: Sense = promise.sense if slope > 0.0 else "min" if promise.sign > 0 else "max"
-        return Promise(other, sense, end, promise.strict, self.constraint)
+        end = slope * value.end + (self.ends[1] - self.constant) / weight
+        sense: Sense = value.sense if slope > 0.0 else "min" if value.sign > 0 else "max"
+        return OneSided(other, sense, end, value.strict, self.constraint)
 
 
 def _signs(expression: Any, variables: list[Any]) -> Iterator[tuple[Any, float | None]]:

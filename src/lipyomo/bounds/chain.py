@@ -1,4 +1,4 @@
-"""Chains of affine maps with units in between, bounded by back-substitution: the second rung.
+"""Chains of affine maps with units in between, bounded by back-substitution.
 
 One kernel serves pre-activations (forwards from the inputs), tangents (forwards from directions)
 and adjoints (backwards from functionals).  All of them are maps

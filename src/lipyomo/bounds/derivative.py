@@ -7,7 +7,7 @@ tangent is the derivative of its pre-activations z_i in a direction v:
     u_1 = W_1 v,         u_{i+1} = W_{i+1} (D_i u_i)
 
 D_i holds the slopes of the units.  An open unit turns t into left t or right t; decided units
-stay linear, so that the linear rung multiplies the exact matrices through them.
+stay linear, so that the linear relaxation multiplies the exact matrices through them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import InputNorm, OutputNorm
 from lipyomo.phases import Phases, decide
 
-Rung = Literal["interval", "linear"]
+DerivativeRelaxation = Literal["interval", "linear"]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class DerivativeBounds:
         What leaves the switches: the adjoint of z_i, or the tangent of h_i.
     end_lower, end_upper : ndarray
         The gradient (d,) for adjoints, the derivative of the outputs (m,) for tangents.
-    rung : str
+    relaxation : str
         interval or linear.
     """
 
@@ -55,7 +55,7 @@ class DerivativeBounds:
     switched_upper: list[FloatArray]
     end_lower: FloatArray
     end_upper: FloatArray
-    rung: Rung
+    relaxation: DerivativeRelaxation
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +100,8 @@ class Way:
 class ChainBounds:
     """Bounds along a chain of matrices with switches in between, shapes (B, n_i).
 
-    `chain` has the last product as its signal, if it is `linear`: of the linear rung, and never
-    stopped on the way.
+    `chain` has the last product as its signal, if it is `linear`: with the linear relaxation, and
+    never stopped on the way.
     """
 
     lower: list[FloatArray]
@@ -115,7 +115,7 @@ class ChainBounds:
 def chain_bounds(
     way: Way,
     ball: Ball,
-    rung: Rung,
+    relaxation: DerivativeRelaxation,
     sparing: bool = False,
     stop: Callable[[], bool] | None = None,
 ) -> ChainBounds:
@@ -126,7 +126,7 @@ def chain_bounds(
     way : Way
     ball : Ball
         Where a lives.
-    rung : {'interval', 'linear'}
+    relaxation : {'interval', 'linear'}
     sparing : bool, optional
         Whether to substitute only for units with two slopes; the others, which need no lines, and
         the end keep their interval bounds.
@@ -135,7 +135,7 @@ def chain_bounds(
     """
     chain = Chain(ball, stop)
     found = ChainBounds([], [], [], [], chain)
-    linear = rung != "interval"
+    linear = relaxation != "interval"
     for position, matrix in enumerate(way.matrices):
         if position and stop is not None and stop():
             linear = False
@@ -186,7 +186,7 @@ def adjoint_bounds(
     phases: Phases | None,
     bounds: LayerBounds,
     functionals: FloatArray | OutputNorm,
-    rung: Rung = "linear",
+    relaxation: DerivativeRelaxation = "linear",
 ) -> DerivativeBounds:
     """Bounds of the adjoints of every hidden layer and of the gradient.
 
@@ -199,7 +199,7 @@ def adjoint_bounds(
         Of the pre-activations.
     functionals : ndarray, shape (k, m) or (m,), or OutputNorm
         y runs over the hull of these rows, or over the dual ball of that norm.
-    rung : {'linear', 'interval'}, optional
+    relaxation : {'linear', 'interval'}, optional
 
     Returns
     -------
@@ -207,7 +207,7 @@ def adjoint_bounds(
     """
     way = Way.backwards(network, _closed(phases, bounds))
     ball = functional_set(functionals, network.output_dim)
-    return _unbatched(chain_bounds(way, ball, rung), rung, backwards=True)
+    return _unbatched(chain_bounds(way, ball, relaxation), relaxation, backwards=True)
 
 
 def tangent_bounds(
@@ -215,7 +215,7 @@ def tangent_bounds(
     phases: Phases | None,
     bounds: LayerBounds,
     input_norm: InputNorm,
-    rung: Rung = "linear",
+    relaxation: DerivativeRelaxation = "linear",
 ) -> DerivativeBounds:
     """Bounds of the directional derivatives of every hidden layer and of the outputs.
 
@@ -223,8 +223,8 @@ def tangent_bounds(
     ``|v|_alpha <= 1`` in the norm `input_norm`.
     """
     way = Way.forwards(network, _closed(phases, bounds))
-    found = chain_bounds(way, InputBall(input_norm), rung)
-    return _unbatched(found, rung, backwards=False)
+    found = chain_bounds(way, InputBall(input_norm), relaxation)
+    return _unbatched(found, relaxation, backwards=False)
 
 
 def gradient_sizes(
@@ -268,7 +268,9 @@ def _closed(phases: Phases | None, bounds: LayerBounds) -> Phases:
     return bounds.phases if phases is None else decide(phases, bounds.lower, bounds.upper)
 
 
-def _unbatched(found: ChainBounds, rung: Rung, backwards: bool) -> DerivativeBounds:
+def _unbatched(
+    found: ChainBounds, relaxation: DerivativeRelaxation, backwards: bool
+) -> DerivativeBounds:
     """Drop the batch axis and put the layers in forward order."""
 
     def plain(arrays: list[FloatArray]) -> list[FloatArray]:
@@ -282,5 +284,5 @@ def _unbatched(found: ChainBounds, rung: Rung, backwards: bool) -> DerivativeBou
         plain(found.switched_upper),
         found.lower[-1][0],
         found.upper[-1][0],
-        rung,
+        relaxation,
     )

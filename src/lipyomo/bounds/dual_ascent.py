@@ -255,10 +255,10 @@ class DualAscent:
             scale += weight
             current = np.minimum(np.maximum(multipliers[part].T, least), most, order="C")
             with np.errstate(over="ignore", invalid="ignore"):
-                found[part] = self._climb(data, current, (least, most, scale), steps).T
+                found[part] = self._ascended(data, current, (least, most, scale), steps).T
         return found
 
-    def _climb(
+    def _ascended(
         self,
         data: _Gathered,
         current: SingleArray,

@@ -19,7 +19,7 @@ import numpy as np
 
 from lipyomo.bounds.balls import Ball, InputBall, Points
 from lipyomo.bounds.chain import Chain
-from lipyomo.bounds.derivative import ChainBounds, Rung, Way, chain_bounds, refined
+from lipyomo.bounds.derivative import ChainBounds, DerivativeRelaxation, Way, chain_bounds, refined
 from lipyomo.bounds.relax import switch_lines
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import DUAL, InputNorm, vector_norm
@@ -55,10 +55,10 @@ def gradient_ends(
     phases: Phases,
     functionals: Ball,
     input_norm: InputNorm,
-    rung: Rung = "linear",
+    relaxation: DerivativeRelaxation = "linear",
     stop: Callable[[], bool] | None = None,
 ) -> GradientEnds:
-    """Bounds by entry and, unless the rung is ``interval``, jointly.
+    """Bounds by entry and, unless the relaxation is ``interval``, jointly.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def gradient_ends(
     functionals : Ball
         Of functionals of the outputs; `Points` for one a chain.
     input_norm : {'l1', 'l2', 'linf'}
-    rung : {'linear', 'interval'}, optional
+    relaxation : {'linear', 'interval'}, optional
     stop : callable, optional
         Polled between steps; once True, what is not known yet is left to intervals.
 
@@ -77,7 +77,7 @@ def gradient_ends(
     GradientEnds
     """
     way = Way.backwards(network, phases)
-    found, low, high = _ends(way, functionals, rung, stop, norm_only=input_norm == "linf")
+    found, low, high = _ends(way, functionals, relaxation, stop, norm_only=input_norm == "linf")
     norms = entry_norms(low, high, input_norm)
     if found.linear and way.switches:
         if input_norm == "linf":
@@ -98,7 +98,7 @@ def gradient_ranges(
 def _ends(
     way: Way,
     ball: Ball,
-    rung: Rung,
+    relaxation: DerivativeRelaxation,
     stop: Callable[[], bool] | None,
     norm_only: bool = False,
 ) -> tuple[ChainBounds, FloatArray, FloatArray]:
@@ -107,7 +107,7 @@ def _ends(
     With `norm_only`, entries that keep their sign may have wide ones: a sum of absolute values does
     not need them.
     """
-    found = chain_bounds(way, ball, rung, sparing=True, stop=stop)
+    found = chain_bounds(way, ball, relaxation, sparing=True, stop=stop)
     low, high = found.lower[-1], found.upper[-1]
     if not (found.linear and way.switches):
         return found, low, high

@@ -30,8 +30,8 @@ class LayerBounds:
     ----------
     lower, upper : list of ndarray, shapes (n_i,)
         One pair a hidden layer; infinite where nothing is known.
-    rung : str
-        Highest rung that was used: interval, linear, ascent or lp.
+    relaxation : str
+        The tightest relaxation that was used: interval, linear, ascent or lp.
     phases : tuple of int8 arrays
         The given phases with every unit closed that the bounds decide.
     empty : bool
@@ -41,7 +41,7 @@ class LayerBounds:
 
     lower: list[FloatArray]
     upper: list[FloatArray]
-    rung: str
+    relaxation: str
     phases: Phases
     empty: bool = False
 

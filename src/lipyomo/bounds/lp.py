@@ -1,4 +1,4 @@
-"""Optimisation-based bound tightening over the triangle relaxation: the third rung.
+"""Optimisation-based bound tightening over the triangle relaxation.
 
 Each open pre-activation is minimised and maximised by a linear program whose variables are the
 inputs and the outputs of the open units before it; decided units are substituted, so that no
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.affine.signal import FloatSignal, Passing, RangedSignal
+from lipyomo.affine.signal import FloatSignal, RangedSignal, UnitMap
 from lipyomo.bounds.interval import activated
 from lipyomo.bounds.layers import LayerBounds
 from lipyomo.bounds.relax import unit_lines
@@ -135,7 +135,7 @@ class Relaxation:
                     self.blocks.append((rows, (limit + slack)[chosen]))
         slope = np.where(open_, 0.0, np.where(low >= 0, layer.right, layer.left))
         size = np.maximum(np.abs(outputs[0]), np.abs(outputs[1]))[pick]
-        self.signal = self.signal.past(Passing(slope, pick, columns, np.ones(pick.size)), size)
+        self.signal = self.signal.past(UnitMap(slope, pick, columns, np.ones(pick.size)), size)
 
 
 def tighten(network: Network, domain: Domain, bounds: LayerBounds, deadline: float) -> LayerBounds:
@@ -147,7 +147,7 @@ def tighten(network: Network, domain: Domain, bounds: LayerBounds, deadline: flo
     domain : Domain
         Its bounding box and rows are used; curved domains are seen as their bounding box.
     bounds : LayerBounds
-        Those of the rung below.
+        Those of a coarser relaxation.
     deadline : float
         In `time.monotonic` seconds; units that are not reached keep their bounds.
 

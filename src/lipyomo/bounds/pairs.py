@@ -45,13 +45,13 @@ class Pairs:
     Attributes
     ----------
     first, second : ndarray of int, shape (P,)
-    apart : ndarray of bool, shape (P,)
+    exclusive : ndarray of bool, shape (P,)
         Whether i and j are never both on; else j is on wherever i is.
     """
 
     first: IntArray
     second: IntArray
-    apart: BoolArray
+    exclusive: BoolArray
 
     @classmethod
     def none(cls) -> Pairs:
@@ -65,7 +65,7 @@ class Pairs:
         return int(self.first.size)
 
     def __getitem__(self, pick: IntArray | BoolArray) -> Pairs:
-        return Pairs(self.first[pick], self.second[pick], self.apart[pick])
+        return Pairs(self.first[pick], self.second[pick], self.exclusive[pick])
 
     def within(self, units: IntArray) -> BoolArray:
         """Which pairs have both units among `units` (rising), shape (P,)."""
@@ -77,13 +77,13 @@ class Pairs:
             return self
         few = self[self.within(units)]
         first, second = (np.searchsorted(units, part) for part in (few.first, few.second))
-        return Pairs(first, second, few.apart)
+        return Pairs(first, second, few.exclusive)
 
     def settle(self, stack: Stack) -> None:
         """Decide units whose partner's side leaves them no choice; close what contradicts it."""
         if not self.count:
             return
-        phases, side = stack.phases, np.where(self.apart, LEFT, RIGHT)
+        phases, side = stack.phases, np.where(self.exclusive, LEFT, RIGHT)
         while True:
             i, j = phases[:, self.first], phases[:, self.second]
             forward = (i == RIGHT) & (j != side)

@@ -1,4 +1,4 @@
-"""The ladder of pre-activation bounds: interval, then linear, then LP.
+"""Pre-activation bounds: interval, then linear, then LP.
 
 Given phases constrain (a unit said to be on has z >= 0) and linearise (its output is exactly its
 slope times z).  What they and the bounds decide comes back as phases.
@@ -26,23 +26,23 @@ from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray, Layer, Matrix, Network
 from lipyomo.numerics.rounding import UNIT, gamma
 from lipyomo.phases import OPEN, Phases, flat, open_phases
-from lipyomo.settings import BoundRung
+from lipyomo.settings import Relaxation
 
 LP_UNITS = 150
-"""Most open units for which the rung ``auto`` climbs to linear programs."""
+"""Most open units for which ``auto`` goes on to linear programs."""
 
 FEW = 32
 """Units of a layer up to which multiplying the decided ones through costs more than it saves."""
 
 AUTO_SECONDS = 2.0
-"""Time that the rung ``auto`` may spend on linear programs when no limit is given."""
+"""Time that ``auto`` may spend on linear programs when no limit is given."""
 
 
 def preactivation_bounds(
     network: Network,
     domain: Domain,
     phases: Phases | None = None,
-    rung: BoundRung = "linear",
+    relaxation: Relaxation = "linear",
     time_limit: float = math.inf,
     stop: Callable[[], bool] | None = None,
 ) -> LayerBounds:
@@ -55,11 +55,11 @@ def preactivation_bounds(
         Bounded or not; what is unbounded gets infinite bounds.
     phases : Phases, optional
         Partial pattern; all units are open by default.
-    rung : {'linear', 'interval', 'lp', 'auto'}, optional
-        Highest rung of the ladder; each rung starts from the one below.  ``auto`` climbs to ``lp``
-        on small networks.
+    relaxation : {'linear', 'interval', 'lp', 'auto'}, optional
+        The tightest one; each starts from the coarser one.  ``auto`` goes on to ``lp`` on small
+        networks.
     time_limit : float, optional
-        Seconds for the LP rung; what is not tightened by then keeps its linear bounds.  Without
+        Seconds for linear programs; what is not tightened by then keeps its linear bounds.  Without
         one, ``auto`` spends little.
     stop : callable, optional
         Polled between steps; once True, the remaining bounds are those of intervals.
@@ -72,7 +72,7 @@ def preactivation_bounds(
     low, high = domain.lower[None, :], domain.upper[None, :]
     over = within(domain, low, high, programs=True)
     stack = Stack.unknown(flat(start)[None], low, high)
-    linear = rung != "interval" and domain.is_bounded
+    linear = relaxation != "interval" and domain.is_bounded
     propagate(network.hidden, over, stack, linear=linear, stop=stop)
     found = LayerBounds(
         by_layer(network.hidden, stack.lower[0]),
@@ -81,11 +81,11 @@ def preactivation_bounds(
         tuple(by_layer(network.hidden, stack.phases[0])),
         not bool(stack.alive[0]),
     )
-    climb = rung == "lp" or (rung == "auto" and 0 < found.unstable <= LP_UNITS)
-    if not climb or found.empty or not domain.is_bounded:
+    programs = relaxation == "lp" or (relaxation == "auto" and 0 < found.unstable <= LP_UNITS)
+    if not programs or found.empty or not domain.is_bounded:
         return found
-    limit = AUTO_SECONDS if rung == "auto" and time_limit == math.inf else time_limit
-    return replace(tighten(network, domain, found, time.monotonic() + limit), rung="lp")
+    limit = AUTO_SECONDS if relaxation == "auto" and time_limit == math.inf else time_limit
+    return replace(tighten(network, domain, found, time.monotonic() + limit), relaxation="lp")
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +198,7 @@ def propagate(
     low, high = over.lower, over.upper
     kinked = np.concatenate([layer.kinked for layer in layers] or [np.zeros(0, dtype=bool)])
     held = kinked & (stack.phases != OPEN)
-    wanted = _worth_a_bound(stack, held)
+    wanted = _undecided(stack, held)
     if not intervals:  # ranges of units without a kink serve interval arithmetic only
         wanted &= kinked | ~np.isfinite(stack.lower).all(axis=0)
     end = 0
@@ -213,7 +213,7 @@ def propagate(
         pick = wanted[start:end]
         if intervals:
             part.meet(*interval_range(layer, low, high))
-            pick = _worth_a_bound(part, held[:, start:end])
+            pick = _undecided(part, held[:, start:end])
         if linear or position == 0:
             chain = chain.affine(parts_of(layer).split, layer.bias)
             if position >= first and not (intervals and position == 0 and over.intervals_suffice):
@@ -245,7 +245,7 @@ def propagate(
         stack.cut(kinked)
 
 
-def _worth_a_bound(stack: Stack, held: BoolArray) -> BoolArray:
+def _undecided(stack: Stack, held: BoolArray) -> BoolArray:
     """Units (N,) that a bound may still decide, or whose given phase (`held`) it may contradict."""
     wanted = (stack.lower < 0) & (stack.upper > 0)
     if held.any():

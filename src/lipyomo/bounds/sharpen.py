@@ -38,7 +38,7 @@ def sharpen(network: Network, domain: Domain, bounds: LayerBounds) -> LayerBound
     Returns
     -------
     LayerBounds
-        With the rung ``ascent`` if anything was tried.
+        With the relaxation ``ascent`` if anything was tried.
     """
     if not domain.is_bounded or bounds.empty or len(network.hidden) < 2:
         return bounds
@@ -81,7 +81,7 @@ def _with(
         bounds,
         lower=lows,
         upper=highs,
-        rung="ascent",
+        relaxation="ascent",
         phases=decide(bounds.phases, lows, highs),
         empty=bool((lower > upper).any()),
     )

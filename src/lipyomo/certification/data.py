@@ -21,8 +21,8 @@ from lipyomo.arguments import real_numbers
 from lipyomo.domains import Box
 from lipyomo.domains.base import read_clip
 from lipyomo.errors import LipyomoError
-from lipyomo.executors import Workers
 from lipyomo.network import FloatArray
+from lipyomo.parallel import Workers
 from lipyomo.result import frame_of, plain
 
 if TYPE_CHECKING:

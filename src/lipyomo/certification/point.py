@@ -41,7 +41,7 @@ from lipyomo.run import PROVED, Clock
 PRECISION = 1e-3
 """Relative width at which the bisection of a radius ends."""
 
-LADDER = ("global", "margins", "crown", "bnb")
+METHODS = ("global", "margins", "crown", "bnb")
 
 Check = Callable[[FloatArray], int]
 """Class of a point, by a second evaluation (onnxruntime)."""
@@ -66,7 +66,7 @@ class PointSettings:
         The radius R of the verdict.
     time_limit : float
         Seconds a point.
-    ladder : tuple of str
+    methods : tuple of str
         What certifies, cheapest first; see the module.
     radii : bool
         Bisect for the certified radius (else it is R or 0).
@@ -77,7 +77,7 @@ class PointSettings:
 
     radius: float
     time_limit: float = 10.0
-    ladder: tuple[str, ...] = LADDER
+    methods: tuple[str, ...] = METHODS
     radii: bool = True
     seed: int = 0
     solver: str = "auto"
@@ -88,7 +88,7 @@ class PointSettings:
         positive(self.time_limit, "the time limit", LipyomoError)
         whole_number(self.seed, "the seed", LipyomoError)
         known = ("global", "margins", "exact", *bounding_methods())
-        for name in self.ladder:
+        for name in self.methods:
             if name not in known:
                 raise LipyomoError(f"'{name}' certifies nothing.  Remedy: {', '.join(known)}")
 
@@ -197,9 +197,9 @@ class _Job:
             return replace(row, verdict=Verdict.OPEN, method="rounding")
         rng = np.random.default_rng([settings.seed, row.index])
         self._take(find_example(self.classifier, self.x, self.label, radius, rng))
-        certified, method = self._certify(radius, settings.ladder)
+        certified, method = self._certify(radius, settings.methods)
         basis: str | None = PROVED
-        if not certified and "exact" in settings.ladder and not self._refuted(radius):
+        if not certified and "exact" in settings.methods and not self._refuted(radius):
             basis, method = self._by_mip(radius), "exact"
             certified = basis is not None
         verdict = Verdict.ROBUST if certified else Verdict.OPEN
@@ -251,9 +251,9 @@ class _Job:
 
     # -- certificates --------------------------------------------------------------------------
 
-    def _certify(self, radius: float, rungs: tuple[str, ...]) -> tuple[bool, str]:
-        """Climb the ladder at one radius."""
-        for name in rungs:
+    def _certify(self, radius: float, names: tuple[str, ...]) -> tuple[bool, str]:
+        """Try one method after the other at one radius."""
+        for name in names:
             if name == "exact" or self._refuted(radius):
                 continue
             if name == "global":
@@ -323,27 +323,27 @@ class _Job:
     def _radius(self, inner: float) -> float:
         """The largest certified radius found by bisection, at least `inner`.
 
-        With the margins' bounds if they are in the ladder, else with all its methods; then with
+        With the margins' bounds if they are among the methods, else with all methods; then with
         the exact model if that is asked for.
         """
-        ladder = self.settings.ladder
-        rungs = ("margins",) if "margins" in ladder else tuple(n for n in ladder if n != "exact")
+        methods = self.settings.methods
+        names = ("margins",) if "margins" in methods else tuple(n for n in methods if n != "exact")
         inner = max(inner, self._safe())
         high = self.settings.radius
-        while rungs and self._within(high) and high <= 2.0**10 * self.settings.radius:
-            if high > inner and not self._certify(high, rungs)[0]:
+        while names and self._within(high) and high <= 2.0**10 * self.settings.radius:
+            if high > inner and not self._certify(high, names)[0]:
                 break
             inner = max(inner, high)
             high *= 2.0
         if self.example is not None:
             high = min(high, self.example.distance)
-        while rungs and high - inner > PRECISION * high and not self.clock.expired:
+        while names and high - inner > PRECISION * high and not self.clock.expired:
             middle = 0.5 * (inner + high)
-            if self._certify(middle, rungs)[0]:
+            if self._certify(middle, names)[0]:
                 inner = middle
             else:
                 inner, high = max(inner, self._safe()), middle
-        if "exact" not in ladder:
+        if "exact" not in methods:
             return inner
         high = max(inner, self.settings.radius if self.example is None else self.example.distance)
         least = PRECISION * high

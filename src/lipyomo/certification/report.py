@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.arguments import instance
+from lipyomo.arguments import deprecated, instance
 from lipyomo.certification.classifier import NO_LABEL, Classifier
 from lipyomo.certification.data import (
     Clip,
@@ -23,7 +23,7 @@ from lipyomo.certification.data import (
     data_points,
 )
 from lipyomo.certification.point import (
-    LADDER,
+    METHODS,
     PointSettings,
     RobustnessRow,
     Verdict,
@@ -112,7 +112,7 @@ def certify_robustness(
     clip: Clip | None = None,
     time_limit: float = 10.0,
     exact: bool = False,
-    ladder: Iterable[str] = LADDER,
+    methods: Iterable[str] = METHODS,
     radii: bool = True,
     seed: int = 0,
     solver: str = "auto",
@@ -121,6 +121,7 @@ def certify_robustness(
     dask: str | None = None,
     onnx: OnnxSource | None = None,
     progress: Callable[[RobustnessRow], None] | None = None,
+    ladder: Iterable[str] | None = None,
 ) -> RobustnessReport:
     """Decide which points of a data set keep their class under every small perturbation.
 
@@ -143,7 +144,7 @@ def certify_robustness(
     exact : bool, optional
         Decide what is left by a MIP over the forward blocks; branch and bound checks what the
         solver claims, and the basis of a row says whether it could.
-    ladder : iterable of str, optional
+    methods : iterable of str, optional
         What certifies, cheapest first: ``global``, ``margins``, and methods with an upper end.
     radii : bool, optional
         Bisect for the certified radius of each point, to a relative 1e-3.
@@ -157,6 +158,8 @@ def certify_robustness(
         confirms every example.
     progress : callable, optional
         Called with every row as it is decided.
+    ladder : iterable of str, optional
+        Deprecated: `methods`.
 
     Returns
     -------
@@ -175,9 +178,12 @@ def certify_robustness(
     >>> [(str(row.verdict), round(row.certified_radius, 2)) for row in report.rows]
     [('robust', 0.5), ('not robust', 0.1)]
     """
+    if ladder is not None:
+        deprecated("ladder=", "methods=")
+        methods = ladder
     points = data_points(inputs)
-    instance(ladder, Iterable, "the ladder", LipyomoError, "a sequence of names")
-    names = [*ladder, "exact"] if exact else list(ladder)
+    instance(methods, Iterable, "methods", LipyomoError, "a sequence of names")
+    names = [*methods, "exact"] if exact else list(methods)
     settings = PointSettings(radius, time_limit, tuple(names), radii, seed, solver)
     classifier = Classifier(network, norm, clip)
     task = RobustnessTask(classifier, settings, onnx)
@@ -221,7 +227,7 @@ class RobustnessTask(Task[Job, RobustnessRow]):
     ) -> None:
         self.classifier, self.settings = classifier, settings
         self._values = None if onnx is None else RuntimeValues(onnx, classifier.network.input_dim)
-        if "exact" in settings.ladder:  # a solver that cannot be used is no matter of single rows
+        if "exact" in settings.methods:  # a solver that cannot be used is no matter of single rows
             from lipyomo.solvers.registry import get_solver
 
             get_solver(settings.solver)

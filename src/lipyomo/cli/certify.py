@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from argparse import SUPPRESS, Action, ArgumentParser, Namespace
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
+from lipyomo.arguments import deprecated
 from lipyomo.certification import (
     Classifier,
     PointSettings,
@@ -14,7 +16,7 @@ from lipyomo.certification import (
     RobustnessRow,
     Verdict,
 )
-from lipyomo.certification.point import LADDER
+from lipyomo.certification.point import METHODS
 from lipyomo.certification.report import RobustnessTask, data_rows
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.inputs import name_solver_files
@@ -31,6 +33,17 @@ EXAMPLE = """
 example:
   lipyomo certify net.onnx test.npz --radius 0.02 --clip 0,1 --out rows.csv --plot curve.png
 """
+
+
+class _Renamed(Action):
+    """An option by its old name, which still does what the new one does."""
+
+    def __call__(
+        self, parser: ArgumentParser, found: Namespace, value: Any, option: str | None = None
+    ) -> None:
+        """Note the value under the new name, and warn."""
+        deprecated(f"{option}", f"--{self.dest}")
+        setattr(found, self.dest, value)
 
 
 def run(words: Sequence[str]) -> int:
@@ -52,8 +65,9 @@ def run(words: Sequence[str]) -> int:
         help="a (fair) metric of the inputs instead, by its dual ball: vertices, or A and b",
     )
     text = "what certifies, cheapest first: global, margins, and methods with an upper end"
-    shown = f"{text} ({','.join(LADDER)})"
-    add(parser, "--ladder", **value("A,B,...", shown, names, default=LADDER))
+    shown = f"{text} ({','.join(METHODS)})"
+    add(parser, "--methods", **value("A,B,...", shown, names, default=METHODS))
+    parser.add_argument("--ladder", action=_Renamed, dest="methods", type=names, help=SUPPRESS)
     add(parser, "--exact", **flag("decide what is left by a MIP over the network"))
     add(parser, "--solver", help="of --exact")
     add(parser, "--no-radii", **flag("only the verdict at R, no bisection"))
@@ -63,7 +77,7 @@ def run(words: Sequence[str]) -> int:
     settings = PointSettings(
         arguments.radius,
         arguments.time_limit,
-        (*arguments.ladder, "exact") if arguments.exact else arguments.ladder,
+        (*arguments.methods, "exact") if arguments.exact else arguments.methods,
         not arguments.no_radii,
         arguments.seed,
         arguments.solver,
@@ -81,7 +95,8 @@ def run(words: Sequence[str]) -> int:
         for row in task.run(left, arguments.workers, dask=arguments.dask):
             yield row.to_dict()
 
-    head = job.head("radius", "norm", "ladder", "exact", "solver", "no_radii", "seed")
+    head = job.head("radius", "norm", "methods", "exact", "solver", "no_radii", "seed")
+    head["ladder"] = head.pop("methods")  # its name in files, since 0.1.0
     worked = job.work(COLUMNS, head, len(jobs), start, _line, _settled)
     report = RobustnessReport(settings.radius, tuple(map(RobustnessRow.from_dict, worked.rows)))
     if arguments.json:

@@ -42,7 +42,7 @@ from lipyomo.methods.registry import get_method
 from lipyomo.problem import LipschitzProblem
 
 STOPPING = b"lipyomo: stopping the methods; Ctrl-C again leaves at once\n"
-HEAD = ("method", "promise", "value", "error", "time", "status")
+HEAD = ("method", "guarantee", "value", "error", "time", "status")
 EPILOG = """\
 The error is relative to the exact value if a method found it; else it is the distance to the nearer
 end of the best interval of all methods, and marked *: the true error is at least that.  An exact

@@ -129,7 +129,7 @@ def _dispatch(words: list[str], began: float) -> int:
             _check_first(name)
             arguments = parser.parse_args(words)
             # Only now, so that --help and wrong options answer at once.
-            from lipyomo.executors import called_early
+            from lipyomo.parallel import called_early
 
         searches = arguments.dask is None and arguments.method in ("auto", "bnb")
         with called_early(arguments.threads if searches else 1, "lipyomo.search.relu.pipeline"):

@@ -24,7 +24,7 @@ Local Lipschitz constant of a piecewise-linear network: a checked interval with 
 
 The main job is "lipyomo NET ...".  Beside it:
   lipyomo solvers      which MIP solvers can be used here, and how to install the others
-  lipyomo methods      every method, with what it promises
+  lipyomo methods      every method, with what it guarantees
   lipyomo compare      several methods on several networks, side by side
   lipyomo certify      which points of a data set are robust, within which radius
   lipyomo monotone     inputs with which an output grows or falls, proved or refuted
@@ -37,7 +37,7 @@ The main job is "lipyomo NET ...".  Beside it:
 EPILOG = """\
 exit codes:
   0  what was asked was reached: the exact constant, the --gap, or the value of a method that
-     promises no more than a bound
+     guarantees no more than a bound
   2  only bounds are known: time limit, Ctrl-C (once to end in good order, twice to leave at once)
   1  the input was wrong, or something failed, such as writing a file beside the answer; one
      sentence on stderr says what
@@ -264,7 +264,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "encoding of the gradient in a MIP or LP", "auto", "adjoint", "tangent", default="auto"
     ),
     "--bounds": choice(
-        "highest rung of the bound ladder", "auto", "interval", "linear", "lp", default="auto"
+        "tightest relaxation of pre-activations", "auto", "interval", "linear", "lp", default="auto"
     ),
     "--option": value(
         "NAME=VALUE", "an option of the method; may be repeated", action="append", default=[]

@@ -28,7 +28,7 @@ COLUMNS = (
 )  # fmt: skip
 EPILOG = """\
 exit codes:
-  0  every usable row has its constant, or what its method promises
+  0  every usable row has its constant, or what its method guarantees
   2  some intervals are open, or Ctrl-C ended the run (rows that were finished are kept)
   1  the input was wrong, no row could be used, or a file could not be written
 

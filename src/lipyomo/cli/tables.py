@@ -12,7 +12,7 @@ from lipyomo.cli.parser import Parser, add
 if TYPE_CHECKING:
     from lipyomo.methods.registry import Method
 
-HEAD = ("method", "what it is", "promise", "input norms", "output norms", "domains", "units")
+HEAD = ("method", "what it is", "guarantee", "input norms", "output norms", "domains", "units")
 OUTPUT_KINDS = ("scalar", "l1", "l2", "linf", "cross", "cross(i)", "linear")
 """Every kind of output norm that a method can be registered for."""
 
@@ -22,7 +22,7 @@ def methods(words: Sequence[str]) -> int:
     from lipyomo.methods.registry import methods as table
     from lipyomo.result import plain
 
-    parser = Parser("lipyomo methods", "Every method, with what it promises.")
+    parser = Parser("lipyomo methods", "Every method, with what it guarantees.")
     add(parser, "--debug")
     form = parser.add_mutually_exclusive_group()
     add(form, "--json")
@@ -50,7 +50,7 @@ def methods(words: Sequence[str]) -> int:
 
 
 def cells(name: str, method: Method) -> tuple[str, ...]:
-    """Return the row of a method: promise, norms, domains and units."""
+    """Return the row of a method: guarantee, norms, domains and units."""
     every = set(method.output_norms) >= set(OUTPUT_KINDS)
     return (
         name,
@@ -64,7 +64,7 @@ def cells(name: str, method: Method) -> tuple[str, ...]:
 
 
 def markdown(found: Mapping[str, Method]) -> str:
-    """Return the table of methods as Markdown: promise, norms, domains and units of each."""
+    """Return the table of methods as Markdown: guarantee, norms, domains and units of each."""
     rows = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
     for name, method in found.items():
         first, *rest = cells(name, method)

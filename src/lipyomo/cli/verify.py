@@ -13,8 +13,8 @@ from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.parser import Parser, add, file_path
 from lipyomo.digest import network_digest
 from lipyomo.errors import LipyomoError
-from lipyomo.executors import Workers
 from lipyomo.onnx import load
+from lipyomo.parallel import Workers
 from lipyomo_check import ProofError, Verdict, check_proof
 
 EVERY = 0.5

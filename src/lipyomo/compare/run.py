@@ -11,13 +11,13 @@ from dataclasses import replace
 from types import NoneType
 from typing import Any
 
-from lipyomo.apart import Child
 from lipyomo.arguments import instance, whole_number
 from lipyomo.compare.rows import Row
 from lipyomo.errors import LipyomoError, MethodError, ProblemError
 from lipyomo.memory import limit_memory
 from lipyomo.methods.registry import Method, get_method, methods, run_method
 from lipyomo.problem import LipschitzProblem
+from lipyomo.processes import Child
 from lipyomo.result import Guarantee, Progress, Result
 from lipyomo.settings import Settings
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lipyomo.cascade import QUICK
 from lipyomo.errors import MethodError
-from lipyomo.ladder import QUICK
 from lipyomo.methods.registry import STARVED, method
 from lipyomo.methods.support import (
     MOST_BYTES,
     TRIES,
-    climb_forms,
-    climbed,
     form_seconds,
     joint_first,
+    run_cascade,
+    run_forms,
     search_bytes,
 )
 from lipyomo.network import FloatArray
@@ -121,17 +121,17 @@ def search(run: Run, cutoff: float = 0.0, checkpoint: Checkpoint | None = None) 
         run.show(upper, nodes, message)
 
     network, rng = reduced.problem.network, np.random.default_rng(run.settings.seed)
-    ladder = climbed(run, QUICK)
-    joint_first(ladder, run.clock)
-    phases = ladder.bounds.phases
+    cascade = run_cascade(run, QUICK)
+    joint_first(cascade, run.clock)
+    phases = cascade.bounds.phases
     reason = why_not(reduced.problem, phases)
     if reason is not None:
         run.warn(f"{reason}: there is no search, and bounds are those of method sdp")
         run.raise_lower(quick_incumbent(problem, run.settings.seed, run.clock, phases))
-        climb_forms(run, ladder, run.clock.within(FORMS_SHARE * run.left))
+        run_forms(run, cascade, run.clock.within(FORMS_SHARE * run.left))
     if reason is not None or not run.clock.fits(form_seconds(reduced.problem, phases)):
-        ladder.climb(("joint",))
-        run.drop_upper(ladder.value)
+        cascade.run(("joint",))
+        run.drop_upper(cascade.value)
         if run.witness is None or not run.expired:
             run.raise_lower(search_incumbent(problem, rng, None, run.clock, phases))
         return run.result()
@@ -141,7 +141,7 @@ def search(run: Run, cutoff: float = 0.0, checkpoint: Checkpoint | None = None) 
         run.clock,
         tell,
         checkpoint,
-        ladder=ladder,
+        cascade=cascade,
         report=run.drop_upper,
         cutoff=cutoff,
     )
@@ -163,5 +163,5 @@ def search(run: Run, cutoff: float = 0.0, checkpoint: Checkpoint | None = None) 
     run.record(root_bound=found.root, **counters)
     done = close_enough(found.best.value, found.upper) or not run.expired
     same = [v.units for v in network.hidden] == [v.units for v in problem.network.hidden]
-    promises = pipeline.look_ahead if same else None
-    return run.result(done, unstable=pipeline.open_units, promises=promises)
+    look_ahead = pipeline.look_ahead if same else None
+    return run.result(done, unstable=pipeline.open_units, look_ahead=look_ahead)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import climbed
+from lipyomo.methods.support import run_cascade
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
@@ -24,5 +24,5 @@ def run(run: Run) -> Result:
     inputs the largest entry decides.  Vector outputs are treated one vertex of the dual ball at a
     time, the worst first, while these are few.
     """
-    climbed(run, ("entries", "joint"))
+    run_cascade(run, ("entries", "joint"))
     return run.result()

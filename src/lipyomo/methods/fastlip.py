@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lipyomo.ladder import Ladder, UpperRung
+from lipyomo.cascade import Cascade, Stage
 from lipyomo.methods.registry import method
 from lipyomo.methods.support import choice, domain_bounds
 from lipyomo.result import Guarantee, Result
@@ -31,9 +31,9 @@ def run(run: Run) -> Result:
         worse.
     """
     kind = choice(run.settings, "adjoints", ("interval", "linear"))
-    ladder = Ladder(run.problem.reduced.problem, domain_bounds(run), clock=run.clock)
-    rungs: tuple[UpperRung, ...] = ("entries",) if kind == "interval" else ("entries", "joint")
-    ladder.climb(rungs)
-    run.drop_upper(ladder.value)
+    cascade = Cascade(run.problem.reduced.problem, domain_bounds(run), clock=run.clock)
+    stages: tuple[Stage, ...] = ("entries",) if kind == "interval" else ("entries", "joint")
+    cascade.run(stages)
+    run.drop_upper(cascade.value)
     run.record(adjoints=kind)
     return run.result()

@@ -1,4 +1,4 @@
-"""The cheap rungs of the ladder as a method: linear bounds of gradients and tangents.
+"""The cheap stages of the cascade as a method: linear bounds of gradients and tangents.
 
 The gradient of y . f is bounded entry by entry and by its norm as a whole, and so are the outputs'
 derivatives in all directions of the unit ball; the least of these is the upper end.
@@ -6,13 +6,13 @@ derivatives in all directions of the unit ball; the least of these is the upper 
 
 from __future__ import annotations
 
-from lipyomo.ladder import RUNGS, UpperRung
+from lipyomo.cascade import STAGES, Stage
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import climbed
+from lipyomo.methods.support import run_cascade
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
-INTERVALS: tuple[UpperRung, ...] = ("entries",)
+INTERVALS: tuple[Stage, ...] = ("entries",)
 
 
 @method(
@@ -23,6 +23,6 @@ INTERVALS: tuple[UpperRung, ...] = ("entries",)
     unbounded=True,
 )
 def run(run: Run) -> Result:
-    """Climb the cheap rungs; ``bounds`` says how pre-activations are bounded."""
-    climbed(run, INTERVALS if run.settings.bounds == "interval" else RUNGS)
+    """Run the cheap stages; ``bounds`` says how pre-activations are bounded."""
+    run_cascade(run, INTERVALS if run.settings.bounds == "interval" else STAGES)
     return run.result()

@@ -91,9 +91,9 @@ def gradient_polynomial(
             slope = layer.right[k] if phase[k] == RIGHT else layer.left[k]
             signal = {key: slope * value for key, value in tangent.items() if slope != 0.0}
             if phase[k] == OPEN:
-                jump = layer.right[k] - layer.left[k]
+                change = layer.right[k] - layer.left[k]
                 for key, value in tangent.items():
-                    signal[(*key, count)] = jump * value
+                    signal[(*key, count)] = change * value
                 count += 1
             passed.append(signal)
         signals = passed
@@ -107,9 +107,9 @@ def coefficient_error(problem: LipschitzProblem, functional: FloatArray) -> floa
     rounding of the sums through all layers.
     """
     network = problem.network
-    mass = switched_sizes(network, np.full(network.input_dim, 3.0), False)[-1]  # |2 tau| + |-1|
+    sizes = switched_sizes(network, np.full(network.input_dim, 3.0), False)[-1]  # |2 tau| + |-1|
     terms = network.input_dim + sum(layer.inputs + 4 for layer in network.layers)
-    return gamma(2 * (terms + network.output_dim)) * float(np.abs(functional) @ mass)
+    return gamma(2 * (terms + network.output_dim)) * float(np.abs(functional) @ sizes)
 
 
 def _products(subsets: list[Subset], index: dict[Subset, int]) -> sp.csr_array:

@@ -9,7 +9,6 @@ from typing import cast
 
 import numpy as np
 
-from lipyomo.apart import apart
 from lipyomo.domains import AllSpace, Domain
 from lipyomo.errors import MethodError, SolverError
 from lipyomo.methods.registry import method
@@ -24,6 +23,7 @@ from lipyomo.methods.support import (
 from lipyomo.network import Layer, Network
 from lipyomo.norms import InputNorm, L2Output, OutputNorm
 from lipyomo.phases import Phases, count_open, open_phases
+from lipyomo.processes import in_process
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 from lipyomo.semidefinite.choice import Ball
@@ -93,7 +93,7 @@ def _conic(form: SizedForm, layers: IntArray, ball: Ball, plan: _Plan, run: Run)
     if order <= _QUICK_ORDER:
         upper, lam = solve_conic(*asked)
     else:
-        upper, lam = apart(solve_conic, *asked, stop=lambda: run.expired)
+        upper, lam = in_process(solve_conic, *asked, stop=lambda: run.expired)
     if plan.input_norm == "l1" and ball == "vertices":
         upper = min(upper, float(column_bounds(form, lam).max()))
     return upper

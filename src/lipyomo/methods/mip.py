@@ -1,6 +1,6 @@
 """LipMIP: the exact constant by mixed-integer programming, checked.
 
-The bound ladder, an incumbent, and a partition of the domain come first; each cell of the domain
+The bound cascade, an incumbent, and a partition of the domain come first; each cell of the domain
 gets a model; every optimum that a solver claims is recomputed from the weights at an interior
 point of its region, and cut off if there is none; and branch and bound checks that nothing exceeds
 it.
@@ -111,7 +111,7 @@ def solve(run: Run, formulation: Formulation) -> Result:
         return replace(bnb.search(run), formulation=encoding, solver=solver)
     return run.result(
         unstable=root.bounds.unstable,
-        bounds=root.bounds.rung,
+        bounds=root.bounds.relaxation,
         formulation=encoding,
         solver=solver,
     )

@@ -1,4 +1,4 @@
-"""The table of methods: each file of this package registers one, with what it promises.
+"""The table of methods: each file of this package registers one, with what it guarantees.
 
 To add a method, write a file in this package with a function from a `Run` to its `Result` and put
 `method` before it; the file is found by itself.
@@ -14,9 +14,9 @@ from pkgutil import iter_modules
 from typing import Any, TypeAlias
 
 from lipyomo.errors import MethodError
-from lipyomo.executors import blas_threads
 from lipyomo.magnitudes import overflow_is_meant
 from lipyomo.network import Network
+from lipyomo.parallel import blas_threads
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
@@ -39,7 +39,7 @@ _ORDER = (Guarantee.EXACT, Guarantee.UPPER, Guarantee.LOWER, Guarantee.HEURISTIC
 
 @dataclass(frozen=True)
 class Method:
-    """A method and what it promises.
+    """A method and what it guarantees.
 
     Attributes
     ----------
@@ -133,12 +133,12 @@ def register(method: Method) -> Method:
 
 
 def method(
-    name: str, title: str, guarantee: Guarantee, reference: str, **promises: Any
+    name: str, title: str, guarantee: Guarantee, reference: str, **keywords: Any
 ) -> Callable[[Recipe], Recipe]:
     """Enter the decorated function in the table; the arguments are fields of its `Method`."""
 
     def enter(run: Recipe) -> Recipe:
-        register(Method(name, title, guarantee, reference, run, **promises))
+        register(Method(name, title, guarantee, reference, run, **keywords))
         return run
 
     return enter
@@ -169,8 +169,8 @@ def get_method(name: str) -> Method:
 
 def bounding_methods() -> list[str]:
     """Names of the methods whose upper ends hold."""
-    promises = (Guarantee.EXACT, Guarantee.UPPER)
-    return [name for name, method in methods().items() if method.guarantee in promises]
+    upper = (Guarantee.EXACT, Guarantee.UPPER)
+    return [name for name, method in methods().items() if method.guarantee in upper]
 
 
 def run_method(name: str, problem: LipschitzProblem, settings: Settings) -> Result:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lipyomo.ladder import QUICK
+from lipyomo.cascade import QUICK
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import climb_forms, climbed
+from lipyomo.methods.support import run_cascade, run_forms
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
@@ -19,9 +19,9 @@ from lipyomo.run import Run
 def run(run: Run) -> Result:
     """Bound the constant over all switches that the domain's pre-activation bounds leave open.
 
-    The cheap rungs of the ladder and bounds in closed form come first; the semidefinite one goes on
-    as long as there is time, and every step of it is an answer.
+    The cheap stages of the cascade and bounds in closed form come first; the semidefinite one goes
+    on as long as there is time, and every step of it is an answer.
     """
-    ladder = climbed(run, QUICK)
-    run.record(newton_steps=climb_forms(run, ladder, run.clock))
+    cascade = run_cascade(run, QUICK)
+    run.record(newton_steps=run_forms(run, cascade, run.clock))
     return run.result()

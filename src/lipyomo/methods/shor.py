@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.apart import Child
 from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import domain_bounds, few_vertices, vertex_bounds
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
+from lipyomo.processes import Child
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Clock, Run
 from lipyomo.semidefinite.interior import DualPoint, minimise, predicted_seconds

@@ -11,8 +11,8 @@ import numpy as np
 from lipyomo import arguments
 from lipyomo.affine.presolve import presolved_sizes
 from lipyomo.bounds import LayerBounds, preactivation_bounds
+from lipyomo.cascade import STAGES, Cascade, Stage
 from lipyomo.errors import MethodError
-from lipyomo.ladder import RUNGS, Ladder, UpperRung
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import (
     dense_entries,
@@ -30,10 +30,10 @@ from lipyomo.run import Clock, Run
 from lipyomo.sampling.local_search import quick_incumbent
 from lipyomo.semidefinite.root import (
     RootBounds,
-    climb_root,
     root_cost,
     semidefinite_targets,
     system_under,
+    tighten_root,
 )
 from lipyomo.settings import Settings
 
@@ -47,7 +47,7 @@ MOST_TERMS = 1e7
 """Terms of a Pyomo model."""
 
 MOMENT, ROOM = 0.1, 2.0
-"""Share of the time left that the joint rung may take where closed forms would fit, too, and times
+"""Share of the time left that the joint stage may take where closed forms would fit, too, and times
 that these have to fit into the rest."""
 
 TRIES = 16
@@ -91,38 +91,38 @@ def best_witness(
 
 
 def domain_bounds(run: Run) -> LayerBounds:
-    """Pre-activation bounds of the reduced problem, by the rung of the settings (linear)."""
-    small, rung = run.problem.reduced.problem, run.settings.bounds
+    """Pre-activation bounds of the reduced problem, by the relaxation of the settings (linear)."""
+    small, relaxation = run.problem.reduced.problem, run.settings.bounds
     found = preactivation_bounds(
         small.network,
         small.domain,
-        rung="linear" if rung == "auto" else rung,
+        relaxation="linear" if relaxation == "auto" else relaxation,
         time_limit=run.left,
         stop=run.clock.steps(),
     )
-    run.state(unstable=found.unstable, bounds=found.rung)
+    run.state(unstable=found.unstable, bounds=found.relaxation)
     return found
 
 
-def climbed(run: Run, rungs: Sequence[UpperRung] = RUNGS) -> Ladder:
-    """The ladder of the reduced problem, climbed; the run hears of every end.
+def run_cascade(run: Run, stages: Sequence[Stage] = STAGES) -> Cascade:
+    """The cascade of the reduced problem, run; the run hears of every end.
 
     Intervals of the gradients come first, so that an interval is there soon.
     """
     small = run.problem.reduced.problem
-    ladder = Ladder(small, domain_bounds(run), clock=run.clock, report=run.drop_upper)
-    for part in (("entries",), rungs):
-        ladder.climb(part)
-        run.drop_upper(ladder.value)
-    return ladder
+    cascade = Cascade(small, domain_bounds(run), clock=run.clock, report=run.drop_upper)
+    for part in (("entries",), stages):
+        cascade.run(part)
+        run.drop_upper(cascade.value)
+    return cascade
 
 
 def vertex_bounds(run: Run, bounds: LayerBounds) -> FloatArray:
     """Upper bounds (FastLip) for the vertices of the reduced problem's dual ball, shape (k,)."""
-    ladder = Ladder(run.problem.reduced.problem, bounds, clock=run.clock)
-    ladder.climb(("entries",))
-    found = np.zeros(len(ladder.targets.functionals))
-    np.maximum.at(found, ladder.targets.rows, ladder.upper)
+    cascade = Cascade(run.problem.reduced.problem, bounds, clock=run.clock)
+    cascade.run(("entries",))
+    found = np.zeros(len(cascade.targets.functionals))
+    np.maximum.at(found, cascade.targets.rows, cascade.upper)
     return found
 
 
@@ -137,10 +137,10 @@ def fall_back(run: Run, bounds: LayerBounds | None = None) -> None:
     """
     small = run.problem.reduced.problem
     if bounds is None:
-        bounds = preactivation_bounds(small.network, small.domain, rung="interval")
-    ladder = Ladder(small, bounds, clock=run.clock)
-    ladder.climb(("entries",))
-    run.drop_upper(ladder.value)
+        bounds = preactivation_bounds(small.network, small.domain, relaxation="interval")
+    cascade = Cascade(small, bounds, clock=run.clock)
+    cascade.run(("entries",))
+    run.drop_upper(cascade.value)
 
 
 def _sizes(problem: LipschitzProblem, phases: Phases) -> tuple[int, list[int] | None]:
@@ -177,7 +177,7 @@ def form_seconds(problem: LipschitzProblem, phases: Phases) -> float:
 
 
 def model_fits(run: Run) -> bool:
-    """Whether a Pyomo model fits into memory and time; else the ladder's bounds are the answer."""
+    """Whether a Pyomo model fits into memory and time; else the cascade's bounds are the answer."""
     weights = [layer.weight for layer in run.problem.reduced.problem.network.layers]
     terms = model_terms(weights)
     if terms <= MOST_TERMS and run.clock.fits(model_seconds(weights)):
@@ -188,7 +188,7 @@ def model_fits(run: Run) -> bool:
     )
     if run.guarantee is Guarantee.EXACT:  # others have one already
         run.raise_lower(quick_incumbent(run.problem, run.settings.seed, run.clock))
-    climbed(run)
+    run_cascade(run)
     return False
 
 
@@ -205,29 +205,29 @@ def form_fits(run: Run, phases: Phases) -> bool:
     return False
 
 
-def joint_first(ladder: Ladder, clock: Clock) -> None:
-    """Take the joint rung if it costs less than semidefinite bounds in closed form do.
+def joint_first(cascade: Cascade, clock: Clock) -> None:
+    """Take the joint stage if it costs less than semidefinite bounds in closed form do.
 
     Where it takes more than a moment of the time these come first, if they fit: with many open
     units they are several times tighter.
     """
-    problem, bounds = ladder.problem, ladder.bounds
+    problem, bounds = cascade.problem, cascade.bounds
     layers = [count_open((phases,)) for phases in bounds.phases]
-    cost = root_cost(ladder.targets, problem.network.input_dim, bounds.unstable, layers)
-    joint, forms = ladder.predicted("joint"), form_seconds(problem, bounds.phases) + cost.closed
+    cost = root_cost(cascade.targets, problem.network.input_dim, bounds.unstable, layers)
+    joint, forms = cascade.predicted("joint"), form_seconds(problem, bounds.phases) + cost.closed
     left, both = clock.left, joint + ROOM * (forms + cost.proof)
     long = not (fits(joint, MOMENT * left) and fits(both, left))
     if joint <= forms and not (long and fits(forms + cost.proof, left)):
-        ladder.climb(("joint",))
+        cascade.run(("joint",))
 
 
-def climb_forms(run: Run, ladder: Ladder, clock: Clock) -> int:
-    """Climb from the quick rungs to the semidefinite ones; the run hears of every end.
+def run_forms(run: Run, cascade: Cascade, clock: Clock) -> int:
+    """Go from the quick stages to the semidefinite ones; the run hears of every end.
 
     Parameters
     ----------
     run : Run
-    ladder : Ladder
+    cascade : Cascade
     clock : Clock
         Of the semidefinite ones.
 
@@ -236,23 +236,23 @@ def climb_forms(run: Run, ladder: Ladder, clock: Clock) -> int:
     int
         Newton steps.
     """
-    joint_first(ladder, clock)
+    joint_first(cascade, clock)
     steps = 0
-    if form_fits(run, ladder.bounds.phases):
+    if form_fits(run, cascade.bounds.phases):
         try:
-            root = root_bounds(run, ladder.bounds, ladder)
+            root = root_bounds(run, cascade.bounds, cascade)
         except MethodError as error:
             run.warn(f"{error}: the bound is that of cheaper methods")
         else:
-            climb_root(root, ladder, clock, report=run.drop_upper)
+            tighten_root(root, cascade, clock, report=run.drop_upper)
             run.drop_upper(root.value)
             steps = root.steps
-    ladder.climb(("joint",))
-    run.drop_upper(ladder.value)
+    cascade.run(("joint",))
+    run.drop_upper(cascade.value)
     return steps
 
 
-def root_bounds(run: Run, bounds: LayerBounds, ladder: Ladder | None = None) -> RootBounds:
+def root_bounds(run: Run, bounds: LayerBounds, cascade: Cascade | None = None) -> RootBounds:
     """Semidefinite bounds of the reduced problem, not begun yet.
 
     Parameters
@@ -260,7 +260,7 @@ def root_bounds(run: Run, bounds: LayerBounds, ladder: Ladder | None = None) -> 
     run : Run
     bounds : LayerBounds
         Of its pre-activations.
-    ladder : Ladder, optional
+    cascade : Cascade, optional
         Bounds to begin with.
 
     Raises
@@ -270,7 +270,7 @@ def root_bounds(run: Run, bounds: LayerBounds, ladder: Ladder | None = None) -> 
     """
     small = run.problem.reduced.problem
     targets = semidefinite_targets(small)
-    known = None if ladder is None else ladder.bounds_of(targets)
+    known = None if cascade is None else cascade.bounds_of(targets)
     system, _, targets, phases = system_under(small.network, targets, small.domain, bounds.phases)
     return RootBounds(system, targets, phases, known, small.output_norm, join=True)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lipyomo.blocks.derivative import ChainLimits, derivative_rung
+from lipyomo.blocks.derivative import ChainLimits, derivative_relaxation
 from lipyomo.bounds import LayerBounds, preactivation_bounds
 from lipyomo.bounds.balls import DualBall, Points
 from lipyomo.bounds.gradient import gradient_ends
@@ -26,7 +26,7 @@ from lipyomo.network import FloatArray, Network, Pattern
 from lipyomo.norms import LinearOutput, OutputNorm
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
-from lipyomo.settings import BoundRung
+from lipyomo.settings import Relaxation
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Cell:
     upper : float
         No operator norm in this cell is larger.
     limits : ChainLimits, optional
-        Bounds of the adjoints, if better ones than the ladder's are known.
+        Bounds of the adjoints, if better ones than the cascade's are known.
     """
 
     domain: Domain
@@ -78,12 +78,12 @@ def for_models(problem: LipschitzProblem) -> LipschitzProblem:
         raise DomainError(f"the domain ({small.domain.describe()}) is not a polyhedron")
     if domain is small.domain:
         return small
-    return told_nothing(
+    return without_notes(
         LipschitzProblem(small.network, domain, small.input_norm, small.output_norm)
     )
 
 
-def told_nothing(problem: LipschitzProblem) -> LipschitzProblem:
+def without_notes(problem: LipschitzProblem) -> LipschitzProblem:
     """A problem made of another one, whose notes were told with that."""
     problem.notes.clear()
     return problem
@@ -91,12 +91,14 @@ def told_nothing(problem: LipschitzProblem) -> LipschitzProblem:
 
 def whole(
     problem: LipschitzProblem,
-    rung: BoundRung,
+    relaxation: Relaxation,
     time_limit: float,
     stop: Callable[[], bool] | None = None,
 ) -> Cell:
     """The whole (reduced) problem as a cell; once `stop` says so, its bounds are of intervals."""
-    bounds = preactivation_bounds(problem.network, problem.domain, None, rung, time_limit, stop)
+    bounds = preactivation_bounds(
+        problem.network, problem.domain, None, relaxation, time_limit, stop
+    )
     vertices = problem.dual_vertices
     if vertices is not None and len(vertices) > PARAMS.bounded_functionals:
         vertices = None
@@ -123,8 +125,10 @@ def measured(
 def _norms(problem: LipschitzProblem, cell: Cell, stop: Callable[[], bool] | None) -> FloatArray:
     """Interval bounds of the vertices of a cell, shape (k,), or of the whole norm, shape (1,)."""
     functionals = DualBall(cell.norm) if cell.vertices is None else Points(cell.vertices)
-    phases, rung = cell.bounds.phases, derivative_rung(cell.bounds.rung)
-    return gradient_ends(problem.network, phases, functionals, problem.input_norm, rung, stop).norm
+    phases, relaxation = cell.bounds.phases, derivative_relaxation(cell.bounds.relaxation)
+    return gradient_ends(
+        problem.network, phases, functionals, problem.input_norm, relaxation, stop
+    ).norm
 
 
 def part_of(domain: Domain, lower: FloatArray, upper: FloatArray) -> Domain | None:
@@ -149,7 +153,7 @@ def halves(
     problem: LipschitzProblem,
     cell: Cell,
     lower: float,
-    rung: BoundRung,
+    relaxation: Relaxation,
     stop: Callable[[], bool],
 ) -> list[Cell]:
     """The two halves of a cell along the input that decides most units.
@@ -161,7 +165,7 @@ def halves(
         return []
     if domain.rows.count and domain.dimension > PARAMS.wide_polytope:
         return []
-    rung_below: BoundRung = "interval" if rung == "interval" else "linear"
+    coarser: Relaxation = "interval" if relaxation == "interval" else "linear"
     first = problem.network.layers[0]
     influence = np.asarray(abs(first.weight).sum(axis=0)).reshape(-1)
     order = np.argsort(-influence * (domain.upper - domain.lower))[: PARAMS.tried_inputs]
@@ -179,7 +183,7 @@ def halves(
             if stop():
                 return []
             if area is not None:
-                bounds = preactivation_bounds(problem.network, area, None, rung_below)
+                bounds = preactivation_bounds(problem.network, area, None, coarser)
                 parts.append(replace(cell, domain=area, bounds=bounds))
         count = sum(part.bounds.unstable for part in parts)
         if count <= least:
@@ -209,7 +213,7 @@ def partition(
     problem: LipschitzProblem,
     root: Cell,
     lower: float,
-    rung: BoundRung,
+    relaxation: Relaxation,
     stop: Callable[[], bool],
 ) -> list[Cell]:
     """One cell a functional, halved, the largest bound first, while that decides enough units.
@@ -221,7 +225,7 @@ def partition(
     root : Cell
     lower : float
         An attained value: cells that cannot beat it are dropped.
-    rung : {'auto', 'interval', 'linear', 'lp'}
+    relaxation : {'auto', 'interval', 'linear', 'lp'}
     stop : callable
         Polled; True ends the partition early.
 
@@ -241,7 +245,7 @@ def partition(
         if cell.upper <= lower:
             continue
         roomy = len(queue) + len(done) < PARAMS.most_cells
-        parts = halves(problem, cell, lower, rung, stop) if roomy else []
+        parts = halves(problem, cell, lower, relaxation, stop) if roomy else []
         if not parts:
             done.append(cell)
         for part in parts:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lipyomo.ladder import Ladder
+from lipyomo.cascade import Cascade
 from lipyomo.mip.cells import Cell, for_models, partition, whole
 from lipyomo.mip.params import PARAMS
 from lipyomo.mip.scaling import Scaled, scaled
@@ -55,10 +55,10 @@ def presolve(run: Run) -> Presolved:
     root = whole(small, settings.bounds, PARAMS.bounds_share * run.left, lambda: run.expired)
     run.record(interval_bound=root.upper)
     run.drop_upper(root.upper)
-    ladder = Ladder(small, root.bounds, clock=run.clock, report=run.drop_upper)
-    ladder.climb()
-    run.drop_upper(ladder.value)
-    root = replace(root, upper=min(root.upper, ladder.value))
+    cascade = Cascade(small, root.bounds, clock=run.clock, report=run.drop_upper)
+    cascade.run()
+    run.drop_upper(cascade.value)
+    root = replace(root, upper=min(root.upper, cascade.value))
     first_incumbent(run, root.bounds.unstable)
     units, root = scaled(small, root, run.lower or root.upper)
     cells, cutoff = [root], 0.0

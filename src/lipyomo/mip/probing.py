@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lipyomo.blocks.derivative import ChainLimits, derivative_rung
+from lipyomo.blocks.derivative import ChainLimits, derivative_relaxation
 from lipyomo.blocks.lipschitz import functional_set
 from lipyomo.blocks.switch import ArrivingBounds
 from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, preactivation_bounds
@@ -93,7 +93,7 @@ class _Probe:
     def __init__(self, problem: LipschitzProblem, cell: Cell, lower: float) -> None:
         self.problem, self.whole, self._lower = problem, cell, lower
         self.upper = cell.upper
-        self._rung = derivative_rung(cell.bounds.rung)
+        self._relaxation = derivative_relaxation(cell.bounds.relaxation)
         self._functionals = functional_set(cell.norm, problem.network.output_dim)
         self.bounds = cell.bounds
         self._exhausted = False
@@ -155,12 +155,14 @@ class _Probe:
     def _with(self, i: int, k: int, side: int) -> LayerBounds:
         """Bounds with one unit held to one side, intersected with what is known."""
         held = self.held(i, k, side)
-        found = preactivation_bounds(self.problem.network, self.whole.domain, held, rung=self._rung)
+        found = preactivation_bounds(
+            self.problem.network, self.whole.domain, held, relaxation=self._relaxation
+        )
         return _intersection(self.bounds, found, held)
 
     def _adjoints(self, bounds: LayerBounds) -> DerivativeBounds:
         network = self.problem.network
-        return adjoint_bounds(network, None, bounds, self._functionals, self._rung)
+        return adjoint_bounds(network, None, bounds, self._functionals, self._relaxation)
 
     def _size(self, found: DerivativeBounds) -> float:
         """Upper bound of the gradient's norm from bounds of its entries."""
@@ -196,4 +198,4 @@ def _intersection(known: LayerBounds, found: LayerBounds, phases: Phases) -> Lay
     merged = tuple(
         np.where(a == OPEN, b, a).astype(np.int8) for a, b in zip(phases, found.phases, strict=True)
     )
-    return LayerBounds(lower, upper, known.rung, decide(merged, lower, upper), empty)
+    return LayerBounds(lower, upper, known.relaxation, decide(merged, lower, upper), empty)

@@ -36,9 +36,9 @@ def relaxed_bound(run: Run) -> bool:
         Whether it was solved to optimality.
     """
     settings, problem = run.settings, for_models(run.problem)
-    rung = "linear" if settings.bounds == "auto" else settings.bounds
-    cell = whole(problem, rung, 0.5 * run.left, lambda: run.expired)
-    run.state(unstable=cell.bounds.unstable, bounds=cell.bounds.rung)
+    relaxation = "linear" if settings.bounds == "auto" else settings.bounds
+    cell = whole(problem, relaxation, 0.5 * run.left, lambda: run.expired)
+    run.state(unstable=cell.bounds.unstable, bounds=cell.bounds.relaxation)
     run.record(interval_bound=cell.upper)
     run.drop_upper(cell.upper)
     if not problem.network.kinked_units:

@@ -18,7 +18,7 @@ from scipy.sparse import diags_array
 from lipyomo.arrays import scaled_rows
 from lipyomo.bounds import LayerBounds
 from lipyomo.domains import Box, Domain
-from lipyomo.mip.cells import Cell, told_nothing
+from lipyomo.mip.cells import Cell, without_notes
 from lipyomo.mip.params import PARAMS
 from lipyomo.network import FloatArray, Matrix, Network
 from lipyomo.norms import LinearOutput, OutputNorm
@@ -75,12 +75,12 @@ def scaled(problem: LipschitzProblem, root: Cell, size: float) -> tuple[Scaled, 
     network = _with_units(problem.network, factors, whole)
     if network is None:
         return Scaled(problem, 1.0), root
-    small = told_nothing(LipschitzProblem(network, problem.domain, problem.input_norm, norm))
+    small = without_notes(LipschitzProblem(network, problem.domain, problem.input_norm, norm))
     unit = norm_unit / whole
     moved = LayerBounds(
         [low * s for low, s in zip(bounds.lower, factors, strict=True)],
         [high * s for high, s in zip(bounds.upper, factors, strict=True)],
-        bounds.rung,
+        bounds.relaxation,
         bounds.phases,
         bounds.empty,
     )

@@ -33,7 +33,7 @@ SAFETY = 64.0
 CANCELLED = 8.0
 """Factor on the largest tensor of the graph: affine maps in a row may cancel when composed."""
 
-APART = 4.0
+BY_NODE = 4.0
 """Factor on the estimate with a layer for every node: nothing is left out of it."""
 
 MEMORY = 4_000_000
@@ -229,8 +229,8 @@ def check_against_runtime(
     if not (difference <= tolerance).all():
         whole = inlined(proto)
         chosen_output = choose_output(whole.graph, output)
-        apart = lower_graph(select_graph(whole, chosen_output), apart=True)
-        by_node = rounding_tolerance(apart, chosen, runtime.eps) * (APART / SAFETY)
+        separate = lower_graph(select_graph(whole, chosen_output), separate=True)
+        by_node = rounding_tolerance(separate, chosen, runtime.eps) * (BY_NODE / SAFETY)
         tolerance = np.maximum(tolerance, by_node)
     _compare(found, expected, tolerance)
     return float(difference.max(initial=0.0))

@@ -19,7 +19,7 @@ class Trace:
     ----------
     inputs : int
         Number d of network inputs.
-    apart : bool, optional
+    separate : bool, optional
         Whether nodes are not to be put together.
 
     Attributes
@@ -28,9 +28,9 @@ class Trace:
         Pre-activations of the units, one flat tensor a call of `unit`.
     """
 
-    def __init__(self, inputs: int, apart: bool = False) -> None:
+    def __init__(self, inputs: int, separate: bool = False) -> None:
         self.inputs = inputs
-        self.apart = apart
+        self.separate = separate
         self.variables = inputs
         self.groups: list[Affine] = []
         self.left: list[FloatArray] = []

@@ -205,8 +205,8 @@ def _weights(
     """
     system, params = recording.search.system, recording.params
     count, top = system.count, 1 << checked.SLOPE
-    jump = np.where(still, system.right - system.left, 1.0)
-    alpha = np.clip((values[:, :count] - system.left) / jump, 0.0, 1.0)
+    change = np.where(still, system.right - system.left, 1.0)
+    alpha = np.clip((values[:, :count] - system.left) / change, 0.0, 1.0)
     fine = np.rint(alpha * top).astype(np.int64)
     told = still & (np.abs(fine - np.where(steeper, top, 0)) > params.near * top)
     weight = values.copy()
@@ -216,7 +216,7 @@ def _weights(
     own = np.ldexp(whole.astype(np.float64), -bits[:, None])
     own[:, :count] = np.where(still, rounded[:, :count], own[:, :count])
     rounded[:] = own
-    rounded[:, :count][told] = (system.left + jump * fine / top)[told]
+    rounded[:, :count][told] = (system.left + change * fine / top)[told]
     beta, rho = whole[:, :count], whole[:, count:]
     parts = _pairs(beta, beta != 0), _pairs(fine, told), _pairs(rho, rho != 0)
     return [list(own) for own in zip(bits.tolist(), *parts, strict=True)]

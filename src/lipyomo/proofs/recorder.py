@@ -55,8 +55,8 @@ class Recorder:
     Parameters
     ----------
     recording : Recording
-    promises : ndarray, shape (N,), optional
-        What splits on each unit promised the search, on average.
+    look_ahead : ndarray, shape (N,), optional
+        The search's look-ahead of a split on each unit, on average.
 
     Attributes
     ----------
@@ -66,12 +66,12 @@ class Recorder:
         The upper end that follows from the whole without any split, and its steps, once known.
     """
 
-    def __init__(self, recording: Recording, promises: FloatArray | None = None) -> None:
+    def __init__(self, recording: Recording, look_ahead: FloatArray | None = None) -> None:
         self._recording = recording
         self._learnt = learnt = Learnt.nothing(recording.search.system.count)
-        if promises is not None:
+        if look_ahead is not None:
             looks = recording.params.looks
-            self._learnt = replace(learnt, ahead=looks * promises, looks=learnt.looks + looks)
+            self._learnt = replace(learnt, ahead=looks * look_ahead, looks=learnt.looks + looks)
         self._sides: dict[Parting, list[Node]] = {}  # of which one is settled
         self.cases = 0
         self.undivided: tuple[float, list[Step]] | None = None

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.arguments import deprecated
 from lipyomo.digest import file_digest
 from lipyomo.domains import Domain
 from lipyomo.errors import ProofError
@@ -30,7 +31,7 @@ from lipyomo_check.statement import FORMAT, read_statement
 _WITNESS = ("x", "rest", "functional", "pattern")
 """What a proof holds of a witness; ``rest`` only between float64 numbers."""
 
-Told = Callable[[int], None]
+Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,10 @@ def write_proof(
     result: Result,
     onnx: Path | None = None,
     stop: Callable[[], bool] = lambda: False,
-    told: Told | None = None,
+    progress: Progress | None = None,
     certify: bool = False,
     time_limit: float = math.inf,
+    told: Progress | None = None,
 ) -> Written:
     """Write the proof of a result.
 
@@ -119,12 +121,14 @@ def write_proof(
         The file that the network came from.
     stop : callable, optional
         Polled; True ends the proof of the upper end.
-    told : callable, optional
+    progress : callable, optional
         Called with the number of cases that are written.
     certify : bool, optional
         Prove the upper end also where it rests on a solver.
     time_limit : float, optional
         Seconds, after which the proof of the upper end ends.
+    told : callable, optional
+        Deprecated: `progress`.
 
     Returns
     -------
@@ -137,6 +141,9 @@ def write_proof(
     OutputError
         If the file cannot or must not be written.
     """
+    if told is not None:
+        deprecated("told=", "progress=")
+        progress = told
     clock = Clock(time_limit, stop)
     check_output(path, PROOF, () if onnx is None else (onnx,))
     first = statement_of(problem, result, onnx, certify)
@@ -145,9 +152,11 @@ def write_proof(
         if first["basis"] is None:
             statement = read_statement(first)
             recording = Recording.of(problem, statement, clock, PARAMS)
-            recorder = Recorder(recording, result.promises)
+            recorder = Recorder(recording, result.look_ahead)
             try:
-                _write(stream, first, recorder.nodes(), lambda: told and told(recorder.cases))
+                _write(
+                    stream, first, recorder.nodes(), lambda: progress and progress(recorder.cases)
+                )
                 cases = recorder.cases
             except Unfinished:
                 stream.seek(0)
@@ -164,14 +173,14 @@ def write_proof(
 
 
 def _write(
-    raw: BinaryIO, first: dict[str, Any], nodes: Iterator[Any], told: Callable[[], object]
+    raw: BinaryIO, first: dict[str, Any], nodes: Iterator[Any], progress: Callable[[], object]
 ) -> None:
     """Write the lines of a proof as they are made."""
     with gzip.GzipFile("", "wb", 6, raw, mtime=0) as stream:
         stream.write(_line(first))
         for value in nodes:
             stream.write(_line(value))
-            told()
+            progress()
 
 
 def _line(value: Any) -> bytes:

@@ -22,8 +22,8 @@ from lipyomo.numerics.exact import approximate, exact
 from lipyomo.numerics.simplex import decide_strictly
 from lipyomo.regions.answer import UNKNOWN, Interior
 from lipyomo.regions.combination import Body, Index, Row, contradicts
-from lipyomo.regions.curved import between, nearest
 from lipyomo.regions.margin import Deepest, deepest
+from lipyomo.regions.projection import between, nearest
 from lipyomo.regions.replay import in_region, strict_pattern
 from lipyomo.regions.slivers import float_points, slacks
 
@@ -137,11 +137,11 @@ def _unit_rows(
     start[moving, :own] = np.eye(own)
     start[:, own] = np.where(moving, 0.0, domain.upper)
     layers = network.hidden
-    passing = decided(layers, pattern)
+    unit_maps = decided(layers, pattern)
     rows: list[list[fmpq]] = []
     owners: list[int] = []
     first = 0
-    for i, z in enumerate(carry(ExactSignal.inputs(start), layers, passing)):
+    for i, z in enumerate(carry(ExactSignal.inputs(start), layers, unit_maps)):
         table = z.values.matrix.tolist()
         for unit in np.flatnonzero(layers[i].kinked).tolist():
             row, on = table[unit], bool(pattern[i][unit])

@@ -53,9 +53,9 @@ def exact_signs(
     The slopes of `pattern` are used: where it disagrees with a sign, that layer is wrong anyway.
     """
     layers = network.hidden
-    passing = decided(layers, pattern)
+    unit_maps = decided(layers, pattern)
     signs, vanish = [], []
-    for layer, z in zip(layers, carry(ExactSignal.at(x), layers, passing), strict=True):
+    for layer, z in zip(layers, carry(ExactSignal.at(x), layers, unit_maps), strict=True):
         entries = z.values.matrix.entries()[:-1]
         sign = np.array([(entry > 0) - (entry < 0) for entry in entries], dtype=np.int8)
         signs.append(sign)

@@ -53,13 +53,13 @@ def region_rows(
     """
     d = network.input_dim
     start = TrackedSignal.of(FloatSignal.inputs(d, 0, moving, values))
-    passing = decided(network.hidden, pattern)
+    unit_maps = decided(network.hidden, pattern)
     contradiction, first = False, 0
     blocks: list[FloatArray] = [np.zeros((0, d))]
     sides: list[FloatArray] = [np.zeros(0)]
     owners = [np.zeros(0, dtype=np.intp)]
     for layer, on, z in zip(
-        network.hidden, pattern, carry(start, network.hidden, passing), strict=True
+        network.hidden, pattern, carry(start, network.hidden, unit_maps), strict=True
     ):
         maps, sizes = np.asarray(z.values.matrix), z.relative * np.asarray(z.sizes.matrix)
         rows, constant = maps[:, :-1], maps[:, -1]

@@ -60,7 +60,7 @@ class _Units(NamedTuple):
     weight: Matrix
     bias: Digits
     left: Digits
-    jump: Digits
+    change: Digits
     spread: Digits
 
 
@@ -165,13 +165,13 @@ class SmoothAscent:
         passed: Digits = (x - self._center).T.astype(self._kind)
         for layer in self._layers:
             z = np.asarray(layer.weight @ passed) + layer.bias
-            hard.append(layer.left + layer.jump * (z > 0))
+            hard.append(layer.left + layer.change * (z > 0))
             passed = hard[-1] * z
             unit = layer.spread * temperature.astype(self._kind)
             unit[unit <= _NO_SPREAD] = 1.0  # constant units have none
             curve = 1.0 / (1.0 + np.exp(np.clip(-z / unit, -_STEEPEST, _STEEPEST)))
-            soft.append(layer.left + layer.jump * curve)
-            steep.append(layer.jump * (curve * (1.0 - curve) / unit))
+            soft.append(layer.left + layer.change * curve)
+            steep.append(layer.change * (curve * (1.0 - curve) / unit))
         return hard, soft, steep
 
     def _uphill(

@@ -193,9 +193,9 @@ class Landscape:
             known = known.with_points(part, values, self.params.population)
         return known
 
-    def promising(self, known: Archive, budget: Budget) -> FloatArray | None:
+    def best_functionals(self, known: Archive, budget: Budget) -> FloatArray | None:
         """The functionals that the best points attain; None for all."""
-        few = self.params.promising
+        few = self.params.best_functionals
         listed = self.problem.dual_vertices is not None and len(self.functionals) <= MAX_ROWS
         if not listed or len(self.functionals) <= few:
             return None

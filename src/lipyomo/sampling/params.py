@@ -43,7 +43,7 @@ class Params:
         Turns without gain after which a population is given up.
     turns : int
         Of so many starts one is at random.
-    promising : int
+    best_functionals : int
         Functionals that generations look at, where the dual ball has more vertices.
     quick : int
         How many times shorter the search is before any bound is known.
@@ -70,7 +70,7 @@ class Params:
     tried: int = 1 << 20
     patience: int = 2
     turns: int = 3
-    promising: int = 4
+    best_functionals: int = 4
     quick: int = 24
     quick_time: float = 0.1
     flip_entries: int = 1_000_000

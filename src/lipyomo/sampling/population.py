@@ -77,7 +77,7 @@ def _evolve(
     if not np.isfinite(land.width).any():
         children[-(count // 8) :] *= 10.0 ** rng.uniform(-1.0, 1.0, (count // 8, 1))
     inside = pulled_inside(land.problem.domain, children, parents)
-    return land.with_points(points, inside, budget, land.promising(points, budget))
+    return land.with_points(points, inside, budget, land.best_functionals(points, budget))
 
 
 def _cross(
@@ -92,7 +92,7 @@ def _cross(
     if budget.over or index >= len(points.values) or not land.flips:
         return points
     across = land.across(points.points[index], rng)
-    return land.with_points(points, across, budget, land.promising(points, budget))
+    return land.with_points(points, across, budget, land.best_functionals(points, budget))
 
 
 def _flip_best(
@@ -123,7 +123,7 @@ def _flip(
         return points
     network, best = land.problem.network, points.best
     patterns = network.pattern(points.points[index : index + 1])
-    flipped, values = land.flipped(patterns, land.promising(points, budget), budget)
+    flipped, values = land.flipped(patterns, land.best_functionals(points, budget), budget)
     order = np.argsort(-values, kind="stable")
     better = order[values[order] > best * GROWTH]
     for k in islice(tried.first(flipped, better), most):

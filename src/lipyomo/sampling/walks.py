@@ -76,7 +76,7 @@ def walk(
         for k in going[misses[going] == 0]:
             points[k], values[k] = _stride(land, points[k], float(values[k]), known, rng, budget)
         patterns = problem.network.pattern(points[going])
-        flipped, norms = land.flipped(patterns, land.promising(known, budget), budget)
+        flipped, norms = land.flipped(patterns, land.best_functionals(known, budget), budget)
         of = np.repeat(going, len(norms) // going.size)
         most = params.flips
         if not land.few_inputs:  # so few that about one is likely to exist
@@ -115,7 +115,7 @@ def _stride(
     """Steps across kinks from a point, as long as its norm grows."""
     while not budget.over:
         points = land.across(x, rng)
-        values, _ = point_norms(land.problem, points, land.promising(known, budget))
+        values, _ = point_norms(land.problem, points, land.best_functionals(known, budget))
         budget.spend(1.5 * len(points))
         best = int(np.argmax(values)) if len(values) else -1
         if best < 0 or values[best] <= value * GROWTH:

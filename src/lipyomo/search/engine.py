@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic
 
-from lipyomo.executors import Workers
 from lipyomo.network import FloatArray
+from lipyomo.parallel import Workers
 from lipyomo.run import Clock
 from lipyomo.search.checkpoint import Checkpoint
 from lipyomo.search.params import Params
@@ -93,7 +93,7 @@ class Engine(Generic[N, T]):
         self._fathomed: list[tuple[N, float]] = []
         self._team: Team[N, T] | None = None
         self._batch_seconds = 0.0
-        self._told = -math.inf
+        self._reported = -math.inf
         self._saves_at = 0.0
 
     def run(self) -> Found[N]:
@@ -281,8 +281,8 @@ class Engine(Generic[N, T]):
             return
         standing = self._standing
         best = standing.best
-        point = best.point if best.value > self._told else None
-        self._told = best.value
+        point = best.point if best.value > self._reported else None
+        self._reported = best.value
         self._news(point, self._upper(), standing.nodes, f"{len(self._queue)} open nodes")
 
     def _upper(self) -> float:

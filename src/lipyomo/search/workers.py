@@ -30,7 +30,7 @@ from typing import Any, Generic
 
 from threadpoolctl import threadpool_limits
 
-from lipyomo.executors import UNKNOWN, Workers
+from lipyomo.parallel import UNKNOWN, Workers
 from lipyomo.run import Clock
 from lipyomo.search.params import Params
 from lipyomo.search.protocol import N, Outcome, Pipeline, Pulse, Recipe, T
@@ -102,7 +102,7 @@ class _Job(Generic[N, T]):
         return not (self._ours or self._future)
 
     @property
-    def elsewhere(self) -> bool:
+    def remote(self) -> bool:
         """Whether a worker elsewhere has it, or has done it."""
         return self._future is not None
 
@@ -222,7 +222,7 @@ class Team(Generic[N, T]):
             return None
         if outcome is None:
             return None
-        if first.elsewhere:
+        if first.remote:
             self._deaths = 0
         return first.batch, outcome
 

@@ -199,7 +199,7 @@ class Bounder:
         kernel = self.kernel(form, target)
         return isinstance(kernel, WideKernel) and wide_kernel(kernel, self._seen) is None
 
-    def promising(self, form: NodeForm, warm: dict[int, FloatArray], pairs: Pairs) -> Pairs:
+    def best_pairs(self, form: NodeForm, warm: dict[int, FloatArray], pairs: Pairs) -> Pairs:
         """Those pairs whose products lower the targets' bounds most, to first order.
 
         The derivative by such a multiplier is an entry of ``x x^T + mu C^{-1}``, the moments at a

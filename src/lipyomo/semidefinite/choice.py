@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 
 from lipyomo.bounds.pairs import Pairs
-from lipyomo.executors import blas_threads, usable_cores
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import seconds_of
+from lipyomo.parallel import blas_threads, usable_cores
 from lipyomo.semidefinite.dense import DenseKernel
 from lipyomo.semidefinite.kernel import Kernel
 from lipyomo.semidefinite.shared import SharedKernel

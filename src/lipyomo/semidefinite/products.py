@@ -24,11 +24,11 @@ def pair_matrices(
 
     Returns
     -------
-    implied, apart : sparse array, shape (F, F)
-        The sums are ``s^T implied (s - u)`` and ``s^T apart s``, the latter matrix symmetric.
+    implied, exclusive : sparse array, shape (F, F)
+        The sums are ``s^T implied (s - u)`` and ``s^T exclusive s``, the latter matrix symmetric.
     """
     shape, i, j = (units, units), pairs.first, pairs.second
-    on, off = np.flatnonzero(~pairs.apart), np.flatnonzero(pairs.apart)
+    on, off = np.flatnonzero(~pairs.exclusive), np.flatnonzero(pairs.exclusive)
     implied = sp.csr_array((multipliers[on], (i[on], j[on])), shape=shape)
-    apart = sp.csr_array((0.5 * multipliers[off], (i[off], j[off])), shape=shape)
-    return implied, sp.csr_array(apart + apart.T)
+    exclusive = sp.csr_array((0.5 * multipliers[off], (i[off], j[off])), shape=shape)
+    return implied, sp.csr_array(exclusive + exclusive.T)

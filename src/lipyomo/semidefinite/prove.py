@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from lipyomo.affine.magnitudes import steepest
-from lipyomo.affine.signal import Passing, SizeSignal, carry
+from lipyomo.affine.signal import SizeSignal, UnitMap, carry
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.arrays import lengths
 from lipyomo.bounds.pairs import Pairs
@@ -95,31 +95,31 @@ class Prover:
             self.signs = FixedSigns(system, targets, phases, self.gradient_errors)
 
     def _carried(
-        self, start: SizeSignal, passing: list[Passing]
+        self, start: SizeSignal, unit_maps: list[UnitMap]
     ) -> tuple[list[FloatArray], FloatArray]:
         """Magnitudes of all pre-activations, layer by layer, and of the objectives."""
         network = self._system.magnitudes
         head = np.abs(self._targets.functionals) @ network.head.sizes
-        layers = [np.asarray(z.matrix) for z in carry(start, network.hidden, passing)]
+        layers = [np.asarray(z.matrix) for z in carry(start, network.hidden, unit_maps)]
         if not layers:
             none = np.zeros((len(head), start.width - self._system.inputs))
             return layers, np.hstack([np.asarray(head), none])
-        signal = SizeSignal(layers[-1], start.width, None).past(passing[-1])
+        signal = SizeSignal(layers[-1], start.width, None).past(unit_maps[-1])
         return layers, np.asarray(head @ signal.matrix)
 
     @cached_property
     def _magnitudes(self) -> tuple[FloatArray, FloatArray]:
         """Those of the open units' rows, and of the objectives' (computed when first asked for)."""
-        system, passing = self._system, []
+        system, unit_maps = self._system, []
         layers = system.network.hidden
-        for own, steep in zip(system.passings(self._phases), steepest(layers), strict=True):
+        for own, steep in zip(system.unit_maps(self._phases), steepest(layers), strict=True):
             slope = np.abs(own.slope)
             slope[own.units] = steep.slope[own.units]
-            passing.append(Passing(slope, own.units, own.columns, np.abs(own.jump)))
+            unit_maps.append(UnitMap(slope, own.units, own.columns, np.abs(own.change)))
         count = int(self._place[-1]) + 1 if system.count else 0
         start = SizeSignal(None, system.inputs + count, None)
-        sizes, objective = self._carried(start, passing)
-        rows = [size[own.units] for size, own in zip(sizes, passing, strict=True)]
+        sizes, objective = self._carried(start, unit_maps)
+        rows = [size[own.units] for size, own in zip(sizes, unit_maps, strict=True)]
         return np.concatenate([np.zeros((0, start.width)), *rows]), objective
 
     def bound(self, form: NodeForm, target: int, multipliers: FloatArray) -> float:

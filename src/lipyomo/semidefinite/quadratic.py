@@ -46,12 +46,13 @@ class QuadraticProgram:
         w (1 - w) = 0.
     ball : ndarray of int
         Variables of the Euclidean ball; empty if there is none.
-    masses : ndarray, shape (K, 2)
+    magnitudes : ndarray, shape (K, 2)
         Sums of the absolute terms of each a and b, before anything in them cancels.
     objective_mass : float
         The same of Q.
     error : float
-        All |w_i| being at most one, values of the forms are off by at most this times their mass.
+        All |w_i| being at most one, values of the forms are off by at most this times their
+        magnitude.
     """
 
     objective: FloatArray
@@ -61,7 +62,7 @@ class QuadraticProgram:
     equality: BoolArray
     anchors: IntArray
     ball: IntArray
-    masses: FloatArray
+    magnitudes: FloatArray
     objective_mass: float
     error: float
 
@@ -153,8 +154,8 @@ def proved_bound(program: QuadraticProgram, y: FloatArray) -> float:
     if program.ball.size:
         total += float(y[count]) * (1.0 + math.sqrt(program.ball.size))
     error = (program.constraints + 16) * UNIT_ROUNDOFF * total
-    # (a.w)(b.w) with forms that are off by error * mass is off by less than this
-    products = 2.0 * (1.0 + program.error) * program.masses[:, 0] * program.masses[:, 1]
+    # (a.w)(b.w) with forms that are off by error * magnitude is off by less than this
+    products = 2.0 * (1.0 + program.error) * program.magnitudes[:, 0] * program.magnitudes[:, 1]
     data = program.error * (program.objective_mass + float(np.abs(y[:count]) @ products))
     shift = proved_shift(matrix, error) * program.variables
     return (gamma + shift + data) + 4 * UNIT_ROUNDOFF * (abs(gamma) + shift + data)

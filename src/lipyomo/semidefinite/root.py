@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.bounds.pairs import Pairs
+from lipyomo.cascade import Cascade
 from lipyomo.domains import Domain
-from lipyomo.ladder import Ladder
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import OutputNorm
 from lipyomo.numerics.pace import fits, pace, seconds_of
@@ -41,8 +41,8 @@ MEMORY = 1 << 32
 """Bytes of matrices beyond which a semidefinite bound is left out."""
 
 JOINT_BELOW = 0.3
-"""The joint rung is above closed forms that are less than so many times the quick rungs: on trained
-networks it is at 0.3 to 0.8 times these, mostly where closed forms are at 0.5 or more."""
+"""The joint stage is above closed forms that are less than so many times the quick stages: on
+trained networks it is at 0.3 to 0.8 times these, mostly where closed forms are at 0.5 or more."""
 
 PAIRED_STEPS = 20.0
 """Steps, of those without them, that have to be left where products of pairs are looked for: steps
@@ -312,7 +312,7 @@ class RootBounds:
     def _pair(self, find: Callable[[], Pairs]) -> None:
         """Go on with the products of those pairs of units that promise most where descents are."""
         bounder, form = self.bounder, self.form
-        chosen = bounder.promising(form, self.multipliers, find())
+        chosen = bounder.best_pairs(form, self.multipliers, find())
         if not chosen.count:
             return
         bounder = self.bounder = bounder.with_pairs(chosen)
@@ -491,24 +491,24 @@ class RootBounds:
         return descent
 
 
-def climb_root(
+def tighten_root(
     root: RootBounds,
-    ladder: Ladder,
+    cascade: Cascade,
     clock: Clock,
     report: Callable[[float], object] | None = None,
     cutoff: float = 0.0,
     find: Callable[[], Pairs] | None = None,
 ) -> None:
-    """Climb from the quick rungs to the semidefinite ones, with the joint rung in between.
+    """Go from the quick stages to the semidefinite ones, with the joint stage in between.
 
-    It is left out where closed forms are so far below the quick rungs that it would be above them.
+    It is left out where closed forms are so far below the quick stages that it would be above them.
 
     Parameters
     ----------
     root : RootBounds
-        Begins with what `ladder` knows.
-    ladder : Ladder
-        Takes its joint rung.
+        Begins with the bounds of `cascade`.
+    cascade : Cascade
+        Its joint stage is run.
     clock : Clock
     report : callable, optional
         Called with proved bounds of all targets.
@@ -517,10 +517,10 @@ def climb_root(
     find : callable, optional
         Finds pairs of units that exclude each other, where their products can be used.
     """
-    quick = ladder.value
+    quick = cascade.value
     root.begin(cutoff, clock, report)
-    ladder.know(root.upper)
+    cascade.tighten(root.upper)
     if not root.value < JOINT_BELOW * quick:
-        ladder.climb(("joint",))
-    root.take(ladder.bounds_of(root.targets))
+        cascade.run(("joint",))
+    root.take(cascade.bounds_of(root.targets))
     root.run(cutoff, clock, report, find=find)

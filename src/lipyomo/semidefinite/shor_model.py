@@ -30,7 +30,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.affine.magnitudes import switched_sizes
-from lipyomo.affine.signal import FloatSignal, Passing
+from lipyomo.affine.signal import FloatSignal, UnitMap
 from lipyomo.bounds import LayerBounds, tangent_bounds
 from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
@@ -47,20 +47,20 @@ class _Products:
     left: list[sp.csr_array]
     right: list[sp.csr_array]
     equal: list[bool]
-    masses: list[FloatArray]
+    magnitudes: list[FloatArray]
     columns: FloatArray
-    """Masses of the variables (one) and of the extended forms."""
+    """Magnitudes of the variables (one) and of the extended forms."""
 
     def add(
         self,
         left: FloatArray,
         right: FloatArray,
         equal: bool = False,
-        masses: tuple[FloatArray | None, FloatArray | None] = (None, None),
+        magnitudes: tuple[FloatArray | None, FloatArray | None] = (None, None),
     ) -> range:
         """Row by row ``left * right >= 0`` (or = 0); returns their numbers.
 
-        `masses` are those of the rows where something in them may have cancelled.
+        `magnitudes` are those of the rows where something in them may have cancelled.
         """
         left, right = np.atleast_2d(left), np.atleast_2d(right)
         first = len(self.equal)
@@ -68,10 +68,10 @@ class _Products:
         self.right.append(sp.csr_array(right))
         self.equal.extend([equal] * len(left))
         pair = [
-            np.abs(rows) @ self.columns if mass is None else mass
-            for rows, mass in zip((left, right), masses, strict=True)
+            np.abs(rows) @ self.columns if magnitude is None else magnitude
+            for rows, magnitude in zip((left, right), magnitudes, strict=True)
         ]
-        self.masses.append(np.stack(np.broadcast_arrays(*pair), axis=1))
+        self.magnitudes.append(np.stack(np.broadcast_arrays(*pair), axis=1))
         return range(first, len(self.equal))
 
 
@@ -176,7 +176,7 @@ class ShorModel:
             np.array(self._products.equal, dtype=bool),
             self._anchors,
             ball,
-            np.concatenate(self._products.masses),
+            np.concatenate(self._products.magnitudes),
             self._objective_mass,
             4.0 * steps * UNIT_ROUNDOFF,
         )
@@ -208,31 +208,35 @@ class ShorModel:
         """Carry tangents and pre-activations forward as linear forms."""
         network, domain, places = self._problem.network, self._problem.domain, self._places
         tangent = FloatSignal(self._unit(places.t), places.width, None)
-        u_masses = switched_sizes(network, np.ones(network.input_dim), False)
+        u_magnitudes = switched_sizes(network, np.ones(network.input_dim), False)
         value: FloatSignal | None = None
-        z_masses = u_masses
+        z_magnitudes = u_magnitudes
         if self._local:
             start = (0.5 * (domain.upper - domain.lower))[:, None] * self._unit(places.x)
             start[:, 0] += 0.5 * (domain.upper + domain.lower)
             value = FloatSignal(start, places.width, 0)
-            z_masses = switched_sizes(network, np.abs(domain.upper) + np.abs(domain.lower), True)
+            z_magnitudes = switched_sizes(
+                network, np.abs(domain.upper) + np.abs(domain.lower), True
+            )
         weights = np.asarray(functional @ network.head.weight)
-        self._objective_mass = float(np.abs(functional) @ u_masses[-1])
+        self._objective_mass = float(np.abs(functional) @ u_magnitudes[-1])
         last = len(network.hidden) - 1
         for position, layer in enumerate(network.hidden):
             tangent = tangent.through(layer)
             value = None if value is None else value.through(layer)
-            u_mass, z_mass = u_masses[position], z_masses[position]
-            self._units(position, value, z_mass)
-            passing = Passing.of(layer, self._bounds.phases[position])
+            u_magnitude, z_magnitude = u_magnitudes[position], z_magnitudes[position]
+            self._units(position, value, z_magnitude)
+            unit_map = UnitMap.of(layer, self._bounds.phases[position])
             if position == last:
-                self._finish(passing, np.asarray(tangent.matrix), weights)
+                self._finish(unit_map, np.asarray(tangent.matrix), weights)
             else:
-                tangent, value = self._pass_on(position, passing, tangent, value, u_mass, z_mass)
+                tangent, value = self._pass_on(
+                    position, unit_map, tangent, value, u_magnitude, z_magnitude
+                )
         if not network.hidden:
             self._objective[0] += (weights @ np.asarray(tangent.matrix))[: places.total]
 
-    def _units(self, position: int, value: FloatSignal | None, z_mass: FloatArray) -> None:
+    def _units(self, position: int, value: FloatSignal | None, z_magnitude: FloatArray) -> None:
         """Derivatives of the open units and how they hang on the pre-activations."""
         units, places = self._open[position], self._places.y[position]
         if units.size == 0:
@@ -249,7 +253,7 @@ class ShorModel:
         virtual = self._places.z[position]
         total = self._places.total
         self._extension[virtual - total] = (z[units] / size[:, None])[:, :total]
-        self._products.columns[virtual] = z_mass[units] / size
+        self._products.columns[virtual] = z_magnitude[units] / size
         form = self._unit(virtual)
         if not self._cells:
             self._products.add(y - 0.5 * self._one, form)
@@ -261,63 +265,65 @@ class ShorModel:
         self._products.add(off, form - low * self._one)
         self._products.add(form, high * y + low * off - form)
 
-    def _finish(self, passing: Passing, u: FloatArray, weights: FloatArray) -> None:
+    def _finish(self, unit_map: UnitMap, u: FloatArray, weights: FloatArray) -> None:
         """The objective: ``sum_k c_k (left_k + (right_k - left_k) y_k) u_k``."""
         u = u[:, : self._places.total]
-        self._objective[0] += (weights * passing.slope) @ u
-        jump = passing.jump * weights[passing.units]
-        self._objective[self._places.y[-1]] += jump[:, None] * u[passing.units]
+        self._objective[0] += (weights * unit_map.slope) @ u
+        change = unit_map.change * weights[unit_map.units]
+        self._objective[self._places.y[-1]] += change[:, None] * u[unit_map.units]
 
     def _pass_on(
         self,
         position: int,
-        passing: Passing,
+        unit_map: UnitMap,
         tangent: FloatSignal,
         value: FloatSignal | None,
-        u_mass: FloatArray,
-        z_mass: FloatArray,
+        u_magnitude: FloatArray,
+        z_magnitude: FloatArray,
     ) -> tuple[FloatSignal, FloatSignal | None]:
         """Outputs of a layer that is not the last: ``s = y u`` and ``h = y z`` as variables."""
-        units, y = passing.units, self._unit(self._places.y[position])
+        units, y = unit_map.units, self._unit(self._places.y[position])
 
         def switched(
             signal: FloatSignal,
             places: IntArray,
             low: FloatArray,
             high: FloatArray,
-            mass: FloatArray,
+            magnitude: FloatArray,
         ) -> tuple[FloatSignal, FloatArray, FloatArray]:
             size = np.maximum(-low, high)[units]
             size = np.where(size > 0, size, 1.0)
             form = np.asarray(signal.matrix)[units] / size[:, None]
-            self._switch(y, places, form, mass[units] / size)
-            own = replace(passing, columns=places, jump=passing.jump * size)
+            self._switch(y, places, form, magnitude[units] / size)
+            own = replace(unit_map, columns=places, change=unit_map.change * size)
             return signal.past(own), form, size
 
         known, own = self._tangents, self._places
         tangent, _, _ = switched(
-            tangent, own.s[position], known.lower[position], known.upper[position], u_mass
+            tangent, own.s[position], known.lower[position], known.upper[position], u_magnitude
         )
         if value is None:
             return tangent, None
         low, high = self._bounds.lower[position], self._bounds.upper[position]
-        value, form, size = switched(value, own.h[position], low, high, z_mass)
+        value, form, size = switched(value, own.h[position], low, high, z_magnitude)
         relu, one = self._unit(own.h[position]), self._one[None, :].repeat(units.size, axis=0)
         self._products.add(relu, one)
-        self._products.add(relu - form, one, masses=(1.0 + z_mass[units] / size, None))
+        self._products.add(relu - form, one, magnitudes=(1.0 + z_magnitude[units] / size, None))
         return tangent, value
 
-    def _switch(self, y: FloatArray, places: IntArray, form: FloatArray, mass: FloatArray) -> None:
-        """Variables for ``y * form``, for forms that are bounded by one and their masses."""
+    def _switch(
+        self, y: FloatArray, places: IntArray, form: FloatArray, magnitude: FloatArray
+    ) -> None:
+        """Variables for ``y * form``, for forms that are bounded by one and their magnitudes."""
         self._anchor(places)
         switched = self._unit(places)
-        rest, rest_mass = form - switched, 1.0 + mass
+        rest, rest_magnitude = form - switched, 1.0 + magnitude
         off = self._one - y
         self._products.add(switched, off, equal=True)
-        self._products.add(y, rest, equal=True, masses=(None, rest_mass))
-        self._products.add(switched, rest, equal=True, masses=(None, rest_mass))
+        self._products.add(y, rest, equal=True, magnitudes=(None, rest_magnitude))
+        self._products.add(switched, rest, equal=True, magnitudes=(None, rest_magnitude))
         if self._cells:
             for sign in (1.0, -1.0):
                 one = self._one + sign * form
-                self._products.add(y, one, masses=(None, rest_mass))
-                self._products.add(off, one, masses=(None, rest_mass))
+                self._products.add(y, one, magnitudes=(None, rest_magnitude))
+                self._products.add(off, one, magnitudes=(None, rest_magnitude))

@@ -177,10 +177,10 @@ class VerifiedMatrix:
         ``s^T P (s - u)`` adds the rows ``P U`` like lambda does, and, as ``s^T S s``, itself to M.
         """
         form, unit = self._form, self._scale[self._form.inputs :]
-        implied, apart = products
+        implied, exclusive = products
         rows = rows + unit[:, None] * (implied @ form.rows) * scale
         sizes = sizes + unit[:, None] * (abs(implied) @ form.row_size) * scale
-        plain = (0.5 * (implied + implied.T) + apart).toarray()
+        plain = (0.5 * (implied + implied.T) + exclusive).toarray()
         terms = int(np.diff(implied.indptr).max(initial=0))
         return rows, sizes, unit[:, None] * plain * unit, terms
 

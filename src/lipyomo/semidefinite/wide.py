@@ -168,7 +168,7 @@ class WideKernel:
         self.free = self._pairs.count
         # the terms' a and b among the e_k, and among the (e_k - U_k) followed by the e_k
         self._left = np.concatenate([np.arange(count), self._pairs.first])
-        right = self._pairs.second + np.where(self._pairs.apart, count, 0)
+        right = self._pairs.second + np.where(self._pairs.exclusive, count, 0)
         self._right = np.concatenate([np.arange(count), right])
 
     def of(self, objective: FloatArray) -> WideKernel:
@@ -381,9 +381,9 @@ class WideKernel:
         parts, zeta = self._blocks(factor, y, x), y[:d]
         variance = 1.0 / zeta + np.einsum("ij,ij->i", parts.A, parts.half)
         mu = max(float((zeta.sum() - zeta @ np.square(x[:d])) / (zeta @ variance)), 0.0)
-        i, j, apart = pairs.first, pairs.second, pairs.apart
-        mean = x[d:][i] * np.where(apart, x[d:][j], parts.slack[j])
-        spread = np.where(apart, parts.K_inverse[i, j], parts.B_units[i, j])
+        i, j, exclusive = pairs.first, pairs.second, pairs.exclusive
+        mean = x[d:][i] * np.where(exclusive, x[d:][j], parts.slack[j])
+        spread = np.where(exclusive, parts.K_inverse[i, j], parts.B_units[i, j])
         return np.asarray(mean + mu * spread)
 
     def lookahead(self, state: State) -> tuple[FloatArray, FloatArray]:

@@ -129,10 +129,10 @@ def pass_model(target: Any, model: LinearModel) -> None:
     target.objective.set_offset(model.offset)
     sense = target.objective.sense
     target.objective.set_sense(sense.maximize if model.maximise else sense.minimize)
-    _pass_curved(target, model)
+    _pass_quadratic(target, model)
 
 
-def _pass_curved(target: Any, model: LinearModel) -> None:
+def _pass_quadratic(target: Any, model: LinearModel) -> None:
     """Pass quadratic terms and special ordered sets."""
     if model.quadratic is not None:
         # CPLEX means x^T Q x / 2, and an entry off the diagonal stands for both of its kind.
@@ -141,7 +141,7 @@ def _pass_curved(target: Any, model: LinearModel) -> None:
             target.objective.set_quadratic_coefficients(i, j, 2.0 * v if i == j else v)
         if not model.costs_are_convex():
             target.parameters.optimalitytarget.set(3)  # a global optimum
-    for row in model.curved:
+    for row in model.quadratic_rows:
         for sense, side in (("L", row.upper), ("G", row.lower)):
             if np.isfinite(side):
                 target.quadratic_constraints.add(
@@ -215,7 +215,7 @@ def _read(cplex: Any, target: Any, model: LinearModel) -> RunReport:
         return RunReport(status, x, _mip_bound(cplex, solution), nodes, message)
     if status is not SolveStatus.OPTIMAL or x is None:
         return RunReport(status, x, None, 0, message)
-    if model.quadratic is not None or model.curved:
+    if model.quadratic is not None or model.quadratic_rows:
         # What is not convex is solved by a tree, and has a bound of it.
         tree = name.startswith("MIP") or name == "optimal_tolerance"
         bound = _mip_bound(cplex, solution) if tree else solution.get_objective_value()

@@ -116,15 +116,15 @@ def pass_model(gurobi: Any, target: Any, model: LinearModel) -> Any:
     else:
         target.ObjCon = model.offset
         target.ModelSense = direction
-    _pass_curved(gurobi, target, model, x)
+    _pass_quadratic(gurobi, target, model, x)
     target.update()
     return rows
 
 
-def _pass_curved(gurobi: Any, target: Any, model: LinearModel, x: Any) -> None:
+def _pass_quadratic(gurobi: Any, target: Any, model: LinearModel, x: Any) -> None:
     """Pass quadratic rows and special ordered sets."""
     columns = model.size[1]
-    for row in model.curved:
+    for row in model.quadratic_rows:
         linear = np.zeros(columns)
         np.add.at(linear, row.columns, row.coefs)
         form = sp.csr_array(row.form.matrix(columns))
@@ -180,7 +180,7 @@ def _read(gurobi: Any, target: Any, model: LinearModel, rows: Any) -> RunReport:
     x = np.array(target.X) if target.SolCount > 0 else None
     if model.is_mip:
         return RunReport(status, x, target.ObjBound, int(target.NodeCount), message)
-    if model.quadratic is not None or model.curved:
+    if model.quadratic is not None or model.quadratic_rows:
         # Where it is not convex there is a tree, and a bound of it.
         bound = getattr(target, "ObjBound", None)
         if bound is None and status is SolveStatus.OPTIMAL:

@@ -15,10 +15,10 @@ import scipy.sparse as sp
 
 from lipyomo.errors import SolverError
 from lipyomo.solvers.adapter import MatrixSolver, RunReport, RunRequest
-from lipyomo.solvers.elsewhere import solve_elsewhere
 from lipyomo.solvers.extras import require
 from lipyomo.solvers.matrices import QUADRATIC_OBJECTIVE, FloatArray, LinearModel
 from lipyomo.solvers.options import Native
+from lipyomo.solvers.process import solve_in_process
 from lipyomo.solvers.status import SolveStatus, ended
 
 MIN_TOLERANCE = 1e-10
@@ -82,7 +82,7 @@ class Highs(MatrixSolver):
         """Solve; see `MatrixSolver.run`."""
         self.module()  # is it installed?
         if model.matrix.nnz > MOST_TERMS:
-            return solve_elsewhere(_solve, model, request)
+            return solve_in_process(_solve, model, request)
         return _solve(model, request)
 
 

@@ -37,7 +37,7 @@ from pyomo.repn.util import InvalidNumber, OrderedVarRecorder, categorize_valid_
 
 from lipyomo.arguments import instance
 from lipyomo.errors import SolverError
-from lipyomo.solvers.curved import OrderedSet, QuadraticForm, QuadraticRow
+from lipyomo.solvers.quadratic import OrderedSet, QuadraticForm, QuadraticRow
 from lipyomo.solvers.rows import MatrixRowData
 from lipyomo.solvers.status import INFINITE
 
@@ -101,7 +101,7 @@ class LinearModel:
         Set if a discrete variable is fixed between integers, which no integer point is.
     quadratic : QuadraticForm, optional
         What the objective has beside ``c x + offset``.
-    curved : tuple of QuadraticRow
+    quadratic_rows : tuple of QuadraticRow
     sets : tuple of OrderedSet
     """
 
@@ -119,7 +119,7 @@ class LinearModel:
     infeasible: str | None = None
     fractional: str | None = None
     quadratic: QuadraticForm | None = None
-    curved: tuple[QuadraticRow, ...] = ()
+    quadratic_rows: tuple[QuadraticRow, ...] = ()
     sets: tuple[OrderedSet, ...] = ()
 
     @property
@@ -142,7 +142,7 @@ class LinearModel:
                 found[NONCONVEX_OBJECTIVE] = "the objective"
             if self.is_mip:
                 found[DISCRETE_QUADRATIC] = "the objective, beside discrete variables"
-        for row in self.curved:
+        for row in self.quadratic_rows:
             found[QUADRATIC_CONSTRAINTS] = f"'{row.constraint.name}'"
             if not (row.is_convex() or row.is_cone(self.lower)):
                 found[NONCONVEX_CONSTRAINTS] = f"'{row.constraint.name}'"
@@ -233,7 +233,7 @@ class LinearModel:
             np.abs(x - np.round(x))[self.integer],
         )
         flat = max((float(part.max()) for part in parts if part.size), default=0.0)
-        rows = [row.violation(x) for row in self.curved]
+        rows = [row.violation(x) for row in self.quadratic_rows]
         return max([flat, *rows, *(entry.violation(x) for entry in self.sets)])
 
     def vector(self, values: Mapping[Any, float]) -> FloatArray:
@@ -509,7 +509,7 @@ def _compiled(model: Any) -> LinearModel:
         columns=columns,
         constraints=reader.constraints,
         quadratic=reader.quadratic(goal) if goal.quadratic else None,
-        curved=tuple(reader.row(con, form, low, high) for con, form, low, high in bent),
+        quadratic_rows=tuple(reader.row(con, form, low, high) for con, form, low, high in bent),
         sets=tuple(reader.set(con, members) for con, members in sets),
     )
     wrong = _not_numbers(found)
@@ -595,7 +595,7 @@ def _not_numbers(model: LinearModel) -> str | None:
     bad = np.isnan(model.row_lower) | np.isnan(model.row_upper)
     bad[model.matrix.indices[~np.isfinite(model.matrix.data)]] = True
     wrong = [model.constraints[int(row)] for row in np.flatnonzero(bad)]
-    for row in model.curved:
+    for row in model.quadratic_rows:
         if not np.isfinite([*row.form.values, *row.coefs]).all() or np.isnan(row.lower + row.upper):
             wrong.append(row.constraint)
     return f"the constraint '{wrong[0].name}'" if wrong else None

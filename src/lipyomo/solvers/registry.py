@@ -163,10 +163,10 @@ def choose_solver(
         If no solver is left; the message says why each was passed over.
     """
     linear = model if isinstance(model, LinearModel) else compile_model(model)
-    return next(takers(linear, solver, resolve_settings(settings), fallback))
+    return next(candidates(linear, solver, resolve_settings(settings), fallback))
 
 
-def takers(
+def candidates(
     model: LinearModel,
     solver: str,
     settings: SolverSettings,

@@ -12,10 +12,10 @@ import numpy as np
 
 from lipyomo.errors import SolverError
 from lipyomo.solvers.adapter import MatrixSolver, RunReport, RunRequest
-from lipyomo.solvers.curved import QuadraticForm
 from lipyomo.solvers.matrices import ALL_FEATURES, LinearModel
 from lipyomo.solvers.mps import write_mps
 from lipyomo.solvers.options import Native
+from lipyomo.solvers.quadratic import QuadraticForm
 from lipyomo.solvers.status import INFINITE, SolveStatus, ended
 
 CURVE = "CURVE"
@@ -85,7 +85,7 @@ class Scip(MatrixSolver):
             target.setLogfile(str(log))
             variables = {var.name: var for var in target.getVars()}
             columns = [variables[f"C{column}"] for column in range(model.size[1])]
-            _pass_curved(scip, target, model, columns)
+            _pass_quadratic(scip, target, model, columns)
             if request.start is not None and model.is_mip:
                 _add_start(target, model, columns, request)
             target.includeEventhdlr(_listener(scip, request), "lipyomo", "reports progress")
@@ -113,14 +113,14 @@ def _solved(target: Any, request: RunRequest) -> str | None:
     return request.supervisor.run(work, target.interruptSolve)
 
 
-def _pass_curved(scip: Any, target: Any, model: LinearModel, columns: list[Any]) -> None:
+def _pass_quadratic(scip: Any, target: Any, model: LinearModel, columns: list[Any]) -> None:
     """Add quadratic terms and special ordered sets to the problem that was read."""
 
     def quadratic(form: QuadraticForm) -> Any:
         triples = zip(form.first, form.second, form.values, strict=True)
         return scip.quicksum(v * columns[i] * columns[j] for i, j, v in triples)
 
-    for row in model.curved:
+    for row in model.quadratic_rows:
         pairs = zip(row.columns, row.coefs, strict=True)
         body = quadratic(row.form) + scip.quicksum(c * columns[j] for j, c in pairs)
         if math.isfinite(row.upper):

@@ -58,7 +58,7 @@ class Supervisor:
         self._reports: SimpleQueue[Progress] = SimpleQueue()
         self._log: list[str] = []
         self._news: tuple[float | None, float] = (None, math.nan)
-        self._told = -math.inf
+        self._reported = -math.inf
         self._started = time.perf_counter()
 
     @property
@@ -93,10 +93,10 @@ class Supervisor:
             bound = math.copysign(math.inf, bound)
         now = self.seconds
         if self._progress is None or (
-            (incumbent, bound) == self._news and now < self._told + QUIET_SECONDS
+            (incumbent, bound) == self._news and now < self._reported + QUIET_SECONDS
         ):
             return
-        self._news, self._told = (incumbent, bound), now
+        self._news, self._reported = (incumbent, bound), now
         self._reports.put(Progress(incumbent, bound, int(nodes), now))
 
     def run(self, work: Callable[[], T], interrupt: Callable[[], object]) -> T:

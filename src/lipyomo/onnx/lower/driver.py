@@ -160,7 +160,7 @@ def _lower_nodes(graph: Graph, scope: _Scope, trace: Trace) -> None:
         budget().poll()
         try:
             lowered = _lower_node(graph, position, scope, trace)
-            if trace.apart:
+            if trace.separate:
                 values = [lowered] if isinstance(lowered, Affine | np.ndarray) else lowered
                 lowered = [v.carried() if isinstance(v, Affine) else v for v in values]
         except (ValueError, IndexError, TypeError, OverflowError) as error:
@@ -174,7 +174,7 @@ def _lower_nodes(graph: Graph, scope: _Scope, trace: Trace) -> None:
     budget().node = None
 
 
-def lower_graph(graph: Graph, name: str = "network", apart: bool = False) -> Network:
+def lower_graph(graph: Graph, name: str = "network", separate: bool = False) -> Network:
     """Turn a graph into a chain of affine maps and two-slope units.
 
     Parameters
@@ -183,7 +183,7 @@ def lower_graph(graph: Graph, name: str = "network", apart: bool = False) -> Net
         Its constants are used up: they are forgotten once they have been read.
     name : str, optional
         Name of the network.
-    apart : bool, optional
+    separate : bool, optional
         Whether every node keeps a layer of its own: a wider and deeper network, in which all
         numbers occur that occur in the graph.
 
@@ -199,7 +199,7 @@ def lower_graph(graph: Graph, name: str = "network", apart: bool = False) -> Net
         If an operator is not piecewise linear or not supported, shapes do not fit, or the model
         asks for more memory or time than its budget allows.
     """
-    trace = Trace(math.prod(graph.input_shape), apart)
+    trace = Trace(math.prod(graph.input_shape), separate)
     known: dict[str, Value] = dict(graph.constants)
     graph.constants.clear()
     known[graph.input_name] = trace.input(graph.input_shape)
@@ -209,9 +209,9 @@ def lower_graph(graph: Graph, name: str = "network", apart: bool = False) -> Net
     shapes = _unbatched(graph.input_shape), _unbatched(output.shape)
     try:
         system = System.of(trace, output)
-        network = to_network(system, name, fuse=not apart)
+        network = to_network(system, name, fuse=not separate)
         network = Network(network.layers, name, *shapes)
-        network = network if apart else merged(network)
+        network = network if separate else merged(network)
     except NetworkError as error:
         raise ImportRefused(
             f"the network's numbers overflow once its nodes are put together ({error})",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.ladder import Ladder
+from lipyomo.cascade import Cascade
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import fits
 from lipyomo.problem import LipschitzProblem
@@ -84,22 +84,22 @@ class Pipeline:
     ----------
     question : Question
     seed : int, optional
-    ladder : Ladder, optional
+    cascade : Cascade, optional
         Bounds that the root starts from.
     """
 
-    def __init__(self, question: Question, seed: int = 0, ladder: Ladder | None = None) -> None:
+    def __init__(self, question: Question, seed: int = 0, cascade: Cascade | None = None) -> None:
         self._context = context = Context.of(question)
-        self._ladder, self._rng = ladder, np.random.default_rng(seed)
+        self._cascade, self._rng = cascade, np.random.default_rng(seed)
         self._points = Points(context.problem, context.units, self._rng, question.params)
         self._region = RegionProgram(context.system, context.domain)
         self._learnt = Learnt.nothing(context.system.count)
         self._searched: LipschitzProblem = context.problem
-        if ladder is not None:
-            self._searched = thinned(context.problem, ladder.bounds.phases)
+        if cascade is not None:
+            self._searched = thinned(context.problem, cascade.bounds.phases)
         self._states: dict[str, Any] = {}  # of the primal heuristics
         self._turn = 0
-        self._open_units = 0 if ladder is None else ladder.bounds.unstable
+        self._open_units = 0 if cascade is None else cascade.bounds.unstable
 
     # -- what is known -----------------------------------------------------------------------------
 
@@ -153,7 +153,7 @@ class Pipeline:
         found = begin(
             Bench(self._context, self._points, self._region, Watch(clock, lambda: None)),
             self._learnt,
-            self._ladder,
+            self._cascade,
             lambda upper: tell(upper=upper),
             lambda: self._improve_early(clock, tell),
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lipyomo.bounds.pairs import Pairs, find_pairs, seconds_for_pairs
-from lipyomo.ladder import Ladder
+from lipyomo.cascade import Cascade
 from lipyomo.numerics.pace import fits
 from lipyomo.phases import OPEN
 from lipyomo.run import Clock
@@ -20,7 +20,7 @@ from lipyomo.search.relu.learnt import Learnt
 from lipyomo.search.relu.node import Node, stack_of
 from lipyomo.search.relu.part import OutOfTimeError, Part
 from lipyomo.search.relu.points import Points
-from lipyomo.semidefinite.root import RootBounds, climb_root, root_cost
+from lipyomo.semidefinite.root import RootBounds, root_cost, tighten_root
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Beginning:
 def begin(
     bench: Bench,
     learnt: Learnt,
-    ladder: Ladder | None = None,
+    cascade: Cascade | None = None,
     report: Callable[[float], object] | None = None,
     search: Callable[[], object] = lambda: None,
 ) -> Beginning:
@@ -60,24 +60,24 @@ def begin(
     ----------
     bench : Bench
     learnt : Learnt
-    ladder : Ladder, optional
+    cascade : Cascade, optional
         Of the same problem: pre-activation bounds and upper ends to start from.
     report : callable, optional
         Called with proved bounds of the whole problem while they drop.
     search : callable, optional
-        Called where there is a ladder, before bounds that take long: looks for points.
+        Called where there is a cascade, before bounds that take long: looks for points.
     """
     context, clock, points = bench.context, bench.watch.clock, bench.points
     node, root = context.whole(points.count), None
-    if ladder is not None and context.system.count:
-        node, root, pairs = _descended(bench, ladder, report, search)
+    if cascade is not None and context.system.count:
+        node, root, pairs = _descended(bench, cascade, report, search)
         bounder = context.bounder if root is None else root.bounder
         context = context.with_pairs(pairs, bounder.prover.pairs)
         if clock.expired or (root is not None and root.stopped):
             return Beginning(Part(node, node), context, learnt, node.still)
     began = clock.seconds
     bench = replace(bench, context=context)
-    is_known = ladder is not None and not context.system.roughness
+    is_known = cascade is not None and not context.system.roughness
     try:
         (part,), learnt = examine(bench, [Part(node, node)], learnt, is_known, root)
     except OutOfTimeError:
@@ -87,32 +87,32 @@ def begin(
     return _with_products(bench, Beginning(part, context, learnt, still, seconds))
 
 
-def _taken_over(context: Context, node: Node, ladder: Ladder) -> Node:
-    """The root with what a ladder knows, whose targets may be coarser."""
-    bounds, own = ladder.bounds, context.units >= 0
+def _taken_over(context: Context, node: Node, cascade: Cascade) -> Node:
+    """The root with what a cascade knows, whose targets may be coarser."""
+    bounds, own = cascade.bounds, context.units >= 0
     units = context.units[own]
     phases, lower, upper = node.phases.copy(), node.lower.copy(), node.upper.copy()
     phases[own] = np.concatenate(bounds.phases)[units]
     lower[own] = np.concatenate(bounds.lower)[units]
     upper[own] = np.concatenate(bounds.upper)[units]
-    known = ladder.bounds_of(context.targets)
+    known = cascade.bounds_of(context.targets)
     return replace(node, phases=phases, lower=lower, upper=upper, proved=known, target_bounds=known)
 
 
 def _descended(
     bench: Bench,
-    ladder: Ladder,
+    cascade: Cascade,
     report: Callable[[float], object] | None,
     search: Callable[[], object],
 ) -> tuple[Node, RootBounds | None, Pairs]:
     """The root with lower bounds, step by step where the first one would be long in coming."""
     context, points, clock = bench.context, bench.points, bench.watch.clock
-    node = _taken_over(context, context.whole(points.count), ladder)
+    node = _taken_over(context, context.whole(points.count), cascade)
     cost = root_cost(context.targets, context.system.inputs, node.still)
     if cost.full < context.params.long_root:
         search()
-        ladder.climb(("joint",))
-        return _taken_over(context, node, ladder), None, Pairs.none()
+        cascade.run(("joint",))
+        return _taken_over(context, node, cascade), None, Pairs.none()
     norm, found = context.problem.output_norm, [Pairs.none()]
     root = RootBounds(
         context.system, context.targets, node.phases, node.proved, norm, bounder=context.bounder
@@ -126,7 +126,7 @@ def _descended(
     root.begin(cutoff, clock, report)
     search()
     cutoff = context.cutoff(points.best.value)
-    climb_root(root, ladder, clock, report, cutoff, find)
+    tighten_root(root, cascade, clock, report, cutoff, find)
     node = replace(node, target_bounds=root.upper.copy())
     return with_root(context, node, root), root, found[-1]
 
@@ -159,7 +159,7 @@ def _with_products(bench: Bench, known: Beginning) -> Beginning:
         target: inherited(context, form, own) for target, own in node.evidence.items()
     }
     pairs = exclusive_pairs(context, node, bench.points, clock)
-    chosen = bounder.promising(form, warm, pairs)
+    chosen = bounder.best_pairs(form, warm, pairs)
     context = context.with_pairs(pairs, chosen)
     if not chosen.count:
         return replace(known, context=context)

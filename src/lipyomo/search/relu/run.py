@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.executors import Workers
-from lipyomo.ladder import Ladder
+from lipyomo.cascade import Cascade
+from lipyomo.parallel import Workers
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
 from lipyomo.search.checkpoint import Checkpoint
@@ -26,7 +26,7 @@ def branch_and_bound(
     clock: Clock | None = None,
     news: News | None = None,
     checkpoint: Checkpoint | None = None,
-    ladder: Ladder | None = None,
+    cascade: Cascade | None = None,
     report: Callable[[float], object] | None = None,
     cutoff: float = 0.0,
     params: Params | None = None,
@@ -44,7 +44,7 @@ def branch_and_bound(
         Hears of better points and bounds.
     checkpoint : Checkpoint, optional
         Where to keep the state, and from where to go on.
-    ladder : Ladder, optional
+    cascade : Cascade, optional
         Bounds that the root starts from.
     report : callable, optional
         Called with proved bounds of the whole problem.
@@ -60,10 +60,10 @@ def branch_and_bound(
     """
     state = None if checkpoint is None else checkpoint.state
     known = None if state is None else state.get("known")
-    if state is None and ladder is not None:
-        known = np.concatenate([np.zeros(0, dtype=np.int8), *ladder.bounds.phases])
+    if state is None and cascade is not None:
+        known = np.concatenate([np.zeros(0, dtype=np.int8), *cascade.bounds.phases])
     question = Question(problem, settings.gap, cutoff, known, params=params or Params())
-    pipeline = Pipeline(question, settings.seed, ladder)
+    pipeline = Pipeline(question, settings.seed, cascade)
     engine = Engine(
         pipeline,
         clock or Clock(settings.time_limit, settings.should_stop),

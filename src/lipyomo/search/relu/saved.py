@@ -92,7 +92,7 @@ def encode(saved: Saved) -> Arrays:
     if saved.known is not None:
         data["known"] = saved.known
     for name, pairs in (("pairs", saved.pairs), ("chosen", saved.chosen)):
-        data[name] = np.array([pairs.first, pairs.second, pairs.apart], dtype=np.int64)
+        data[name] = np.array([pairs.first, pairs.second, pairs.exclusive], dtype=np.int64)
     for name in _STACKED:
         data[f"node_{name}"] = np.array([getattr(node, name) for node in nodes])
     for name in _RAGGED:
@@ -141,7 +141,7 @@ def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
         int(data["open_units"]),
         Learnt(**learnt),
         data.get("known"),
-        *(Pairs(i, j, apart > 0) for i, j, apart in (data["pairs"], data["chosen"])),
+        *(Pairs(i, j, exclusive > 0) for i, j, exclusive in (data["pairs"], data["chosen"])),
     )
 
 

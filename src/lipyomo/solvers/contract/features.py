@@ -18,7 +18,7 @@ from lipyomo.solvers.contract.base import MAX, MIN, SENSES, TOLERANCE, ContractB
 from lipyomo.solvers.matrices import ORDERED_SETS
 from lipyomo.solvers.status import SolveStatus
 
-CURVED_TOLERANCE = 1e-5
+QUADRATIC_TOLERANCE = 1e-5
 """Quadratic programs end at interior-point tolerances."""
 
 
@@ -36,12 +36,12 @@ class FeatureContract(ContractBase):
         assert outcome.status in (SolveStatus.OPTIMAL, SolveStatus.GAP), outcome.message
         assert outcome.incumbent is not None
         scale = max(1.0, abs(value))
-        assert abs(outcome.incumbent - value) <= CURVED_TOLERANCE * scale, (
+        assert abs(outcome.incumbent - value) <= QUADRATIC_TOLERANCE * scale, (
             outcome.incumbent,
             value,
         )
-        assert covers(outcome.bound, value, sense, CURVED_TOLERANCE)
-        assert outcome.violation <= CURVED_TOLERANCE
+        assert covers(outcome.bound, value, sense, QUADRATIC_TOLERANCE)
+        assert outcome.violation <= QUADRATIC_TOLERANCE
         return outcome
 
     def test_quadratic_objective(self) -> None:

@@ -1,4 +1,4 @@
-"""The ladder: each rung bounds the truth, none is looser than the one below, limits bind."""
+"""The cascade: each stage bounds the truth, none is looser than the one below, limits bind."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from lipyomo.bounds import preactivation_bounds
 from lipyomo.bounds.balls import DualBall, Points
 from lipyomo.bounds.gradient import GradientEnds, gradient_ends, tangent_ends
 from lipyomo.bounds.sharpen import sharpen
+from lipyomo.cascade import STAGES, Cascade, Stage
 from lipyomo.domains import Box
-from lipyomo.ladder import RUNGS, Ladder, UpperRung
 from lipyomo.methods import run_method
 from lipyomo.methods.support import joint_first
 from lipyomo.network import Layer, Network
@@ -32,9 +32,9 @@ OWN = LinearOutput(vertices=[[1.0, 0.5], [-0.3, 1.0]])
 OUTPUTS = ["linf", "l1", "l2", "cross", "cross(0)", OWN]
 
 
-def ladder_of(problem: LipschitzProblem) -> Ladder:
+def cascade_of(problem: LipschitzProblem) -> Cascade:
     small = problem.reduced.problem
-    return Ladder(small, preactivation_bounds(small.network, small.domain))
+    return Cascade(small, preactivation_bounds(small.network, small.domain))
 
 
 @pytest.mark.parametrize("norm_in", ["linf", "l1", "l2"])
@@ -46,12 +46,12 @@ def test_every_rung_bounds_the_truth_and_none_is_looser(
     network = mixed_network(seed, (2, 4, 4, 2))
     problem = LipschitzProblem(network, Box(-1, 1, 2), norm_in, out)
     truth = exact_constant(problem)
-    ladder = ladder_of(problem)
+    cascade = cascade_of(problem)
     before = np.inf
-    for rung in RUNGS:
-        ladder.climb((rung,))
-        assert truth * (1 - 1e-12) <= ladder.value <= before
-        before = ladder.value
+    for stage in STAGES:
+        cascade.run((stage,))
+        assert truth * (1 - 1e-12) <= cascade.value <= before
+        before = cascade.value
     upper = run_method("crown", problem, Settings()).upper
     assert truth * (1 - 1e-12) <= upper
 
@@ -63,18 +63,18 @@ def test_degenerate_networks(name: str) -> None:
         problem = LipschitzProblem(case.network, case.domain, norm_in)
         small = problem.reduced.problem
         bounds = preactivation_bounds(small.network, small.domain)
-        ladder = Ladder(small, bounds)
-        ladder.climb()
-        assert ladder.value >= exact_constant(problem) * (1 - 1e-12)
+        cascade = Cascade(small, bounds)
+        cascade.run()
+        assert cascade.value >= exact_constant(problem) * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("kind", list(domains(2)))
 def test_domains(kind: str) -> None:
     problem = LipschitzProblem(random_network(5, (2, 4, 3, 2)), domains(2)[kind], "l2", "l2")
-    assert ladder_of(problem).value == np.inf
-    ladder = ladder_of(problem)
-    ladder.climb()
-    assert ladder.value >= exact_constant(problem) * (1 - 1e-12)
+    assert cascade_of(problem).value == np.inf
+    cascade = cascade_of(problem)
+    cascade.run()
+    assert cascade.value >= exact_constant(problem) * (1 - 1e-12)
 
 
 @pytest.mark.parametrize("norm_in", ["linf", "l1", "l2"])
@@ -131,9 +131,9 @@ def test_sparse_layers_get_the_bound_of_dense_ones() -> None:
     values = []
     for layers in (masked, sparse):
         problem = LipschitzProblem(Network(layers), Box(-1, 1, 6))
-        ladder = ladder_of(problem)
-        ladder.climb()
-        values.append(ladder.upper)
+        cascade = cascade_of(problem)
+        cascade.run()
+        values.append(cascade.upper)
     np.testing.assert_allclose(values[0], values[1], rtol=1e-9)
 
 
@@ -145,11 +145,11 @@ def test_a_clock_that_has_run_out_leaves_a_valid_bound() -> None:
     full = preactivation_bounds(network, small.domain)
     assert stopped.unstable >= full.unstable
     seen: list[float] = []
-    ladder = Ladder(small, stopped, clock=Clock(0.0), report=seen.append)
-    ladder.climb()
+    cascade = Cascade(small, stopped, clock=Clock(0.0), report=seen.append)
+    cascade.run()
     truth = exact_constant(problem)
-    assert truth <= ladder.value < np.inf
-    assert seen == [ladder.value]
+    assert truth <= cascade.value < np.inf
+    assert seen == [cascade.value]
 
 
 @pytest.mark.parametrize("norm_in", ["linf", "l1", "l2"])
@@ -166,14 +166,14 @@ def test_where_time_is_over_outputs_are_bounded_in_place_of_more_vertices(
         rows.append(ball.batch)
         return gradient_ends(network, phases, ball, *rest)
 
-    monkeypatch.setattr("lipyomo.ladder.gradient_ends", spied)
+    monkeypatch.setattr("lipyomo.cascade.gradient_ends", spied)
     clock = Clock(0.0)
-    late = Ladder(small, bounds, clock=clock)
-    late.climb()
+    late = Cascade(small, bounds, clock=clock)
+    late.run()
     assert rows == [small.network.output_dim]
     assert clock.curtailed
-    whole = Ladder(small, bounds)
-    whole.climb(("entries",))
+    whole = Cascade(small, bounds)
+    whole.run(("entries",))
     assert rows[1] > rows[0]
     assert (whole.upper <= late.upper * (1 + 1e-12)).all()
     assert exact_constant(problem) <= late.value < np.inf
@@ -199,14 +199,14 @@ def test_no_functional_is_treated_twice_on_a_rung(
     treated: Counter[tuple[bytes, ...]] = Counter()
 
     def spied(
-        network: Network, phases: Phases, ball: Points, norm: InputNorm, rung: str, *rest: object
+        network: Network, phases: Phases, ball: Points, norm: InputNorm, stage: str, *rest: object
     ) -> GradientEnds:
         known = np.concatenate(phases).tobytes()  # sharper bounds are treated anew
-        treated.update((rung.encode(), known, row.tobytes()) for row in ball.points)
-        return gradient_ends(network, phases, ball, norm, rung, *rest)
+        treated.update((stage.encode(), known, row.tobytes()) for row in ball.points)
+        return gradient_ends(network, phases, ball, norm, stage, *rest)
 
-    monkeypatch.setattr("lipyomo.ladder.gradient_ends", spied)
-    monkeypatch.setattr("lipyomo.ladder.TOGETHER", 1)
+    monkeypatch.setattr("lipyomo.cascade.gradient_ends", spied)
+    monkeypatch.setattr("lipyomo.cascade.TOGETHER", 1)
     # large roots are lowered step by step
     monkeypatch.setattr("lipyomo.search.relu.run.Params", lambda: Params(long_root=0.0))
     monkeypatch.setattr("lipyomo.methods.support.form_seconds", lambda *_: 1.0)
@@ -214,22 +214,22 @@ def test_no_functional_is_treated_twice_on_a_rung(
     problem = LipschitzProblem(network, Box(-0.2, 0.2, 20), "linf", "linf")
     polls = count()  # as many as there are in two seconds: work, not time
     run_method(method, problem, Settings(attain=False, should_stop=lambda: next(polls) > 1500))
-    assert {rung for rung, _, _ in treated} == {b"interval", b"linear"}
+    assert {stage for stage, _, _ in treated} == {b"interval", b"linear"}
     assert set(treated.values()) == {1}
 
 
-@pytest.mark.parametrize("rung", RUNGS)
-def test_new_worst_targets_are_treated(rung: UpperRung, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Ladder, "predicted", lambda self, rung, *_: float(rung == "joint"))
+@pytest.mark.parametrize("stage", STAGES)
+def test_new_worst_targets_are_treated(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cascade, "predicted", lambda self, stage, *_: float(stage == "joint"))
     network = random_network(2, (20, 40, 40, 40, 3))
     problem = LipschitzProblem(network, Box(-0.03, 0.03, 20), "linf", "linf")
-    wide = preactivation_bounds(network, problem.domain, rung="interval")
-    ladder = Ladder(problem, wide)
-    ladder.climb((rung,))
-    worst = int(np.argmax(ladder.upper))
-    ladder.know(np.where(np.arange(3) == worst, 1.0, np.inf))
-    ladder.climb((rung,))
-    assert ladder.value == np.delete(ladder.upper, worst).max() < np.inf
+    wide = preactivation_bounds(network, problem.domain, relaxation="interval")
+    cascade = Cascade(problem, wide)
+    cascade.run((stage,))
+    worst = int(np.argmax(cascade.upper))
+    cascade.tighten(np.where(np.arange(3) == worst, 1.0, np.inf))
+    cascade.run((stage,))
+    assert cascade.value == np.delete(cascade.upper, worst).max() < np.inf
 
 
 def test_all_switches_open_is_the_whole_space() -> None:
@@ -244,15 +244,15 @@ def test_all_switches_open_is_the_whole_space() -> None:
 
 
 @pytest.mark.parametrize("limit", [0.01, 0.5])
-def test_branch_and_bound_never_ends_above_the_ladder(limit: float) -> None:
+def test_branch_and_bound_never_ends_above_the_cascade(limit: float) -> None:
     problem = LipschitzProblem(random_network(2, (20, 40, 40, 40, 3)), Box(-0.2, 0.2, 20), "linf")
     small = problem.reduced.problem
     bounds = preactivation_bounds(small.network, small.domain)
-    ladder = Ladder(small, bounds)
-    ladder.climb(("entries",) if limit < 0.1 else RUNGS)
+    cascade = Cascade(small, bounds)
+    cascade.run(("entries",) if limit < 0.1 else STAGES)
     result = run_method("bnb", problem, Settings(time_limit=limit))
-    assert result.lower <= result.upper <= ladder.value
-    assert all(high <= ladder.value for _, _, high in result.history[-1:])
+    assert result.lower <= result.upper <= cascade.value
+    assert all(high <= cascade.value for _, _, high in result.history[-1:])
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -330,9 +330,9 @@ def test_closed_forms_come_first_where_there_is_time_for_one_rung_only(
 ) -> None:
     monkeypatch.setattr("lipyomo.methods.support.form_seconds", lambda *_: 1.0)
     monkeypatch.setattr("lipyomo.methods.support.fits", lambda seconds, left: seconds <= left)
-    monkeypatch.setattr(Ladder, "predicted", lambda *_: 0.5)
-    ladder = ladder_of(LipschitzProblem(random_network(2, (20, 40, 40, 3)), Box(-0.2, 0.2, 20)))
-    ladder.climb(("entries",))
-    before = ladder.value
-    joint_first(ladder, Clock(left))
-    assert (ladder.value < before) == taken
+    monkeypatch.setattr(Cascade, "predicted", lambda *_: 0.5)
+    cascade = cascade_of(LipschitzProblem(random_network(2, (20, 40, 40, 3)), Box(-0.2, 0.2, 20)))
+    cascade.run(("entries",))
+    before = cascade.value
+    joint_first(cascade, Clock(left))
+    assert (cascade.value < before) == taken

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from lipyomo import executors
+from lipyomo import parallel
 from lipyomo.errors import LipyomoError
-from lipyomo.executors import Workers, blas_threads, called_early, usable_cores
+from lipyomo.parallel import Workers, blas_threads, called_early, usable_cores
 from lipyomo.semidefinite.choice import threads_for
 
 pytestmark = pytest.mark.skipif(usable_cores() < 2, reason="one core has one process")
@@ -39,9 +39,9 @@ def test_cores_are_counted_on_every_system(monkeypatch: pytest.MonkeyPatch, tell
 
 @pytest.fixture(autouse=True)
 def _nobody_kept() -> Iterator[None]:
-    executors._spare.clear()
+    parallel._spare.clear()
     yield
-    executors._spare.clear()
+    parallel._spare.clear()
 
 
 def test_processes_that_help_are_kept_for_the_next_who_asks() -> None:
@@ -59,13 +59,13 @@ def test_processes_are_not_kept_after_an_error() -> None:
     workers = Workers[int, int](2, helping=True)
     workers.call("json")
     workers.__exit__(KeyboardInterrupt)
-    assert not executors._spare
+    assert not parallel._spare
 
 
 @pytest.mark.parametrize("busy", [False, True])
 def test_processes_start_before_they_are_needed_and_end_with_a_block(busy: bool) -> None:
     with called_early(None, "json"):  # nobody else is needed
-        assert not executors._spare
+        assert not parallel._spare
     with called_early(2, "json"):
         with Workers[int, int](2, helping=True) as workers:
             workers.call("json")
@@ -73,8 +73,8 @@ def test_processes_start_before_they_are_needed_and_end_with_a_block(busy: bool)
             if busy:
                 wait(workers._calls)
             future = workers.executor.submit(time.sleep, 1000.0)
-        assert executors._spare
-    assert not executors._spare
+        assert parallel._spare
+    assert not parallel._spare
     with pytest.raises((BrokenProcessPool, CancelledError)):
         future.result(timeout=30.0)
 
@@ -82,12 +82,12 @@ def test_processes_start_before_they_are_needed_and_end_with_a_block(busy: bool)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no system to fork on")
 def test_a_fork_leaves_kept_processes_to_its_parent() -> None:
     with called_early(2, "json"):
-        assert executors._spare
+        assert parallel._spare
         child = os.fork()
         if child == 0:
-            os._exit(len(executors._spare))
+            os._exit(len(parallel._spare))
         assert os.waitpid(child, 0)[1] == 0
-        assert executors._spare
+        assert parallel._spare
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Ctrl-C goes elsewhere")
@@ -102,7 +102,7 @@ def test_processes_that_help_do_not_hear_of_interrupts() -> None:
 
 LEAVES = """
 import os
-from lipyomo.executors import Workers
+from lipyomo.parallel import Workers
 
 if __name__ == "__main__":
     with Workers(2, helping=True) as workers:

@@ -19,9 +19,9 @@ from typing import Any, Generic, TypeVar, cast
 
 from threadpoolctl import threadpool_limits
 
-from lipyomo.apart import Interpreter, reason, untold
 from lipyomo.arguments import whole_number
 from lipyomo.errors import LipyomoError, MissingExtra
+from lipyomo.processes import Interpreter, reason, without_messages
 
 Job = TypeVar("Job")
 Value = TypeVar("Value")
@@ -78,7 +78,9 @@ class Crew(Executor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have a function of a module called."""
-        return self._threads.submit(self._call, pickle.dumps((untold, (fn, *args), kwargs)))
+        return self._threads.submit(
+            self._call, pickle.dumps((without_messages, (fn, *args), kwargs))
+        )
 
     def _call(self, content: bytes) -> Any:
         with self._lock:

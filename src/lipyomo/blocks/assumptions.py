@@ -15,7 +15,7 @@ FIXED_TOLERANCE = 1e-9
 
 
 @dataclass
-class Reliance:
+class Assumption:
     """Bounds of a variable, or of an expression, that a formulation relied on.
 
     Attributes

@@ -14,8 +14,8 @@ import pytest
 from lipyomo.errors import SolverError
 from lipyomo.solvers import Progress, SolverOptions, SolveStatus, highs, solve_model
 from lipyomo.solvers.contract.instances import market_split
-from lipyomo.solvers.elsewhere import solve_elsewhere
 from lipyomo.solvers.matrices import LinearModel, compile_model
+from lipyomo.solvers.process import solve_in_process
 from lipyomo.solvers.runs import RunReport, RunRequest
 from lipyomo.solvers.supervise import Supervisor
 
@@ -69,7 +69,7 @@ def test_an_answer_comes_back() -> None:
     request = RunRequest(
         Supervisor(), time_limit=100.0, threads=2, native={"a": 1}, start=POINT + 1.0
     )
-    report = solve_elsewhere(_echo, _model(), request)
+    report = solve_in_process(_echo, _model(), request)
     assert (report.status, report.bound, report.nodes) == (SolveStatus.GAP, 3.0, 4)
     assert report.x is not None
     assert report.x.tolist() == [2.0, 3.0]
@@ -83,7 +83,7 @@ def test_a_deaf_solver_is_ended_and_what_it_told_is_the_answer() -> None:
         stop.set()
 
     supervisor = Supervisor(progress, stop)
-    report = solve_elsewhere(_deaf, _model(), RunRequest(supervisor))
+    report = solve_in_process(_deaf, _model(), RunRequest(supervisor))
     assert (report.status, report.bound, report.nodes) == (SolveStatus.INTERRUPTED, 7.5, 11)
     assert report.x is not None
     assert report.x.tolist() == POINT.tolist()
@@ -92,19 +92,19 @@ def test_a_deaf_solver_is_ended_and_what_it_told_is_the_answer() -> None:
 
 
 def test_a_silent_solver_ends_with_the_time_limit() -> None:
-    report = solve_elsewhere(_asleep, _model(), RunRequest(Supervisor(), time_limit=0.3))
+    report = solve_in_process(_asleep, _model(), RunRequest(Supervisor(), time_limit=0.3))
     assert (report.status, report.x, report.bound) == (SolveStatus.TIME_LIMIT, None, None)
 
 
 def test_a_process_that_dies_is_an_error_of_the_solver() -> None:
-    report = solve_elsewhere(_dead, _model(), RunRequest(Supervisor()))
+    report = solve_in_process(_dead, _model(), RunRequest(Supervisor()))
     assert report.status is SolveStatus.ERROR
     assert "died" in report.message
 
 
 def test_errors_come_back() -> None:
     with pytest.raises(SolverError, match="no such option"):
-        solve_elsewhere(_refusing, _model(), RunRequest(Supervisor()))
+        solve_in_process(_refusing, _model(), RunRequest(Supervisor()))
 
 
 @pytest.fixture
@@ -114,9 +114,9 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def counted(solve: Any, model: LinearModel, request: RunRequest) -> RunReport:
         found.append(model.matrix.nnz)
-        return solve_elsewhere(solve, model, request)
+        return solve_in_process(solve, model, request)
 
-    monkeypatch.setattr(highs, "solve_elsewhere", counted)
+    monkeypatch.setattr(highs, "solve_in_process", counted)
     return found
 
 
@@ -142,7 +142,7 @@ def test_highs_says_the_same_in_both_processes(
 
 
 @pytest.mark.parametrize("end", ["stop", "raise"])
-def test_highs_elsewhere_leaves_its_bound_and_its_point(
+def test_highs_in_process_leaves_its_bound_and_its_point(
     sent: list[int], monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     monkeypatch.setattr(highs, "MOST_TERMS", 0)

@@ -42,7 +42,8 @@ more waits until the other one has read."""
 _LENGTH = struct.Struct("<Q")
 
 _START = (
-    "import sys; sys.path[:] = sys.argv[2:]; from lipyomo.apart import main; main(int(sys.argv[1]))"
+    "import sys; sys.path[:] = sys.argv[2:]; "
+    "from lipyomo.processes import main; main(int(sys.argv[1]))"
 )
 
 
@@ -274,7 +275,9 @@ def reason(code: int) -> str:
     return f"it may have run out of memory (exit code {code})"
 
 
-def apart(function: Callable[..., Value], *arguments: object, stop: Callable[[], bool]) -> Value:
+def in_process(
+    function: Callable[..., Value], *arguments: object, stop: Callable[[], bool]
+) -> Value:
     """Call a function of a module in a process of its own.
 
     Parameters
@@ -296,7 +299,7 @@ def apart(function: Callable[..., Value], *arguments: object, stop: Callable[[],
     LipyomoError
         As `function` raised it.
     """
-    with Child(untold, function, *arguments) as child:
+    with Child(without_messages, function, *arguments) as child:
         for kind, *said in child.answers():
             if kind == "done":
                 return cast(Value, said[0])
@@ -305,7 +308,7 @@ def apart(function: Callable[..., Value], *arguments: object, stop: Callable[[],
     raise SolverError("the solver was stopped before it had an answer")
 
 
-def untold(
+def without_messages(
     tell: object, function: Callable[..., Value], *arguments: object, **keywords: object
 ) -> Value:
     """Call a function that has nothing to tell on its way."""

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from lipyomo.apart import Child
 from lipyomo.errors import ProcessDied
+from lipyomo.processes import Child
 from lipyomo.solvers.matrices import FloatArray, LinearModel
 from lipyomo.solvers.runs import RunReport, RunRequest
 from lipyomo.solvers.status import Progress, SolveStatus
@@ -33,7 +33,7 @@ UNSENT = ("supervisor", "found")
 Solve = Callable[[LinearModel, RunRequest], RunReport]
 
 
-def solve_elsewhere(solve: Solve, model: LinearModel, request: RunRequest) -> RunReport:
+def solve_in_process(solve: Solve, model: LinearModel, request: RunRequest) -> RunReport:
     """Call `solve` in a process of its own, which ends with the time limit and with Ctrl-C.
 
     Parameters

@@ -7,7 +7,7 @@ from flint import fmpq
 
 from lipyomo.domains.ball import NormBall
 from lipyomo.numerics.exact import exact
-from lipyomo.regions.curved import between, nearest
+from lipyomo.regions.projection import between, nearest
 
 THIN = 2.0**-60
 

@@ -10,32 +10,32 @@ from pathlib import Path
 
 import pytest
 
-from lipyomo.apart import apart
 from lipyomo.decimals import up
 from lipyomo.errors import SolverError
+from lipyomo.processes import in_process
 from lipyomo.solvers.registry import resolve_settings
 
 
 def test_a_value_comes_back() -> None:
-    assert apart(math.hypot, 3.0, 4.0, stop=lambda: False) == 5.0
-    assert apart(up, 0.5, stop=lambda: False) == up(0.5)
+    assert in_process(math.hypot, 3.0, 4.0, stop=lambda: False) == 5.0
+    assert in_process(up, 0.5, stop=lambda: False) == up(0.5)
 
 
 def test_errors_of_lipyomo_come_back() -> None:
     with pytest.raises(Exception, match="no/such/file"):
-        apart(resolve_settings, "no/such/file.toml", stop=lambda: False)
+        in_process(resolve_settings, "no/such/file.toml", stop=lambda: False)
 
 
 def test_a_call_that_never_ends_is_ended() -> None:
     began = time.monotonic()
     with pytest.raises(SolverError, match="stopped"):
-        apart(time.sleep, 1000.0, stop=lambda: time.monotonic() - began > 1.0)
+        in_process(time.sleep, 1000.0, stop=lambda: time.monotonic() - began > 1.0)
     assert time.monotonic() - began < 10.0
 
 
 def test_a_process_that_dies_is_told() -> None:
     with pytest.raises(SolverError, match="died"):
-        apart(exit, 3, stop=lambda: False)
+        in_process(exit, 3, stop=lambda: False)
 
 
 class Spoilt:
@@ -47,14 +47,14 @@ class Spoilt:
 
 def test_a_value_that_cannot_be_read_is_an_error_and_no_endless_wait() -> None:
     with pytest.raises(ValueError, match="math domain"):
-        apart(Spoilt, stop=lambda: False)
+        in_process(Spoilt, stop=lambda: False)
 
 
 def test_a_process_says_what_it_ran_into() -> None:
     with pytest.raises(SolverError, match="TypeError"):
-        apart(math.hypot, "three", stop=lambda: False)
+        in_process(math.hypot, "three", stop=lambda: False)
     with pytest.raises(SolverError, match="no_such_module"):
-        apart(Absent(), stop=lambda: False)
+        in_process(Absent(), stop=lambda: False)
 
 
 class Absent:
@@ -69,8 +69,8 @@ class Absent:
 
 KILLED = """
 import os, time
-from lipyomo.apart import Child
-from lipyomo.executors import Workers
+from lipyomo.processes import Child
+from lipyomo.parallel import Workers
 
 if __name__ == "__main__":
     child = Child(time.sleep, 1000.0)

@@ -1,18 +1,18 @@
-"""The ladder of upper bounds: every method climbs it, the cheapest rung first.
+"""The cascade of upper bounds: stages in turn, the cheapest first.
 
-The constant is the largest of a few scalars, its targets (`lipyomo.targets`).  Each rung bounds
+The constant is the largest of a few scalars, its targets (`lipyomo.targets`).  Each stage bounds
 targets from above; the least bound of each is kept, so that whatever is asked for at any moment is
-valid, and never looser than it was.  A rung treats the target with the largest bound first, and
+valid, and never looser than it was.  A stage treats the target with the largest bound first, and
 stops once that one cannot be improved: the rest cannot move the maximum.
 
-Rungs, cheapest first:
+Stages, cheapest first:
 
 - ``entries``: intervals of the gradient's entries (FastLip);
 - ``tangents``: derivatives in all directions of the unit ball, all functionals in one pass;
 - ``joint``: back-substitution of the gradient's norm as a whole.
 
-The next rungs are semidefinite: closed-form ellipsoids (ECLipsE), and the bound over all open units
-that branch and bound starts with (`lipyomo.semidefinite.root`).
+The next stages are semidefinite: closed-form ellipsoids (ECLipsE), and the bound over all open
+units that branch and bound starts with (`lipyomo.semidefinite.root`).
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
 from lipyomo.targets import ALL, Targets, targets_of
 
-UpperRung = Literal["entries", "tangents", "joint"]
+Stage = Literal["entries", "tangents", "joint"]
 
-RUNGS: tuple[UpperRung, ...] = get_args(UpperRung)
+STAGES: tuple[Stage, ...] = get_args(Stage)
 
-QUICK: tuple[UpperRung, ...] = ("entries", "tangents")
-"""Rungs that treat all targets in one pass."""
+QUICK: tuple[Stage, ...] = ("entries", "tangents")
+"""Stages that treat all targets in one pass."""
 
 MAX_FUNCTIONALS = 512
 """Most vertices of the dual ball that are bounded one by one."""
@@ -56,7 +56,7 @@ Found = tuple[FloatArray, FloatArray | None]
 """Bounds of the norms of some functionals' gradients (b,), and by entry (b, d)."""
 
 
-class Ladder:
+class Cascade:
     """Upper bounds of the targets of a problem.
 
     Parameters
@@ -66,7 +66,7 @@ class Ladder:
     bounds : LayerBounds
         Of the pre-activations over its domain.
     clock : Clock, optional
-        Once it has expired, `climb` returns as soon as it can; it decides which rungs to take.
+        Once it has expired, `run` returns as soon as it can; it decides which stages to take.
     report : callable, optional
         Called with the upper end whenever it has dropped.
 
@@ -76,7 +76,7 @@ class Ladder:
     targets : Targets
         One a vertex of the dual ball, or one for the whole ball if these are many.
     upper : ndarray, shape (T,)
-        Safe against rounding; infinite before the first rung.
+        Safe against rounding; infinite before the first stage.
     """
 
     def __init__(
@@ -87,8 +87,8 @@ class Ladder:
         report: Callable[[float], object] | None = None,
     ) -> None:
         self.problem, self.bounds = problem, bounds
-        self._treated: dict[UpperRung, set[int]] = {rung: set() for rung in RUNGS}
-        self.targets = ladder_targets(problem)
+        self._treated: dict[Stage, set[int]] = {stage: set() for stage in STAGES}
+        self.targets = cascade_targets(problem)
         self.upper = np.full(self.targets.count, np.inf)
         self._clock = clock or Clock()
         self._report = report
@@ -100,49 +100,49 @@ class Ladder:
         """Upper bound of the constant."""
         return float(self.upper.max(initial=0.0))
 
-    def climb(self, rungs: Sequence[UpperRung] = RUNGS) -> None:
-        """Take rungs in turn, those that the time left allows, and the first in any case.
+    def run(self, stages: Sequence[Stage] = STAGES) -> None:
+        """Take stages in turn, those that the time left allows, and the first in any case.
 
         Where that one does not fit, and vertices outnumber outputs, they follow from the outputs'.
-        A rung treats no target twice: taken again it goes on with the largest bound, if what has
+        A stage treats no target twice: taken again it goes on with the largest bound, if what has
         been found otherwise since has brought another target there.  Tangents are left out where
-        the joint rung costs less than twice as much, as with wide convolutions.
+        the joint stage costs less than twice as much, as with wide convolutions.
         """
-        for rung in rungs:
-            if rung == "tangents" and 2.0 * self.predicted(rung) > self.predicted("joint"):
+        for stage in stages:
+            if stage == "tangents" and 2.0 * self.predicted(stage) > self.predicted("joint"):
                 continue
-            while rows := self._next(rung):
-                late = not self._clock.fits(self.predicted(rung, len(rows)))
+            while rows := self._next(stage):
+                late = not self._clock.fits(self.predicted(stage, len(rows)))
                 if late and math.isfinite(self.value):
                     break
                 if late and len(rows) > self.problem.network.output_dim:
                     self._take(rows, *self._by_output(rows))
                     return
-                self._treated[rung].update(rows)
-                self._take(rows, *self._found(rung, rows))
+                self._treated[stage].update(rows)
+                self._take(rows, *self._found(stage, rows))
                 if self._clock.expired:
                     return
 
     def bounds_of(self, targets: Targets) -> FloatArray:
-        """What is known of targets that may be finer than the ladder's, shape (T,)."""
+        """What is known of targets that may be finer than the cascade's, shape (T,)."""
         same = targets.count == self.targets.count
         return self.upper.copy() if same else np.full(targets.count, self.value)
 
-    def know(self, upper: FloatArray) -> None:
-        """Take bounds of targets that may be finer than the ladder's, shape (T,)."""
+    def tighten(self, upper: FloatArray) -> None:
+        """Take bounds of targets that may be finer than the cascade's, shape (T,)."""
         known = upper if upper.size == self.upper.size else float(upper.max(initial=0.0))
         self.upper = np.fmin(self.upper, known)
 
-    def predicted(self, rung: UpperRung, functionals: int | None = None) -> float:
-        """About how many seconds a rung takes for so many functionals, by default for all."""
+    def predicted(self, stage: Stage, functionals: int | None = None) -> float:
+        """About how many seconds a stage takes for so many functionals, by default for all."""
         network = self.problem.network
         count = self._count if functionals is None else functionals
-        if rung == "entries":
+        if stage == "entries":
             return sum(seconds_of(8.0 * count * dense_entries(a.weight)) for a in network.layers)
         weights = [float(layer.weight.size) for layer in network.layers]
         members = [count_open((phase,)) for phase in self.bounds.phases]
         before, ends, together, turns = network.input_dim, count, 1, 1
-        if rung == "joint":
+        if stage == "joint":
             weights, members = weights[::-1], members[::-1]
             before, ends = network.output_dim, network.input_dim
             together, turns = min(count, TOGETHER), math.ceil(count / TOGETHER)
@@ -153,35 +153,35 @@ class Ladder:
             before += units
         return turns * seconds_of(2.0 * work)
 
-    # -- the rungs ---------------------------------------------------------------------------------
+    # -- the stages --------------------------------------------------------------------------------
 
-    def _next(self, rung: UpperRung) -> list[int]:
+    def _next(self, stage: Stage) -> list[int]:
         """The functionals to be treated next; none where that of the largest bound already is."""
         worst = np.full(self._count, -np.inf)
         np.maximum.at(worst, np.maximum(self.targets.rows, 0), self.upper)
-        order, treated = np.argsort(-worst, kind="stable").tolist(), self._treated[rung]
+        order, treated = np.argsort(-worst, kind="stable").tolist(), self._treated[stage]
         if not order or order[0] in treated:
             return []
         rows = [row for row in order if row not in treated]
-        return rows[:TOGETHER] if rung == "joint" else rows
+        return rows[:TOGETHER] if stage == "joint" else rows
 
-    def _found(self, rung: UpperRung, rows: list[int]) -> Found:
+    def _found(self, stage: Stage, rows: list[int]) -> Found:
         """Bounds of some functionals."""
-        return (self._tangents(rows), None) if rung == "tangents" else self._gradients(rung, rows)
+        return (self._tangents(rows), None) if stage == "tangents" else self._gradients(stage, rows)
 
     def _ball(self, rows: list[int]) -> Ball:
         if self._whole:
             return DualBall(self.problem.output_norm)
         return Points(self.targets.functionals[rows])
 
-    def _gradients(self, rung: UpperRung, rows: list[int]) -> Found:
+    def _gradients(self, stage: Stage, rows: list[int]) -> Found:
         problem = self.problem
         ends = gradient_ends(
             problem.network,
             self.bounds.phases,
             self._ball(rows),
             problem.input_norm,
-            "interval" if rung == "entries" else "linear",
+            "interval" if stage == "entries" else "linear",
             self._clock.steps(),
         )
         return ends.norm, ends.entries
@@ -228,7 +228,7 @@ class Ladder:
             self._report(after)
 
 
-def ladder_targets(problem: LipschitzProblem) -> Targets:
+def cascade_targets(problem: LipschitzProblem) -> Targets:
     """The targets of a problem, coarser than those of the search where these are too many."""
     vertices = problem.dual_vertices
     if vertices is not None and len(vertices) <= MAX_FUNCTIONALS:
