@@ -24,6 +24,7 @@ ORDER = [
     "arrays",
     "arguments",
     "numerics",
+    "activations",
     "network",
     "digest",
     "merging",

@@ -1,0 +1,163 @@
+"""What every activation gives: values, ranges and bands, all sound; and the table of them.
+
+An activation is a continuous function on R, smooth but for finitely many breaks.  It is a frozen
+value: two are equal if they are of one kind with the same parameters.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from lipyomo.arrays import FloatArray
+from lipyomo.errors import NetworkError
+
+if TYPE_CHECKING:
+    from flint import arb
+
+
+class Activation(ABC):
+    """A function of one variable that units apply; `name` is such as ``tanh`` or ``elu(0.5)``."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Its kind and parameters."""
+
+    @property
+    @abstractmethod
+    def breaks(self) -> tuple[float, ...]:
+        """Where the slope jumps or has no derivative, in order."""
+
+    @property
+    @abstractmethod
+    def jumps(self) -> tuple[bool, ...]:
+        """Whether the slope jumps at each of these."""
+
+    @property
+    @abstractmethod
+    def limits(self) -> tuple[float, float]:
+        """Sound least and greatest slope over all of R."""
+
+    @abstractmethod
+    def value(self, z: FloatArray) -> FloatArray:
+        """Sigma at finite `z`, of any shape."""
+
+    @abstractmethod
+    def slope(self, z: FloatArray) -> FloatArray:
+        """Sigma' at finite `z`, of any shape; where it jumps, that from the right."""
+
+    @abstractmethod
+    def value_error(self, z: FloatArray) -> FloatArray:
+        """Sound bounds of what `value` is off by."""
+
+    @abstractmethod
+    def slope_error(self, z: FloatArray) -> FloatArray:
+        """Sound bounds of what `slope` is off by."""
+
+    @abstractmethod
+    def enclose(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sound ranges of sigma on [low, high]; the ends may be infinite."""
+
+    @abstractmethod
+    def slope_range(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sound ranges of sigma' on [low, high]; the ends may be infinite.
+
+        At a break that is an end only the slope from inside counts, and those of both sides where
+        the interval is one point.
+        """
+
+    @abstractmethod
+    def curvature_range(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sound ranges of sigma'' inside (low, high), where it exists."""
+
+    @abstractmethod
+    def lines(
+        self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Bands around ``A sigma + c sigma'``.
+
+        Parameters
+        ----------
+        A, c : ndarray
+            Finite; either may be zero.
+        low, high : ndarray
+            Finite ends, low <= high.  All four are broadcast.
+
+        Returns
+        -------
+        s, lo, hi : ndarray
+            ``s z + lo <= A sigma(z) + c sigma'(z) <= s z + hi`` for all real z in [low, high], with
+            slopes at breaks as in `slope_range`; ``hi - lo`` is O((high - low)**2) between breaks.
+        """
+
+    @abstractmethod
+    def exact(self, z: arb) -> tuple[arb, arb]:
+        """Enclosures of sigma and sigma' on a ball; at breaks the slopes of both sides."""
+
+
+_TABLE: dict[str, Callable[..., Activation]] = {}
+
+Kind = TypeVar("Kind", bound=Callable[..., Activation])
+
+
+def known_as(*names: str) -> Callable[[Kind], Kind]:
+    """Enter a class, or a function that makes an activation, in the table."""
+
+    def enter(made: Kind) -> Kind:
+        for name in names:
+            _TABLE[name] = made
+        return made
+
+    return enter
+
+
+def activation(name: str, **parameters: Any) -> Activation:
+    """The activation of a name.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``tanh``, ``elu`` or ``gelu``; see `activations`.
+    **parameters : float
+        Of that activation, such as ``alpha=0.5``.
+
+    Raises
+    ------
+    NetworkError
+        If the name is unknown, or the parameters do not fit.
+    """
+    made = _TABLE.get(name)
+    if made is None:
+        raise NetworkError(f"unknown activation '{name}'; there are {', '.join(activations())}")
+    try:
+        return made(**parameters)
+    except TypeError as problem:
+        raise NetworkError(f"activation '{name}': {problem}") from problem
+
+
+def activations() -> tuple[str, ...]:
+    """Names of all activations, in alphabetical order."""
+    return tuple(sorted(_TABLE))
+
+
+def finite_number(value: float, what: str) -> float:
+    """A parameter as a float; raises `NetworkError` unless it is a finite number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not np.isfinite(number):
+        raise NetworkError(f"{what} must be a finite number, not {value!r}")
+    return number
+
+
+def positive_number(value: float, what: str) -> float:
+    """A parameter as a float; raises `NetworkError` unless it is positive and finite."""
+    number = finite_number(value, what)
+    if number <= 0.0:
+        raise NetworkError(f"{what} must be positive, not {value!r}")
+    return number

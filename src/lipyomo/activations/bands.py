@@ -1,0 +1,239 @@
+"""Bands: two parallel lines between which ``F = A sigma + c sigma'`` stays on an interval.
+
+The slope s of both lines is that of the chord; what is left is to bound G = F - s z.  The interval
+is cut into a few pieces.  On a piece [a, b] of length h on which F'' >= -k (k >= 0), G lies below
+the chord of its own ends plus ``k (z - a) (b - z) / 2``; the largest value of that parabola is
+
+    (G(a) + G(b)) / 2 + (Q + D**2 / Q) / 4,    D = G(b) - G(a),  Q = max(k h**2 / 2, |D|),
+
+and likewise from below.  F'' is enclosed by the ranges of the second and third derivative of the
+activation.  This is exact where F'' is constant, so that the band is as narrow as a band around the
+chord can be, up to the third order in the width.  On wide pieces the range of F less that of s z is
+taken where it is less.
+
+Rounding.  G is computed at the ends of pieces, which are float64 numbers: a value is off by the
+error of `Branch.jet` (relative r, absolute e), and by four more operations; all that is below
+
+    (r + 8 u) (|A sigma| + |c sigma'|) + |A| e + |c| e' + 8 u |s z|.
+
+Enclosures of F'' are off by ``(r + 4 u) |A| sup|sigma''| + |A| e``, and c times sigma''' likewise;
+k is enlarged by as much.  The few operations of the formula above are paid for by further multiples
+of u, and h**2 by one more factor.  s itself need not be anything in particular: the bounds hold for
+every s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.activations.branch import Branch
+from lipyomo.activations.rounding import FAINT
+from lipyomo.arrays import BoolArray, FloatArray
+from lipyomo.numerics.rounding import UNIT_ROUNDOFF
+
+Band = tuple[FloatArray, FloatArray, FloatArray]
+"""Slope, lower and upper offset."""
+
+NARROW = 1e-5
+"""Widths below which s is the mean of the slopes at both ends, not the chord's: differences of
+values would be mostly rounding, and the two differ by less than that."""
+
+WIDE = 0.5
+"""Lengths of pieces from which on the range of F on them is looked at, too."""
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """F at the ends of the pieces of intervals, on one branch.
+
+    Attributes
+    ----------
+    z : list of ndarray
+        Ends of pieces, in order.
+    jets : list of tuples of ndarray
+        Derivatives there.
+    values : list of ndarray
+        F there.
+    size : ndarray
+        Largest ``|A sigma| + |c sigma'|``.
+    """
+
+    z: list[FloatArray]
+    jets: list[tuple[FloatArray, ...]]
+    values: list[FloatArray]
+    size: FloatArray
+
+    def slope(self, A: FloatArray, c: FloatArray, end: int) -> FloatArray:
+        """F' at the first (0) or last (-1) place."""
+        jet = self.jets[end]
+        return np.asarray(A * jet[1] + c * jet[2])
+
+
+def places(low: FloatArray, high: FloatArray, pieces: int) -> list[FloatArray]:
+    """Ends of pieces, in order: even in z / (1 + |z|) on wide intervals, else in z."""
+    width = high - low
+    shares = [k / pieces for k in range(1, pieces)]
+    even = [low + share * width for share in shares]
+    if width.size and width.max() > 1.0:
+        first, last = low / (1.0 + np.abs(low)), high / (1.0 + np.abs(high))
+        step, wide = last - first, width > 1.0
+        for k, share in enumerate(shares):
+            y = first + share * step
+            even[k] = np.where(wide, y / (1.0 - np.abs(y)), even[k])
+    found = [low]
+    for z in even:
+        found.append(np.minimum(np.maximum(z, found[-1]), high))
+    return [*found, high]
+
+
+def sampled(
+    branch: Branch, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray
+) -> Samples:
+    """F on intervals inside a branch."""
+    z = places(low, high, branch.pieces)
+    jets = [branch.jet(at, 3) for at in z]
+    values, size = [], np.zeros_like(low)
+    for jet in jets:
+        left, right = A * jet[0], c * jet[1]
+        values.append(left + right)
+        np.maximum(size, np.abs(left) + np.abs(right), out=size)
+    return Samples(z, jets, values, size)
+
+
+def offsets(
+    branch: Branch, samples: Samples, A: FloatArray, c: FloatArray, s: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Sound least and greatest value of ``F - s z`` on the intervals of `samples`."""
+    unit = UNIT_ROUNDOFF
+    big, small = np.abs(A), np.abs(c)
+    second, third = (branch.errors[k] for k in (2, 3))
+    room = big * ((second.relative + 4 * unit) * branch.largest(2) + second.absolute)
+    room += small * ((third.relative + 4 * unit) * branch.largest(3) + third.absolute)
+    least, greatest = np.full_like(s, np.inf), np.full_like(s, -np.inf)
+    pairs = range(len(samples.z) - 1)
+    residuals = [value - s * z for value, z in zip(samples.values, samples.z, strict=True)]
+    for k in pairs:
+        a, b = samples.z[k], samples.z[k + 1]
+        h = b - a
+        below, above = _curvature(branch, samples, A, c, k)
+        half = h * h * (0.5 + 8 * unit)
+        mean = 0.5 * (residuals[k] + residuals[k + 1])
+        drop = np.abs(residuals[k + 1] - residuals[k])
+        up = mean + _arch(np.maximum(room - below, 0.0) * half, drop)
+        down = mean - _arch(np.maximum(room + above, 0.0) * half, drop)
+        if h.size and h.max() > WIDE:
+            under, over = _span(branch, samples, A, c, k)
+            ends = s * a, s * b
+            up = np.fmin(up, over - np.minimum(*ends))
+            down = np.fmax(down, under - np.maximum(*ends))
+        np.maximum(greatest, up, out=greatest)
+        np.minimum(least, down, out=least)
+    first, slope = (branch.errors[k] for k in (0, 1))
+    relative = max(first.relative, slope.relative) + 16 * unit
+    turned = max((abs(turn.value) for turn in branch.turns[0]), default=0.0)
+    off = relative * samples.size
+    off += big * (first.absolute + relative * turned + FAINT)
+    off += small * (slope.absolute + relative * branch.largest(1) + FAINT)
+    off += 16 * unit * np.abs(s) * np.maximum(np.abs(samples.z[0]), np.abs(samples.z[-1]))
+    off += FAINT * ((A != 0.0) | (c != 0.0))
+    return least - off, greatest + off
+
+
+def _arch(curved: FloatArray, drop: FloatArray) -> FloatArray:
+    """How far a parabola reaches above the middle of its chord: ``(Q + D**2 / Q) / 4``."""
+    q = np.maximum(curved, drop)
+    return np.asarray((q + drop * (drop / np.maximum(q, FAINT))) * (0.25 + 4 * UNIT_ROUNDOFF))
+
+
+def _scaled(
+    A: FloatArray, c: FloatArray, first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]
+) -> tuple[FloatArray, FloatArray]:
+    """``A x + c y`` for x and y in two ranges."""
+    left, right = [A * end for end in first], [c * end for end in second]
+    return np.minimum(*left) + np.minimum(*right), np.maximum(*left) + np.maximum(*right)
+
+
+def _hull(branch: Branch, samples: Samples, k: int, order: int) -> tuple[FloatArray, FloatArray]:
+    ends = [samples.jets[end][order] for end in (k, k + 1)]
+    return branch.hull(order, samples.z[k], samples.z[k + 1], *ends)
+
+
+def _curvature(
+    branch: Branch, samples: Samples, A: FloatArray, c: FloatArray, k: int
+) -> tuple[FloatArray, FloatArray]:
+    """Range of F'' on a piece."""
+    return _scaled(A, c, _hull(branch, samples, k, 2), _hull(branch, samples, k, 3))
+
+
+def _span(
+    branch: Branch, samples: Samples, A: FloatArray, c: FloatArray, k: int
+) -> tuple[FloatArray, FloatArray]:
+    """Range of F on a piece."""
+    return _scaled(A, c, _hull(branch, samples, k, 0), _hull(branch, samples, k, 1))
+
+
+def band(
+    branches: Sequence[Branch], A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray
+) -> Band:
+    """A band on [low, high]; arrays of one shape, finite."""
+    if len(branches) == 1:
+        return _one(branches[0], A, c, low, high)
+    shares = [share(branch, low, high) for branch in branches]
+    parts = [
+        sampled(branch, A, c, first, last)
+        for branch, (first, last, _) in zip(branches, shares, strict=True)
+    ]
+    start, end, rise, fall = (np.zeros_like(low) for _ in range(4))
+    for part, (_, _, held) in zip(parts, shares, strict=True):
+        np.copyto(end, part.values[-1], where=held)
+        np.copyto(fall, part.slope(A, c, -1), where=held)
+    for part, (_, _, held) in zip(reversed(parts), reversed(shares), strict=True):
+        np.copyto(start, part.values[0], where=held)
+        np.copyto(rise, part.slope(A, c, 0), where=held)
+    s = _chord(low, high, start, end, rise, fall)
+    least, greatest = np.full_like(s, np.inf), np.full_like(s, -np.inf)
+    for branch, part, (_, _, held) in zip(branches, parts, shares, strict=True):
+        under, over = offsets(branch, part, A, c, s)
+        np.minimum(least, under, out=least, where=held)
+        np.maximum(greatest, over, out=greatest, where=held)
+    return s, least, greatest
+
+
+def _one(branch: Branch, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray) -> Band:
+    part = sampled(branch, A, c, low, high)
+    ends = part.slope(A, c, 0), part.slope(A, c, -1)
+    s = _chord(low, high, part.values[0], part.values[-1], *ends)
+    return s, *offsets(branch, part, A, c, s)
+
+
+def _chord(
+    low: FloatArray,
+    high: FloatArray,
+    start: FloatArray,
+    end: FloatArray,
+    rise: FloatArray,
+    fall: FloatArray,
+) -> FloatArray:
+    """Slope of the chord from values and slopes at both ends."""
+    width = high - low
+    wide = width > NARROW
+    chord = (end - start) / np.where(wide, width, 1.0)
+    s = np.where(wide, chord, 0.5 * (rise + fall))
+    return np.where(np.isfinite(s), s, 0.0)
+
+
+def share(
+    branch: Branch, low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """What of the intervals is on a branch: both ends, and whether it is more than an end.
+
+    An interval that is one point belongs to all branches that hold it.
+    """
+    first = np.clip(low, branch.low, branch.high)
+    last = np.clip(high, branch.low, branch.high)
+    held = (low < branch.high) & (high > branch.low)
+    held |= (low == high) & (low >= branch.low) & (low <= branch.high)
+    return first, last, held

@@ -1,0 +1,134 @@
+"""Activations made of smooth branches: everything that `Activation` asks for, from the branches."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lipyomo.activations.activation import Activation
+from lipyomo.activations.bands import Band, band, share
+from lipyomo.activations.branch import Branch
+from lipyomo.arrays import FloatArray
+
+if TYPE_CHECKING:
+    from flint import arb
+
+BLOCK = 8192
+"""Entries that `lines` treats at a time: its arrays stay in the second cache."""
+
+
+class Glued(Activation):
+    """An activation of one smooth branch, or of several that meet at its breaks."""
+
+    @property
+    @abstractmethod
+    def branches(self) -> tuple[Branch, ...]:
+        """From left to right; each ends where the next one begins."""
+
+    @cached_property
+    def breaks(self) -> tuple[float, ...]:
+        """Where branches meet."""
+        return tuple(branch.low for branch in self.branches[1:])
+
+    @cached_property
+    def jumps(self) -> tuple[bool, ...]:
+        """Whether their slopes differ there."""
+        return tuple(
+            left.tails[1][1] != right.tails[1][0] for left, right in pairwise(self.branches)
+        )
+
+    @cached_property
+    def limits(self) -> tuple[float, float]:
+        """Sound least and greatest slope over all of R."""
+        extents = [branch.extent(1) for branch in self.branches]
+        return min(low for low, _ in extents), max(high for _, high in extents)
+
+    def _at(self, z: FloatArray, get: Callable[[Branch, FloatArray], FloatArray]) -> FloatArray:
+        """What each branch says of the points on it; breaks belong to the branch on their right."""
+        z = np.asarray(z, dtype=np.float64)
+        found = np.asarray(get(self.branches[0], np.minimum(z, self.branches[0].high)))
+        for branch in self.branches[1:]:
+            inside = np.clip(z, branch.low, branch.high)
+            found = np.where(z >= branch.low, get(branch, inside), found)
+        return found
+
+    def value(self, z: FloatArray) -> FloatArray:
+        """Sigma at finite `z`, of any shape."""
+        return self._at(z, lambda branch, at: branch.jet(at, 0)[0])
+
+    def slope(self, z: FloatArray) -> FloatArray:
+        """Sigma' at finite `z`; at a break that of the branch on its right."""
+        return self._at(z, lambda branch, at: branch.jet(at, 1)[1])
+
+    def value_error(self, z: FloatArray) -> FloatArray:
+        """Sound bounds of what `value` is off by."""
+        return self._at(z, lambda branch, at: branch.errors[0].of(branch.jet(at, 0)[0]))
+
+    def slope_error(self, z: FloatArray) -> FloatArray:
+        """Sound bounds of what `slope` is off by."""
+        return self._at(z, lambda branch, at: branch.errors[1].of(branch.jet(at, 1)[1]))
+
+    def _range(
+        self, order: int, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        low, high = np.broadcast_arrays(
+            np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+        )
+        if len(self.branches) == 1:
+            return self.branches[0].range(order, low, high)
+        least, greatest = np.full(low.shape, np.inf), np.full(low.shape, -np.inf)
+        for branch in self.branches:
+            first, last, held = share(branch, low, high)
+            under, over = branch.range(order, first, last)
+            np.minimum(least, under, out=least, where=held)
+            np.maximum(greatest, over, out=greatest, where=held)
+        return least, greatest
+
+    def enclose(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sound ranges of sigma on [low, high]."""
+        return self._range(0, low, high)
+
+    def slope_range(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sound ranges of sigma' on [low, high]; at breaks as `Activation` says."""
+        return self._range(1, low, high)
+
+    def curvature_range(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sound ranges of sigma'' inside (low, high)."""
+        return self._range(2, low, high)
+
+    def lines(self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray) -> Band:
+        """Bands around ``A sigma + c sigma'``, see `lipyomo.activations.bands`."""
+        given = [np.asarray(array, dtype=np.float64) for array in (A, c, low, high)]
+        assert all(np.isfinite(array).all() for array in given), "bands need finite numbers"
+        shape = np.broadcast_shapes(*(array.shape for array in given))
+        flat = [np.broadcast_to(array, shape).reshape(-1) for array in given]
+        found = s, least, greatest = tuple(np.empty(flat[0].size) for _ in range(3))
+        with np.errstate(all="ignore"):
+            for start in range(0, s.size, BLOCK):
+                block = slice(start, start + BLOCK)
+                parts = self._band(*(array[block] for array in flat))
+                for array, part in zip(found, parts, strict=True):
+                    array[block] = part
+        least[np.isnan(least)] = -np.inf
+        greatest[np.isnan(greatest)] = np.inf
+        return s.reshape(shape), least.reshape(shape), greatest.reshape(shape)
+
+    def _band(self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray) -> Band:
+        """A band of one block; activations with a better one than the common one say so here."""
+        return band(self.branches, A, c, low, high)
+
+    def exact(self, z: arb) -> tuple[arb, arb]:
+        """Enclosures of sigma and sigma' on a ball; at breaks the slopes of both sides."""
+        found: tuple[arb, arb] | None = None
+        for branch in self.branches:
+            if z < branch.low or z > branch.high:
+                continue
+            here = branch.ball(z)
+            found = here if found is None else (found[0].union(here[0]), found[1].union(here[1]))
+        assert found is not None, "the branches cover R"
+        return found

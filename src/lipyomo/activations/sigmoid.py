@@ -1,0 +1,58 @@
+"""Logistic sigmoid.
+
+With p and q = 1 - p of `logistic`, each off by 20 u: sigma' = p q (41 u), sigma'' = p q (q - p),
+sigma''' = p q (1 - 6 p q).  The differences cancel: q - p is off by 41 u, 1 - 6 p q by 120 u,
+both times p q <= 1/4.
+Turning points are twice those of tanh, as p = (1 + tanh(z / 2)) / 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lipyomo.activations.activation import known_as
+from lipyomo.activations.branch import Branch, Turn, exact_turn
+from lipyomo.activations.glued import Glued
+from lipyomo.activations.logistic import logistic
+from lipyomo.activations.rounding import error
+from lipyomo.activations.tanh import INFLECTION, OUTER, STEEPEST
+from lipyomo.arrays import FloatArray
+
+if TYPE_CHECKING:
+    from flint import arb
+
+
+@dataclass(frozen=True)
+class SigmoidBranch(Branch):
+    """``1 / (1 + exp(-z))`` on R."""
+
+    turns = (
+        (),
+        (exact_turn(0.0, 0.25),),
+        (Turn(-2 * INFLECTION, STEEPEST / 8), Turn(2 * INFLECTION, -STEEPEST / 8)),
+        (Turn(-2 * OUTER, 1 / 24), exact_turn(0.0, -0.125), Turn(2 * OUTER, 1 / 24)),
+    )
+    tails = ((0.0, 1.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0))
+    errors = (error(20), error(41), error(64, 16), error(64, 48))
+
+    def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
+        """Value and derivatives up to `order` at finite `z`."""
+        p, q = logistic(z)
+        if order == 0:
+            return (p,)
+        pq = p * q
+        return (p, pq, pq * (q - p), pq * (1.0 - 6.0 * pq))[: order + 1]
+
+    def ball(self, z: arb) -> tuple[arb, arb]:
+        """Enclosures of value and slope on a ball."""
+        return 1 / (1 + (-z).exp()), (z / 2).sech() ** 2 / 4
+
+
+@known_as("sigmoid")
+@dataclass(frozen=True)
+class Sigmoid(Glued):
+    """``1 / (1 + exp(-z))``."""
+
+    name = "sigmoid"
+    branches = (SigmoidBranch(),)

@@ -1,0 +1,77 @@
+"""The piecewise linear unit in the terms of smooth ones: two slopes that meet at zero.
+
+One multiplication, so that a value is off by its rounding; slopes are exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lipyomo.activations.activation import finite_number, known_as
+from lipyomo.activations.branch import Branch
+from lipyomo.activations.glued import Glued
+from lipyomo.activations.rounding import EXACT, error
+from lipyomo.arrays import FloatArray
+
+if TYPE_CHECKING:
+    from flint import arb
+
+
+@dataclass(frozen=True)
+class Linear(Branch):
+    """``steepness * z`` on [low, high]."""
+
+    steepness: float
+    low: float = -np.inf
+    high: float = np.inf
+
+    pieces = 1
+    errors = (error(1), EXACT, EXACT, EXACT)
+
+    @property
+    def tails(self) -> tuple[tuple[float, float], ...]:
+        """Limits at both ends."""
+        ends = [self.steepness * end if self.steepness else 0.0 for end in (self.low, self.high)]
+        return (ends[0], ends[1]), (self.steepness, self.steepness), (0.0, 0.0), (0.0, 0.0)
+
+    def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
+        """Value and derivatives up to `order` at finite `z`."""
+        zero = np.zeros_like(z)
+        return (self.steepness * z, np.full_like(z, self.steepness), zero, zero)[: order + 1]
+
+    def ball(self, z: arb) -> tuple[arb, arb]:
+        """Enclosures of value and slope on a ball."""
+        return self.steepness * z, 0 * z + self.steepness
+
+
+@known_as("two_slope")
+@dataclass(frozen=True)
+class TwoSlope(Glued):
+    """``left * z`` below zero, ``right * z`` above.
+
+    Parameters
+    ----------
+    left, right : float
+        (0, 1) is a ReLU.
+    """
+
+    left: float = 0.0
+    right: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "left", finite_number(self.left, "the left slope"))
+        object.__setattr__(self, "right", finite_number(self.right, "the right slope"))
+
+    @property
+    def name(self) -> str:
+        """With both slopes."""
+        return f"two_slope({self.left!r}, {self.right!r})"
+
+    @cached_property
+    def branches(self) -> tuple[Branch, ...]:
+        """Both sides of zero."""
+        return Linear(self.left, high=0.0), Linear(self.right, low=0.0)
