@@ -107,7 +107,7 @@ class Curve:
 
     def __init__(self, activation: Activation, units: npt.ArrayLike) -> None:
         numbers = real_numbers(units, "the units of a curve", NetworkError).reshape(-1)
-        found = np.unique(numbers).astype(np.intp)
+        found = np.unique(np.where(numbers < 2.0**53, numbers, -1.0)).astype(np.intp)
         if found.size != numbers.size or (found < 0).any() or (found != np.sort(numbers)).any():
             raise NetworkError("the units of a curve must be different indices")
         object.__setattr__(self, "activation", activation)

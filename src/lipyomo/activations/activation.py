@@ -42,6 +42,11 @@ class Activation(ABC):
     def limits(self) -> tuple[float, float]:
         """Sound least and greatest slope over all of R."""
 
+    @property
+    def reflection(self) -> tuple[float, float] | None:
+        """(P, Q) with ``sigma(-z) = P sigma(z) + Q z`` for all z: (-1, 0) where sigma is odd."""
+        return None
+
     @abstractmethod
     def value(self, z: FloatArray) -> FloatArray:
         """Sigma at finite `z`, of any shape."""

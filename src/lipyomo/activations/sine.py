@@ -96,6 +96,7 @@ class Sin(_Wave):
     """``sin z``."""
 
     name = "sin"
+    reflection = (-1.0, 0.0)
     branches = (SineBranch(0),)
 
 
@@ -105,4 +106,5 @@ class Cos(_Wave):
     """``cos z``."""
 
     name = "cos"
+    reflection = (1.0, 0.0)
     branches = (SineBranch(1),)

@@ -68,4 +68,5 @@ class Tanh(Glued):
     """``tanh z``."""
 
     name = "tanh"
+    reflection = (-1.0, 0.0)
     branches = (TanhBranch(),)

@@ -10,10 +10,11 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.network import FloatArray, Layer, Matrix, Network
+from lipyomo.activations import Activation
+from lipyomo.network import Curve, FloatArray, Layer, Matrix, Network
 from lipyomo.onnx.budget import budget
 from lipyomo.onnx.cover import distinct_rows, smallest_cover
-from lipyomo.onnx.system import IntArray, System
+from lipyomo.onnx.system import IntArray, Kinds, System
 
 SPARSE_BELOW = 0.2
 """Density under which a weight is kept sparse."""
@@ -85,6 +86,14 @@ def _split(lower: sp.csr_array) -> tuple[sp.csr_array, sp.csr_array]:
     return sp.csr_array(spread @ reads_unique), sp.csr_array(carried)
 
 
+def _curves(kinds: Kinds) -> list[Curve]:
+    """The smooth units of a layer, by their activations (None where units have two slopes)."""
+    places: dict[Activation, list[int]] = {}
+    for unit in np.flatnonzero(np.not_equal(kinds, None)).tolist():
+        places.setdefault(kinds[unit], []).append(unit)
+    return [Curve(activation, units) for activation, units in places.items()]
+
+
 def to_network(system: System, name: str, fuse: bool = True) -> Network:
     """The chain of layers that computes the outputs of `system`.
 
@@ -108,6 +117,7 @@ def to_network(system: System, name: str, fuse: bool = True) -> Network:
     rows = system.output
     left: FloatArray = np.ones(rows.shape[0])
     right: FloatArray = np.ones(rows.shape[0])
+    kinds: Kinds = np.full(rows.shape[0], None)
     layers: list[Layer] = []
     for level in range(int(unit_depth.max(initial=0)), 0, -1):
         budget().poll()
@@ -117,6 +127,7 @@ def to_network(system: System, name: str, fuse: bool = True) -> Network:
             rows[:, width - 1 :],
         )
         below, slopes = system.rows[members], [system.left[members], system.right[members]]
+        own = system.kinds[members]
         skipping = np.zeros(0, dtype=bool)
         if weight.nnz + offset.nnz < rows.nnz:
             skipping = (depth[rows.indices] < level) & (rows.indices < width - 1)
@@ -129,10 +140,12 @@ def to_network(system: System, name: str, fuse: bool = True) -> Network:
             weight = sp.csr_array(sp.hstack([weight, reads]))
             below = sp.csr_array(sp.vstack([below, carried]))
             slopes = [np.concatenate([side, np.ones(carried.shape[0])]) for side in slopes]
-        layers.append(Layer(_settle(weight), offset.toarray().reshape(-1), left, right))
-        rows, (left, right) = below, slopes
+            own = np.concatenate([own, np.full(carried.shape[0], None)])
+        bias = offset.toarray().reshape(-1)
+        layers.append(Layer(_settle(weight), bias, left, right, _curves(kinds)))
+        rows, (left, right), kinds = below, slopes, own
     bias = rows[:, width - 1 :].toarray().reshape(-1)
-    layers.append(Layer(_settle(sp.csr_array(rows[:, :inputs])), bias, left, right))
+    layers.append(Layer(_settle(sp.csr_array(rows[:, :inputs])), bias, left, right, _curves(kinds)))
     network = Network(reversed(layers), name)
     if not fuse or not any(layer.is_affine for layer in network.hidden):
         return network

@@ -20,6 +20,7 @@ from lipyomo.onnx.budget import budget
 from lipyomo.onnx.trace import Trace
 
 IntArray = npt.NDArray[np.intp]
+Kinds = npt.NDArray[np.object_]
 
 
 def _homogeneous(parts: list[Affine], variables: int) -> sp.csr_array:
@@ -59,6 +60,8 @@ class System:
         Pre-activations of the units.
     left, right : ndarray, shape (n,)
         Slopes.
+    kinds : ndarray of object, shape (n,)
+        Activations of smooth units, None for the others.
     output : csr_array, shape (m, d + n + 1)
     ends : ndarray of int
         Where groups of units end, of which none reads another one of its group.
@@ -68,6 +71,7 @@ class System:
     rows: sp.csr_array
     left: FloatArray
     right: FloatArray
+    kinds: Kinds
     output: sp.csr_array
     ends: IntArray
 
@@ -78,8 +82,11 @@ class System:
         rows = _homogeneous(trace.groups, trace.variables)
         left = np.concatenate([*trace.left, np.zeros(0)])
         right = np.concatenate([*trace.right, np.zeros(0)])
+        kinds = np.repeat(
+            np.array([*trace.kinds, None], dtype=object)[:-1], np.diff(ends, prepend=0)
+        )
         found = _homogeneous([output], trace.variables)
-        return cls(trace.inputs, rows, left, right, found, ends)
+        return cls(trace.inputs, rows, left, right, kinds, found, ends)
 
     @property
     def units(self) -> int:
@@ -124,4 +131,5 @@ class System:
         rows = sp.csr_array(self.rows[np.flatnonzero(used)][:, kept])
         output = sp.csr_array(self.output[:, kept])
         ends = np.cumsum(used, dtype=np.intp)[self.ends - 1]
-        return System(self.inputs, rows, self.left[used], self.right[used], output, ends)
+        slopes = self.left[used], self.right[used]
+        return System(self.inputs, rows, *slopes, self.kinds[used], output, ends)

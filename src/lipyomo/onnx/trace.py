@@ -1,4 +1,4 @@
-"""The list of two-slope units that a graph needs, found while it is lowered."""
+"""The list of units that a graph needs, found while it is lowered."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from lipyomo.activations import Activation
 from lipyomo.arrays import FloatArray
 from lipyomo.numerics.exactness import entries_are_exact, sums_are_exact
 from lipyomo.onnx.affine import Affine, IntArray, stack, widen
@@ -25,7 +26,11 @@ class Trace:
     Attributes
     ----------
     groups : list of Affine
-        Pre-activations of the units, one flat tensor a call of `unit`.
+        Pre-activations of the units, one flat tensor a call of `unit` or `smooth`.
+    left, right : list of ndarray
+        Their slopes.
+    kinds : list of Activation or None
+        Of smooth units, a group each; None where they have two slopes.
     """
 
     def __init__(self, inputs: int, separate: bool = False) -> None:
@@ -35,6 +40,7 @@ class Trace:
         self.groups: list[Affine] = []
         self.left: list[FloatArray] = []
         self.right: list[FloatArray] = []
+        self.kinds: list[Activation | None] = []
 
     def input(self, shape: tuple[int, ...]) -> Affine:
         """The network's input as a tensor of the given shape."""
@@ -53,7 +59,12 @@ class Trace:
         return Affine(sp.csr_array(kept + made), np.zeros(x.size), x.shape, self)
 
     def _made(
-        self, z: Affine, entries: IntArray, left: FloatArray, right: FloatArray
+        self,
+        z: Affine,
+        entries: IntArray,
+        left: FloatArray,
+        right: FloatArray,
+        kind: Activation | None = None,
     ) -> sp.csr_array:
         """New units for some entries of `z`, as a matrix with a row for each entry of `z`."""
         budget().charge(UNIT * (self.variables - self.inputs + entries.size), "the units so far")
@@ -63,6 +74,7 @@ class Trace:
             self.groups.append(Affine(*rows, (entries.size,), self))
             self.left.append(left)
             self.right.append(right)
+            self.kinds.append(kind)
         columns = self.variables + np.arange(entries.size)
         self.variables += entries.size
         ones = np.ones(entries.size)
@@ -89,6 +101,15 @@ class Trace:
         # what stays affine or constant
         return bent + z.scale(keep.reshape(z.shape)) if keep.any() else bent
 
+    def smooth(self, z: Affine, kind: Activation) -> Affine:
+        """Pass `z` through units with a smooth activation, constant entries as well.
+
+        The values of constants are no float64 numbers, so they are not put in their places.
+        """
+        slopes = [np.full(z.size, limit) for limit in kind.limits]
+        matrix = self._made(z, np.arange(z.size), slopes[0], slopes[1], kind)
+        return Affine(matrix, np.zeros(z.size), z.shape, self)
+
     def before_unit(self, x: Affine) -> tuple[Affine, float, float] | None:
         """Undo the last step, if `x` is nothing but nondecreasing units of equal slopes.
 
@@ -106,7 +127,7 @@ class Trace:
             return None
         starts = np.cumsum([self.inputs, *(group.size for group in self.groups)])
         (which, *others) = np.unique(np.searchsorted(starts, matrix.indices, side="right") - 1)
-        if others:
+        if others or self.kinds[which] is not None:
             return None
         place = matrix.indices - starts[which]
         left, right = (np.unique(slopes[which][place]) for slopes in (self.left, self.right))
