@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+from flint import arb
 
 from lipyomo.arrays import FloatArray
 from lipyomo.errors import NetworkError
-
-if TYPE_CHECKING:
-    from flint import arb
 
 
 class Activation(ABC):

@@ -11,15 +11,13 @@ in ball arithmetic.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from flint import arb
 
 from lipyomo.activations.rounding import ULP, Error, outwards
 from lipyomo.arrays import FloatArray
-
-if TYPE_CHECKING:
-    from flint import arb
 
 ORDERS = 4
 """A value and three derivatives."""
@@ -132,8 +130,11 @@ class Branch(ABC):
                 at = np.where(z == end, limit, at)
             ends.append(at)
         least, greatest = outwards(*self.hull(order, low, high, *ends), self.errors[order])
-        whole = self.extent(order)
-        return np.clip(least, *whole), np.clip(greatest, *whole)
+        below, above = self.extent(order)
+        return (  # numbers that overflowed on the way say nothing
+            np.where(least > below, np.minimum(least, above), below),
+            np.where(greatest < above, np.maximum(greatest, below), above),
+        )
 
 
 _FAR = float(np.finfo(np.float64).max)

@@ -6,17 +6,14 @@ from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+from flint import arb
 
 from lipyomo.activations.activation import Activation
 from lipyomo.activations.bands import Band, band, share
 from lipyomo.activations.branch import Branch
 from lipyomo.arrays import FloatArray
-
-if TYPE_CHECKING:
-    from flint import arb
 
 BLOCK = 8192
 """Entries that `lines` treats at a time: its arrays stay in the second cache."""
@@ -51,10 +48,11 @@ class Glued(Activation):
     def _at(self, z: FloatArray, get: Callable[[Branch, FloatArray], FloatArray]) -> FloatArray:
         """What each branch says of the points on it; breaks belong to the branch on their right."""
         z = np.asarray(z, dtype=np.float64)
-        found = np.asarray(get(self.branches[0], np.minimum(z, self.branches[0].high)))
-        for branch in self.branches[1:]:
-            inside = np.clip(z, branch.low, branch.high)
-            found = np.where(z >= branch.low, get(branch, inside), found)
+        with np.errstate(all="ignore"):
+            found = np.asarray(get(self.branches[0], np.minimum(z, self.branches[0].high)))
+            for branch in self.branches[1:]:
+                inside = np.clip(z, branch.low, branch.high)
+                found = np.where(z >= branch.low, get(branch, inside), found)
         return found
 
     def value(self, z: FloatArray) -> FloatArray:
@@ -76,18 +74,18 @@ class Glued(Activation):
     def _range(
         self, order: int, low: FloatArray, high: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        low, high = np.broadcast_arrays(
-            np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
-        )
-        if len(self.branches) == 1:
-            return self.branches[0].range(order, low, high)
+        ends = (np.asarray(end, dtype=np.float64) for end in (low, high))
+        low, high = np.broadcast_arrays(*ends)
+        shape = low.shape
+        low, high = low.reshape(-1), high.reshape(-1)
         least, greatest = np.full(low.shape, np.inf), np.full(low.shape, -np.inf)
-        for branch in self.branches:
-            first, last, held = share(branch, low, high)
-            under, over = branch.range(order, first, last)
-            np.minimum(least, under, out=least, where=held)
-            np.maximum(greatest, over, out=greatest, where=held)
-        return least, greatest
+        with np.errstate(all="ignore"):
+            for branch in self.branches:
+                first, last, held = share(branch, low, high)
+                under, over = branch.range(order, first, last)
+                np.minimum(least, under, out=least, where=held)
+                np.maximum(greatest, over, out=greatest, where=held)
+        return least.reshape(shape), greatest.reshape(shape)
 
     def enclose(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Sound ranges of sigma on [low, high]."""

@@ -9,7 +9,8 @@ Turning points are twice those of tanh, as p = (1 + tanh(z / 2)) / 2.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from flint import arb
 
 from lipyomo.activations.activation import known_as
 from lipyomo.activations.branch import Branch, Turn, exact_turn
@@ -18,9 +19,6 @@ from lipyomo.activations.logistic import logistic
 from lipyomo.activations.rounding import error
 from lipyomo.activations.tanh import INFLECTION, OUTER, STEEPEST
 from lipyomo.arrays import FloatArray
-
-if TYPE_CHECKING:
-    from flint import arb
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ maximum that is taken for inside though it is not adds (2 pi 1e-9)**2 / 2 = 2e-1
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from flint import arb
 
 from lipyomo.activations.activation import known_as
 from lipyomo.activations.bands import Band
@@ -23,9 +23,6 @@ from lipyomo.activations.branch import Branch
 from lipyomo.activations.glued import Glued
 from lipyomo.activations.rounding import error
 from lipyomo.arrays import FloatArray
-
-if TYPE_CHECKING:
-    from flint import arb
 
 FAR = 2.0**20
 """Arguments beyond which nothing is claimed."""

@@ -11,18 +11,15 @@ Turning points: sigma' at 0, sigma'' at t**2 = 1/3, sigma''' at 0 and t**2 = 2/3
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from flint import arb
 
 from lipyomo.activations.activation import known_as
 from lipyomo.activations.branch import Branch, Turn, exact_turn
 from lipyomo.activations.glued import Glued
 from lipyomo.activations.rounding import error
 from lipyomo.arrays import FloatArray
-
-if TYPE_CHECKING:
-    from flint import arb
 
 INFLECTION, STEEPEST = 0.6584789484624084, 0.769800358919501
 """artanh(1 / sqrt 3) and 4 / (3 sqrt 3), the value of sigma'' at minus the former."""

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+from flint import arb
 
 from lipyomo.activations.activation import finite_number, known_as
 from lipyomo.activations.branch import Branch
 from lipyomo.activations.glued import Glued
 from lipyomo.activations.rounding import EXACT, error
 from lipyomo.arrays import FloatArray
-
-if TYPE_CHECKING:
-    from flint import arb
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class Linear(Branch):
 
     def ball(self, z: arb) -> tuple[arb, arb]:
         """Enclosures of value and slope on a ball."""
-        return self.steepness * z, 0 * z + self.steepness
+        return self.steepness * z, arb(self.steepness)
 
 
 @known_as("two_slope")

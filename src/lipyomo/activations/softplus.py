@@ -1,0 +1,82 @@
+"""Softplus, a smooth ReLU.
+
+``max(y, 0) + log1p(exp(-|y|))``: both terms are nonnegative, so that relative errors stay: 8 u of the
+exponential, 8 u of the logarithm, 1 u of the sum.  The slope is the logistic function; its
+derivatives are computed and bounded as those of the sigmoid.  softplus'' turns at 0, softplus''' at
+plus and minus log(2 + sqrt 3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from flint import arb
+
+from lipyomo.activations.activation import known_as, positive_number
+from lipyomo.activations.branch import Branch, Turn, exact_turn
+from lipyomo.activations.glued import Glued
+from lipyomo.activations.logistic import logistic
+from lipyomo.activations.rounding import error
+from lipyomo.activations.scaled import scaled
+from lipyomo.arrays import FloatArray
+
+_INFLECTION, _STEEPEST = 1.3169578969248168, 0.09622504486493763
+"""log(2 + sqrt 3) and 1 / (6 sqrt 3)."""
+
+
+@dataclass(frozen=True)
+class SoftplusBranch(Branch):
+    """``log(1 + exp(z))`` on R."""
+
+    turns = (
+        (),
+        (),
+        (exact_turn(0.0, 0.25),),
+        (Turn(-_INFLECTION, _STEEPEST), Turn(_INFLECTION, -_STEEPEST)),
+    )
+    tails = ((0.0, np.inf), (0.0, 1.0), (0.0, 0.0), (0.0, 0.0))
+    errors = (error(20), error(20), error(41), error(64, 16))
+
+    def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
+        """Value and derivatives up to `order` at finite `z`."""
+        value = np.maximum(z, 0.0) + np.log1p(np.exp(-np.abs(z)))
+        if order == 0:
+            return (value,)
+        p, q = logistic(z)
+        pq = p * q
+        return (value, p, pq, pq * (q - p))[: order + 1]
+
+    def ball(self, z: arb) -> tuple[arb, arb]:
+        """Enclosures of value and slope on a ball."""
+        if z > 0:
+            return z + (-z).exp().log1p(), 1 / (1 + (-z).exp())
+        return z.exp().log1p(), 1 / (1 + (-z).exp())
+
+
+@known_as("softplus")
+@dataclass(frozen=True)
+class Softplus(Glued):
+    """``log(1 + exp(beta z)) / beta``.
+
+    Parameters
+    ----------
+    beta : float, optional
+        Positive.
+    """
+
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "beta", positive_number(self.beta, "softplus: beta"))
+
+    @property
+    def name(self) -> str:
+        """With beta, unless that is one."""
+        return "softplus" if self.beta == 1.0 else f"softplus({self.beta!r})"
+
+    @cached_property
+    def branches(self) -> tuple[Branch, ...]:
+        """One."""
+        return (scaled(SoftplusBranch(), self.beta),)
