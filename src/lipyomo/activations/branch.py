@@ -61,17 +61,21 @@ class Branch(ABC):
     pieces : int
         Into how many an interval is cut for `lipyomo.activations.bands`: one if the second
         derivative is constant.
-    turns : tuple of tuples of Turn
-        Turning points inside the interval, for the value and three derivatives.
-    errors : tuple of Error
-        What `jet` is off by, for the same.
     """
 
     low: float = -np.inf
     high: float = np.inf
     pieces: int = 4
-    turns: tuple[tuple[Turn, ...], ...] = ((), (), (), ())
-    errors: tuple[Error, ...]
+
+    @property
+    def turns(self) -> tuple[tuple[Turn, ...], ...]:
+        """Turning points inside the interval, for the value and three derivatives."""
+        return ((),) * ORDERS
+
+    @property
+    @abstractmethod
+    def errors(self) -> tuple[Error, ...]:
+        """What `jet` is off by, for the value and three derivatives."""
 
     @property
     @abstractmethod

@@ -1,8 +1,8 @@
 """The error function.
 
 sigma' = 2 / sqrt pi exp(-z**2) is off by (12 + z**2) u, as the argument is rounded: 24 u relative
-and 1 u absolute.  sigma'' = -2 z sigma', sigma''' = (4 z**2 - 2) sigma'.  As z**2 exp(-z**2) <= 0.37
-and z**4 exp(-z**2) <= 0.55, absolute errors of 8 u and 32 u cover the rest.
+and 1 u absolute.  sigma'' = -2 z sigma', sigma''' = (4 z**2 - 2) sigma'.  As
+z**2 exp(-z**2) <= 0.37 and z**4 exp(-z**2) <= 0.55, absolute errors of 8 u and 32 u cover the rest.
 Turning points: sigma' at 0, sigma'' at z**2 = 1/2, sigma''' at 0 and z**2 = 3/2.
 """
 

@@ -1,8 +1,8 @@
 """A branch in another scale: ``base(beta z) / beta``.
 
-Derivatives are those of the base times beta**(k - 1).  The argument y = beta z is off by u |y|, which
-moves the k-th derivative by u |y sigma^(k+1)(y)| at most; for all bases here that is less than
-u (2 + |sigma^(k)(y)|), which the tests confirm.  Powers of beta and the last product are off by 5 u.
+Derivatives are those of the base times beta**(k - 1).  The argument y = beta z is off by u |y|,
+which moves the k-th derivative by u |y sigma^(k+1)(y)| at most; for all bases here that is less
+than u (2 + |sigma^(k)(y)|), which the tests confirm.  Powers of beta and the last product add 5 u.
 """
 
 from __future__ import annotations
@@ -48,9 +48,7 @@ class Scaled(Branch):
         """Those of the base, and of the scaling."""
         unit = UNIT_ROUNDOFF
         return tuple(
-            Error(
-                off.relative + 6 * unit, (off.absolute + 2 * unit) * factor * (1 + 4 * unit) + TINY
-            )
+            Error(off.relative + 6 * unit, (off.absolute + 3 * unit) * factor + TINY)
             for off, factor in zip(self.base.errors, self._factors, strict=True)
         )
 

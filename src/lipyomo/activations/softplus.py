@@ -1,7 +1,7 @@
 """Softplus, a smooth ReLU.
 
-``max(y, 0) + log1p(exp(-|y|))``: both terms are nonnegative, so that relative errors stay: 8 u of the
-exponential, 8 u of the logarithm, 1 u of the sum.  The slope is the logistic function; its
+``max(z, 0) + log1p(exp(-|z|))``: both terms are nonnegative, so that relative errors stay: 8 u of
+the exponential, 8 u of the logarithm, 1 u of the sum.  The slope is the logistic function; its
 derivatives are computed and bounded as those of the sigmoid.  softplus'' turns at 0, softplus''' at
 plus and minus log(2 + sqrt 3).
 """

@@ -1,7 +1,7 @@
 """Softsign: ``z / (1 + |z|)``, whose curvature jumps at zero.
 
-With r = 1 / (1 + |z|), off by 2 u: sigma' = r**2, sigma'' = -+2 r**3, sigma''' = 6 r**4; each product
-adds 1 u.  Every derivative is monotone on either side.
+With r = 1 / (1 + |z|), off by 2 u: sigma' = r**2, sigma'' = -+2 r**3, sigma''' = 6 r**4; each
+product adds 1 u.  Every derivative is monotone on either side.
 """
 
 from __future__ import annotations
