@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from lipyomo.affine.system import UnitSystem
-from lipyomo.bounds.dual_ascent import DualAscent, Relaxation, Rows
+from lipyomo.bounds.dual_ascent import DualAscent, NodeTriangles, Rows
 from lipyomo.bounds.preactivation import propagate, within
 from lipyomo.bounds.stack import Stack
 from lipyomo.domains import Box, Domain, NormBall, Polytope, ball
@@ -38,7 +38,7 @@ class Setting:
         assert self.stack.alive.all()
         self.ascent = DualAscent(network.hidden, domain)
 
-    def relax(self) -> Relaxation:
+    def relax(self) -> NodeTriangles:
         s = self.stack
         return self.ascent.relax(s.phases, s.lower, s.upper, s.low, s.high)
 

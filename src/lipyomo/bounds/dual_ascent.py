@@ -46,6 +46,7 @@ import scipy.sparse as sp
 
 from lipyomo.affine.magnitudes import term_sizes
 from lipyomo.arrays import Matrix, keep_memory, lengths
+from lipyomo.bounds.relax import Triangle
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray, Layer
 from lipyomo.numerics.rounding import UNIT
@@ -103,7 +104,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Relaxation:
+class NodeTriangles:
     """What a batch of B nodes gives the ascent.
 
     Attributes
@@ -187,31 +188,29 @@ class DualAscent:
         upper: FloatArray,
         low: FloatArray,
         high: FloatArray,
-    ) -> Relaxation:
+    ) -> NodeTriangles:
         """Lines and signs of a batch of nodes, from phases and bounds (B, N) and boxes (B, d)."""
         left, right = self._left, self._right
+        slope = np.where(phases == RIGHT, right, left)
         still = phases == OPEN
-        least, most = np.where(still, lower, 0.0), np.where(still, upper, 0.0)  # or without end
-        slope = (right * most - left * least) / np.maximum(most - least, 1e-300)
-        slope = np.clip(slope, self._small, self._large)
-        chord = np.where(still, slope, np.where(phases == RIGHT, right, left))
-        ends = (left - chord) * least, (right - chord) * most
-        convex = right >= left
-        offset = np.where(convex, np.maximum(*ends), np.minimum(*ends))
+        triangle = Triangle.of(  # ranges of decided units have no end where nothing is known
+            np.where(still, lower, 0.0),
+            np.where(still, upper, 0.0),
+            np.where(still, left, slope),
+            np.where(still, right, slope),
+        )
         kinked = left != right
         useful_right = kinked & (phases == RIGHT) & (lower <= 0)
         useful_left = kinked & (phases == LEFT) & (upper >= 0)
-        return Relaxation(
-            chord,
-            np.where(still, offset, 0.0),
-            np.where(still, np.where(convex, 1.0, -1.0), 0.0),
+        return NodeTriangles(
+            *triangle,
             np.where(useful_right, 1.0, np.where(useful_left, -1.0, 0.0)),
             np.maximum(upper - lower, 1e-12 * self.sizes + 1e-300),
             low,
             high,
         )
 
-    def start(self, relaxation: Relaxation, rows: Rows) -> SingleArray:
+    def start(self, relaxation: NodeTriangles, rows: Rows) -> SingleArray:
         """CROWN's slopes, and no weight on what is decided; shape (R, columns)."""
         line = np.where(
             (relaxation.chord - self._small) > 0.5 * (self._large - self._small),
@@ -225,7 +224,7 @@ class DualAscent:
 
     def ascend(
         self,
-        relaxation: Relaxation,
+        relaxation: NodeTriangles,
         rows: Rows,
         multipliers: SingleArray,
         steps: int,
@@ -235,7 +234,7 @@ class DualAscent:
 
         Parameters
         ----------
-        relaxation : Relaxation
+        relaxation : NodeTriangles
         rows : Rows
         multipliers : ndarray, shape (R, columns)
             They are clipped to what is allowed.
@@ -301,7 +300,7 @@ class DualAscent:
         ends = np.linspace(0, rows.count, count + 1).astype(int).tolist()
         return (slice(a, b) for a, b in pairwise(ends))
 
-    def _ranges(self, relaxation: Relaxation) -> tuple[FloatArray, FloatArray]:
+    def _ranges(self, relaxation: NodeTriangles) -> tuple[FloatArray, FloatArray]:
         """Allowed multipliers of the bounds of each node, shapes (B, columns)."""
         still = relaxation.bend != 0
         least = np.zeros((len(still), self.columns))
@@ -311,7 +310,7 @@ class DualAscent:
         most[:, : self._count] = np.where(still, self._large, limit)
         return least, most
 
-    def _scales(self, relaxation: Relaxation) -> tuple[FloatArray, FloatArray]:
+    def _scales(self, relaxation: NodeTriangles) -> tuple[FloatArray, FloatArray]:
         """Natural sizes of slopes, and of weights per width of the bounded unit, (B, columns)."""
         still = relaxation.bend != 0
         slope = np.zeros((len(still), self.columns))
@@ -403,7 +402,7 @@ class DualAscent:
             point = np.where(inner, at[:, None] + np.float32(self._ball.radius) * out, point)
         return values, point
 
-    def bounds(self, relaxation: Relaxation, rows: Rows, multipliers: SingleArray) -> FloatArray:
+    def bounds(self, relaxation: NodeTriangles, rows: Rows, multipliers: SingleArray) -> FloatArray:
         """Upper bounds of ``sign * z_unit`` that hold whatever was rounded, shape (R,).
 
         Any multipliers will do: those that are not allowed are clipped.
@@ -438,7 +437,7 @@ class DualAscent:
         return np.where(np.isfinite(result), result, np.inf)
 
     def functions(
-        self, relaxation: Relaxation, rows: Rows, multipliers: SingleArray
+        self, relaxation: NodeTriangles, rows: Rows, multipliers: SingleArray
     ) -> tuple[FloatArray, FloatArray]:
         """Linear functions that bound ``sign * z_unit`` from above, safe against rounding.
 
@@ -560,7 +559,7 @@ class _Nodes:
 
     Parameters
     ----------
-    relaxation : Relaxation
+    relaxation : NodeTriangles
     spans : sequence of slice
         The units of each layer.
     dtype : type
@@ -569,7 +568,7 @@ class _Nodes:
     """
 
     def __init__(
-        self, relaxation: Relaxation, spans: Sequence[slice], dtype: type, *more: RealArray
+        self, relaxation: NodeTriangles, spans: Sequence[slice], dtype: type, *more: RealArray
     ) -> None:
         r, self._spans, self._dtype = relaxation, spans, dtype
         ends = [0.5 * (r.low + r.high), 0.5 * (r.high - r.low)]

@@ -1,4 +1,4 @@
-"""Optimisation-based bound tightening over the triangle relaxation.
+"""Optimisation-based bound tightening over the triangle program.
 
 Each open pre-activation is minimised and maximised by a linear program whose variables are the
 inputs and the outputs of the open units before it; decided units are substituted, so that no
@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from lipyomo.affine.signal import FloatSignal, RangedSignal, UnitMap
 from lipyomo.bounds.interval import activated
 from lipyomo.bounds.layers import LayerBounds
-from lipyomo.bounds.relax import unit_lines
+from lipyomo.bounds.relax import Triangle
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray, Layer, Network
 from lipyomo.numerics.lp import LinearProgram
@@ -26,7 +26,7 @@ from lipyomo.phases import LEFT, OPEN, RIGHT, decide
 
 
 @dataclass
-class Relaxation:
+class TriangleProgram:
     """Rows and variables of the triangle relaxation, growing layer by layer.
 
     Attributes
@@ -45,7 +45,7 @@ class Relaxation:
     signal: RangedSignal
 
     @classmethod
-    def start(cls, domain: Domain, own: int) -> Relaxation:
+    def start(cls, domain: Domain, own: int) -> TriangleProgram:
         """The inputs only; at most `own` units will have variables."""
         rows = domain.rows
         reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
@@ -68,7 +68,7 @@ class Relaxation:
         self.signal = self.signal.through(layer)
         return self.signal.error
 
-    def program(self) -> LinearProgram:
+    def linear_program(self) -> LinearProgram:
         """The linear program of the rows so far."""
         w = self.lower.size
         if not self.blocks:
@@ -115,24 +115,18 @@ class Relaxation:
         self.upper = np.concatenate([self.upper, outputs[1][pick]])
         if pick.size:
             left, right = layer.left[pick], layer.right[pick]
-            lines = unit_lines(low[pick], high[pick], left, right)
-            convex = right >= left
-            flat = np.where(convex, lines.slopes[1], lines.slopes[0])
-            other = np.where(flat == right, left, right)  # its line holds too
+            chord, offset, bend = Triangle.of(low[pick], high[pick], left, right)
             zero = np.zeros(pick.size)
-            for chosen, slopes, offsets, sign in (
-                (zero == 0, lines.slopes[0], lines.offsets[0], 1.0),
-                (zero == 0, lines.slopes[1], lines.offsets[1], -1.0),
-                (convex, other, zero, -1.0),
-                (~convex, other, zero, 1.0),
+            for slopes, offsets, sign in (
+                (chord, offset, bend),
+                (left, zero, -bend),
+                (right, zero, -bend),
             ):
                 body = -slopes[:, None] * self.gain[pick]
                 body[np.arange(pick.size), columns] = 1.0
                 limit = sign * (slopes * self.offset[pick] + offsets)
                 slack = np.abs(slopes) * error[pick] + gamma(4) * np.abs(offsets)
-                if chosen.any():
-                    rows = sp.csr_array(sign * body[chosen])
-                    self.blocks.append((rows, (limit + slack)[chosen]))
+                self.blocks.append((sp.csr_array(sign[:, None] * body), limit + slack))
         slope = np.where(open_, 0.0, np.where(low >= 0, layer.right, layer.left))
         size = np.maximum(np.abs(outputs[0]), np.abs(outputs[1]))[pick]
         self.signal = self.signal.past(UnitMap(slope, pick, columns, np.ones(pick.size)), size)
@@ -147,7 +141,7 @@ def tighten(network: Network, domain: Domain, bounds: LayerBounds, deadline: flo
     domain : Domain
         Its bounding box and rows are used; curved domains are seen as their bounding box.
     bounds : LayerBounds
-        Those of a coarser relaxation.
+        Those of a coarser program.
     deadline : float
         In `time.monotonic` seconds; units that are not reached keep their bounds.
 
@@ -158,12 +152,12 @@ def tighten(network: Network, domain: Domain, bounds: LayerBounds, deadline: flo
     lower = [low.copy() for low in bounds.lower]
     upper = [high.copy() for high in bounds.upper]
     phases = list(bounds.phases)
-    relaxation = Relaxation.start(domain, bounds.unstable)
+    program = TriangleProgram.start(domain, bounds.unstable)
     for k, layer in enumerate(network.hidden):
-        error = relaxation.affine(layer)
+        error = program.affine(layer)
         open_ = layer.kinked & (phases[k] == OPEN)
-        if k > 0 or relaxation.blocks:
-            _optimise(relaxation, open_, lower[k], upper[k], error, deadline)
+        if k > 0 or program.blocks:
+            _optimise(program, open_, lower[k], upper[k], error, deadline)
         if (lower[k] > upper[k]).any():
             return replace(bounds, empty=True)
         phases[k] = decide((phases[k],), [lower[k]], [upper[k]])[0]
@@ -173,15 +167,15 @@ def tighten(network: Network, domain: Domain, bounds: LayerBounds, deadline: flo
         if not np.isfinite(lower[k][open_]).all() or not np.isfinite(upper[k][open_]).all():
             break
         kinked = layer.kinked
-        relaxation.constrain(kinked & (phases[k] == RIGHT) & (lower[k] == 0), 1.0, error)
-        relaxation.constrain(kinked & (phases[k] == LEFT) & (upper[k] == 0), -1.0, error)
+        program.constrain(kinked & (phases[k] == RIGHT) & (lower[k] == 0), 1.0, error)
+        program.constrain(kinked & (phases[k] == LEFT) & (upper[k] == 0), -1.0, error)
         outputs = activated(layer, phases[k][None], lower[k][None], upper[k][None])
-        relaxation.activate(layer, open_, lower[k], upper[k], error, (outputs[0][0], outputs[1][0]))
+        program.activate(layer, open_, lower[k], upper[k], error, (outputs[0][0], outputs[1][0]))
     return replace(bounds, lower=lower, upper=upper, phases=tuple(phases))
 
 
 def _optimise(
-    relaxation: Relaxation,
+    program: TriangleProgram,
     open_: BoolArray,
     low: FloatArray,
     high: FloatArray,
@@ -189,7 +183,7 @@ def _optimise(
     deadline: float,
 ) -> None:
     """Improve `low` and `high` in place for the open units, the side nearer to zero first."""
-    program = relaxation.program()
+    linear = program.linear_program()
     for j in np.flatnonzero(open_):
         order = (1.0, -1.0) if high[j] < -low[j] else (-1.0, 1.0)
         for sign in order:
@@ -197,10 +191,10 @@ def _optimise(
                 return
             if low[j] >= 0 or high[j] <= 0:
                 break
-            bound = program.maximise(sign * relaxation.gain[j]).bound
+            bound = linear.maximise(sign * program.gain[j]).bound
             if not np.isfinite(bound):
                 continue
-            side = bound + sign * relaxation.offset[j] + error[j]
+            side = bound + sign * program.offset[j] + error[j]
             side += gamma(2) * abs(side)
             if sign > 0:
                 high[j] = min(high[j], side)

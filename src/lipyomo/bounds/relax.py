@@ -1,9 +1,9 @@
-"""Linear lines above and below a unit, and above and below a switched derivative.
+"""What a unit is replaced by where its phase is open: a triangle, or lines above and below it.
 
 A two-slope unit is convex (right >= left) or concave.  On [l, u] with l < 0 < u its chord bounds
-it on one side and any line through the origin with a slope between the two on the other; the
-steeper choice where u > -l is the rule of CROWN (Zhang et al., 2018).  Intercepts are rounded
-outwards.
+it on one side, and on the other any line through the origin with a slope between the two.  This
+triangle is all that CROWN, dual ascent, linear programs of pre-activations and those of regions
+know of an open unit.  Offsets are rounded outwards.
 """
 
 from __future__ import annotations
@@ -14,6 +14,53 @@ import numpy as np
 
 from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import UNIT
+
+
+class Triangle(NamedTuple):
+    """Units between their chords and lines through the origin, arrays of one shape.
+
+    Attributes
+    ----------
+    chord : ndarray
+        Slope of the chord; of a decided unit, its slope.
+    offset : ndarray
+        With it the chord lies above a convex unit and below a concave one; zero where decided.
+    bend : ndarray
+        +1 where an open unit is convex, -1 where it is concave, 0 where it is decided.
+    """
+
+    chord: FloatArray
+    offset: FloatArray
+    bend: FloatArray
+
+    @classmethod
+    def of(
+        cls, lower: FloatArray, upper: FloatArray, left: FloatArray, right: FloatArray
+    ) -> Triangle:
+        """Of units with slopes `left`, `right` and pre-activations in [lower, upper], all finite.
+
+        Units are open where ``lower < 0 < upper`` and their slopes differ.
+        """
+        still = (lower < 0) & (upper > 0) & (left != right)
+        least, most = np.where(still, lower, 0.0), np.where(still, upper, 0.0)
+        slope = (right * most - left * least) / np.where(still, most - least, 1.0)
+        # what rounding makes of it is any slope between the two: the offset is of this slope
+        slope = np.clip(slope, np.minimum(left, right), np.maximum(left, right))
+        chord = np.where(still, slope, np.where(lower >= 0, right, left))
+        at_low, at_high = (left - chord) * least, (right - chord) * most
+        steep = np.maximum(np.abs(left), np.abs(right))
+        error = 9.0 * UNIT * steep * np.maximum(-least, most)
+        convex = right >= left
+        above, below = np.maximum(at_low, at_high) + error, np.minimum(at_low, at_high) - error
+        offset = np.where(still, np.where(convex, above, below), 0.0)
+        return cls(chord, offset, np.where(still, np.where(convex, 1.0, -1.0), 0.0))
+
+
+def slope_through_zero(
+    lower: FloatArray, upper: FloatArray, left: FloatArray, right: FloatArray
+) -> FloatArray:
+    """CROWN's choice of a line through the origin: the slope of the longer side."""
+    return np.where(upper > -lower, right, left)
 
 
 class Lines(NamedTuple):
@@ -33,32 +80,18 @@ class Lines(NamedTuple):
         return cls(slopes, offsets)
 
 
-def _chord(
-    lower: FloatArray, upper: FloatArray, left: FloatArray, right: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Slope of the chord, its two possible offsets, and their rounding error."""
-    width = upper - lower
-    slope = (right * upper - left * lower) / np.where(width > 0, width, 1.0)
-    slope = np.where((lower < 0) & (upper > 0) & (left != right), slope, right)
-    steep = np.maximum(np.abs(left), np.abs(right))
-    error = 9.0 * UNIT * steep * np.maximum(-lower, upper)  # the slope lies between the two
-    return slope, (left - slope) * lower, (right - slope) * upper, error
-
-
 def unit_lines(lower: FloatArray, upper: FloatArray, left: FloatArray, right: FloatArray) -> Lines:
     """Lines around units with pre-activations in [lower, upper]; all finite, shapes (B, units).
 
-    `left` and `right` are equal for decided units; the others have ``lower < 0 < upper``.
+    The rule of CROWN (Zhang et al., 2018).  `left` and `right` are equal for decided units; the
+    others have ``lower < 0 < upper``.
     """
-    slope, at_low, at_high, error = _chord(lower, upper, left, right)
-    convex = right >= left
-    above, below = np.maximum(at_low, at_high) + error, np.minimum(at_low, at_high) - error
-    offset = np.where(left == right, 0.0, np.where(convex, above, below))
-    origin = np.where(upper > -lower, right, left)
-    upper_offset = np.where(convex, offset, 0.0)
+    chord, offset, bend = Triangle.of(lower, upper, left, right)
+    line = np.where(bend == 0, chord, slope_through_zero(lower, upper, left, right))
+    convex = bend > 0
     return Lines.of(
-        (np.where(convex, slope, origin), upper_offset),
-        (np.where(convex, origin, slope), offset - upper_offset),
+        (np.where(convex, chord, line), np.where(convex, offset, 0.0)),
+        (np.where(convex, line, chord), np.where(convex, 0.0, offset)),
     )
 
 
@@ -71,12 +104,5 @@ def switch_lines(
     ``min(left t, right t)``: the chords of the two are the convex hull.
     """
     small, large = np.minimum(left, right), np.maximum(left, right)
-    positive, negative = lower >= 0, upper <= 0
-    fixed = positive | negative | (small == large)
-    slope, at_low, at_high, error = _chord(lower, upper, small, large)
-    upper_slope = np.where(positive, large, np.where(negative, small, slope))
-    upper_offset = np.where(fixed, 0.0, np.maximum(at_low, at_high) + error)
-    slope, at_low, at_high, error = _chord(lower, upper, large, small)
-    lower_slope = np.where(positive, small, np.where(negative, large, slope))
-    lower_offset = np.where(fixed, 0.0, np.minimum(at_low, at_high) - error)
-    return Lines.of((upper_slope, upper_offset), (lower_slope, lower_offset))
+    above, below = Triangle.of(lower, upper, small, large), Triangle.of(lower, upper, large, small)
+    return Lines.of((above.chord, above.offset), (below.chord, below.offset))

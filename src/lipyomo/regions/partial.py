@@ -28,6 +28,7 @@ from flint import fmpq
 from lipyomo.affine.magnitudes import coefficient_sizes
 from lipyomo.affine.rows import ExactForm
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
+from lipyomo.bounds.relax import Triangle
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray
 from lipyomo.numerics.exact import exact
@@ -201,9 +202,8 @@ class RegionProgram:
         """Rows ``R w <= b`` of the units in w = (x, y, t, e)."""
         system, d = self._system, form.inputs
         phases, lower, upper = part.phases, part.lower, part.upper
-        top = np.maximum(upper[form.units], 0.0)
-        least = np.concatenate([part.low, np.zeros(top.size)])
-        most = np.concatenate([part.high, top])
+        least = np.concatenate([part.low, np.zeros(form.units.size)])
+        most = np.concatenate([part.high, np.maximum(upper[form.units], 0.0)])
         reach = np.maximum(np.abs(least), np.abs(most))
         width = least.size
         decided = np.flatnonzero(system.kinked & ((phases == RIGHT) | (phases == LEFT)))
@@ -237,13 +237,16 @@ class RegionProgram:
         above -= eye
         finite = np.isfinite(lower[units]) & np.isfinite(upper[units])
         low, high = lower[units][finite], upper[units][finite]
-        slope = high / np.maximum(high - low, 1e-300)
+        triangle = Triangle.of(low, high, np.zeros(low.size), np.ones(low.size))
         chord = eye[finite]
-        chord[:, :width] -= slope[:, None] * z[finite, :width]
+        chord[:, :width] -= triangle.chord[:, None] * z[finite, :width]
         chord[:, width + 1] = -1.0
+        ends = triangle.chord * z[finite, width] + triangle.offset
         return NodeRows(
             np.concatenate([signs, above, chord]),
-            np.concatenate([right, -z[:, width], slope * (z[finite, width] - low)]),
+            np.concatenate(
+                [right, -z[:, width], triangle.chord * z[finite, width] + triangle.offset]
+            ),
             np.concatenate([owners, units, units[finite]]),
             (len(owners), inner, int(finite.sum())),
             size,
