@@ -244,9 +244,7 @@ class RegionProgram:
         ends = triangle.chord * z[finite, width] + triangle.offset
         return NodeRows(
             np.concatenate([signs, above, chord]),
-            np.concatenate(
-                [right, -z[:, width], triangle.chord * z[finite, width] + triangle.offset]
-            ),
+            np.concatenate([right, -z[:, width], ends]),
             np.concatenate([owners, units, units[finite]]),
             (len(owners), inner, int(finite.sum())),
             size,
