@@ -26,7 +26,7 @@ from pyomo.core.expr import LinearExpression
 from lipyomo import Box, Network
 from lipyomo.blocks import GradientBlock, LipschitzBlock, ReluNetworkBlock, TangentBlock
 from lipyomo.bounds import LayerBounds, preactivation_bounds
-from lipyomo.solvers.matrices import compile_model
+from lipyomo.solvers.compilation import compile_model
 
 Build = Callable[[], Any]
 

@@ -27,7 +27,8 @@ from experiments.reference import ROOT, load_reference
 from lipyomo import Box, Network, load
 from lipyomo.blocks import LipschitzBlock
 from lipyomo.solvers import Progress, SolverOptions, available_solvers, solve_model
-from lipyomo.solvers.matrices import LinearModel, compile_model
+from lipyomo.solvers.compilation import compile_model
+from lipyomo.solvers.matrices import LinearModel
 
 MODELS = (
     "iris",

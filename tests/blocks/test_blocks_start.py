@@ -9,7 +9,7 @@ import pytest
 from lipyomo import Box, ball
 from lipyomo.blocks import GradientBlock, ReluNetworkBlock
 from lipyomo.solvers import available_solvers, solve_model
-from lipyomo.solvers.matrices import compile_model
+from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.start import proposed_start
 from networks import random_network
 

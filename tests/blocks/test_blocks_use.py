@@ -19,7 +19,7 @@ from lipyomo.blocks import (
     rebuild,
 )
 from lipyomo.errors import ProblemError
-from lipyomo.solvers.matrices import compile_model
+from lipyomo.solvers.compilation import compile_model
 
 NETWORK = Network.from_arrays([[[1.0], [-1.0]], [[3.0, 1.0]]])
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyomo.environ as pyo
 import pytest
@@ -19,9 +24,12 @@ from lipyomo.solvers import (
     solve_model,
     solver_table,
 )
+from lipyomo.solvers.adapter import MatrixSolver
 from lipyomo.solvers.contract import instances as known
+from lipyomo.solvers.cplex import Cplex
 from lipyomo.solvers.gurobi import Gurobi
 from lipyomo.solvers.highs import Highs
+from lipyomo.solvers.settings import SolverSettings
 
 LIMITS = {"gurobi": 2000, "cplex": 1000}
 
@@ -42,21 +50,16 @@ def limited(name: str) -> bool:
 
 @pytest.mark.parametrize("name", sorted(LIMITS))
 def test_a_model_beyond_a_free_licence_goes_to_the_next_solver(
-    name: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     if not limited(name):
         pytest.skip(f"{name} is not here with its free licence")
-    monkeypatch.setattr(f"lipyomo.solvers.{name}.pass_model", refuse_to_write)
     with caplog.at_level(logging.WARNING, "lipyomo.solvers"):
         outcome = solve_model(wide(LIMITS[name] + 1), name)
     assert outcome.solver != name
     assert outcome.status is SolveStatus.OPTIMAL
     assert any(f"{LIMITS[name] + 1} columns" in note for note in outcome.notes)
     assert name in caplog.text
-
-
-def refuse_to_write(*arguments: object) -> None:
-    raise AssertionError("the model was written although it is too large")
 
 
 @pytest.mark.parametrize("name", sorted(LIMITS))
@@ -79,57 +82,96 @@ def test_the_limit_itself_fits(name: str) -> None:
     assert outcome.status is SolveStatus.OPTIMAL
 
 
-def test_a_full_licence_knows_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Gurobi, "available", lambda self: Availability.FullLicense)
-    assert choose_solver(wide(2001), "gurobi").name == "gurobi"
+class Licensed(Gurobi):
+    """Gurobi whose licence looks full, whatever it turns out to be."""
+
+    name = "licensed"
+
+    def available(self) -> Availability:
+        return Availability.FullLicense
 
 
-def test_a_licence_that_fails_at_run_time_sends_the_model_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+class Unlicensed(Cplex):
+    """CPLEX whose licence is gone by the time it solves."""
+
+    name = "unlicensed"
+
+    def available(self) -> Availability:
+        return Availability.FullLicense
+
+    def module(self) -> Any:
+        real = super().module()
+
+        def gone() -> None:
+            text = "CPLEX Error 32201: ILM Error 16: no license"
+            raise real.exceptions.CplexSolverError(text, None, 32201)
+
+        return SimpleNamespace(Cplex=gone, exceptions=real.exceptions, __version__=real.__version__)
+
+
+def with_adapter(folder: Path, kind: type[MatrixSolver]) -> SolverSettings:
+    """Settings with one more solver, under the name of its class."""
+    path = folder / "solvers.toml"
+    path.write_text(
+        f'[solver.{kind.name}]\nbackend = "{kind.__module__}:{kind.__name__}"\n'
+        "free_limit = { columns = 2000 }\n"
+    )
+    return load_settings(path)
+
+
+def test_a_full_licence_knows_no_limit(tmp_path: Path) -> None:
+    settings = with_adapter(tmp_path, Licensed)
+    assert choose_solver(wide(2001), "licensed", settings).name == "licensed"
+
+
+def test_a_licence_that_fails_at_run_time_sends_the_model_on(tmp_path: Path) -> None:
     if not limited("gurobi"):
         pytest.skip("gurobi is not here with its free licence")
-    # The licence looks full and turns out not to be.
-    monkeypatch.setattr(Gurobi, "available", lambda self: Availability.FullLicense)
-    outcome = solve_model(wide(2001), "gurobi")
-    assert outcome.solver != "gurobi"
+    outcome = solve_model(wide(2001), "licensed", settings=with_adapter(tmp_path, Licensed))
+    assert outcome.solver != "licensed"
     assert outcome.status is SolveStatus.OPTIMAL
-    assert outcome.notes[0].startswith("gurobi:")
+    assert outcome.notes[0].startswith("licensed:")
 
 
-def test_an_expired_gurobi_licence_is_a_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    gurobi = pytest.importorskip("gurobipy")
+def test_an_expired_gurobi_licence_is_a_status(tmp_path: Path) -> None:
+    pytest.importorskip("gurobipy")
+    licence = tmp_path / "gurobi.lic"
+    licence.write_text(
+        "TYPE=TRIAL\nVERSION=12\nHOSTNAME=nowhere\nHOSTID=12345678\nEXPIRATION=2020-01-01\n"
+        "KEY=ABCDEFGH\n"
+    )
+    script = (
+        "import pyomo.environ as pyo\nfrom lipyomo.solvers import solve_model\n"
+        "from lipyomo.solvers.gurobi import Gurobi\nm = pyo.ConcreteModel()\n"
+        "m.x = pyo.Var(bounds=(0, 1))\nm.objective = pyo.Objective(expr=m.x)\n"
+        "found = Gurobi().solve(\n"
+        "    m, load_solutions=False, raise_exception_on_nonoptimal_result=False)\n"
+        "print(found.extra_info.status.name, found.extra_info.message, solve_model(m).solver)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "GRB_LICENSE_FILE": str(licence)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("LICENCE ")
+    assert "expired" in done.stdout
+    assert not done.stdout.rstrip().endswith("gurobi")
 
-    def expired(module: object) -> None:
-        raise gurobi.GurobiError(10009, "Restricted license expired")
 
-    get_solver("gurobi").available()
-    monkeypatch.setattr("lipyomo.solvers.gurobi._environment", expired)
-    check_unlicensed("gurobi", "expired")
-
-
-def test_a_missing_cplex_licence_is_a_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    cplex = pytest.importorskip("cplex")
-
-    def unlicensed(*arguments: object) -> None:
-        text = "CPLEX Error 32201: ILM Error 16: no license"
-        raise cplex.exceptions.CplexSolverError(text, None, 32201)
-
-    get_solver("cplex").available()
-    monkeypatch.setattr("lipyomo.solvers.cplex.pass_model", unlicensed)
-    check_unlicensed("cplex", "no license")
-
-
-def check_unlicensed(name: str, words: str) -> None:
-    outcome = solve_model(wide(5), name, fallback=False)
+def test_a_missing_cplex_licence_is_a_status(tmp_path: Path) -> None:
+    pytest.importorskip("cplex")
+    settings = with_adapter(tmp_path, Unlicensed)
+    outcome = solve_model(wide(5), "unlicensed", settings=settings, fallback=False)
     assert outcome.status is SolveStatus.LICENCE
-    assert words in outcome.message
+    assert "no license" in outcome.message
     assert outcome.incumbent is None
     assert outcome.bound == float("inf")
-    moved = solve_model(wide(5), name)
-    assert moved.solver != name
+    moved = solve_model(wide(5), "unlicensed", settings=settings)
+    assert moved.solver != "unlicensed"
     assert moved.status is SolveStatus.OPTIMAL
-    assert words in moved.notes[0]
+    assert "no license" in moved.notes[0]
 
 
 def test_a_missing_licence_is_said() -> None:

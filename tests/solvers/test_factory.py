@@ -52,6 +52,25 @@ def test_second_interface(name):
     assert solver.config.rel_gap == lipyomo.solvers.load_settings().defaults["rel_gap"]
 
 
+@pytest.mark.parametrize("factory", [pyo.SolverFactory, NewFactory])
+def test_the_program_is_that_of_the_settings(factory, tmp_path, monkeypatch):
+    table = tmp_path / "solvers.toml"
+    table.write_text('[solver.cbc]\nexecutable = "no-such-cbc"\nthreads = 2\n')
+    monkeypatch.setenv("LIPYOMO_SOLVERS", str(table))
+    solver = factory("lipyomo_cbc")
+    assert solver.program() is None
+    with pytest.raises(SolverError, match="no-such-cbc"):
+        solver.solve(knapsack())
+
+
+def test_a_program_for_a_solver_that_calls_none_is_refused(tmp_path, monkeypatch):
+    table = tmp_path / "solvers.toml"
+    table.write_text('[solver.highs]\nexecutable = "highs"\n')
+    monkeypatch.setenv("LIPYOMO_SOLVERS", str(table))
+    with pytest.raises(SolverError, match="calls no program"):
+        NewFactory("lipyomo_highs")
+
+
 def test_registering_again_changes_nothing():
     lipyomo.solvers.register()
     solver = pyo.SolverFactory("lipyomo_highs")

@@ -19,8 +19,8 @@ from pyomo.contrib.solver.common.util import NoFeasibleSolutionError, NoOptimalS
 from lipyomo.errors import SolverError
 from lipyomo.solvers import SolverOptions, SolveStatus, available_solvers, get_solver, solve_model
 from lipyomo.solvers.adapter import RunReport
+from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.contract import instances as known
-from lipyomo.solvers.matrices import compile_model
 from lipyomo.solvers.normalise import normalise
 from lipyomo.solvers.outcome import outcome_of
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 import pytest
+import scipy.sparse as sp
 
 from lipyomo.errors import SolverError
-from lipyomo.solvers import Progress, SolverOptions, SolveStatus, highs, solve_model
+from lipyomo.solvers import Progress, SolveStatus
+from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.contract.instances import market_split
-from lipyomo.solvers.matrices import LinearModel, compile_model
+from lipyomo.solvers.highs import Highs, solve_here
+from lipyomo.solvers.matrices import LinearModel
 from lipyomo.solvers.process import solve_in_process
 from lipyomo.solvers.runs import RunReport, RunRequest
 from lipyomo.solvers.supervise import Supervisor
@@ -107,47 +109,53 @@ def test_errors_come_back() -> None:
         solve_in_process(_refusing, _model(), RunRequest(Supervisor()))
 
 
-@pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The sizes of models that HiGHS solves elsewhere."""
-    found: list[int] = []
-
-    def counted(solve: Any, model: LinearModel, request: RunRequest) -> RunReport:
-        found.append(model.matrix.nnz)
-        return solve_in_process(solve, model, request)
-
-    monkeypatch.setattr(highs, "solve_in_process", counted)
-    return found
-
-
 @pytest.mark.parametrize("relax", [False, True])
-def test_highs_says_the_same_in_both_processes(
-    sent: list[int], monkeypatch: pytest.MonkeyPatch, relax: bool
-) -> None:
+def test_highs_says_the_same_in_both_processes(relax: bool) -> None:
     model = pyo.ConcreteModel()
     model.x = pyo.Var(range(6), domain=pyo.Integers, bounds=(0, 4))
     model.row = pyo.Constraint(expr=sum((3 + 2 * i) * model.x[i] for i in range(6)) <= 61)
     model.sum = pyo.Objective(
         expr=sum((2 + 2 * i) * model.x[i] for i in range(6)), sense=pyo.maximize
     )
-    here = solve_model(model, "highs", relax=relax)
-    assert not sent  # small models stay in this process
-    monkeypatch.setattr(highs, "MOST_TERMS", 5)
-    there = solve_model(model, "highs", relax=relax)
-    assert sent == [6]
+    linear = compile_model(model)
+    linear = linear.relaxed() if relax else linear
+    asked = [RunRequest(Supervisor(), rel_gap=0.0, native={"log_file": ""}) for _ in range(2)]
+    here = solve_here(linear, asked[0])
+    there = solve_in_process(solve_here, linear, asked[1])
     assert here.status is there.status is SolveStatus.OPTIMAL
-    assert (here.incumbent, here.bound, here.nodes) == (there.incumbent, there.bound, there.nodes)
-    assert list(here.solution.values()) == list(there.solution.values())
-    assert there.log.count("HiGHS") >= here.log.count("HiGHS") > 0
+    assert (here.bound, here.nodes) == (there.bound, there.nodes)
+    assert here.x is not None
+    assert there.x is not None
+    assert here.x.tolist() == there.x.tolist()
+    assert [one.supervisor.log.count("HiGHS") > 0 for one in asked] == [True, True]
+
+
+def test_highs_solves_large_models() -> None:
+    model = LinearModel(
+        matrix=sp.csc_array(np.ones((300, 900))),
+        row_lower=np.full(300, -np.inf),
+        row_upper=np.arange(300.0) + 2.5,
+        cost=np.ones(900),
+        offset=1.0,
+        lower=np.zeros(900),
+        upper=np.ones(900),
+        integer=np.zeros(900, dtype=bool),
+        maximise=True,
+        columns=[None] * 900,
+        constraints=[None] * 300,
+    )
+    report = Highs().run(model, RunRequest(Supervisor(), time_limit=300.0))
+    assert report.status is SolveStatus.OPTIMAL
+    assert report.bound == pytest.approx(3.5)
+    assert report.x is not None
+    assert model.objective(report.x) == pytest.approx(3.5)
+    assert model.violation(report.x) < 1e-6
 
 
 @pytest.mark.parametrize("end", ["stop", "raise"])
-def test_highs_in_process_leaves_its_bound_and_its_point(
-    sent: list[int], monkeypatch: pytest.MonkeyPatch, end: str
-) -> None:
-    monkeypatch.setattr(highs, "MOST_TERMS", 0)
+def test_highs_elsewhere_leaves_its_bound_and_its_point(end: str) -> None:
     model, _ = market_split(pyo.maximize)
-    stop, heard = threading.Event(), list[Progress]()
+    linear, stop, heard = compile_model(model), threading.Event(), list[Progress]()
 
     def progress(report: Progress) -> None:
         if report.incumbent is None or not report.bound < 1.0:
@@ -157,18 +165,15 @@ def test_highs_in_process_leaves_its_bound_and_its_point(
             raise ArithmeticError("enough")
         stop.set()
 
-    def solve() -> Any:
-        options = SolverOptions(time_limit=60)
-        return solve_model(model, "highs", options, progress=progress, stop=stop)
-
+    request = RunRequest(Supervisor(progress, stop), time_limit=60.0)
     if end == "raise":
         with pytest.raises(ArithmeticError, match="enough"):
-            solve()
+            solve_in_process(solve_here, linear, request)
     else:
-        outcome, known = solve(), heard[0].incumbent
+        report = solve_in_process(solve_here, linear, request)
+        known = heard[0].incumbent
         assert known is not None
-        assert outcome.status is SolveStatus.INTERRUPTED
-        assert outcome.incumbent is not None
-        assert outcome.incumbent >= known - 1e-6
-        assert outcome.incumbent <= outcome.bound <= heard[0].bound
-    assert len(sent) == 1
+        assert report.status is SolveStatus.INTERRUPTED
+        assert report.x is not None
+        assert report.bound is not None
+        assert known - 1e-6 <= linear.objective(report.x) <= report.bound <= heard[0].bound

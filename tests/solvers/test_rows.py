@@ -14,7 +14,7 @@ from pyomo.core.expr.visitor import identify_variables
 
 from lipyomo.errors import SolverError
 from lipyomo.solvers import solve_model
-from lipyomo.solvers.matrices import compile_model
+from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.rows import Affine, MatrixRows
 
 WEIGHT = np.array([[1.5, -2.0, 0.0], [0.0, 0.0, 0.0], [0.5, 3.0, -1.5], [2.0, 4.0, 6.0]])

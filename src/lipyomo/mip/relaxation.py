@@ -19,8 +19,9 @@ from lipyomo.numerics.lp import weak_duality
 from lipyomo.numerics.pace import model_seconds
 from lipyomo.run import Run
 from lipyomo.solvers import SolveOutcome, SolverOptions, SolveStatus, solve_model
+from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.loading import MatrixSolutionLoader
-from lipyomo.solvers.matrices import LinearModel, compile_model
+from lipyomo.solvers.matrices import LinearModel
 
 
 def relaxed_bound(run: Run) -> bool:

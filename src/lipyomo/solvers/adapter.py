@@ -22,9 +22,10 @@ from pyomo.contrib.solver.common.results import Results
 from pyomo.contrib.solver.common.util import NoFeasibleSolutionError, NoOptimalSolutionError
 
 from lipyomo.errors import SolverError
+from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.extras import installed, require
 from lipyomo.solvers.loading import MatrixSolutionLoader
-from lipyomo.solvers.matrices import FloatArray, LinearModel, compile_model
+from lipyomo.solvers.matrices import FloatArray, LinearModel
 from lipyomo.solvers.normalise import CONDITIONS, normalise, pyomo_solution_status
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.runs import RunReport, RunRequest
@@ -71,6 +72,8 @@ class MatrixSolver(SolverBase):
     """One line on its licence."""
     takes: frozenset[str] = frozenset()
     """What the solver takes beyond linear rows; names of `LinearModel.features`."""
+    least_tolerance = 0.0
+    """The smallest integrality tolerance that the solver takes."""
 
     def run(self, model: LinearModel, request: RunRequest) -> RunReport:
         """Solve matrices; to be written by every adapter.
@@ -196,22 +199,27 @@ class MatrixSolver(SolverBase):
         final = normalise(model, report, request.start)
 
         results = Results()
-        results.solver_name = self.name
-        results.solver_version = self.version()
-        results.solver_config = config
-        results.solver_log = supervisor.log
-        results.termination_condition = CONDITIONS[final.status]
-        results.solution_status = pyomo_solution_status(final)
-        results.incumbent_objective = final.incumbent
-        results.objective_bound = final.bound
-        results.timing_info.start_timestamp = started
-        results.timing_info.wall_time = supervisor.seconds
-        results.extra_info.status = final.status
-        results.extra_info.nodes = report.nodes
-        results.extra_info.violation = final.violation
-        results.extra_info.message = final.message
-        results.solution_loader = MatrixSolutionLoader(
-            pyomo_model, model, final.x, report.row_duals, report.reduced_costs
+        results.set_value(
+            {
+                "solver_name": self.name,
+                "solver_version": self.version(),
+                "solver_config": config,
+                "solver_log": supervisor.log,
+                "termination_condition": CONDITIONS[final.status],
+                "solution_status": pyomo_solution_status(final),
+                "incumbent_objective": final.incumbent,
+                "objective_bound": final.bound,
+                "timing_info": {"start_timestamp": started, "wall_time": supervisor.seconds},
+                "extra_info": {
+                    "status": final.status,
+                    "nodes": report.nodes,
+                    "violation": final.violation,
+                    "message": final.message,
+                },
+                "solution_loader": MatrixSolutionLoader(
+                    pyomo_model, model, final.x, report.row_duals, report.reduced_costs
+                ),
+            }
         )
         _honour_contract(results, config)
         return results

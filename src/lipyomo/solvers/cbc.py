@@ -13,19 +13,14 @@ known of CBC and honoured here:
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import math
 import os
 import shutil
-import signal
-import subprocess
 import tempfile
-import threading
-from collections.abc import Callable
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,30 +31,21 @@ from lipyomo.solvers.extras import installed
 from lipyomo.solvers.matrices import ORDERED_SETS, FloatArray, LinearModel
 from lipyomo.solvers.mps import write_mps, write_start
 from lipyomo.solvers.options import Native
+from lipyomo.solvers.params import PARAMS
+from lipyomo.solvers.program import Program, answer
 from lipyomo.solvers.status import SolveStatus
-
-INCREMENT = 1e-10
-"""By how much a solution must be better than the last; CBC's own default of 1e-4 loses optima."""
-SMALLEST_COST, LARGEST_COST = 1e-4, 1e7
-"""Objectives whose largest coefficient lies outside are scaled."""
-ROUNDING = 1e-5
-"""Distance within which a discrete value of the solution file is rounded."""
-LATE_SECONDS = 0.5
-"""How long after its time limit the program is told to end, as it has not ended by itself."""
-GRACE_SECONDS = 2.0
-"""How long the program may take to end after it was told to, before it is killed."""
-PROBE_SECONDS = 5.0
-"""How long a question to the program may take."""
-PROBE_BYTES = 1 << 16
-"""How much of the answer is read."""
+from lipyomo.solvers.supervise import Supervisor
 
 
 class Cbc(MatrixSolver):
     """The CBC solver (EPL 2.0 licence), through its program.
 
-    Notes
-    -----
-    `executable` is the program to call; without it, the one of the package ``cbcbox``.
+    Parameters
+    ----------
+    executable : str, optional
+        The program to call, by its path or its name; the one of the package ``cbcbox`` by default.
+    **kwargs
+        Values of `config`.
     """
 
     name = "cbc"
@@ -69,6 +55,10 @@ class Cbc(MatrixSolver):
     takes = frozenset({ORDERED_SETS})
     executable: str | None = None
     """The program to call."""
+
+    def __init__(self, executable: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.executable = executable
 
     def available(self) -> Availability:
         """Whether the program is there, and is CBC if it is one of the user's own."""
@@ -113,8 +103,8 @@ class Cbc(MatrixSolver):
     @property
     def _patience(self) -> float:
         """Seconds for a question to the program: the time limit binds there, too."""
-        limit = self.config.time_limit
-        return PROBE_SECONDS if limit is None else min(PROBE_SECONDS, float(limit))
+        limit, most = self.config.time_limit, PARAMS.patience_seconds
+        return most if limit is None else min(most, float(limit))
 
     def _banner(self, program: str) -> str:
         """What the program says of itself; it is asked once, or again if it may take longer."""
@@ -123,13 +113,13 @@ class Cbc(MatrixSolver):
             if waited >= self._patience:
                 raise SolverError(f"{program} did not answer within {waited:g} s")
             _banners[program] = self._patience, None
-            said = _ask(self._patience, program, "-version", "-quit")
+            said = answer([program, "-version", "-quit"], self._patience)
             _banners[program] = self._patience, said
         return said
 
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless the program takes the option (without its dash)."""
-        said = _ask(self._patience, self._need_program(), *_option(name, value), "-quit")
+        said = answer([self._need_program(), *_option(name, value), "-quit"], self._patience)
         complaint = cbc_log.option_error(said)
         if complaint is not None:
             raise SolverError(f"CBC does not take {value!r} for '{name}': {complaint}")
@@ -146,11 +136,19 @@ class Cbc(MatrixSolver):
                 write_start(minimisation, request.start, folder / "start.sol")
                 arguments += ["-mipstart", "start.sol"]
             command = [program, "model.mps", *arguments, "-solve", "-solution", "result.sol"]
-            child = _Child(command, folder, request, factor)
-            request.supervisor.run(child.run, child.interrupt)
+            limit = request.time_limit
+            child = Program(command, folder, None if limit is None else limit + PARAMS.late_seconds)
+            lines: list[str] = []
+
+            def take(line: str) -> None:
+                if line.endswith("\n"):  # a torn one may hold half of a number
+                    lines.append(line)
+                    _follow(line, request.supervisor, factor)
+
+            request.supervisor.run(lambda: child.run(take), child.interrupt)
             solution = folder / "result.sol"
             text = solution.read_text("utf-8", errors="replace") if solution.exists() else ""
-        return _read(minimisation, factor, child, text, request)
+        return _read(minimisation, factor, child, "".join(lines), text, request)
 
     def _need_program(self) -> str:
         program = self.program()
@@ -163,86 +161,24 @@ class Cbc(MatrixSolver):
         return program
 
 
-class _Child:
-    """The running program."""
-
-    def __init__(
-        self, command: list[str], folder: Path, request: RunRequest, factor: float
-    ) -> None:
-        self._command = command
-        self._folder = folder
-        self._request = request
-        self._factor = factor
-        self._process: subprocess.Popen[bytes] | None = None
-        self._timers: list[threading.Timer] = []
-        self._started = threading.Event()
-        self.log = ""
-        self.return_code = 0
-        self.late = False
-
-    def run(self) -> None:
-        """Start the program, follow its output, wait for its end."""
-        limit = self._request.time_limit
-        # A session of its own: the terminal's Ctrl-C must reach it through `interrupt` only.
-        with subprocess.Popen(
-            self._command,
-            cwd=self._folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        ) as process:
-            self._process = process
-            self._started.set()
-            if limit is not None:
-                self._after(limit + LATE_SECONDS, self._end_late)
-            lines: list[str] = []
-            for raw in process.stdout or ():
-                line = raw.decode("utf-8", errors="replace")
-                if line.endswith("\n"):  # a torn one may hold half of a number
-                    lines.append(line)
-                    self._follow(line)
-            self.return_code = process.wait()
-        for timer in self._timers:
-            timer.cancel()
-        self.log = "".join(lines)
-
-    def interrupt(self) -> None:
-        """Tell the program to finish; kill it if it does not."""
-        if not self._started.wait(GRACE_SECONDS) or self._process is None:
-            return
-        _signal(self._process, gently=True)
-        self._after(GRACE_SECONDS, functools.partial(_signal, self._process, gently=False))
-
-    def _end_late(self) -> None:
-        self.late = True
-        self.interrupt()
-
-    def _after(self, seconds: float, function: Callable[[], object]) -> None:
-        timer = threading.Timer(seconds, function)
-        timer.daemon = True
-        timer.start()
-        self._timers.append(timer)
-
-    def _follow(self, line: str) -> None:
-        supervisor = self._request.supervisor
-        supervisor.write(line)
-        row = cbc_log.progress_row(line)
-        if row is not None:
-            best = None if row.incumbent is None else row.incumbent / self._factor
-            supervisor.report(best, row.bound / self._factor, row.nodes)
+def _follow(line: str, supervisor: Supervisor, factor: float) -> None:
+    """Pass on a line of the log, and the progress that it tells of."""
+    supervisor.write(line)
+    row = cbc_log.progress_row(line)
+    if row is not None:
+        best = None if row.incumbent is None else row.incumbent / factor
+        supervisor.report(best, row.bound / factor, row.nodes)
 
 
 def _for_the_program(model: LinearModel) -> tuple[LinearModel, float]:
     """Return the minimisation that the program gets, and the factor on its objective.
 
     The factor is a power of two, negative for a maximisation.  Clp compares reduced costs with an
-    absolute 1e-7: an objective of tiny coefficients would be optimal everywhere.
+    absolute 1e-7: an objective of tiny coefficients would be optimal everywhere, and one of huge
+    coefficients nowhere.
     """
     largest = float(np.abs(model.cost).max())
-    factor = 1.0
-    if largest > 0.0 and not SMALLEST_COST <= largest <= LARGEST_COST:
-        factor = 2.0 ** -round(math.log2(largest))
+    factor = 1.0 if largest == 0.0 else 2.0 ** -round(math.log2(largest))
     # CBC takes bounds from here on for infinite, some of the way: so they are, all the way.
     scaled = replace(
         model.as_minimisation(),
@@ -256,7 +192,7 @@ def _for_the_program(model: LinearModel) -> tuple[LinearModel, float]:
 
 def _arguments(request: RunRequest, factor: float) -> list[str]:
     """Return the knobs and the native options as arguments."""
-    arguments = ["-timeMode", "elapsed", "-increment", repr(INCREMENT)]
+    arguments = ["-timeMode", "elapsed", "-increment", repr(PARAMS.increment)]
     if request.time_limit is not None:
         arguments += ["-sec", repr(float(request.time_limit))]
     if request.threads is not None and request.threads > 1:
@@ -280,11 +216,16 @@ def _option(name: str, value: Native) -> list[str]:
 
 
 def _read(
-    model: LinearModel, factor: float, child: _Child, solution: str, request: RunRequest
+    model: LinearModel,
+    factor: float,
+    child: Program,
+    log: str,
+    solution: str,
+    request: RunRequest,
 ) -> RunReport:
     """Read status, incumbent, bound and nodes back, in the units of the original objective."""
     header = solution.partition("\n")[0]
-    status = cbc_log.ending(child.log, header, model.is_mip)
+    status = cbc_log.ending(log, header, model.is_mip)
     message = ""
     if request.supervisor.halted and status not in (SolveStatus.OPTIMAL, SolveStatus.INFEASIBLE):
         status = SolveStatus.INTERRUPTED
@@ -293,15 +234,15 @@ def _read(
         message = "CBC did not end at its time limit, and was ended"
     elif status is SolveStatus.ERROR or child.return_code != 0:
         status = SolveStatus.ERROR
-        last = child.log.strip().splitlines()[-1:] or ["no output"]
+        last = log.strip().splitlines()[-1:] or ["no output"]
         message = f"CBC ended with code {child.return_code}: {last[0]}"
-    found = cbc_log.has_incumbent(child.log, header, model.is_mip)
+    found = cbc_log.has_incumbent(log, header, model.is_mip)
     x = _point(model, solution) if found else None
     if x is not None and np.abs(x).max() >= cbc_log.Infinite.VALUE:
         # A ray that its simplex method has mistaken for an optimum.
         x, status = None, SolveStatus.UNBOUNDED
-    bound = _bound(model, status, child.log, x, request, abs(factor))
-    nodes = cbc_log.nodes(child.log)
+    bound = _bound(model, status, log, x, request, abs(factor))
+    nodes = cbc_log.nodes(log)
     return RunReport(status, x, None if bound is None else bound / factor, nodes, message)
 
 
@@ -322,7 +263,7 @@ def _bound(
     allowed = max(
         (request.abs_gap or 0.0) * scale,
         (request.rel_gap or 0.0) * abs(incumbent),
-        INCREMENT,
+        PARAMS.increment,
     )
     within = incumbent - allowed
     if status is SolveStatus.OPTIMAL:
@@ -340,48 +281,8 @@ def _point(model: LinearModel, text: str) -> FloatArray:
             x[int(words[1][1:])] = float(words[2])
     # Digits beyond the tenth are not worth a fractional switch; anything else is left to be seen.
     rounded = np.round(x)
-    return np.where(model.integer & (np.abs(x - rounded) <= ROUNDING), rounded, x)
+    return np.where(model.integer & (np.abs(x - rounded) <= PARAMS.tolerance), rounded, x)
 
 
 _banners: dict[str, tuple[float, str | None]] = {}
 """By program: how many seconds it was given to say what it is, and what it said."""
-
-
-def _signal(process: subprocess.Popen[bytes], gently: bool) -> None:
-    """Tell a program, and those that it has started, to finish; or end them."""
-    if os.name != "posix":
-        process.kill()
-        return
-    with contextlib.suppress(ProcessLookupError):  # it has ended
-        os.killpg(process.pid, signal.SIGINT if gently else signal.SIGKILL)
-
-
-def _ask(patience: float, program: str, *arguments: str) -> str:
-    """Return what a call prints, as far as it takes no longer than `patience` seconds."""
-    try:
-        process = subprocess.Popen(
-            [program, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    except OSError as error:
-        raise SolverError(f"cannot run {program}: {error.strerror}") from None
-    late = threading.Event()
-
-    def end() -> None:
-        late.set()
-        _signal(process, gently=False)
-
-    timer = threading.Timer(patience, end)
-    timer.daemon = True
-    timer.start()
-    with process:
-        said = b"" if process.stdout is None else process.stdout.read(PROBE_BYTES)
-        if len(said) == PROBE_BYTES:  # it goes on and on
-            _signal(process, gently=False)
-    timer.cancel()
-    if late.is_set():
-        raise SolverError(f"{program} did not answer within {patience:g} s")
-    return said.decode("utf-8", errors="replace")

@@ -12,12 +12,8 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from lipyomo.solvers.params import PARAMS
 from lipyomo.solvers.status import SolveStatus
-
-SIGNIFICANT_DIGITS = 6
-"""Significant digits of a number that is printed without a fixed number of decimals."""
-RELATIVE_SLACK = 1e-11
-"""Covers the rounding of the arithmetic done here."""
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _BOUND = re.compile(rf"^(?:Lower bound|Bound):\s+({_NUMBER})\s*$", re.MULTILINE)
@@ -141,11 +137,17 @@ def _bound_from_gap(incumbent: float, gap: float, unit: float) -> float | None:
         bound = incumbent / (1.0 - widest)
     else:
         return None
-    return bound - RELATIVE_SLACK * abs(bound)
+    return bound - PARAMS.rounding * abs(bound)
 
 
-def unit_of_last_digit(text: str) -> float:
+def unit_of_last_digit(text: str, digits: int = 6) -> float:
     """Return how far a printed number may be from the number that was meant.
+
+    Parameters
+    ----------
+    text : str
+    digits : int, optional
+        Significant digits of a number that is printed without a fixed number of decimals.
 
     Examples
     --------
@@ -163,7 +165,7 @@ def unit_of_last_digit(text: str) -> float:
     if value == 0.0:
         return max(fixed, 1e-12)
     leading = math.floor(math.log10(value))
-    return max(fixed, float(f"1e{leading - SIGNIFICANT_DIGITS + 1}"))
+    return max(fixed, float(f"1e{leading - digits + 1}"))
 
 
 def progress_row(line: str) -> Row | None:

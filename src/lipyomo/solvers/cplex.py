@@ -21,7 +21,6 @@ KNOBS = {
     "abs_gap": "mip.tolerances.absmipgap",
     "integrality_tolerance": "mip.tolerances.integrality",
 }
-COMMUNITY_LIMIT = 1000
 _LICENCE_ERRORS = range(32000, 33000)
 
 # Endings by CPLEX's status names; what is not here is an error.
@@ -61,7 +60,8 @@ class Cplex(CommercialSolver):
         try:
             with cplex.Cplex() as probe:
                 _send_to(probe, None)
-                probe.variables.add(obj=[0.0] * (COMMUNITY_LIMIT + 1))
+                # one more than the Community Edition takes
+                probe.variables.add(obj=[0.0] * 1001)
                 probe.solve()
         except cplex.exceptions.CplexError as error:
             limited = _code(cplex, error) == cplex.exceptions.error_codes.CPXERR_RESTRICTED_VERSION
@@ -69,9 +69,8 @@ class Cplex(CommercialSolver):
         return Availability.FullLicense
 
     def version_of(self, module: Any) -> tuple[int, ...]:
-        """Return the version of CPLEX."""
-        with module.Cplex() as target:
-            return tuple(int(part) for part in target.get_version().split("."))
+        """Return the version of CPLEX; its package tells it without a licence."""
+        return tuple(int(part) for part in module.__version__.split("."))
 
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless CPLEX takes the parameter (``group.name``)."""

@@ -24,7 +24,7 @@ from lipyomo.solvers.cplex import Cplex
 from lipyomo.solvers.gurobi import Gurobi
 from lipyomo.solvers.highs import Highs
 from lipyomo.solvers.options import KNOBS, Native, check_knob
-from lipyomo.solvers.registry import configure, logger
+from lipyomo.solvers.registry import configure, logger, program_of
 from lipyomo.solvers.scip import Scip
 from lipyomo.solvers.settings import load_settings
 
@@ -70,10 +70,13 @@ class Configured(MatrixSolver):
     """An adapter with the settings that ``solvers.toml`` has for it, if it is installed."""
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
         settings = load_settings()
         entry = settings.entries.get(self.name.removeprefix(PREFIX))
-        if entry is not None and self.available():
+        if entry is not None:
+            kwargs = {**program_of(type(self), entry, settings.source), **kwargs}
+        super().__init__(**kwargs)
+        # The first interface's own question raises where the answer is no.
+        if entry is not None and super().available():
             configure(self, entry, settings)
 
 

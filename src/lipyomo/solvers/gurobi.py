@@ -23,8 +23,6 @@ KNOBS = {
     "abs_gap": "MIPGapAbs",
     "integrality_tolerance": "IntFeasTol",
 }
-MIN_TOLERANCE = 1e-9
-"""Gurobi takes no integrality tolerance below this."""
 
 _STATUSES = {
     "OPTIMAL": SolveStatus.OPTIMAL,
@@ -48,6 +46,7 @@ class Gurobi(CommercialSolver):
     package = "gurobipy"
     terms = "restricted free licence"
     takes = ALL_FEATURES
+    least_tolerance = 1e-9
 
     @staticmethod
     @functools.cache
@@ -56,7 +55,7 @@ class Gurobi(CommercialSolver):
         gurobi = require("gurobipy", "Gurobi")
         try:
             with gurobi.Model(env=_environment(gurobi)) as probe:
-                probe.addMVar(2001)
+                probe.addMVar(2001)  # one more than the free licence takes
                 probe.optimize()
         except gurobi.GurobiError as error:
             limited = error.errno == gurobi.GRB.Error.SIZE_LIMIT_EXCEEDED
@@ -145,7 +144,7 @@ def _set_parameters(target: Any, request: RunRequest) -> None:
     """Set the common knobs and the native parameters."""
     target.Params.LogToConsole = 0
     target.Params.OutputFlag = 1
-    for name, value in request.settings(KNOBS, MIN_TOLERANCE):
+    for name, value in request.settings(KNOBS, Gurobi.least_tolerance):
         target.setParam(name, value)
 
 

@@ -18,22 +18,16 @@ from lipyomo.solvers.adapter import MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.extras import require
 from lipyomo.solvers.matrices import QUADRATIC_OBJECTIVE, FloatArray, LinearModel
 from lipyomo.solvers.options import Native
+from lipyomo.solvers.params import PARAMS
 from lipyomo.solvers.process import solve_in_process
 from lipyomo.solvers.status import SolveStatus, ended
 
-MIN_TOLERANCE = 1e-10
-"""HiGHS takes no integrality tolerance below this."""
-MOST_TERMS = 250_000
-"""Terms of a model whose steps all end within about a second."""
-COMPLETION_NODES = 500
-"""Nodes spent on finding the missing discrete values of a start."""
 SUB_MIPS = (
     "mip_heuristic_run_rens",
     "mip_heuristic_run_rins",
     "mip_heuristic_run_root_reduced_cost",
 )
 """Searches around a point, each a MIP of its own: most of the time on networks of many inputs."""
-
 
 KNOBS = {
     "time_limit": "time_limit",
@@ -65,6 +59,7 @@ class Highs(MatrixSolver):
     package = "highspy"
     terms = "MIT, no limits"
     takes = frozenset({QUADRATIC_OBJECTIVE})
+    least_tolerance = 1e-10
 
     def version_of(self, module: Any) -> tuple[int, ...]:
         """Return the version of HiGHS."""
@@ -81,19 +76,19 @@ class Highs(MatrixSolver):
     def run(self, model: LinearModel, request: RunRequest) -> RunReport:
         """Solve; see `MatrixSolver.run`."""
         self.module()  # is it installed?
-        if model.matrix.nnz > MOST_TERMS:
-            return solve_in_process(_solve, model, request)
-        return _solve(model, request)
+        if model.matrix.nnz > PARAMS.most_terms:
+            return solve_in_process(solve_here, model, request)
+        return solve_here(model, request)
 
 
-def _solve(model: LinearModel, request: RunRequest) -> RunReport:
-    """Solve in this process."""
+def solve_here(model: LinearModel, request: RunRequest) -> RunReport:
+    """Solve in this process, however large the model is."""
     highspy = require(Highs.package, Highs.title)
     highs = highspy.Highs()
     _listen(highs, request)
     for name in SUB_MIPS if request.searched else ():
         highs.setOptionValue(name, False)
-    for name, value in request.settings(KNOBS, MIN_TOLERANCE):
+    for name, value in request.settings(KNOBS, Highs.least_tolerance):
         _set_option(highspy, highs, name, value)
     if pass_model(highs, model) == highspy.HighsStatus.kError:
         return RunReport(SolveStatus.ERROR, message="HiGHS refused the model")
@@ -183,7 +178,7 @@ def _complete(highspy: Any, model: LinearModel, request: RunRequest) -> FloatArr
     upper = np.where(known, fixed, model.upper)
     highs = highspy.Highs()
     highs.setOptionValue("output_flag", False)
-    highs.setOptionValue("mip_max_nodes", COMPLETION_NODES)
+    highs.setOptionValue("mip_max_nodes", PARAMS.completion_nodes)
     highs.setOptionValue("mip_rel_gap", 0.01)
     if request.time_limit is not None:
         highs.setOptionValue("time_limit", 0.1 * request.time_limit)

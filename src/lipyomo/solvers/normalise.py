@@ -14,17 +14,9 @@ import numpy as np
 from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
 
 from lipyomo.solvers.matrices import FloatArray, LinearModel
+from lipyomo.solvers.params import PARAMS
 from lipyomo.solvers.runs import RunReport
 from lipyomo.solvers.status import INFINITE, SolveStatus
-
-CLOSED = 1e-9
-"""A gap below this, absolute or relative to the incumbent, is no gap in double precision."""
-CONTRADICTION = 1e-5
-"""A bound that a feasible point misses by more than this (relative) is wrong, not rounded."""
-GROSS = 1e-3
-"""A point with a larger violation is no solution, whatever tolerances a solver has."""
-FEASIBLE = 1e-9
-"""A start with at most this violation is feasible beyond doubt."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +55,7 @@ def normalise(model: LinearModel, report: RunReport, start: FloatArray | None) -
     incumbent = None if x is None else model.objective(x)
     violation = 0.0 if x is None else model.violation(x)
     status, message = report.status, report.message
-    if violation > GROSS:
+    if violation > PARAMS.gross:
         x = incumbent = None
         message = f"the solver's point violates the model by {violation:.3g} and is dropped"
     bound = true_bound(status, report.bound, incumbent, model.maximise)
@@ -90,7 +82,7 @@ def normalise(model: LinearModel, report: RunReport, start: FloatArray | None) -
 
 def ending(incumbent: float, bound: float) -> SolveStatus:
     """Return what a claimed optimum is: one, or a gap in double precision."""
-    closed = abs(incumbent - bound) <= CLOSED * max(1.0, abs(incumbent))
+    closed = abs(incumbent - bound) <= PARAMS.rounding * max(1.0, abs(incumbent))
     return SolveStatus.OPTIMAL if closed else SolveStatus.GAP
 
 
@@ -114,7 +106,7 @@ def true_bound(
 
 def _start_objective(model: LinearModel, start: FloatArray | None) -> float | None:
     """Return the objective of the start if it is complete and feasible."""
-    if start is None or np.isnan(start).any() or model.violation(start) > FEASIBLE:
+    if start is None or np.isnan(start).any() or model.violation(start) > PARAMS.rounding:
         return None
     return model.objective(start)
 
@@ -124,7 +116,7 @@ def _contradicts(maximise: bool, status: SolveStatus, bound: float, witness: flo
     if status is SolveStatus.ERROR:
         return False
     beyond = witness - bound if maximise else bound - witness
-    return beyond > CONTRADICTION * max(1.0, abs(witness))
+    return beyond > PARAMS.tolerance * max(1.0, abs(witness))
 
 
 CONDITIONS = {

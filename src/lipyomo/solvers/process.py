@@ -17,15 +17,10 @@ from typing import Any, cast
 from lipyomo.errors import ProcessDied
 from lipyomo.processes import Child
 from lipyomo.solvers.matrices import FloatArray, LinearModel
+from lipyomo.solvers.params import PARAMS
 from lipyomo.solvers.runs import RunReport, RunRequest
 from lipyomo.solvers.status import Progress, SolveStatus
 from lipyomo.solvers.supervise import Supervisor
-
-START = 0.2
-"""Seconds in which no process starts: with less time there would be no answer."""
-
-GRACE = 0.25
-"""Seconds after the time limit for a solver that hears it to put its answer together."""
 
 UNSENT = ("supervisor", "found")
 """What of a request stays in this process."""
@@ -57,11 +52,11 @@ def _listen(
 ) -> RunReport:
     """Follow the other process to its end."""
     limit, began = request.time_limit, time.perf_counter()
-    last = math.inf if limit is None else limit + GRACE
+    last = math.inf if limit is None else limit + PARAMS.late_seconds
     asked = {name: value for name, value in vars(request).items() if name not in UNSENT}
     bare = replace(model, columns=[], constraints=[])  # Pyomo's objects are not needed there
     known = RunReport(SolveStatus.TIME_LIMIT)
-    if limit is not None and limit < START:
+    if limit is not None and limit < PARAMS.late_seconds:
         return known
     with Child(_solve, solve, bare, asked, time.time()) as child:
         try:

@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-FloatArray = npt.NDArray[np.float64]
+from lipyomo.solvers.params import PARAMS
 
-LARGEST_HESSIAN = 3000
-"""Most columns of a quadratic form whose convexity is examined."""
+FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +46,7 @@ class QuadraticForm:
     def is_convex(self) -> bool:
         """Whether the form is certainly convex, up to rounding.
 
-        Forms in more than `LARGEST_HESSIAN` columns count as convex only if their diagonal
+        Forms in more than `Params.largest_hessian` columns count as convex only if their diagonal
         dominates.
         """
         used = sorted(set(self.first) | set(self.second))
@@ -58,7 +57,7 @@ class QuadraticForm:
         rest = np.asarray(abs(small).sum(axis=1)).reshape(-1) - np.abs(diagonal)
         if (diagonal >= rest).all():
             return True
-        if len(used) > LARGEST_HESSIAN:
+        if len(used) > PARAMS.largest_hessian:
             return False
         ends = np.linalg.eigvalsh(small.toarray())
         return bool(ends[0] >= -1e-11 * max(1.0, float(np.abs(ends).max())))

@@ -13,7 +13,8 @@ from pyomo.contrib.solver.common.base import Availability, SolverBase
 
 from lipyomo.errors import SolverError
 from lipyomo.solvers.adapter import MatrixSolver
-from lipyomo.solvers.matrices import LinearModel, compile_model
+from lipyomo.solvers.compilation import compile_model
+from lipyomo.solvers.matrices import LinearModel
 from lipyomo.solvers.options import KNOBS
 from lipyomo.solvers.settings import SolverEntry, SolverSettings, load_settings
 
@@ -66,17 +67,28 @@ def make_solver(entry: SolverEntry, source: str, time_limit: float | None = None
             f"{source}: solver.{entry.name}.backend: '{entry.target}' is no adapter of Pyomo's "
             "contrib.solver (a subclass of SolverBase)"
         )
-    solver = kind()
-    if entry.executable is not None:
-        if not hasattr(solver, "executable"):
-            raise SolverError(
-                f"{source}: solver.{entry.name}.executable: the back end '{entry.backend}' "
-                "calls no program"
-            )
-        solver.executable = entry.executable
+    solver = kind(**program_of(kind, entry, source))
     if time_limit is not None and "time_limit" in solver.config:
-        solver.config.time_limit = time_limit
+        solver.config["time_limit"] = time_limit
     return solver
+
+
+def program_of(kind: type, entry: SolverEntry, source: str) -> dict[str, str]:
+    """The program of an entry, as an argument of the adapter's class; nothing if it has none.
+
+    Raises
+    ------
+    SolverError
+        If the adapter calls no program.
+    """
+    if entry.executable is None:
+        return {}
+    if not hasattr(kind, "executable"):
+        raise SolverError(
+            f"{source}: solver.{entry.name}.executable: the back end '{entry.backend}' "
+            "calls no program"
+        )
+    return {"executable": entry.executable}
 
 
 def get_solver(name: str, settings: SettingsLike = None, time_limit: float | None = None) -> Any:
@@ -126,10 +138,9 @@ def configure(solver: Any, entry: SolverEntry, settings: SolverSettings) -> None
         _check_option(settings, entry, solver, option, value)
         solver.config.solver_options[option] = value
     for knob, value in settings.knobs(entry.name).items():
-        if knob == "log":
-            solver.config.tee = value
-        elif knob in KNOBS and knob in solver.config:
-            solver.config[knob] = value
+        name = "tee" if knob == "log" else knob
+        if knob in KNOBS and name in solver.config:
+            solver.config[name] = value
 
 
 def available_solvers(settings: SettingsLike = None) -> list[str]:

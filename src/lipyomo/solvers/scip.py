@@ -20,11 +20,6 @@ from lipyomo.solvers.status import INFINITE, SolveStatus, ended
 
 CURVE = "CURVE"
 """Name of the column that stands for the quadratic part of an objective."""
-EPSILON = 1e-9
-"""SCIP's default for "is zero"."""
-SMALLEST_EPSILON = 1e-18
-MIN_TOLERANCE = 1e-10
-"""SCIP's linear programs take no feasibility tolerance below this, and say so on stderr."""
 KNOBS = {
     "time_limit": "limits/time",
     "rel_gap": "limits/gap",
@@ -59,6 +54,7 @@ class Scip(MatrixSolver):
     package = "pyscipopt"
     terms = "Apache 2.0, no limits"
     takes = ALL_FEATURES
+    least_tolerance = 1e-10
 
     def version_of(self, module: Any) -> tuple[int, ...]:
         """Return the version of SCIP."""
@@ -76,7 +72,7 @@ class Scip(MatrixSolver):
             target = scip.Model()
             target.hideOutput()
             _keep_small_numbers(target, model)
-            for name, value in request.settings(KNOBS, MIN_TOLERANCE):
+            for name, value in request.settings(KNOBS, self.least_tolerance):
                 _set_parameter(target, name, value)
             path = Path(folder) / "model.mps"
             write_mps(model, path)
@@ -138,7 +134,7 @@ def _pass_quadratic(scip: Any, target: Any, model: LinearModel, columns: list[An
 
 
 def _keep_small_numbers(target: Any, model: LinearModel) -> None:
-    """Lower SCIP's epsilon below the model's smallest coefficient.
+    """Lower SCIP's epsilon below the model's smallest coefficient; it takes none below 1e-20.
 
     Coefficients below it are dropped when the model is read, and the optimum with them.
     """
@@ -149,8 +145,9 @@ def _keep_small_numbers(target: Any, model: LinearModel) -> None:
             f"{sizes.max():g}.  Remedy: scale the network's weights, or use another solver"
         )
     smallest = float(sizes[sizes > 0.0].min(initial=1.0))
-    if smallest <= 10.0 * EPSILON:
-        target.setParam("numerics/epsilon", max(0.1 * smallest, SMALLEST_EPSILON))
+    epsilon = target.getParam("numerics/epsilon")
+    if smallest <= 10.0 * epsilon:
+        target.setParam("numerics/epsilon", max(0.1 * smallest, 1e-18))
 
 
 def _set_parameter(target: Any, name: str, value: Native) -> None:

@@ -14,7 +14,7 @@ from pyomo.core import TransformationFactory
 from lipyomo.arguments import instance
 from lipyomo.errors import SolverError
 from lipyomo.solvers.adapter import MatrixSolver
-from lipyomo.solvers.matrices import compile_model
+from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.options import KNOBS, SolverOptions
 from lipyomo.solvers.outcome import SolveOutcome, outcome_of
 from lipyomo.solvers.registry import AUTO, SettingsLike, candidates, logger, resolve_settings
@@ -99,7 +99,7 @@ def solve_model(
             full = choice.solver.config(value=config, preserve_implicit=True)
             results = choice.solver.solve_compiled(linear, full, model, called)
         else:
-            results = _solved_in_process(choice.solver, config, model, start, relax)
+            results = _solved_by_another(choice.solver, config, model, start, relax)
         seconds = time.perf_counter() - began
         outcome = outcome_of(results, choice.name, linear.maximise, seconds, notes)
         if not fallback or outcome.status not in _REFUSED:
@@ -120,7 +120,7 @@ def _config(options: SolverOptions, solver: Any) -> dict[str, Any]:
     return {**found, "tee": True} if options.log else found
 
 
-def _solved_in_process(
+def _solved_by_another(
     solver: Any, config: dict[str, Any], model: Any, start: Mapping[Any, float] | None, relax: bool
 ) -> Any:
     """Any other adapter of Pyomo's contract: no live progress and no early end, but a start."""

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from lipyomo.solvers.matrices import FloatArray, LinearModel
-
-VIOLATION = 1e-7
-"""Largest violation of a proposed point that counts as feasible."""
+from lipyomo.solvers.params import PARAMS
 
 
 def proposed_start(model: Any, linear: LinearModel) -> FloatArray | None:
@@ -33,6 +31,6 @@ def proposed_start(model: Any, linear: LinearModel) -> FloatArray | None:
         values = None if propose is None else propose(block, model, linear.columns)
         if values is not None:
             point = linear.vector(values)
-            if np.isfinite(point).all() and linear.violation(point) <= VIOLATION:
+            if np.isfinite(point).all() and linear.violation(point) <= PARAMS.rounding:
                 return point
     return None

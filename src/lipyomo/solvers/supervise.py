@@ -16,13 +16,10 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from queue import Empty, SimpleQueue
 from typing import Protocol, TypeVar
 
+from lipyomo.solvers.params import PARAMS
 from lipyomo.solvers.status import INFINITE, Progress
 
 T = TypeVar("T")
-
-POLL_SECONDS = 0.02
-QUIET_SECONDS = 0.25
-"""Distance of progress reports that differ in the number of nodes only."""
 
 
 class StopEvent(Protocol):
@@ -93,7 +90,7 @@ class Supervisor:
             bound = math.copysign(math.inf, bound)
         now = self.seconds
         if self._progress is None or (
-            (incumbent, bound) == self._news and now < self._reported + QUIET_SECONDS
+            (incumbent, bound) == self._news and now < self._reported + PARAMS.quiet_seconds
         ):
             return
         self._news, self._reported = (incumbent, bound), now
@@ -111,7 +108,7 @@ class Supervisor:
         try:
             while True:
                 try:
-                    done = bool(wait([future], timeout=POLL_SECONDS).done)
+                    done = bool(wait([future], timeout=PARAMS.poll_seconds).done)
                     self._deliver()
                     if done:
                         return future.result()

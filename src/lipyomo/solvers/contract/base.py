@@ -14,14 +14,9 @@ from lipyomo.solvers.status import SolveStatus
 
 MIN, MAX = pyo.minimize, pyo.maximize
 SENSES = (MIN, MAX)
-TOLERANCE = 1e-6
-SHORT = 0.4
-"""Seconds that the hard models are given."""
-PROMPT = 6.0
-"""Seconds within which a solver must have reacted to a limit or an interrupt."""
 
 
-def covers(bound: float, value: float, sense: Any, tolerance: float = TOLERANCE) -> bool:
+def covers(bound: float, value: float, sense: Any, tolerance: float = 1e-6) -> bool:
     """Whether `bound` is a dual bound for `value`."""
     slack = tolerance * max(1.0, abs(value))
     return bound >= value - slack if sense == MAX else bound <= value + slack
@@ -34,12 +29,21 @@ class ContractBase:
     ----------
     takes_start, reports_progress, takes_threads, can_be_interrupted : bool
         What the adapter can do.
+    tolerance, quadratic_tolerance : float
+        By how much answers may differ from the known ones, of linear models and of those with
+        quadratic terms, which end at interior-point tolerances.
+    short : float
+        Seconds that the hard models are given.
+    prompt : float
+        Seconds within which a solver must have reacted to a limit or an interrupt.
     """
 
     takes_start = True
     reports_progress = True
     takes_threads = True
     can_be_interrupted = True
+    tolerance, quadratic_tolerance = 1e-6, 1e-5
+    short, prompt = 0.4, 6.0
 
     def make_solver(self) -> Any:
         """Return a new solver; to be written by the subclass."""
@@ -66,7 +70,9 @@ class ContractBase:
         outcome = self.solve(model, sense, **config)
         assert outcome.status in (SolveStatus.OPTIMAL, SolveStatus.GAP), outcome.message
         assert outcome.incumbent is not None
-        assert math.isclose(outcome.incumbent, value, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+        assert math.isclose(
+            outcome.incumbent, value, rel_tol=self.tolerance, abs_tol=self.tolerance
+        )
         assert covers(outcome.bound, value, sense)
-        assert outcome.gap <= 2 * TOLERANCE or abs(outcome.bound - value) <= 2 * TOLERANCE
+        assert outcome.gap <= 2 * self.tolerance or abs(outcome.bound - value) <= 2 * self.tolerance
         return outcome

@@ -15,10 +15,7 @@ from lipyomo.solvers.contract import instances as known
 from lipyomo.solvers.contract.base import (
     MAX,
     MIN,
-    PROMPT,
     SENSES,
-    SHORT,
-    TOLERANCE,
     ContractBase,
     covers,
 )
@@ -37,7 +34,7 @@ class ControlContract(ContractBase):
             start = known.start_at(model, hidden)
             outcome = self.solve(model, sense, time_limit=3.0, start=start)
             assert outcome.incumbent is not None
-            assert abs(outcome.incumbent) <= TOLERANCE
+            assert abs(outcome.incumbent) <= self.tolerance
 
     def test_a_partial_start_is_completed(self) -> None:
         """A start of the discrete variables alone is completed."""
@@ -46,7 +43,7 @@ class ControlContract(ContractBase):
         start = pyo.ComponentMap((model.x[j], float(bit)) for j, bit in enumerate(hidden))
         outcome = self.solve(model, MIN, time_limit=5.0, start=start)
         assert outcome.incumbent is not None
-        assert abs(outcome.incumbent) <= TOLERANCE
+        assert abs(outcome.incumbent) <= self.tolerance
 
     def test_a_bad_start_does_no_harm(self) -> None:
         """An infeasible or very incomplete start changes no optimum."""
@@ -88,7 +85,7 @@ class ControlContract(ContractBase):
         try:
             self.solve(model, time_limit=20.0, progress=refuse)
         except ZeroDivisionError:
-            assert time.perf_counter() - began < PROMPT
+            assert time.perf_counter() - began < self.prompt
         else:
             raise AssertionError("the exception of the progress function was lost")
 
@@ -112,7 +109,7 @@ class ControlContract(ContractBase):
     @contextmanager
     def _once_running(self, action: Callable[[], object]) -> Iterator[Callable[[Progress], None]]:
         """Act once when the search is known to run: by its reports, or else after a while."""
-        timer = threading.Timer(SHORT, action)
+        timer = threading.Timer(self.short, action)
         if not self.reports_progress:
             timer.start()
         pending = [action]
@@ -128,10 +125,10 @@ class ControlContract(ContractBase):
     def _check_interrupted(self, outcome: SolveOutcome) -> None:
         assert outcome.status is SolveStatus.INTERRUPTED
         assert outcome.incumbent is not None
-        assert outcome.incumbent <= TOLERANCE
+        assert outcome.incumbent <= self.tolerance
         assert covers(outcome.bound, 0.0, MAX)
         assert math.isfinite(outcome.bound)
-        assert outcome.seconds < PROMPT
+        assert outcome.seconds < self.prompt
 
     def test_threads_may_change_within_a_process(self) -> None:
         """The number of threads may change from solve to solve."""
@@ -161,8 +158,8 @@ class ControlContract(ContractBase):
         outcome_two = self.solve(two, MIN, rel_gap=0.0)
         outcome_one.load()
         outcome_two.load()
-        assert math.isclose(pyo.value(one.objective), first, rel_tol=TOLERANCE)
-        assert math.isclose(pyo.value(two.objective), second, rel_tol=TOLERANCE)
+        assert math.isclose(pyo.value(one.objective), first, rel_tol=self.tolerance)
+        assert math.isclose(pyo.value(two.objective), second, rel_tol=self.tolerance)
 
     def test_loading_is_left_to_the_caller(self) -> None:
         """Nothing is written into the model before ``load``."""
@@ -170,7 +167,7 @@ class ControlContract(ContractBase):
         outcome = self.solve(model, MAX, rel_gap=0.0)
         assert all(var.value is None for var in model.x.values())
         outcome.load()
-        assert math.isclose(pyo.value(model.objective), optimum, rel_tol=TOLERANCE)
+        assert math.isclose(pyo.value(model.objective), optimum, rel_tol=self.tolerance)
 
     def test_the_log_and_the_version_are_kept(self) -> None:
         """Log, version and time are there."""

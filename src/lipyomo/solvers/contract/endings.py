@@ -8,10 +8,7 @@ from lipyomo.solvers.contract import instances as known
 from lipyomo.solvers.contract.base import (
     MAX,
     MIN,
-    PROMPT,
     SENSES,
-    SHORT,
-    TOLERANCE,
     ContractBase,
     covers,
 )
@@ -47,7 +44,7 @@ class StatusContract(ContractBase):
                 model, optimum = known.knapsack(seed, sense, rows=3)
                 outcome = self.solve(model, sense, rel_gap=0.2, abs_gap=0.0)
                 assert outcome.status.proven
-                assert outcome.gap <= 0.2 + TOLERANCE
+                assert outcome.gap <= 0.2 + self.tolerance
                 assert covers(outcome.bound, optimum, sense)
                 assert outcome.incumbent is not None
                 assert covers(optimum, outcome.incumbent, sense)
@@ -60,26 +57,26 @@ class StatusContract(ContractBase):
                 outcome = self.solve(model, sense, rel_gap=0.0, abs_gap=5.0)
                 assert outcome.status.proven
                 assert outcome.incumbent is not None
-                assert abs(outcome.bound - outcome.incumbent) <= 5.0 + TOLERANCE
+                assert abs(outcome.bound - outcome.incumbent) <= 5.0 + self.tolerance
                 assert covers(outcome.bound, optimum, sense)
 
     def test_time_limit_with_an_incumbent(self) -> None:
         """A time limit is kept, and leaves incumbent and bound."""
         for sense in SENSES:
             model, _ = known.market_split(sense)
-            outcome = self.solve(model, sense, time_limit=SHORT, rel_gap=0.0, abs_gap=0.0)
+            outcome = self.solve(model, sense, time_limit=self.short, rel_gap=0.0, abs_gap=0.0)
             assert outcome.status is SolveStatus.TIME_LIMIT
             assert outcome.incumbent is not None
             assert covers(outcome.bound, 0.0, sense)
             assert covers(0.0, outcome.incumbent, sense)
             assert outcome.gap > 0.0
-            assert outcome.seconds < PROMPT
+            assert outcome.seconds < self.prompt
 
     def test_time_limit_without_an_incumbent(self) -> None:
         """A time limit without an incumbent still leaves a finite bound."""
         for sense in SENSES:
             model, hidden = known.market_split(sense, slack=False)
-            outcome = self.solve(model, sense, time_limit=SHORT, rel_gap=0.0, abs_gap=0.0)
+            outcome = self.solve(model, sense, time_limit=self.short, rel_gap=0.0, abs_gap=0.0)
             assert outcome.status is SolveStatus.TIME_LIMIT
             assert outcome.incumbent is None
             assert covers(outcome.bound, float(sum(hidden)), sense)

@@ -14,12 +14,9 @@ import pyomo.environ as pyo
 
 from lipyomo.errors import SolverError
 from lipyomo.solvers.contract import instances as known
-from lipyomo.solvers.contract.base import MAX, MIN, SENSES, TOLERANCE, ContractBase, covers
+from lipyomo.solvers.contract.base import MAX, MIN, SENSES, ContractBase, covers
 from lipyomo.solvers.matrices import ORDERED_SETS
 from lipyomo.solvers.status import SolveStatus
-
-QUADRATIC_TOLERANCE = 1e-5
-"""Quadratic programs end at interior-point tolerances."""
 
 
 class FeatureContract(ContractBase):
@@ -36,12 +33,12 @@ class FeatureContract(ContractBase):
         assert outcome.status in (SolveStatus.OPTIMAL, SolveStatus.GAP), outcome.message
         assert outcome.incumbent is not None
         scale = max(1.0, abs(value))
-        assert abs(outcome.incumbent - value) <= QUADRATIC_TOLERANCE * scale, (
+        assert abs(outcome.incumbent - value) <= self.quadratic_tolerance * scale, (
             outcome.incumbent,
             value,
         )
-        assert covers(outcome.bound, value, sense, QUADRATIC_TOLERANCE)
-        assert outcome.violation <= QUADRATIC_TOLERANCE
+        assert covers(outcome.bound, value, sense, self.quadratic_tolerance)
+        assert outcome.violation <= self.quadratic_tolerance
         return outcome
 
     def test_quadratic_objective(self) -> None:
@@ -210,6 +207,6 @@ class FeatureContract(ContractBase):
         if "relax" in self.make_solver().config:
             outcome = self.solve(model, MAX, relax=True)
             assert outcome.incumbent is not None
-            assert abs(outcome.incumbent - 0.5) <= TOLERANCE
+            assert abs(outcome.incumbent - 0.5) <= self.tolerance
         model.b.fix(1.0 - 1e-9)
         self.expect(model, 1.0, MAX)

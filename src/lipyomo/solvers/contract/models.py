@@ -7,7 +7,7 @@ import math
 import pyomo.environ as pyo
 
 from lipyomo.solvers.contract import instances as known
-from lipyomo.solvers.contract.base import MAX, MIN, SENSES, TOLERANCE, ContractBase, covers
+from lipyomo.solvers.contract.base import MAX, MIN, SENSES, ContractBase, covers
 from lipyomo.solvers.status import SolveStatus
 
 
@@ -47,9 +47,9 @@ class ModelContract(ContractBase):
         model.row = pyo.Constraint(expr=model.free + model.fixed + model.pinned >= -20)
         model.objective = pyo.Objective(expr=3 * model.free + model.fixed)
         outcome = self.expect(model, 3 * -26.25 + 4.25)
-        assert math.isclose(outcome.value(model.free), -26.25, abs_tol=TOLERANCE)
+        assert math.isclose(outcome.value(model.free), -26.25, abs_tol=self.tolerance)
         assert outcome.value(model.fixed) == 4.25
-        assert math.isclose(outcome.value(model.pinned), 2.0, abs_tol=TOLERANCE)
+        assert math.isclose(outcome.value(model.pinned), 2.0, abs_tol=self.tolerance)
 
     def test_integers_with_negative_and_one_sided_bounds(self) -> None:
         """Integers with negative, fractional and missing bounds."""
@@ -81,7 +81,7 @@ class ModelContract(ContractBase):
         outcome = self.solve(model)
         assert outcome.status is SolveStatus.OPTIMAL
         outcome.load()
-        assert all(row.slack() >= -TOLERANCE for row in model.rows.values())
+        assert all(row.slack() >= -self.tolerance for row in model.rows.values())
 
     def test_no_free_variable(self) -> None:
         """A model in which everything is fixed has its value."""
@@ -102,7 +102,7 @@ class ModelContract(ContractBase):
             model.rows[name] = model.x[name] <= 0.5
         model.objective = pyo.Objective(expr=sum(model.x.values()), sense=MAX)
         outcome = self.expect(model, 0.5 * len(names), MAX)
-        assert math.isclose(outcome.value(model.x["größe"]), 0.5, abs_tol=TOLERANCE)
+        assert math.isclose(outcome.value(model.x["größe"]), 0.5, abs_tol=self.tolerance)
 
     def test_coefficients_from_1e_minus_9_to_1e9(self) -> None:
         """The scale of the objective does not change the solution."""
@@ -115,7 +115,7 @@ class ModelContract(ContractBase):
             outcome = self.solve(model, MAX)
             assert outcome.status.proven
             assert outcome.incumbent is not None
-            assert math.isclose(outcome.incumbent, 45 * scale, rel_tol=TOLERANCE)
+            assert math.isclose(outcome.incumbent, 45 * scale, rel_tol=self.tolerance)
 
     def test_rows_with_wide_coefficients(self) -> None:
         """A tiny cost of a huge variable counts."""

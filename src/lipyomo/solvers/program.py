@@ -1,0 +1,144 @@
+"""Programs that solve: what they print is followed, and they end when they are told to."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from lipyomo.errors import SolverError
+from lipyomo.solvers.params import PARAMS
+
+
+class Program:
+    """A program that runs once.
+
+    Parameters
+    ----------
+    command : sequence of str
+    folder : Path, optional
+        Where it runs.
+    limit : float, optional
+        Seconds after which it is told to end.
+    gently : bool, optional
+        Whether it may then finish what it does, for a moment, before it is killed.
+
+    Attributes
+    ----------
+    late : bool
+        Whether it was told to end because its time was over.
+    return_code : int
+        Of the program, once it has ended.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path | None = None,
+        limit: float | None = None,
+        gently: bool = True,
+    ) -> None:
+        self._command, self._folder = command, folder
+        self._limit, self._gently = limit, gently
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started = threading.Event()
+        self._timers: list[threading.Timer] = []
+        self.return_code = 0
+        self.late = False
+
+    def run(self, take: Callable[[str], bool | None], most: int = 1 << 16) -> None:
+        """Start it, follow its output, and wait for its end.
+
+        Parameters
+        ----------
+        take : callable
+            Is given each line with its end, in pieces where it is long; the last one may be torn.
+            Once it returns True the program is killed.
+        most : int, optional
+            Bytes of a piece.
+
+        Raises
+        ------
+        SolverError
+            If the program cannot be started.
+        """
+        # A session of its own: the terminal's Ctrl-C must reach it through `interrupt` only.
+        try:
+            process = subprocess.Popen(
+                self._command,
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise SolverError(f"cannot run {self._command[0]}: {error.strerror}") from None
+        self._process = process
+        self._started.set()
+        with process:
+            if self._limit is not None:
+                self._after(self._limit, self._end_late)
+            out = process.stdout
+            while out is not None and (piece := out.readline(most)):
+                if take(piece.decode("utf-8", errors="replace")):
+                    _signal(process, gently=False)
+                    break
+            self.return_code = process.wait()
+        for timer in self._timers:
+            timer.cancel()
+
+    def interrupt(self) -> None:
+        """Tell the program to finish; kill it if it does not."""
+        if not self._started.wait(PARAMS.grace_seconds) or self._process is None:
+            return
+        _signal(self._process, self._gently)
+        if self._gently:
+            kill = functools.partial(_signal, self._process, gently=False)
+            self._after(PARAMS.grace_seconds, kill)
+
+    def _end_late(self) -> None:
+        self.late = True
+        self.interrupt()
+
+    def _after(self, seconds: float, function: Callable[[], object]) -> None:
+        timer = threading.Timer(seconds, function)
+        timer.daemon = True
+        timer.start()
+        self._timers.append(timer)
+
+
+def answer(command: Sequence[str], patience: float, most: int = 1 << 16) -> str:
+    """Return what a program prints, as far as it is no more than `most` characters or so.
+
+    Raises
+    ------
+    SolverError
+        If it takes longer than `patience` seconds, or cannot be started.
+    """
+    said = io.StringIO()
+
+    def take(piece: str) -> bool:
+        said.write(piece)
+        return said.tell() >= most  # it goes on and on
+
+    program = Program(command, limit=patience, gently=False)
+    program.run(take, most)
+    if program.late:
+        raise SolverError(f"{command[0]} did not answer within {patience:g} s")
+    return said.getvalue()
+
+
+def _signal(process: subprocess.Popen[bytes], gently: bool) -> None:
+    """Tell a program, and those that it has started, to finish; or end them."""
+    if os.name != "posix":
+        process.kill()
+        return
+    with contextlib.suppress(ProcessLookupError):  # it has ended
+        os.killpg(process.pid, signal.SIGINT if gently else signal.SIGKILL)
