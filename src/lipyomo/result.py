@@ -34,6 +34,9 @@ class Status(StrEnum):
     GAP = "gap"
     TIME_LIMIT = "time_limit"
     INTERRUPTED = "interrupted"
+    PRECISION = "precision"
+    """What is left open is too small for float64 numbers: more time does not help."""
+
     BOUNDS = "bounds"
     CONTRADICTION = "contradiction"
     """An attained value exceeds a bound: one of them is wrong, a defect of the program."""

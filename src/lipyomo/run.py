@@ -319,6 +319,7 @@ class Run:
         *,
         guarantee: Guarantee | None = None,
         estimate: float | None = None,
+        precise: bool = True,
         **facts: Any,
     ) -> Result:
         """The interval as a `Result`.
@@ -331,6 +332,8 @@ class Run:
         guarantee : Guarantee, optional
             If it is not the method's usual one.
         estimate : float, optional
+        precise : bool, optional
+            Whether float64 numbers were fine enough for all that was tried.
         **facts
             As for `state`.
 
@@ -347,7 +350,7 @@ class Run:
             self.upper, self.basis = self._proved, self._proof
         if done is None:
             done = not (self.expired or self.clock.curtailed)
-        status = self._status(guarantee, done)
+        status = self._status(guarantee, done, precise)
         lower = self.lower
         if status is Status.CONTRADICTION:
             self.warn(
@@ -375,7 +378,7 @@ class Run:
             **self._facts | facts,
         )
 
-    def _status(self, guarantee: Guarantee, done: bool) -> Status:
+    def _status(self, guarantee: Guarantee, done: bool, precise: bool) -> Status:
         """How the run ended; it follows from the ends as they are stated."""
         if contradict(self.lower, self.upper):
             return Status.CONTRADICTION
@@ -386,6 +389,8 @@ class Run:
                 return Status.INTERRUPTED
             if self.expired or self.clock.curtailed:
                 return Status.TIME_LIMIT
+        if not precise:
+            return Status.PRECISION
         return Status.GAP if guarantee is Guarantee.EXACT else Status.BOUNDS
 
     def _closing_history(self, lower: float) -> list[tuple[float, float, float]]:

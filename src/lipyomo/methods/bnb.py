@@ -25,6 +25,7 @@ from lipyomo.regions.witness import witness_near
 from lipyomo.result import Guarantee, Result, close_enough
 from lipyomo.run import Run
 from lipyomo.sampling.local_search import quick_incumbent, search_incumbent
+from lipyomo.search.protocol import NODES
 from lipyomo.targets import targets_of
 
 if TYPE_CHECKING:
@@ -49,8 +50,9 @@ def why_not(problem: LipschitzProblem, phases: Phases) -> str | None:
     "bnb",
     "branch and bound, semidefinite",
     Guarantee.EXACT,
-    "this project (node bounds: semidefinite multipliers, Cauchy-Schwarz)",
+    "this project (node bounds: semidefinite multipliers, Cauchy-Schwarz; affine for smooth units)",
     unbounded=True,
+    smooth=True,
 )
 def run(run: Run) -> Result:
     """Search activation patterns and input boxes until the interval closes.
@@ -114,6 +116,8 @@ def search(run: Run, cutoff: float = 0.0, checkpoint: Checkpoint | None = None) 
     from lipyomo.search.relu.run import branch_and_bound
 
     problem, reduced = run.problem, run.problem.reduced
+    if reduced.problem.network.smooth:
+        return search_smooth(run, cutoff, checkpoint)
 
     def tell(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if point is not None:
@@ -165,3 +169,32 @@ def search(run: Run, cutoff: float = 0.0, checkpoint: Checkpoint | None = None) 
     same = [v.units for v in network.hidden] == [v.units for v in problem.network.hidden]
     look_ahead = pipeline.look_ahead if same else None
     return run.result(done, unstable=pipeline.open_units, look_ahead=look_ahead)
+
+
+def search_smooth(run: Run, cutoff: float, checkpoint: Checkpoint | None) -> Result:
+    """`search` of a network with smooth units: boxes instead of activation patterns."""
+    from lipyomo.search.smooth.pipeline import STUCK
+    from lipyomo.search.smooth.run import smooth_search
+
+    problem, reduced = run.problem, run.problem.reduced
+    euclidean = "l2" in (problem.input_norm, problem.output_norm.kind) and not problem.is_scalar
+    if euclidean or problem.input_norm == "l2" or not problem.domain.is_bounded:
+        raise MethodError("smooth networks are searched on bounded domains, in linear norms only")
+
+    def tell(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
+        if point is not None:
+            run.raise_lower(witness_near(problem, point))
+        run.show(upper, nodes, message)
+
+    found = smooth_search(
+        reduced.problem, run.settings, run.clock, tell, checkpoint, run.drop_upper, cutoff
+    )
+    if found.best.point is not None:
+        run.raise_lower(witness_near(problem, found.best.point))
+    run.drop_upper(found.upper)
+    if found.starved:
+        run.warn(STARVED)
+    run.count(found.counters.get(NODES, 0))
+    run.record(root_bound=found.root, stuck=found.counters.get(STUCK, 0))
+    done = close_enough(found.best.value, found.upper) or not run.expired
+    return run.result(done, precise=not found.counters.get(STUCK, 0))

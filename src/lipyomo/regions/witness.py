@@ -17,6 +17,7 @@ from lipyomo.numerics.exact import root_below
 from lipyomo.numerics.rounding import gamma
 from lipyomo.operator_norm import OperatorNorm
 from lipyomo.problem import LipschitzProblem
+from lipyomo.regions.attained import smooth_witness
 from lipyomo.regions.margin import interior_point, margin_from_below, margin_of
 from lipyomo.regions.replay import attained_square, exact_jacobian, strict_pattern
 from lipyomo.regions.rows import region_rows
@@ -48,13 +49,16 @@ def make_witness(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
     Returns
     -------
     Witness or None
-        None if `x` is not interior to the domain, or on a kink.
+        None if `x` is not interior to the domain, or on a kink.  With smooth units a point on the
+        boundary counts as well (`lipyomo.regions.attained`).
     """
     domain = problem.domain
     parts = np.atleast_2d(np.asarray(x, dtype=np.float64)).copy()
     parts[:, domain.frozen] = 0.0
     parts[0, domain.frozen] = domain.upper[domain.frozen]
     point, rest = parts[0], parts[1] if parts[1:].any() else None
+    if problem.network.smooth:
+        return smooth_witness(problem, parts.sum(axis=0))
     if not np.isfinite(parts).all() or not domain.holds_inside(parts):
         return None
     pattern = strict_pattern(problem.network, parts, ~domain.frozen)

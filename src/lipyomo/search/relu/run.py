@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from lipyomo.cascade import Cascade
-from lipyomo.parallel import Workers
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
 from lipyomo.search.checkpoint import Checkpoint
@@ -17,6 +15,7 @@ from lipyomo.search.relu.context import Question
 from lipyomo.search.relu.node import Node
 from lipyomo.search.relu.params import Params
 from lipyomo.search.relu.pipeline import Pipeline
+from lipyomo.search.workers import asked_for
 from lipyomo.settings import Settings
 
 
@@ -67,17 +66,9 @@ def branch_and_bound(
     engine = Engine(
         pipeline,
         clock or Clock(settings.time_limit, settings.should_stop),
-        workers=_workers(settings),
+        workers=asked_for(settings),
         checkpoint=checkpoint,
         news=news,
         report=report,
     )
     return engine.run(), pipeline
-
-
-def _workers(settings: Settings) -> Workers[Any, Any] | None:
-    """Who helps; None if nobody does."""
-    shared = settings.executor is not None or settings.dask is not None
-    if not shared and (settings.threads or 1) == 1:
-        return None
-    return Workers(settings.threads, settings.executor, settings.dask, helping=True)

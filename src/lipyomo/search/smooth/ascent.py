@@ -1,0 +1,71 @@
+"""Primal heuristic: projected gradient ascents of the Jacobian's norm, many at a time.
+
+Steps are those of Barzilai and Borwein (Two-point step size gradient methods, 1988); one that loses
+begins anew from the best point with a quarter of the length.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lipyomo.arrays import FloatArray
+from lipyomo.domains import Domain
+from lipyomo.run import Clock
+from lipyomo.search.smooth.context import Context
+from lipyomo.search.smooth.values import growth, slopes_at
+
+FIRST_STEP, SHORTER = 0.1, 0.25
+"""The first step as a share of the domain's width (or of one), and by how much a step is cut."""
+
+
+def drawn_in(domain: Domain, points: FloatArray) -> FloatArray:
+    """Points (N, d) of the domain near the given ones."""
+    inside = np.clip(points, domain.lower, domain.upper)
+    if domain.is_box:
+        return inside
+    away = inside - domain.center
+    share = np.ones(len(points))
+    rows = domain.rows
+    if rows.count:
+        room, rise = rows.b - rows.A @ domain.center, away @ rows.A.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.minimum(share, np.where(rise > room, room / rise, 1.0).min(axis=1))
+    ball = domain.ball
+    if ball is not None:
+        for _ in range(40):  # halve the way in until the ball holds the point
+            out = ball.slack(domain.center + share[:, None] * away) < 0
+            if not out.any():
+                break
+            share[out] *= 0.98
+    return np.asarray(np.clip(domain.center + share[:, None] * away, domain.lower, domain.upper))
+
+
+def climbed(context: Context, points: FloatArray, clock: Clock) -> tuple[FloatArray, FloatArray]:
+    """Points (N, d) after ascents, and their values (N,)."""
+    domain, params = context.domain, context.params
+    width = domain.upper - domain.lower
+    scale = np.where(np.isfinite(width), width, 1.0)
+    x = drawn_in(domain, points)
+    at = slopes_at(context, x)
+    values = at.values
+    g = growth(context, x, at) * scale  # in units of the domain's width
+    top = np.abs(g).max(axis=1, initial=0.0)
+    step = FIRST_STEP / np.where(top > 0, top, 1.0)
+    for _ in range(params.steps):
+        if clock.expired:
+            break
+        new = drawn_in(domain, x + scale * step[:, None] * g)
+        moved = (new - x) / scale
+        if not np.abs(moved).max(initial=0.0) > 1e-12:
+            break
+        at = slopes_at(context, new)
+        new_g = growth(context, new, at) * scale
+        change = ((new_g - g) * moved).sum(axis=1)
+        size = (moved * moved).sum(axis=1)
+        lost = at.values < values
+        with np.errstate(divide="ignore", invalid="ignore"):
+            longer = np.where(change != 0, size / np.abs(change), 2.0 * step)
+        step = np.where(lost, SHORTER * step, longer)
+        x, g = np.where(lost[:, None], x, new), np.where(lost[:, None], g, new_g)
+        values = np.maximum(values, at.values)
+    return x, values

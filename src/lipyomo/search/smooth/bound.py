@@ -1,0 +1,119 @@
+"""Bounds of boxes: what the steps of one box are, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lipyomo.arrays import FloatArray, IntArray
+from lipyomo.search.smooth.boxes import Boxes
+from lipyomo.search.smooth.collapse import Above, collapsed
+from lipyomo.search.smooth.confine import confined
+from lipyomo.search.smooth.context import Context
+from lipyomo.search.smooth.relax import Affine, Relaxed, relaxed
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded:
+    """Boxes with their bounds.
+
+    Attributes
+    ----------
+    boxes : Boxes
+        With bounds and scores.
+    x, v : ndarray, shape (N, d)
+        Coefficients of an affine function that is not below the objective and whose maximum over
+        the box is the bound.
+    fuzz : ndarray, shape (N,)
+        What of the bounds pays for rounding.
+    """
+
+    boxes: Boxes
+    x: FloatArray
+    v: FloatArray
+    fuzz: FloatArray
+
+    def take(self, which: IntArray) -> Bounded:
+        """Some of them."""
+        return Bounded(self.boxes.take(which), self.x[which], self.v[which], self.fuzz[which])
+
+
+def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
+    """Boxes with bounds and scores; those with bounds below the cutoff may be rough."""
+    v_low, v_high = boxes.v_low, boxes.v_high
+    layers = relaxed(context, boxes, v_low, v_high)
+    errors = context.row_errors[boxes.rows] if context.row_errors.any() else None
+    above = collapsed(context, layers, context.rows[boxes.rows], errors)
+    top, x, fuzz = confined(context, boxes, layers, above, cutoff)
+    bounds = np.minimum(top, boxes.bounds)
+    scores = _scores(context, boxes, layers, above, (v_low, v_high))
+    return Bounded(replace(boxes, bounds=bounds, scores=scores), x, above.v, fuzz)
+
+
+def _scores(
+    context: Context,
+    boxes: Boxes,
+    layers: Sequence[Relaxed],
+    above: Above,
+    directions: tuple[FloatArray, FloatArray],
+) -> FloatArray:
+    """Where the bounds' gaps come from: shares of inputs, entries of v, phases; (N, 2 d + p).
+
+    What a unit adds goes to the inputs in proportion to what they add to the width of its z (and
+    of its u); that of a unit whose range holds a break goes to its phase.
+    """
+    d = context.inputs
+    x_radius = 0.5 * (boxes.high - boxes.low)
+    v_radius = 0.5 * (directions[1] - directions[0])
+    found = np.zeros((len(boxes), 2 * d + boxes.floor.shape[1]))
+    x_part, v_part, phases = found[:, :d], found[:, d : 2 * d], found[:, 2 * d :]
+    base = 0
+    for stage, layer, (gap, off) in zip(context.stages, layers, above.gaps, strict=True):
+        if stage.broken.size:
+            gap = gap.copy()
+            low, high = layer.low[:, stage.broken], layer.high[:, stage.broken]
+            breaks = context.breaks[base : base + stage.broken.size]
+            for k, unit in enumerate(stage.broken.tolist()):
+                inside = np.zeros(len(boxes), dtype=bool)
+                for place in breaks[k]:
+                    inside |= (low[:, k] < place) & (high[:, k] > place)
+                phases[:, base + k] = np.where(inside, gap[:, unit], 0.0)
+                gap[inside, unit] = 0.0
+        base += stage.broken.size
+        _credit(layer.pre, gap, x_radius, v_radius, x_part, v_part)
+        _credit(layer.pre_tangent, off, x_radius, v_radius, x_part, v_part)
+    x_part *= x_radius
+    v_part *= v_radius * context.params.sign_weight
+    return found
+
+
+def _credit(
+    affine: Affine,
+    gap: FloatArray,
+    x_radius: FloatArray,
+    v_radius: FloatArray,
+    x_part: FloatArray,
+    v_part: FloatArray,
+) -> None:
+    """Add each unit's gap, over its width, times its coefficients to the parts of (x, v)."""
+    x_sizes = np.abs(affine.x)
+    width = _widths(x_sizes, x_radius)
+    v_sizes = None if affine.v is None else np.abs(affine.v)
+    if v_sizes is not None:
+        width = width + _widths(v_sizes, v_radius)
+    share = np.divide(gap, width, out=np.zeros_like(gap), where=width > 0)
+    for sizes, part in ((x_sizes, x_part), (v_sizes, v_part)):
+        if sizes is not None:
+            if sizes.shape[0] == 1:
+                part += share @ sizes[0]
+            else:
+                part += np.matmul(share[:, None, :], sizes)[:, 0]
+
+
+def _widths(sizes: FloatArray, radius: FloatArray) -> FloatArray:
+    """What intervals of `radius` (N, d) span under coefficients (N or 1, n, d)."""
+    if sizes.shape[0] == 1:
+        return np.asarray(radius @ sizes[0].T)
+    return np.asarray(np.matmul(sizes, radius[:, :, None])[:, :, 0])

@@ -1,0 +1,110 @@
+"""Boxes: parts of what is searched, as arrays; a bundle of them is a node of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.search.smooth.context import Context
+
+
+@dataclass(frozen=True, eq=False)
+class Boxes:
+    """N boxes: inputs x, directions v, phases, and a functional for each.
+
+    Attributes
+    ----------
+    bounds : ndarray, shape (N,)
+        Proved upper bounds; minus infinity for what is empty.
+    low, high : ndarray, shape (N, d)
+        Ends of x.
+    v_low, v_high : ndarray, shape (N, d)
+        Ends of the direction; for the l2 norm nothing but zeros, since it follows from the box.
+    floor, ceiling : ndarray, shape (N, p)
+        Phases: ends of the pre-activations of the units whose slope has breaks.
+    rows : ndarray of int, shape (N,)
+        The functional, a row of `Targets.functionals`; -1 for all of a Euclidean ball.
+    scores : ndarray, shape (N, 2 d + p)
+        What of the bound goes back to each input, entry of the direction, and phase.
+    """
+
+    bounds: FloatArray
+    low: FloatArray
+    high: FloatArray
+    v_low: FloatArray
+    v_high: FloatArray
+    floor: FloatArray
+    ceiling: FloatArray
+    rows: IntArray
+    scores: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.bounds)
+
+    @property
+    def bound(self) -> float:
+        """The largest bound."""
+        return float(self.bounds.max(initial=-np.inf))
+
+    proved_bound = bound
+
+    @property
+    def middle(self) -> FloatArray:
+        """The boxes' middles, shape (N, d), inside in spite of rounding."""
+        return np.clip(self.low + 0.5 * (self.high - self.low), self.low, self.high)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one box."""
+        return 8 * (2 + 6 * self.low.shape[1] + 3 * self.floor.shape[1])
+
+    def take(self, which: IntArray | BoolArray | slice) -> Boxes:
+        """Some of them."""
+        return Boxes(*(getattr(self, name)[which] for name in NAMES))
+
+    def encode(self) -> dict[str, npt.NDArray[Any]]:
+        """Their arrays by name."""
+        return {name: getattr(self, name) for name in NAMES}
+
+    @classmethod
+    def decode(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Boxes:
+        """What `encode` gave."""
+        return cls(*(arrays[name] for name in NAMES))
+
+    @classmethod
+    def whole(cls, context: Context) -> Boxes:
+        """The whole problem: a box for each functional, and each input of the l1 norm."""
+        domain, targets, d = context.domain, context.targets, context.inputs
+        count, phases = targets.count, len(context.breaks)
+        ends = np.tile(domain.lower, (count, 1)), np.tile(domain.upper, (count, 1))
+        v = np.ones((count, d)) if targets.input_norm == "linf" else np.zeros((count, d))
+        v_low, v_high = -v, v
+        if targets.input_norm == "l1":
+            v_low = v_high = np.eye(d)[targets.columns]
+        free = np.full((count, phases), np.inf)
+        scores = np.zeros((count, 2 * d + phases))
+        infinite = np.full(count, np.inf)
+        return cls(infinite, *ends, v_low, v_high, -free, free, targets.rows, scores)
+
+
+NAMES = tuple(item.name for item in fields(Boxes))
+
+
+def joined(parts: Sequence[Boxes]) -> Boxes:
+    """All of them as one; there is at least one part."""
+    if len(parts) == 1:
+        return parts[0]
+    return Boxes(*(np.concatenate([getattr(part, name) for part in parts]) for name in NAMES))
+
+
+def bundles(boxes: Boxes, most: int) -> tuple[Boxes, ...]:
+    """Bundles of at most so many boxes, those with the largest bounds first."""
+    if not len(boxes):
+        return ()
+    ordered = boxes.take(np.argsort(-boxes.bounds, kind="stable"))
+    return tuple(ordered.take(slice(at, at + most)) for at in range(0, len(boxes), most))

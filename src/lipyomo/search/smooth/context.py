@@ -1,0 +1,197 @@
+"""What never changes while boxes are split: the network as dense arrays, the functionals, X."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from lipyomo.activations import Activation, TwoSlope
+from lipyomo.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.domains import Domain
+from lipyomo.network import Layer
+from lipyomo.numerics.rounding import gamma
+from lipyomo.problem import LipschitzProblem
+from lipyomo.search.smooth.params import Params
+from lipyomo.targets import Targets, targets_of
+
+Kind = tuple[Activation, "slice | IntArray"]
+"""An activation, and the units of a layer that apply it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is searched, and how: all that a context is made from.
+
+    Attributes
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs.
+    gap : float
+        Relative gap that is good enough.
+    enough : float
+        A bound that is good enough, whatever is attained.
+    params : Params
+    """
+
+    problem: LipschitzProblem
+    gap: float = 0.0
+    enough: float = 0.0
+    params: Params = field(default_factory=Params)
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A hidden layer as the search has it.
+
+    Attributes
+    ----------
+    weight, sizes : ndarray, shape (n, k)
+        The weight and its absolute values.
+    bias : ndarray, shape (n,)
+    kinds : tuple of Kind
+        Every unit is in one of them; two-slope units are activations as well.
+    broken : ndarray of int, shape (b,)
+        Units whose slope has a break (a kink, or a jump): they have phases.
+    phases : slice
+        Their places among those of all layers.
+    """
+
+    weight: FloatArray
+    sizes: FloatArray
+    bias: FloatArray
+    kinds: tuple[Kind, ...]
+    broken: IntArray
+    phases: slice
+
+
+def kinds_of(layer: Layer) -> tuple[Kind, ...]:
+    """The activations of a layer's units."""
+    found: list[Kind] = [(curve.activation, curve.units) for curve in layer.curves]
+    rest = np.flatnonzero(~layer.curved)
+    pairs = np.stack([layer.left[rest], layer.right[rest]], axis=1)
+    for left, right in np.unique(pairs, axis=0):
+        same = (pairs[:, 0] == left) & (pairs[:, 1] == right)
+        found.append((TwoSlope(float(left), float(right)), rest[same]))
+    if len(found) == 1:
+        return ((found[0][0], slice(None)),)
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """A question, and what follows from it.
+
+    Attributes
+    ----------
+    question : Question
+    targets : Targets
+    stages : tuple of Stage
+    unit : float
+        Relative error that pays for all sums of products of a bound (`relax.py` says how).
+    """
+
+    question: Question
+    targets: Targets
+    stages: tuple[Stage, ...]
+    unit: float
+
+    @classmethod
+    def of(cls, question: Question) -> Context:
+        """The context of a question.
+
+        Raises
+        ------
+        MethodError
+            If the dual ball has too many vertices.
+        """
+        network = question.problem.network
+        stages, place = [], 0
+        for layer in network.hidden:
+            kinds = kinds_of(layer)
+            has = np.zeros(layer.units, dtype=bool)
+            for activation, units in kinds:
+                has[units] = bool(activation.breaks) and activation.limits[0] < activation.limits[1]
+            broken = np.flatnonzero(has)
+            weight = np.ascontiguousarray(layer.dense_weight)
+            phases = slice(place, place + broken.size)
+            stages.append(Stage(weight, abs(weight), layer.bias, kinds, broken, phases))
+            place += broken.size
+        operations = sum(network.sizes) + 8 * len(network.layers)
+        return cls(question, targets_of(question.problem), tuple(stages), gamma(operations))
+
+    @property
+    def params(self) -> Params:
+        """The numbers of the search."""
+        return self.question.params
+
+    @property
+    def domain(self) -> Domain:
+        """X."""
+        return self.question.problem.domain
+
+    @property
+    def inputs(self) -> int:
+        """D."""
+        return self.question.problem.network.input_dim
+
+    @cached_property
+    def breaks(self) -> tuple[tuple[float, ...], ...]:
+        """The breaks of each unit that has phases."""
+        found: list[tuple[float, ...]] = []
+        for stage in self.stages:
+            own: dict[int, tuple[float, ...]] = {}
+            for activation, units in stage.kinds:
+                numbers = np.arange(stage.bias.size)[units].tolist()
+                own |= dict.fromkeys(numbers, activation.breaks)
+            found += [own[unit] for unit in stage.broken.tolist()]
+        return tuple(found)
+
+    @cached_property
+    def rows(self) -> FloatArray:
+        """The last layer's weights under each functional: shape (k, n_L)."""
+        return np.asarray(self.targets.functionals @ self.head)
+
+    @cached_property
+    def head(self) -> FloatArray:
+        """The last layer's weights, shape (m, n_L)."""
+        return self.question.problem.network.head.dense_weight
+
+    @cached_property
+    def row_errors(self) -> FloatArray:
+        """What the entries of `rows` may be off by."""
+        sizes = np.abs(self.targets.functionals) @ np.abs(self.head)
+        exact = (np.count_nonzero(self.targets.functionals, axis=1) <= 1) & (
+            np.isin(np.abs(self.targets.functionals), (0.0, 1.0)).all(axis=1)
+        )
+        return np.where(exact[:, None], 0.0, gamma(self.head.shape[0]) * sizes)
+
+    def cutoff(self, value: float) -> float:
+        """Bounds at or below it fathom, where `value` is attained."""
+        question = self.question
+        met = max(value, 0.0) / (1.0 - max(question.gap, self.params.slack))
+        return max(met, question.enough)
+
+    @cached_property
+    def box_bytes(self) -> int:
+        """Bytes of the largest array that bounding one box takes."""
+        widths = [stage.bias.size for stage in self.stages] or [1]
+        before = [stage.weight.shape[1] for stage in self.stages] or [1]
+        return 8 * max(widths) * max([*before, self.inputs])
+
+    @property
+    def bundle(self) -> int:
+        """Most boxes of a node."""
+        params = self.params
+        return int(np.clip(params.bundle_bytes // self.box_bytes, 8, params.bundle))
+
+    @property
+    def chunk(self) -> int:
+        """Boxes that are bounded at a time."""
+        return max(8, self.params.chunk_bytes // self.box_bytes)
+
+    @cached_property
+    def moving_signs(self) -> BoolArray:
+        """Whether the direction's entries are open at the root, shape (d,)."""
+        return np.full(self.inputs, self.targets.input_norm == "linf")

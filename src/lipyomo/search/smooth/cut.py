@@ -1,0 +1,41 @@
+"""Cuts: what of a box is below the cutoff already, by the affine bound at hand.
+
+With ``x . X + v . V + constant`` not below the objective, and M its maximum over the box, points
+whose x_i is farther than ``(M - cutoff) / |X_i|`` from the maximiser's are below the cutoff.  That
+leaves a smaller box; and an entry v_i has one sign only where ``2 |V_i| > M - cutoff``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from lipyomo.numerics.rounding import gamma
+from lipyomo.search.smooth.bound import Bounded
+from lipyomo.search.smooth.boxes import Boxes
+
+_ROOM = 1.0 + gamma(8)
+
+
+def cut(found: Bounded, cutoff: float) -> Boxes:
+    """The boxes without what is at or below the cutoff; their bounds have to be above it.
+
+    Rounding: slack and width are rounded up, the new ends outwards.
+    """
+    boxes, slack = found.boxes, (found.boxes.bounds - cutoff)[:, None] * _ROOM
+    with np.errstate(divide="ignore", over="ignore"):
+        width = np.nextafter(slack / np.abs(found.x) * _ROOM, np.inf)
+    rises = found.x > 0
+    low = np.where(
+        rises, np.maximum(boxes.low, np.nextafter(boxes.high - width, -np.inf)), boxes.low
+    )
+    falls = found.x < 0
+    high = np.where(
+        falls, np.minimum(boxes.high, np.nextafter(boxes.low + width, np.inf)), boxes.high
+    )
+    open_ = boxes.v_low < boxes.v_high
+    decided = open_ & (2.0 * np.abs(found.v) > slack * _ROOM)
+    sign = np.where(found.v > 0, 1.0, -1.0)
+    v_low, v_high = (np.where(decided, sign, end) for end in (boxes.v_low, boxes.v_high))
+    return replace(boxes, low=low, high=high, v_low=v_low, v_high=v_high)

@@ -1,0 +1,50 @@
+"""The numbers of this room, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Params:
+    """What each number trades, and within which range it does not matter.
+
+    Attributes
+    ----------
+    slack : float
+        Relative distance from the incumbent at which a bound counts as met: boxes against the last
+        digits; below the tolerance of `exact`.
+    bundle : int
+        Most boxes of a node: less overhead a box against order (256 to 1024 alike).
+    bundle_bytes : int
+        Boxes of wide networks are fewer a node: the rows of their largest layer fill so much.
+    chunk_bytes : int
+        Boxes are bounded so many at a time that these rows fit into the cache.
+    samples : int
+        Points that the first look for a good one evaluates, in networks of common size.
+    starts : int
+        The best of them from which ascents begin, and middles of boxes later on.
+    steps : int
+        Most steps of an ascent.
+    tries : int
+        Ends of ascents that are evaluated exactly: the best may lie on a kink.
+    pause : float
+        Ascents from the best boxes come again after so many times the work that was done before.
+    sign_weight : float
+        How often the gap that goes back to an open sign counts against that of an input.
+    confine_steps : int
+        Half-spaces (of phases, polytopes, tangents of balls) whose multipliers are chosen, one
+        after another: time a box against boxes.
+    """
+
+    slack: float = 9e-7
+    bundle: int = 512
+    bundle_bytes: int = 1 << 25
+    chunk_bytes: int = 1 << 20
+    samples: int = 2000
+    starts: int = 16
+    steps: int = 60
+    tries: int = 4
+    pause: float = 1.3
+    sign_weight: float = 3.0
+    confine_steps: int = 4

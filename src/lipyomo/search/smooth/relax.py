@@ -1,0 +1,287 @@
+"""Affine bounds of values and tangents: what is known of every unit on every box.
+
+With z the pre-activations of a layer, h = sigma(z), u the derivatives of z along the direction v
+and t = sigma'(z) u, on a box
+
+    h = slope z + middle +- radius,
+    t = rate u + tilt z + drift +- spread.
+
+The first is a pair of parallel lines around sigma; the second follows from
+``t = (sigma' - rate)(u - u0) + rate u + u0 sigma' - u0 rate`` with u in u0 +- ur, sigma' in
+rate +- rr, and lines around sigma'.  Rows of later layers are taken back through these to affine
+functions of x and v, whose ranges are ranges of those layers' z and u (back-substitution).
+
+Rounding.  A row X of a later layer becomes ``fl(fl(X slope) W)``; on points of the box that differs
+from what it stands for by at most ``unit |X| |slope| reach``, where reach >= |W| |h| + |b| is the
+size of all that z is made of, and unit pays for the lengths of all sums of the whole chain
+(`Context.unit`).  Terms of tangents are alike with pace >= |W| |t|.  Constants are sums of
+``X middle`` and ``|X| radius``, off by unit times the sums of their absolute values.  All these
+errors are |X| times a number of the unit: that number is added to `radius` and `spread`, once, and
+every row is sound.  The last step is a sum over x and v, whose error is added there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.search.smooth.boxes import Boxes
+from lipyomo.search.smooth.context import Context, Kind, Stage
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """Functions ``x . X + v . V + c +- r`` of (x, v) in boxes; V is None where v does not matter.
+
+    Attributes
+    ----------
+    x, v : ndarray, shape (N or 1, n, d)
+    constant, radius : ndarray, shape (N, n)
+    """
+
+    x: FloatArray
+    v: FloatArray | None
+    constant: FloatArray
+    radius: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxed:
+    """What is known of a layer's units on N boxes; arrays have the shape (N, n).
+
+    Attributes
+    ----------
+    low, high : ndarray
+        Ends of z.
+    tangent, tangent_radius : ndarray
+        u is in one +- the other.
+    rate, rate_radius : ndarray
+        So is sigma'(z).
+    reach, pace : ndarray
+        Sizes of all that z and u are made of.
+    pre, pre_tangent : Affine
+        z and u as functions of (x, v).
+    value : tuple of ndarray, or None
+        (slope, middle, radius) of h, where a later layer needs it.
+    change : tuple of ndarray, or None
+        (tilt, drift, spread) of t.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    tangent: FloatArray
+    tangent_radius: FloatArray
+    rate: FloatArray
+    rate_radius: FloatArray
+    reach: FloatArray
+    pace: FloatArray
+    pre: Affine
+    pre_tangent: Affine
+    value: tuple[FloatArray, FloatArray, FloatArray] | None = None
+    change: tuple[FloatArray, FloatArray, FloatArray] | None = None
+
+    @property
+    def empty(self) -> BoolArray:
+        """Boxes on which z has no room, shape (N,)."""
+        return np.asarray((self.low > self.high).any(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Signal:
+    """Ranges ``middle +- radius`` of h (or t), and the largest absolute value; shape (N, n)."""
+
+    middle: FloatArray
+    radius: FloatArray
+    size: FloatArray
+
+
+def each_kind(
+    kinds: Sequence[Kind], name: str, *arrays: FloatArray
+) -> tuple[FloatArray, ...] | FloatArray:
+    """A method of every unit's activation, applied to columns of arrays (..., n)."""
+    if len(kinds) == 1:
+        found: tuple[FloatArray, ...] | FloatArray = getattr(kinds[0][0], name)(*arrays)
+        return found
+    whole: list[FloatArray] = []
+    single = True
+    for activation, units in kinds:
+        part = getattr(activation, name)(*(array[..., units] for array in arrays))
+        single = not isinstance(part, tuple)
+        for k, piece in enumerate((part,) if single else part):
+            if k == len(whole):
+                whole.append(np.empty(np.broadcast_shapes(*(array.shape for array in arrays))))
+            whole[k][..., units] = piece
+    return whole[0] if single else tuple(whole)
+
+
+def relaxed(context: Context, boxes: Boxes, v_low: FloatArray, v_high: FloatArray) -> list[Relaxed]:
+    """All hidden layers on boxes, for directions between `v_low` and `v_high` (N, d)."""
+    unit = context.unit
+    middle = boxes.middle
+    radius = np.maximum(boxes.high - middle, middle - boxes.low) * (1.0 + unit)
+    x = Signal(middle, radius, np.abs(middle) + radius)
+    v_middle = 0.5 * (v_low + v_high)
+    v_radius = np.maximum(v_high - v_middle, v_middle - v_low) * (1.0 + unit)
+    v = Signal(v_middle, v_radius, np.abs(v_middle) + v_radius)
+    found: list[Relaxed] = []
+    h, t = x, v
+    for number, stage in enumerate(context.stages):
+        last = number == len(context.stages) - 1
+        layer = _layer(context, stage, found, boxes, (x, v), (h, t))
+        found.append(layer if last else _with_lines(context, stage, layer))
+        if not last:
+            h, t = _values(stage, found[-1]), _tangents(found[-1], unit)
+    return found
+
+
+def _layer(
+    context: Context,
+    stage: Stage,
+    before: Sequence[Relaxed],
+    boxes: Boxes,
+    inputs: tuple[Signal, Signal],
+    signals: tuple[Signal, Signal],
+) -> Relaxed:
+    """Ranges of z and u: from what is known of the layer before, and by back-substitution."""
+    unit, (h, t) = context.unit, signals
+    reach = h.size @ stage.sizes.T + np.abs(stage.bias)
+    pace = t.size @ stage.sizes.T
+    z = h.middle @ stage.weight.T + stage.bias
+    z_radius = h.radius @ stage.sizes.T + unit * reach
+    u, u_radius = t.middle @ stage.weight.T, t.radius @ stage.sizes.T + unit * pace
+    low, high = z - z_radius, z + z_radius
+    if not before:
+        one = stage.weight[None]
+        pre = Affine(one, None, np.broadcast_to(stage.bias, z.shape), unit * reach)
+        pre_tangent = Affine(np.zeros((1, *stage.weight.shape)), one, 0.0 * z, unit * pace)
+    else:
+        pre = _substituted(context, stage, before, inputs, False)
+        pre_tangent = _substituted(context, stage, before, inputs, True)
+        z, z_radius = _range(pre, inputs)
+        low, high = np.maximum(low, z - z_radius), np.minimum(high, z + z_radius)
+        other, other_radius = _range(pre_tangent, inputs)
+        u_low = np.maximum(u - u_radius, other - other_radius)
+        u_high = np.minimum(u + u_radius, other + other_radius)
+        u, u_radius = _centred(u_low, u_high, unit)
+    if stage.broken.size:
+        low, high = low.copy(), high.copy()
+        low[:, stage.broken] = np.maximum(low[:, stage.broken], boxes.floor[:, stage.phases])
+        high[:, stage.broken] = np.minimum(high[:, stage.broken], boxes.ceiling[:, stage.phases])
+    none = low > high
+    some_low = np.where(none, high, low)
+    rate, rate_radius = _centred(*each_kind(stage.kinds, "slope_range", some_low, high), unit)
+    return Relaxed(low, high, u, u_radius, rate, rate_radius, reach, pace, pre, pre_tangent)
+
+
+def _centred(low: FloatArray, high: FloatArray, unit: float) -> tuple[FloatArray, FloatArray]:
+    """``middle +- radius`` around [low, high]."""
+    middle = 0.5 * (low + high)
+    radius = np.maximum(high - middle, middle - low)
+    return middle, np.maximum(radius, 0.0) * (1.0 + unit)
+
+
+def _with_lines(context: Context, stage: Stage, layer: Relaxed) -> Relaxed:
+    """The same with lines around sigma and sigma', widened for rounding."""
+    unit, one, zero = context.unit, np.ones_like(layer.low), np.zeros_like(layer.low)
+    low = np.minimum(layer.low, layer.high)
+    slope, under, over = each_kind(stage.kinds, "lines", one, zero, low, layer.high)
+    middle, radius = _centred(under, over, unit)
+    shift = slope * stage.bias
+    radius = radius + unit * (np.abs(middle) + radius + np.abs(slope) * layer.reach)
+    value = slope, middle + shift, radius
+    u, ur, rate, rr = layer.tangent, layer.tangent_radius, layer.rate, layer.rate_radius
+    bend, under, over = each_kind(stage.kinds, "lines", zero, one, low, layer.high)
+    middle, radius = _centred(under, over, unit)
+    tilt, size = u * bend, np.abs(u)
+    drift = u * (middle - rate) + tilt * stage.bias
+    rounding = size * (np.abs(bend) * layer.reach + np.abs(middle) + radius + np.abs(rate) + rr)
+    rounding += np.abs(rate) * layer.pace + rr * ur
+    return Relaxed(
+        **{
+            **vars(layer),
+            "value": value,
+            "change": (tilt, drift, size * radius + rr * ur + unit * rounding),
+        }
+    )
+
+
+def _values(stage: Stage, layer: Relaxed) -> Signal:
+    """Ranges of h."""
+    low, high = each_kind(stage.kinds, "enclose", np.minimum(layer.low, layer.high), layer.high)
+    middle = 0.5 * (low + high)
+    radius = np.maximum(high - middle, middle - low)
+    return Signal(middle, radius, np.maximum(np.abs(low), np.abs(high)))
+
+
+def _tangents(layer: Relaxed, unit: float) -> Signal:
+    """Ranges of t = sigma'(z) u."""
+    u, ur, rate, rr = layer.tangent, layer.tangent_radius, layer.rate, layer.rate_radius
+    middle = rate * u
+    radius = np.abs(rate) * ur + rr * (np.abs(u) + ur) + unit * np.abs(middle)
+    return Signal(middle, radius, (np.abs(middle) + radius) * (1.0 + unit))
+
+
+def _range(affine: Affine, inputs: tuple[Signal, Signal]) -> tuple[FloatArray, FloatArray]:
+    """Middle and radius of affine functions on boxes, the rounding of both included."""
+    x, v = inputs
+    middle = affine.constant + _times(affine.x, x.middle)
+    radius = affine.radius + _times(np.abs(affine.x), x.radius)
+    if affine.v is not None:
+        middle = middle + _times(affine.v, v.middle)
+        radius = radius + _times(np.abs(affine.v), v.radius)
+    return middle, radius
+
+
+def _times(rows: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Rows (N, n, k), or (1, n, k), times vectors (N, k)."""
+    if rows.shape[0] == 1:
+        return np.asarray(vectors @ rows[0].T)
+    return np.asarray(np.matmul(rows, vectors[:, :, None])[:, :, 0])
+
+
+def _substituted(
+    context: Context,
+    stage: Stage,
+    before: Sequence[Relaxed],
+    inputs: tuple[Signal, Signal],
+    tangent: bool,
+) -> Affine:
+    """z, or u, of a layer as functions of (x, v)."""
+    unit, (x, v) = context.unit, inputs
+    rows = stage.weight[None]
+    X: FloatArray | None = None if tangent else rows  # coefficients of h and of t
+    Y: FloatArray | None = rows if tangent else None
+    constant = start = 0.0 if tangent else stage.bias
+    radius = 0.0
+    for place in range(len(before) - 1, -1, -1):
+        layer, own = before[place], context.stages[place]
+        assert layer.value is not None
+        assert layer.change is not None
+        (slope, middle, away), (tilt, drift, spread) = layer.value, layer.change
+        Z = None
+        if X is not None:
+            constant = constant + _times(X, middle)
+            radius = radius + _times(np.abs(X), away)
+            Z = X * slope[:, None, :]
+        if Y is not None:
+            constant = constant + _times(Y, drift)
+            radius = radius + _times(np.abs(Y), spread)
+            bent = Y * tilt[:, None, :]
+            Z = bent if Z is None else Z + bent
+            Y = (Y * layer.rate[:, None, :]) @ own.weight
+        assert Z is not None
+        X = Z @ own.weight
+    assert X is not None
+    size = unit * (_times(np.abs(X), x.size) + np.abs(start) + np.abs(constant) + radius)
+    if Y is not None:
+        size += unit * _times(np.abs(Y), v.size)
+    return Affine(X, Y, np.asarray(constant), radius + size)
+
+
+def gathered(affine: Affine, units: IntArray) -> Affine:
+    """The functions of some units."""
+    v = None if affine.v is None else affine.v[:, units]
+    return Affine(affine.x[:, units], v, affine.constant[:, units], affine.radius[:, units])

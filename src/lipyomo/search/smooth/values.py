@@ -1,0 +1,118 @@
+"""The norm of the Jacobian at many points, and how it grows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.arrays import FloatArray, lengths
+from lipyomo.search.smooth.context import Context
+from lipyomo.search.smooth.relax import each_kind
+from lipyomo.targets import ALL
+
+STEP = 1e-6
+"""Of the difference quotient of slopes; its error only misleads an ascent."""
+
+ROUNDS = 8
+"""Alternating steps between direction and functional where the norm has no closed form."""
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """Jacobian norms at points: ``y . J(x) v``, in floating point.
+
+    Attributes
+    ----------
+    values : ndarray, shape (N,)
+    functionals : ndarray, shape (N, n_L)
+        y times the last weights.
+    directions : ndarray, shape (N, d)
+    """
+
+    values: FloatArray
+    functionals: FloatArray
+    directions: FloatArray
+
+
+def slopes_at(context: Context, points: FloatArray) -> Slopes:
+    """The norm of the Jacobian at points (N, d), with the functional and the direction."""
+    h, slopes = points, []
+    for stage in context.stages:
+        z = h @ stage.weight.T + stage.bias
+        slopes.append(np.asarray(each_kind(stage.kinds, "slope", z)))
+        h = np.asarray(each_kind(stage.kinds, "value", z))
+    targets = context.targets
+    euclidean = targets.rows[0] == ALL
+    rows = context.head if euclidean else context.rows
+    jacobian = np.broadcast_to(rows, (len(points), *rows.shape))
+    for stage, slope in zip(reversed(context.stages), reversed(slopes), strict=True):
+        jacobian = (jacobian * slope[:, None, :]) @ stage.weight
+    everything = np.arange(len(points))
+    if euclidean:
+        y, directions = _euclidean(jacobian, targets.input_norm)
+        gradients = np.matmul(y[:, None, :], jacobian)[:, 0]
+        functionals = y @ context.head
+    else:
+        best = _sizes(jacobian, targets.input_norm).argmax(axis=1)
+        gradients, functionals = jacobian[everything, best], rows[best]
+        directions = _maximisers(gradients, targets.input_norm)
+    values = (gradients * directions).sum(axis=1)
+    return Slopes(values, functionals, directions)
+
+
+def growth(context: Context, points: FloatArray, at: Slopes) -> FloatArray:
+    """Gradients (N, d) of ``y . J(x) v`` in x, for y and v as they are."""
+    h, t, steps = points, at.directions, []
+    for stage in context.stages:
+        z, u = h @ stage.weight.T + stage.bias, t @ stage.weight.T
+        slope = np.asarray(each_kind(stage.kinds, "slope", z))
+        step = STEP * (1.0 + np.abs(z))
+        ahead, behind = (each_kind(stage.kinds, "slope", z + s) for s in (step, -step))
+        steps.append((slope, (np.asarray(ahead) - np.asarray(behind)) / (2.0 * step) * u))
+        h, t = np.asarray(each_kind(stage.kinds, "value", z)), slope * u
+    a, b = np.zeros_like(at.functionals), at.functionals
+    for stage, (slope, bend) in zip(reversed(context.stages), reversed(steps), strict=True):
+        a, b = (a * slope + b * bend) @ stage.weight, (b * slope) @ stage.weight
+    return np.asarray(a)
+
+
+def _sizes(gradients: FloatArray, input_norm: str) -> FloatArray:
+    """Dual norms along the last axis."""
+    if input_norm == "linf":
+        return np.asarray(np.abs(gradients).sum(axis=-1))
+    if input_norm == "l1":
+        return np.asarray(np.abs(gradients).max(axis=-1))
+    return lengths(gradients)
+
+
+def _maximisers(gradients: FloatArray, input_norm: str) -> FloatArray:
+    """Directions of norm one along which gradients (N, d) are largest."""
+    if input_norm == "linf":
+        return np.where(gradients >= 0, 1.0, -1.0)
+    if input_norm == "l1":
+        best = np.abs(gradients).argmax(axis=1)
+        found = np.zeros_like(gradients)
+        rows = np.arange(len(gradients))
+        found[rows, best] = np.where(gradients[rows, best] >= 0, 1.0, -1.0)
+        return found
+    size = lengths(gradients)[:, None]
+    return np.divide(gradients, size, out=np.zeros_like(gradients), where=size > 0)
+
+
+def _euclidean(jacobian: FloatArray, input_norm: str) -> tuple[FloatArray, FloatArray]:
+    """Functional and direction (N, m), (N, d) of Jacobians (N, m, d) for a Euclidean output."""
+    if input_norm == "l2":
+        left, _, right = np.linalg.svd(jacobian, full_matrices=False)
+        return left[:, :, 0], right[:, 0]
+    everything = np.arange(len(jacobian))
+    if input_norm == "l1":
+        best = lengths(jacobian, axis=1).argmax(axis=1)
+        y = _maximisers(jacobian[everything, :, best], "l2")
+    else:
+        y = np.eye(jacobian.shape[1])[np.abs(jacobian).sum(axis=2).argmax(axis=1)]
+    v = np.zeros((len(jacobian), jacobian.shape[2]))
+    for _ in range(ROUNDS):
+        v = _maximisers(np.matmul(y[:, None, :], jacobian)[:, 0], input_norm)
+        y = _maximisers(np.matmul(jacobian, v[:, :, None])[:, :, 0], "l2")
+    return y, v
