@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from lipyomo.affine.system import UnitSystem
-from lipyomo.bounds.dual_ascent import DualAscent, NodeTriangles, Rows
+from lipyomo.bounds.dual_ascent import DualAscent
+from lipyomo.bounds.dual_rows import NodeTriangles, Rows
 from lipyomo.bounds.preactivation import propagate, within
 from lipyomo.bounds.stack import Stack
 from lipyomo.domains import Box, Domain, NormBall, Polytope, ball

@@ -36,9 +36,7 @@ widened by their rounding errors (see `DualAscent.bounds`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -46,15 +44,13 @@ import scipy.sparse as sp
 
 from lipyomo.affine.magnitudes import term_sizes
 from lipyomo.arrays import Matrix, keep_memory, lengths
+from lipyomo.bounds.dual_rows import Gathered, GatheredNodes, NodeTriangles, Rows
+from lipyomo.bounds.dual_steps import DualSteps, SingleArray
 from lipyomo.bounds.relax import Triangle
 from lipyomo.domains import Domain
-from lipyomo.network import BoolArray, FloatArray, Layer
+from lipyomo.network import FloatArray, Layer
 from lipyomo.numerics.rounding import UNIT
 from lipyomo.phases import LEFT, OPEN, RIGHT
-
-SingleArray = npt.NDArray[np.float32]
-RealArray = npt.NDArray[Any]
-IntArray = npt.NDArray[np.int64]
 
 SPEED = 4e9
 """Multiplications a second that predictions of its time assume."""
@@ -68,66 +64,8 @@ _CACHED = 36_000
 _LEAST_PART = 256
 """Bounds that are worth a pass of their own."""
 
-_LARGE = 1e18
-"""Largest natural size that is told apart in single precision."""
-
-_MOMENTUM = 0.7
-
-_SIGN_BIT = np.int32(-(2**31))
-
-_TINY = 1e-24
-"""Squared derivatives are told apart from zero above this."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Which bounds to compute: the largest value of ``sign * z_unit`` on a node.
-
-    Attributes
-    ----------
-    node, unit : ndarray of int, shape (R,)
-    sign : ndarray, shape (R,)
-        +1 or -1.
-    """
-
-    node: IntArray
-    unit: IntArray
-    sign: FloatArray
-
-    @property
-    def count(self) -> int:
-        """Number of bounds R."""
-        return int(self.node.size)
-
-    def __getitem__(self, pick: IntArray | BoolArray | slice) -> Rows:
-        return Rows(self.node[pick], self.unit[pick], self.sign[pick])
-
-
-@dataclass(frozen=True)
-class NodeTriangles:
-    """What a batch of B nodes gives the ascent.
-
-    Attributes
-    ----------
-    chord, offset : ndarray, shape (B, N)
-        c and o; the slope and zero for decided units.
-    bend : ndarray, shape (B, N)
-        +1 for open convex units, -1 for open concave ones, 0 for decided ones.
-    sign : ndarray, shape (B, N)
-        s of decided units that may help to bound others, else 0.
-    size : ndarray, shape (B, N)
-        Width of the pre-activations' ranges.
-    low, high : ndarray, shape (B, d)
-        Input boxes.
-    """
-
-    chord: FloatArray
-    offset: FloatArray
-    bend: FloatArray
-    sign: FloatArray
-    size: FloatArray
-    low: FloatArray
-    high: FloatArray
+_LARGE = np.sqrt(np.finfo(np.float32).max)
+"""Largest natural size: its square has room in single precision."""
 
 
 class DualAscent:
@@ -159,7 +97,6 @@ class DualAscent:
         keep_memory()
         weights = [layer.weight for layer in layers]
         self._maps = [_with_bias(layer) for layer in layers]
-        self._single = [both.astype(np.float32) for both in self._maps]
         empty: FloatArray = np.zeros(0)
         left = self._left = np.concatenate([empty, *(layer.left for layer in layers)])
         right = self._right = np.concatenate([empty, *(layer.right for layer in layers)])
@@ -170,7 +107,13 @@ class DualAscent:
         self._ball = domain.ball
         self._facets = np.asarray(domain.rows.A.toarray())
         self._limits = domain.rows.b
-        self._single_rows = self._facets.astype(np.float32), self._limits.astype(np.float32)
+        self._steps = DualSteps(
+            [both.astype(np.float32) for both in self._maps],
+            self._spans,
+            self._facets.astype(np.float32),
+            self._limits.astype(np.float32),
+            domain.ball,
+        )
         reach = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
         self._facet_sizes = np.abs(self._facets) @ reach + np.abs(self._limits)
         self.sizes = np.concatenate([empty, *term_sizes(layers, reach)])
@@ -245,7 +188,7 @@ class DualAscent:
         slopes, weights = (part.astype(np.float32) for part in self._scales(relaxation))
         slopes *= np.float32(rate)
         limits = (*self._ranges(relaxation), slopes, weights)
-        nodes = _Nodes(relaxation, self._spans, np.float32, *limits)
+        nodes = GatheredNodes(relaxation, self._spans, np.float32, *limits)
         own = np.float32(rate) * relaxation.size[rows.node, rows.unit].astype(np.float32)
         found = np.empty_like(multipliers)
         for part in self._parts(rows):
@@ -254,45 +197,8 @@ class DualAscent:
             scale += weight
             current = np.minimum(np.maximum(multipliers[part].T, least), most, order="C")
             with np.errstate(over="ignore", invalid="ignore"):
-                found[part] = self._ascended(data, current, (least, most, scale), steps).T
+                found[part] = self._steps.ascended(data, current, (least, most, scale), steps).T
         return found
-
-    def _ascended(
-        self,
-        data: _Gathered,
-        current: SingleArray,
-        limits: tuple[SingleArray, SingleArray, SingleArray],
-        steps: int,
-    ) -> SingleArray:
-        """The steps of `ascend` (AdaGrad; Duchi et al., 2011) on columns of multipliers."""
-        least, most, scale = limits
-        best, kept = np.full(current.shape[1], np.inf, dtype=np.float32), current.copy()
-        total, squares = np.zeros_like(current), np.full_like(current, _TINY)
-        size = np.empty_like(current)
-        for turn in range(steps + 1):
-            values, slopes = self._sweep(data, current, turn < steps)
-            if turn == 0 or 2 * turn >= steps:  # the best ones come late
-                better = values < best  # never numbers beyond single precision
-                best = np.minimum(best, values)
-                if np.isfinite(values).all():  # arithmetic takes a fraction of masked copies
-                    np.subtract(current, kept, out=size)
-                    size *= better.astype(np.float32)
-                    kept += size
-                else:
-                    np.copyto(kept, current, where=better)
-            if turn == steps:
-                break
-            np.square(slopes, out=size)
-            squares += size
-            np.sqrt(squares, out=size)
-            total *= np.float32(_MOMENTUM)
-            total += slopes
-            np.divide(total, size, out=size)
-            size *= scale
-            current -= size
-            np.maximum(current, least, out=current)
-            np.minimum(current, most, out=current)
-        return kept
 
     def _parts(self, rows: Rows) -> Iterator[slice]:
         """Equal parts of the bounds, whose arrays fit into a processor's cache."""
@@ -320,88 +226,6 @@ class DualAscent:
         weight[:, self._count :] = np.minimum(1.0 / np.maximum(self._facet_sizes, 1e-300), _LARGE)
         return slope, weight
 
-    def _sweep(
-        self, data: _Gathered, multipliers: SingleArray, slopes: bool
-    ) -> tuple[SingleArray, SingleArray]:
-        """Bounds (R,) and their derivatives (columns, R) in single precision."""
-        result = np.empty_like(multipliers)
-        lines: list[SingleArray | None] = []  # the coefficients that meet a line through zero
-        bounds = multipliers.shape[1]
-        constant = np.zeros(bounds, dtype=np.float32)
-        coefficients: SingleArray | None = None
-        for i in range(len(self._spans) - 1, -1, -1):
-            span, line, seed = self._spans[i], None, data.seeds[i]
-            factor = data.sign[span]
-            if coefficients is not None:
-                line = coefficients
-                coefficients = data.beyond(coefficients, span)
-                line -= coefficients
-                factor = np.add(factor, line, out=result[span])
-            else:
-                result[span] = factor
-            total = multipliers[span] * factor
-            if coefficients is not None:
-                constant += np.einsum("nr,nr->r", coefficients, data.offset[span])
-                coefficients *= data.chord[span]
-                total += coefficients
-            if seed is not None:
-                total += seed
-            lines.append(line)
-            below = self._single[i].T @ total
-            coefficients, shift = below[:-1], below[-1]
-            constant += shift
-        assert coefficients is not None
-        if self._limits.size:
-            gamma = multipliers[self._count :]
-            constant += self._single_rows[1] @ gamma
-            coefficients -= self._single_rows[0].T @ gamma
-        support, point = self._support(coefficients, data)
-        values = constant + support
-        if not slopes:
-            return values, result
-        if self._limits.size:
-            faces = self._single_rows[0] @ point
-            result[self._count :] = self._single_rows[1][:, None] - faces
-        signal = _with_ones(len(point), bounds)
-        signal[:-1] = point
-        for i, line in enumerate(reversed(lines)):
-            span = self._spans[i]
-            z = self._single[i] @ signal
-            result[span] *= z
-            if line is not None:
-                signal = _with_ones(len(z), bounds)
-                passed = signal[:-1]
-                np.multiply(data.chord[span], z, out=passed)
-                passed += data.offset[span]
-                z *= multipliers[span]
-                z -= passed
-                z *= (line != 0).astype(np.float32)  # masks of bits cost as much, booleans twice
-                passed += z
-        return values, result
-
-    def _support(
-        self, coefficients: SingleArray, data: _Gathered
-    ) -> tuple[SingleArray, SingleArray]:
-        """Largest values (R,) of linear functions (d, R) on the nodes, and where (d, R)."""
-        point = data.middle + _with_signs(data.radius, coefficients)
-        values = np.einsum("nr,nr->r", coefficients, point)
-        if self._ball is not None:
-            at = self._ball.point.astype(np.float32)
-            if self._ball.norm == "l2":
-                size = np.sqrt(np.square(coefficients).sum(axis=0))
-                out = coefficients / np.maximum(size, 1e-30)
-            else:
-                largest = np.abs(coefficients).argmax(axis=0)
-                index = np.arange(len(largest))
-                out = np.zeros_like(coefficients)
-                out[largest, index] = np.sign(coefficients[largest, index])
-                size = np.abs(coefficients[largest, index])
-            curved = at @ coefficients + np.float32(self._ball.radius) * size
-            inner = curved < values
-            values = np.where(inner, curved, values)
-            point = np.where(inner, at[:, None] + np.float32(self._ball.radius) * out, point)
-        return values, point
-
     def bounds(self, relaxation: NodeTriangles, rows: Rows, multipliers: SingleArray) -> FloatArray:
         """Upper bounds of ``sign * z_unit`` that hold whatever was rounded, shape (R,).
 
@@ -418,7 +242,7 @@ class DualAscent:
         their offsets are computed for the slope that is used.
         """
         result = np.empty(rows.count)
-        nodes = _Nodes(relaxation, self._spans, np.float64, *self._ranges(relaxation))
+        nodes = GatheredNodes(relaxation, self._spans, np.float64, *self._ranges(relaxation))
         for part in self._parts(rows):
             data, limits = nodes.gather(rows[part])
             coefficients, constant, amount = self._linear(data, limits, multipliers[part])
@@ -430,9 +254,9 @@ class DualAscent:
                     norm = lengths(coefficients, axis=0)
                 else:
                     norm = sizes.max(axis=0, initial=0.0)
-                curved = self._ball.point @ coefficients + self._ball.radius * norm
+                in_ball = self._ball.point @ coefficients + self._ball.radius * norm
                 amount += self._ball.radius * norm + np.abs(self._ball.point) @ sizes
-                value = np.minimum(value, curved)
+                value = np.minimum(value, in_ball)
             result[part] = value + constant + 3.0 * self._terms * UNIT * amount
         return np.where(np.isfinite(result), result, np.inf)
 
@@ -446,7 +270,7 @@ class DualAscent:
         slopes : ndarray, shape (R, d)
         constants : ndarray, shape (R,)
         """
-        nodes = _Nodes(relaxation, self._spans, np.float64, *self._ranges(relaxation))
+        nodes = GatheredNodes(relaxation, self._spans, np.float64, *self._ranges(relaxation))
         coefficients, constant, amount = self._linear(*nodes.gather(rows), multipliers)
         slopes = np.nan_to_num(np.ascontiguousarray(coefficients.T))
         reach = np.maximum(np.abs(relaxation.low), np.abs(relaxation.high))
@@ -455,7 +279,7 @@ class DualAscent:
         return slopes, np.where(np.isfinite(result), result, np.inf)
 
     def _linear(
-        self, data: _Gathered, limits: list[FloatArray], multipliers: SingleArray
+        self, data: Gathered, limits: list[FloatArray], multipliers: SingleArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Slopes (d, R) and constants (R,) before rounding, and sizes (R,) of what was rounded.
 
@@ -513,96 +337,3 @@ def _products(
     if weights.shape[1] == 1:
         return np.asarray(weights[:, 0] @ values)
     return np.asarray(np.einsum("nr,nr->r", values, weights))
-
-
-def _with_signs(sizes: SingleArray, signed: SingleArray) -> SingleArray:
-    """``copysign(sizes, signed)`` of sizes that are not negative, in a tenth of its time."""
-    bits = signed.view(np.int32) & _SIGN_BIT
-    bits |= sizes.view(np.int32)
-    return bits.view(np.float32)
-
-
-def _with_ones(rows: int, columns: int) -> SingleArray:
-    """Room for a signal, on top of the ones that meet the biases."""
-    signal = np.empty((rows + 1, columns), dtype=np.float32)
-    signal[-1] = 1.0
-    return signal
-
-
-@dataclass(frozen=True)
-class _Gathered:
-    """A relaxation's arrays, one column a bound, and the bounds' own terms in each layer.
-
-    What of a coefficient lies below `least`, or above `most`, meets the line through zero; without
-    concave units there is no `most`.  Boxes that are the same everywhere have a single column.
-    """
-
-    chord: RealArray
-    offset: RealArray
-    sign: RealArray
-    least: RealArray
-    most: RealArray | None
-    middle: RealArray
-    radius: RealArray
-    seeds: list[RealArray | None]
-
-    def beyond(self, coefficients: RealArray, span: slice) -> RealArray:
-        """What of the coefficients (n, R) of a layer does not meet the line through zero."""
-        found: RealArray = np.maximum(coefficients, self.least[span])
-        if self.most is not None:
-            np.minimum(found, self.most[span], out=found)
-        return found
-
-
-class _Nodes:
-    """A relaxation's arrays, one column a node, to be gathered for bounds.
-
-    Parameters
-    ----------
-    relaxation : NodeTriangles
-    spans : sequence of slice
-        The units of each layer.
-    dtype : type
-    more : tuple of ndarray, shapes (B, n)
-        What else is to be gathered.
-    """
-
-    def __init__(
-        self, relaxation: NodeTriangles, spans: Sequence[slice], dtype: type, *more: RealArray
-    ) -> None:
-        r, self._spans, self._dtype = relaxation, spans, dtype
-        ends = [0.5 * (r.low + r.high), 0.5 * (r.high - r.low)]
-        self._ends: list[RealArray] = []
-        if all((end == end[:1]).all() for end in ends):
-            self._ends, ends = [end[0, :, None].astype(dtype) for end in ends], []
-        self._concave = bool((r.bend < 0).any())
-        parts: list[RealArray] = [r.chord, r.offset, r.sign, np.where(r.bend > 0, 0.0, -np.inf)]
-        if self._concave:
-            parts.append(np.where(r.bend < 0, 0.0, np.inf))
-        parts += [*ends, *more]
-        every: RealArray = np.concatenate(parts, axis=1, dtype=dtype, casting="same_kind")
-        self._every = np.ascontiguousarray(every.T)  # passes go over layers
-        self._stops = np.cumsum([0, *(part.shape[1] for part in parts)]).tolist()
-
-    def gather(self, rows: Rows) -> tuple[_Gathered, list[RealArray]]:
-        """The arrays of the bounds' nodes, and what else was to be gathered."""
-        node = rows.node
-        if not node.size or (node[1:] < node[:-1]).any():
-            every = np.take(self._every, node, axis=1)
-        else:
-            few = self._every[:, node[0] : node[-1] + 1]
-            every = np.repeat(few, np.bincount(node - node[0]), axis=1)
-        found = iter(every[a:b] for a, b in pairwise(self._stops))
-        chord, offset, sign, least = (next(found) for _ in range(4))
-        most = next(found) if self._concave else None
-        middle, radius = self._ends or (next(found), next(found))
-        seeds = self._seeds(rows, len(chord))
-        data = _Gathered(chord, offset, sign, least, most, middle, radius, seeds)
-        return data, list(found)
-
-    def _seeds(self, rows: Rows, units: int) -> list[RealArray | None]:
-        """The bounds' own terms in each layer, None where there are none."""
-        every: RealArray = np.zeros((units, rows.count), dtype=self._dtype)
-        every[rows.unit, np.arange(rows.count)] = rows.sign
-        counts = np.bincount(rows.unit, minlength=units)
-        return [every[span] if counts[span].any() else None for span in self._spans]

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.bounds.dual_ascent import SPEED, DualAscent, Rows
+from lipyomo.bounds.dual_ascent import SPEED, DualAscent
+from lipyomo.bounds.dual_rows import Rows
 from lipyomo.bounds.stack import Stack
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.numerics.rounding import gamma

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from lipyomo.bounds.dual_ascent import SPEED, DualAscent, Rows
+from lipyomo.bounds.dual_ascent import SPEED, DualAscent
+from lipyomo.bounds.dual_rows import Rows
 from lipyomo.bounds.layers import LayerBounds, by_layer
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Network

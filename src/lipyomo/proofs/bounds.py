@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from lipyomo.bounds.dual_ascent import DualAscent, IntArray, Rows, SingleArray
+from lipyomo.bounds.dual_ascent import DualAscent
+from lipyomo.bounds.dual_rows import IntArray, Rows
+from lipyomo.bounds.dual_steps import SingleArray
 from lipyomo.bounds.preactivation import propagate, within
 from lipyomo.bounds.stack import Stack
 from lipyomo.network import BoolArray, FloatArray

@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
-from lipyomo.bounds.dual_ascent import RATE, DualAscent, Rows, SingleArray
+from lipyomo.bounds.dual_ascent import RATE, DualAscent
+from lipyomo.bounds.dual_rows import Rows
+from lipyomo.bounds.dual_steps import SingleArray
 from lipyomo.bounds.stack import Stack
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.phases import LEFT, OPEN, RIGHT
