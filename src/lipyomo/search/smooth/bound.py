@@ -23,21 +23,25 @@ class Bounded:
     ----------
     boxes : Boxes
         With bounds and scores.
+    top : ndarray, shape (N,)
+        Maxima over the boxes of affine functions that are not below the objective; bounds of a
+        parent may be less.
     x, v : ndarray, shape (N, d)
-        Coefficients of an affine function that is not below the objective and whose maximum over
-        the box is the bound.
+        Coefficients of these functions.
     fuzz : ndarray, shape (N,)
         What of the bounds pays for rounding.
     """
 
     boxes: Boxes
+    top: FloatArray
     x: FloatArray
     v: FloatArray
     fuzz: FloatArray
 
     def take(self, which: IntArray) -> Bounded:
         """Some of them."""
-        return Bounded(self.boxes.take(which), self.x[which], self.v[which], self.fuzz[which])
+        arrays = (getattr(self, name)[which] for name in ("top", "x", "v", "fuzz"))
+        return Bounded(self.boxes.take(which), *arrays)
 
 
 def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
@@ -46,10 +50,11 @@ def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
     layers = relaxed(context, boxes, v_low, v_high)
     errors = context.row_errors[boxes.rows] if context.row_errors.any() else None
     above = collapsed(context, layers, context.rows[boxes.rows], errors)
-    top, x, fuzz = confined(context, boxes, layers, above, cutoff)
-    bounds = np.minimum(top, boxes.bounds)
+    top = confined(context, boxes, layers, above, (v_low, v_high), cutoff)
+    bounds = np.minimum(top.top, boxes.bounds)
     scores = _scores(context, boxes, layers, above, (v_low, v_high))
-    return Bounded(replace(boxes, bounds=bounds, scores=scores), x, above.v, fuzz)
+    boxes = replace(boxes, bounds=bounds, scores=scores)
+    return Bounded(boxes, top.top, top.x, above.v, top.fuzz)
 
 
 def _scores(

@@ -23,7 +23,7 @@ def cut(found: Bounded, cutoff: float) -> Boxes:
 
     Rounding: slack and width are rounded up, the new ends outwards.
     """
-    boxes, slack = found.boxes, (found.boxes.bounds - cutoff)[:, None] * _ROOM
+    boxes, slack = found.boxes, (found.top - cutoff)[:, None] * _ROOM
     with np.errstate(divide="ignore", over="ignore"):
         width = np.nextafter(slack / np.abs(found.x) * _ROOM, np.inf)
     rises = found.x > 0
