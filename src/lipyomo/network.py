@@ -347,6 +347,29 @@ def _composed(layer: Layer, before: Layer, rounding: bool) -> Layer | None:
     return layer.with_map(layer.weight @ before.weight, shift + layer.bias)
 
 
+def fused_layers(
+    layers: Sequence[Layer], rounding: bool = False
+) -> tuple[list[Layer], dict[int, int]]:
+    """Layers as `Network.fused` puts them together, and where those with kinks are among them.
+
+    A layer that keeps a kink keeps all its units, in their order.
+    """
+    chain: list[Layer] = []
+    places: dict[int, int] = {}
+    for i, layer in enumerate(layers):
+        for part in _normalised(layer, rounding):
+            composed = None
+            if chain and chain[-1].is_affine:
+                composed = _composed(part, chain[-1], rounding)
+            if composed is None:
+                chain.append(part)
+            else:
+                chain[-1] = composed
+            if not part.is_affine:
+                places[i] = len(chain) - 1
+    return chain, places
+
+
 class Network:
     """A network ``f : R^d -> R^m`` in the one form that all algorithms know.
 
@@ -593,25 +616,11 @@ class Network:
 
     # -- derived networks ----------------------------------------------------------------------
 
-    def fix_inputs(self, fixed: BoolArray, values: FloatArray) -> Network:
-        """The network as a function of the inputs that are not `fixed`; the others are `values`.
-
-        Without rounding: where the biases of the first layer would round, a layer of identities
-        puts the fixed values in their places.
-        """
-        first = self.layers[0]
-        dense = first.weight if isinstance(first.weight, np.ndarray) else first.weight.tocsc()
-        held = dense[:, np.flatnonzero(fixed)]
-        given = np.asarray(values, dtype=np.float64)[fixed]
-        shift = np.asarray(held @ given)
-        if product_is_exact(held, given[:, None]) and sum_is_exact(shift, first.bias):
-            weight = dense[:, np.flatnonzero(~fixed)]
-            replaced = first.with_map(weight, first.bias + shift)
-            return Network([replaced, *self.layers[1:]], self.name)
-        move = np.flatnonzero(~fixed)
-        shape = (first.inputs, move.size)
-        places = sp.csr_array((np.ones(move.size), (move, np.arange(move.size))), shape=shape)
-        return Network([Layer(places, np.where(fixed, values, 0.0)), *self.layers], self.name)
+    def with_layers(self, layers: Sequence[Layer]) -> Network:
+        """A network of other layers with this one's name and shapes; itself if they are its own."""
+        if len(layers) == len(self.layers) and all(map(is_, layers, self.layers)):
+            return self
+        return Network(layers, self.name, self.input_shape, self.output_shape)
 
     def with_functional(self, functionals: npt.ArrayLike) -> Network:
         """The network ``C f`` for `functionals` C of shape (k, m) or (m,)."""
@@ -638,19 +647,7 @@ class Network:
             Merge also where that rounds.  By default the function stays the same number for number,
             and layers whose product is no float64 matrix stay apart.
         """
-        chain: list[Layer] = []
-        for layer in self.layers:
-            for part in _normalised(layer, rounding):
-                merged = None
-                if chain and chain[-1].is_affine:
-                    merged = _composed(part, chain[-1], rounding)
-                if merged is None:
-                    chain.append(part)
-                else:
-                    chain[-1] = merged
-        if len(chain) == len(self.layers) and all(map(is_, chain, self.layers)):
-            return self
-        return Network(chain, self.name, self.input_shape, self.output_shape)
+        return self.with_layers(fused_layers(self.layers, rounding)[0])
 
     def _points(self, x: npt.ArrayLike) -> FloatArray:
         points = real_numbers(x, "the points", NetworkError, copy=False)

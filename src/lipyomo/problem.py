@@ -13,8 +13,7 @@ from lipyomo.arrays import read_only
 from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
 from lipyomo.magnitudes import check_magnitudes, underflow_of
-from lipyomo.merging import merged
-from lipyomo.network import BoolArray, FloatArray, Network, check_network
+from lipyomo.network import FloatArray, Network, check_network
 from lipyomo.norms import (
     CrossOutput,
     InputNorm,
@@ -27,6 +26,10 @@ from lipyomo.norms import (
     functional as functional_norm,
 )
 from lipyomo.operator_norm import OperatorNorm, operator_norm
+from lipyomo.phases import Phases
+from lipyomo.reduce.exact import exactly
+from lipyomo.reduce.reduction import Reduction
+from lipyomo.reduce.thin import thin
 
 
 class LipschitzProblem:
@@ -156,29 +159,28 @@ class LipschitzProblem:
         """Operator norm of the Jacobian at the point `x`, shape (d,)."""
         return self.norm_of(self.network.jacobian_at(x))
 
-    # -- frozen inputs ----------------------------------------------------------------------------
+    # -- reductions -------------------------------------------------------------------------------
 
     @cached_property
     def reduced(self) -> ReducedProblem:
         """The problem that algorithms work on: without frozen inputs, fused and merged."""
-        frozen = self.domain.frozen
-        network, domain = self.network, self.domain
-        if frozen.any():
-            network = network.fix_inputs(frozen, np.where(frozen, domain.upper, 0.0))
-            domain = domain.restrict(~frozen)
-        small = _Derived(self, merged(network.fused()), domain)
-        return ReducedProblem(small, ~frozen, np.where(frozen, self.domain.upper, 0.0))
+        found, domain = exactly(self.network, self.domain), self.domain
+        if not found.moving.all():
+            domain = domain.restrict(found.moving)
+        return ReducedProblem(**vars(found), problem=_Derived(self, found.network, domain))
 
-    def with_network(self, network: Network, functional: FloatArray | None) -> LipschitzProblem:
-        """The problem of another network on this domain, in the same norms.
+    def thinned(self, phases: Phases) -> LipschitzProblem:
+        """What primal heuristics look at: the same but for rounding, without decided kinks.
 
         Parameters
         ----------
-        network : Network
-        functional : ndarray, shape (m,), or None
-            Of its outputs, where the problem has one.
+        phases : Phases
+            That follow from the domain, in which all inputs can move.
         """
-        return _Derived(self, network, self.domain, functional)
+        found = thin(self.network, self.functional, phases)
+        if found.network is self.network:
+            return self
+        return _Derived(self, found.network, self.domain, found.functional)
 
     def __repr__(self) -> str:
         return f"LipschitzProblem({self.network!r}, {self.domain!r}, {self.describe_norms()})"
@@ -201,27 +203,14 @@ class _Derived(LipschitzProblem):
             self.functional, self.output_norm = functional, functional_norm(functional)
 
 
-@dataclass(frozen=True)
-class ReducedProblem:
-    """A problem without frozen inputs, and the way back.
+@dataclass(frozen=True, eq=False)
+class ReducedProblem(Reduction):
+    """A reduction of a problem's network, with the problem that it is there.
 
     Attributes
     ----------
     problem : LipschitzProblem
-        In the inputs that can move; its network is fused.
-    moving : ndarray of bool, shape (d,)
-        The kept inputs of the original problem.
-    values : ndarray, shape (d,)
-        Values of the frozen inputs (zero at the others).
+        In the same norms, and in the inputs that can move.
     """
 
     problem: LipschitzProblem
-    moving: BoolArray
-    values: FloatArray
-
-    def lift_point(self, x: FloatArray) -> FloatArray:
-        """The original input for a reduced point, shape (d,), or (2, d) for a sum of two."""
-        full = np.zeros((*np.shape(x)[:-1], self.values.size))
-        full[..., self.moving] = x
-        full.reshape(-1, self.values.size)[0] += self.values
-        return full

@@ -80,11 +80,6 @@ def test_derived_networks_compute_the_same() -> None:
     np.testing.assert_allclose(
         network.with_functional(C).forward(POINTS), network.forward(POINTS) @ C.T, rtol=1e-9
     )
-    fixed = np.array([False, True, False, True, False])
-    values = np.array([0.0, 0.3, 0.0, -0.7, 0.0])
-    small = network.fix_inputs(fixed, values)
-    full = np.where(fixed, values, POINTS)
-    np.testing.assert_allclose(small.forward(POINTS[:, ~fixed]), network.forward(full), rtol=1e-9)
 
 
 def test_sparse_layers_compute_the_same() -> None:
@@ -100,12 +95,6 @@ def test_sparse_layers_compute_the_same() -> None:
     np.testing.assert_allclose(sparse.jacobian(pattern), dense.jacobian(pattern), rtol=1e-12)
     np.testing.assert_allclose(
         sparse.gradients(POINTS, [1.0, 2.0]), dense.gradients(POINTS, [1.0, 2.0]), rtol=1e-12
-    )
-    fixed = np.array([True, False, False, False, True])
-    np.testing.assert_allclose(
-        sparse.fix_inputs(fixed, np.full(5, 0.1)).forward(POINTS[:, ~fixed]),
-        dense.fix_inputs(fixed, np.full(5, 0.1)).forward(POINTS[:, ~fixed]),
-        rtol=1e-12,
     )
     np.testing.assert_allclose(sparse.fused().forward(POINTS), dense.forward(POINTS), rtol=1e-12)
 

@@ -12,9 +12,9 @@ from lipyomo.activations import activation, activations
 from lipyomo.digest import network_digest
 from lipyomo.domains import Box
 from lipyomo.errors import NetworkError
-from lipyomo.merging import merged
 from lipyomo.network import Curve, Layer, Network
 from lipyomo.problem import LipschitzProblem
+from lipyomo.reduce.merge import merge
 
 TANH, SIN, COS, SIGMOID = (activation(name) for name in ("tanh", "sin", "cos", "sigmoid"))
 
@@ -167,7 +167,7 @@ def test_equal_and_opposite_rows_are_merged_where_that_is_right(kind: object, se
     W[8], b[8] = -W[7], -b[7]
     first = Layer(W, b, 0.0, 1.0, [Curve(kind, [0, 1, 2, 3, 4, 5])])  # type: ignore[arg-type]
     network = Network([first, Layer(integers(rng, 4, 9), np.zeros(4), curves=[Curve(TANH, [0])])])
-    small = merged(network.fused())
+    small = merge(network.fused()).network
     opposite = kind.reflection is not None  # type: ignore[attr-defined]
     assert small.hidden[0].curved.sum() == 4 + (not opposite)
     x = rng.normal(size=(20, 3))
@@ -181,7 +181,7 @@ def test_different_activations_of_equal_rows_stay_apart() -> None:
     W = np.ones((2, 2))
     layer = Layer(W, np.zeros(2), curves=[Curve(TANH, [0]), Curve(SIN, [1])])
     network = Network([layer, Layer([[1.0, 1.0]], [0.0])])
-    assert merged(network).hidden[0].units == 2
+    assert merge(network).network.hidden[0].units == 2
 
 
 def test_constant_smooth_units_and_sparse_weights() -> None:

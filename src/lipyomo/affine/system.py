@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.magnitudes import preactivation_errors, steepest
-from lipyomo.affine.presolve import Presolved, presolved
 from lipyomo.affine.signal import FloatSignal, SizeSignal, UnitMap, carry, unit_maps_of
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Network
@@ -43,15 +42,13 @@ class UnitSystem:
         Rows y whose gradients ``y . f`` are bounded.
     domain : Domain
         Over which rounding errors are bounded.
-    presolved : Presolved, optional
-        Where `network` comes from, if its weights are not exact.
+    magnitudes : Network, optional
+        Bounds the weights' sizes, before anything in them cancelled; `network` if they are exact.
+    roughness : float, optional
+        What the weights are off by, as a share of `magnitudes`.
 
     Attributes
     ----------
-    magnitudes : Network
-        Bounds the weights' sizes, before anything in them cancelled; `network` if they are exact.
-    roughness : float
-        What the weights are off by, as a share of `magnitudes`.
     starts : list of int
         First unit of each layer, and N at the end.
     left, right : ndarray, shape (N,)
@@ -72,14 +69,13 @@ class UnitSystem:
         network: Network,
         functionals: FloatArray,
         domain: Domain,
-        presolved: Presolved | None = None,
+        magnitudes: Network | None = None,
+        roughness: float = 0.0,
     ) -> None:
         for layer in network.hidden:
             layer.check_two_slope()
-        self.network = self.magnitudes = network
-        self.roughness = 0.0
-        if presolved is not None:
-            self.magnitudes, self.roughness = presolved.magnitudes, presolved.roughness
+        self.network, self.roughness = network, roughness
+        self.magnitudes = network if magnitudes is None else magnitudes
         counts = [layer.units for layer in network.hidden]
         self.starts = [0, *np.cumsum(counts).tolist()]
         self._spans = [slice(a, b) for a, b in pairwise(self.starts)]
@@ -96,33 +92,6 @@ class UnitSystem:
         self.count = self.starts[-1]
         self.errors = preactivation_errors(self.magnitudes, domain, self.roughness)
         self.layer_of = np.repeat(np.arange(len(counts)), counts)
-
-    @classmethod
-    def under(
-        cls, network: Network, functionals: FloatArray, domain: Domain, phases: Phases
-    ) -> tuple[UnitSystem, npt.NDArray[np.int64]]:
-        """The system of what is left under phases that follow from the domain.
-
-        Parameters
-        ----------
-        network : Network
-        functionals : ndarray, shape (k, m)
-        domain : Domain
-        phases : Phases
-
-        Returns
-        -------
-        UnitSystem, ndarray of int, shape (N,)
-            Where that is much smaller, of the presolved network, whose outputs are the functionals
-            and whose kinked units are all open; and the unit of `network` that each of its units
-            is (-1 for identities).
-        """
-        if domain.is_bounded:
-            small = presolved(network, functionals, phases)
-            if small is not None:
-                return cls(small.network, np.eye(len(functionals)), domain, small), small.units
-        system = cls(network, functionals, domain)
-        return system, np.arange(system.count)
 
     @cached_property
     def map_errors(self) -> FloatArray:

@@ -9,7 +9,6 @@ import numpy as np
 
 from lipyomo.arguments import instance
 from lipyomo.errors import ImportRefused, MissingExtra
-from lipyomo.merging import merged
 from lipyomo.network import FloatArray, Network
 from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.chain import to_network
@@ -17,6 +16,7 @@ from lipyomo.onnx.lower.affine_maps import times_constant
 from lipyomo.onnx.lower.units import clip_between
 from lipyomo.onnx.system import System
 from lipyomo.onnx.trace import Trace
+from lipyomo.reduce.merge import merge
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -73,7 +73,8 @@ def from_sklearn(estimator: BaseEstimator, name: str | None = None) -> Network:
         tensor = _scaled(trace, tensor, label, step)
     label, last = steps[-1]
     output = _perceptron(trace, tensor, label, last)
-    network = merged(to_network(System.of(trace, output), name or type(estimator).__name__))
+    network = to_network(System.of(trace, output), name or type(estimator).__name__)
+    network = merge(network).network
     _compare(network, estimator)
     return network
 

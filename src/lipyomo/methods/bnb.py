@@ -68,11 +68,12 @@ def run(run: Run) -> Result:
     from lipyomo.search.checkpoint import Checkpoint, Known
     from lipyomo.search.relu.saved import owner_of
 
-    settings, moving = run.settings, run.problem.reduced.moving
+    settings, reduced = run.settings, run.problem.reduced
 
     def known() -> Known:
         witness = run.witness  # looked at once: this is asked from another thread
-        return Known(None if witness is None else witness.point[..., moving], run.upper)
+        point = None if witness is None else reduced.reduce_point(witness.point)
+        return Known(point, run.upper)
 
     if settings.checkpoint is None:
         return search(run)

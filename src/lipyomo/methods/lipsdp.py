@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -24,13 +24,14 @@ from lipyomo.network import Layer, Network
 from lipyomo.norms import InputNorm, L2Output, OutputNorm
 from lipyomo.phases import Phases, count_open, open_phases
 from lipyomo.processes import in_process
+from lipyomo.reduce.presolve import presolve
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 from lipyomo.semidefinite.choice import Ball
 from lipyomo.semidefinite.columns import column_bounds
 from lipyomo.semidefinite.lipsdp_model import Sharing, along_norms, solve_conic
 from lipyomo.semidefinite.prove import Prover
-from lipyomo.semidefinite.root import RootBounds, system_under
+from lipyomo.semidefinite.root import RootBounds
 from lipyomo.semidefinite.verify import IntArray, SizedForm
 from lipyomo.targets import Targets
 
@@ -104,7 +105,9 @@ def bound_piece(
 ) -> float:
     """Proved LipSDP bound of one piece, with inputs in a domain."""
     ball, targets = _targets(network, norm, plan.input_norm)
-    system, _, targets, every = system_under(network, targets, domain, phases)
+    left = presolve(network, targets.functionals, domain, phases)
+    system, every = left.system, left.phases
+    targets = replace(targets, functionals=left.functionals)
     root = RootBounds(system, targets, every, norm=norm, tolerance=TOLERANCE)
     conic = root.form.units.size and (plan.sharing == "layer" or plan.solver in _SOLVERS[2:])
     if conic:

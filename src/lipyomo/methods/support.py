@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
 import numpy as np
 
 from lipyomo import arguments
-from lipyomo.affine.presolve import presolved_sizes
 from lipyomo.bounds import LayerBounds, preactivation_bounds
 from lipyomo.cascade import STAGES, Cascade, Stage
 from lipyomo.errors import MethodError
@@ -23,18 +23,13 @@ from lipyomo.numerics.pace import (
 )
 from lipyomo.phases import Phases, count_open
 from lipyomo.problem import LipschitzProblem
+from lipyomo.reduce.presolve import presolve, presolved_sizes
 from lipyomo.regions import make_witness
 from lipyomo.regions.witness import unbeaten
 from lipyomo.result import Guarantee, Witness
 from lipyomo.run import Clock, Run
 from lipyomo.sampling.local_search import quick_incumbent
-from lipyomo.semidefinite.root import (
-    RootBounds,
-    root_cost,
-    semidefinite_targets,
-    system_under,
-    tighten_root,
-)
+from lipyomo.semidefinite.root import RootBounds, root_cost, semidefinite_targets, tighten_root
 from lipyomo.settings import Settings
 
 MAX_VERTICES = 256
@@ -271,8 +266,9 @@ def root_bounds(run: Run, bounds: LayerBounds, cascade: Cascade | None = None) -
     small = run.problem.reduced.problem
     targets = semidefinite_targets(small)
     known = None if cascade is None else cascade.bounds_of(targets)
-    system, _, targets, phases = system_under(small.network, targets, small.domain, bounds.phases)
-    return RootBounds(system, targets, phases, known, small.output_norm, join=True)
+    left = presolve(small.network, targets.functionals, small.domain, bounds.phases)
+    targets = replace(targets, functionals=left.functionals)
+    return RootBounds(left.system, targets, left.phases, known, small.output_norm, join=True)
 
 
 def few_vertices(problem: LipschitzProblem, method: str) -> FloatArray:

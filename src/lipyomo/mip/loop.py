@@ -268,14 +268,14 @@ class CellLoop:
         witness = self.run.witness
         if witness is None or witness.rest is not None or not self._covers(cell, witness):
             return None
-        x = witness.x[self.run.problem.reduced.moving]
+        x = self.run.problem.reduced.reduce_point(witness.x)
         return x if bool(cell.domain.contains(x)) else None
 
     def _covers(self, cell: Cell, witness: Witness) -> bool:
         """Whether the functionals that are left in the cell reach the witness's value."""
         if cell.norm is self.small.output_norm:
             return True
-        x = witness.x[self.run.problem.reduced.moving]
+        x = self.run.problem.reduced.reduce_point(witness.x)
         jacobian = self.small.network.jacobian(self.small.network.pattern(x))
         found = operator_norm(jacobian, self.small.input_norm, cell.norm)
         return found.value >= self.units.inward(witness.value) * (1.0 - 1e-9)

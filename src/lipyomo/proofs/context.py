@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
 from lipyomo.errors import ProofError
-from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs.params import Params
+from lipyomo.reduce.freeze import freeze
 from lipyomo.regions.partial import RegionProgram
 from lipyomo.run import Clock
 from lipyomo.search.relu.context import Context, Question
@@ -69,14 +68,15 @@ class Recording:
         ProofError
             If the statement is one about other targets.
         """
-        network, domain = problem.network, problem.domain
-        moving = ~domain.frozen
-        if not moving.all():
-            network = _held(network, moving, domain.upper)
-            domain = domain.restrict(moving)
-        small = LipschitzProblem(network, domain, problem.input_norm, problem.output_norm)
-        search, own = Context.of(Question(small)), np.flatnonzero(moving)
-        points = Points(small, search.units, np.random.default_rng(0), search.params)
+        domain = problem.domain
+        # its biases round, and it only suggests certificates: the checker's own do not
+        found = freeze(problem.network, domain.frozen, domain.upper, rounding=True)
+        own = np.flatnonzero(found.moving)
+        if own.size < domain.dimension:
+            domain = domain.restrict(found.moving)
+        small = LipschitzProblem(found.network, domain, problem.input_norm, problem.output_norm)
+        search = Context.of(Question(small))
+        points = Points(small, search.presolved, np.random.default_rng(0), search.params)
         points.enter(domain.sample(np.random.default_rng(0), params.points))
         pairs = tuple(targets_of(statement))
         numbers, turned = _numbered(search.targets, own, statement, pairs)
@@ -120,16 +120,3 @@ def _numbered(
             raise ProofError("the output norm's dual vertices are not those of the proof")
         found.append(place[vertex, own])
     return tuple(found), frozenset(turned)
-
-
-def _held(network: Network, moving: BoolArray, values: FloatArray) -> Network:
-    """The network in the moving inputs, with the same units; its bias is rounded.
-
-    It only suggests certificates: the checker holds the inputs without rounding.
-    """
-    first, *others = network.layers
-    weight = sp.csc_array(first.weight)
-    held = np.flatnonzero(~moving)
-    bias = first.bias + weight[:, held] @ values[held]
-    kept = first.with_map(sp.csr_array(weight[:, np.flatnonzero(moving)]), bias)
-    return Network([kept, *others], network.name)

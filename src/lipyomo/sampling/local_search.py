@@ -35,7 +35,6 @@ from lipyomo.sampling.evaluate import (
 from lipyomo.sampling.landscape import Archive, Budget, Guide, Landscape, Tried, towards
 from lipyomo.sampling.params import Params
 from lipyomo.sampling.population import Population, settle
-from lipyomo.sampling.thinned import thinned
 from lipyomo.sampling.walks import Walks, set_out, walk
 
 PARAMS = Params()
@@ -299,7 +298,7 @@ def search_incumbent(
         Of the original problem; None if no point could be certified.
     """
     small = problem.reduced.problem
-    small = small if phases is None else thinned(small, phases)
+    small = small if phases is None else small.thinned(phases)
     budget = default_evaluations(small) if evaluations is None else evaluations
     search = LocalSearch(small, rng, min(1024, max(64, budget // 8)), clock)
     best = search.improve(search.begun, rng, budget, clock).best

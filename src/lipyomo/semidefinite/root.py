@@ -11,21 +11,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.bounds.pairs import Pairs
 from lipyomo.cascade import Cascade
-from lipyomo.domains import Domain
-from lipyomo.network import FloatArray, Network
+from lipyomo.network import FloatArray
 from lipyomo.norms import OutputNorm
 from lipyomo.numerics.pace import fits, pace, seconds_of
 from lipyomo.operator_norm import operator_norm
-from lipyomo.phases import Phases, flat
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
 from lipyomo.semidefinite.bounder import Bounder, Minimum, shaped
@@ -80,21 +77,6 @@ def semidefinite_targets(problem: LipschitzProblem) -> Targets:
         columns = np.arange(d) if problem.input_norm == "l1" else np.array([ALL])
         return Targets(np.eye(m), np.full(columns.size, ALL), columns, problem.input_norm)
     return targets_of(problem)
-
-
-def system_under(
-    network: Network, targets: Targets, domain: Domain, phases: Phases
-) -> tuple[UnitSystem, npt.NDArray[np.int64], Targets, FlatPhases]:
-    """The system of what phases that follow from the domain leave of a network.
-
-    With the unit of the network that each of its units is (-1 for identities), and with the targets
-    and the phases as they are there.
-    """
-    system, units = UnitSystem.under(network, targets.functionals, domain, phases)
-    if not system.roughness:
-        return system, units, targets, flat(phases)
-    eye = np.eye(len(targets.functionals))
-    return system, units, replace(targets, functionals=eye), system.root_phases()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from lipyomo.errors import ImportRefused, NetworkError
-from lipyomo.merging import merged
 from lipyomo.network import Network
 from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.budget import OUTPUT, budget, expect
@@ -27,6 +26,7 @@ from lipyomo.onnx.lower.registry import Call, Lowered, Value, lowering_of, takes
 from lipyomo.onnx.refusal import refusal
 from lipyomo.onnx.system import System
 from lipyomo.onnx.trace import Trace
+from lipyomo.reduce.merge import merge
 
 MODULES = (affine_maps, conv, moves, reductions, units)
 """The modules that register operators when they are imported."""
@@ -211,7 +211,7 @@ def lower_graph(graph: Graph, name: str = "network", separate: bool = False) -> 
         system = System.of(trace, output)
         network = to_network(system, name, fuse=not separate)
         network = Network(network.layers, name, *shapes)
-        network = network if separate else merged(network)
+        network = network if separate else merge(network).network
     except NetworkError as error:
         raise ImportRefused(
             f"the network's numbers overflow once its nodes are put together ({error})",

@@ -13,12 +13,12 @@ from lipyomo.bounds.layers import by_layer
 from lipyomo.bounds.pairs import Pairs
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Pattern
-from lipyomo.phases import to_pattern
+from lipyomo.phases import RIGHT
 from lipyomo.problem import LipschitzProblem
-from lipyomo.search.relu.node import IntArray, Node
+from lipyomo.reduce.presolve import Presolved, presolve
+from lipyomo.search.relu.node import Node
 from lipyomo.search.relu.params import Params
 from lipyomo.semidefinite.bounder import Bounder
-from lipyomo.semidefinite.root import system_under
 from lipyomo.targets import Targets, targets_of
 
 LEARNT = "learnt"
@@ -67,17 +67,15 @@ class Context:
     Attributes
     ----------
     question : Question
-    system : UnitSystem
-        Its units are those that nodes speak of.
-    units : ndarray of int, shape (N,)
-        The unit of the problem's network that each of them is; -1 for identities.
+    presolved : Presolved
+        What is left of the problem's network.
     targets : Targets
+        On its outputs.
     bounder : Bounder
     """
 
     question: Question
-    system: UnitSystem
-    units: IntArray
+    presolved: Presolved
     targets: Targets
     bounder: Bounder
 
@@ -92,20 +90,22 @@ class Context:
         """
         problem, known = question.problem, question.known
         targets = targets_of(problem)
-        network, domain = problem.network, problem.domain
-        if known is None:
-            system = UnitSystem(network, targets.functionals, domain)
-            units = np.arange(system.count)
-        else:
-            phases = tuple(by_layer(network.hidden, known))
-            system, units, targets, known = system_under(network, targets, domain, phases)
-        bounder = Bounder(system, targets, known, join=known is not None, pairs=question.chosen)
-        return cls(question, system, units, targets, bounder)
+        phases = None if known is None else tuple(by_layer(problem.network.hidden, known))
+        left = presolve(problem.network, targets.functionals, problem.domain, phases)
+        targets = replace(targets, functionals=left.functionals)
+        known, join = (None, False) if phases is None else (left.phases, True)
+        bounder = Bounder(left.system, targets, known, join=join, pairs=question.chosen)
+        return cls(question, left, targets, bounder)
 
     def with_pairs(self, pairs: Pairs, chosen: Pairs) -> Context:
         """The context once pairs of units that exclude each other are known."""
         question = replace(self.question, pairs=pairs, chosen=chosen)
         return replace(self, question=question, bounder=self.bounder.with_pairs(chosen))
+
+    @property
+    def system(self) -> UnitSystem:
+        """The units that nodes speak of."""
+        return self.presolved.system
 
     @property
     def problem(self) -> LipschitzProblem:
@@ -147,13 +147,7 @@ class Context:
 
     def pattern(self, phases: FlatPhases) -> Pattern:
         """The pattern of phases without open units, of all units of the problem's network."""
-        known = self.question.known
-        if known is not None and self.system.roughness:
-            own = self.units >= 0
-            full = known.copy()
-            full[self.units[own]] = phases[own]
-            phases = full
-        return to_pattern(tuple(by_layer(self.problem.network.hidden, phases)))
+        return self.presolved.units.lift_pattern(phases == RIGHT)
 
     def whole(self, points: int = 0) -> Node:
         """The whole problem as a node of which nothing is known yet, but so many points."""

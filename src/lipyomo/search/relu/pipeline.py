@@ -17,7 +17,6 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.partial import RegionProgram
 from lipyomo.run import Clock
 from lipyomo.sampling.local_search import PARAMS, default_evaluations, quick_budget
-from lipyomo.sampling.thinned import thinned
 from lipyomo.search.protocol import Arrays, Incumbent, Outcome, Pulse, Root, Tell
 from lipyomo.search.relu.bound import proved
 from lipyomo.search.relu.context import Context, Question
@@ -91,12 +90,12 @@ class Pipeline:
     def __init__(self, question: Question, seed: int = 0, cascade: Cascade | None = None) -> None:
         self._context = context = Context.of(question)
         self._cascade, self._rng = cascade, np.random.default_rng(seed)
-        self._points = Points(context.problem, context.units, self._rng, question.params)
+        self._points = Points(context.problem, context.presolved, self._rng, question.params)
         self._region = RegionProgram(context.system, context.domain)
         self._learnt = Learnt.nothing(context.system.count)
         self._searched: LipschitzProblem = context.problem
         if cascade is not None:
-            self._searched = thinned(context.problem, cascade.bounds.phases)
+            self._searched = context.problem.thinned(cascade.bounds.phases)
         self._states: dict[str, Any] = {}  # of the primal heuristics
         self._turn = 0
         self._open_units = 0 if cascade is None else cascade.bounds.unstable
@@ -111,10 +110,7 @@ class Pipeline:
     @property
     def look_ahead(self) -> FloatArray:
         """Average look-ahead of splits on each unit of the problem's network, shape (N,)."""
-        own = self._context.units >= 0
-        found = np.zeros(sum(layer.units for layer in self._context.problem.network.hidden))
-        found[self._context.units[own]] = self._learnt.average_ahead[own]
-        return found
+        return self._context.presolved.units.lift(self._learnt.average_ahead)
 
     def cutoff(self, value: float) -> float:
         """See `lipyomo.search.protocol.Pipeline`."""
@@ -197,7 +193,7 @@ class Pipeline:
         nodes, bags = list(task.nodes), task.baggage
         if bags is not None:
             rng, params = np.random.default_rng(0), context.params
-            points = Points(context.problem, context.units, rng, params, bags.value)
+            points = Points(context.problem, context.presolved, rng, params, bags.value)
             nodes, learnt = _unpacked(points, nodes), bags.learnt
             self._region.forget()
         bench = Bench(context, points, self._region, Watch(clock, pulse))

@@ -11,6 +11,7 @@ from lipyomo.affine.system import FlatPhases
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
+from lipyomo.reduce.presolve import Presolved
 from lipyomo.regions import make_witness
 from lipyomo.regions.replay import strict_pattern
 from lipyomo.sampling.evaluate import pattern_norms
@@ -28,8 +29,8 @@ class Points:
     ----------
     problem : LipschitzProblem
         Without frozen inputs.
-    units : ndarray of int, shape (N,)
-        The units whose sides are stored; -1 for ones that count as on.
+    presolved : Presolved
+        What is left of its network: sides of these units are stored.
     rng : numpy Generator
     params : Params
     best : float, optional
@@ -39,16 +40,17 @@ class Points:
     def __init__(
         self,
         problem: LipschitzProblem,
-        units: IntArray,
+        presolved: Presolved,
         rng: np.random.Generator,
         params: Params,
         best: float = 0.0,
     ) -> None:
-        self._problem, self._units, self._rng, self._params = problem, units, rng, params
+        self._problem, self._presolved, self._rng, self._params = problem, presolved, rng, params
+        count = presolved.system.count
         self._points: FloatArray = np.zeros((0, problem.network.input_dim))
-        self._on: BoolArray = np.zeros((0, units.size), dtype=bool)
+        self._on: BoolArray = np.zeros((0, count), dtype=bool)
         self._count = 0
-        row = 8 * problem.network.input_dim + units.size + 1
+        row = 8 * problem.network.input_dim + count + 1
         self._capacity = max(1, params.pool_bytes // row)
         self._best = Incumbent(best)
 
@@ -143,7 +145,7 @@ class Points:
 
     def _stored(self, on: BoolArray) -> BoolArray:
         """The stored part of patterns of all units."""
-        return np.asarray(on[:, self._units] | (self._units < 0))
+        return self._presolved.reduce(on, True)
 
     def _values(self, on: BoolArray) -> FloatArray:
         """Operator norms of full patterns; lower bounds for the hard pairs of norms."""

@@ -89,12 +89,10 @@ def begin(
 
 def _taken_over(context: Context, node: Node, cascade: Cascade) -> Node:
     """The root with what a cascade knows, whose targets may be coarser."""
-    bounds, own = cascade.bounds, context.units >= 0
-    units = context.units[own]
-    phases, lower, upper = node.phases.copy(), node.lower.copy(), node.upper.copy()
-    phases[own] = np.concatenate(bounds.phases)[units]
-    lower[own] = np.concatenate(bounds.lower)[units]
-    upper[own] = np.concatenate(bounds.upper)[units]
+    bounds, left = cascade.bounds, context.presolved
+    phases = left.reduce(np.concatenate(bounds.phases), node.phases)
+    lower = left.reduce(np.concatenate(bounds.lower), node.lower)
+    upper = left.reduce(np.concatenate(bounds.upper), node.upper)
     known = cascade.bounds_of(context.targets)
     return replace(node, phases=phases, lower=lower, upper=upper, proved=known, target_bounds=known)
 

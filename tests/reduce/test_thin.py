@@ -13,7 +13,6 @@ from lipyomo.bounds import preactivation_bounds
 from lipyomo.network import Layer
 from lipyomo.phases import count_open
 from lipyomo.sampling.evaluate import point_norms
-from lipyomo.sampling.thinned import thinned
 from networks import random_network
 
 SLOPES = [(0.0, 1.0), (0.2, 1.0), (-1.0, 1.0), (1.0, 0.0)]
@@ -40,7 +39,7 @@ def test_values_stay(seed: int, norms: tuple[str, dict[str, object]], sparse: bo
     domain = Box(-0.1 * (seed + 1), 0.1 * (seed + 1), 6)
     problem = LipschitzProblem(mixed(seed, sparse), domain, norms[0], **norms[1])
     phases = preactivation_bounds(problem.network, domain).phases
-    small = thinned(problem, phases)
+    small = problem.thinned(phases)
     assert small.network.kinked_units == count_open(phases) < problem.network.kinked_units
     if sparse and count_open(phases):  # multiplied through
         assert all(isinstance(layer.weight, np.ndarray) for layer in small.network.layers)
@@ -53,4 +52,4 @@ def test_nothing_decided() -> None:
     problem = LipschitzProblem(random_network(0, (3, 5, 2)), Box(-9.0, 9.0, 3))
     phases = preactivation_bounds(problem.network, problem.domain).phases
     assert count_open(phases) == problem.network.kinked_units
-    assert thinned(problem, phases) is problem
+    assert problem.thinned(phases) is problem

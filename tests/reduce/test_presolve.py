@@ -7,14 +7,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from lipyomo import Box, LipschitzProblem, Network, Settings
-from lipyomo.affine.presolve import Presolved, presolved
+from lipyomo import AllSpace, Box, LipschitzProblem, Network, Settings
 from lipyomo.affine.system import UnitSystem
 from lipyomo.bounds import preactivation_bounds
 from lipyomo.cascade import Cascade
 from lipyomo.network import Layer
+from lipyomo.norms import InputNorm
+from lipyomo.phases import flat
+from lipyomo.reduce.presolve import Presolved, presolve
 from lipyomo.search.relu.context import Context, Question
 from lipyomo.search.relu.run import branch_and_bound
+from lipyomo.semidefinite.root import RootBounds
+from lipyomo.targets import Targets
 
 
 def _network(seed: int, slopes: tuple[float, float] = (0.0, 1.0)) -> Network:
@@ -38,10 +42,8 @@ def _problem(seed: int, radius: float, slopes: tuple[float, float]) -> Lipschitz
 
 
 def _small(problem: LipschitzProblem) -> Presolved:
-    bounds = preactivation_bounds(problem.network, problem.domain)
-    small = presolved(problem.network, np.eye(3), bounds.phases)
-    assert small is not None
-    return small
+    phases = preactivation_bounds(problem.network, problem.domain).phases
+    return presolve(problem.network, np.eye(3), problem.domain, phases)
 
 
 @pytest.mark.parametrize("slopes", [(0.0, 1.0), (0.1, 1.0), (-1.0, 1.0)])
@@ -53,12 +55,40 @@ def test_the_same_values_on_the_domain(slopes: tuple[float, float]) -> None:
     np.testing.assert_allclose(
         small.network.forward(points), problem.network.forward(points), rtol=1e-12, atol=1e-12
     )
-    system = UnitSystem(small.network, np.eye(3), problem.domain, small)
-    own = small.units >= 0
-    ours = np.concatenate(small.network.preactivations(points), axis=1)[:, own]
-    theirs = np.concatenate(problem.network.preactivations(points), axis=1)[:, small.units[own]]
-    assert (np.abs(ours - theirs) <= system.errors[own]).all()
-    assert system.errors[own].max() < 1e-7
+    inner, outer = small.units.inner, small.units.outer
+    ours = np.concatenate(small.network.preactivations(points), axis=1)[:, inner]
+    theirs = np.concatenate(problem.network.preactivations(points), axis=1)[:, outer]
+    assert (np.abs(ours - theirs) <= small.system.errors[inner]).all()
+    assert small.system.errors[inner].max() < 1e-7
+
+
+def test_values_of_units_are_those_of_the_open_ones() -> None:
+    problem = _problem(0, 0.05, (0.0, 1.0))
+    small = _small(problem)
+    points = problem.domain.sample(np.random.default_rng(0), 20)
+    given = np.concatenate(problem.network.pattern(points), axis=1)
+    own = small.reduce(given, True)
+    here = np.concatenate(small.network.pattern(points), axis=1)
+    assert (own == here)[:, small.system.kinked].all()
+    assert own[:, ~small.system.kinked].all()
+
+
+@pytest.mark.parametrize("slopes", [(0.0, 1.0), (-1.0, 1.0)])
+@pytest.mark.parametrize("input_norm", ["linf", "l2", "l1"])
+def test_semidefinite_bounds_are_those_of_the_whole(
+    input_norm: InputNorm, slopes: tuple[float, float]
+) -> None:
+    problem = _problem(1, 0.03, slopes)
+    targets = Targets.of(np.eye(3), 3, 12, input_norm)
+    phases = preactivation_bounds(problem.network, problem.domain).phases
+    small = presolve(problem.network, targets.functionals, problem.domain, phases)
+    whole = UnitSystem(problem.network, targets.functionals, problem.domain)
+    assert small.system.count < whole.count // 2
+    found = [
+        RootBounds(system, targets, known).run()
+        for system, known in ((small.system, small.phases), (whole, flat(phases)))
+    ]
+    assert found[0] == pytest.approx(found[1], rel=2e-3)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -81,5 +111,11 @@ def test_the_search_has_the_same_answer(seed: int, slopes: tuple[float, float]) 
 
 def test_networks_with_many_open_units_stay_as_they_are() -> None:
     problem = _problem(0, 5.0, (0.0, 1.0))
-    bounds = preactivation_bounds(problem.network, problem.domain)
-    assert presolved(problem.network, np.eye(3), bounds.phases) is None
+    assert _small(problem).network is problem.network
+
+
+def test_networks_on_unbounded_domains_stay_as_they_are() -> None:
+    """Their rounding errors would have no bound."""
+    network = _network(0)
+    phases = tuple(np.zeros(layer.units, dtype=np.int8) for layer in network.hidden)
+    assert presolve(network, np.eye(3), AllSpace(12), phases).network is network

@@ -7,17 +7,17 @@ import pytest
 import scipy.sparse as sp
 
 from lipyomo import Box, Layer, LipschitzProblem, Network, solve
-from lipyomo.merging import merged
+from lipyomo.reduce.merge import merge
 
 
 def kinks(network: Network) -> int:
-    return merged(network.fused()).kinked_units
+    return merge(network.fused()).network.kinked_units
 
 
 def test_duplicates_share_one_kink() -> None:
     rows = [[1.0, -0.5], [2.0, -1.0], [-1.0, 0.5], [0.3, 1.0]]
     network = Network([Layer(rows, [0.25, 0.5, -0.25, 0.0], 0.0, 1.0), Layer(np.ones((1, 4)), [0])])
-    small = merged(network.fused())
+    small = merge(network.fused()).network
     assert small.kinked_units == 2
     points = np.random.default_rng(0).uniform(-1, 1, (50, 2))
     np.testing.assert_allclose(small.forward(points), network.forward(points), rtol=1e-14)
@@ -29,7 +29,7 @@ def test_other_slopes_and_sparse_weights() -> None:
     first = Layer(sp.csr_array(np.outer([1.0, -2.0, 4.0], row)), [0.5, -1.0, 2.0], [0.0, -1.0, 3.0],
                   [1.0, 1.0, -1.0])  # fmt: skip
     network = Network([first, Layer(rng.standard_normal((2, 3)), [0.1, 0.2])])
-    small = merged(network.fused())
+    small = merge(network.fused()).network
     assert small.kinked_units == 1
     points = rng.uniform(-2, 2, (50, 3))
     np.testing.assert_allclose(small.forward(points), network.forward(points), atol=1e-12)
@@ -70,7 +70,7 @@ def test_the_identity_written_as_relus_is_none() -> None:
 
 def test_a_layer_that_becomes_affine_vanishes() -> None:
     network = Network([Layer([[1.0], [-1.0]], [0.5, -0.5], 0.0, 1.0), Layer([[3.0, -3.0]], [0.0])])
-    small = merged(network.fused())
+    small = merge(network.fused()).network
     assert not small.hidden
     assert small.forward([2.0]) == network.forward([2.0])
 
@@ -80,7 +80,7 @@ def test_two_relus_are_one_leaky_unit_where_all_readers_agree() -> None:
     pair = Layer([[1.0, 3.0], [-1.0, -3.0]], [0.5, -0.5], 0.0, 1.0)
     both = Layer([[1.0, -0.7]], [0.0])
     network = Network([pair, both, Layer([[0.3], [1.1]], [0.0, 1.0])])
-    small = merged(network.fused())
+    small = merge(network.fused()).network
     assert small.sizes == (2, 1, 2)
     assert [small.hidden[0].left[0], small.hidden[0].right[0]] == [0.7, 1.0]
     # another reader sees other slopes: an identity stands beside the unit

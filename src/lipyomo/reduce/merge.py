@@ -14,6 +14,7 @@ is reflected by ``sigma(-z) = P sigma(z) + Q z``: (-1, 0) where it is odd, (1, -
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakSet
@@ -21,9 +22,12 @@ from weakref import WeakSet
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.arrays import FloatArray, IntArray, Matrix
+from lipyomo.arrays import BoolArray, FloatArray, IntArray, Matrix
 from lipyomo.network import Layer, Network
 from lipyomo.numerics.exactness import entries_are_exact, product_is_exact, sum_is_exact
+from lipyomo.reduce.fuse import fuse
+from lipyomo.reduce.reduction import Reduction
+from lipyomo.reduce.units import Counterparts
 
 if TYPE_CHECKING:
     from lipyomo.activations import Activation
@@ -41,7 +45,49 @@ _ALIKE = 1e-12
 """Relative difference up to which the fingerprints of two rows may be those of multiples."""
 
 
-def merged(network: Network) -> Network:
+@dataclass(frozen=True, eq=False)
+class _Merger:
+    """A layer with fewer kinks, and the way back to its units.
+
+    Attributes
+    ----------
+    layers : list of Layer
+        The layer, one that stands between where weights would round, and the next one.
+    kept : ndarray of int, shape (n',)
+        The units that are left.
+    leaders : ndarray of int, shape (n,)
+        The unit that has the kink of each.
+    turned : ndarray of bool, shape (n,)
+        Whether a unit is a negative multiple of its leader.
+    """
+
+    layers: list[Layer]
+    kept: IntArray
+    leaders: IntArray
+    turned: BoolArray
+
+    def units(self, network: Network, position: int) -> Counterparts:
+        """The units of a network at one of whose layers this stands."""
+        counts = [layer.units for layer in network.hidden]
+        start, stop, end = (sum(counts[:i]) for i in (position, position + 1, len(counts)))
+        shift = sum(layer.units for layer in self.layers[:-1]) - counts[position]
+        before, behind = np.arange(start), np.arange(stop, end)
+        own = np.isin(self.leaders, self.kept)
+        outer = np.concatenate([before, start + np.flatnonzero(own), behind])
+        place = start + np.searchsorted(self.kept, self.leaders[own])
+        turned = np.zeros(end, dtype=bool)
+        turned[start:stop] = self.turned
+        # where the kink is gone, all that shared it are on the sides of one and the same point
+        return Counterparts(
+            tuple(counts),
+            outer,
+            np.concatenate([before, place, behind + shift]),
+            turned[outer],
+            ~turned,
+        )
+
+
+def merge(network: Network) -> Reduction:
     """The same function with one kink for all units of a layer that are multiples of each other.
 
     Parameters
@@ -51,30 +97,32 @@ def merged(network: Network) -> Network:
 
     Returns
     -------
-    Network
-        `network` itself if there is nothing to merge.  Number for number the same function: where
-        the weights of the next layer would round, an affine layer stands in between.
+    Reduction
+        To the network itself if there is nothing to merge.  Number for number the same function:
+        where the weights of the next layer would round, an affine layer stands in between.
     """
+    found = Reduction.none(network)
     if network in _MERGED:
-        return network
+        return found
     position = 0
     while position < len(network.hidden):
         layer, after = network.layers[position : position + 2]
         # an affine layer stands where weights would round: its rows are what others need
         classes = [] if layer.is_affine else list(_classes(layer))
-        found = _joined(layer, after, classes) or _shared(layer, after, classes)
-        if found is None:
+        merger = _joined(layer, after, classes) or _shared(layer, after, classes)
+        if merger is None:
             position += 1
         else:  # once more: kinks that are gone leave identities, which may be alike as well
-            chain = [*network.layers[:position], *found, *network.layers[position + 2 :]]
-            network = Network(chain, network.name, network.input_shape, network.output_shape)
-            network = network.fused()
+            chain = [*network.layers[:position], *merger.layers, *network.layers[position + 2 :]]
+            few = Reduction.to(network.with_layers(chain), merger.units(network, position))
+            found = found.then(few).then(fuse(few.network))
+            network = found.network
     _MERGED.add(network)
-    return network
+    return found
 
 
 @np.errstate(all="ignore")
-def _joined(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> list[Layer] | None:
+def _joined(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> _Merger | None:
     """Both layers with one unit for several, where one has the slopes that all readers see."""
     classes = [found for found in classes if not layer.curved[found[0]].any()]
     if not classes:
@@ -82,6 +130,7 @@ def _joined(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> list[La
     weight = sp.csc_array(after.weight)
     weight.sum_duplicates()
     left, right, kept = layer.left.copy(), layer.right.copy(), np.ones(layer.units)
+    leaders, turned = np.arange(layer.units), np.zeros(layer.units, dtype=bool)
     readers: list[IntArray] = []
     columns: list[IntArray] = []
     values: list[FloatArray] = []
@@ -97,7 +146,7 @@ def _joined(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> list[La
         if found is not None:
             first = units[0]
             (left[first], right[first]), multiples = found
-            kept[units] = 0.0
+            leaders[units], turned[units], kept[units] = first, ratios < 0, 0.0
             readers.append(who)
             columns.append(np.full(who.size, first))
             values.append(multiples)
@@ -107,7 +156,8 @@ def _joined(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> list[La
     added = sp.csc_array((np.concatenate(values), where), shape=weight.shape)
     rows = _like(after.weight, weight @ sp.diags_array(kept) + added)
     joined = Layer(layer.weight, layer.bias, left, right, layer.curves)
-    return _used(joined, after.with_map(rows, after.bias))
+    layers, used = _used(joined, after.with_map(rows, after.bias))
+    return _Merger(layers, used, leaders, turned)
 
 
 def _sides(
@@ -164,18 +214,18 @@ def _after(spread: sp.csr_array, layer: Layer) -> list[Layer]:
     return [first, layer.with_map(_like(layer.weight, both[:, used]), layer.bias)]
 
 
-def _used(layer: Layer, after: Layer) -> list[Layer]:
-    """Both layers without the units of the first that the second does not look at."""
+def _used(layer: Layer, after: Layer) -> tuple[list[Layer], IntArray]:
+    """Both layers without units of the first that the second does not look at; what is left."""
     sizes = np.asarray(after.sizes.sum(axis=0)).reshape(-1)
     keep = np.flatnonzero(sizes > 0)
     if keep.size == layer.units:
-        return [layer, after]
+        return [layer, after], keep
     if keep.size:
         fewer = layer.selected(keep)
     else:  # one identity, which goes as the layers are fused
         keep = np.array([0])
         fewer = Layer(layer.weight[keep], layer.bias[keep])
-    return [fewer, after.with_map(after.weight[:, keep], after.bias)]
+    return [fewer, after.with_map(after.weight[:, keep], after.bias)], keep
 
 
 def _like(given: Matrix, found: sp.csr_array) -> Matrix:
@@ -183,19 +233,21 @@ def _like(given: Matrix, found: sp.csr_array) -> Matrix:
     return found.toarray() if isinstance(given, np.ndarray) else sp.csr_array(found)
 
 
-def _shared(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> list[Layer] | None:
+def _shared(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> _Merger | None:
     """Both layers with fewer kinks, and what stands between them where weights would round."""
     shares: dict[int, tuple[int, float, float]] = {}
+    leaders, turned = np.arange(layer.units), np.zeros(layer.units, dtype=bool)
     for units, ratios in classes:
-        leaders: list[tuple[int, Fraction]] = []
+        known: list[tuple[int, Fraction]] = []
         for unit, size in zip(units.tolist(), map(Fraction, ratios.tolist()), strict=True):
-            for leader, other in leaders:
+            for leader, other in known:
                 share = _share(layer, leader, unit, size / other)
                 if share is not None:
                     shares[unit] = (leader, *share)
+                    leaders[unit], turned[unit] = leader, size / other < 0
                     break
             else:
-                leaders.append((unit, size))
+                known.append((unit, size))
     if not shares:
         return None
     kept = [unit for unit in range(layer.units) if unit not in shares or shares[unit][2] != 0]
@@ -216,7 +268,8 @@ def _shared(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> list[La
     first, *rest = _after(sp.csr_array(spread), after)
     curves = layer.restricted(np.array(bent))
     few = Layer(layer.weight, layer.bias, left, right, curves).selected(np.array(kept))
-    return [*_used(few, first), *rest]
+    layers, used = _used(few, first)
+    return _Merger([*layers, *rest], np.array(kept)[used], leaders, turned)
 
 
 def _classes(layer: Layer) -> Iterator[Multiples]:
@@ -272,8 +325,8 @@ def _share(layer: Layer, leader: int, unit: int, ratio: Fraction) -> tuple[float
     themselves, and so are smooth units of one activation.
     """
     if layer.curved[leader] or layer.curved[unit]:
-        own = [c.activation for c in layer.curves if leader in c.units and unit in c.units]
-        return _reflected(own[0], ratio) if own else None
+        shared = [c.activation for c in layer.curves if leader in c.units and unit in c.units]
+        return _reflected(shared[0], ratio) if shared else None
     if not (layer.kinked[leader] and layer.kinked[unit]):
         c = None if layer.kinked[leader] or layer.kinked[unit] else _as_float(ratio)
         return None if c is None else (c, 0.0)

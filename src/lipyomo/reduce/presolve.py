@@ -15,18 +15,24 @@ and each weight is off by at most `roughness` times its magnitude.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.affine.signal import UnitMap, unit_maps_of
+from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.arrays import dense, product, scaled_columns
+from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Layer, Matrix, Network
 from lipyomo.numerics.rounding import gamma
-from lipyomo.phases import OPEN, Phases
+from lipyomo.phases import OPEN, RIGHT, Phases, count_open, flat
+from lipyomo.reduce.reduction import Reduction
+from lipyomo.reduce.units import Counterparts
 
 PAYS = 0.34
 """Largest share of the weights that is left where a presolved network is worth having."""
@@ -35,29 +41,94 @@ LEAST_UNITS = 200
 """Networks with fewer units are small enough as they are."""
 
 
-@dataclass(frozen=True)
-class Presolved:
-    """A network under some phases.
+@dataclass(frozen=True, eq=False)
+class Presolved(Reduction):
+    """The units that phases leave of a network, as a system.
 
     Attributes
     ----------
-    network : Network
-        Its outputs are the functionals.
-    magnitudes : Network
-        Of the same shape.
-    roughness : float
-    units : ndarray of int, shape (N',)
-        The unit of the original network that each hidden unit is; -1 for identities.
+    system : UnitSystem
+        Knows its rounding errors: `magnitudes` and `roughness`.
+    functionals : ndarray, shape (k, m')
+        Of the outputs of `network`, in the place of the given ones.
+    phases : ndarray of int8, shape (N',)
+        Known phases of the system's units.
     """
 
-    network: Network
-    magnitudes: Network
-    roughness: float
-    units: npt.NDArray[np.int64]
+    system: UnitSystem
+    functionals: FloatArray
+    phases: FlatPhases
+
+    def reduce(self, values: npt.NDArray[Any], others: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Values (..., N') of the system's units from those (..., N) of the given network's.
+
+        Parameters
+        ----------
+        values : ndarray, shape (..., N)
+        others : array_like, shape (N',) or ()
+            Values of the system's units that are none of the given network's.
+        """
+        found = np.empty((*values.shape[:-1], self.system.count), dtype=values.dtype)
+        found[...] = others
+        found[..., self.units.inner] = values[..., self.units.outer]
+        return found
+
+
+def presolve(
+    network: Network, functionals: FloatArray, domain: Domain, phases: Phases | None = None
+) -> Presolved:
+    """What phases that follow from a domain leave of a network.
+
+    Parameters
+    ----------
+    network : Network
+    functionals : ndarray, shape (k, m)
+    domain : Domain
+    phases : Phases, optional
+        By default nothing is known.
+
+    Returns
+    -------
+    Presolved
+        The network itself where nothing is known, the domain is unbounded (so that errors are) or
+        what is left is not much smaller.  Else all kinked units of the system are open.
+    """
+    widths = None
+    if phases is not None and domain.is_bounded:
+        widths = presolved_sizes(network, len(functionals), phases)
+    if phases is None or widths is None:
+        system, same = UnitSystem(network, functionals, domain), Reduction.none(network)
+        known = system.root_phases() if phases is None else flat(phases)
+        return Presolved(**vars(same), system=system, functionals=functionals, phases=known)
+    small = multiplied_through(network, functionals, phases)
+    sizes = multiplied_through(network, functionals, phases, magnitudes=True)
+    terms = sum(layer.inputs + layer.units + 4 for layer in network.layers)
+    eye = np.eye(len(functionals))
+    system = UnitSystem(small, eye, domain, sizes, gamma(2 * terms))
+    way = Reduction.to(small, open_units(network, phases, widths))
+    return Presolved(**vars(way), system=system, functionals=eye, phases=system.root_phases())
+
+
+def open_units(network: Network, phases: Phases, widths: Sequence[int]) -> Counterparts:
+    """The open units of a network, which are the first ones of the layers that are left.
+
+    Parameters
+    ----------
+    network : Network
+    phases : Phases
+    widths : sequence of int
+        Inputs and units layer by layer, from `widths_under`.
+    """
+    known = flat(phases)
+    counts = [count for count in (count_open((phase,)) for phase in phases) if count]
+    starts = np.cumsum([0, *widths[1:-1]])
+    inner = [a + np.arange(count) for a, count in zip(starts, counts, strict=True)]
+    outer = np.flatnonzero(known == OPEN)
+    return Counterparts.of(network, outer, np.concatenate(inner), known == RIGHT)
 
 
 def presolved_sizes(network: Network, functionals: int, phases: Phases) -> list[int] | None:
-    """Inputs and units layer by layer that `presolved` would leave; None where it does not pay."""
+    """Inputs and units layer by layer that `presolve` would leave; None where it does not pay."""
     widths = widths_under(network, functionals, phases)
     if widths is None or sum(layer.units for layer in network.hidden) < LEAST_UNITS:
         return None
@@ -69,37 +140,9 @@ def presolved_sizes(network: Network, functionals: int, phases: Phases) -> list[
 
 def widths_under(network: Network, functionals: int, phases: Phases) -> list[int] | None:
     """Inputs and units layer by layer once the decided ones are multiplied through, if any."""
-    counts = [int(np.count_nonzero(phase == OPEN)) for phase in phases]
+    counts = [count_open((phase,)) for phase in phases]
     deep = [i for i, count in enumerate(counts) if count]
     return [network.input_dim, *(sum(counts[i:]) + functionals for i in deep)] if deep else None
-
-
-def presolved(network: Network, functionals: FloatArray, phases: Phases) -> Presolved | None:
-    """Multiply the decided units of `phases` through; None where that does not pay.
-
-    Parameters
-    ----------
-    network : Network
-    functionals : ndarray, shape (k, m)
-    phases : Phases
-        That follow from the domain.
-    """
-    widths = presolved_sizes(network, len(functionals), phases)
-    if widths is None:
-        return None
-    terms = sum(layer.inputs + layer.units + 4 for layer in network.layers)
-    open_units = [np.flatnonzero(phase == OPEN) for phase in phases]
-    starts = np.cumsum([0, *(layer.units for layer in network.hidden)])
-    kept: list[npt.NDArray[np.int64]] = []
-    deep = [i for i, units in enumerate(open_units) if units.size]
-    for i, width in zip(deep, widths[1:], strict=True):
-        kept += [starts[i] + open_units[i], np.full(width - open_units[i].size, -1)]
-    return Presolved(
-        multiplied_through(network, functionals, phases),
-        multiplied_through(network, functionals, phases, True),
-        gamma(2 * terms),
-        np.concatenate(kept).astype(np.int64),
-    )
 
 
 def multiplied_through(

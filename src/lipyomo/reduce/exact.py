@@ -1,0 +1,20 @@
+"""The reductions that come before any bound: the same function, number for number."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lipyomo.domains import Domain
+from lipyomo.network import Network
+from lipyomo.reduce.freeze import freeze
+from lipyomo.reduce.fuse import fuse
+from lipyomo.reduce.merge import merge
+from lipyomo.reduce.reduction import Reduction
+
+
+def exactly(network: Network, domain: Domain) -> Reduction:
+    """The network without the inputs that cannot move in a domain, fused and merged."""
+    frozen = domain.frozen
+    found = freeze(network, frozen, np.where(frozen, domain.upper, 0.0))
+    found = found.then(fuse(found.network))
+    return found.then(merge(found.network))
