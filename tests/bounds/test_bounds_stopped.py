@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +15,7 @@ from lipyomo.bounds import chain, preactivation_bounds
 from lipyomo.bounds.balls import Points
 from lipyomo.bounds.derivative import DerivativeRelaxation
 from lipyomo.bounds.gradient import gradient_ends
+from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import run_method
 from lipyomo.network import Layer
 from lipyomo.norms import InputNorm
@@ -69,9 +71,7 @@ def test_a_closed_form_stops_without_an_answer_or_with_a_complete_one() -> None:
 
 
 @pytest.mark.parametrize("norm", ["linf", "l1", "l2"])
-def test_sparse_layers_have_the_norms_of_dense_ones(
-    norm: InputNorm, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sparse_layers_have_the_norms_of_dense_ones(norm: InputNorm) -> None:
     dense = random_network(6, (4, 7, 5, 2))
     layers = [
         Layer(sp.csr_array(layer.weight), layer.bias, layer.left, layer.right)
@@ -83,20 +83,25 @@ def test_sparse_layers_have_the_norms_of_dense_ones(
     alone = Settings(attain=False)
     one, two = (run_method("naive", problem, alone).upper for problem in problems)
     assert two == pytest.approx(one, rel=1e-10)
-    monkeypatch.setattr("lipyomo.methods.naive.MOST_SINGULAR", 0)
-    large = run_method("naive", problems[1], alone).upper
-    assert large >= one * (1 - 1e-12)
+
+
+def test_large_sparse_layers_are_bounded_without_singular_values() -> None:
+    sizes = np.linspace(1.0, 2.0, PARAMS.singular_order + 1)
+    turned = sp.diags_array(sizes).tocsr()[np.roll(np.arange(sizes.size), 7)]
+    layers = [Layer(turned, np.zeros(sizes.size), 0.0, 1.0), Layer(turned, np.zeros(sizes.size))]
+    problem = LipschitzProblem(Network(layers), Box(-1, 1, sizes.size), "l2", "l2")
+    assert run_method("naive", problem, Settings(attain=False)).upper == pytest.approx(4.0)
 
 
 @pytest.mark.parametrize(
     ("method", "limit"),
-    [("lp", "MOST_TERMS"), ("mip", "MOST_TERMS"), ("eclipse", "MOST_BYTES"), ("sdp", "MOST_BYTES")],
+    [("lp", "most_terms"), ("mip", "most_terms"), ("eclipse", "most_bytes"), ("sdp", "most_bytes")],
 )
 def test_what_is_too_large_says_so_and_has_a_bound(
     method: str, limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = LipschitzProblem(random_network(2, (3, 6, 6, 2)), Box(-1, 1, 3))
-    monkeypatch.setattr(f"lipyomo.methods.support.{limit}", 1.0)
+    monkeypatch.setattr("lipyomo.methods.support.PARAMS", replace(PARAMS, **{limit: 1}))
     result = run_method(method, problem, Settings())
     truth = exact_constant(problem)
     assert result.lower <= truth * (1 + 1e-9) <= result.upper * (1 + 2e-9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -15,6 +16,7 @@ from lipyomo.bounds.sharpen import sharpen
 from lipyomo.cascade import STAGES, Cascade, Stage
 from lipyomo.domains import Box
 from lipyomo.methods import run_method
+from lipyomo.methods.params import PARAMS
 from lipyomo.methods.support import joint_first
 from lipyomo.network import Layer, Network
 from lipyomo.norms import DUAL, InputNorm, LinearOutput, LinfOutput, vector_norm
@@ -282,7 +284,7 @@ def test_sharpened_bounds_hold_and_are_not_looser(seed: int) -> None:
 def test_networks_too_large_to_branch_are_bounded_from_both_sides(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("lipyomo.methods.bnb.MOST_BYTES", 1.0)
+    monkeypatch.setattr("lipyomo.methods.bnb.PARAMS", replace(PARAMS, most_bytes=1))
     problem = LipschitzProblem(random_network(4, (2, 6, 6, 3)), Box(-1, 1, 2), "linf", "linf")
     result = run_method("bnb", problem, Settings())
     truth = exact_constant(problem)

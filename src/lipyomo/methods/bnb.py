@@ -8,10 +8,9 @@ import numpy as np
 
 from lipyomo.cascade import QUICK
 from lipyomo.errors import MethodError
+from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import STARVED, method
 from lipyomo.methods.support import (
-    MOST_BYTES,
-    TRIES,
     form_seconds,
     joint_first,
     run_cascade,
@@ -31,10 +30,6 @@ from lipyomo.targets import targets_of
 if TYPE_CHECKING:
     from lipyomo.search.checkpoint import Checkpoint
 
-FORMS_SHARE = 0.8
-"""Of the time left, for semidefinite bounds of a network that is too large to branch; the rest is
-for the local search."""
-
 
 def why_not(problem: LipschitzProblem, phases: Phases) -> str | None:
     """Why a reduced problem cannot be branched on under phases that its domain decides, if so."""
@@ -42,7 +37,7 @@ def why_not(problem: LipschitzProblem, phases: Phases) -> str | None:
         targets_of(problem)
     except MethodError as error:
         return str(error)
-    large = search_bytes(problem, phases) > MOST_BYTES
+    large = search_bytes(problem, phases) > PARAMS.most_bytes
     return "the network is too large to branch in memory" if large else None
 
 
@@ -133,7 +128,7 @@ def search(run: Run, cutoff: float = 0.0, checkpoint: Checkpoint | None = None) 
     if reason is not None:
         run.warn(f"{reason}: there is no search, and bounds are those of method sdp")
         run.raise_lower(quick_incumbent(problem, run.settings.seed, run.clock, phases))
-        run_forms(run, cascade, run.clock.within(FORMS_SHARE * run.left))
+        run_forms(run, cascade, run.clock.within(PARAMS.forms_share * run.left))
     if reason is not None or not run.clock.fits(form_seconds(reduced.problem, phases)):
         cascade.run(("joint",))
         run.drop_upper(cascade.value)
@@ -153,7 +148,7 @@ def search(run: Run, cutoff: float = 0.0, checkpoint: Checkpoint | None = None) 
     if found.best.point is not None:
         run.raise_lower(witness_near(problem, found.best.point))
     if run.witness is None:  # nothing exceeds zero, which any interior point attains
-        for x in reduced.problem.domain.sample(rng, TRIES):
+        for x in reduced.problem.domain.sample(rng, PARAMS.tries):
             if run.raise_lower(witness_near(problem, x)):
                 break
     run.drop_upper(found.upper)

@@ -7,19 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import method
 from lipyomo.methods.support import best_witness, whole_number
 from lipyomo.network import FloatArray
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 from lipyomo.sampling.evaluate import evaluation_work, point_norms
-
-_BATCHES, _BATCH_SIZE = 500, 1024
-_SLICE = 2e8
-"""Multiplications between two looks at the clock."""
-
-_REACH = 10.0
-"""Largest end point that is believed, in ranges of the batch maxima above the largest one."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +88,8 @@ def _distance(shares: FloatArray) -> float:
 def fit_reverse_weibull(maxima: FloatArray) -> WeibullFit:
     """Fit the reverse Weibull distribution to batch maxima by maximum likelihood.
 
-    The likelihood is maximised over the end point alone; shape and scale follow.
+    The likelihood is maximised over the end point alone; shape and scale follow.  An end point that
+    lies ten ranges of the sample above its largest member is not believed.
 
     Parameters
     ----------
@@ -110,7 +105,7 @@ def fit_reverse_weibull(maxima: FloatArray) -> WeibullFit:
     from scipy import optimize, special
 
     sample = (maxima - top) / spread
-    low, high = math.log(1e-8), math.log(1e3)
+    low, high = math.log(1e-8), math.log(10.0)
 
     def loss(log_step: float) -> float:
         return -_log_likelihood(math.exp(log_step) - sample)
@@ -128,7 +123,7 @@ def fit_reverse_weibull(maxima: FloatArray) -> WeibullFit:
     verdict = "good"
     if k == 0 or shape < 1.0:
         verdict = "collapsed"
-    elif k == len(grid) - 1 or step > _REACH:
+    elif k == len(grid) - 1:
         verdict = "diverged"
     elif p_value < 1e-3:
         verdict = "poor"
@@ -141,7 +136,7 @@ def fit_reverse_weibull(maxima: FloatArray) -> WeibullFit:
     Guarantee.HEURISTIC,
     "Weng et al., Evaluating the robustness of neural networks (ICLR 2018)",
     unbounded=True,
-    options={"batches": _BATCHES, "batch_size": _BATCH_SIZE},
+    options={"batches": 500, "batch_size": 1024},
 )
 def run(run: Run) -> Result:
     """Estimate the constant from the maxima of batches of sampled gradient norms.
@@ -151,13 +146,13 @@ def run(run: Run) -> Result:
     batches, batch_size : int
         500 and 1024 by default, as in the LipMIP paper.
     """
-    batches = whole_number(run.settings, "batches", _BATCHES, least=3)
-    size = whole_number(run.settings, "batch_size", _BATCH_SIZE)
+    batches = whole_number(run, "batches", least=3)
+    size = whole_number(run, "batch_size")
     rng = np.random.default_rng(run.settings.seed)
     small = run.problem.reduced.problem
     maxima: list[float] = []
     points: list[FloatArray] = []
-    rows = int(np.clip(_SLICE / evaluation_work(small), 1, size))
+    rows = int(np.clip(PARAMS.slice / evaluation_work(small), 1, size))
     late = run.clock.steps()
     while len(maxima) < batches and not (maxima and late()):
         batch = small.domain.sample(rng, size)

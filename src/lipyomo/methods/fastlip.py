@@ -30,7 +30,7 @@ def run(run: Run) -> Result:
         the outputs, entry by entry and for the norm as a whole (method ``crown``), which is never
         worse.
     """
-    kind = choice(run.settings, "adjoints", ("interval", "linear"))
+    kind = choice(run, "adjoints", ("interval", "linear"))
     cascade = Cascade(run.problem.reduced.problem, domain_bounds(run), clock=run.clock)
     stages: tuple[Stage, ...] = ("entries",) if kind == "interval" else ("entries", "joint")
     cascade.run(stages)

@@ -13,6 +13,7 @@ from lipyomo.affine.magnitudes import switched_sizes
 from lipyomo.arrays import dense
 from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError
+from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import domain_bounds, few_vertices, vertex_bounds, whole_number
 from lipyomo.network import FloatArray
@@ -22,9 +23,6 @@ from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
-
-MAX_PRODUCTS = 150_000
-"""Most products (rows of the linear program) that are written down."""
 
 Subset: TypeAlias = tuple[int, ...]
 
@@ -84,7 +82,7 @@ def gradient_polynomial(
         for k in range(layer.units):
             tangents.append(combine(dense(layer.weight[[k]])[0]))
             entries += len(tangents[-1])
-            if entries > 10 * MAX_PRODUCTS:
+            if entries > 10 * PARAMS.most_products:
                 raise TooLarge("the gradient of this network has too many monomials for LipOpt")
         passed: list[dict[Subset, float]] = []
         for k, tangent in enumerate(tangents):
@@ -171,9 +169,9 @@ def polynomial_bound(terms: dict[Subset, float], count: int, k: int, time_limit:
     subsets = []
     for subset in _needed(terms, count, k):
         subsets.append(subset)
-        if len(subsets) << k > MAX_PRODUCTS:
+        if len(subsets) << k > PARAMS.most_products:
             raise TooLarge(
-                f"LipOpt-{k} needs more than {MAX_PRODUCTS} products for {count} variables"
+                f"LipOpt-{k} needs more than {PARAMS.most_products} products for {count} variables"
             )
     faces = {tuple(face) for s in subsets for size in range(k) for face in combinations(s, size)}
     ordered = sorted(faces.union(subsets, terms), key=lambda key: (len(key), key))
@@ -210,7 +208,7 @@ def run(run: Run) -> Result:
     k : int
         Degree of the products, 3 by default.
     """
-    k = whole_number(run.settings, "k", 3, least=2)
+    k = whole_number(run, "k", least=2)
     small = run.problem.reduced.problem
     vertices = few_vertices(small, "lipopt")
     bounds = domain_bounds(run)

@@ -11,9 +11,9 @@ import numpy as np
 
 from lipyomo.domains import AllSpace, Domain
 from lipyomo.errors import MethodError, SolverError
+from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import method
 from lipyomo.methods.support import (
-    MAX_VERTICES,
     choice,
     domain_bounds,
     fall_back,
@@ -35,18 +35,6 @@ from lipyomo.semidefinite.root import RootBounds
 from lipyomo.semidefinite.verify import IntArray, SizedForm
 from lipyomo.targets import Targets
 
-TOLERANCE = 1e-7
-"""A bound for its own sake is worth more steps than one of thousands of nodes."""
-
-_MANY_INPUTS = 3
-"""Conic solvers get one fixed metric of the inputs when these outnumber the units so often."""
-
-_CONIC_ORDER = 160
-"""Largest matrix that conic solvers get when time is limited; they need hours for larger ones."""
-
-_QUICK_ORDER = 60
-"""Largest matrix that they treat in a moment; with larger ones they could not be interrupted."""
-
 _SOLVERS = ("auto", "newton", "clarabel", "scs", "mosek")
 
 
@@ -67,31 +55,34 @@ def _targets(network: Network, norm: OutputNorm, input_norm: InputNorm) -> tuple
     if vertices is None or (len(vertices) > 1 and norm.dual_ball == "cube"):
         vertices = None
     else:
-        if len(vertices) > MAX_VERTICES:
+        if len(vertices) > PARAMS.most_vertices:
             raise MethodError(
                 f"method lipsdp treats the {len(vertices)} vertices of the dual ball of "
-                f"{norm.name} one by one, at most {MAX_VERTICES}.  Remedy: give a functional, or "
-                "use the output norm l2"
+                f"{norm.name} one by one, at most {PARAMS.most_vertices}.  Remedy: give a "
+                "functional, or use the output norm l2"
             )
         ball = "vertices"
     return ball, Targets.of(vertices, m, network.input_dim, input_norm)
 
 
 def _conic(form: SizedForm, layers: IntArray, ball: Ball, plan: _Plan, run: Run) -> float:
-    """One functional or ball by a conic solver; l1 inputs through shared multipliers."""
+    """One functional or ball by a conic solver; l1 inputs through shared multipliers.
+
+    Where inputs would make the matrix too large they get one fixed metric.
+    """
     grouped = plan.input_norm != "linf"
     model = form
-    if not grouped and form.inputs > _MANY_INPUTS * (form.count + 10):
+    if not grouped and form.count + form.inputs > PARAMS.conic_order:
         model, grouped = along_norms(form), True
     limit = run.left if math.isfinite(run.left) else None
     order = form.count + min(form.inputs, form.count + len(form.objective) if grouped else math.inf)
-    if limit is not None and (order > _CONIC_ORDER or limit < 1.0):
+    if limit is not None and (order > PARAMS.conic_order or limit < 1.0):
         raise SolverError("the program is too large for the time limit")
     name = "CLARABEL" if plan.solver == "auto" else plan.solver.upper()
-    if limit is not None and order > _QUICK_ORDER:
+    if limit is not None and order > PARAMS.quick_order:
         limit *= 0.8  # its process takes time to start and to answer
     asked = model, layers, grouped, ball, plan.sharing, name, limit
-    if order <= _QUICK_ORDER:
+    if order <= PARAMS.quick_order:
         upper, lam = solve_conic(*asked)
     else:
         upper, lam = in_process(solve_conic, *asked, stop=lambda: run.expired)
@@ -108,7 +99,7 @@ def bound_piece(
     left = presolve(network, targets.functionals, domain, phases)
     system, every = left.system, left.phases
     targets = replace(targets, functionals=left.functionals)
-    root = RootBounds(system, targets, every, norm=norm, tolerance=TOLERANCE)
+    root = RootBounds(system, targets, every, norm=norm, tolerance=PARAMS.tolerance)
     conic = root.form.units.size and (plan.sharing == "layer" or plan.solver in _SOLVERS[2:])
     if conic:
         sized = Prover(system, targets, every, ball).sized(root.form)
@@ -165,10 +156,10 @@ def run(run: Run) -> Result:
     slopes : {'local', 'global'}
         Whether units that the domain decides keep their slope, or all units may have any.
     """
-    sharing = cast(Sharing, choice(run.settings, "form", ("neuron", "layer")))
-    solver = choice(run.settings, "solver", _SOLVERS)
-    slopes = choice(run.settings, "slopes", ("local", "global"))
-    split = whole_number(run.settings, "split", 0, least=0)
+    sharing = cast(Sharing, choice(run, "form", ("neuron", "layer")))
+    solver = choice(run, "solver", _SOLVERS)
+    slopes = choice(run, "slopes", ("local", "global"))
+    split = whole_number(run, "split", least=0)
     if sharing == "layer" and solver == "newton":
         raise MethodError(
             "the solver newton has no layer form.  Remedy: choose clarabel, scs or form=neuron"

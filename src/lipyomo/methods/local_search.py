@@ -27,7 +27,7 @@ def run(run: Run) -> Result:
     evaluations : int
         Points to evaluate; 0, the default, lets the network's size decide.
     """
-    evaluations = whole_number(run.settings, "evaluations", 0, least=0) or None
+    evaluations = whole_number(run, "evaluations", least=0) or None
     rng = np.random.default_rng(run.settings.seed)
     phases = domain_bounds(run).phases  # what the domain decides need not be searched
     run.raise_lower(search_incumbent(run.problem, rng, evaluations, run.clock, phases))

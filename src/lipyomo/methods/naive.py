@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import method
 from lipyomo.methods.support import choice
 from lipyomo.network import Layer
@@ -14,9 +15,6 @@ from lipyomo.numerics.rounding import rounded_up
 from lipyomo.operator_norm import operator_norm
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
-
-MOST_SINGULAR = 2000
-"""Rows and columns of sparse layers up to which singular values are computed."""
 
 _SAME: dict[str, OutputNorm] = {"l1": L1Output(), "l2": L2Output(), "linf": LinfOutput()}
 
@@ -33,7 +31,7 @@ def layer_norm(layer: Layer, norm_in: InputNorm, norm_out: OutputNorm) -> float:
         sizes = layer.sizes  # large ones are never written out
         column = float((sizes.T @ steepest).max())
         row = float((steepest * sizes.sum(axis=1)).max())
-        if norm_in != "l2" or min(sizes.shape) > MOST_SINGULAR:
+        if norm_in != "l2" or min(sizes.shape) > PARAMS.singular_order:
             size = {"l1": column, "linf": row, "l2": math.sqrt(column) * math.sqrt(row)}[norm_in]
             return rounded_up(size, 8 * sum(sizes.shape))
     found = operator_norm(steepest[:, None] * layer.dense_weight, norm_in, norm_out)
@@ -58,7 +56,7 @@ def run(run: Run) -> Result:
         to the output norm.  ``paper`` multiplies spectral norms (the last one from l2 to the output
         norm) and scales by sqrt(d) for l1 and linf inputs, as the LipMIP paper does (appendix F.2).
     """
-    form = choice(run.settings, "norms", ("asked", "paper"))
+    form = choice(run, "norms", ("asked", "paper"))
     small = run.problem.reduced.problem
     norm: InputNorm = small.input_norm if form == "asked" else "l2"
     factors = [layer_norm(layer, norm, _SAME[norm]) for layer in small.network.hidden]

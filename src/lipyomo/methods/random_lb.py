@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import method
 from lipyomo.methods.support import best_witness, whole_number
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 from lipyomo.sampling.evaluate import evaluation_work, point_norms
-
-_BATCH, _WORK = 1024, 5e8
-"""Points that are evaluated at once, and the multiplications that they may cost."""
-_SAMPLES = 1000
 
 
 @method(
@@ -21,7 +18,7 @@ _SAMPLES = 1000
     Guarantee.LOWER,
     "Jordan and Dimakis (NeurIPS 2020), appendix F.1",
     unbounded=True,
-    options={"samples": _SAMPLES},
+    options={"samples": 1000},
 )
 def run(run: Run) -> Result:
     """Evaluate the Jacobian's norm at random points (LipMIP paper, appendix F.1).
@@ -31,16 +28,16 @@ def run(run: Run) -> Result:
     samples : int
         Number of points, 1000 by default as in the paper.
     """
-    samples = whole_number(run.settings, "samples", _SAMPLES)
+    samples = whole_number(run, "samples")
     rng, reduced = np.random.default_rng(run.settings.seed), run.problem.reduced
     small = reduced.problem
     points, values = [], []
-    drawn, most = 0, int(np.clip(_WORK / evaluation_work(small), 1, _BATCH))
+    drawn, most = 0, int(np.clip(PARAMS.slice / evaluation_work(small), 1, samples))
     late = run.clock.steps()
     while drawn < samples and (drawn == 0 or not late()):
         batch = small.domain.sample(rng, min(most, samples - drawn))
         found = point_norms(small, batch)[0]
-        keep = np.argsort(-found)[:16]
+        keep = np.argsort(-found)[: PARAMS.tries]
         points.append(batch[keep])
         values.append(found[keep])
         drawn += len(batch)

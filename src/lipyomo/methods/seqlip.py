@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from lipyomo.errors import MethodError
+from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import method
 from lipyomo.methods.support import choice, domain_bounds, few_vertices
 from lipyomo.network import BoolArray, FloatArray, Network
@@ -21,23 +22,13 @@ from lipyomo.run import Clock, Run
 
 Stop: TypeAlias = Callable[[], bool]
 
-EXACT_UNITS = 14
-"""Most open units of a layer for which all slopes are enumerated."""
-
-_CHUNK = 512
-_ENTRIES = 1 << 22
-"""Most entries of the products that are formed at once."""
-
-MAX_ENTRIES = 3_000_000
-"""Most weights of a layer whose singular vectors are computed."""
-
-_SWEEPS = 20
-
-_WORK = 20.0
-"""Operations for the singular vectors of a matrix (n, m), in units of min(n, m) n m."""
-
 Factors: TypeAlias = "tuple[FloatArray, FloatArray, FloatArray]"
 """U, S and V^T of a matrix."""
+
+
+def _svd_work(fewer: float, more: float) -> float:
+    """Operations for the singular vectors of a matrix (Golub and Van Loan, section 8.6)."""
+    return (14.0 * more + 8.0 * fewer) * fewer**2
 
 
 def _norms(left: FloatArray, slopes: FloatArray, right: FloatArray) -> FloatArray:
@@ -48,7 +39,7 @@ def _norms(left: FloatArray, slopes: FloatArray, right: FloatArray) -> FloatArra
 
 def _at_once(left: FloatArray, right: FloatArray) -> int:
     """How many products are formed at once."""
-    return int(np.clip(_ENTRIES // (len(left) * (left.shape[1] + right.shape[1])), 1, _CHUNK))
+    return max(int(PARAMS.slice / (left.size * right.shape[1])), 1)
 
 
 def _greedy(
@@ -64,7 +55,8 @@ def _greedy(
     units = np.flatnonzero(is_open)
     best = float(_norms(left, slopes[None], right)[0])
     chunk = _at_once(left, right)
-    for _ in range(_SWEEPS):
+    before = 0.0
+    while best > before:
         before, start = best, slopes
         for first in range(0, units.size, chunk):
             if stop():
@@ -76,8 +68,6 @@ def _greedy(
             k = int(np.argmax(values))
             if values[k] > best * (1.0 + 1e-12):
                 slopes, best = trials[k], float(values[k])
-        if best <= before:
-            break
     return best
 
 
@@ -91,9 +81,9 @@ def _exact(
 ) -> float:
     """All combinations of slopes: the norm is convex in them, so that these decide."""
     units = np.flatnonzero(is_open)
-    if units.size > EXACT_UNITS:
+    if units.size > PARAMS.exact_units:
         raise MethodError(
-            f"SeqLip enumerates at most {EXACT_UNITS} open units a layer, one layer has "
+            f"SeqLip enumerates at most {PARAMS.exact_units} open units a layer, one layer has "
             f"{units.size}.  Remedy: search=greedy"
         )
     best, chunk = 0.0, _at_once(left, right)
@@ -129,7 +119,7 @@ def seqlip(
     head = network.head.dense_weight
     heads = [head] if functionals is None else [y[None, :] @ head for y in functionals]
     matrices = [layer.dense_weight for layer in network.hidden]
-    work = sum(_WORK * min(matrix.shape) * float(matrix.size) for matrix in matrices)
+    work = sum(_svd_work(*sorted(matrix.shape)) for matrix in matrices)
     if not clock.fits(seconds_of(work)):
         return math.inf
     factors = [np.linalg.svd(matrix, full_matrices=False) for matrix in matrices]
@@ -155,12 +145,15 @@ def seqlip(
 
 def refuses(problem: LipschitzProblem) -> str | None:
     """Why the method is not for a problem: a layer is too large for singular vectors."""
-    largest = max(layer.units * layer.inputs for layer in problem.reduced.problem.network.layers)
-    if largest > MAX_ENTRIES:
-        return (
-            f"it decomposes every layer into singular vectors, and one has {largest} entries, more "
-            f"than {MAX_ENTRIES}.  Remedy: use crown"
-        )
+    for layer in problem.reduced.problem.network.layers:
+        rows, columns = layer.weight.shape
+        # a dense copy, its singular vectors, and what is done with them
+        large = 8.0 * 4.0 * rows * columns > PARAMS.most_bytes
+        if large or min(rows, columns) > PARAMS.singular_order:
+            return (
+                f"it decomposes every layer into singular vectors, and one is {rows} x {columns}, "
+                "which would take too long.  Remedy: use crown"
+            )
     return None
 
 
@@ -185,8 +178,8 @@ def run(run: Run) -> Result:
     slopes : {'global', 'local'}
         Whether units that the domain decides keep their slope; ``global`` is the original.
     """
-    search = choice(run.settings, "search", ("greedy", "exact"))
-    slopes = choice(run.settings, "slopes", ("global", "local"))
+    search = choice(run, "search", ("greedy", "exact"))
+    slopes = choice(run, "slopes", ("global", "local"))
     small = run.problem.reduced.problem
     phases = open_phases(small.network)
     if slopes == "local":

@@ -10,8 +10,9 @@ import numpy as np
 
 from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError
+from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import LINEAR, method
-from lipyomo.methods.support import domain_bounds, few_vertices, vertex_bounds
+from lipyomo.methods.support import domain_bounds, few_vertices, option, vertex_bounds
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.processes import Child
@@ -19,20 +20,6 @@ from lipyomo.result import Guarantee, Result
 from lipyomo.run import Clock, Run
 from lipyomo.semidefinite.interior import DualPoint, minimise, predicted_seconds
 from lipyomo.semidefinite.shor_model import ShorModel, program_size
-from lipyomo.settings import Settings
-
-TOLERANCE = 1e-6
-RESCUE = Settings(time_limit=5.0)
-"""For HR-1 after an HR-2 program that ran out of time."""
-
-MOMENT = 0.02
-"""Predicted seconds of an iteration up to which a program need not be interrupted on its way."""
-
-LEAST_ITERATIONS = 8
-"""Iterations without which a program proves nothing worth having."""
-
-MAX_MULTIPLIERS = 12_000
-"""Most multipliers of one program; its dense system then takes about 8 GB."""
 
 REFERENCE = "Chen, Lasserre, Magron and Pauwels, Semialgebraic optimization (NeurIPS 2020)"
 
@@ -40,13 +27,13 @@ PROMISES: dict[str, Any] = {
     "unbounded": True,
     "input_norms": ("linf", "l2"),
     "output_norms": LINEAR,
-    "options": {"tolerance": TOLERANCE},
+    "options": {"tolerance": 1e-6},
 }
 """What the methods of this hierarchy take."""
 
 
-def _tolerance(settings: Settings) -> float:
-    value = settings.options.get("tolerance", TOLERANCE)
+def _tolerance(run: Run) -> float:
+    value = option(run, "tolerance")
     if not isinstance(value, int | float) or not 0 < value < 1:
         raise MethodError(f"option tolerance must be a number between 0 and 1, not {value}")
     return float(value)
@@ -65,7 +52,7 @@ def _solve(
     A large one is solved in a process of its own, because its steps are long.
     """
     asked = problem, bounds, functional, cells, tolerance
-    if predicted_seconds(*program_size(problem, bounds, cells)) < MOMENT:
+    if predicted_seconds(*program_size(problem, bounds, cells)) < PARAMS.quick_seconds:
         return minimise(ShorModel(*asked[:4]).program(), tolerance, lambda: clock.left)
     found = DualPoint(np.zeros(0), math.inf, 0, math.inf, False)
     with Child(_minimum, *asked, clock.left) as child:
@@ -97,12 +84,12 @@ def _too_much(
 ) -> str | None:
     """Why no program is solved, if that would take too much memory or time."""
     variables, products = program_size(problem, bounds, cells)
-    if products > MAX_MULTIPLIERS:
+    if products > PARAMS.most_multipliers:
         return (
-            f"the relaxation has about {products} multipliers, more than {MAX_MULTIPLIERS}: its "
-            "dense linear algebra would not fit"
+            f"the relaxation has about {products} multipliers, more than "
+            f"{PARAMS.most_multipliers}: its dense linear algebra would not fit"
         )
-    if not clock.fits(LEAST_ITERATIONS * predicted_seconds(variables, products)):
+    if not clock.fits(predicted_seconds(variables, products)):
         return (
             f"the relaxation has about {variables} variables and {products} multipliers: too many "
             "for the time that is left"
@@ -120,7 +107,7 @@ def relax(run: Run, cells: bool) -> Result:
     cells : bool
         Whether to add the products of HR-2.
     """
-    clock, tolerance = run.clock, _tolerance(run.settings)
+    clock, tolerance = run.clock, _tolerance(run)
     small = run.problem.reduced.problem
     vertices = few_vertices(small, run.method)
     bounds = domain_bounds(run)
@@ -138,8 +125,7 @@ def relax(run: Run, cells: bool) -> Result:
         bound = point.bound
         if cells and not point.converged and not run.expired:
             # what HR-1 can prove is worth more than an HR-2 program that was cut short
-            rescue = clock.within(RESCUE.time_limit)
-            bound = min(bound, _solve(small, bounds, y, False, 1e-4, rescue).bound)
+            bound = min(bound, _solve(small, bounds, y, False, 1e-4, clock).bound)
         simple[position] = min(simple[position], bound)
         points.append(point)
         run.drop_upper(max(simple))

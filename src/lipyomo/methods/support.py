@@ -13,6 +13,8 @@ from lipyomo import arguments
 from lipyomo.bounds import LayerBounds, preactivation_bounds
 from lipyomo.cascade import STAGES, Cascade, Stage
 from lipyomo.errors import MethodError
+from lipyomo.methods.params import PARAMS
+from lipyomo.methods.registry import get_method
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import (
     dense_entries,
@@ -30,26 +32,14 @@ from lipyomo.result import Guarantee, Witness
 from lipyomo.run import Clock, Run
 from lipyomo.sampling.local_search import quick_incumbent
 from lipyomo.semidefinite.root import RootBounds, root_cost, semidefinite_targets, tighten_root
-from lipyomo.settings import Settings
-
-MAX_VERTICES = 256
-"""Most vertices of a dual ball for which a method solves one scalar problem each."""
-
-MOST_BYTES = 1 << 31
-"""Predicted memory from which a network is bounded and searched locally, but not branched on."""
-
-MOST_TERMS = 1e7
-"""Terms of a Pyomo model."""
-
-MOMENT, ROOM = 0.1, 2.0
-"""Share of the time left that the joint stage may take where closed forms would fit, too, and times
-that these have to fit into the rest."""
-
-TRIES = 16
-"""Points that are tried for a witness, the best first."""
 
 
-def whole_number(settings: Settings, name: str, default: int, least: int = 1) -> int:
+def option(run: Run, name: str) -> object:
+    """What a run is given for an option of its method, or else the option's default."""
+    return run.settings.options.get(name, get_method(run.method).options[name])
+
+
+def whole_number(run: Run, name: str, least: int = 1) -> int:
     """An option that counts something.
 
     Raises
@@ -57,19 +47,18 @@ def whole_number(settings: Settings, name: str, default: int, least: int = 1) ->
     MethodError
         If it is not a whole number of at least `least`.
     """
-    value = settings.options.get(name, default)
-    return arguments.whole_number(value, f"option {name}", MethodError, least)
+    return arguments.whole_number(option(run, name), f"option {name}", MethodError, least)
 
 
-def choice(settings: Settings, name: str, allowed: Sequence[str]) -> str:
-    """An option with a few values, the first of which is the default.
+def choice(run: Run, name: str, allowed: Sequence[str]) -> str:
+    """An option with a few values.
 
     Raises
     ------
     MethodError
         If the value is not one of them.
     """
-    value = settings.options.get(name, allowed[0])
+    value = option(run, name)
     arguments.one_of(value, allowed, f"value of the option {name},", MethodError)
     return str(value)
 
@@ -81,7 +70,7 @@ def best_witness(
 
     Points on a kink or a face of the domain prove nothing; the next best is tried then.
     """
-    order = np.argsort(-values, kind="stable")[:TRIES]
+    order = np.argsort(-values, kind="stable")[: PARAMS.tries]
     return unbeaten(points[order], values[order], partial(make_witness, problem))
 
 
@@ -175,7 +164,7 @@ def model_fits(run: Run) -> bool:
     """Whether a Pyomo model fits into memory and time; else the cascade's bounds are the answer."""
     weights = [layer.weight for layer in run.problem.reduced.problem.network.layers]
     terms = model_terms(weights)
-    if terms <= MOST_TERMS and run.clock.fits(model_seconds(weights)):
+    if terms <= PARAMS.most_terms and run.clock.fits(model_seconds(weights)):
         return True
     run.warn(
         f"a model of about {terms:.2g} terms is too large for the memory, or for the time that is "
@@ -191,7 +180,7 @@ def form_fits(run: Run, phases: Phases) -> bool:
     """Whether dense maps of all units fit into memory and time; the run is told if they do not."""
     small = run.problem.reduced.problem
     size, seconds = form_bytes(small, phases), form_seconds(small, phases)
-    if size <= MOST_BYTES and run.clock.fits(seconds):
+    if size <= PARAMS.most_bytes and run.clock.fits(seconds):
         return True
     run.warn(
         f"{sum(small.network.sizes[1:-1])} units of which {count_open(phases)} are open are too "
@@ -203,16 +192,16 @@ def form_fits(run: Run, phases: Phases) -> bool:
 def joint_first(cascade: Cascade, clock: Clock) -> None:
     """Take the joint stage if it costs less than semidefinite bounds in closed form do.
 
-    Where it takes more than a moment of the time these come first, if they fit: with many open
-    units they are several times tighter.
+    Where there is time for one of them only, these come first: with many open units they are
+    several times tighter.
     """
     problem, bounds = cascade.problem, cascade.bounds
     layers = [count_open((phases,)) for phases in bounds.phases]
     cost = root_cost(cascade.targets, problem.network.input_dim, bounds.unstable, layers)
     joint, forms = cascade.predicted("joint"), form_seconds(problem, bounds.phases) + cost.closed
-    left, both = clock.left, joint + ROOM * (forms + cost.proof)
-    long = not (fits(joint, MOMENT * left) and fits(both, left))
-    if joint <= forms and not (long and fits(forms + cost.proof, left)):
+    proved = forms + cost.proof
+    alone = fits(proved, clock.left) and not fits(joint + proved, clock.left)
+    if joint <= forms and not alone:
         cascade.run(("joint",))
 
 
@@ -280,10 +269,10 @@ def few_vertices(problem: LipschitzProblem, method: str) -> FloatArray:
         If the dual ball has too many.
     """
     vertices = problem.dual_vertices
-    if vertices is None or len(vertices) > MAX_VERTICES:
+    if vertices is None or len(vertices) > PARAMS.most_vertices:
         raise MethodError(
             f"method {method} treats the vertices of the dual ball one by one, and the norm "
             f"{problem.output_norm.name} of {problem.network.output_dim} outputs has more than "
-            f"{MAX_VERTICES}.  Remedy: give a functional or a margin"
+            f"{PARAMS.most_vertices}.  Remedy: give a functional or a margin"
         )
     return vertices
