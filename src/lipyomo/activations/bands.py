@@ -8,8 +8,8 @@ the chord of its own ends plus ``k (z - a) (b - z) / 2``; the largest value of t
 
 and likewise from below.  F'' is enclosed by the ranges of the second and third derivative of the
 activation.  This is exact where F'' is constant, so that the band is as narrow as a band around the
-chord can be, up to the third order in the width.  On wide pieces the range of F less that of s z is
-taken where it is less.
+chord can be, up to the third order in the width.  On wide pieces, bounds from the range of F' and
+from the range of F less that of s z are taken where they are less.
 
 Rounding.  G is computed at the ends of pieces, which are float64 numbers: a value is off by the
 error of `Branch.jet` (relative r, absolute e), and by four more operations; all that is below
@@ -17,9 +17,9 @@ error of `Branch.jet` (relative r, absolute e), and by four more operations; all
     (r + 8 u) (|A sigma| + |c sigma'|) + |A| e + |c| e' + 8 u |s z|.
 
 Enclosures of F'' are off by ``(r + 4 u) |A| sup|sigma''| + |A| e``, and c times sigma''' likewise;
-k is enlarged by as much.  The few operations of the formula above are paid for by further multiples
-of u, and h**2 by one more factor.  s itself need not be anything in particular: the bounds hold for
-every s.
+k is enlarged by as much, and so are the ends of the range of F'.  The few operations of the formula
+above are paid for by further multiples of u, and h**2 by one more factor.  s itself need not be
+anything in particular: the bounds hold for every s.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NARROW = 1e-5
 values would be mostly rounding, and the two differ by less than that."""
 
 WIDE = 0.5
-"""Lengths of pieces from which on the range of F on them is looked at, too."""
+"""Lengths of pieces from which on the ranges of F and F' on them are looked at, too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,26 +109,22 @@ def offsets(
     """Sound least and greatest value of ``F - s z`` on the intervals of `samples`."""
     unit = UNIT_ROUNDOFF
     big, small = np.abs(A), np.abs(c)
-    second, third = (branch.errors[k] for k in (2, 3))
-    room = big * ((second.relative + 4 * unit) * branch.largest(2) + second.absolute)
-    room += small * ((third.relative + 4 * unit) * branch.largest(3) + third.absolute)
+    room = _room(branch, A, c, 2)
     least, greatest = np.full_like(s, np.inf), np.full_like(s, -np.inf)
     pairs = range(len(samples.z) - 1)
     residuals = [value - s * z for value, z in zip(samples.values, samples.z, strict=True)]
     for k in pairs:
         a, b = samples.z[k], samples.z[k + 1]
         h = b - a
-        below, above = _curvature(branch, samples, A, c, k)
+        below, above = _range(branch, samples, A, c, k, 2)
         half = h * h * (0.5 + 8 * unit)
         mean = 0.5 * (residuals[k] + residuals[k + 1])
         drop = np.abs(residuals[k + 1] - residuals[k])
         up = mean + _arch(np.maximum(room - below, 0.0) * half, drop)
         down = mean - _arch(np.maximum(room + above, 0.0) * half, drop)
         if h.size and h.max() > WIDE:
-            under, over = _span(branch, samples, A, c, k)
-            ends = s * a, s * b
-            up = np.fmin(up, over - np.minimum(*ends))
-            down = np.fmax(down, under - np.maximum(*ends))
+            over, under = _coarse(branch, samples, A, c, s, residuals, k)
+            up, down = np.fmin(up, over), np.fmax(down, under)
         np.maximum(greatest, up, out=greatest)
         np.minimum(least, down, out=least)
     first, slope = (branch.errors[k] for k in (0, 1))
@@ -156,23 +152,52 @@ def _scaled(
     return np.minimum(*left) + np.minimum(*right), np.maximum(*left) + np.maximum(*right)
 
 
-def _hull(branch: Branch, samples: Samples, k: int, order: int) -> tuple[FloatArray, FloatArray]:
-    ends = [samples.jets[end][order] for end in (k, k + 1)]
-    return branch.hull(order, samples.z[k], samples.z[k + 1], *ends)
-
-
-def _curvature(
-    branch: Branch, samples: Samples, A: FloatArray, c: FloatArray, k: int
+def _range(
+    branch: Branch, samples: Samples, A: FloatArray, c: FloatArray, k: int, order: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Range of F'' on a piece."""
-    return _scaled(A, c, _hull(branch, samples, k, 2), _hull(branch, samples, k, 3))
+    """Range of a derivative of F on a piece, less its error."""
+    parts = []
+    for of in (order, order + 1):
+        ends = [samples.jets[end][of] for end in (k, k + 1)]
+        parts.append(branch.hull(of, samples.z[k], samples.z[k + 1], *ends))
+    return _scaled(A, c, *parts)
 
 
-def _span(
-    branch: Branch, samples: Samples, A: FloatArray, c: FloatArray, k: int
+def _room(branch: Branch, A: FloatArray, c: FloatArray, order: int) -> FloatArray:
+    """What `_range` is off by, underflow included."""
+    value, slope = (branch.errors[k] for k in (order, order + 1))
+    room = np.abs(A) * (
+        (value.relative + 4 * UNIT_ROUNDOFF) * branch.largest(order) + value.absolute
+    )
+    room += np.abs(c) * (
+        (slope.relative + 4 * UNIT_ROUNDOFF) * branch.largest(order + 1) + slope.absolute
+    )
+    return np.asarray(room + FAINT * ((A != 0.0) | (c != 0.0)))
+
+
+def _coarse(
+    branch: Branch,
+    samples: Samples,
+    A: FloatArray,
+    c: FloatArray,
+    s: FloatArray,
+    residuals: list[FloatArray],
+    k: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Range of F on a piece."""
-    return _scaled(A, c, _hull(branch, samples, k, 0), _hull(branch, samples, k, 1))
+    """Upper and lower bound of G on a wide piece, from the ranges of F and F'."""
+    a, b = samples.z[k], samples.z[k + 1]
+    under, over = _range(branch, samples, A, c, k, 0)
+    room = _room(branch, A, c, 1) + 4 * UNIT_ROUNDOFF * np.abs(s)
+    falls, rises = _range(branch, samples, A, c, k, 1)
+    h = (b - a) * (1 + 8 * UNIT_ROUNDOFF)
+    rise, fall = np.maximum(rises - s + room, 0.0) * h, np.minimum(falls - s - room, 0.0) * h
+    up = np.minimum(residuals[k] + rise, residuals[k + 1] - fall)
+    down = np.maximum(residuals[k] + fall, residuals[k + 1] - rise)
+    ends = s * a, s * b
+    return (
+        np.fmin(up, over - np.minimum(*ends)),
+        np.fmax(down, under - np.maximum(*ends)),
+    )
 
 
 def band(

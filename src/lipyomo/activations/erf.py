@@ -66,4 +66,5 @@ class Erf(Glued):
     """``erf z``."""
 
     name = "erf"
+    reflection = (-1.0, 0.0)
     branches = (ErfBranch(),)

@@ -159,6 +159,8 @@ class Gelu(Glued):
 
     approximate: str = "none"
 
+    reflection = (1.0, -1.0)
+
     def __post_init__(self) -> None:
         if self.approximate not in ("none", "tanh"):
             raise NetworkError(f"gelu: approximate is 'none' or 'tanh', not {self.approximate!r}")

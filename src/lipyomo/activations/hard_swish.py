@@ -51,4 +51,5 @@ class HardSwish(Glued):
     """``z min(max(z + 3, 0), 6) / 6``."""
 
     name = "hard_swish"
+    reflection = (1.0, -1.0)
     branches = (Linear(0.0, high=-3.0), HardSwishBranch(), Linear(1.0, low=3.0))

@@ -68,6 +68,8 @@ class Softplus(Glued):
 
     beta: float = 1.0
 
+    reflection = (1.0, -1.0)
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "beta", positive_number(self.beta, "softplus: beta"))
 

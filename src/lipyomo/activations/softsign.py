@@ -52,4 +52,5 @@ class Softsign(Glued):
     """``z / (1 + |z|)``."""
 
     name = "softsign"
+    reflection = (-1.0, 0.0)
     branches = (SoftsignBranch(-np.inf, 0.0), SoftsignBranch(0.0, np.inf))

@@ -1,0 +1,124 @@
+"""Values, slopes and all that branches compute, against ball arithmetic."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from definitions import (
+    DEFINITIONS,
+    POINTS,
+    Definition,
+    derivatives,
+    hard_points,
+    name,
+    sharp,
+)
+from flint import arb
+
+from lipyomo.activations.branch import ORDERS
+
+FAR = 1e4
+"""Farther out ball arithmetic takes long for nothing: tails are compared with their limits."""
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=name)
+def test_values_and_slopes_are_within_their_errors(definition: Definition) -> None:
+    z = hard_points(definition, POINTS, seed=1)
+    z = z[np.abs(z) <= FAR]
+    made = definition.made
+    computed = made.value(z), made.slope(z)
+    errors = made.value_error(z), made.slope_error(z)
+    for k, at in enumerate(z.tolist()):
+        truth = sharp(definition.formulas_at(at)[-1], at, 1)
+        for true, got, off in zip(truth, computed, errors, strict=True):
+            assert abs(true - got[k]) <= arb(off[k]), (at, got[k], off[k], true)
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=name)
+def test_errors_are_small(definition: Definition) -> None:
+    z = np.linspace(-30, 30, 1001)
+    made = definition.made
+    steepest = max(map(abs, made.limits))
+    assert np.all(made.value_error(z) <= 1e-13 * (1 / definition.scale + np.abs(z)) * steepest)
+    assert np.all(made.slope_error(z) <= 2e-14 * steepest)
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=name)
+def test_branches_are_within_their_errors(definition: Definition) -> None:
+    z = hard_points(definition, POINTS // 4, seed=2)
+    z = z[np.abs(z) <= FAR]
+    for branch, formula in zip(definition.made.branches, definition.formulas, strict=True):
+        inside = z[(z >= branch.low) & (z <= branch.high)]
+        jets = branch.jet(inside, ORDERS - 1)
+        errors = [off.of(jet) for off, jet in zip(branch.errors, jets, strict=True)]
+        for k, at in enumerate(inside.tolist()):
+            truth = sharp(formula, at, ORDERS - 1)
+            for order, true in enumerate(truth):
+                assert abs(true - jets[order][k]) <= arb(errors[order][k]), (at, order)
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=name)
+def test_lower_orders_are_the_same_numbers(definition: Definition) -> None:
+    z = hard_points(definition, 500, seed=3)
+    for branch in definition.made.branches:
+        inside = z[(z >= branch.low) & (z <= branch.high)]
+        with np.errstate(all="ignore"):
+            whole = branch.jet(inside, ORDERS - 1)
+            for order in range(ORDERS):
+                part = branch.jet(inside, order)
+                assert len(part) == order + 1
+                for one, other in zip(part, whole, strict=False):
+                    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=name)
+def test_far_out_values_are_their_limits(definition: Definition) -> None:
+    made = definition.made
+    if made.name in ("sin", "cos"):
+        z = np.array([1e7, -1e200])
+        assert np.all(made.value_error(z) >= 1.0)
+        return
+    for sign, branch in ((-1, made.branches[0]), (1, made.branches[-1])):
+        z = sign * np.array([1e9, 1e120, 1e300])
+        value, slope = made.value(z), made.slope(z)
+        side = 0 if sign < 0 else 1
+        assert np.all(np.isfinite(value))
+        np.testing.assert_allclose(slope, branch.tails[1][side], atol=1e-15)
+        limit = branch.tails[0][side]
+        wanted = np.full(3, limit) if np.isfinite(limit) else z * branch.tails[1][side]
+        np.testing.assert_allclose(value, wanted, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=name)
+def test_exact_encloses_points_and_balls(definition: Definition) -> None:
+    z = hard_points(definition, 300, seed=4)
+    for at in z[np.abs(z) <= FAR].tolist():
+        formulas = definition.formulas_at(at)
+        value, slope = definition.made.exact(arb(at))
+        for formula in formulas:
+            true = derivatives(formula, at, 1)
+            assert value.overlaps(true[0])
+            assert slope.overlaps(true[1])
+        if len(formulas) == 1 and abs(at) < 30:
+            assert slope.rad() <= 1e-10
+        wide_value, wide_slope = definition.made.exact(arb(at, 0.25))
+        for near in (at - 0.25, at, at + 0.25):
+            for formula in definition.formulas_at(near):
+                true = derivatives(formula, near, 1)
+                assert wide_value.overlaps(true[0])
+                assert wide_slope.overlaps(true[1])
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=name)
+def test_breaks_and_jumps(definition: Definition) -> None:
+    made = definition.made
+    assert made.breaks == definition.breaks
+    assert made.jumps == definition.jumps
+    for at, jump in zip(made.breaks, made.jumps, strict=True):
+        left, right = (derivatives(formula, at, 1) for formula in definition.formulas_at(at))
+        assert left[0].overlaps(right[0])
+        assert left[1].overlaps(right[1]) != jump
+        slope = made.exact(arb(at))[1]
+        assert slope.overlaps(left[1])
+        assert slope.overlaps(right[1])
+        np.testing.assert_allclose(made.slope(np.array(at)), float(right[1]), rtol=1e-15)
