@@ -9,6 +9,7 @@ from lipyomo.blocks.lipschitz import LipschitzBlock
 from lipyomo.blocks.norm import NormBlock
 from lipyomo.blocks.relu import ReluNetworkBlock
 from lipyomo.blocks.scaling import Scaling
+from lipyomo.blocks.smooth import SmoothNetworkBlock
 from lipyomo.blocks.tangent import TangentBlock
 from lipyomo.blocks.upper import UpperLipschitzBlock
 from lipyomo.blocks.use import OneSidedWarning
@@ -22,6 +23,7 @@ __all__ = [
     "OneSidedWarning",
     "ReluNetworkBlock",
     "Scaling",
+    "SmoothNetworkBlock",
     "TangentBlock",
     "UpperLipschitzBlock",
     "add_ideal_cuts",

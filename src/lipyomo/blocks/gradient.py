@@ -23,9 +23,10 @@ from lipyomo.blocks.derivative import (
     functional_points,
     network_block_of,
 )
+from lipyomo.blocks.forward import NetworkSource
 from lipyomo.blocks.inputs import InputBounds, variables_of
 from lipyomo.blocks.ranges import box_of
-from lipyomo.blocks.relu import BoundChoice, NetworkSource
+from lipyomo.blocks.relu import BoundChoice
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.units import UnitFormulation

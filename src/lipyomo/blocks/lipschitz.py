@@ -27,10 +27,11 @@ from lipyomo.blocks.derivative import (
 )
 from lipyomo.blocks.directions import Mask, along, can_move
 from lipyomo.blocks.dual_ball import DualBallBlock
+from lipyomo.blocks.forward import NetworkSource
 from lipyomo.blocks.gradient import GradientBlock
 from lipyomo.blocks.inputs import InputBounds
 from lipyomo.blocks.norm import MARGIN, NormBlock, output_norm_of
-from lipyomo.blocks.relu import BoundChoice, NetworkSource
+from lipyomo.blocks.relu import BoundChoice
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.tangent import TangentBlock
 from lipyomo.blocks.units import UnitFormulation

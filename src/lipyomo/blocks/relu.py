@@ -12,7 +12,6 @@ z = 0.  Units that bounds decide (l >= 0 or u <= 0) have no switch.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -22,17 +21,17 @@ import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap
 
 from lipyomo.arguments import one_of, whole_number
-from lipyomo.blocks.assemble import Rows, add_equalities, add_variables, declared, keys_of, linear
-from lipyomo.blocks.base import FormulationBlockData, formulation_block
+from lipyomo.blocks.assemble import Rows, add_equalities, add_variables, declared
+from lipyomo.blocks.base import formulation_block
 from lipyomo.blocks.formulations import UNIT_TIES
-from lipyomo.blocks.inputs import InputBounds, Region, attach_inputs, check_domain
-from lipyomo.blocks.local_start import inputs_of, local_start
-from lipyomo.blocks.ranges import box_of, need_finite
-from lipyomo.blocks.scaling import Scaling, scaling_of
-from lipyomo.blocks.switch import Triplets
+from lipyomo.blocks.forward import ForwardBlockData, NetworkSource, need_two_slopes
+from lipyomo.blocks.inputs import InputBounds
+from lipyomo.blocks.local_start import local_start
+from lipyomo.blocks.ranges import need_finite
+from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation, switch_of
 from lipyomo.bounds import LayerBounds, preactivation_bounds
-from lipyomo.bounds.interval import interval_range, times
+from lipyomo.bounds.interval import times
 from lipyomo.bounds.sharpen import sharpen
 from lipyomo.domains import Domain
 from lipyomo.errors import BoundsMissing, ProblemError
@@ -54,12 +53,9 @@ BoundChoice: TypeAlias = (
 )
 """A relaxation, or bounds: one pair (lower, upper) a hidden layer."""
 
-NetworkSource: TypeAlias = "Network | str | os.PathLike[str] | ReluNetworkBlockData"
-"""A network, the path of an ONNX file, or a built `ReluNetworkBlock`."""
-
 
 @formulation_block("ReluNetworkBlock")
-class ReluNetworkBlockData(FormulationBlockData):
+class ReluNetworkBlockData(ForwardBlockData):
     """A network's value: ``outputs = f(inputs)``.
 
     After `build_formulation` the block holds ``inputs[j]`` (new variables, or expressions that
@@ -90,17 +86,10 @@ class ReluNetworkBlockData(FormulationBlockData):
     4.0
     """
 
-    _RESULT = "outputs"
-    inputs: Any
-    outputs: Any
-    layer: Any
-
-    _STATE = ("network", "layer_bounds", "formulation", "region")
+    _STATE = (*ForwardBlockData._STATE, "layer_bounds", "formulation")
 
     def __init__(self, component: Any) -> None:
         super().__init__(component)
-        self.region: Region | None = None
-        self.network: Network | None = None
         self.layer_bounds: LayerBounds | None = None
         self.formulation: UnitFormulation = "bigm"
 
@@ -161,21 +150,11 @@ class ReluNetworkBlockData(FormulationBlockData):
         one_of(values, (True, False), "value of values", ProblemError)
         if isinstance(bounds, str) or bounds is None:
             one_of(bounds, RELAXATIONS, "bounds", ProblemError)
-        if isinstance(network, Network):
-            net = network
-        else:
-            twin = built_network(network)
-            assert twin.network is not None
-            net = twin.network
-            inputs = inputs_of(twin) if inputs is None else inputs
-        scaling = scaling_of(scaling)
-        if scaling is not None:
-            net = scaling.apply(net)
-        check_domain(domain, net.input_dim)
+        net, inputs = self._taken(network, inputs, scaling)
+        need_two_slopes(net, "ReluNetworkBlock, like the blocks of derivatives,")
+        variables = self._attach(net, inputs, domain, input_bounds)
         self.formulation = formulation
         values = values or formulation != "bigm"
-        variables, self.region = attach_inputs(self, inputs, domain, input_bounds, net.input_shape)
-        self.network = net
         self.layer_bounds = self._bounded(net, variables, bounds, formulation not in WITHOUT_SWITCH)
         declared(self, "layer", pyo.Block, range(len(net.hidden)))
         forms = Affine.of(variables)
@@ -189,9 +168,8 @@ class ReluNetworkBlockData(FormulationBlockData):
         self, network: Network, variables: list[Any], bounds: BoundChoice, finite: bool
     ) -> LayerBounds:
         """Bounds of the pre-activations, computed or checked."""
-        assert self.region is not None
         if isinstance(bounds, str):
-            area = self.region.area([variable.name for variable in variables])
+            area = self._area(variables)
             if finite:
                 need_finite(variables, area.lower, area.upper)
             if bounds == "ascent":
@@ -205,7 +183,7 @@ class ReluNetworkBlockData(FormulationBlockData):
                     f"{[layer.units for layer in network.hidden]}"
                 )
             return bounds
-        lower, upper = _given_bounds(network, bounds)
+        lower, upper = given_bounds(network, bounds)
         phases = decide(open_phases(network), lower, upper)
         return LayerBounds(lower, upper, "user", phases)
 
@@ -252,37 +230,6 @@ class ReluNetworkBlockData(FormulationBlockData):
         units = OpenUnits(layer, free, place, y, low, high, groups)
         UNIT_TIES[self.formulation](block, units)
         return self._activations(block, layer, slope, place, dict(zip(free, y, strict=True)))
-
-    @staticmethod
-    def _activations(
-        block: Any, layer: Layer, slope: FloatArray, z: dict[int, Any], y: dict[int, Any]
-    ) -> Affine:
-        """Declare ``activation`` and return the outputs of the layer as forms."""
-        found = Triplets()
-        expressions = declared(block, "activation", pyo.Expression, range(layer.units))
-        for k, factor in enumerate(slope.tolist()):
-            variable = y.get(k)
-            if variable is not None:
-                factor = 1.0
-            elif factor != 0:
-                variable = z[k]
-            if variable is None:
-                expressions[k] = 0.0
-                continue
-            expressions[k] = variable if factor == 1.0 else linear([factor], [variable])
-            found.add(k, factor, variable)
-        return Affine(found.matrix(layer.units), np.zeros(layer.units), found.columns)
-
-    def _add_outputs(self, network: Network, before: Affine) -> None:
-        """Declare ``outputs`` and tie them to the last hidden layer."""
-        head, keys = network.head, keys_of(network.output_shape)
-        forms = before.map(head.weight, head.bias)
-        lows = highs = forms.constant
-        if forms.columns:
-            box = box_of(forms.columns, finite=False)
-            lows, highs = interval_range(Layer(forms.matrix, lows), box.lower, box.upper)
-        outputs = add_variables(self, "outputs", keys, lows, highs)
-        add_equalities(self, "output_affine", keys, outputs, forms)
 
     # -- what derivative blocks need ---------------------------------------------------------------
 
@@ -365,7 +312,7 @@ def _ascended(network: Network, area: Domain) -> LayerBounds:
     return sharpen(network, area, found)
 
 
-def _given_bounds(network: Network, given: Any) -> tuple[list[FloatArray], list[FloatArray]]:
+def given_bounds(network: Network, given: Any) -> tuple[list[FloatArray], list[FloatArray]]:
     """Bounds of the pre-activations that a user passed, as arrays."""
     try:
         pairs = [(low, high) for low, high in given]

@@ -25,9 +25,10 @@ from lipyomo.blocks.derivative import (
     network_block_of,
 )
 from lipyomo.blocks.directions import Mask, along
+from lipyomo.blocks.forward import NetworkSource
 from lipyomo.blocks.inputs import InputBounds, variables_of
 from lipyomo.blocks.ranges import box_of
-from lipyomo.blocks.relu import BoundChoice, NetworkSource
+from lipyomo.blocks.relu import BoundChoice
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.units import UnitFormulation

@@ -42,6 +42,7 @@ from lipyomo.blocks.assemble import (
 )
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.directions import Mask, directions_of
+from lipyomo.blocks.forward import NetworkSource, need_two_slopes
 from lipyomo.blocks.inputs import (
     InputBounds,
     Region,
@@ -53,7 +54,7 @@ from lipyomo.blocks.inputs import (
 from lipyomo.blocks.local_start import inputs_of
 from lipyomo.blocks.norm import output_norm_of
 from lipyomo.blocks.ranges import box_of, need_finite
-from lipyomo.blocks.relu import NetworkSource, built_network
+from lipyomo.blocks.relu import built_network
 from lipyomo.blocks.scaling import Scaling, scaling_of
 from lipyomo.blocks.spans import Span
 from lipyomo.blocks.stand_ins import refer
@@ -206,6 +207,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         scaling = scaling_of(scaling)
         if scaling is not None:
             net = scaling.apply(net)
+        need_two_slopes(net, "UpperLipschitzBlock")
         vertices = norm.vertices(net.output_dim)
         norm.check(net.output_dim)
         if vertices is None or len(vertices) > MANY_CHAINS:

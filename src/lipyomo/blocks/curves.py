@@ -1,0 +1,138 @@
+"""Activations as expressions of Pyomo's, in forms that do not overflow.
+
+``exp`` of float64 overflows above 709, so the plain forms are written where the certified range of
+a pre-activation keeps away from that, and forms with ``tanh`` or ``abs`` elsewhere.  A unit whose
+range lies on one side of its breaks gets the formula of that side.  Otherwise
+
+    max(z, 0) = (z + |z|) / 2,    min(z, 0) = (z - |z|) / 2.
+
+The error function is no function of Pyomo's, nor of the files that solvers read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyomo.environ as pyo
+
+from lipyomo.activations import (
+    Activation,
+    Celu,
+    Cos,
+    Elu,
+    Gelu,
+    HardSwish,
+    Mish,
+    Selu,
+    Sigmoid,
+    Sin,
+    Softplus,
+    Softsign,
+    Swish,
+    Tanh,
+)
+from lipyomo.errors import ProblemError
+
+Range = tuple[float, float]
+"""Certified bounds of a pre-activation."""
+
+OVERFLOW = 700.0
+"""Arguments up to which ``exp`` is written."""
+
+
+def expression_of(activation: Activation, z: Any, ends: Range) -> Any:
+    """The activation of a variable as an expression.
+
+    Parameters
+    ----------
+    activation : Activation
+    z : VarData
+    ends : (float, float)
+        Certified bounds of `z`, which may be infinite.
+
+    Raises
+    ------
+    ProblemError
+        If it has no such expression.
+    """
+    make = _TABLE.get(type(activation))
+    found = None if make is None else make(activation, z, ends)
+    if found is None:
+        raise ProblemError(
+            f"{activation.name} is no expression that Pyomo has.  Remedy: segments=8, say, for a "
+            "piecewise-linear relaxation"
+        )
+    return found
+
+
+def _positive(z: Any, ends: Range) -> Any:
+    """``max(z, 0)``."""
+    low, high = ends
+    return z if low >= 0 else 0.0 if high <= 0 else 0.5 * (z + abs(z))
+
+
+def _negative(z: Any, ends: Range) -> Any:
+    """``min(z, 0)``."""
+    low, high = ends
+    return 0.0 if low >= 0 else z if high <= 0 else 0.5 * (z - abs(z))
+
+
+def _logistic(z: Any, ends: Range, factor: float = 1.0) -> Any:
+    """``1 / (1 + exp(-factor z))`` for a positive factor."""
+    if factor * ends[0] >= -OVERFLOW:
+        return 1.0 / (1.0 + pyo.exp(-factor * z))
+    return 0.5 + 0.5 * pyo.tanh((0.5 * factor) * z)
+
+
+def _log_exp(z: Any, ends: Range, factor: float = 1.0) -> Any:
+    """``log(1 + exp(factor z)) / factor`` for a positive factor."""
+    if factor * ends[1] <= OVERFLOW:
+        return pyo.log(1.0 + pyo.exp(factor * z)) / factor
+    return 0.5 * (z + abs(z)) + pyo.log(1.0 + pyo.exp(-factor * abs(z))) / factor
+
+
+def _bent(z: Any, ends: Range, height: float, width: float) -> Any:
+    """``z`` above zero, ``height (exp(z / width) - 1)`` below."""
+    below = height * (pyo.exp(_negative(z, ends) / width) - 1.0) if ends[0] < 0 else 0.0
+    return _positive(z, ends) + below
+
+
+def _gelu(activation: Gelu, z: Any, ends: Range) -> Any:
+    """The form with tanh; the other has none."""
+    if activation.approximate != "tanh":
+        return None
+    steep = math.sqrt(2.0 / math.pi)
+    return 0.5 * z * (1.0 + pyo.tanh(steep * (z + 0.044715 * z**3)))
+
+
+def _softsign(z: Any, ends: Range) -> Any:
+    low, high = ends
+    return z / (1.0 + (z if low >= 0 else -z if high <= 0 else abs(z)))
+
+
+def _hard_swish(z: Any, ends: Range) -> Any:
+    low, high = ends
+    if low >= 3.0 or high <= -3.0:
+        return z if low >= 3.0 else 0.0
+    if low >= -3.0 and high <= 3.0:
+        return z * (z + 3.0) / 6.0
+    return z * (abs(z + 3.0) - abs(z - 3.0) + 6.0) / 12.0
+
+
+_TABLE: Mapping[type[Activation], Callable[[Any, Any, Range], Any]] = {
+    Tanh: lambda _, z, ends: pyo.tanh(z),
+    Sigmoid: lambda _, z, ends: _logistic(z, ends),
+    Softplus: lambda unit, z, ends: _log_exp(z, ends, unit.beta),
+    Swish: lambda unit, z, ends: z * _logistic(z, ends, unit.beta),
+    Mish: lambda _, z, ends: z * pyo.tanh(_log_exp(z, ends)),
+    Gelu: _gelu,
+    Sin: lambda _, z, ends: pyo.sin(z),
+    Cos: lambda _, z, ends: pyo.cos(z),
+    Elu: lambda unit, z, ends: _bent(z, ends, unit.alpha, 1.0),
+    Celu: lambda unit, z, ends: _bent(z, ends, unit.alpha, unit.alpha),
+    Selu: lambda unit, z, ends: unit.gamma * _bent(z, ends, unit.alpha, 1.0),
+    Softsign: lambda _, z, ends: _softsign(z, ends),
+    HardSwish: lambda _, z, ends: _hard_swish(z, ends),
+}

@@ -1,0 +1,139 @@
+"""What blocks of a network's value share: where network and inputs come from, and the outputs."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import pyomo.environ as pyo
+
+from lipyomo.blocks.assemble import add_equalities, add_variables, declared, keys_of, linear
+from lipyomo.blocks.base import FormulationBlockData
+from lipyomo.blocks.inputs import InputBounds, Region, attach_inputs, check_domain
+from lipyomo.blocks.local_start import inputs_of
+from lipyomo.blocks.ranges import box_of
+from lipyomo.blocks.scaling import Scaling, scaling_of
+from lipyomo.blocks.switch import Triplets
+from lipyomo.bounds.interval import interval_range
+from lipyomo.domains import Domain
+from lipyomo.errors import ProblemError
+from lipyomo.network import FloatArray, Layer, Network
+from lipyomo.solvers.rows import Affine
+
+NetworkSource: TypeAlias = "Network | str | os.PathLike[str] | ForwardBlockData"
+"""A network, the path of an ONNX file, or a built block of a network's value."""
+
+
+class ForwardBlockData(FormulationBlockData):
+    """Base of the blocks of a network's value, ``outputs = f(inputs)``."""
+
+    _RESULT = "outputs"
+    _STATE: ClassVar[tuple[str, ...]] = ("network", "region")
+    inputs: Any
+    outputs: Any
+    layer: Any
+
+    def __init__(self, component: Any) -> None:
+        super().__init__(component)
+        self.region: Region | None = None
+        self.network: Network | None = None
+
+    def _taken(self, network: Any, inputs: Any, scaling: Any) -> tuple[Network, Any]:
+        """The network, in the model's units, and what goes into it.
+
+        Raises
+        ------
+        ProblemError
+            If the network or the scaling is none.
+        """
+        if not isinstance(network, Network):
+            twin = built_block(network)
+            inputs = inputs_of(twin) if inputs is None else inputs
+            assert twin.network is not None
+            network = twin.network
+        found: Scaling | None = scaling_of(scaling)
+        return (network if found is None else found.apply(network)), inputs
+
+    def _attach(
+        self, network: Network, inputs: Any, domain: Domain | None, input_bounds: InputBounds
+    ) -> list[Any]:
+        """Declare the inputs and what holds them; returns their variables."""
+        check_domain(domain, network.input_dim)
+        shape = network.input_shape
+        variables, self.region = attach_inputs(self, inputs, domain, input_bounds, shape)
+        self.network = network
+        return variables
+
+    def _area(self, variables: list[Any]) -> Domain:
+        """Where the inputs may be."""
+        assert self.region is not None
+        return self.region.area([variable.name for variable in variables])
+
+    @staticmethod
+    def _activations(
+        block: Any, layer: Layer, slope: FloatArray, z: dict[int, Any], y: dict[int, Any]
+    ) -> Affine:
+        """Declare ``activation`` and return the outputs of the layer as forms.
+
+        Parameters
+        ----------
+        block : BlockData
+        layer : Layer
+        slope : ndarray, shape (n,)
+            Of the units that are linear.
+        z, y : dict
+            Variables of pre-activations, and of outputs of the other units.
+        """
+        found = Triplets()
+        expressions = declared(block, "activation", pyo.Expression, range(layer.units))
+        for k, factor in enumerate(slope.tolist()):
+            variable = y.get(k)
+            if variable is not None:
+                factor = 1.0
+            elif factor != 0:
+                variable = z[k]
+            if variable is None:
+                expressions[k] = 0.0
+                continue
+            expressions[k] = variable if factor == 1.0 else linear([factor], [variable])
+            found.add(k, factor, variable)
+        return Affine(found.matrix(layer.units), np.zeros(layer.units), found.columns)
+
+    def _add_outputs(self, network: Network, before: Affine) -> None:
+        """Declare ``outputs`` and tie them to the last hidden layer."""
+        head, keys = network.head, keys_of(network.output_shape)
+        forms = before.map(head.weight, head.bias)
+        lows = highs = forms.constant
+        if forms.columns:
+            box = box_of(forms.columns, finite=False)
+            lows, highs = interval_range(Layer(forms.matrix, lows), box.lower, box.upper)
+        outputs = add_variables(self, "outputs", keys, lows, highs)
+        add_equalities(self, "output_affine", keys, outputs, forms)
+
+
+def built_block(block: Any) -> ForwardBlockData:
+    """A block that was given as a network.
+
+    Raises
+    ------
+    ProblemError
+        If it is no block of a network's value, or not built yet.
+    """
+    if not isinstance(block, ForwardBlockData) or not block.is_built:
+        name = getattr(block, "name", None)
+        raise ProblemError(
+            f"'{name}' was given as a network.  Remedy: a ReluNetworkBlock or SmoothNetworkBlock "
+            "whose build_formulation was called, a Network, or the path of an ONNX file"
+        )
+    return block
+
+
+def need_two_slopes(network: Network, what: str) -> None:
+    """Raise `ProblemError` if a network has smooth units, which `what` does not take."""
+    if network.smooth:
+        raise ProblemError(
+            f"the network has smooth units ({', '.join(network.activations)}), and {what} is for "
+            "piecewise-linear ones.  Remedy: SmoothNetworkBlock for its values, lipyomo.solve for "
+            "its Lipschitz constant"
+        )

@@ -1,0 +1,234 @@
+r"""The forward pass of a network with smooth units as a Pyomo block.
+
+The full-space form: unit k of a layer has a variable z for its pre-activation, tied to the layer
+before by an affine row, and a variable y = sigma(z) for its output, with certified bounds of both.
+The curve is written as a nonlinear expression, or, for mixed-integer linear solvers, as bands over
+segments that contain it (`lipyomo.blocks.segments`).  Two-slope units in the same network are
+written as in a `ReluNetworkBlock`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyomo.environ as pyo
+
+from lipyomo.arguments import one_of, whole_number
+from lipyomo.blocks.assemble import add_equalities, add_variables, declared, index_of
+from lipyomo.blocks.base import formulation_block
+from lipyomo.blocks.curves import expression_of
+from lipyomo.blocks.formulations import UNIT_TIES
+from lipyomo.blocks.forward import ForwardBlockData, NetworkSource
+from lipyomo.blocks.inputs import InputBounds
+from lipyomo.blocks.ranges import need_finite
+from lipyomo.blocks.relu import given_bounds
+from lipyomo.blocks.scaling import Scaling
+from lipyomo.blocks.segments import Segment, add_bands, segments_of
+from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation
+from lipyomo.bounds.interval import activated, interval_range
+from lipyomo.domains import Domain
+from lipyomo.errors import BoundsMissing, ProblemError
+from lipyomo.network import FloatArray, Layer, Network
+from lipyomo.phases import LEFT, OPEN, RIGHT
+from lipyomo.solvers.rows import Affine
+
+if TYPE_CHECKING:
+    from lipyomo.blocks.typed import Members
+
+Ranges: TypeAlias = tuple[FloatArray, FloatArray]
+"""Lower and upper bounds of the units of a layer."""
+
+SmoothBounds: TypeAlias = "Literal['interval'] | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
+"""How pre-activations are bounded, or their bounds: one pair (lower, upper) a hidden layer."""
+
+
+@formulation_block("SmoothNetworkBlock")
+class SmoothNetworkBlockData(ForwardBlockData):
+    """A smooth or mixed network's value: ``outputs = f(inputs)``.
+
+    After `build_formulation` the block holds ``inputs`` and ``outputs`` as a `ReluNetworkBlock`
+    does and, in ``layer[i]`` for the i-th hidden layer, ``preactivation[k]``, ``output[k]`` (of
+    smooth and of undecided two-slope units), the expression ``activation[k]`` for every unit, and
+    either ``curve[k]``, the nonlinear rows ``output[k] == sigma(preactivation[k])``, or the rows of
+    bands over segments, with binaries ``segment[k, j]``.
+
+    Notes
+    -----
+    Pre-activations and outputs have certified bounds: they hold for all inputs within theirs.  If a
+    bound of an input becomes wider afterwards, a solve ends with a `ProblemError` that says so, and
+    `rebuild` writes the constraints anew, in place.
+
+    With `segments`, every point of the network's graph is feasible, so that the bound of a solver
+    is a bound of the network, and the distance shrinks as there are more of them.
+
+    Examples
+    --------
+    >>> import pyomo.environ as pyo
+    >>> from lipyomo.activations import activation
+    >>> from lipyomo.blocks import SmoothNetworkBlock
+    >>> from lipyomo.network import Curve, Layer, Network
+    >>> unit = Layer([[2.0]], [0.0], curves=[Curve(activation("tanh"), [0])])
+    >>> m = pyo.ConcreteModel()
+    >>> m.x = pyo.Var([0], bounds=(-1, 1))
+    >>> m.net = SmoothNetworkBlock()
+    >>> m.net.build_formulation(Network([unit]), inputs=m.x, segments=8)
+    >>> m.best = pyo.Objective(expr=m.net.outputs[0], sense=pyo.maximize)
+    >>> _ = pyo.SolverFactory("appsi_highs").solve(m)
+    >>> round(pyo.value(m.net.outputs[0]), 2)  # tanh(2) is 0.96
+    0.96
+    """
+
+    _STATE = (*ForwardBlockData._STATE, "ranges", "formulation", "segments")
+
+    def __init__(self, component: Any) -> None:
+        super().__init__(component)
+        self.ranges: tuple[Ranges, ...] = ()
+        self.formulation: UnitFormulation = "complementarity"
+        self.segments: int | None = None
+
+    def build_formulation(
+        self,
+        network: NetworkSource,
+        inputs: Any = None,
+        domain: Domain | None = None,
+        bounds: SmoothBounds = "interval",
+        scaling: Scaling | Any = None,
+        segments: int | None = None,
+        formulation: UnitFormulation | None = None,
+        groups: int = 2,
+        input_bounds: InputBounds = None,
+    ) -> None:
+        """Write the constraints.
+
+        Parameters
+        ----------
+        network : Network, path of an ONNX file, or built block of a network
+            Of a built block its network, scaling included, at the same inputs unless others are
+            given.
+        inputs, domain, scaling, input_bounds
+            As for a `ReluNetworkBlock`.
+        bounds : 'interval' or pairs of arrays
+            How the pre-activations are bounded, or their bounds (lower, upper) layer by layer.
+        segments : int, optional
+            Smooth units become piecewise-linear relaxations with so many segments a unit, for
+            mixed-integer linear solvers; nonlinear expressions if left out.
+        formulation : {'complementarity', 'bigm', 'partition', 'gdp', 'sos1'}, optional
+            How undecided two-slope units are written; see `lipyomo.blocks.units`.  By default
+            ``complementarity`` with nonlinear expressions, ``bigm`` with segments.
+        groups : int, optional
+            Groups of a unit's inputs in the formulation ``partition``; at least 1.
+
+        Raises
+        ------
+        BoundsMissing
+            If a segment or a switch would need a bound that cannot be had.
+        DomainError
+            If the domain is curved, or does not meet the bounds of the inputs.
+        ProblemError
+            If an argument is none of the above, or an activation has no expression that Pyomo
+            knows.  The block is then as it was before the call.
+        """
+        if segments is not None:
+            segments = whole_number(segments, "segments", ProblemError, 1)
+        if formulation is None:
+            formulation = "complementarity" if segments is None else "bigm"
+        one_of(formulation, UNIT_TIES, "formulation", ProblemError)
+        whole_number(groups, "groups", ProblemError, 1)
+        if isinstance(bounds, str) or bounds is None:
+            one_of(bounds, ("interval",), "bounds", ProblemError)
+        net, inputs = self._taken(network, inputs, scaling)
+        variables = self._attach(net, inputs, domain, input_bounds)
+        self.formulation, self.segments = formulation, segments
+        if isinstance(bounds, str):
+            area = self._area(variables)
+            if segments is not None or formulation not in WITHOUT_SWITCH:
+                need_finite(variables, area.lower, area.upper)
+            self.ranges = tuple(_ranges(net, area.lower, area.upper))
+        else:
+            self.ranges = tuple(zip(*given_bounds(net, bounds), strict=True))
+        declared(self, "layer", pyo.Block, range(len(net.hidden)))
+        forms = Affine.of(variables)
+        for i, layer in enumerate(net.hidden):
+            forms = self._add_layer(i, layer, forms, groups)
+        self._add_outputs(net, forms)
+
+    def _add_layer(self, i: int, layer: Layer, before: Affine, groups: int) -> Affine:
+        """One hidden layer; returns its outputs as forms in the new variables."""
+        block, (low, high) = self.layer[i], self.ranges[i]
+        curved = layer.curved
+        undecided = layer.kinked & (low < 0) & (high > 0)
+        self._check_finite(i, curved | undecided)
+        slope = np.where(low >= 0, layer.right, layer.left)
+        alive = np.flatnonzero(undecided | curved | (slope != 0))
+        keys = alive.tolist()
+        z = add_variables(block, "preactivation", keys, low[alive], high[alive])
+        forms = before.map(layer.weight, layer.bias)
+        add_equalities(block, "affine", keys, z, forms, alive)
+        place = dict(zip(keys, z, strict=True))
+        own = np.flatnonzero(undecided | curved)
+        least, most = _outputs(layer, low, high)
+        y = add_variables(block, "output", own.tolist(), least[own], most[own])
+        out = dict(zip(own.tolist(), y, strict=True))
+        free = np.flatnonzero(undecided).tolist()
+        units = OpenUnits(layer, free, place, [out[k] for k in free], low, high, groups)
+        UNIT_TIES[self.formulation](block, units)
+        self._add_curves(block, layer, place, out, (low, high))
+        return self._activations(block, layer, slope, place, out)
+
+    def _check_finite(self, i: int, needed: npt.NDArray[np.bool_]) -> None:
+        """Raise `BoundsMissing` if a unit that needs bounds has none."""
+        low, high = self.ranges[i]
+        loose = np.flatnonzero(needed & ~(np.isfinite(low) & np.isfinite(high)))
+        if loose.size and (self.segments is not None or self.formulation not in WITHOUT_SWITCH):
+            raise BoundsMissing(
+                f"unit {int(loose[0])} of hidden layer {i} has no finite bounds, which segments "
+                "and switches need.  Remedy: bound the network's inputs"
+            )
+
+    def _add_curves(
+        self, block: Any, layer: Layer, z: dict[int, Any], y: dict[int, Any], ranges: Ranges
+    ) -> None:
+        """Tie the outputs of smooth units to their pre-activations."""
+        low, high = ranges
+        if self.segments is not None:
+            found: dict[int, list[Segment]] = {}
+            for curve in layer.curves:
+                units = curve.units
+                cut = segments_of(curve.activation, low[units], high[units], self.segments)
+                found.update(zip(units.tolist(), cut, strict=True))
+            add_bands(block, z, y, found)
+            return
+        kinds = {k: curve.activation for curve in layer.curves for k in curve.units.tolist()}
+        rows = pyo.Constraint(index_of(sorted(kinds)))
+        block.add_component("curve", rows)
+        for k in sorted(kinds):
+            ends = float(low[k]), float(high[k])
+            rows[k] = y[k] - expression_of(kinds[k], z[k], ends) == 0.0
+
+
+if TYPE_CHECKING:
+
+    class SmoothNetworkBlock(Members[SmoothNetworkBlockData], SmoothNetworkBlockData):
+        """The component; the decorator declares it, one block or, over an index set, many."""
+
+
+def _ranges(network: Network, low: FloatArray, high: FloatArray) -> Iterator[Ranges]:
+    """Bounds of the pre-activations of each hidden layer, by interval arithmetic."""
+    for layer in network.hidden:
+        z = (side[0] for side in interval_range(layer, low[None], high[None]))
+        least, most = z
+        yield least, most
+        low, high = _outputs(layer, least, most)
+
+
+def _outputs(layer: Layer, low: FloatArray, high: FloatArray) -> Ranges:
+    """Bounds of the units' outputs, from those of their pre-activations."""
+    phases = np.where(low >= 0, RIGHT, np.where(high <= 0, LEFT, OPEN))[None]
+    least, most = (side[0].copy() for side in activated(layer, phases, low[None], high[None]))
+    for curve in layer.curves:
+        k = curve.units
+        least[k], most[k] = curve.activation.enclose(low[k], high[k])
+    return least, most
