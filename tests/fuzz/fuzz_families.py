@@ -10,11 +10,14 @@ from fuzz_extremes import EXTREMES, strange_domain, strange_norms
 from fuzz_networks import ORDINARY
 from fuzz_oracle import Oracle, PlainDomain, PlainLayer
 from fuzz_thin import THIN, linear_norms
+from smooth_networks import CURVED, box_of, network_of
+from smooth_oracle import SmoothOracle
 
-from lipyomo import Layer, LipschitzProblem, Network
+from lipyomo import Box, Layer, LipschitzProblem, Network
 
 NETWORKS = {**ORDINARY, **EXTREMES}
 FAMILIES = (*NETWORKS, *THIN)
+"""Networks of two-slope units; those with smooth ones are `CURVED`."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Sample:
     family: str
     seed: int
     problem: LipschitzProblem
-    oracle: Oracle
+    oracle: Oracle | SmoothOracle
 
     def __str__(self) -> str:
         return f"{self.family}/{self.seed}: {self.problem!r}"
@@ -39,6 +42,8 @@ def draw(family: str, seed: int) -> Sample:
         If the package refuses the domain or the problem.
     """
     rng = np.random.default_rng([seed, *map(ord, family)])
+    if family in CURVED:
+        return _smooth(family, seed, rng)
     if family in THIN:
         layers, domain, plain_domain = THIN[family](rng)
         input_norm, outputs, functionals = linear_norms(rng, len(layers[-1].bias))
@@ -56,6 +61,17 @@ def draw(family: str, seed: int) -> Sample:
     network = Network([Layer(v.weight, v.bias, v.left, v.right) for v in layers], f"{family}{seed}")
     problem = LipschitzProblem(network, domain, input_norm, **outputs)  # type: ignore[arg-type]
     return Sample(family, seed, problem, oracle_of(network, plain_domain, input_norm, functionals))
+
+
+def _smooth(family: str, seed: int, rng: np.random.Generator) -> Sample:
+    """A smooth or mixed network on a box."""
+    layers = CURVED[family](rng)
+    low, high = box_of(rng, layers[0].weight.shape[1])
+    input_norm, outputs, functionals = norms_of(rng, len(layers[-1].bias))
+    network = network_of(layers, f"{family}{seed}")
+    problem = LipschitzProblem(network, Box(low, high), input_norm, **outputs)  # type: ignore[arg-type]
+    oracle = SmoothOracle(layers, low, high, input_norm, functionals)
+    return Sample(family, seed, problem, oracle)
 
 
 def oracle_of(

@@ -28,7 +28,10 @@ class Answered(Protocol):
 
 
 def faults(result: Answered, truth: arb) -> list[str]:
-    """Names of the promises that `result` breaks; empty if it keeps all."""
+    """Names of the promises that `result` breaks; empty if it keeps all.
+
+    Where the truth is only enclosed, what it leaves open is no fault.
+    """
     found = []
     if math.isnan(result.lower) or math.isnan(result.upper):
         return ["nan"]
@@ -41,7 +44,7 @@ def faults(result: Answered, truth: arb) -> list[str]:
             found.append("exact with a gap")
         if result.witness is None and result.upper > 0:  # zero is attained everywhere
             found.append("exact without a witness")
-        if not arb(exact(result.lower)) >= truth * (1 - 2 * EXACT) and result.upper > 0:
+        if arb(exact(result.lower)) < truth * (1 - 2 * EXACT) and result.upper > 0:
             found.append("exact and wrong")
     return found
 

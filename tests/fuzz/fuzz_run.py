@@ -1,7 +1,8 @@
 """The fuzz for hours: ``python tests/fuzz/fuzz_run.py --count 200 --methods auto interval sdp``.
 
 Draws hostile networks by seed, finds their constants in exact arithmetic, and prints every answer
-that breaks a promise, with family and seed.  Ends with lines of counts.  With ``--users`` it asks
+that breaks a promise, with family and seed.  Ends with lines of counts.  ``--families smooth`` are
+those of smooth and mixed networks, whose constants are enclosed in Arb.  With ``--users`` it asks
 for other things than constants: ``--users files certify proofs``, say.
 """
 
@@ -19,6 +20,7 @@ from fuzz_families import FAMILIES, Sample, draw
 from fuzz_judge import faults
 from fuzz_oracle import FlatDomain
 from fuzz_users import USERS, case
+from smooth_networks import CURVED
 
 import lipyomo
 from lipyomo import LipyomoError
@@ -137,7 +139,7 @@ def next_in_turn(names: list[str], turn: int, sample: Sample) -> tuple[list[str]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--families", nargs="*", default=list(FAMILIES))
+    parser.add_argument("--families", nargs="*", default=[*FAMILIES, *CURVED])
     parser.add_argument("--count", type=int, default=20, help="seeds a family")
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--methods", nargs="*", default=["auto"], help="METHOD or mip:SOLVER")
@@ -146,6 +148,8 @@ def main() -> int:
     parser.add_argument("--users", nargs="*", choices=USERS, help="what else users touch, instead")
     parser.add_argument("--quiet", action="store_true", help="let RuntimeWarnings pass")
     options = parser.parse_args()
+    if options.families == ["smooth"]:
+        options.families = list(CURVED)
     fuzz = Fuzz(options.time, options.quiet)
     turn = 0
     for seed in range(options.first, options.first + options.count):

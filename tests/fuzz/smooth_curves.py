@@ -164,7 +164,7 @@ class Curve:
     ----------
     name : str
         As the package has it.
-    parameters : tuple of (str, float)
+    parameters : tuple of (str, float or str)
     pieces : tuple of Piece
     breaks : tuple of float
         One fewer than pieces.
@@ -178,7 +178,7 @@ class Curve:
     pieces: tuple[Piece, ...]
     breaks: tuple[float, ...] = ()
     jumps: tuple[bool, ...] = ()
-    parameters: tuple[tuple[str, float], ...] = ()
+    parameters: tuple[tuple[str, float | str], ...] = ()
     slopes: tuple[float, float] | None = None
 
     def over(self, z: arb, first: int, last: int) -> Jet:
@@ -311,14 +311,16 @@ TANH = Curve("tanh", (Piece(_tanh, limits=(0.0, 0.0), values=UNIT),))
 SIGMOID = Curve("sigmoid", (Piece(_sigmoid, limits=(0.0, 0.0), values=within(0, 1)),))
 SOFTPLUS = Curve("softplus", (Piece(_softplus, limits=(0.0, 1.0)),))
 GELU = Curve("gelu", (Piece(_gelu, limits=(0.0, 1.0)),))
-GELU_TANH = Curve("gelu_tanh", (Piece(_gelu_tanh, limits=(0.0, 1.0)),))
+GELU_TANH = Curve(
+    "gelu", (Piece(_gelu_tanh, limits=(0.0, 1.0)),), parameters=(("approximate", "tanh"),)
+)
 SILU = Curve("silu", (Piece(_silu, limits=(0.0, 1.0)),))
 MISH = Curve("mish", (Piece(_mish, limits=(0.0, 1.0)),))
 ERF = Curve("erf", (Piece(_erf, limits=(0.0, 0.0), values=UNIT),))
 SIN = Curve("sin", (Piece(_sin),))
 COS = Curve("cos", (Piece(_cos),))
 SOFTSIGN = Curve("softsign", (_softsign(-1), _softsign(1)), (0.0,), (False,))
-HARD_SWISH = Curve("hardswish", (_line(0.0), _hard_swish(), _line(1.0)), (-3.0, 3.0), (True, True))
+HARD_SWISH = Curve("hard_swish", (_line(0.0), _hard_swish(), _line(1.0)), (-3.0, 3.0), (True, True))
 
 
 @cache

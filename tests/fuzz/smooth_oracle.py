@@ -124,6 +124,8 @@ class SmoothOracle:
         frozen = self.lower == self.upper
         self.moving = [int(j) for j in np.flatnonzero(~frozen)]
         self.d = d = len(self.moving)
+        ends = (tuple(side[self.moving].tolist()) for side in (self.lower, self.upper))
+        self._whole = _Box(*ends)
         if self.target is None:
             self.target = TARGETS[min(d, len(TARGETS) - 1)]
         first = self.layers[0]
@@ -195,11 +197,7 @@ class SmoothOracle:
         ctx.prec = BITS
         if self.d == 0:
             return arb(0)
-        start = _Box(
-            tuple(float(self.lower[j]) for j in self.moving),
-            tuple(float(self.upper[j]) for j in self.moving),
-        )
-        self._whole = start
+        start = self._whole
         best, ticket = arb(0), count()
         found = self._look(start, best)
         assert found is not None

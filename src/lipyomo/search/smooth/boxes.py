@@ -78,18 +78,25 @@ class Boxes:
 
     @classmethod
     def whole(cls, context: Context) -> Boxes:
-        """The whole problem: a box for each functional, and each input of the l1 norm."""
+        """The whole problem: a box for each functional, and two for each input of the l1 norm.
+
+        Directions of the other norms come with their negatives; along an input either may rise.
+        """
         domain, targets, d = context.domain, context.targets, context.inputs
-        count, phases = targets.count, len(context.breaks)
-        ends = np.tile(domain.lower, (count, 1)), np.tile(domain.upper, (count, 1))
-        v = np.ones((count, d)) if targets.input_norm == "linf" else np.zeros((count, d))
-        v_low, v_high = -v, v
+        phases, rows = len(context.breaks), targets.rows
         if targets.input_norm == "l1":
-            v_low = v_high = np.eye(d)[targets.columns]
+            along = np.eye(d)[targets.columns]
+            v_low = v_high = np.concatenate([along, -along])
+            rows = np.concatenate([rows, rows])
+        else:
+            v_high = np.full((len(rows), d), float(targets.input_norm == "linf"))
+            v_low = -v_high
+        count = len(rows)
+        ends = np.tile(domain.lower, (count, 1)), np.tile(domain.upper, (count, 1))
         free = np.full((count, phases), np.inf)
         scores = np.zeros((count, 2 * d + phases))
         infinite = np.full(count, np.inf)
-        return cls(infinite, *ends, v_low, v_high, -free, free, targets.rows, scores)
+        return cls(infinite, *ends, v_low, v_high, -free, free, rows, scores)
 
 
 NAMES = tuple(item.name for item in fields(Boxes))
