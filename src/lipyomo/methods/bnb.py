@@ -173,9 +173,8 @@ def search_smooth(run: Run, cutoff: float, checkpoint: Checkpoint | None) -> Res
     from lipyomo.search.smooth.run import smooth_search
 
     problem, reduced = run.problem, run.problem.reduced
-    euclidean = "l2" in (problem.input_norm, problem.output_norm.kind) and not problem.is_scalar
-    if euclidean or problem.input_norm == "l2" or not problem.domain.is_bounded:
-        raise MethodError("smooth networks are searched on bounded domains, in linear norms only")
+    if not problem.domain.is_bounded:
+        raise MethodError("smooth networks are searched on bounded domains only")
 
     def tell(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if point is not None:

@@ -12,6 +12,7 @@ from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.collapse import Above, collapsed
 from lipyomo.search.smooth.confine import confined
 from lipyomo.search.smooth.context import Context
+from lipyomo.search.smooth.euclid import Across, across, framed
 from lipyomo.search.smooth.relax import Affine, Relaxed, relaxed
 
 
@@ -30,6 +31,8 @@ class Bounded:
         Coefficients of these functions.
     fuzz : ndarray, shape (N,)
         What of the bounds pays for rounding.
+    cutoffs : ndarray, shape (N,)
+        Where the functions are at most that, the objective is at most the cutoff.
     """
 
     boxes: Boxes
@@ -37,24 +40,29 @@ class Bounded:
     x: FloatArray
     v: FloatArray
     fuzz: FloatArray
+    cutoffs: FloatArray
 
     def take(self, which: IntArray) -> Bounded:
         """Some of them."""
-        arrays = (getattr(self, name)[which] for name in ("top", "x", "v", "fuzz"))
+        arrays = (getattr(self, name)[which] for name in ("top", "x", "v", "fuzz", "cutoffs"))
         return Bounded(self.boxes.take(which), *arrays)
 
 
 def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
     """Boxes with bounds and scores; those with bounds below the cutoff may be rough."""
-    v_low, v_high = boxes.v_low, boxes.v_high
-    layers = relaxed(context, boxes, v_low, v_high)
-    errors = context.row_errors[boxes.rows] if context.row_errors.any() else None
-    above = collapsed(context, layers, context.rows[boxes.rows], errors)
-    top = confined(context, boxes, layers, above, (v_low, v_high), cutoff)
-    bounds = np.minimum(top.top, boxes.bounds)
-    scores = _scores(context, boxes, layers, above, (v_low, v_high))
+    frame = framed(context, boxes)
+    directions = frame.v_low, frame.v_high
+    layers = relaxed(context, boxes, *directions)
+    above = collapsed(context, layers, frame.rows, frame.errors)
+    rest = across(context, layers, frame)
+    cutoffs = rest.cutoffs(cutoff)
+    top = confined(context, boxes, layers, above, directions, cutoffs)
+    bounds = np.minimum(rest.norm(top.top), boxes.bounds)
+    scores = _scores(context, boxes, layers, above, directions)
+    if context.euclidean:
+        _credit_across(scores, context.inputs, rest, top.top, 0.5 * (boxes.high - boxes.low))
     boxes = replace(boxes, bounds=bounds, scores=scores)
-    return Bounded(boxes, top.top, top.x, above.v, top.fuzz)
+    return Bounded(boxes, top.top, top.x, above.v, top.fuzz, cutoffs)
 
 
 def _scores(
@@ -92,6 +100,27 @@ def _scores(
     x_part *= x_radius
     v_part *= v_radius * context.params.sign_weight
     return found
+
+
+def _credit_across(
+    scores: FloatArray, d: int, rest: Across, top: FloatArray, x_radius: FloatArray
+) -> None:
+    """Add what the rest of the Jacobian adds: to open entries of v, else to inputs."""
+    with np.errstate(invalid="ignore"):
+        added = np.where(np.isfinite(top), rest.norm(top) - np.maximum(top, 0.0), 0.0)
+    total = rest.open_part.sum(axis=1)
+    across = rest.a + rest.b
+    share = np.divide(total, across, out=np.zeros_like(total), where=across > 0)
+    share = np.minimum(share, 1.0) * added
+    weights = np.divide(
+        rest.open_part, total[:, None], out=np.zeros_like(rest.open_part), where=total[:, None] > 0
+    )
+    scores[:, d : 2 * d] += share[:, None] * weights
+    x_part = scores[:, :d]
+    whole = x_part.sum(axis=1, keepdims=True)
+    even = x_radius / x_radius.sum(axis=1, keepdims=True).clip(min=1e-300)
+    weights = np.where(whole > 0, x_part / np.where(whole > 0, whole, 1.0), even)
+    x_part += (added - share)[:, None] * weights
 
 
 def _credit(

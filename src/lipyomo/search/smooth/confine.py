@@ -69,9 +69,12 @@ def confined(
     layers: Sequence[Relaxed],
     above: Above,
     directions: tuple[FloatArray, FloatArray],
-    cutoff: float,
+    cutoffs: FloatArray,
 ) -> Confined:
-    """Bounds of the objective on boxes, and over the directions between two ends (N, d)."""
+    """Bounds of the objective on boxes, and over the directions between two ends (N, d).
+
+    Only bounds above the `cutoffs` (N,) are worth any multipliers.
+    """
     unit, middle = context.unit, boxes.middle
     radius = np.maximum(boxes.high - middle, middle - boxes.low) * (1.0 + unit)
     x = Signal(middle, radius, np.abs(middle) + radius)
@@ -85,7 +88,7 @@ def confined(
         found.top[layer.empty] = -np.inf
     outside = _outside(context, boxes)
     found.top[outside] = -np.inf
-    which = np.flatnonzero(found.top > cutoff)
+    which = np.flatnonzero(found.top > cutoffs)
     sources = _sources(context, boxes.take(which), layers, x, which) if which.size else []
     if not sources:
         return replace(found, fuzz=found.fuzz + above.fuzz)

@@ -8,13 +8,13 @@ from functools import cached_property
 import numpy as np
 
 from lipyomo.activations import Activation, TwoSlope
-from lipyomo.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.arrays import FloatArray, IntArray
 from lipyomo.domains import Domain
 from lipyomo.network import Layer
 from lipyomo.numerics.rounding import gamma
 from lipyomo.problem import LipschitzProblem
 from lipyomo.search.smooth.params import Params
-from lipyomo.targets import Targets, targets_of
+from lipyomo.targets import ALL, Targets, targets_of
 
 Kind = tuple[Activation, "slice | IntArray"]
 """An activation, and the units of a layer that apply it."""
@@ -191,7 +191,7 @@ class Context:
         """Boxes that are bounded at a time."""
         return max(8, self.params.chunk_bytes // self.box_bytes)
 
-    @cached_property
-    def moving_signs(self) -> BoolArray:
-        """Whether the direction's entries are open at the root, shape (d,)."""
-        return np.full(self.inputs, self.targets.input_norm == "linf")
+    @property
+    def euclidean(self) -> bool:
+        """Whether one of the norms is the Euclidean one."""
+        return self.targets.input_norm == "l2" or self.targets.rows[0] == ALL

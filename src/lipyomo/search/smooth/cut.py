@@ -18,12 +18,12 @@ from lipyomo.search.smooth.boxes import Boxes
 _ROOM = 1.0 + gamma(8)
 
 
-def cut(found: Bounded, cutoff: float) -> Boxes:
+def cut(found: Bounded) -> Boxes:
     """The boxes without what is at or below the cutoff; their bounds have to be above it.
 
     Rounding: slack and width are rounded up, the new ends outwards.
     """
-    boxes, slack = found.boxes, (found.top - cutoff)[:, None] * _ROOM
+    boxes, slack = found.boxes, (found.top - found.cutoffs)[:, None] * _ROOM
     with np.errstate(divide="ignore", over="ignore"):
         width = np.nextafter(slack / np.abs(found.x) * _ROOM, np.inf)
     rises = found.x > 0

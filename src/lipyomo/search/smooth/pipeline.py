@@ -131,7 +131,7 @@ class Pipeline:
             keep = np.flatnonzero(bounds > cutoff)
             if keep.size:
                 closed = max(closed, cutoff)
-                left = cut(found.take(keep), cutoff)
+                left = cut(found.take(keep))
                 values = self._middles(left)
                 top = int(values.argmax())
                 if values[top] > best.value:

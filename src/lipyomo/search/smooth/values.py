@@ -37,20 +37,13 @@ class Slopes:
 
 def slopes_at(context: Context, points: FloatArray) -> Slopes:
     """The norm of the Jacobian at points (N, d), with the functional and the direction."""
-    h, slopes = points, []
-    for stage in context.stages:
-        z = h @ stage.weight.T + stage.bias
-        slopes.append(np.asarray(each_kind(stage.kinds, "slope", z)))
-        h = np.asarray(each_kind(stage.kinds, "value", z))
     targets = context.targets
     euclidean = targets.rows[0] == ALL
     rows = context.head if euclidean else context.rows
-    jacobian = np.broadcast_to(rows, (len(points), *rows.shape))
-    for stage, slope in zip(reversed(context.stages), reversed(slopes), strict=True):
-        jacobian = (jacobian * slope[:, None, :]) @ stage.weight
+    jacobian = jacobians(context, points, rows)
     everything = np.arange(len(points))
     if euclidean:
-        y, directions = _euclidean(jacobian, targets.input_norm)
+        y, directions = steepest(jacobian, targets.input_norm)
         gradients = np.matmul(y[:, None, :], jacobian)[:, 0]
         functionals = y @ context.head
     else:
@@ -59,6 +52,19 @@ def slopes_at(context: Context, points: FloatArray) -> Slopes:
         directions = _maximisers(gradients, targets.input_norm)
     values = (gradients * directions).sum(axis=1)
     return Slopes(values, functionals, directions)
+
+
+def jacobians(context: Context, points: FloatArray, rows: FloatArray) -> FloatArray:
+    """``rows . J(x)`` at points (N, d) for rows (k, n_L), or (N, k, n_L), of the last units."""
+    h, slopes = points, []
+    for stage in context.stages:
+        z = h @ stage.weight.T + stage.bias
+        slopes.append(np.asarray(each_kind(stage.kinds, "slope", z)))
+        h = np.asarray(each_kind(stage.kinds, "value", z))
+    found = np.broadcast_to(rows, (len(points), *rows.shape[-2:]))
+    for stage, slope in zip(reversed(context.stages), reversed(slopes), strict=True):
+        found = (found * slope[:, None, :]) @ stage.weight
+    return np.asarray(found)
 
 
 def growth(context: Context, points: FloatArray, at: Slopes) -> FloatArray:
@@ -100,8 +106,11 @@ def _maximisers(gradients: FloatArray, input_norm: str) -> FloatArray:
     return np.divide(gradients, size, out=np.zeros_like(gradients), where=size > 0)
 
 
-def _euclidean(jacobian: FloatArray, input_norm: str) -> tuple[FloatArray, FloatArray]:
-    """Functional and direction (N, m), (N, d) of Jacobians (N, m, d) for a Euclidean output."""
+def steepest(jacobian: FloatArray, input_norm: str) -> tuple[FloatArray, FloatArray]:
+    """Functional and direction (N, m), (N, d) of Jacobians (N, m, d) for a Euclidean output.
+
+    The best for the l1 and l2 norm of the inputs; good ones for the linf norm.
+    """
     if input_norm == "l2":
         left, _, right = np.linalg.svd(jacobian, full_matrices=False)
         return left[:, :, 0], right[:, 0]
