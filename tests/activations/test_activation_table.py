@@ -52,6 +52,8 @@ def test_parameters() -> None:
         ("elu", {"beta": 1.0}, "beta"),
         ("elu", {"alpha": float("nan")}, "elu: alpha must be a finite number"),
         ("softplus", {"beta": 0.0}, "softplus: beta must be positive"),
+        ("softplus", {"beta": 1e200}, "softplus: beta must be positive .1e-100 to 1e100"),
+        ("celu", {"alpha": 1e-200}, "celu: alpha must be positive"),
         ("swish", {"beta": -1.0}, "swish: beta must be positive"),
         ("celu", {"alpha": "much"}, "celu: alpha must be a finite number"),
         ("gelu", {"approximate": "fast"}, "'none' or 'tanh'"),

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from doc_blocks import Block, read_blocks, read_commands
 
+from lipyomo.activations import registry as activations
 from lipyomo.cli.tables import markdown
 from lipyomo.methods import registry
 from lipyomo.onnx.lower import registry as lowerings
@@ -27,6 +28,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 TABLES = (
     (registry, "_METHODS"),
     (lowerings, "_LOWERINGS"),
+    (activations, "_TABLE"),
     (heuristics, "_TABLE"),
     (score, "_RULES"),
 )

@@ -3,12 +3,13 @@
 `activation` makes one by its name; `Activation` says what each of them gives.
 """
 
-from lipyomo.activations.activation import Activation, activation, activations, known_as
+from lipyomo.activations.activation import Activation
 from lipyomo.activations.elu import Celu, Elu, Selu
 from lipyomo.activations.erf import Erf
 from lipyomo.activations.gelu import Gelu
 from lipyomo.activations.hard_swish import HardSwish
 from lipyomo.activations.mish import Mish
+from lipyomo.activations.registry import activation, activations, known_as
 from lipyomo.activations.sigmoid import Sigmoid
 from lipyomo.activations.silu import QuickGelu, Silu, Swish
 from lipyomo.activations.sine import Cos, Sin

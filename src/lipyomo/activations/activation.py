@@ -1,4 +1,4 @@
-"""What every activation gives: values, ranges and bands, all sound; and the table of them.
+"""What every activation gives: values, ranges and bands, all sound.
 
 An activation is a continuous function on R, smooth but for finitely many breaks.  It is a frozen
 value: two are equal if they are of one kind with the same parameters.
@@ -7,14 +7,10 @@ value: two are equal if they are of one kind with the same parameters.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, TypeVar
 
-import numpy as np
 from flint import arb
 
 from lipyomo.arrays import FloatArray
-from lipyomo.errors import NetworkError
 
 
 class Activation(ABC):
@@ -100,67 +96,3 @@ class Activation(ABC):
     @abstractmethod
     def exact(self, z: arb) -> tuple[arb, arb]:
         """Enclosures of sigma and sigma' on a ball; at breaks the slopes of both sides."""
-
-
-_TABLE: dict[str, Callable[..., Activation]] = {}
-
-Kind = TypeVar("Kind", bound=Callable[..., Activation])
-
-
-def known_as(*names: str) -> Callable[[Kind], Kind]:
-    """Enter a class, or a function that makes an activation, in the table."""
-
-    def enter(made: Kind) -> Kind:
-        for name in names:
-            _TABLE[name] = made
-        return made
-
-    return enter
-
-
-def activation(name: str, **parameters: Any) -> Activation:
-    """The activation of a name.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``tanh``, ``elu`` or ``gelu``; see `activations`.
-    **parameters : float
-        Of that activation, such as ``alpha=0.5``.
-
-    Raises
-    ------
-    NetworkError
-        If the name is unknown, or the parameters do not fit.
-    """
-    made = _TABLE.get(name)
-    if made is None:
-        raise NetworkError(f"unknown activation '{name}'; there are {', '.join(activations())}")
-    try:
-        return made(**parameters)
-    except TypeError as problem:
-        raise NetworkError(f"activation '{name}': {problem}") from problem
-
-
-def activations() -> tuple[str, ...]:
-    """Names of all activations, in alphabetical order."""
-    return tuple(sorted(_TABLE))
-
-
-def finite_number(value: float, what: str) -> float:
-    """A parameter as a float; raises `NetworkError` unless it is a finite number."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = np.nan
-    if not np.isfinite(number):
-        raise NetworkError(f"{what} must be a finite number, not {value!r}")
-    return number
-
-
-def positive_number(value: float, what: str) -> float:
-    """A parameter as a float; raises `NetworkError` unless it is positive and finite."""
-    number = finite_number(value, what)
-    if number <= 0.0:
-        raise NetworkError(f"{what} must be positive, not {value!r}")
-    return number

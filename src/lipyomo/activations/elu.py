@@ -14,9 +14,9 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
-from lipyomo.activations.activation import finite_number, known_as, positive_number
 from lipyomo.activations.branch import ORDERS, Branch
 from lipyomo.activations.glued import Glued
+from lipyomo.activations.registry import finite_number, known_as, positive_number
 from lipyomo.activations.rounding import TINY, Error
 from lipyomo.activations.two_slope import Linear
 from lipyomo.arrays import FloatArray

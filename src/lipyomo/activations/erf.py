@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
-from lipyomo.activations.activation import known_as
 from lipyomo.activations.branch import Branch, Turn
 from lipyomo.activations.glued import Glued
+from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
 from lipyomo.arrays import FloatArray
 

@@ -29,10 +29,10 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
-from lipyomo.activations.activation import known_as
 from lipyomo.activations.branch import Branch, Turn
 from lipyomo.activations.glued import Glued
 from lipyomo.activations.logistic import logistic
+from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
 from lipyomo.arrays import FloatArray
 from lipyomo.errors import NetworkError

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
-from lipyomo.activations.activation import known_as
 from lipyomo.activations.branch import Branch, exact_turn
 from lipyomo.activations.glued import Glued
+from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import EXACT, error
 from lipyomo.activations.two_slope import Linear
 from lipyomo.arrays import FloatArray

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from flint import arb
 
-from lipyomo.activations.activation import known_as
 from lipyomo.activations.branch import Branch, Turn, exact_turn
 from lipyomo.activations.glued import Glued
 from lipyomo.activations.logistic import logistic
+from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
 from lipyomo.activations.tanh import INFLECTION, OUTER, STEEPEST
 from lipyomo.arrays import FloatArray

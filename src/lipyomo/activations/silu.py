@@ -17,10 +17,10 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
-from lipyomo.activations.activation import known_as, positive_number
 from lipyomo.activations.branch import Branch, Turn, exact_turn
 from lipyomo.activations.glued import Glued
 from lipyomo.activations.logistic import logistic
+from lipyomo.activations.registry import known_as, positive_number
 from lipyomo.activations.rounding import error
 from lipyomo.activations.scaled import scaled
 from lipyomo.arrays import FloatArray

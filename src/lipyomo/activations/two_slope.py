@@ -11,9 +11,9 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
-from lipyomo.activations.activation import finite_number, known_as
 from lipyomo.activations.branch import Branch
 from lipyomo.activations.glued import Glued
+from lipyomo.activations.registry import finite_number, known_as
 from lipyomo.activations.rounding import EXACT, error
 from lipyomo.arrays import FloatArray
 
