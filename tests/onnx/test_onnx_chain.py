@@ -110,6 +110,7 @@ def test_depth_and_use_of_units_are_those_of_a_walk_through_the_graph(
         trace.left.append(np.zeros(size))
         trace.right.append(np.ones(size))
         trace.groups.append(rows)
+        trace.kinds.append(None)
         trace.variables += size
     read = sp.csr_array((rng.random((2, trace.variables)) < 0.2).astype(float))
     system = System.of(trace, Affine(read, np.zeros(2), (2,), trace))

@@ -21,14 +21,15 @@ from lipyomo.onnx.graph import (
     reads,
     tensor_array,
 )
-from lipyomo.onnx.lower import affine_maps, conv, moves, reductions, units
+from lipyomo.onnx.gates import Formula, Pending, formula, resolved
+from lipyomo.onnx.lower import affine_maps, conv, moves, reductions, smooth, units
 from lipyomo.onnx.lower.registry import Call, Lowered, Value, lowering_of, takes_constants
 from lipyomo.onnx.refusal import refusal
 from lipyomo.onnx.system import System
 from lipyomo.onnx.trace import Trace
 from lipyomo.reduce.merge import merge
 
-MODULES = (affine_maps, conv, moves, reductions, units)
+MODULES = (affine_maps, conv, moves, reductions, smooth, units)
 """The modules that register operators when they are imported."""
 
 

@@ -1,0 +1,429 @@
+"""Activations that a graph writes out as products: ``x * Sigmoid(x)``, ``x * 0.5 * (1 + Erf(...))``.
+
+Such a product is no affine function of units, so it is told from its formula.  Each tensor knows
+the formula by which it follows entry by entry from others, with constants that are the same in all
+entries.  Where operators multiply or divide signals, the formula is expanded in one signal x that
+all of it is made of, as a sum of terms ``x**p`` and ``x**p f(...)``.  All but the constant and
+the multiple of x must be one term that belongs to an activation; coefficients are exact fractions.
+
+What is a product but no activation yet (``x * x * x`` in GELU's form with tanh) is kept as a
+formula, and refused where something else reads it.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+
+from lipyomo.activations import Activation, activation
+from lipyomo.errors import ImportRefused, NetworkError
+from lipyomo.onnx.affine import Affine
+from lipyomo.onnx.graph import Array, Node
+from lipyomo.onnx.trace import Trace
+
+ROUNDED = 2.0**-22
+"""Relative error of a constant such as sqrt(2) that was stored as a float32 number."""
+
+MOST_TERMS = 16
+"""Terms of an expanded formula: those of activations have five at most."""
+
+HIGHEST = 3
+"""Power of the signal, as in GELU's form with tanh."""
+
+
+class RoundedConstant(UserWarning):
+    """A model holds a rounded constant of an activation, which was taken for the true one."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """``name(argument)``, a function of one signal; `argument` is an expanded formula."""
+
+    name: str
+    argument: frozenset[tuple[Term, Fraction]]
+
+    @classmethod
+    def of(cls, name: str, argument: Expanded) -> Function:
+        """With the terms in no order."""
+        return cls(name, frozenset(argument.items()))
+
+
+Term: TypeAlias = tuple[int, Function | None]
+"""``x**p``, or ``x**p f``."""
+
+Expanded: TypeAlias = dict[Term, Fraction]
+"""Terms and their coefficients, none of them zero."""
+
+ONE: Term = (0, None)
+SIGNAL: Term = (1, None)
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """How a tensor follows from others, entry by entry.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    value : Affine, optional
+        None where the tensor is no affine function of units.
+    operator : str, optional
+        Empty where nothing is known.
+    arguments : tuple of Formula or Fraction, optional
+    signals : tuple of Formula, optional
+        The tensors of which all arguments are made, the nearest first.
+    """
+
+    shape: tuple[int, ...]
+    value: Affine | None
+    operator: str = ""
+    arguments: tuple[Formula | Fraction, ...] = ()
+    signals: tuple[Formula, ...] = ()
+
+    @property
+    def made_of(self) -> tuple[Formula, ...]:
+        """The tensors of which this one is made, itself included."""
+        return self.signals if self.value is None else (self, *self.signals)
+
+
+@dataclass(frozen=True, eq=False)
+class Pending:
+    """A tensor that is known by its formula only.
+
+    Parameters
+    ----------
+    formula : Formula
+    refused : ImportRefused
+        Why it is nothing else, for those who cannot go on from the formula.
+    """
+
+    formula: Formula
+    refused: ImportRefused
+
+    nbytes = 0
+    """Of its entries, of which there are none."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the tensor."""
+        return self.formula.shape
+
+
+def formula(
+    node: Node, arguments: Sequence[Formula | Array | None], value: Affine | None = None
+) -> Formula | None:
+    """The formula of a node's output; None if the node does more than that.
+
+    Parameters
+    ----------
+    node : Node
+    arguments : sequence
+        Formulas of tensors that depend on the input; constants; None where one is omitted.
+    value : Affine, optional
+        The output, if it is known.
+    """
+    operator = node.op_type
+    if node.domain or operator not in _OPERATORS or node.version < 7:
+        return None
+    constants = [_scalar(a) for a in arguments if isinstance(a, np.ndarray)]
+    varying = [a for a in arguments if isinstance(a, Formula)]
+    if any(c is None for c in constants) or not varying or None in arguments:
+        return None
+    shape = varying[0].shape
+    if any(a.shape != shape for a in varying):
+        return None
+    if any(np.broadcast_shapes(shape, a.shape) != shape for a in arguments if a is not None):
+        return None
+    known = [_scalar(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    if operator == "Clip" and len(known) == 1:
+        known += [_attribute(node, "min"), _attribute(node, "max")]
+    if operator == "HardSigmoid":
+        known += [Fraction(node.number("alpha", 0.2)), Fraction(node.number("beta", 0.5))]
+    first, *others = (a.made_of for a in varying)
+    signals = tuple(s for s in first if all(any(s is t for t in other) for other in others))
+    given = tuple(a for a in known if a is not None)
+    return Formula(shape, value, operator, given, signals) if signals else None
+
+
+def _scalar(array: Array) -> Fraction | None:
+    """The one number that all entries of a constant are, if they are."""
+    if not array.size or array.dtype.kind not in "fiu" or (array != array.flat[0]).any():
+        return None
+    number = float(array.flat[0])
+    return Fraction(number) if math.isfinite(number) else None
+
+
+def _attribute(node: Node, key: str) -> Fraction | None:
+    found = node.attributes.get(key)
+    return Fraction(found) if isinstance(found, int | float) and math.isfinite(found) else None
+
+
+def resolved(found: Formula, trace: Trace, node: Node, refused: ImportRefused) -> Affine | Pending:
+    """A formula as units, if it is an activation; else the formula, if it may become one.
+
+    Parameters
+    ----------
+    found : Formula
+        Of the output of `node`.
+    trace : Trace
+    node : Node
+    refused : ImportRefused
+        Why the node does not lower.
+
+    Raises
+    ------
+    ImportRefused
+        `refused`, if the formula has no one signal that it is made of, or too many terms.
+    """
+    open_ = False
+    for signal in found.signals:
+        terms = _expanded(found, signal, {})
+        if terms is None or signal.value is None:
+            continue
+        open_ = True
+        match = _activation(terms)
+        if match is None:
+            continue
+        if match.rounded:
+            warnings.warn(
+                f"node '{node.name}' ({node.op_type}) makes the activation {match.kind.name} with "
+                "constants of float32: they were taken for the numbers that they round",
+                RoundedConstant,
+                stacklevel=2,
+            )
+        x = signal.value
+        z = x if match.inside == {SIGNAL: 1} else _affine(x, match.inside)
+        total = trace.smooth(z, match.kind).scale(float(match.factor))
+        rest = {term: c for term, c in match.beside.items() if c}
+        return total + _affine(x, rest) if rest else total
+    if not open_:
+        raise refused
+    return Pending(found, refused)
+
+
+def _affine(x: Affine, terms: Mapping[Term, Fraction]) -> Affine:
+    """``a x + b``."""
+    scaled = x.scale(float(terms.get(SIGNAL, 0)))
+    return scaled.shift(float(terms[ONE])) if ONE in terms else scaled
+
+
+# -- expanding ------------------------------------------------------------------------------------
+
+
+def _expanded(
+    found: Formula | Fraction, signal: Formula, known: dict[int, Expanded | None]
+) -> Expanded | None:
+    """A formula as terms in a signal; None if it cannot be written so."""
+    if found is signal:
+        return {SIGNAL: Fraction(1)}
+    if isinstance(found, Fraction):
+        return {ONE: found} if found else {}
+    if id(found) not in known:
+        inner = [_expanded(argument, signal, known) for argument in found.arguments]
+        terms = None
+        if found.operator and all(part is not None for part in inner):
+            terms = _OPERATORS[found.operator](*(part for part in inner if part is not None))
+        known[id(found)] = None if terms is not None and len(terms) > MOST_TERMS else terms
+    return known[id(found)]
+
+
+def _sum(*parts: Expanded) -> Expanded:
+    total: Expanded = {}
+    for part in parts:
+        for term, c in part.items():
+            total[term] = total.get(term, Fraction(0)) + c
+    return {term: c for term, c in total.items() if c}
+
+
+def _times(terms: Expanded, factor: Fraction) -> Expanded:
+    return {term: factor * c for term, c in terms.items() if factor}
+
+
+def _product(first: Expanded, second: Expanded) -> Expanded | None:
+    parts: list[Expanded] = []
+    for (p, f), a in first.items():
+        for (q, g), b in second.items():
+            if p + q > HIGHEST or (f is not None and g is not None):
+                return None
+            parts.append({(p + q, f if g is None else g): a * b})
+    return _sum(*parts)
+
+
+def _power(base: Expanded, exponent: Expanded) -> Expanded | None:
+    wanted = exponent.get(ONE)
+    if set(exponent) != {ONE} or wanted not in range(1, HIGHEST + 1):
+        return None
+    result: Expanded | None = base
+    for _ in range(int(wanted) - 1):
+        result = _product(result, base) if result is not None else None
+    return result
+
+
+def _function(name: str) -> Callable[[Expanded], Expanded | None]:
+    def applied(argument: Expanded) -> Expanded | None:
+        if not set(argument) - {ONE}:
+            return None
+        return {(0, Function.of(name, argument)): Fraction(1)}
+
+    return applied
+
+
+def _one_plus(terms: Expanded, name: str) -> tuple[Fraction, Expanded] | None:
+    """(c, e) if the terms are ``c (1 + name(e))``."""
+    c = terms.get(ONE)
+    if c is None or len(terms) != 2:
+        return None
+    ((p, f),) = set(terms) - {ONE}
+    if p or f is None or f.name != name or terms[p, f] != c:
+        return None
+    return c, dict(f.argument)
+
+
+def _inverse(terms: Expanded) -> Expanded | None:
+    """``1 / (c (1 + exp(e)))`` and ``1 / (c (1 + |e|))``."""
+    for name, inverse, sign in (("exp", "sigmoid", -1), ("abs", "inverse", 1)):
+        found = _one_plus(terms, name)
+        if found is not None:
+            c, argument = found
+            own = Function.of(inverse, _times(argument, Fraction(sign)))
+            return {(0, own): 1 / c}
+    if set(terms) == {ONE}:
+        return {ONE: 1 / terms[ONE]}
+    return None
+
+
+def _quotient(first: Expanded, second: Expanded) -> Expanded | None:
+    inverse = _inverse(second)
+    return None if inverse is None else _product(first, inverse)
+
+
+def _logarithm(terms: Expanded) -> Expanded | None:
+    """``log(1 + exp(e))``, which is softplus, and ``log(sigmoid(e)) = -softplus(-e)``."""
+    found = _one_plus(terms, "exp")
+    if found is not None and found[0] == 1:
+        return {(0, Function.of("softplus", found[1])): Fraction(1)}
+    if len(terms) == 1:
+        (((p, f), c),) = terms.items()
+        if p == 0 and f is not None and f.name == "sigmoid" and c == 1:
+            own = Function.of("softplus", _times(dict(f.argument), Fraction(-1)))
+            return {(0, own): Fraction(-1)}
+    return None
+
+
+def _clip(argument: Expanded, *limits: Expanded) -> Expanded | None:
+    """``min(max(e, 0), c)`` as c times a clip at 1."""
+    if len(limits) != 2 or limits[0] or set(limits[1]) != {ONE} or limits[1][ONE] <= 0:
+        return None
+    top = limits[1][ONE]
+    return {(0, Function.of("clip", _times(argument, 1 / top))): top}
+
+
+def _hard_sigmoid(argument: Expanded, alpha: Expanded, beta: Expanded) -> Expanded | None:
+    inner = _product(argument, alpha)
+    return None if inner is None else _clip(_sum(inner, beta), {}, {ONE: Fraction(1)})
+
+
+_OPERATORS: dict[str, Callable[..., Expanded | None]] = {
+    "Add": _sum,
+    "Sum": _sum,
+    "Sub": lambda a, b: _sum(a, _times(b, Fraction(-1))),
+    "Neg": lambda a: _times(a, Fraction(-1)),
+    "Mul": _product,
+    "Div": _quotient,
+    "Reciprocal": _inverse,
+    "Pow": _power,
+    "Log": _logarithm,
+    "Clip": _clip,
+    "HardSigmoid": _hard_sigmoid,
+    "Identity": lambda a: a,
+    "Cast": lambda a: a,
+    **{name.capitalize(): _function(name) for name in ("sigmoid", "tanh", "erf", "softplus")},
+    **{name.capitalize(): _function(name) for name in ("exp", "abs")},
+}
+
+
+# -- recognising ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Match:
+    """``factor * kind(inside) + beside``, both affine in the signal."""
+
+    kind: Activation
+    factor: Fraction
+    inside: Mapping[Term, Fraction]
+    beside: Mapping[Term, Fraction]
+    rounded: bool = False
+
+
+def _activation(terms: Expanded) -> _Match | None:
+    """The activation that terms are, but for an affine function of the signal."""
+    beside = {term: c for term, c in terms.items() if term in (ONE, SIGNAL)}
+    others = [(term, c) for term, c in terms.items() if term not in beside]
+    if len(others) != 1:
+        return None
+    ((power, function), c) = others[0]
+    if function is None or power > 1:
+        return None
+    argument = dict(function.argument)
+    if power == 0:
+        if function.name not in ("sigmoid", "softplus") or set(argument) - {ONE, SIGNAL}:
+            return None
+        return _Match(activation(function.name), c, argument, beside)
+    for kind, factor, of_signal, rounded in _gates(function.name, argument):
+        sum_ = _sum(beside, {SIGNAL: c * of_signal})
+        return _Match(kind, c * factor, {SIGNAL: Fraction(1)}, sum_, rounded)
+    return None
+
+
+_Gate: TypeAlias = tuple[Activation, Fraction, Fraction, bool]
+
+
+def _gates(name: str, argument: Expanded) -> Iterator[_Gate]:
+    """``x name(argument)`` as an activation times a factor and a multiple of x; whether rounded."""
+    slope = argument.get(SIGNAL, Fraction(0))
+    linear = set(argument) == {SIGNAL}
+    one, none = Fraction(1), Fraction(0)
+    sign = 1 if slope > 0 else -1
+    if name in ("sigmoid", "tanh") and linear:
+        # x sigmoid(-y) = x - x sigmoid(y);  x tanh(y) = 2 x sigmoid(2 y) - x, both for y > 0
+        half = name == "tanh"
+        beta = float(abs(slope) * (2 if half else 1))
+        try:
+            kind = activation("swish", beta=beta)
+        except NetworkError:
+            return
+        extra = Fraction(-sign) if half else (one if sign < 0 else none)
+        yield kind, Fraction(2 * sign if half else sign), extra, False
+    elif name == "erf" and linear:
+        near = _near(abs(slope), math.sqrt(0.5))
+        if near is not None:  # x erf(x / sqrt 2) = 2 gelu(x) - x
+            yield activation("gelu"), Fraction(2 * sign), Fraction(-sign), near
+    elif name == "tanh" and set(argument) == {SIGNAL, (3, None)}:
+        near = _near(abs(slope), math.sqrt(2.0 / math.pi))
+        bend = _near(argument[3, None] / slope, 0.044715)
+        if near is not None and bend is not None:
+            kind = activation("gelu", approximate="tanh")
+            yield kind, Fraction(2 * sign), Fraction(-sign), near or bend
+    elif name == "tanh" and argument == {(0, Function.of("softplus", {SIGNAL: one})): one}:
+        yield activation("mish"), one, none, False
+    elif name == "clip" and argument.get(ONE) == Fraction(1, 2) and set(argument) == {ONE, SIGNAL}:
+        near = _near(slope, 1.0 / 6.0)
+        if near is not None:
+            yield activation("hard_swish"), one, none, near
+    elif name == "inverse" and linear and abs(slope) == 1:
+        yield activation("softsign"), one, none, False
+
+
+def _near(found: Fraction, true: float) -> bool | None:
+    """Whether a constant was rounded to float32; None if it is another number."""
+    off = abs(float(found) / true - 1.0)
+    if not off <= ROUNDED:
+        return None
+    return off > 2.0**-50
