@@ -1,4 +1,4 @@
-"""Local Lipschitz constants of piecewise-linear networks: exact where possible, checked always.
+"""Local Lipschitz constants of neural networks: exact where possible, checked always.
 
 The names below are imported when they are first used, so that ``import lipyomo`` stays cheap.
 """
@@ -13,6 +13,7 @@ TYPE_CHECKING = False  # as type checkers know it; a command is not safe from Ct
 if TYPE_CHECKING:
     from typing import Any
 
+    from lipyomo.activations import activation
     from lipyomo.api import solve
     from lipyomo.certification import (
         MonotoneReport,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from lipyomo.domains import AllSpace, Box, Domain, NormBall, Polytope, ball
     from lipyomo.errors import LipyomoError
     from lipyomo.importers import from_sklearn, from_torch
-    from lipyomo.network import Layer, Network
+    from lipyomo.network import Curve, Layer, Network
     from lipyomo.norms import LinearOutput, OutputNorm, functional, parse_output_norm
     from lipyomo.onnx import load, to_onnx
     from lipyomo.problem import LipschitzProblem
@@ -35,7 +36,8 @@ _NAMES = {
     "api": ("solve",),
     "onnx": ("load", "to_onnx"),
     "importers": ("from_torch", "from_sklearn"),
-    "network": ("Layer", "Network"),
+    "network": ("Curve", "Layer", "Network"),
+    "activations": ("activation",),
     "domains": ("Box", "Domain", "NormBall", "AllSpace", "ball", "Polytope"),
     "norms": ("LinearOutput", "OutputNorm", "functional", "parse_output_norm"),
     "problem": ("LipschitzProblem",),
@@ -50,6 +52,7 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = [
     "AllSpace",
     "Box",
+    "Curve",
     "Domain",
     "Guarantee",
     "Layer",
@@ -69,6 +72,7 @@ __all__ = [
     "SweepRow",
     "Witness",
     "__version__",
+    "activation",
     "ball",
     "certify_robustness",
     "check_monotone",

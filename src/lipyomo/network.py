@@ -17,12 +17,14 @@ from functools import cached_property
 from itertools import pairwise
 from operator import is_
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from lipyomo import activations
+from lipyomo.activations import Activation
 from lipyomo.arguments import instance, real_numbers, whole_number
 from lipyomo.arrays import (
     BoolArray,
@@ -36,9 +38,6 @@ from lipyomo.arrays import (
 )
 from lipyomo.errors import LipyomoError, NetworkError
 from lipyomo.numerics.exactness import entries_are_exact, product_is_exact, sum_is_exact
-
-if TYPE_CHECKING:
-    from lipyomo.activations import Activation
 
 __all__ = [
     "BoolArray",
@@ -370,6 +369,21 @@ def fused_layers(
     return chain, places
 
 
+def _smooth_kind(given: str | Activation, slope: float) -> Activation | None:
+    """The activation that is asked for; None for ReLU units."""
+    if given == "relu":
+        return None
+    if slope != 0.0:
+        raise NetworkError(f"a slope of {slope} is for relu units.  Remedy: leave it out")
+    if isinstance(given, Activation):
+        return given
+    names = activations.activations()
+    if not isinstance(given, str) or given not in names:
+        known = ", ".join(("relu", *names))
+        raise NetworkError(f"unknown activation {given!r}.  Remedy: use one of {known}")
+    return activations.activation(given)
+
+
 class Network:
     """A network ``f : R^d -> R^m`` in the one form that all algorithms know.
 
@@ -424,8 +438,9 @@ class Network:
         biases: Sequence[object] | None = None,
         slope: float = 0.0,
         name: str = "network",
+        activation: str | Activation = "relu",
     ) -> Network:
-        """Build a ReLU (or LeakyReLU) network from weight matrices and bias vectors.
+        """Build a network with units of one kind from weight matrices and bias vectors.
 
         Parameters
         ----------
@@ -433,9 +448,19 @@ class Network:
         biases : sequence of array_like, optional
             Zero when left out.
         slope : float, optional
-            Slope of the hidden units below zero.
+            Slope of ReLU units below zero.
         name : str, optional
+        activation : str or Activation, optional
+            Of the hidden units: ``relu``, or a name of `lipyomo.activations.activations`, such as
+            ``tanh``.
+
+        Raises
+        ------
+        NetworkError
+            If shapes do not fit or a number is not finite, the activation is unknown, or a slope
+            is given for another one than relu.
         """
+        kind = _smooth_kind(activation, slope)
         instance(weights, Iterable, "the weights", NetworkError, "a list of matrices")
         matrices = [_as_matrix(weight, f"weight {i}") for i, weight in enumerate(weights)]
         if biases is None:
@@ -443,11 +468,16 @@ class Network:
         instance(biases, Sized, "the biases", NetworkError, "a list of vectors")
         if len(biases) != len(matrices):
             raise NetworkError(f"{len(matrices)} weights, but {len(biases)} biases were given")
-        layers = [
-            Layer(matrix, bias, slope if i < len(matrices) - 1 else 1.0, 1.0)
-            for i, (matrix, bias) in enumerate(zip(matrices, biases, strict=True))
-        ]
-        return cls(layers, name)
+        if not matrices:
+            raise NetworkError("a network needs at least one layer")
+        *hidden, last = zip(matrices, biases, strict=True)
+        if kind is None:
+            layers = [Layer(matrix, bias, slope, 1.0) for matrix, bias in hidden]
+        else:
+            units = (range(matrix.shape[0]) for matrix, _ in hidden)
+            curves = (Curve(kind, every) for every in units)
+            layers = [Layer(*pair, curves=[c]) for pair, c in zip(hidden, curves, strict=True)]
+        return cls([*layers, Layer(*last)], name)
 
     # -- shape ---------------------------------------------------------------------------------
 

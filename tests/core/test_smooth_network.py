@@ -216,3 +216,24 @@ def test_functionals_of_smooth_networks() -> None:
     found = network.with_functional(c)
     np.testing.assert_allclose(found.forward(x)[:, 0], network.forward(x) @ c)
     assert found.smooth
+
+
+def test_networks_from_arrays() -> None:
+    rng = np.random.default_rng(0)
+    weights, biases = [rng.normal(size=(4, 3)), rng.normal(size=(2, 4))], [np.ones(4), np.zeros(2)]
+    network = Network.from_arrays(weights, biases, activation="tanh")
+    x = rng.normal(size=(5, 3))
+    np.testing.assert_allclose(
+        network.forward(x), np.tanh(x @ weights[0].T + 1) @ weights[1].T, rtol=1e-13
+    )
+    elu = activation("elu", alpha=0.5)
+    assert Network.from_arrays(weights, activation=elu).activations == {"elu(0.5)": 4}
+    for options in (
+        {"activation": "tahn"},
+        {"activation": "tanh", "slope": 0.1},
+        {"activation": 3},
+    ):
+        with pytest.raises(NetworkError, match="Remedy"):
+            Network.from_arrays(weights, **options)  # type: ignore[arg-type]
+    with pytest.raises(NetworkError, match="at least one layer"):
+        Network.from_arrays([])

@@ -70,6 +70,20 @@ def test_regressors(model) -> None:
     np.testing.assert_allclose(network.forward(NEW), model.predict(NEW), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize(("activation", "name"), [("tanh", "tanh"), ("logistic", "sigmoid")])
+def test_smooth_activations(activation: str, name: str) -> None:
+    model = fitted(make_pipeline(StandardScaler(), regressor(activation=activation)), Y)
+    network = from_sklearn(model)
+    assert set(network.activations) == {name}
+    np.testing.assert_allclose(network.forward(NEW), model.predict(NEW), rtol=1e-9, atol=1e-9)
+
+
+def test_logits_of_smooth_classifiers() -> None:
+    network = from_sklearn(fitted(classifier(activation="logistic"), LABELS))
+    assert network.output_dim == 3
+    assert network.smooth
+
+
 def test_one_target() -> None:
     model = fitted(regressor(), Y[:, 0])
     network = from_sklearn(model)
@@ -110,7 +124,6 @@ def test_float32() -> None:
 
 REFUSED = {
     "unfitted": (lambda: regressor(), "not fitted"),
-    "tanh": (lambda: fitted(regressor(activation="tanh"), Y), "'tanh'"),
     "step": (lambda: fitted(make_pipeline(QuantileTransformer(), regressor()), Y), "Quantile"),
     "kind": (lambda: fitted(Ridge(), Y), "Ridge"),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,10 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra 'to
 from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
+import lipyomo  # noqa: E402
 from lipyomo.errors import ImportRefused, MissingExtra  # noqa: E402
 from lipyomo.importers import from_torch  # noqa: E402
+from lipyomo.importers.torch import SoftplusThreshold  # noqa: E402
 
 
 class Residual(nn.Module):
@@ -166,14 +170,66 @@ class Branching(nn.Module):
         return x if x.sum() > -1e6 else -x
 
 
+ACTIVATIONS = {
+    "tanh": (nn.Tanh(), "tanh"),
+    "sigmoid": (nn.Sigmoid(), "sigmoid"),
+    "softplus": (nn.Softplus(), "softplus"),
+    "softplus, steeper": (nn.Softplus(2.0), "softplus"),
+    "elu": (nn.ELU(0.5), "elu(0.5)"),
+    "selu": (nn.SELU(), "elu(1.6732631921768188)"),
+    "celu": (nn.CELU(0.25), "celu(0.25)"),
+    "gelu": (nn.GELU(), "gelu"),
+    "gelu, tanh": (nn.GELU("tanh"), "gelu(tanh)"),
+    "silu": (nn.SiLU(), "silu"),
+    "mish": (nn.Mish(), "mish"),
+    "softsign": (nn.Softsign(), "softsign"),
+    "hardswish": (nn.Hardswish(), "hard_swish"),
+    "tanhshrink": (nn.Tanhshrink(), "tanh"),
+    "sin": (Body(torch.sin), "sin"),
+    "cos": (Body(torch.cos), "cos"),
+    "erf": (Body(torch.erf), "erf"),
+    "quick": (Body(lambda x: x * torch.sigmoid(1.5 * x)), "swish(1.5)"),
+}
+
+
+@pytest.mark.parametrize("case", ACTIVATIONS)
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.filterwarnings("ignore::lipyomo.importers.torch.SoftplusThreshold")
+def test_smooth_activations(case: str, kind: torch.dtype) -> None:
+    activation, name = ACTIVATIONS[case]
+    module = nn.Sequential(nn.Linear(3, 7), activation, nn.Linear(7, 2)).to(kind)
+    network = from_torch(module)
+    assert network.activations == {name: 7}
+    x = torch.randn(20, 3, dtype=torch.float64)
+    expected = copy.deepcopy(module).double()(x).detach().numpy()
+    np.testing.assert_allclose(network.forward(x.numpy()), expected, atol=1e-6)
+
+
+def test_an_example_gives_the_shape() -> None:
+    module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Tanh(), nn.Flatten())
+    network = lipyomo.from_torch(module, torch.zeros(5, 1, 4, 4))
+    assert network.input_shape == (1, 4, 4)
+    assert network.activations == {"tanh": 8}
+    for example, shape in ((torch.zeros(4), None), (torch.zeros(1, 1, 4, 4), (1, 4, 4))):
+        with pytest.raises(ImportRefused, match="example"):
+            from_torch(module, example, input_shape=shape)
+
+
+def test_the_threshold_of_softplus_is_told() -> None:
+    with pytest.warns(SoftplusThreshold, match=r"\('1'\) jumps by 2.1e-09"):
+        from_torch(nn.Sequential(nn.Linear(3, 2), nn.Softplus()))
+
+
 REFUSED = {
-    "function": (Body(torch.sigmoid), (3,), "Sigmoid"),
+    "function": (Body(torch.exp), (3,), "Exp"),
     "rounded": (Body(lambda x: torch.div(x, 2, rounding_mode="floor")), (3,), "Floor"),
     "product": (Body(lambda x: x * x), (3,), "both factors"),
     "several": (Body(lambda x: (x, x + 1.0)), (3,), "2 outputs"),
     "divisor": (nn.AvgPool2d(2, divisor_override=3), (1, 4, 4), "disagree"),
     "softmax": (nn.Sequential(nn.Linear(3, 2), nn.Softmax(dim=1)), None, "Softmax"),
-    "tanh": (nn.Sequential(nn.Linear(3, 2), nn.Tanh()), None, "Tanh"),
+    "norm": (nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2)), None, "LayerNormalization"),
+    "gate": (nn.Sequential(nn.Linear(3, 4), nn.GLU()), None, "both factors"),
+    "jump": (nn.Sequential(nn.Linear(3, 2), nn.Softplus(1.0, 3.0)), None, "jumps by 0.049"),
     "no-shape": (nn.Sequential(nn.Conv2d(1, 1, 3)), None, "input_shape"),
     "wrong-shape": (nn.Sequential(nn.Conv2d(1, 1, 3)), (2, 5, 5), "shape (2, 5, 5)"),
     "two-inputs": (TwoInputs(), (3,), "one input"),

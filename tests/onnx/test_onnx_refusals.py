@@ -51,8 +51,7 @@ def node(op: str, source: str = "logits", target: str = "y", **attributes) -> on
     [
         [node("Softmax", axis=1)],
         [node("LogSoftmax")],
-        [node("Sigmoid")],
-        [node("Tanh")],
+        [node("Exp")],
         [node("ArgMax", axis=1)],
         [node("Softmax", target="p"), helper.make_node("Reshape", ["p", "s"], ["y"])],
         [node("Softmax", target="p"), node("ArgMax", "p")],
@@ -75,7 +74,7 @@ def test_a_final_choice_or_probability_names_the_cut_that_works(tail: list) -> N
     assert network.sizes == (3, 4, 3)
 
 
-@pytest.mark.parametrize("op", ["Sigmoid", "Softmax", "Mul"])
+@pytest.mark.parametrize("op", ["LogSoftmax", "Softmax", "Mul"])
 def test_no_cut_is_advised_in_the_middle_of_a_network(op: str) -> None:
     proto = inner(op)
     if op == "Mul":  # as attention has products of two tensors
@@ -95,7 +94,7 @@ def inner(op: str) -> onnx.ModelProto:
     return model(nodes, ["N", 3], {"w": W, "v": W.T})
 
 
-@pytest.mark.parametrize("op", ["Exp", "Erf", "Elu", "Softplus", "Floor", "Sign", "Sqrt"])
+@pytest.mark.parametrize("op", ["Exp", "Log", "Tan", "Floor", "Sign", "Sqrt"])
 def test_other_operators_are_named(op: str) -> None:
     error = refused(inner(op))
     assert error.op_type == op

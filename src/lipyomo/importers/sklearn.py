@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lipyomo.activations import activation
 from lipyomo.arguments import instance
 from lipyomo.errors import ImportRefused, MissingExtra
 from lipyomo.network import FloatArray, Network
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
     from sklearn.neural_network import MLPClassifier, MLPRegressor
 
+SMOOTH = {"tanh": "tanh", "logistic": "sigmoid"}
+"""Names of smooth activations there and here."""
+
 CHECK_POINTS = 16
 """Number of random points at which the network is compared with the estimator."""
 
@@ -32,8 +36,9 @@ def from_sklearn(estimator: BaseEstimator, name: str | None = None) -> Network:
     Parameters
     ----------
     estimator : MLPRegressor, MLPClassifier, or a Pipeline that ends in one
-        Activation ``relu`` or ``identity``.  Steps before it may be StandardScaler, RobustScaler,
-        MinMaxScaler, MaxAbsScaler, PCA and selections of features: all that are affine or clip.
+        Of any activation (relu, tanh, logistic, identity).  Steps before it may be StandardScaler,
+        RobustScaler, MinMaxScaler, MaxAbsScaler, PCA and selections of features: all that are
+        affine or clip.
     name : str, optional
         Name of the network; the class of the estimator if left out.
 
@@ -125,11 +130,11 @@ def _perceptron(trace: Trace, x: Affine, label: str, step: object) -> Affine:
             node=label,
             remedy="use MLPRegressor or MLPClassifier, or export the model with skl2onnx",
         )
-    if step.activation not in ("relu", "identity"):
+    if step.activation not in ("relu", "identity", *SMOOTH):
         raise ImportRefused(
-            f"the activation '{step.activation}' is not piecewise linear",
+            f"the activation '{step.activation}' is not known",
             node=label,
-            remedy="train with activation='relu'",
+            remedy="train with activation relu, tanh, logistic or identity",
         )
     last = len(step.coefs_) - 1
     for position, (weight, bias) in enumerate(zip(step.coefs_, step.intercepts_, strict=True)):
@@ -137,6 +142,8 @@ def _perceptron(trace: Trace, x: Affine, label: str, step: object) -> Affine:
         x = times_constant(x, weights).shift(np.asarray(bias, dtype=np.float64))
         if position < last and step.activation == "relu":
             x = trace.relu(x)
+        elif position < last and step.activation in SMOOTH:
+            x = trace.smooth(x, activation(SMOOTH[step.activation]))
     return x
 
 

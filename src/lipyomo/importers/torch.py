@@ -32,14 +32,27 @@ if TYPE_CHECKING:
 CHECK_POINTS = 16
 """Number of random points at which the network is compared with the module."""
 
-OPSET = 17
+OPSET = 20
+"""Operator set: the first one in which both forms of GELU are operators, without constants."""
+
 AGREES = 1e-6
 """Relative difference that is allowed: ONNX keeps slopes and the epsilon of a normalisation in
 float32, where the float64 twin of the module has them in float64."""
 
 
+JUMP = 1e-6
+"""Largest jump of a Softplus at its threshold for which it is taken for one without."""
+
+
+class SoftplusThreshold(UserWarning):
+    """PyTorch's Softplus jumps at its threshold; it was imported without."""
+
+
 def from_torch(
-    module: Module, input_shape: Sequence[int] | None = None, name: str | None = None
+    module: Module,
+    example: Tensor | Sequence[int] | None = None,
+    name: str | None = None,
+    input_shape: Sequence[int] | None = None,
 ) -> Network:
     """Turn a PyTorch module into a network, as it behaves in evaluation mode.
 
@@ -47,16 +60,25 @@ def from_torch(
     ----------
     module : torch.nn.Module
         Any module, traced or scripted ones too, that PyTorch can export to ONNX and whose nodes
-        are piecewise linear.
-    input_shape : sequence of int, optional
-        Shape of one input, without the batch.  Needed unless the first layer is Linear.
+        are supported.
+    example : torch.Tensor or sequence of int, optional
+        A batch as the module takes it, of which only the shape counts; or the shape of one input,
+        without the batch.  Needed unless the first layer is Linear.
     name : str, optional
         Name of the network; the class of the module if left out.
+    input_shape : sequence of int, optional
+        Shape of one input, instead of an example.
 
     Returns
     -------
     Network
         A function of one flattened input; float32 weights are exact in float64.
+
+    Warns
+    -----
+    SoftplusThreshold
+        If the module has a Softplus, which PyTorch computes as the identity above a threshold:
+        that is a jump (2e-9 by default), and the network has none.
 
     Raises
     ------
@@ -71,7 +93,8 @@ def from_torch(
     import torch
 
     instance(module, torch.nn.Module, "the module", ImportRefused, "give a torch.nn.Module")
-    shape = tuple(input_shape) if input_shape is not None else _first_shape(module)
+    shape = _shape(module, example, input_shape)
+    _check_softplus(module)
     label = name or getattr(module, "original_name", type(module).__name__)
     try:
         still = copy.deepcopy(module).eval()
@@ -90,6 +113,40 @@ def from_torch(
     network = from_model(_exported(still, example), check=False, name=label)
     _compare(network, still, shape)
     return network
+
+
+def _shape(
+    module: Module, example: Tensor | Sequence[int] | None, input_shape: Sequence[int] | None
+) -> tuple[int, ...]:
+    """The shape of one input, without the batch."""
+    import torch
+
+    if example is not None and input_shape is not None:
+        raise ImportRefused("both an example and input_shape are given", remedy="give one of them")
+    if isinstance(example, torch.Tensor):
+        if example.ndim < 2:
+            raise ImportRefused(
+                f"the example has the shape {tuple(example.shape)}, without a batch",
+                remedy="give a batch, example[None] for a single input, or input_shape",
+            )
+        return tuple(example.shape[1:])
+    given = input_shape if example is None else example
+    return _first_shape(module) if given is None else tuple(given)
+
+
+def _check_softplus(module: Module) -> None:
+    """Warn of the thresholds of Softplus, and refuse those where it jumps visibly."""
+    from torch import nn
+
+    for name, child in module.named_modules():
+        if isinstance(child, nn.Softplus):
+            jump = float(np.log1p(np.exp(-child.threshold)) / abs(child.beta))
+            what = f"PyTorch's Softplus ('{name}') jumps by {jump:.2g} at its threshold"
+            if jump > JUMP:
+                raise ImportRefused(
+                    f"{what}, so it has no Lipschitz constant", remedy="use a threshold of 20"
+                )
+            warnings.warn(f"{what}; it is imported without", SoftplusThreshold, stacklevel=3)
 
 
 def _first_shape(module: Module) -> tuple[int, ...]:

@@ -5,7 +5,11 @@ The two may differ by the rounding errors of the runtime.  These are estimated t
 layer that computes ``W h + b`` makes errors of about ``eps (|W| |h| + |b|)``, and an error reaches
 the output through the Jacobian of the layers behind it.  To this comes the rounding of the largest
 tensor in the graph, which may cancel within a layer.  So the tolerance grows with the intermediate
-magnitudes, but not with products of norms that would let a real difference pass.  Where that does
+magnitudes, but not with products of norms that would let a real difference pass.  A smooth unit is
+computed by formulas whose terms are as large as ``L (1 + |z|)``, L its greatest slope: |sigma| is
+below that up to a constant, and the float32 kernels of onnxruntime (rational approximations of
+tanh, sigmoid and erf, exp and log elsewhere) are off by a few eps of it.  That eps is float32's in
+float64 models too: erf and constants such as 1/6 are float32 there as well.  Where that does
 not explain a difference, it is estimated again with a layer for every node of the graph: numbers
 that cancel once nodes are put together are large in the runtime all the same.
 """
@@ -35,6 +39,9 @@ CANCELLED = 8.0
 
 BY_NODE = 4.0
 """Factor on the estimate with a layer for every node: nothing is left out of it."""
+
+SINGLE = float(np.finfo(np.float32).eps)
+"""Unit roundoff of the formulas of smooth operators, at least."""
 
 MEMORY = 4_000_000
 """Number of Jacobian entries that are held at once."""
@@ -96,9 +103,9 @@ def rounding_tolerance(
     sizes = [_sizes(*pair) for pair in zip(network.hidden, [h, *inner], strict=False)]
     slopes = []
     for layer, z, size in zip(network.hidden, found, sizes, strict=True):
-        steepest = np.maximum(np.abs(layer.left), np.abs(layer.right))
-        unsure = np.abs(z) <= SAFETY * eps * size
-        slopes.append(np.where(unsure, steepest, layer.slopes(z > 0)))
+        slopes.append(_steepest(layer, z, SAFETY * eps * size))
+    coarse = max(1.0, SINGLE / eps)
+    formulas = [_formula_sizes(*pair, coarse) for pair in zip(network.hidden, found, strict=True)]
     widest = max(network.sizes)
     some = max(1, MEMORY // widest)
     for start in range(0, network.output_dim, some):
@@ -107,7 +114,7 @@ def rounding_tolerance(
         for first in range(0, len(h), count):
             budget().poll()
             part = slice(first, min(first + count, len(h)))
-            _add_hidden_errors(network, tolerance, sizes, slopes, part, outputs)
+            _add_hidden_errors(network, tolerance, sizes, slopes, formulas, part, outputs)
     return np.asarray(SAFETY * eps * tolerance)
 
 
@@ -116,11 +123,34 @@ def _sizes(layer: Layer, h: FloatArray) -> FloatArray:
     return np.asarray((layer.sizes @ np.abs(h).T).T + np.abs(layer.bias))
 
 
+def _steepest(layer: Layer, z: FloatArray, error: FloatArray) -> FloatArray:
+    """The greatest absolute slopes of the units within an error of pre-activations (n, units)."""
+    either = np.maximum(np.abs(layer.left), np.abs(layer.right))
+    found = np.where(np.abs(z) <= error, either, np.abs(np.where(z > 0, layer.right, layer.left)))
+    for curve in layer.curves:
+        at, off = z[:, curve.units], error[:, curve.units]
+        low, high = curve.activation.slope_range(at - off, at + off)
+        found[:, curve.units] = np.maximum(np.abs(low), np.abs(high))
+    return found
+
+
+def _formula_sizes(layer: Layer, z: FloatArray, factor: float) -> FloatArray | None:
+    """The size of the terms by which smooth units are computed, shape (n, units); None without.
+
+    Times a factor.
+    """
+    if not layer.curves:
+        return None
+    limits = np.maximum(np.abs(layer.left), np.abs(layer.right))
+    return np.where(layer.curved, factor * limits, 0.0) * (1.0 + np.abs(z))
+
+
 def _add_hidden_errors(
     network: Network,
     tolerance: FloatArray,
     sizes: list[FloatArray],
     slopes: list[FloatArray],
+    formulas: list[FloatArray | None],
     part: slice,
     outputs: slice,
 ) -> None:
@@ -129,6 +159,9 @@ def _add_hidden_errors(
     points = part.stop - part.start
     jacobians = np.broadcast_to(rows, (points, *rows.shape))
     for position in range(len(network.hidden) - 1, -1, -1):
+        own = formulas[position]
+        if own is not None:
+            tolerance[part, outputs] += np.einsum("pmn,pn->pm", np.abs(jacobians), own[part])
         jacobians = jacobians * slopes[position][part][:, None, :]
         tolerance[part, outputs] += np.einsum(
             "pmn,pn->pm", np.abs(jacobians), sizes[position][part]

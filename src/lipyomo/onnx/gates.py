@@ -1,4 +1,4 @@
-"""Activations that a graph writes out as products: ``x * Sigmoid(x)``, ``x * 0.5 * (1 + Erf(...))``.
+"""Activations that a graph writes out as products, such as ``x * Sigmoid(x)``.
 
 Such a product is no affine function of units, so it is told from its formula.  Each tensor knows
 the formula by which it follows entry by entry from others, with constants that are the same in all
@@ -133,7 +133,7 @@ def formula(
         return None
     constants = [_scalar(a) for a in arguments if isinstance(a, np.ndarray)]
     varying = [a for a in arguments if isinstance(a, Formula)]
-    if any(c is None for c in constants) or not varying or None in arguments:
+    if any(c is None for c in constants) or not varying or any(a is None for a in arguments):
         return None
     shape = varying[0].shape
     if any(a.shape != shape for a in varying):
@@ -164,47 +164,63 @@ def _attribute(node: Node, key: str) -> Fraction | None:
     return Fraction(found) if isinstance(found, int | float) and math.isfinite(found) else None
 
 
-def resolved(found: Formula, trace: Trace, node: Node, refused: ImportRefused) -> Affine | Pending:
-    """A formula as units, if it is an activation; else the formula, if it may become one.
+@dataclass(frozen=True)
+class Match:
+    """``factor * kind(inside) + beside``, both affine in a signal.
 
     Parameters
     ----------
-    found : Formula
-        Of the output of `node`.
-    trace : Trace
-    node : Node
-    refused : ImportRefused
-        Why the node does not lower.
-
-    Raises
-    ------
-    ImportRefused
-        `refused`, if the formula has no one signal that it is made of, or too many terms.
+    signal : Affine
+    kind : Activation
+    factor : Fraction
+    inside, beside : mapping of Term to Fraction
+        Of the constant and the signal.
+    rounded : bool
+        Whether a constant of the activation was rounded to float32.
     """
-    open_ = False
-    for signal in found.signals:
-        terms = _expanded(found, signal, {})
-        if terms is None or signal.value is None:
-            continue
-        open_ = True
-        match = _activation(terms)
-        if match is None:
-            continue
-        if match.rounded:
+
+    signal: Affine
+    kind: Activation
+    factor: Fraction
+    inside: Mapping[Term, Fraction]
+    beside: Mapping[Term, Fraction]
+    rounded: bool = False
+
+    def units(self, trace: Trace, node: Node) -> Affine:
+        """The tensor by new units; a warning says so where a constant was rounded at `node`."""
+        if self.rounded:
             warnings.warn(
-                f"node '{node.name}' ({node.op_type}) makes the activation {match.kind.name} with "
+                f"node '{node.name}' ({node.op_type}) makes the activation {self.kind.name} with "
                 "constants of float32: they were taken for the numbers that they round",
                 RoundedConstant,
                 stacklevel=2,
             )
-        x = signal.value
-        z = x if match.inside == {SIGNAL: 1} else _affine(x, match.inside)
-        total = trace.smooth(z, match.kind).scale(float(match.factor))
-        rest = {term: c for term, c in match.beside.items() if c}
-        return total + _affine(x, rest) if rest else total
-    if not open_:
-        raise refused
-    return Pending(found, refused)
+        z = self.signal if self.inside == {SIGNAL: 1} else _affine(self.signal, self.inside)
+        units = trace.smooth(z, self.kind)
+        total = units if self.factor == 1 else units.scale(float(self.factor))
+        return total + _affine(self.signal, self.beside) if self.beside else total
+
+
+def _expansions(found: Formula) -> Iterator[tuple[Affine, Expanded]]:
+    """A formula in each of the signals in which it can be written, the nearest first."""
+    for signal in found.signals:
+        terms = _expanded(found, signal, {})
+        if terms is not None and signal.value is not None:
+            yield signal.value, terms
+
+
+def is_expandable(found: Formula) -> bool:
+    """Whether a formula may become an activation as it goes on."""
+    return any(True for _ in _expansions(found))
+
+
+def activation_of(found: Formula) -> Match | None:
+    """The activation that a formula is, but for factors and terms that are affine in its signal."""
+    for signal, terms in _expansions(found):
+        match = _activation(signal, terms)
+        if match is not None:
+            return match
+    return None
 
 
 def _affine(x: Affine, terms: Mapping[Term, Fraction]) -> Affine:
@@ -304,16 +320,11 @@ def _quotient(first: Expanded, second: Expanded) -> Expanded | None:
 
 
 def _logarithm(terms: Expanded) -> Expanded | None:
-    """``log(1 + exp(e))``, which is softplus, and ``log(sigmoid(e)) = -softplus(-e)``."""
+    """``log(1 + exp(e))``, which is softplus."""
     found = _one_plus(terms, "exp")
-    if found is not None and found[0] == 1:
-        return {(0, Function.of("softplus", found[1])): Fraction(1)}
-    if len(terms) == 1:
-        (((p, f), c),) = terms.items()
-        if p == 0 and f is not None and f.name == "sigmoid" and c == 1:
-            own = Function.of("softplus", _times(dict(f.argument), Fraction(-1)))
-            return {(0, own): Fraction(-1)}
-    return None
+    if found is None or found[0] != 1:
+        return None
+    return {(0, Function.of("softplus", found[1])): Fraction(1)}
 
 
 def _clip(argument: Expanded, *limits: Expanded) -> Expanded | None:
@@ -351,19 +362,8 @@ _OPERATORS: dict[str, Callable[..., Expanded | None]] = {
 # -- recognising ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Match:
-    """``factor * kind(inside) + beside``, both affine in the signal."""
-
-    kind: Activation
-    factor: Fraction
-    inside: Mapping[Term, Fraction]
-    beside: Mapping[Term, Fraction]
-    rounded: bool = False
-
-
-def _activation(terms: Expanded) -> _Match | None:
-    """The activation that terms are, but for an affine function of the signal."""
+def _activation(signal: Affine, terms: Expanded) -> Match | None:
+    """The activation that terms in a signal are, but for an affine function of it."""
     beside = {term: c for term, c in terms.items() if term in (ONE, SIGNAL)}
     others = [(term, c) for term, c in terms.items() if term not in beside]
     if len(others) != 1:
@@ -375,10 +375,10 @@ def _activation(terms: Expanded) -> _Match | None:
     if power == 0:
         if function.name not in ("sigmoid", "softplus") or set(argument) - {ONE, SIGNAL}:
             return None
-        return _Match(activation(function.name), c, argument, beside)
+        return Match(signal, activation(function.name), c, argument, beside)
     for kind, factor, of_signal, rounded in _gates(function.name, argument):
-        sum_ = _sum(beside, {SIGNAL: c * of_signal})
-        return _Match(kind, c * factor, {SIGNAL: Fraction(1)}, sum_, rounded)
+        rest = _sum(beside, {SIGNAL: c * of_signal})
+        return Match(signal, kind, c * factor, {SIGNAL: Fraction(1)}, rest, rounded)
     return None
 
 

@@ -52,7 +52,7 @@ def load(
     Raises
     ------
     ImportRefused
-        If the file cannot be read, an operator is not piecewise linear or not supported, there is
+        If the file cannot be read, an operator is not supported, there is
         no single input and output, onnxruntime computes something else, or the model asks for
         more memory or time than it may have.
     """

@@ -8,14 +8,12 @@ from collections.abc import Sequence
 from lipyomo.errors import ImportRefused
 from lipyomo.onnx.graph import Node
 
-SMOOTH = {
-    "Softmax", "LogSoftmax", "Sigmoid", "Tanh", "Softplus", "Softsign", "Elu", "Celu", "Selu",
-    "Gelu", "Mish", "HardSwish", "Swish", "Erf", "Exp", "Log", "Sqrt", "Reciprocal", "Pow", "Sin",
-    "Cos", "LayerNormalization", "InstanceNormalization", "GroupNormalization",
-    "RMSNormalization", "LpNormalization", "LRN", "Normalizer", "LSTM", "GRU", "RNN", "Attention",
-    "LinearClassifier",
+CURVED = {
+    "Softmax", "LogSoftmax", "Exp", "Log", "Sqrt", "Reciprocal", "Pow", "Tan", "Sinh", "Cosh",
+    "LayerNormalization", "InstanceNormalization", "GroupNormalization", "RMSNormalization",
+    "LpNormalization", "LRN", "Normalizer", "LSTM", "GRU", "RNN", "Attention", "LinearClassifier",
 }  # fmt: skip
-"""Operators that are not piecewise linear."""
+"""Operators that are neither piecewise linear nor an activation of single signals."""
 
 STEPS = {
     "ArgMax", "ArgMin", "ZipMap", "Hardmax", "Sign", "Floor", "Ceil", "Round", "Binarizer",
@@ -35,7 +33,7 @@ SHAPES = {
     "Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose",
     "ArrayFeatureExtractor", "Concat", "Sub",
 }  # fmt: skip
-"""Operators that often follow a final Softmax or Sigmoid."""
+"""Operators that often follow a final Softmax."""
 
 
 def refusal(
@@ -58,8 +56,8 @@ def refusal(
     ImportRefused
         Says where to cut.  All nodes before this one lower, so the cut can be imported.
     """
-    if node.op_type in SMOOTH:
-        why = "the operator is not piecewise linear"
+    if node.op_type in CURVED:
+        why = "the operator is neither piecewise linear nor an activation of single signals"
     elif node.op_type in STEPS:
         why = "the operator is a step function or a choice, which has no Lipschitz constant"
     else:
@@ -75,7 +73,7 @@ def refusal(
 
 
 def remedy(tensor: str, later: Sequence[Node], input_name: str) -> str:
-    """What to do about a node that reads a tensor and is not piecewise linear.
+    """What to do about a node that reads a tensor and does not lower.
 
     Parameters
     ----------
@@ -86,10 +84,10 @@ def remedy(tensor: str, later: Sequence[Node], input_name: str) -> str:
     input_name : str
         The network's input, before which nothing can be cut.
     """
-    better = "replace it by piecewise-linear operators (Relu, LeakyRelu, HardSigmoid)"
+    better = "replace it by activations of single signals (Relu, Tanh, Gelu, HardSigmoid)"
     if tensor == input_name:
         return f"{better} and export again"
-    if all(other.op_type in SMOOTH | STEPS | SHAPES for other in later):
+    if all(other.op_type in CURVED | STEPS | SHAPES for other in later):
         return f"cut the graph before it: --output {shlex.quote(tensor)}"
     count = len(later)
     return (

@@ -16,21 +16,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 from weakref import WeakSet
 
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.activations import Activation
 from lipyomo.arrays import BoolArray, FloatArray, IntArray, Matrix
 from lipyomo.network import Layer, Network
 from lipyomo.numerics.exactness import entries_are_exact, product_is_exact, sum_is_exact
 from lipyomo.reduce.fuse import fuse
 from lipyomo.reduce.reduction import Reduction
 from lipyomo.reduce.units import Counterparts
-
-if TYPE_CHECKING:
-    from lipyomo.activations import Activation
 
 Multiples: TypeAlias = tuple[IntArray, FloatArray]
 """Units (k,) and the multiples (k,) that they are of the first."""

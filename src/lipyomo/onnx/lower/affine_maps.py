@@ -208,7 +208,7 @@ def linear_regressor(call: Call) -> Value:
     node, x = call.node, call.tensor(0)
     if node.text("post_transform", "NONE") != "NONE":
         raise node.refuse(
-            f"post_transform '{node.text('post_transform', '')}' is not piecewise linear",
+            f"post_transform '{node.text('post_transform', '')}' is not supported",
             call.remedy,
         )
     targets = node.integer("targets", 1)

@@ -12,7 +12,9 @@ from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.budget import OUTPUT, budget, expect
 from lipyomo.onnx.chain import to_network
 from lipyomo.onnx.fold import fold
+from lipyomo.onnx.gates import Formula, Pending, activation_of, formula, is_expandable
 from lipyomo.onnx.graph import (
+    Array,
     Graph,
     Node,
     branches,
@@ -21,7 +23,6 @@ from lipyomo.onnx.graph import (
     reads,
     tensor_array,
 )
-from lipyomo.onnx.gates import Formula, Pending, formula, resolved
 from lipyomo.onnx.lower import affine_maps, conv, moves, reductions, smooth, units
 from lipyomo.onnx.lower.registry import Call, Lowered, Value, lowering_of, takes_constants
 from lipyomo.onnx.refusal import refusal
@@ -68,7 +69,9 @@ class _Scope:
         kept: set[str],
         outer: _Scope | None = None,
     ) -> None:
-        self.known = known
+        self.known: dict[str, Value | Pending] = dict(known)
+        self.formulas: dict[str, Formula] = {}
+        self.written_out: set[str] = set()
         self.outer = outer
         self._kept = kept
         self._readers: dict[str, int] = {}
@@ -77,15 +80,35 @@ class _Scope:
                 self._readers[name] = self._readers.get(name, 0) + 1
         budget().held += sum(_size(value) for value in known.values())
 
-    def get(self, name: str) -> Value | None:
+    def get(self, name: str) -> Value | Pending | None:
         """A tensor of this graph or of one around it."""
         if name in self.known or self.outer is None:
             return self.known.get(name)
         return self.outer.get(name)
 
-    def add(self, node: Node, lowered: Lowered) -> None:
+    def formula(self, name: str) -> Formula | Array | None:
+        """How a tensor follows from others; a constant as it is."""
+        if name not in self.known and self.outer is not None:
+            return self.outer.formula(name)
+        value = self.known.get(name)
+        if isinstance(value, Pending):
+            return value.formula
+        if isinstance(value, Affine) and name not in self.formulas:
+            self.formulas[name] = Formula(value.shape, value)
+        return self.formulas.get(name) if isinstance(value, Affine) else value
+
+    def formula_of(self, node: Node, value: Affine | None = None) -> Formula | None:
+        """How the output of a node follows from what it reads."""
+        return formula(node, [self.formula(name) for name in node.inputs], value)
+
+    def add(self, node: Node, lowered: Lowered | Pending) -> None:
         """Keep the outputs of a node, and forget what it was the last one to read."""
-        outputs = [lowered] if isinstance(lowered, Affine | np.ndarray) else lowered
+        outputs = [lowered] if isinstance(lowered, Affine | np.ndarray | Pending) else lowered
+        only = outputs[0] if len(outputs) == 1 else None
+        if isinstance(only, Affine):
+            found = self.formula_of(node, only)
+            if found is not None:
+                self.formulas[node.outputs[0]] = found
         for name, value in zip(node.outputs, outputs, strict=False):
             if name and (name in self._readers or name in self._kept):
                 self.known[name] = value
@@ -94,16 +117,44 @@ class _Scope:
             self._readers[name] -= 1
             if not self._readers[name] and name not in self._kept and name in self.known:
                 budget().held -= _size(self.known.pop(name))
+                self.formulas.pop(name, None)
 
 
-def _size(value: Value) -> int:
+def _size(value: Value | Pending) -> int:
     return int(value.nbytes)
 
 
-def _lower_node(graph: Graph, position: int, scope: _Scope, trace: Trace) -> Lowered:
+def _lower_node(graph: Graph, position: int, scope: _Scope, trace: Trace) -> Lowered | Pending:
     """The outputs of the node at `position`."""
     node = graph.nodes[position]
-    arguments = [scope.get(name) if name else None for name in node.inputs]
+    found = [scope.get(name) if name else None for name in node.inputs]
+    arguments = [value for value in found if not isinstance(value, Pending)]
+    pending = [value.refused for value in found if isinstance(value, Pending)]
+    # a factor of an activation belongs to it: x Clip(x + 3, 0, 6) / 6 has none then
+    factor = node.op_type in ("Mul", "Div") and not scope.written_out.isdisjoint(node.inputs)
+    own = scope.formula_of(node) if pending or factor else None
+    match = None if own is None else activation_of(own)
+    if match is None:
+        try:
+            if pending:
+                raise pending[0]
+            return _lower_alone(graph, position, arguments, scope, trace)
+        except ImportRefused as refused:
+            own = scope.formula_of(node)
+            match = None if own is None else activation_of(own)
+            if match is None and own is not None and is_expandable(own):
+                return Pending(own, refused)
+            if match is None:
+                raise
+    scope.written_out.update(node.outputs)
+    return match.units(trace, node)
+
+
+def _lower_alone(
+    graph: Graph, position: int, arguments: list[Value | None], scope: _Scope, trace: Trace
+) -> Lowered:
+    """The outputs of the node at `position`, whose operator says all that is needed."""
+    node = graph.nodes[position]
     for name, value in zip(node.inputs, arguments, strict=True):
         if name and value is None:
             raise node.refuse(
@@ -148,10 +199,17 @@ def _lower_branch(
     part = Graph(nodes, {}, graph.input_name, graph.input_shape, "", graph.versions)
     _lower_nodes(part, inside, trace)
     budget().held -= sum(_size(value) for value in inside.known.values())
-    outputs = [inside.get(name) for name in names]
+    outputs = [_made(inside.get(name)) for name in names]
     if any(value is None for value in outputs):
         raise node.refuse("an output of the branch is not made", "export the model again")
     return [value for value in outputs if value is not None]
+
+
+def _made(value: Value | Pending | None) -> Value | None:
+    """A tensor that has to be one; raises the refusal of a product that is no activation."""
+    if isinstance(value, Pending):
+        raise value.refused
+    return value
 
 
 def _lower_nodes(graph: Graph, scope: _Scope, trace: Trace) -> None:
@@ -161,7 +219,7 @@ def _lower_nodes(graph: Graph, scope: _Scope, trace: Trace) -> None:
         budget().poll()
         try:
             lowered = _lower_node(graph, position, scope, trace)
-            if trace.separate:
+            if trace.separate and not isinstance(lowered, Pending):
                 values = [lowered] if isinstance(lowered, Affine | np.ndarray) else lowered
                 lowered = [v.carried() if isinstance(v, Affine) else v for v in values]
         except (ValueError, IndexError, TypeError, OverflowError) as error:
@@ -176,7 +234,7 @@ def _lower_nodes(graph: Graph, scope: _Scope, trace: Trace) -> None:
 
 
 def lower_graph(graph: Graph, name: str = "network", separate: bool = False) -> Network:
-    """Turn a graph into a chain of affine maps and two-slope units.
+    """Turn a graph into a chain of affine maps and units.
 
     Parameters
     ----------
@@ -197,7 +255,7 @@ def lower_graph(graph: Graph, name: str = "network", separate: bool = False) -> 
     Raises
     ------
     ImportRefused
-        If an operator is not piecewise linear or not supported, shapes do not fit, or the model
+        If an operator is not supported, shapes do not fit, or the model
         asks for more memory or time than its budget allows.
     """
     trace = Trace(math.prod(graph.input_shape), separate)
@@ -206,7 +264,7 @@ def lower_graph(graph: Graph, name: str = "network", separate: bool = False) -> 
     known[graph.input_name] = trace.input(graph.input_shape)
     scope = _Scope(graph.nodes, known, {graph.output_name})
     _lower_nodes(graph, scope, trace)
-    output = _output(scope.get(graph.output_name), graph.output_name)
+    output = _output(_made(scope.get(graph.output_name)), graph.output_name)
     shapes = _unbatched(graph.input_shape), _unbatched(output.shape)
     try:
         system = System.of(trace, output)

@@ -59,7 +59,7 @@ class Call:
 
     @property
     def remedy(self) -> str:
-        """What to do if this node is not piecewise linear."""
+        """What to do if this node does not lower."""
         tensor = next(
             name
             for name, value in zip(self.node.inputs, self.arguments, strict=True)
@@ -76,8 +76,8 @@ class Call:
         """Refuse two factors that both depend on the network's input."""
         if isinstance(a, Affine) and isinstance(b, Affine):
             raise self.node.refuse(
-                "both factors depend on the network's input, so the product is not piecewise "
-                "linear",
+                "both factors depend on the network's input, and the product is no activation of "
+                "one signal (such as SiLU, GELU or Mish)",
                 self.remedy,
             )
 
@@ -86,7 +86,8 @@ class Call:
         value = self.value(position)
         if isinstance(value, Affine):
             raise self.node.refuse(
-                f"{what} depends on the network's input, so the node is not piecewise linear",
+                f"{what} depends on the network's input, so the node is neither affine nor an "
+                "activation of one signal",
                 f"export the model so that {what} is constant, or {self.remedy}",
             )
         return value
