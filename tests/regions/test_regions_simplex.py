@@ -9,8 +9,7 @@ from scipy.optimize import linprog
 
 from lipyomo.numerics.exact import exact
 from lipyomo.numerics.simplex import decide_strictly
-from lipyomo.regions.combination import Body
-from lipyomo.regions.slivers import float_points, slacks
+from lipyomo.regions.combination import slacks
 
 
 def written(A: np.ndarray, b: np.ndarray) -> list[list[fmpq]]:
@@ -65,17 +64,3 @@ def test_rows_that_touch_have_no_strict_point() -> None:
     nearly = 1.0 + 2.0**-50  # lines that meet far away
     assert check(np.array([[1.0, nearly], [-1.0, -1.0]]), np.array([-1.0, 0.0]))
     assert not check(np.array([[1.0, 1.0], [-1.0, -1.0]]), np.array([-1.0, 0.0]))
-
-
-def test_slivers_hold_float_points() -> None:
-    A, b = np.array([[1.0, 1.0 / 3.0], [-1.0, -1.0 / 3.0]]), np.array([0.7, -(0.7 - 2.0**-53)])
-    rows, body = written(A, b), Body(np.zeros(2), np.ones(2))
-    found = decide_strictly(
-        written(np.vstack([A, np.eye(2), -np.eye(2)]), np.concatenate([b, [1, 1, 0, 0]])),
-        np.zeros(6),
-    )
-    assert found.point is not None
-    points = list(float_points(rows, body, found.point, 1.0))
-    assert points
-    for point in points:
-        assert min(slacks(rows, [exact(x) for x in point.tolist()])) > 0

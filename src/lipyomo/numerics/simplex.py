@@ -23,9 +23,7 @@ MOST_ENTRIES = 20_000
 """Larger tables (equations times rows) are not begun."""
 
 MOST_PIVOTS = 400
-
-_EAGER = 60
-"""Pivots with the steepest column, before the least index takes over: it cannot cycle."""
+"""After so many it is given up: time against thin regions that stay undecided."""
 
 
 @dataclass(frozen=True)
@@ -100,12 +98,14 @@ class _Table:
 
     def solve(self) -> bool:
         """Pivot to the optimum, or to a value that says enough; False if it takes too long."""
-        for turn in range(MOST_PIVOTS):
+        stuck = False
+        for _ in range(MOST_PIVOTS):
             costs = self._costs[: self._count + 1]
             falling = [j for j, cost in enumerate(costs) if cost < 0]
             if not falling or self.value < 0:
                 return True
-            column = falling[0] if turn >= _EAGER else min(falling, key=costs.__getitem__)
+            # the least index cannot cycle where pivots do not move the value (Bland, 1977)
+            column = falling[0] if stuck else min(falling, key=costs.__getitem__)
             best: tuple[fmpq, int] | None = None
             leave = -1
             for i, row in enumerate(self._equations):
@@ -117,7 +117,9 @@ class _Table:
                     best, leave = ratio, i
             if leave < 0:  # cannot happen: the margin is bounded from below
                 return False
+            before = self.value
             self._pivot(leave, column)
+            stuck = self.value == before
         return False
 
     def _pivot(self, i: int, column: int) -> None:

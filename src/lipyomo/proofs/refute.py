@@ -22,7 +22,8 @@ from lipyomo.phases import RIGHT
 from lipyomo.proofs.case import Case
 from lipyomo.proofs.context import Recording
 from lipyomo.regions.euclidean import nearest_point
-from lipyomo.regions.partial import TOLERANCE, NodeRows, Optimum
+from lipyomo.regions.params import PARAMS as REGIONS
+from lipyomo.regions.partial import NodeRows, Optimum
 from lipyomo.search.relu.empty import asks_program
 from lipyomo.search.relu.learnt import Learnt
 from lipyomo.search.relu.node import Node
@@ -108,7 +109,7 @@ def _of_decided(recording: Recording, form: NodeForm, ours: Node) -> Suggestion 
         size=rows.size[own],
     )
     found = recording.region.optimum(form, rows)
-    if found is None or found.margin > TOLERANCE:
+    if found is None or found.margin > REGIONS.rounding:
         return None
     return _kept(recording, rows.owners, found.weights[: own.size] / rows.size), [], []
 
@@ -151,7 +152,7 @@ def _suggested(
         return [], None
     pushed = _pushed_out(recording, form, rows, ours)
     found = recording.region.optimum(form, rows)
-    if found is None or found.margin > TOLERANCE:
+    if found is None or found.margin > REGIONS.rounding:
         return pushed, found
     duals = found.weights[: len(rows.owners)]
     beta = duals[:count] / size

@@ -27,15 +27,7 @@ from lipyomo.network import FloatArray
 from lipyomo.numerics.exact import approximate, exact, row_reduced
 from lipyomo.numerics.rounding import gamma
 from lipyomo.numerics.simplex import MOST_ENTRIES
-
-SUPPORT = 1e-9
-"""Smallest weight, relative to the largest, that takes part in a proof."""
-
-CANCELS = 1e-9
-"""Share of its terms below which a coefficient of the combination is meant to cancel."""
-
-MOST_LEFT_OUT = 6
-"""Rows of a proof up to which it is tried without each of them."""
+from lipyomo.regions.params import PARAMS
 
 Row = Sequence[fmpq]
 Index = npt.NDArray[np.intp]
@@ -93,6 +85,13 @@ class Body:
         return bool(room >= 0 and radius * radius * square <= room * room)
 
 
+def slacks(rows: Sequence[Row], point: Sequence[fmpq]) -> list[fmpq]:
+    """``b - a . x`` of each row."""
+    return [
+        row[-1] - sum((a * x for a, x in zip(row, point, strict=False)), fmpq(0)) for row in rows
+    ]
+
+
 def contradicts(rows: Sequence[Row], body: Body, guess: FloatArray) -> Index | None:
     """Rows that no point of `body` satisfies strictly, proved by weights near `guess`.
 
@@ -112,14 +111,10 @@ def contradicts(rows: Sequence[Row], body: Body, guess: FloatArray) -> Index | N
     top = float(guess.max(initial=0.0))
     if not np.isfinite(guess).all() or top <= 0:
         return None
-    pick = np.flatnonzero(guess > SUPPORT * top)
-    # Where several rows touch the body in one point, a solver may weigh one that is not needed.
-    fewer = range(len(pick)) if 1 < len(pick) <= MOST_LEFT_OUT else ()
-    for kept in (pick, *(np.delete(pick, k) for k in fewer)):
-        chosen = [list(rows[k]) for k in kept.tolist()]
-        if _repaired(chosen, [exact(float(guess[k])) for k in kept.tolist()], body):
-            return kept
-    return None
+    pick = np.flatnonzero(guess > PARAMS.rounding * top)
+    chosen = [list(rows[k]) for k in pick.tolist()]
+    proved = _repaired(chosen, [exact(float(guess[k])) for k in pick.tolist()], body)
+    return pick if proved else None
 
 
 def _repaired(chosen: list[list[fmpq]], y: list[fmpq], body: Body) -> bool:
@@ -162,7 +157,7 @@ def _split(
         size = sum(
             approximate(v) * abs(approximate(row[j])) for v, row in zip(y, rows, strict=True)
         )
-        if side is None or abs(approximate(value)) <= CANCELS * size:
+        if side is None or abs(approximate(value)) <= PARAMS.rounding * size:
             if size:
                 cancel.append(j)
         else:
@@ -228,7 +223,7 @@ def contradicts_beyond_rounding(
     top = float(guess.max(initial=0.0))
     if not np.isfinite(guess).all() or top <= 0:
         return None
-    pick = np.flatnonzero(guess > SUPPORT * top)
+    pick = np.flatnonzero(guess > PARAMS.rounding * top)
     y = guess[pick] / top
     A, b = rows.A[pick], rows.b[pick]
     A_error, b_error = rows.A_error[pick], rows.b_error[pick]

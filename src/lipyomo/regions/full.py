@@ -21,14 +21,11 @@ from lipyomo.network import BoolArray, FloatArray, Network, Pattern
 from lipyomo.numerics.exact import approximate, exact
 from lipyomo.numerics.simplex import decide_strictly
 from lipyomo.regions.answer import UNKNOWN, Interior
-from lipyomo.regions.combination import Body, Index, Row, contradicts
+from lipyomo.regions.combination import Body, Index, Row, contradicts, slacks
 from lipyomo.regions.margin import Deepest, deepest
+from lipyomo.regions.params import PARAMS
 from lipyomo.regions.projection import between, nearest
 from lipyomo.regions.replay import in_region, strict_pattern
-from lipyomo.regions.slivers import float_points, slacks
-
-MOST_FACES = 64
-"""l1 balls with more faces than this are not written as rows."""
 
 
 def examine(network: Network, domain: Domain, pattern: Pattern) -> Interior:
@@ -84,7 +81,6 @@ def _decided(network: Network, domain: Domain, pattern: Pattern, deep: Deepest) 
         support = contradicts(rows, body, weight)
         if support is not None:
             return Interior(support=owners[support[support < len(owners)]])
-    point = domain.upper.copy()
     every = [*rows, *box_sides(body.lower, body.upper)]
     if not every:
         return UNKNOWN
@@ -98,18 +94,13 @@ def _decided(network: Network, domain: Domain, pattern: Pattern, deep: Deepest) 
             return Interior(support=owners[[k for k in least.faces if k < len(owners)]])
         inner = inner if least is None else between(least.point, inner, ball)
     if inner is not None:
-        widths = body.upper - body.lower
-        size = float(widths[np.isfinite(widths)].max(initial=1.0))
-        for near in float_points(rows, body, inner, size):
-            point[moving] = near
-            if domain.holds_inside(point):
-                margin = min(slacks(rows, [exact(x) for x in near.tolist()]))
-                return Interior(point, approximate(margin))
-        parts = np.array([point, np.zeros(point.size)])
+        parts = np.array([domain.upper, np.zeros(domain.dimension)])
         pair = parts[:, moving] = _sum_of_two(inner)
-        sums = [exact(a) + exact(b) for a, b in pair.T.tolist()]
-        if domain.holds_inside(parts) and min(slacks(rows, sums), default=1) > 0:
-            return Interior(parts)
+        for point in (parts[0], parts):  # a sliver may lie between two float64 points
+            own = pair[: point.ndim].T.tolist()
+            left = slacks(rows, [sum(map(exact, entries), fmpq(0)) for entries in own])
+            if domain.holds_inside(point) and min(left, default=1) > 0:
+                return Interior(point, approximate(min(left, default=fmpq(0))))
     if decision.weights is None:
         return UNKNOWN
     used = [k for k in range(len(owners)) if decision.weights[k] > 0]
@@ -167,7 +158,7 @@ def _face_rows(domain: Domain, moving: BoolArray) -> tuple[list[list[fmpq]], lis
     Those of an l1 ball have no numbers.
     """
     d, ball = int(moving.sum()), domain.ball
-    if ball is not None and ball.norm == "l1" and 2**d <= MOST_FACES:
+    if ball is not None and ball.norm == "l1" and 2**d <= PARAMS.faces:
         center = [exact(value) for value in ball.point[moving].tolist()]
         radius = exact(ball.radius)
         sides = [

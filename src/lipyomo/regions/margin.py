@@ -13,28 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.arrays import dense, product, scaled_columns
+from lipyomo.arrays import dense
 from lipyomo.domains import Domain, NormBall
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix, Network, Pattern
 from lipyomo.numerics.lp import LinearProgram
 from lipyomo.regions.euclidean import nearest_point
+from lipyomo.regions.params import PARAMS
 from lipyomo.regions.rows import RegionRows, region_rows
-
-_CLOSE = 1e-9
-"""Relative differences of distances that are rounding."""
-
-_THIN = 1e-6
-"""Margins, relative to the domain's width, up to which there may be none: solvers are not exact."""
-
-WIDE = 40
-"""Inputs from which on the faces of the box are moved instead of written as rows."""
-
-NEAREST = 16
-"""Units whose distance to their kink is computed one by one in networks of many."""
-
-_SECANTS = 4
-_SHRINKS = 12
 
 
 @dataclass(frozen=True)
@@ -112,7 +98,7 @@ def deepest(network: Network, domain: Domain, pattern: Pattern) -> Deepest:
         return Deepest(InteriorPoint(domain.center, -np.inf, -np.inf), rows, [])
     body = _Margins(rows, domain)
     best = InteriorPoint(domain.center, margin_of(rows, domain, domain.center), np.inf)
-    best = body.moved_faces(best) if domain.dimension > WIDE else body.written_faces(best)
+    best = body.moved_faces(best) if domain.dimension > PARAMS.wide else body.written_faces(best)
     if domain.ball is not None and domain.ball.norm == "l2":
         best = body.towards_center(best, domain.ball)
     return Deepest(best, rows, body.guesses)
@@ -126,31 +112,17 @@ def margin_of(rows: RegionRows, domain: Domain, x: FloatArray) -> float:
 def margin_from_below(network: Network, domain: Domain, pattern: Pattern, x: FloatArray) -> float:
     """At most the margin of `x`, found without the rows of all units.
 
-    The l1 norm of a unit's gradient is first bounded by the layers' absolute weights; only for the
-    units that then seem nearest to their kinks is it computed, backwards.
+    The l1 norms of the units' gradients are bounded by products of absolute weights.
     """
     signal, sizes = x, (~domain.frozen).astype(np.float64)
-    away: list[FloatArray] = []
-    least: list[FloatArray] = []
+    found = [domain.margin(x)]
     for layer, on in zip(network.hidden, pattern, strict=True):
         z, sizes = layer.preactivation(signal), np.asarray(layer.sizes @ sizes)
-        away.append(np.where(layer.kinked & (sizes > 0), np.abs(z), np.inf))
-        least.append(away[-1] / np.maximum(sizes, 1e-300))
+        moves = layer.kinked & (sizes > 0)
+        found.append(float((np.abs(z[moves]) / sizes[moves]).min(initial=np.inf)))
         slope = layer.slopes(on)
         signal, sizes = slope * z, np.abs(slope) * sizes
-    order = np.sort(np.concatenate([np.zeros(0), *least]))
-    far = float(order[NEAREST]) if order.size > NEAREST else np.inf
-    found = [domain.margin(x), far]
-    for i, layer in enumerate(network.hidden):
-        units = np.flatnonzero(least[i] < far)
-        if not units.size:
-            continue
-        g: Matrix = layer.weight[units]  # a few units of a convolution read few others
-        for below, on in zip(reversed(network.hidden[:i]), reversed(pattern[:i]), strict=True):
-            g = product(scaled_columns(g, below.slopes(on)), below.weight)
-        length = np.asarray(abs(g[:, ~domain.frozen]).sum(axis=1)).reshape(-1)
-        found += list(away[i][units] / np.maximum(length, 1e-300))
-    return float(min(found)) * (1.0 - 1e-9)
+    return min(found) * (1.0 - PARAMS.rounding)
 
 
 class _Margins:
@@ -175,7 +147,9 @@ class _Margins:
         self.cap = 1.0 / self.scale if self.capped else 0.5 * narrow / self.scale
         faces = domain.rows
         self.normals: Matrix
-        if domain.dimension <= WIDE:  # at such sizes sparse arrays cost more than the program
+        if (
+            domain.dimension <= PARAMS.wide
+        ):  # at such sizes sparse arrays cost more than the program
             self.normals = np.vstack([rows.A, faces.A.toarray()])
         else:
             self.normals = sp.csr_array(sp.vstack([sp.csr_array(rows.A), faces.A]))
@@ -204,7 +178,7 @@ class _Margins:
         program, objective = self._program(self.normals, self.column, self.right)
         points: list[tuple[float, float]] = []
         tau = 0.0
-        for _ in range(_SECANTS):
+        for _ in range(PARAMS.secants):
             self._shrink(program, tau)
             best = self._solved(program, objective, best, tau)
             points.append((tau, self._value))
@@ -231,10 +205,10 @@ class _Margins:
         point, radius = (ball.point - self.shift) / self.scale, ball.radius / self.scale
         zero = nearest_point(A, self.right, self.lower, self.upper, point)
         self.guesses.append(zero.dual)
-        if zero.bound > radius * (1.0 + _CLOSE):
+        if zero.bound > radius * (1.0 + PARAMS.rounding):
             return replace(best, ceiling=0.0)
         dual, tau = zero.dual, 0.7 * min(best.ceiling / self.scale, self.cap)
-        for _ in range(_SHRINKS):
+        for _ in range(PARAMS.shrinks):
             shrunk = self.right - tau * self.column
             found = nearest_point(A, shrunk, self.lower + tau, self.upper - tau, point, dual)
             best = self._improved(best, found.x)
@@ -279,9 +253,8 @@ class _Margins:
         """Maximise t and update the point and the ceiling; a margin above tau is at most t."""
         outcome = program.maximise(objective)
         self._value = outcome.value
-        if outcome.value <= _THIN:
-            self.guesses.append(program.duals[: self.right.size])
-        if not self.capped or outcome.bound < self.cap * (1.0 - _CLOSE):
+        self.guesses.append(program.duals[: self.right.size])
+        if not self.capped or outcome.bound < self.cap * (1.0 - PARAMS.rounding):
             ceiling = self.scale * max(outcome.bound, tau)
             best = replace(best, ceiling=min(best.ceiling, ceiling))
         if outcome.point is None:

@@ -33,25 +33,16 @@ from lipyomo.domains import Domain
 from lipyomo.network import FloatArray
 from lipyomo.numerics.exact import exact
 from lipyomo.numerics.lp import LinearProgram
-from lipyomo.numerics.rounding import UNIT
+from lipyomo.numerics.rounding import UNIT, gamma
 from lipyomo.phases import LEFT, RIGHT
 from lipyomo.regions.answer import UNKNOWN, Interior
 from lipyomo.regions.combination import (
-    SUPPORT,
     Body,
     RoundedRows,
     contradicts,
     contradicts_beyond_rounding,
 )
-
-TOLERANCE = 1e-9
-"""Of feasibility, of the linear programs; margins up to it (in units of row sizes) are looked at
-exactly."""
-
-_ELASTIC = 10.0
-_MAX_MARGIN = 1.0
-_NEGLIGIBLE = 1e-14
-_MAX_CUTS = 60
+from lipyomo.regions.params import PARAMS
 
 
 class Part(Protocol):
@@ -179,7 +170,7 @@ class RegionProgram:
         found = self.optimum(form, rows)
         if found is None:
             return UNKNOWN
-        if found.margin <= TOLERANCE:
+        if found.margin <= PARAMS.rounding:
             support = self._contradiction(form, part, rows, found.weights)
             if support is not None:
                 return Interior(support=np.unique(rows.owners[support]))
@@ -192,9 +183,9 @@ class RegionProgram:
 
         None if the solver failed, or cutting a ball's tangents takes too long.
         """
-        for _ in range(_MAX_CUTS):
+        for _ in range(PARAMS.cuts):
             found = self._solve(form, rows)
-            if found is None or found.margin <= TOLERANCE or not self._cut(found.point):
+            if found is None or found.margin <= PARAMS.rounding or not self._cut(found.point):
                 return found
         return None
 
@@ -219,7 +210,7 @@ class RegionProgram:
         with np.errstate(invalid="ignore"):
             end = sign * rows[:, width] + np.abs(rows[:, :width]) @ reach + self._errors[owners]
         hopeless = owners[end < 0]
-        varies = size > _NEGLIGIBLE * self._sizes[owners]
+        varies = size > gamma(width) * self._sizes[owners]
         owners, rows, sign, size = owners[varies], rows[varies], sign[varies], size[varies]
         factor = -sign / size
         signs = np.zeros((len(rows), width + 2))
@@ -259,12 +250,12 @@ class RegionProgram:
         """The optimum of the program with the cuts so far; None if the solver failed."""
         matrix, right = self._with_domain(form, rows)
         col_low = np.concatenate([rows.least, [-np.inf, 0.0]])
-        col_high = np.concatenate([rows.most, [_MAX_MARGIN, np.inf]])
+        col_high = np.concatenate([rows.most, [1.0, np.inf]])
         cost = np.zeros(col_low.size)
-        cost[-2], cost[-1] = 1.0, -_ELASTIC
+        cost[-2], cost[-1] = 1.0, -PARAMS.elastic
         self.solved += 1
         if self._program is None:
-            self._program = LinearProgram(col_low, col_high, matrix, right, TOLERANCE)
+            self._program = LinearProgram(col_low, col_high, matrix, right, PARAMS.rounding)
         else:
             self._program.load(col_low, col_high, matrix, right)
         found = self._program.optimum(cost)
@@ -291,7 +282,7 @@ class RegionProgram:
             ball = self._domain.ball
             if ball is not None:  # tangents give way to the ball itself
                 weights = weights[:count]
-            support = np.flatnonzero(weights > SUPPORT * weights.max(initial=0.0))
+            support = np.flatnonzero(weights > PARAMS.rounding * weights.max(initial=0.0))
             body = Body(least, most, ball)
             found = contradicts([written(int(k)) for k in support], body, weights[support])
             found = None if found is None else support[found]

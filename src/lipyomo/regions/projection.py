@@ -18,12 +18,8 @@ from flint import fmpq, fmpq_mat
 
 from lipyomo.domains.ball import NormBall
 from lipyomo.numerics.exact import exact
-from lipyomo.regions.slivers import slacks
-
-MOST_CHOICES = 3000
-"""Sets of faces that are tried."""
-
-_HALVINGS = 400
+from lipyomo.regions.combination import slacks
+from lipyomo.regions.params import PARAMS
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,7 @@ def nearest(rows: Sequence[Sequence[fmpq]], ball: NormBall) -> Nearest | None:
     center = [exact(value) for value in ball.point.tolist()]
     d, limit = len(center), exact(ball.radius) ** 2
     used = [k for k, row in enumerate(rows) if any(a != 0 for a in row[:-1])]
-    if sum(comb(len(used), size) for size in range(d + 1)) > MOST_CHOICES:
+    if sum(comb(len(used), size) for size in range(d + 1)) > PARAMS.choices:
         return None
     gaps = [-slack for slack in slacks(rows, center)]
     for size in range(d + 1):
@@ -63,16 +59,15 @@ def nearest(rows: Sequence[Sequence[fmpq]], ball: NormBall) -> Nearest | None:
     return None
 
 
-def between(near: Sequence[fmpq], inner: Sequence[fmpq], ball: NormBall) -> list[fmpq] | None:
+def between(near: Sequence[fmpq], inner: Sequence[fmpq], ball: NormBall) -> list[fmpq]:
     """A point inside the ball on the way from `near`, which is inside it, to `inner`."""
     center = [exact(value) for value in ball.point.tolist()]
     limit, step = exact(ball.radius) ** 2, fmpq(1)
-    for _ in range(_HALVINGS):
+    while True:  # ends, as `near` is strictly inside
         point = [a + step * (b - a) for a, b in zip(near, inner, strict=True)]
         if _square(point, center) < limit:
             return point
         step /= 2
-    return None
 
 
 def _projected(

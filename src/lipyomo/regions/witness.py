@@ -19,24 +19,15 @@ from lipyomo.operator_norm import OperatorNorm
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.attained import smooth_witness
 from lipyomo.regions.margin import interior_point, margin_from_below, margin_of
+from lipyomo.regions.params import PARAMS, Params
 from lipyomo.regions.replay import attained_square, exact_jacobian, strict_pattern
 from lipyomo.regions.rows import region_rows
 from lipyomo.result import Witness
 
-CANCELLED = 1e-9
-"""Share of a norm that rounding may take before its Jacobian is computed exactly."""
 
-NEARBY = 16
-"""Points that are tried around one on a kink, the last within 1e-13 of the domain's width."""
-
-MANY_WEIGHTS = 1 << 19
-"""In networks with more weights, exact values are computed only where gradients cancel."""
-
-MANY_ENTRIES = 2_000_000
-"""Units times inputs from which regions are not written out as rows, nor gradients exactly."""
-
-
-def make_witness(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
+def make_witness(
+    problem: LipschitzProblem, x: FloatArray, params: Params = PARAMS
+) -> Witness | None:
     """A witness at the point `x` of the original problem, or None if `x` proves nothing.
 
     Parameters
@@ -45,6 +36,7 @@ def make_witness(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
     x : ndarray, shape (d,), or (2, d)
         Inputs that cannot move are set to their values.  Two rows stand for their sum: a point
         between float64 numbers.
+    params : Params, optional
 
     Returns
     -------
@@ -64,8 +56,8 @@ def make_witness(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
     pattern = strict_pattern(problem.network, parts, ~domain.frozen)
     if pattern is None:
         return None
-    found, value = attained(problem, pattern)
-    if is_large(problem.network):
+    found, value = attained(problem, pattern, params)
+    if is_large(problem.network, params):
         margin = margin_from_below(problem.network, domain, pattern, point)
     else:
         rows = region_rows(problem.network, pattern, ~domain.frozen, point)
@@ -80,9 +72,9 @@ def in_norms_of(problem: LipschitzProblem, witness: Witness) -> Witness:
     return replace(witness, direction=found.direction, functional=found.functional, value=value)
 
 
-def is_large(network: Network) -> bool:
+def is_large(network: Network, params: Params = PARAMS) -> bool:
     """Whether the rows of all units are too many to be written out."""
-    return network.kinked_units * network.input_dim > MANY_ENTRIES
+    return network.kinked_units * network.input_dim > params.entries
 
 
 def witness_near(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
@@ -101,8 +93,8 @@ def witness_near(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
     found = make_witness(problem, reduced.lift_point(x))
     if found is not None or x.ndim > 1:
         return found
-    wanted = reduced.problem.value_at(x).value * (1.0 - CANCELLED)
-    for k, y in enumerate(reduced.problem.domain.sample(np.random.default_rng(0), NEARBY)):
+    wanted = reduced.problem.value_at(x).value * (1.0 - PARAMS.rounding)
+    for k, y in enumerate(reduced.problem.domain.sample(np.random.default_rng(0), PARAMS.nearby)):
         near = make_witness(problem, reduced.lift_point(x + 8.0**-k * (y - x)))
         if near is not None and (found is None or near.value > found.value):
             found = near
@@ -111,7 +103,9 @@ def witness_near(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
     return found
 
 
-def attained(problem: LipschitzProblem, pattern: Pattern) -> tuple[OperatorNorm, float]:
+def attained(
+    problem: LipschitzProblem, pattern: Pattern, params: Params = PARAMS
+) -> tuple[OperatorNorm, float]:
     """The operator norm on the piece of `pattern`, and a value that it surely reaches.
 
     The value is exact and rounded down, but for large networks, and those of many weights whose
@@ -122,9 +116,9 @@ def attained(problem: LipschitzProblem, pattern: Pattern) -> tuple[OperatorNorm,
     jacobian = network.jacobian(pattern)
     found = problem.norm_of(jacobian)
     least = _norm_from_below(problem, pattern, jacobian, found.functional)
-    cancels = least < found.value * (1.0 - CANCELLED)
-    many = sum(layer.weight.size for layer in network.layers) > MANY_WEIGHTS
-    if is_large(network) or (many and not cancels):
+    cancels = least < found.value * (1.0 - PARAMS.rounding)
+    many = sum(layer.weight.size for layer in network.layers) > params.weights
+    if is_large(network, params) or (many and not cancels):
         return found, _reached(problem, max(least, 0.0))
     if cancels:
         found = problem.norm_of(exact_jacobian(network, pattern))
@@ -184,7 +178,7 @@ def unbeaten(
     """
     best: Witness | None = None
     for x, value in zip(points, values, strict=True):
-        if best is not None and best.value >= value * (1.0 - 1e-9):
+        if best is not None and best.value >= value * (1.0 - PARAMS.rounding):
             break
         found = certify(x)
         if found is not None and (best is None or found.value > best.value):

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from lipyomo.affine import affine_pieces
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.problem import LipschitzProblem
-from lipyomo.regions.margin import WIDE
+from lipyomo.regions.params import PARAMS as REGIONS
 from lipyomo.run import Clock
 from lipyomo.sampling.ascent import pulled_inside
 from lipyomo.sampling.evaluate import (
@@ -131,7 +131,7 @@ class Landscape:
     @cached_property
     def few_inputs(self) -> bool:
         """Whether regions are cheap to look for, and ascents may begin hot."""
-        return self.problem.domain.dimension <= WIDE
+        return self.problem.domain.dimension <= REGIONS.wide
 
     @cached_property
     def children(self) -> int:
