@@ -9,7 +9,8 @@ import pytest
 
 import lipyomo
 from lipyomo.certification import Trend
-from lipyomo.certification.monotone import TOLERANCE, least_slope, tilted
+from lipyomo.certification.monotone import least_slope, tilted
+from lipyomo.certification.params import PARAMS
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
 from lipyomo.network import Network
@@ -31,7 +32,7 @@ def test_verdicts_are_those_of_all_regions(seed: int, make: object) -> None:
         truth = float((sign * slopes[:, i]).min())
         assert row.input == i
         assert row.slope_lower <= truth + 1e-12
-        expected = truth >= -TOLERANCE * np.abs(slopes).max()
+        expected = truth >= -PARAMS.slope * np.abs(slopes).max()
         assert row.verdict is (Trend.MONOTONE if expected else Trend.NOT_MONOTONE)
         if row.slope_upper is not None:
             assert row.slope_upper >= truth - 1e-12

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.certification.classifier import Classifier
+from lipyomo.certification.params import PARAMS
 from lipyomo.network import FloatArray
-
-STARTS, STEPS, PULLS, DOUBLINGS = 4, 24, 40, 8
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def find_example(
     -------
     Example or None
     """
-    for _ in range(DOUBLINGS):
+    for _ in range(PARAMS.doublings):
         found = _search(classifier, x, label, radius, rng)
         if found is not None:
             return _nearer(classifier, x, label, found, rng)
@@ -80,15 +79,15 @@ def _search(
     """Look for an example in one ball."""
     rows = classifier.functionals(label)
     count = len(rows)
-    aims = np.repeat(np.arange(count), STARTS)
+    aims = np.repeat(np.arange(count), PARAMS.starts)
     points = np.repeat(x[None], aims.size, axis=0)
     noise = rng.uniform(-1.0, 1.0, points.shape)
-    noise[::STARTS] = 0.0
+    noise[:: PARAMS.starts] = 0.0
     metric, clip = classifier.metric, classifier.clip
     points = metric.within(x, points + 0.5 * radius * noise, radius, clip)
-    for step in range(STEPS):
+    for step in range(PARAMS.steps):
         gradients = classifier.network.gradients(points, rows[aims])
-        size = radius * (0.6 if step < STEPS // 2 else 0.15)
+        size = radius * (0.6 if step < PARAMS.steps // 2 else 0.15)
         points = metric.within(x, points - metric.ascent(gradients, size), radius, clip)
         wrong = np.flatnonzero(classifier.predict(points) != label)
         if wrong.size:
@@ -102,7 +101,7 @@ def _search(
 def pulled(classifier: Classifier, x: FloatArray, label: int, point: FloatArray) -> Example:
     """The example nearest to x on the segment from x to `point`, by bisection."""
     low, high = 0.0, 1.0
-    for _ in range(PULLS):
+    for _ in range(np.finfo(np.float64).nmant):
         middle = 0.5 * (low + high)
         if classifier.predict((x + middle * (point - x))[None])[0] != label:
             high = middle

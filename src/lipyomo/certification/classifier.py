@@ -9,20 +9,15 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.bounds import preactivation_bounds
-from lipyomo.certification.data import Clip, DataError, clip_box, data_point
+from lipyomo.certification.data import Clip, DataError, class_of, clip_box, data_point
 from lipyomo.certification.metric import metric_of
+from lipyomo.certification.params import PARAMS
 from lipyomo.domains import Domain
 from lipyomo.errors import LipyomoError
 from lipyomo.network import FloatArray, Layer, Network, check_network
 from lipyomo.norms import LinearOutput, OutputNorm, functional
 from lipyomo.problem import LipschitzProblem
 from lipyomo.settings import Settings
-
-NO_LABEL = -1
-"""Stands for a label that is none."""
-
-GLOBAL = 2.0
-"""Seconds for a constant over all valid inputs."""
 
 
 class Classifier:
@@ -56,13 +51,11 @@ class Classifier:
         self._with_margins: dict[int, Network] = {}
         self._global: dict[int, FloatArray] = {}
 
-    def check(self, x: FloatArray, label: int | None) -> FloatArray:
+    def check(self, x: FloatArray, label: float | None) -> FloatArray:
         """The row as a point; `DataError` if it is none."""
         point = data_point(x, self.clip)
-        if label == NO_LABEL:
-            raise DataError("the row's label is missing, or no whole number from 0 on")
-        if label is not None and not 0 <= label < self.classes:
-            raise DataError(f"the label {label} is none of the {self.classes} classes")
+        if label is not None and class_of(label) >= self.classes:
+            raise DataError(f"the label {label:g} is none of the {self.classes} classes")
         return point
 
     def predict(self, points: FloatArray) -> np.ndarray:
@@ -112,7 +105,7 @@ class Classifier:
                 self.metric.problem(self.network, None, np.inf, self.clip, functional(c))
                 for c in self.functionals(label)
             )
-            quick = Settings(time_limit=GLOBAL, attain=False)
+            quick = Settings(time_limit=PARAMS.global_seconds, attain=False)
             self._global[label] = np.array([solve(p, "naive", quick).upper for p in problems])
         return self._global[label]
 

@@ -56,6 +56,19 @@ def data_points(inputs: npt.ArrayLike) -> FloatArray:
     return points.reshape(len(points), math.prod(points.shape[1:]))
 
 
+def class_of(label: float) -> int:
+    """A label as the number of a class.
+
+    Raises
+    ------
+    DataError
+        If it is no whole number from 0 on.
+    """
+    if not (math.isfinite(label) and label == math.floor(label) and label >= 0):
+        raise DataError("the row's label is missing, or no whole number from 0 on")
+    return int(label)
+
+
 def clip_box(clip: Clip | None, d: int) -> Box:
     """The box of valid inputs, all of R^d without one."""
     return Box(*read_clip(clip), d)

@@ -19,12 +19,6 @@ from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import LinfOutput
 from lipyomo.problem import LipschitzProblem
 
-TOLERANCE = 1e-6
-"""A dual bound counts as positive beyond this share of the margin's own magnitudes."""
-
-BOUNDS_SHARE = 0.2
-"""Of the time that is left, for bounds of the pre-activations."""
-
 
 @dataclass(frozen=True)
 class LeastMargin:
@@ -90,7 +84,7 @@ def least_margin(
     network = Network([*classifier.network.layers, Layer(row[None], np.zeros(1))])
     size = float(np.abs(classifier.network.forward(domain.center)).max())
     problem = LipschitzProblem(network, domain, output_norm=LinfOutput())
-    units, cell = scaled(problem, whole(problem, "linear", BOUNDS_SHARE * seconds), size)
+    units, cell = scaled(problem, whole(problem, "linear", PARAMS.bounds_share * seconds), size)
     model = pyo.ConcreteModel()
     model.net = ReluNetworkBlock()
     bounds = list(zip(cell.bounds.lower, cell.bounds.upper, strict=True))
@@ -104,10 +98,10 @@ def least_margin(
         values = [pyo.value(model.net.inputs[j]) for j in range(network.input_dim)]
         point = np.clip(np.array(values), domain.lower, domain.upper)
     return LeastMargin(
-        units.outward(outcome.bound) - TOLERANCE * (units.unit + size),
+        units.outward(outcome.bound) - PARAMS.doubt * (units.unit + size),
         point,
         f"solver ({outcome.solver} {outcome.version}, tolerance {PARAMS.integrality:g}, "
-        f"less {TOLERANCE:g})",
+        f"less {PARAMS.doubt:g})",
         bool(too_fine(units.problem, cell)),
         outcome.seconds,
     )

@@ -7,7 +7,8 @@ a chart ``u -> x + Z u`` whose unit ball (of linf or l1) covers the metric's:
 - as many y_k as inputs: Z is the inverse of the matrix of their rows, and the chart's norm linf;
 - more: the columns of Z are the vertices of the metric's unit ball, and the chart's norm is l1.
 
-Z is computed in floating point and stretched by `STRETCH`, so that upper ends stay upper ends.
+Z is computed in floating point and stretched by `Params.stretch`, so that upper ends stay upper
+ends.
 """
 
 from __future__ import annotations
@@ -17,15 +18,13 @@ from functools import cached_property
 
 import numpy as np
 
+from lipyomo.certification.params import PARAMS
 from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
 from lipyomo.errors import NormError
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import InputNorm, LinearOutput, OutputNorm, check_input_norm, vector_norm
 from lipyomo.numerics.rounding import gamma
 from lipyomo.problem import LipschitzProblem
-
-STRETCH = 2.0**-36
-"""Relative amount by which a chart's unit ball is larger than the metric's."""
 
 
 def metric_of(norm: str | OutputNorm, d: int) -> Metric:
@@ -188,15 +187,15 @@ class Polyhedral(Metric):
         """
         rows, d = self.rows, self.rows.shape[1]
         if len(rows) == d:
-            Z = np.asarray(np.linalg.inv(rows) * (1.0 + STRETCH), dtype=np.float64)
+            Z = np.asarray(np.linalg.inv(rows) * (1.0 + PARAMS.stretch), dtype=np.float64)
             # |Y s| <= 1 and Z u = s give u = (Y Z)^-1 Y s, and Y Z = (1 + stretch) I + rest
-            rest = np.abs(rows @ Z - (1.0 + STRETCH) * np.eye(d))
+            rest = np.abs(rows @ Z - (1.0 + PARAMS.stretch) * np.eye(d))
             rest += gamma(d + 2) * (np.abs(rows) @ np.abs(Z))
-            if rest.sum(axis=1).max() <= 0.5 * STRETCH:
+            if rest.sum(axis=1).max() <= 0.5 * PARAMS.stretch:
                 return Z, "linf"
             raise NormError(f"the rows of the metric {self.name} are nearly dependent")
         unit = LinearOutput(A=np.vstack([rows, -rows]), b=np.ones(2 * len(rows))).vertices(d)
-        return (1.0 + STRETCH) * _one_of_each_pair(unit).T, "l1"
+        return (1.0 + PARAMS.stretch) * _one_of_each_pair(unit).T, "l1"
 
 
 def _one_of_each_pair(points: FloatArray) -> FloatArray:

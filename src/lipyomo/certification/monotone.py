@@ -39,6 +39,7 @@ from lipyomo.certification.data import (
     data_points,
 )
 from lipyomo.certification.goal import bound_until
+from lipyomo.certification.params import PARAMS
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
 from lipyomo.methods.registry import bounding_methods
@@ -46,12 +47,6 @@ from lipyomo.network import FloatArray, Layer, Network, check_network
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import side_by_side
 from lipyomo.run import Clock
-
-TOLERANCE = 1e-5
-"""Slopes above minus this share of the largest one count as not negative."""
-
-PAIRS = 48
-"""Lengths of steps that are tried for a pair of points."""
 
 
 class Trend(StrEnum):
@@ -131,7 +126,7 @@ def check_monotone(
     clip: Clip | None = None,
     method: str = "bnb",
     time_limit: float = 10.0,
-    tolerance: float = TOLERANCE,
+    tolerance: float = PARAMS.slope,
     workers: int | None = None,
     executor: Executor | None = None,
     dask: str | None = None,
@@ -207,7 +202,7 @@ class MonotoneTask(Task[Job, MonotoneRow]):
     clip: Clip | None = None
     method: str = "bnb"
     time_limit: float = 10.0
-    tolerance: float = TOLERANCE
+    tolerance: float = PARAMS.slope
     onnx: OnnxSource | None = None
 
     def __post_init__(self) -> None:
@@ -317,7 +312,7 @@ def least_slope(
     i: int,
     method: str = "bnb",
     time_limit: float = 10.0,
-    tolerance: float = TOLERANCE,
+    tolerance: float = PARAMS.slope,
     size: float | None = None,
 ) -> Slope:
     """The least slope of ``row . f`` in input i over a box.
@@ -371,7 +366,7 @@ def _pair(
 ) -> tuple[tuple[FloatArray, FloatArray], float]:
     """Two points along input i between which ``row . f`` falls most, of those tried."""
     width = box.upper[i] - box.lower[i]
-    steps = width * 2.0 ** -np.arange(PAIRS)
+    steps = width * 2.0 ** -np.arange(np.finfo(np.float64).nmant)
     ends = x[i] + np.concatenate([steps, -steps])
     ends = ends[(ends > box.lower[i]) & (ends < box.upper[i]) & (ends != x[i])]
     points = np.repeat(x[None], ends.size, axis=0)

@@ -32,14 +32,12 @@ from lipyomo.certification.attack import Example, find_example, pulled
 from lipyomo.certification.classifier import Classifier
 from lipyomo.certification.data import Row
 from lipyomo.certification.goal import bound_until
+from lipyomo.certification.params import PARAMS
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
 from lipyomo.methods.registry import bounding_methods
 from lipyomo.network import FloatArray
 from lipyomo.run import PROVED, Clock
-
-PRECISION = 1e-3
-"""Relative width at which the bisection of a radius ends."""
 
 METHODS = ("global", "margins", "crown", "bnb")
 
@@ -132,7 +130,7 @@ class RobustnessRow(Row):
 def certify_point(
     classifier: Classifier,
     x: FloatArray,
-    label: int | None,
+    label: float | None,
     settings: PointSettings,
     index: int = 0,
     check: Check | None = None,
@@ -143,8 +141,8 @@ def certify_point(
     ----------
     classifier : Classifier
     x : array_like, shape (d,)
-    label : int or None
-        Its class; the predicted one if None.
+    label : float or None
+        Its class, a whole number; the predicted one if None.
     settings : PointSettings
     index : int, optional
         Of the row.
@@ -330,14 +328,14 @@ class _Job:
         names = ("margins",) if "margins" in methods else tuple(n for n in methods if n != "exact")
         inner = max(inner, self._safe())
         high = self.settings.radius
-        while names and self._within(high) and high <= 2.0**10 * self.settings.radius:
+        while names and self._within(high) and high <= 2.0**PARAMS.doublings * self.settings.radius:
             if high > inner and not self._certify(high, names)[0]:
                 break
             inner = max(inner, high)
             high *= 2.0
         if self.example is not None:
             high = min(high, self.example.distance)
-        while names and high - inner > PRECISION * high and not self.clock.expired:
+        while names and high - inner > PARAMS.precision * high and not self.clock.expired:
             middle = 0.5 * (inner + high)
             if self._certify(middle, names)[0]:
                 inner = middle
@@ -346,8 +344,8 @@ class _Job:
         if "exact" not in methods:
             return inner
         high = max(inner, self.settings.radius if self.example is None else self.example.distance)
-        least = PRECISION * high
-        while high > least and high - inner > PRECISION * high and not self.clock.expired:
+        least = PARAMS.precision * high
+        while high > least and high - inner > PARAMS.precision * high and not self.clock.expired:
             middle = 0.5 * (inner + high)
             if self._by_mip(middle) == PROVED:
                 inner = middle

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.arguments import deprecated, instance
-from lipyomo.certification.classifier import NO_LABEL, Classifier
+from lipyomo.certification.classifier import Classifier
 from lipyomo.certification.data import (
     Clip,
     OnnxSource,
@@ -34,7 +34,7 @@ from lipyomo.network import FloatArray, Network
 from lipyomo.norms import OutputNorm
 from lipyomo.run import PROVED
 
-Job = tuple[int, FloatArray, int | None]
+Job = tuple[int, FloatArray, float | None]
 
 
 @dataclass(frozen=True)
@@ -210,13 +210,7 @@ def data_rows(points: FloatArray, labels: npt.ArrayLike | None) -> list[Job]:
         raise LipyomoError(f"{len(points)} inputs, but {given.size} labels")
     if given.dtype.kind not in "iufb":
         raise LipyomoError("labels are the numbers of classes: whole numbers from 0 on")
-    return [(k, x, class_of(y)) for k, (x, y) in enumerate(zip(points, given, strict=True))]
-
-
-def class_of(value: float) -> int:
-    """A label as a number of a class; `NO_LABEL` for what is no whole number."""
-    whole = np.isfinite(value) and value == np.floor(value) and value >= 0
-    return int(value) if whole else NO_LABEL
+    return [(k, x, float(y)) for k, (x, y) in enumerate(zip(points, given, strict=True))]
 
 
 class RobustnessTask(Task[Job, RobustnessRow]):

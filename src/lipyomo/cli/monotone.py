@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from lipyomo.certification.monotone import (
-    TOLERANCE,
     MonotoneReport,
     MonotoneRow,
     MonotoneTask,
     Trend,
 )
+from lipyomo.certification.params import PARAMS
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.parser import add, numbers, reader, value
 from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts
@@ -47,8 +47,8 @@ def run(words: Sequence[str]) -> int:
     add(parser, "--functional", help="of the outputs: numbers or a .npy file")
     add(parser, "--method", default="bnb")
     text = "slopes above minus this share of the largest one are not negative"
-    shown = f"{text} ({TOLERANCE:g})"
-    add(parser, "--tolerance", **value("T", shown, float, default=TOLERANCE))
+    shown = f"{text} ({PARAMS.slope:g})"
+    add(parser, "--tolerance", **value("T", shown, float, default=PARAMS.slope))
     add(parser, "--plot", help="draw the ranges of the slopes")
     arguments = parser.parse_args(words)
     job = RowsJob(arguments)

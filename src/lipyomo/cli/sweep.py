@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lipyomo.certification.data import clip_box, data_point
+from lipyomo.certification.data import class_of, clip_box, data_point
 from lipyomo.certification.metric import metric_of
-from lipyomo.certification.report import class_of
 from lipyomo.cli.inputs import read_options, read_settings
 from lipyomo.cli.parser import UsageError, add, flag, numbers, reader, value
 from lipyomo.cli.rows import RowsJob, rows_parser, show_facts

@@ -1,0 +1,40 @@
+"""The numbers of this room, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Params:
+    """What each number trades.
+
+    Attributes
+    ----------
+    starts, steps : int
+        Points for each rival class, and gradient steps, in one search for an adversarial example:
+        nearer examples against time.
+    doublings : int
+        How often the radius that was asked for is doubled, in a search for examples and for the
+        certified radius.
+    precision : float
+        Relative width at which the bisection of a radius ends.
+    global_seconds : float
+        For a constant over all valid inputs, which serves every row.
+    slope : float
+        Slopes above minus this share of the largest one count as not negative.
+    stretch : float
+        Relative amount by which a chart's unit ball is larger than the metric's: rounding of its
+        inverse may take half of it.
+    """
+
+    starts: int = 4
+    steps: int = 24
+    doublings: int = 8
+    precision: float = 1e-3
+    global_seconds: float = 2.0
+    slope: float = 1e-5
+    stretch: float = 2.0**-36
+
+
+PARAMS = Params()
