@@ -176,7 +176,7 @@ ACTIVATIONS = {
     "softplus": (nn.Softplus(), "softplus"),
     "softplus, steeper": (nn.Softplus(2.0), "softplus"),
     "elu": (nn.ELU(0.5), "elu(0.5)"),
-    "selu": (nn.SELU(), "elu(1.6732631921768188)"),
+    "selu": (nn.SELU(), "selu(1.6732631921768188, 1.0507010221481323)"),
     "celu": (nn.CELU(0.25), "celu(0.25)"),
     "gelu": (nn.GELU(), "gelu"),
     "gelu, tanh": (nn.GELU("tanh"), "gelu(tanh)"),

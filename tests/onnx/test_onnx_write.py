@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx_builder import run
 
-from lipyomo.network import Layer, Network
+from lipyomo.activations import Activation, activation, activations
+from lipyomo.errors import NetworkError
+from lipyomo.network import Curve, Layer, Network
 from lipyomo.onnx import from_model, load, to_onnx, write
 
 SLOPES = st.sampled_from([-2.0, -1.0, -0.3, 0.0, 0.01, 0.1, 0.25, 0.5, 1.0, 1.5, 3.0])
@@ -120,3 +122,42 @@ def test_path_is_written(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     proto = to_onnx(one_layer(0.0), path)
     assert onnx.load(path).graph.name == proto.graph.name
+
+
+KINDS = [
+    activation(name, **parameters)
+    for name, parameters in (
+        *((name, {}) for name in activations() if name not in ("two_slope", "selu", "quick_gelu")),
+        ("elu", {"alpha": 0.25}),
+        ("celu", {"alpha": 0.5}),
+        ("selu", {"alpha": 1.5, "gamma": 1.25}),
+        ("gelu", {"approximate": "tanh"}),
+        ("swish", {"beta": 1.702}),
+        ("softplus", {"beta": 2.0}),
+    )
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_smooth_units_read_back(kind: Activation) -> None:
+    rng = np.random.default_rng(0)
+    single = np.float32 if "celu" in kind.name else np.float64  # ONNX has Celu in float32 only
+    curves = [Curve(kind, [0, 2, 5]), Curve(activation("tanh"), [1])]
+    W, V, U = (rng.normal(size=s).astype(single) for s in ((7, 3), (4, 7), (2, 4)))
+    first = Layer(W, rng.normal(size=7).astype(single), 0.25, 1.0, curves)
+    second = Layer(V, np.zeros(4), curves=[Curve(kind, range(4))])
+    network = Network([first, second, Layer(U, [0.5, 1.0])])
+    again = from_model(to_onnx(network))
+    x = rng.normal(scale=2.0, size=(30, 3))
+    np.testing.assert_allclose(again.forward(x), network.forward(x), rtol=0, atol=1e-12)
+    assert sum(again.activations.values()) == sum(network.activations.values())
+    assert again.kinked_units == 3
+
+
+def test_parameters_that_onnx_would_round_are_refused() -> None:
+    layer = Layer(np.eye(2), np.zeros(2), curves=[Curve(activation("elu", alpha=0.1), [0])])
+    celu = Layer(np.eye(2) / 3, np.zeros(2), curves=[Curve(activation("celu", alpha=0.5), [0])])
+    with pytest.raises(NetworkError, match=r"celu\(0.5\).*float32.*Remedy"):
+        to_onnx(Network([celu]))
+    with pytest.raises(NetworkError, match=r"elu\(0.1\).*float32.*Remedy"):
+        to_onnx(Network([layer]))

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import onnx
 import onnx.helper
 from onnx import numpy_helper
 
+from lipyomo.activations import (
+    Activation,
+    Celu,
+    Cos,
+    Elu,
+    Erf,
+    Gelu,
+    HardSwish,
+    Mish,
+    Selu,
+    Sigmoid,
+    Sin,
+    Softplus,
+    Softsign,
+    Swish,
+    Tanh,
+)
+from lipyomo.arrays import IntArray
 from lipyomo.errors import NetworkError
 from lipyomo.network import FloatArray, Layer, Network, check_network
 from lipyomo.onnx.read import PathLike
@@ -17,13 +37,34 @@ from lipyomo.version import __version__
 
 OPSET = 17
 IR_VERSION = 8
+LATER_IR_VERSION = 9
+"""With operator sets from 19 on."""
+
+_OPERATORS: dict[type[Activation], tuple[str, int]] = {
+    Tanh: ("Tanh", 13),
+    Sigmoid: ("Sigmoid", 13),
+    Softsign: ("Softsign", 1),
+    Erf: ("Erf", 13),
+    Sin: ("Sin", 7),
+    Cos: ("Cos", 7),
+    Mish: ("Mish", 18),
+    HardSwish: ("HardSwish", 14),
+    Elu: ("Elu", 6),
+    Selu: ("Selu", 6),
+    Celu: ("Celu", 12),
+    Gelu: ("Gelu", 20),
+}
+"""Operators whose attributes are named as the parameters, and the set from which on they exist."""
 
 
 def _fits_float32(network: Network) -> bool:
     """Whether all numbers of a network are float32 numbers."""
     for layer in network.layers:
         weight = layer.weight if isinstance(layer.weight, np.ndarray) else layer.weight.data
-        for numbers in (weight, layer.bias, layer.left, layer.right):
+        slopes = [side[~layer.curved] for side in (layer.left, layer.right)]
+        given = [getattr(c.activation, f.name) for c in layer.curves for f in fields(c.activation)]
+        parameters = np.array([value for value in given if isinstance(value, float)])
+        for numbers in (weight, layer.bias, *slopes, parameters):
             largest = np.abs(numbers).max(initial=0.0)
             if largest > np.finfo(np.float32).max:
                 return False
@@ -37,6 +78,7 @@ class _Writer:
 
     def __init__(self, dtype: type[np.floating]) -> None:
         self.dtype = dtype
+        self.opset = OPSET
         self.nodes: list[onnx.NodeProto] = []
         self.initializers: list[onnx.TensorProto] = []
 
@@ -45,7 +87,7 @@ class _Writer:
         self.initializers.append(numpy_helper.from_array(values.astype(self.dtype), name))
         return name
 
-    def node(self, op_type: str, inputs: list[str], output: str, **attributes: int | float) -> str:
+    def node(self, op_type: str, inputs: list[str], output: str, **attributes: Any) -> str:
         """Add a node with one output."""
         name = output.replace(".", "_")
         self.nodes.append(onnx.helper.make_node(op_type, inputs, [output], name=name, **attributes))
@@ -56,6 +98,69 @@ class _Writer:
         weight = self.store(f"{label}.weight", layer.dense_weight)
         bias = self.store(f"{label}.bias", layer.bias)
         return self.node("Gemm", [source, weight, bias], output, alpha=1.0, beta=1.0, transB=1)
+
+    def layer(self, layer: Layer, source: str, label: str) -> tuple[str, IntArray]:
+        """The units of a layer, and which is where.
+
+        Units of one kind stand together: each kind is a Gemm and its operators.
+        """
+        kinds = [(curve.activation, curve.units) for curve in layer.curves]
+        plain = np.flatnonzero(~layer.curved)
+        parts = [*kinds, *([(None, plain)] if plain.size or not kinds else [])]
+        written = []
+        for position, (kind, units) in enumerate(parts):
+            own = label if len(parts) == 1 else f"{label}.part{position}"
+            part = layer.selected(units)
+            z = self.affine(part, source, own, f"{own}.z")
+            units_of = self.units(part, z, own) if kind is None else self.smooth(kind, z, own)
+            written.append(units_of)
+        order = np.concatenate([units for _, units in parts])
+        if len(written) == 1:
+            return written[0], order
+        return self.node("Concat", written, f"{label}.joined", axis=1), order
+
+    def smooth(self, kind: Activation, source: str, label: str) -> str:
+        """Units of an activation.
+
+        Raises
+        ------
+        NetworkError
+            If no operator holds its parameters without rounding them.
+        """
+        output = f"{label}.units"
+        if isinstance(kind, Swish):
+            scaled = source
+            if kind.beta != 1.0:
+                beta = self.store(f"{label}.beta", np.array(kind.beta))
+                scaled = self.node("Mul", [source, beta], f"{label}.scaled")
+            gate = self.node("Sigmoid", [scaled], f"{label}.gate")
+            return self.node("Mul", [source, gate], output)
+        if isinstance(kind, Softplus):
+            if kind.beta == 1.0:
+                return self.node("Softplus", [source], output)
+            beta = self.store(f"{label}.beta", np.array(kind.beta))
+            scaled = self.node("Mul", [source, beta], f"{label}.scaled")
+            bent = self.node("Softplus", [scaled], f"{label}.bent")
+            return self.node("Div", [bent, beta], output)
+        if type(kind) not in _OPERATORS:
+            raise NetworkError(f"the activation {kind.name} has no operator in ONNX")
+        if isinstance(kind, Celu) and self.dtype is np.float64:
+            if kind.alpha != 1.0:
+                raise NetworkError(
+                    f"the activation {kind.name} cannot be written to ONNX, which has Celu for "
+                    "float32 numbers only.  Remedy: round the weights to float32"
+                )
+            kind = Elu()
+        operator, opset = _OPERATORS[type(kind)]
+        self.opset = max(self.opset, opset)
+        attributes = {field.name: getattr(kind, field.name) for field in fields(kind)}
+        for key, value in attributes.items():
+            if isinstance(value, float) and float(np.float32(value)) != value:
+                raise NetworkError(
+                    f"the activation {kind.name} cannot be written to ONNX: attributes are float32 "
+                    f"there, and {key} = {value!r} is no float32 number.  Remedy: round it"
+                )
+        return self.node(operator, [source], output, **attributes)
 
     def units(self, layer: Layer, source: str, label: str) -> str:
         """The two-slope units of a layer, by the plainest operator that has their slopes."""
@@ -106,12 +211,13 @@ def to_onnx(network: Network, path: PathLike | None = None) -> onnx.ModelProto:
     onnx.ModelProto
         Input ``x`` of shape (batch, d), output ``y`` of shape (batch, m).  Numbers are float32
         if every one of them is a float32 number, and float64 otherwise, so that nothing is rounded.
-        Units become Relu, Abs, LeakyRelu or PRelu; other slopes a pair of Relu.
+        Units become Relu, Abs, LeakyRelu or PRelu, other slopes a pair of Relu; smooth ones their
+        operators.
 
     Raises
     ------
     NetworkError
-        If this is no network.
+        If this is no network, or an activation has parameters that ONNX would round.
     OutputError
         If the file cannot be written, or holds something else than a model.
     """
@@ -119,12 +225,12 @@ def to_onnx(network: Network, path: PathLike | None = None) -> onnx.ModelProto:
     dtype = np.float32 if _fits_float32(network) else np.float64
     kind = onnx.TensorProto.FLOAT if dtype is np.float32 else onnx.TensorProto.DOUBLE
     writer = _Writer(dtype)
-    tensor = "x"
+    tensor, order = "x", np.arange(network.input_dim)
     for position, layer in enumerate(network.hidden):
-        label = f"layer{position}"
-        z = writer.affine(layer, tensor, label, f"{label}.z")
-        tensor = writer.units(layer, z, label)
-    writer.affine(network.head, tensor, "head", "y")
+        ordered = layer.with_map(layer.weight[:, order], layer.bias)
+        tensor, order = writer.layer(ordered, tensor, f"layer{position}")
+    head = network.head.with_map(network.head.weight[:, order], network.head.bias)
+    writer.affine(head, tensor, "head", "y")
     graph = onnx.helper.make_graph(
         writer.nodes,
         network.name,
@@ -134,8 +240,8 @@ def to_onnx(network: Network, path: PathLike | None = None) -> onnx.ModelProto:
     )
     model = onnx.helper.make_model(
         graph,
-        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
-        ir_version=IR_VERSION,
+        opset_imports=[onnx.helper.make_opsetid("", writer.opset)],
+        ir_version=IR_VERSION if writer.opset == OPSET else LATER_IR_VERSION,
         producer_name="lipyomo",
         producer_version=__version__,
     )

@@ -55,10 +55,10 @@ def elu(call: Call) -> Value:
 
 @lowers("Selu")
 def selu(call: Call) -> Value:
-    """``gamma`` times an ELU; both defaults are the float32 numbers of the ONNX standard."""
+    """``gamma`` times an ELU; both defaults are float32 numbers, as the ONNX standard has them."""
     alpha = call.node.number("alpha", float(np.float32(1.6732632423543772)))
     gamma = call.node.number("gamma", float(np.float32(1.0507009873554805)))
-    return _units(call, "elu", alpha=alpha).scale(gamma)
+    return _units(call, "selu", alpha=alpha, gamma=gamma)
 
 
 @lowers("Celu")
