@@ -67,7 +67,7 @@ def test_values_of_units_are_those_of_the_open_ones() -> None:
     small = _small(problem)
     points = problem.domain.sample(np.random.default_rng(0), 20)
     given = np.concatenate(problem.network.pattern(points), axis=1)
-    own = small.reduce(given, True)
+    own = small.restrict(given, True)
     here = np.concatenate(small.network.pattern(points), axis=1)
     assert (own == here)[:, small.system.kinked].all()
     assert own[:, ~small.system.kinked].all()

@@ -27,20 +27,15 @@ from lipyomo.arrays import BoolArray, FloatArray, IntArray, Matrix
 from lipyomo.network import Layer, Network
 from lipyomo.numerics.exactness import entries_are_exact, product_is_exact, sum_is_exact
 from lipyomo.reduce.fuse import fuse
+from lipyomo.reduce.params import PARAMS
 from lipyomo.reduce.reduction import Reduction
 from lipyomo.reduce.units import Counterparts
 
 Multiples: TypeAlias = tuple[IntArray, FloatArray]
 """Units (k,) and the multiples (k,) that they are of the first."""
 
-_MOST = 1e9
-"""Largest share of a unit in another: numbers of a network with a kink of 5e-324 would overflow."""
-
 _MERGED: WeakSet[Network] = WeakSet()
 """Networks in which there is nothing to merge."""
-
-_ALIKE = 1e-12
-"""Relative difference up to which the fingerprints of two rows may be those of multiples."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,8 +303,8 @@ def _alike(layer: Layer) -> list[list[int]]:
     usable = np.flatnonzero(sizes > 0)
     prints = mixed[usable] / sizes[usable]
     order = np.argsort(prints, kind="stable")
-    apart = np.diff(prints[order]) > _ALIKE * layer.units * prints[order][1:]
-    begins = np.concatenate([[0], np.flatnonzero(apart) + 1])
+    differ = np.diff(prints[order]) > PARAMS.alike * layer.units * prints[order][1:]
+    begins = np.concatenate([[0], np.flatnonzero(differ) + 1])
     ends = np.concatenate([begins[1:], [order.size]])
     several = np.flatnonzero(ends - begins > 1)
     parts = [usable[order[begins[k] : ends[k]]] for k in several]
@@ -334,9 +329,8 @@ def _share(layer: Layer, leader: int, unit: int, ratio: Fraction) -> tuple[float
     of_leader = ratio * (above - below) / (high - low)
     of_own = above - of_leader * high / ratio
     found = _as_float(of_leader), _as_float(of_own)
-    if found[0] is None or found[1] is None or max(map(abs, (of_leader, of_own))) > _MOST:
-        return None
-    return found[0], found[1]
+    large = max(abs(of_leader), abs(of_own)) > PARAMS.largest_share
+    return None if found[0] is None or found[1] is None or large else (found[0], found[1])
 
 
 def _reflected(activation: Activation, ratio: Fraction) -> tuple[float, float] | None:

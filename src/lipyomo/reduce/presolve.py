@@ -31,14 +31,9 @@ from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Layer, Matrix, Network
 from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import OPEN, RIGHT, Phases, count_open, flat
+from lipyomo.reduce.params import PARAMS
 from lipyomo.reduce.reduction import Reduction
 from lipyomo.reduce.units import Counterparts
-
-PAYS = 0.34
-"""Largest share of the weights that is left where a presolved network is worth having."""
-
-LEAST_UNITS = 200
-"""Networks with fewer units are small enough as they are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +54,7 @@ class Presolved(Reduction):
     functionals: FloatArray
     phases: FlatPhases
 
-    def reduce(self, values: npt.NDArray[Any], others: npt.ArrayLike) -> npt.NDArray[Any]:
+    def restrict(self, values: npt.NDArray[Any], others: npt.ArrayLike) -> npt.NDArray[Any]:
         """Values (..., N') of the system's units from those (..., N) of the given network's.
 
         Parameters
@@ -130,10 +125,10 @@ def open_units(network: Network, phases: Phases, widths: Sequence[int]) -> Count
 def presolved_sizes(network: Network, functionals: int, phases: Phases) -> list[int] | None:
     """Inputs and units layer by layer that `presolve` would leave; None where it does not pay."""
     widths = widths_under(network, functionals, phases)
-    if widths is None or sum(layer.units for layer in network.hidden) < LEAST_UNITS:
+    if widths is None or sum(layer.units for layer in network.hidden) < PARAMS.least_units:
         return None
     left = sum(a * b for a, b in pairwise(widths))
-    if left > PAYS * sum(layer.units * layer.inputs for layer in network.hidden):
+    if left > PARAMS.presolved * sum(layer.units * layer.inputs for layer in network.hidden):
         return None
     return widths
 

@@ -15,19 +15,12 @@ import numpy as np
 
 from lipyomo.arrays import BoolArray, FloatArray, Matrix
 from lipyomo.network import Layer, Network
+from lipyomo.numerics.pace import dense_entries
 from lipyomo.phases import LEFT, OPEN, RIGHT, Phases, count_open, flat
+from lipyomo.reduce.params import PARAMS
 from lipyomo.reduce.presolve import multiplied_through, open_units, widths_under
 from lipyomo.reduce.reduction import Reduction
 from lipyomo.reduce.units import Counterparts
-
-SPARSE = 10.0
-"""Times as long as one of a dense matrix a multiplication with a sparse one takes."""
-
-PAYS = 0.7
-"""Largest share of the work that is left where units are worth multiplying through."""
-
-MOST_ENTRIES = 1 << 23
-"""Most entries of weights that are made so."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +53,8 @@ def thin(network: Network, functional: FloatArray | None, phases: Phases) -> Thi
     widths = widths_under(network, len(rows), phases)
     if widths is not None:
         entries = sum(a * b for a, b in pairwise([*widths, len(rows)]))
-        if entries <= min(PAYS * _work(found.network), MOST_ENTRIES):
+        work = sum(dense_entries(layer.weight) for layer in found.network.layers)
+        if entries <= min(PARAMS.thinned * work, PARAMS.most_entries):
             small = multiplied_through(network, rows, phases)
             found = Reduction.to(small, open_units(network, phases, widths))
             functional = None if functional is None else np.ones(1)
@@ -91,9 +85,3 @@ def _without_decided(network: Network, phases: Phases) -> Reduction:
 def _part(weight: Matrix, rows: BoolArray, columns: BoolArray) -> Matrix:
     """Some rows and columns of a matrix."""
     return weight[np.flatnonzero(rows)][:, np.flatnonzero(columns)]
-
-
-def _work(network: Network) -> float:
-    """What a pass takes, in multiplications with dense matrices."""
-    weights = [layer.weight for layer in network.layers]
-    return sum(a.size * (1.0 if isinstance(a, np.ndarray) else SPARSE) for a in weights)

@@ -145,7 +145,7 @@ class Points:
 
     def _stored(self, on: BoolArray) -> BoolArray:
         """The stored part of patterns of all units."""
-        return self._presolved.reduce(on, True)
+        return self._presolved.restrict(on, True)
 
     def _values(self, on: BoolArray) -> FloatArray:
         """Operator norms of full patterns; lower bounds for the hard pairs of norms."""

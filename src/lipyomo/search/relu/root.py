@@ -90,9 +90,9 @@ def begin(
 def _taken_over(context: Context, node: Node, cascade: Cascade) -> Node:
     """The root with what a cascade knows, whose targets may be coarser."""
     bounds, left = cascade.bounds, context.presolved
-    phases = left.reduce(np.concatenate(bounds.phases), node.phases)
-    lower = left.reduce(np.concatenate(bounds.lower), node.lower)
-    upper = left.reduce(np.concatenate(bounds.upper), node.upper)
+    phases = left.restrict(np.concatenate(bounds.phases), node.phases)
+    lower = left.restrict(np.concatenate(bounds.lower), node.lower)
+    upper = left.restrict(np.concatenate(bounds.upper), node.upper)
     known = cascade.bounds_of(context.targets)
     return replace(node, phases=phases, lower=lower, upper=upper, proved=known, target_bounds=known)
 

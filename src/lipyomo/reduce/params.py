@@ -1,0 +1,39 @@
+"""The numbers of reductions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Params:
+    """What the numbers trade.
+
+    Attributes
+    ----------
+    least_units : int
+        Networks with fewer units are not presolved: they are small enough as they are.
+    presolved : float
+        Largest share of the weights that is left where a presolved network, whose weights round, is
+        worth having.
+    thinned : float
+        Largest share of a pass's work that is left where units are multiplied through for primal
+        heuristics.
+    most_entries : int
+        Most entries of dense weights that are made for these.
+    largest_share : float
+        Of one unit in another that it is merged with: numbers of a network with a kink of 5e-324
+        would overflow.
+    alike : float
+        Relative difference up to which two rows are compared in full: others are no multiples.
+    """
+
+    least_units: int = 200
+    presolved: float = 0.34
+    thinned: float = 0.7
+    most_entries: int = 1 << 23
+    largest_share: float = 1e9
+    alike: float = 1e-12
+
+
+PARAMS = Params()
