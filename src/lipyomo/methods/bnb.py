@@ -120,7 +120,7 @@ def search(run: Run, cutoff: float = 0.0, checkpoint: Checkpoint | None = None) 
             run.raise_lower(witness_near(problem, point))
         run.show(upper, nodes, message)
 
-    network, rng = reduced.problem.network, np.random.default_rng(run.settings.seed)
+    rng = np.random.default_rng(run.settings.seed)
     cascade = run_cascade(run, QUICK)
     joint_first(cascade, run.clock)
     phases = cascade.bounds.phases
@@ -162,9 +162,8 @@ def search(run: Run, cutoff: float = 0.0, checkpoint: Checkpoint | None = None) 
     run.count(counters["nodes"])
     run.record(root_bound=found.root, **counters)
     done = close_enough(found.best.value, found.upper) or not run.expired
-    same = [v.units for v in network.hidden] == [v.units for v in problem.network.hidden]
-    look_ahead = pipeline.look_ahead if same else None
-    return run.result(done, unstable=pipeline.open_units, look_ahead=look_ahead)
+    ahead = reduced.units.lift(pipeline.look_ahead)
+    return run.result(done, unstable=pipeline.open_units, look_ahead=ahead)
 
 
 def search_smooth(run: Run, cutoff: float, checkpoint: Checkpoint | None) -> Result:
