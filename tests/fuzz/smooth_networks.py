@@ -165,8 +165,6 @@ def bends(rng: Rng) -> Drawn:
         targets = np.array([float(rng.choice(c.breaks)) if c.breaks else 0.0 for c in layer.curves])
         bias = np.where(moved, layer.bias - z + targets, layer.bias)
         layers[i] = CurvedLayer(layer.weight, bias, layer.curves)
-        if i:
-            continue
         if rng.random() < 0.5:
             break
         x = np.zeros(len(bias))

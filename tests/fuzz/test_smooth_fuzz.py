@@ -14,7 +14,7 @@ import lipyomo
 from lipyomo.errors import MethodError
 from lipyomo.methods import get_method, methods
 
-SEEDS = range(4)
+SEEDS = range(2)
 
 
 @pytest.mark.parametrize("family", CURVED)
@@ -66,7 +66,7 @@ def _judge(sample) -> int:
     for method in methods():
         if get_method(method).refusal(sample.problem) is None:
             with suppress(MethodError):
-                answers[method] = lipyomo.solve(sample.problem, method, time_limit=5)
+                answers[method] = lipyomo.solve(sample.problem, method, time_limit=1.0)
     truth = sample.oracle.constant()
     for method, result in answers.items():
         assert not faults(result, truth), (str(sample), method, result, truth)
@@ -75,7 +75,7 @@ def _judge(sample) -> int:
 
 @pytest.mark.parametrize("family", CURVED)
 def test_no_promise_is_broken(family: str) -> None:
-    assert sum(_judge(draw(family, seed)) for seed in SEEDS) >= 2
+    assert sum(_judge(draw(family, seed)) for seed in SEEDS) >= 1
 
 
 FOUND = (

@@ -9,7 +9,7 @@ written as in a `ReluNetworkBlock`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -28,11 +28,11 @@ from lipyomo.blocks.relu import given_bounds
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.segments import Segment, add_bands, segments_of
 from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation
-from lipyomo.bounds.interval import activated, interval_range
+from lipyomo.bounds import preactivation_bounds
+from lipyomo.bounds.curved import output_ranges
 from lipyomo.domains import Domain
 from lipyomo.errors import BoundsMissing, ProblemError
-from lipyomo.network import FloatArray, Layer, Network
-from lipyomo.phases import LEFT, OPEN, RIGHT
+from lipyomo.network import FloatArray, Layer
 from lipyomo.solvers.rows import Affine
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 Ranges: TypeAlias = tuple[FloatArray, FloatArray]
 """Lower and upper bounds of the units of a layer."""
 
-SmoothBounds: TypeAlias = "Literal['interval'] | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
+SmoothBounds: TypeAlias = (
+    "Literal['linear', 'interval'] | Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]"
+)
 """How pre-activations are bounded, or their bounds: one pair (lower, upper) a hidden layer."""
 
 
@@ -94,7 +96,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
         network: NetworkSource,
         inputs: Any = None,
         domain: Domain | None = None,
-        bounds: SmoothBounds = "interval",
+        bounds: SmoothBounds = "linear",
         scaling: Scaling | Any = None,
         segments: int | None = None,
         formulation: UnitFormulation | None = None,
@@ -110,7 +112,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
             given.
         inputs, domain, scaling, input_bounds
             As for a `ReluNetworkBlock`.
-        bounds : 'interval' or pairs of arrays
+        bounds : {'linear', 'interval'} or pairs of arrays
             How the pre-activations are bounded, or their bounds (lower, upper) layer by layer.
         segments : int, optional
             Smooth units become piecewise-linear relaxations with so many segments a unit, for
@@ -138,7 +140,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
         one_of(formulation, UNIT_TIES, "formulation", ProblemError)
         whole_number(groups, "groups", ProblemError, 1)
         if isinstance(bounds, str) or bounds is None:
-            one_of(bounds, ("interval",), "bounds", ProblemError)
+            one_of(bounds, ("linear", "interval"), "bounds", ProblemError)
         net, inputs = self._taken(network, inputs, scaling)
         variables = self._attach(net, inputs, domain, input_bounds)
         self.formulation, self.segments = formulation, segments
@@ -146,7 +148,8 @@ class SmoothNetworkBlockData(ForwardBlockData):
             area = self._area(variables)
             if segments is not None or formulation not in WITHOUT_SWITCH:
                 need_finite(variables, area.lower, area.upper)
-            self.ranges = tuple(_ranges(net, area.lower, area.upper))
+            found = preactivation_bounds(net, area, relaxation=bounds)
+            self.ranges = tuple(zip(found.lower, found.upper, strict=True))
         else:
             self.ranges = tuple(zip(*given_bounds(net, bounds), strict=True))
         declared(self, "layer", pyo.Block, range(len(net.hidden)))
@@ -169,7 +172,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
         add_equalities(block, "affine", keys, z, forms, alive)
         place = dict(zip(keys, z, strict=True))
         own = np.flatnonzero(undecided | curved)
-        least, most = _outputs(layer, low, high)
+        least, most = output_ranges(layer, low, high)
         y = add_variables(block, "output", own.tolist(), least[own], most[own])
         out = dict(zip(own.tolist(), y, strict=True))
         free = np.flatnonzero(undecided).tolist()
@@ -213,22 +216,3 @@ if TYPE_CHECKING:
 
     class SmoothNetworkBlock(Members[SmoothNetworkBlockData], SmoothNetworkBlockData):
         """The component; the decorator declares it, one block or, over an index set, many."""
-
-
-def _ranges(network: Network, low: FloatArray, high: FloatArray) -> Iterator[Ranges]:
-    """Bounds of the pre-activations of each hidden layer, by interval arithmetic."""
-    for layer in network.hidden:
-        z = (side[0] for side in interval_range(layer, low[None], high[None]))
-        least, most = z
-        yield least, most
-        low, high = _outputs(layer, least, most)
-
-
-def _outputs(layer: Layer, low: FloatArray, high: FloatArray) -> Ranges:
-    """Bounds of the units' outputs, from those of their pre-activations."""
-    phases = np.where(low >= 0, RIGHT, np.where(high <= 0, LEFT, OPEN))[None]
-    least, most = (side[0].copy() for side in activated(layer, phases, low[None], high[None]))
-    for curve in layer.curves:
-        k = curve.units
-        least[k], most[k] = curve.activation.enclose(low[k], high[k])
-    return least, most

@@ -16,6 +16,7 @@ import numpy as np
 
 from lipyomo.bounds.balls import Ball
 from lipyomo.bounds.chain import Chain
+from lipyomo.bounds.curved import curved_bounds
 from lipyomo.bounds.interval import Switches, activated, interval_range
 from lipyomo.bounds.layers import LayerBounds, by_layer
 from lipyomo.bounds.lp import tighten
@@ -23,9 +24,10 @@ from lipyomo.bounds.parts import parts_of
 from lipyomo.bounds.relax import unit_lines
 from lipyomo.bounds.stack import Stack
 from lipyomo.domains import Domain
+from lipyomo.errors import NetworkError
 from lipyomo.network import BoolArray, FloatArray, Layer, Matrix, Network
 from lipyomo.numerics.rounding import UNIT, gamma
-from lipyomo.phases import OPEN, Phases, flat, open_phases
+from lipyomo.phases import OPEN, Phases, decide, flat, open_phases
 from lipyomo.settings import Relaxation
 
 LP_UNITS = 150
@@ -57,7 +59,7 @@ def preactivation_bounds(
         Partial pattern; all units are open by default.
     relaxation : {'linear', 'interval', 'lp', 'auto'}, optional
         The tightest one; each starts from the coarser one.  ``auto`` goes on to ``lp`` on small
-        networks.
+        networks.  Smooth networks have no linear programs: linear bounds are their tightest.
     time_limit : float, optional
         Seconds for linear programs; what is not tightened by then keeps its linear bounds.  Without
         one, ``auto`` spends little.
@@ -67,7 +69,15 @@ def preactivation_bounds(
     Returns
     -------
     LayerBounds
+        Of a smooth network, phases are those of its two-slope units.
+
+    Raises
+    ------
+    NetworkError
+        If phases were given for a smooth network.
     """
+    if network.smooth:
+        return _curved(network, domain, phases, relaxation)
     start = open_phases(network) if phases is None else phases
     low, high = domain.lower[None, :], domain.upper[None, :]
     over = within(domain, low, high, programs=True)
@@ -86,6 +96,19 @@ def preactivation_bounds(
         return found
     limit = AUTO_SECONDS if relaxation == "auto" and time_limit == math.inf else time_limit
     return replace(tighten(network, domain, found, time.monotonic() + limit), relaxation="lp")
+
+
+def _curved(
+    network: Network, domain: Domain, phases: Phases | None, relaxation: Relaxation
+) -> LayerBounds:
+    """`preactivation_bounds` of a network with smooth units."""
+    if phases is not None:
+        raise NetworkError("a network with smooth units has no activation pattern")
+    over = within(domain, domain.lower[None, :], domain.upper[None, :], programs=True)
+    linear = relaxation != "interval" and domain.is_bounded
+    lower, upper = curved_bounds(network.hidden, over, linear)
+    decided = decide(open_phases(network), lower, upper)
+    return LayerBounds(lower, upper, "linear" if linear else "interval", decided)
 
 
 @dataclass(frozen=True, eq=False)

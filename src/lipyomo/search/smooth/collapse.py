@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.arrays import FloatArray
+from lipyomo.bounds.kinds import each_kind
 from lipyomo.search.smooth.context import Context
-from lipyomo.search.smooth.relax import Relaxed, each_kind
+from lipyomo.search.smooth.relax import Relaxed
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,17 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from lipyomo.activations import Activation, TwoSlope
 from lipyomo.arrays import FloatArray, IntArray
+from lipyomo.bounds.kinds import Kind, kinds_of
 from lipyomo.domains import Domain
-from lipyomo.network import Layer
 from lipyomo.numerics.rounding import gamma
 from lipyomo.problem import LipschitzProblem
 from lipyomo.search.smooth.params import Params
 from lipyomo.targets import ALL, Targets, targets_of
-
-Kind = tuple[Activation, "slice | IntArray"]
-"""An activation, and the units of a layer that apply it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,19 +60,6 @@ class Stage:
     kinds: tuple[Kind, ...]
     broken: IntArray
     phases: slice
-
-
-def kinds_of(layer: Layer) -> tuple[Kind, ...]:
-    """The activations of a layer's units."""
-    found: list[Kind] = [(curve.activation, curve.units) for curve in layer.curves]
-    rest = np.flatnonzero(~layer.curved)
-    pairs = np.stack([layer.left[rest], layer.right[rest]], axis=1)
-    for left, right in np.unique(pairs, axis=0):
-        same = (pairs[:, 0] == left) & (pairs[:, 1] == right)
-        found.append((TwoSlope(float(left), float(right)), rest[same]))
-    if len(found) == 1:
-        return ((found[0][0], slice(None)),)
-    return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)

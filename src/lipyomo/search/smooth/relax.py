@@ -28,8 +28,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.bounds.kinds import each_kind
 from lipyomo.search.smooth.boxes import Boxes
-from lipyomo.search.smooth.context import Context, Kind, Stage
+from lipyomo.search.smooth.context import Context, Stage
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,25 +97,6 @@ class Signal:
     middle: FloatArray
     radius: FloatArray
     size: FloatArray
-
-
-def each_kind(
-    kinds: Sequence[Kind], name: str, *arrays: FloatArray
-) -> tuple[FloatArray, ...] | FloatArray:
-    """A method of every unit's activation, applied to columns of arrays (..., n)."""
-    if len(kinds) == 1:
-        found: tuple[FloatArray, ...] | FloatArray = getattr(kinds[0][0], name)(*arrays)
-        return found
-    whole: list[FloatArray] = []
-    single = True
-    for activation, units in kinds:
-        part = getattr(activation, name)(*(array[..., units] for array in arrays))
-        single = not isinstance(part, tuple)
-        for k, piece in enumerate((part,) if single else part):
-            if k == len(whole):
-                whole.append(np.empty(np.broadcast_shapes(*(array.shape for array in arrays))))
-            whole[k][..., units] = piece
-    return whole[0] if single else tuple(whole)
 
 
 def relaxed(context: Context, boxes: Boxes, v_low: FloatArray, v_high: FloatArray) -> list[Relaxed]:

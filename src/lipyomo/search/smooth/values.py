@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.arrays import FloatArray, lengths
+from lipyomo.bounds.kinds import each_kind
 from lipyomo.search.smooth.context import Context
-from lipyomo.search.smooth.relax import each_kind
 from lipyomo.targets import ALL
 
 STEP = 1e-6
