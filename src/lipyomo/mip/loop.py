@@ -209,7 +209,7 @@ class CellLoop:
         """
         run = self.run
         upper, floor = cell.upper, 0.0
-        for _ in range(PARAMS.most_cuts):
+        while True:
             model.set_cutoff(self._cutoff())
             outcome = solve_model(
                 model.model,
@@ -233,6 +233,10 @@ class CellLoop:
             attained = self._attained_in(model, cell)
             if outcome.status is not SolveStatus.ERROR and outcome.incumbent is not None:
                 pattern = model.pattern(outcome.solution)
+                if model.excludes(pattern):
+                    run.warn(f"{outcome.solver} returns what was cut off: it is not asked again")
+                    self.work = replace(self.work, distrusted=True)
+                    return cell.upper
                 found = confirm_pattern(run.problem, cell.domain, cell.bounds, pattern)
                 run.raise_lower(found.witness)
                 model.exclude(pattern, found.units)

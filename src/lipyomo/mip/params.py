@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+from lipyomo.result import EXACT_TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -13,12 +16,13 @@ class Params:
     ----------
     bounds_share : float
         Largest share of the time left for bounds of the whole domain: the rest is for models.
-    partition_share : float
-        Largest share of the time limit for cutting the domain.
     few_units, few_evaluations : int
         Points of the first search where no more units than that are undecided: half as many find
         the same values on two thirds of small networks, a whole search takes longer than the model.
-    incumbent_seconds, incumbent_share : float
+    preparation_share : float
+        Largest share of the time left for the first search, and of the time limit for cutting the
+        domain.
+    incumbent_seconds : float
         Most time of the first search.
     enough_units : int
         Cells with no more undecided units are solved as they are, and get no semidefinite bounds: a
@@ -38,39 +42,22 @@ class Params:
         targets, this room does not.
     probing_share, probing_seconds : float
         Most time of each half of probing.
-    target_gap : float
-        Relative gap asked of the solver when the exact constant is wanted.
-    safety : float
-        Relative widening of a solver's dual bound, for its feasibility tolerances.
-    doubt : float
-        A solver's word may be off by this much (relative): optima without duals are widened by it,
-        and an attained value further above a bound refutes the solver.
     integrality : float
         How far from an integer a switch may be: with ranges near 1, a big-M row gives way as much.
-    cutoff_slack : float
-        Relative distance by which the cut-off stays below the value that was attained.
-    most_cuts : int
-        Most no-good cuts in one cell, lest a solver that ignores them is asked for ever.
     check_share, check_seconds : float
         Most time for the check of a solver's claim: a share of what the solver took, and seconds.
-    most_bits : int
-        Largest exponent of a factor: products of three stay far from overflow and underflow.
-    ordinary : float
-        Boxes that reach about as far as this, or its inverse, are measured as they are.
     largest : float
         Largest coefficient, relative to ranges near 1, that tolerances of 1e-9 are trusted with.
     smallest : float
-        Smallest range of an input or a unit, relative to ranges near 1, that they are trusted with.
-    least : float
-        Smallest range of a pre-activation, relative to its terms, that is brought near 1.
+        Smallest range of an input or a unit, relative to ranges near 1, that they are trusted with;
+        what is smaller relative to the terms that it sums is not brought near 1.
     """
 
     bounds_share: float = 0.5
-    partition_share: float = 0.25
     few_units: int = 64
     few_evaluations: int = 16_000
+    preparation_share: float = 0.2
     incumbent_seconds: float = 5.0
-    incumbent_share: float = 0.2
     enough_units: int = 8
     most_cells: int = 512
     tried_inputs: int = 4
@@ -80,24 +67,47 @@ class Params:
     semidefinite_targets: int = 8
     probing_share: float = 0.1
     probing_seconds: float = 20.0
-    target_gap: float = 5e-7
-    safety: float = 2e-7
-    doubt: float = 1e-6
     integrality: float = 1e-9
-    cutoff_slack: float = 1e-7
-    most_cuts: int = 10_000
     check_share: float = 0.2
     check_seconds: float = 0.5
-    most_bits: int = 200
-    ordinary: float = 1e3
     largest: float = 1e6
     smallest: float = 1e-5
-    least: float = 1e-4
+
+    @property
+    def ordinary(self) -> float:
+        """Boxes that reach about as far as this, or its inverse, are measured as they are."""
+        return math.sqrt(self.largest)
+
+    # An answer is exact within `EXACT_TOLERANCE`: half of that is the solver's, the rest is room.
+
+    @property
+    def doubt(self) -> float:
+        """By how much a solver's word may be off, relatively.
+
+        Optima without duals are widened by it; an attained value further above a bound refutes the
+        solver.
+        """
+        return EXACT_TOLERANCE
+
+    @property
+    def target_gap(self) -> float:
+        """Relative gap asked of the solver when the exact constant is wanted."""
+        return 0.5 * EXACT_TOLERANCE
+
+    @property
+    def safety(self) -> float:
+        """Relative widening of a solver's dual bound, for its feasibility tolerances."""
+        return 0.2 * EXACT_TOLERANCE
 
     @property
     def enough_gap(self) -> float:
         """Relative gap at which a cell is left alone; within what counts as exact."""
         return self.target_gap + 2.0 * self.safety
+
+    @property
+    def cutoff_slack(self) -> float:
+        """Relative distance by which the cut-off stays below the value that was attained."""
+        return 0.1 * EXACT_TOLERANCE
 
 
 PARAMS = Params()

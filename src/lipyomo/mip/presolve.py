@@ -63,7 +63,7 @@ def presolve(run: Run) -> Presolved:
     units, root = scaled(small, root, run.lower or root.upper)
     cells, cutoff = [root], 0.0
     if settings.options.get("partition", True) and not run.closed:
-        clock = run.clock.within(PARAMS.partition_share * settings.time_limit)
+        clock = run.clock.within(PARAMS.preparation_share * settings.time_limit)
         cutoff = units.inward(run.lower)
         cells = partition(units.problem, root, cutoff, settings.bounds, lambda: clock.expired)
         run.drop_upper(units.outward(max([cutoff, *(cell.upper for cell in cells)])))
@@ -75,6 +75,6 @@ def first_incumbent(run: Run, unstable: int | None = None) -> None:
     """Attain a first value by search, as long as suits the number of undecided units."""
     few = unstable is not None and unstable <= PARAMS.few_units
     evaluations = PARAMS.few_evaluations if few else None
-    seconds = min(PARAMS.incumbent_share * run.left, PARAMS.incumbent_seconds)
+    seconds = min(PARAMS.preparation_share * run.left, PARAMS.incumbent_seconds)
     rng = np.random.default_rng(run.settings.seed)
     run.raise_lower(search_incumbent(run.problem, rng, evaluations, run.clock.within(seconds)))

@@ -10,6 +10,7 @@ All factors are powers of two, so that the scaled network is the same one withou
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -191,16 +192,20 @@ def _ranges(problem: LipschitzProblem, bounds: LayerBounds) -> list[FloatArray]:
     for layer, low, high in zip(problem.network.hidden, bounds.lower, bounds.upper, strict=True):
         sizes = np.maximum(np.abs(low), np.abs(high))
         terms = np.asarray(layer.sizes @ reach) + np.abs(layer.bias)
-        found.append(np.maximum(sizes, PARAMS.least * terms))
+        found.append(np.maximum(sizes, PARAMS.smallest * terms))
         reach = sizes * np.maximum(np.abs(layer.left), np.abs(layer.right))
     return found
 
 
 def _power(sizes: FloatArray) -> FloatArray:
-    """Powers of two that bring sizes near 1; 1 where a size says nothing."""
+    """Powers of two that bring sizes near 1; 1 where a size says nothing.
+
+    Products of three of them stay far from overflow and underflow.
+    """
     usable = np.isfinite(sizes) & (sizes > 0)
     bits = np.round(np.log2(np.where(usable, sizes, 1.0)))
-    return np.asarray(np.exp2(-np.clip(bits, -PARAMS.most_bits, PARAMS.most_bits)))
+    most = sys.float_info.max_exp // 5
+    return np.asarray(np.exp2(-np.clip(bits, -most, most)))
 
 
 def _with_units(
