@@ -7,7 +7,7 @@ import pytest
 from definitions import DEFINITIONS, POINTS, Definition, derivatives, hard_points, name
 from flint import arb
 
-from lipyomo.activations import Activation, HardSwish, Sigmoid, Tanh, TwoSlope
+from lipyomo.activations import Activation, HardSwish, Sigmoid, Tanh, TwoSlope, cubic
 
 Intervals = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
@@ -56,7 +56,22 @@ def worst_points(
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=name)
 def test_bands_hold_what_is_inside(definition: Definition) -> None:
-    given = A, c, low, high = hostile(definition, POINTS, seed=8)
+    check_bands(definition, hostile(definition, POINTS, seed=8))
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS[:2], ids=name)
+@pytest.mark.parametrize("wrong", [0.0, 0.3, 1.0, 1e9, np.nan])
+def test_bands_do_not_rest_on_the_roots_that_are_found(
+    definition: Definition, wrong: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert definition.made in (Tanh(), Sigmoid())
+    monkeypatch.setattr(cubic, "_far_root", lambda A, c, constant: np.full_like(A, wrong))
+    check_bands(definition, hostile(definition, 500, seed=12))
+
+
+def check_bands(definition: Definition, given: Intervals) -> None:
+    """Compare with ball arithmetic where ``F - s z`` seems to be extreme."""
+    A, c, low, high = given
     s, least, greatest = definition.made.lines(A, c, low, high)
     assert not np.isnan(s).any()
     assert not np.isnan(least).any()
@@ -94,6 +109,22 @@ def test_bands_are_as_narrow_as_around_the_chord(
     off = A * definition.made.value(z) + c * definition.made.slope(z) - s * z
     needed = off.max(axis=0) - off.min(axis=0)
     assert np.sum(greatest - least) <= ratio * np.sum(needed) + n * 2e-14
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS[:2], ids=name)
+def test_bands_of_tanh_and_sigmoid_are_those_of_the_chord(definition: Definition) -> None:
+    rng = np.random.default_rng(13)
+    n = 5000
+    low = rng.normal(size=n) * 4
+    high = low + 10.0 ** rng.uniform(-3, 1.5, n)
+    A, c = rng.normal(size=(2, n)) * rng.choice([1e-6, 1.0], size=(2, n))
+    s, least, greatest = definition.made.lines(A, c, low, high)
+    z = low + np.linspace(0, 1, 401)[:, None] * (high - low)
+    off = A * definition.made.value(z) + c * definition.made.slope(z) - s * z
+    needed = off.max(axis=0) - off.min(axis=0)
+    size = np.abs(A) + np.abs(c)
+    assert np.all(greatest - least <= 1.02 * needed + 1e-11 * size)
+    assert np.sum((greatest - least) / size) <= 1.001 * np.sum(needed / size)
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=name)

@@ -218,7 +218,7 @@ def band(
     for part, (_, _, held) in zip(reversed(parts), reversed(shares), strict=True):
         np.copyto(start, part.values[0], where=held)
         np.copyto(rise, part.slope(A, c, 0), where=held)
-    s = _chord(low, high, start, end, rise, fall)
+    s = chord(low, high, start, end, rise, fall)
     least, greatest = np.full_like(s, np.inf), np.full_like(s, -np.inf)
     for branch, part, (_, _, held) in zip(branches, parts, shares, strict=True):
         under, over = offsets(branch, part, A, c, s)
@@ -230,11 +230,11 @@ def band(
 def _one(branch: Branch, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray) -> Band:
     part = sampled(branch, A, c, low, high)
     ends = part.slope(A, c, 0), part.slope(A, c, -1)
-    s = _chord(low, high, part.values[0], part.values[-1], *ends)
+    s = chord(low, high, part.values[0], part.values[-1], *ends)
     return s, *offsets(branch, part, A, c, s)
 
 
-def _chord(
+def chord(
     low: FloatArray,
     high: FloatArray,
     start: FloatArray,

@@ -3,22 +3,27 @@
 With p and q = 1 - p of `logistic`, each off by 20 u: sigma' = p q (41 u), sigma'' = p q (q - p),
 sigma''' = p q (1 - 6 p q).  The differences cancel: q - p is off by 41 u, 1 - 6 p q by 120 u,
 both times p q <= 1/4.
-Turning points are twice those of tanh, as p = (1 + tanh(z / 2)) / 2.
+Turning points are twice those of tanh, as p = (1 + tanh(z / 2)) / 2; bands are made from those of
+tanh, too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 from flint import arb
 
+from lipyomo.activations.bands import Band
 from lipyomo.activations.branch import Branch, Turn, exact_turn
+from lipyomo.activations.cubic import tanh_band
 from lipyomo.activations.glued import Glued
 from lipyomo.activations.logistic import logistic
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
 from lipyomo.activations.tanh import INFLECTION, OUTER, STEEPEST
 from lipyomo.arrays import FloatArray
+from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 
 
 @dataclass(frozen=True)
@@ -54,3 +59,11 @@ class Sigmoid(Glued):
 
     name = "sigmoid"
     branches = (SigmoidBranch(),)
+
+    def _band(self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray) -> Band:
+        """``A (1 + tanh y) / 2 + c tanh'(y) / 4`` with y = z / 2; only the last sums round."""
+        half = 0.5 * A
+        s, least, greatest = tanh_band(half, 0.25 * c, 0.5 * low, 0.5 * high)
+        off = 2 * UNIT_ROUNDOFF * np.abs(half)
+        off += 2 * UNIT_ROUNDOFF * np.maximum(np.abs(least), np.abs(greatest))
+        return 0.5 * s, least + half - off, greatest + half + off

@@ -6,6 +6,7 @@ sigma''' = (6 t**2 - 2) sigma'.
 Relative errors: t 8 u; e 8 u, 1 + e and its square 20 u at most, together 24 u for sigma'; 40 u for
 sigma''; sigma''' likewise, and 64 u absolute where 6 t**2 - 2 cancels.
 Turning points: sigma' at 0, sigma'' at t**2 = 1/3, sigma''' at 0 and t**2 = 2/3.
+Bands are those of `lipyomo.activations.cubic`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
+from lipyomo.activations.bands import Band
 from lipyomo.activations.branch import Branch, Turn, exact_turn
+from lipyomo.activations.cubic import tanh_band
 from lipyomo.activations.glued import Glued
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
@@ -67,3 +70,7 @@ class Tanh(Glued):
     name = "tanh"
     reflection = (-1.0, 0.0)
     branches = (TanhBranch(),)
+
+    def _band(self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray) -> Band:
+        """By the roots of a cubic."""
+        return tanh_band(A, c, low, high)
