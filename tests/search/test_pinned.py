@@ -1,8 +1,8 @@
 """Searches and proofs of small problems stay what they were, step by step.
 
-The ends of closed intervals hold on every machine.  The rest (nodes, counters, the proof to the byte)
-is compared where it was recorded: other BLAS kernels round otherwise.  After a change that is meant
-to change them, ``python tests/search/test_pinned.py`` records them anew.
+The ends of closed intervals hold on every machine.  The rest (nodes, counters, the proof to the
+byte) is compared where it was recorded: other BLAS kernels round otherwise.  After a change that is
+meant to change them, ``PYTHONPATH=tests python tests/search/test_pinned.py`` records them anew.
 """
 
 from __future__ import annotations
