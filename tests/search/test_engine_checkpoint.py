@@ -24,7 +24,7 @@ def _answer(found: Found[Part]) -> tuple[float, float, dict[str, int]]:
 
 
 def _resumed(path: Path, **others: Any) -> Found[Part]:
-    checkpoint = Checkpoint(path, "polynomial", resume=True)
+    checkpoint = Checkpoint(path, {"problem": "polynomial"}, resume=True)
     assert checkpoint.before is not None
     return Engine(RECIPE.pipeline(), Clock(), checkpoint=checkpoint, **others).run()
 
@@ -39,7 +39,7 @@ def test_a_resumed_search_equals_an_uninterrupted_one(
 
     path, asked = tmp_path / "state", iter(range(10**9))
     clock = Clock(should_stop=lambda: next(asked) >= calls)
-    checkpoint = Checkpoint(path, "polynomial")
+    checkpoint = Checkpoint(path, {"problem": "polynomial"})
     first = Engine(RECIPE.pipeline(), clock, workers=team(), checkpoint=checkpoint).run()
     assert not first.complete
     second = _resumed(path, workers=team())
@@ -61,7 +61,7 @@ def test_what_workers_hold_is_in_the_checkpoint(tmp_path: Path) -> None:
 
     workers = Workers[Any, Any](2, executor=InlineExecutor())
     params = Params(checkpoint_seconds=0.0, checkpoint_share=0.0)
-    checkpoint = Checkpoint(path, "polynomial")
+    checkpoint = Checkpoint(path, {"problem": "polynomial"})
     Engine(
         RECIPE.pipeline(),
         Clock(),
@@ -79,16 +79,18 @@ def test_what_workers_hold_is_in_the_checkpoint(tmp_path: Path) -> None:
 
 def test_a_finished_search_stays_finished(tmp_path: Path) -> None:
     path = tmp_path / "state"
-    first = Engine(RECIPE.pipeline(), Clock(), checkpoint=Checkpoint(path, "polynomial")).run()
+    first = Engine(
+        RECIPE.pipeline(), Clock(), checkpoint=Checkpoint(path, {"problem": "polynomial"})
+    ).run()
     assert _answer(_resumed(path)) == _answer(first)
 
 
 def test_what_is_known_without_a_search_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "state"
     known = Known(np.array([1.0, 2.0]), 3.0)
-    with Checkpoint(path, "polynomial", known=lambda: known):
+    with Checkpoint(path, {"problem": "polynomial"}, known=lambda: known):
         pass
-    again = Checkpoint(path, "polynomial", resume=True)
+    again = Checkpoint(path, {"problem": "polynomial"}, resume=True)
     assert again.state is None
     assert again.before is not None
     assert again.before.best is not None
@@ -100,7 +102,9 @@ def test_what_is_known_without_a_search_is_kept(tmp_path: Path) -> None:
 def test_a_first_checkpoint_comes_early(tmp_path: Path) -> None:
     path = tmp_path / "state"
     known = Known(None, 3.0)
-    with Checkpoint(path, "polynomial", known=lambda: known, params=Params(first_checkpoint=0.0)):
+    with Checkpoint(
+        path, {"problem": "polynomial"}, known=lambda: known, params=Params(first_checkpoint=0.0)
+    ):
         clock = Clock(60.0)
         while not path.exists() and not clock.expired:
             pass
@@ -109,23 +113,23 @@ def test_a_first_checkpoint_comes_early(tmp_path: Path) -> None:
 
 def test_other_searches_and_broken_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "state"
-    Engine(RECIPE.pipeline(), Clock(), checkpoint=Checkpoint(path, "polynomial")).run()
+    Engine(RECIPE.pipeline(), Clock(), checkpoint=Checkpoint(path, {"problem": "polynomial"})).run()
     with pytest.raises(CheckpointError, match="already"):
-        Checkpoint(path, "polynomial")
-    with pytest.raises(CheckpointError, match="another network"):
-        Checkpoint(path, "other", resume=True)
+        Checkpoint(path, {"problem": "polynomial"})
+    with pytest.raises(CheckpointError, match="another problem"):
+        Checkpoint(path, {"problem": "other"}, resume=True)
     content = path.read_bytes()
     for broken in (content[:200], content[:-1], content.replace(b"boxes", b"bodes")):
         path.write_bytes(broken)
         with pytest.raises(CheckpointError, match="damaged"):
-            Checkpoint(path, "polynomial", resume=True)
+            Checkpoint(path, {"problem": "polynomial"}, resume=True)
     path.write_bytes(b"nonsense")
     with pytest.raises(OutputError, match="not a checkpoint"):
-        Checkpoint(path, "polynomial", resume=True)
+        Checkpoint(path, {"problem": "polynomial"}, resume=True)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
 def test_a_checkpoint_that_cannot_be_written_does_not_end_the_search() -> None:
-    checkpoint = Checkpoint(Path("/dev/full"), "polynomial")
+    checkpoint = Checkpoint(Path("/dev/full"), {"problem": "polynomial"})
     assert Engine(RECIPE.pipeline(), Clock(), checkpoint=checkpoint).run().complete
     assert "cannot be written" in str(checkpoint.trouble)

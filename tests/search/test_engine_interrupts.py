@@ -89,13 +89,13 @@ def test_at_every_operation_of_the_queue(tmp_path: Path, workers: bool) -> None:
     for first in range(0, lines, 1 + lines // 120):
         clock = Interrupts(first)
         checkpoint_path = tmp_path / str(first)
-        checkpoint = Checkpoint(checkpoint_path, "polynomial")
+        checkpoint = Checkpoint(checkpoint_path, {"problem": "polynomial"})
         found = clock.run(_search(clock, workers, checkpoint).run)
         assert clock.raised == 1
         assert found.upper >= TRUTH
         if not checkpoint_path.exists():
             continue
-        resumed = Checkpoint(checkpoint_path, "polynomial", resume=True)
+        resumed = Checkpoint(checkpoint_path, {"problem": "polynomial"}, resume=True)
         engine = Engine(SMALL.pipeline(), Clock(), checkpoint=resumed, params=NARROW)
         rest = engine.run()
         assert rest.complete

@@ -211,11 +211,11 @@ def test_nodes_that_workers_hold_are_in_the_checkpoint(tmp_path: Path) -> None:
         if path.exists():
             kept.append((tmp_path / f"{len(kept)}").write_bytes(path.read_bytes()))
 
-    checkpoint = Checkpoint(path, "network")
+    checkpoint = Checkpoint(path, {"network": "hard"})
     _search(Question(HARD), 2, checkpoint=checkpoint, news=keep, params=OFTEN)
     assert len(kept) > 3
     for number in np.linspace(0, len(kept) - 1, 4, dtype=int):
-        resumed = Checkpoint(tmp_path / str(number), "network", resume=True)
+        resumed = Checkpoint(tmp_path / str(number), {"network": "hard"}, resume=True)
         found = _search(Question(HARD), checkpoint=resumed)
         assert found.complete
         assert found.best.value == pytest.approx(answer().best.value, rel=1e-9)
@@ -228,7 +228,7 @@ def test_a_killed_search_goes_on(tmp_path: Path) -> None:
         "import sys; sys.path.insert(0, sys.argv[2])\n"
         "import pathlib\n"
         "from test_relu_search import _search, HARD, OFTEN, Question, Checkpoint\n"
-        "checkpoint = Checkpoint(pathlib.Path(sys.argv[1]), 'network')\n"
+        "checkpoint = Checkpoint(pathlib.Path(sys.argv[1]), {'network': 'hard'})\n"
         "_search(Question(HARD), checkpoint=checkpoint, params=OFTEN)\n"
     )
     here = Path(__file__).parent
@@ -239,6 +239,6 @@ def test_a_killed_search_goes_on(tmp_path: Path) -> None:
         while not path.exists() and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
-    found = _search(Question(HARD), checkpoint=Checkpoint(path, "network", resume=True))
+    found = _search(Question(HARD), checkpoint=Checkpoint(path, {"network": "hard"}, resume=True))
     assert found.complete
     assert found.best.value == pytest.approx(answer().best.value, rel=1e-9)
