@@ -6,7 +6,7 @@ the Jacobian J(x) has in orthonormal bases that begin with them the blocks
     [ y.J v     y.J across ]        and  |J|_2 <= | [ M  a ] |
     [ across.J v     rest  ]                      | [ b  c ] |_2
 
-where M, a, b, c bound the norms of the blocks over the box.  M is the affine bound; the others follow
+where M, a, b, c bound the norms of the blocks on the box.  M is the affine bound; the others follow
 from an interval of J: a and b are O(h), and what they add to M is O(h^2).  For an output in another
 norm there is no b and c (y is its functional), for another input norm no a and c (v is an open
 direction).
