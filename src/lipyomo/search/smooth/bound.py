@@ -12,7 +12,8 @@ from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.collapse import Above, collapsed
 from lipyomo.search.smooth.confine import confined
 from lipyomo.search.smooth.context import Context
-from lipyomo.search.smooth.euclid import Across, across, framed
+from lipyomo.search.smooth.euclid import Across, Frame, across, framed
+from lipyomo.search.smooth.gradient import Enclosed, enclosed
 from lipyomo.search.smooth.relax import Affine, Relaxed, relaxed
 
 
@@ -48,13 +49,27 @@ class Bounded:
         return Bounded(self.boxes.take(which), *arrays)
 
 
-def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
-    """Boxes with bounds and scores; those with bounds below the cutoff may be rough."""
+def bounded(context: Context, boxes: Boxes, cutoff: float, decide: bool = False) -> Bounded:
+    """Boxes with bounds and scores; those with bounds below the cutoff may be rough.
+
+    Parameters
+    ----------
+    context : Context
+    boxes : Boxes
+    cutoff : float
+    decide : bool, optional
+        Whether to look which entries of the gradient have one sign all over a box: it takes long
+        with many inputs, and small boxes learn it from cuts.
+    """
     frame = framed(context, boxes)
     directions = frame.v_low, frame.v_high
     layers = relaxed(context, boxes, *directions)
     above = collapsed(context, layers, frame.rows, frame.errors)
-    rest = across(context, layers, frame)
+    decide = decide and not context.euclidean and bool((boxes.v_low < boxes.v_high).any())
+    jacobian = None
+    if decide or context.euclidean:
+        jacobian = _jacobian(context, boxes, layers, frame)
+    rest = across(context, frame, jacobian)
     cutoffs = rest.cutoffs(cutoff)
     top = confined(context, boxes, layers, above, directions, cutoffs)
     bounds = np.minimum(rest.norm(top.top), boxes.bounds)
@@ -62,7 +77,27 @@ def bounded(context: Context, boxes: Boxes, cutoff: float) -> Bounded:
     if context.euclidean:
         _credit_across(scores, context.inputs, rest, top.top, 0.5 * (boxes.high - boxes.low))
     boxes = replace(boxes, bounds=bounds, scores=scores)
+    if decide and jacobian is not None:
+        boxes = _decided(boxes, jacobian)
     return Bounded(boxes, top.top, top.x, above.v, top.fuzz, cutoffs)
+
+
+def _jacobian(context: Context, boxes: Boxes, layers: Sequence[Relaxed], frame: Frame) -> Enclosed:
+    """Affine bounds of the Jacobian's entries."""
+    if frame.y is not None:
+        rows = np.broadcast_to(context.head, (len(boxes), *context.head.shape))
+        return enclosed(context, boxes, layers, rows, None)
+    errors = None if frame.errors is None else frame.errors[:, None]
+    return enclosed(context, boxes, layers, frame.rows[:, None], errors)
+
+
+def _decided(boxes: Boxes, jacobian: Enclosed) -> Boxes:
+    """The boxes with the signs of v that are those of the gradient all over the box."""
+    middle, radius = jacobian.middle[:, 0], jacobian.radius[:, 0]
+    open_ = (np.abs(middle) > radius) & (boxes.v_low < boxes.v_high)
+    sign = np.where(middle > 0, 1.0, -1.0)
+    v_low, v_high = (np.where(open_, sign, end) for end in (boxes.v_low, boxes.v_high))
+    return replace(boxes, v_low=v_low, v_high=v_high)
 
 
 def _scores(

@@ -67,17 +67,24 @@ def collapsed(
         layer = layers[-1]
         largest = np.abs(layer.rate) + layer.rate_radius
         fuzz += (errors * largest * (np.abs(layer.tangent) + layer.tangent_radius)).sum(axis=1)
+    last = layers[-1]
     for stage, layer in zip(reversed(context.stages), reversed(layers), strict=True):
         u, ur, rate, rr = layer.tangent, layer.tangent_radius, layer.rate, layer.rate_radius
         c = b * u
-        low = np.minimum(layer.low, layer.high)
-        s, under, over = each_kind(stage.kinds, "lines", a, c, low, layer.high)
+        if layer is last:  # a = 0: nothing is gained by other lines
+            bend, middle, radius = layer.bend
+            s, middle, radius = c * bend, c * middle, np.abs(c) * radius
+            under, over = middle - radius, middle + radius
+        else:
+            low = np.minimum(layer.low, layer.high)
+            s, under, over = each_kind(stage.kinds, "lines", a, c, low, layer.high)
         size = np.abs(b)
         rounds = rr * ur
         off = size * rounds
         constant += (over - c * rate + off + s * stage.bias).sum(axis=1)
         fuzz += unit * (
             np.abs(over)
+            + np.abs(under)
             + np.abs(s) * layer.reach
             + np.abs(c) * (2.0 * np.abs(rate) + rr)
             + size * (np.abs(rate) * layer.pace + rounds)

@@ -7,14 +7,13 @@ the Jacobian J(x) has in orthonormal bases that begin with them the blocks
     [ across.J v     rest  ]                      | [ b  c ] |_2
 
 where M, a, b, c bound the norms of the blocks on the box.  M is the affine bound; the others follow
-from an interval of J: a and b are O(h), and what they add to M is O(h^2).  For an output in another
+from affine bounds of the entries of J (`gradient.py`): a and b are O(h), and what they add to M is O(h^2).  For an output in another
 norm there is no b and c (y is its functional), for another input norm no a and c (v is an open
 direction).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +22,7 @@ from lipyomo.arrays import FloatArray, lengths
 from lipyomo.numerics.rounding import gamma
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.context import Context
-from lipyomo.search.smooth.relax import Relaxed
+from lipyomo.search.smooth.gradient import Enclosed
 from lipyomo.search.smooth.values import jacobians, steepest
 from lipyomo.targets import ALL
 
@@ -112,39 +111,46 @@ def framed(context: Context, boxes: Boxes) -> Frame:
     return Frame(y @ context.head, errors, v_low, v_high, y)
 
 
-def across(context: Context, layers: Sequence[Relaxed], frame: Frame) -> Across:
-    """What is not along the directions of a frame."""
-    unit, zero = context.unit, np.zeros(len(frame.rows))
+def across(context: Context, frame: Frame, found: Enclosed | None) -> Across:
+    """What is not along the directions of a frame, from the Jacobian of its rows on boxes."""
+    zero = np.zeros(len(frame.rows))
     if not context.euclidean:
         return Across(zero, zero, zero, zero - np.inf, np.zeros_like(frame.v_low))
-    rows = frame.rows[:, None, :] if frame.y is None else context.head[None]
-    errors = None if frame.errors is None or frame.y is not None else frame.errors[:, None, :]
-    middle, radius = _intervals(context, layers, rows, errors)
-    size = lengths(lengths(middle)) + lengths(lengths(radius))
-    more = 4.0 * unit * size  # of all sums below, and of unit vectors that are not quite so
-    v, v_radius = 0.5 * (frame.v_low + frame.v_high), 0.5 * (frame.v_high - frame.v_low)
+    assert found is not None
+    size = lengths(lengths(np.abs(found.middle) + found.radius))
+    more = 4.0 * context.unit * size  # of all sums below, and of vectors that are not quite units
     y = np.ones((len(zero), 1)) if frame.y is None else frame.y
-    gradient = np.matmul(y[:, None, :], middle)[:, 0]
-    along = (gradient * v).sum(axis=1)
-    none = np.zeros_like(v)
+    v, v_radius = 0.5 * (frame.v_low + frame.v_high), 0.5 * (frame.v_high - frame.v_low)
+    reach = np.abs(v) + v_radius
+    more = more * np.maximum(lengths(reach), 1.0)
+    parts = np.concatenate([found.middle[:, :, None], found.slopes], axis=2)  # of 1 and of delta
+    gradients = np.matmul(y[:, None, None, :], np.swapaxes(parts, 1, 2))[:, :, 0]
+    outputs = np.matmul(parts, v[:, None, :, None])[..., 0]
+    along = np.matmul(gradients, v[:, :, None])[:, :, 0]
     if context.targets.input_norm == "l2":
-        away = lengths(lengths(radius))
-        a = lengths(gradient - along[:, None] * v) + away + more
+        away = lengths(lengths(found.rest)) + more
+        a = _largest(gradients - along[:, :, None] * v[:, None, :]) + away
         b = c = zero
         if frame.y is not None:
-            outputs = np.matmul(middle, v[:, :, None])[:, :, 0]
-            b = lengths(outputs - along[:, None] * y) + away + more
-            c = _second(middle) + a + b + more
-        return Across(a, b, c, away - along + more, none)
-    reach = np.abs(v) + v_radius
-    away = lengths(np.matmul(radius, reach[:, :, None])[:, :, 0])
-    outputs = np.matmul(middle, v[:, :, None])[:, :, 0]
-    rest = middle - y[:, :, None] * gradient[:, None, :]
-    open_part = lengths(rest, axis=1) * v_radius
-    scaled = np.abs(rest) * v_radius[:, None, :]
-    b = lengths(outputs - along[:, None] * y) + lengths(scaled.sum(axis=2)) + away + more * 4.0
-    minus = (np.abs(gradient) * v_radius).sum(axis=1) - along + away + more * lengths(reach)
-    return Across(zero, b + more * lengths(reach), zero, minus, open_part)
+            b = _largest(np.swapaxes(outputs, 1, 2) - along[:, :, None] * y[:, None, :]) + away
+            slopes = lengths(np.abs(found.slopes).sum(axis=2).reshape(len(zero), -1))
+            c = _second(found.middle) + a + b + slopes + away
+        minus = np.abs(along[:, 1:]).sum(axis=1) - along[:, 0] + away
+        return Across(a, b, c, minus, np.zeros_like(v))
+    away = lengths(np.matmul(found.rest, reach[:, :, None])[:, :, 0]) + more
+    rest = parts - y[:, :, None, None] * gradients[:, None]
+    opened = np.matmul(np.abs(rest), v_radius[:, None, :, None])[..., 0].sum(axis=2)
+    b = _largest(np.swapaxes(outputs, 1, 2) - along[:, :, None] * y[:, None, :])
+    open_part = lengths(np.abs(rest).sum(axis=2), axis=1) * v_radius
+    minus = np.abs(along[:, 1:]).sum(axis=1) - along[:, 0] + away
+    minus += np.matmul(np.abs(gradients), v_radius[:, :, None])[:, :, 0].sum(axis=1)
+    return Across(zero, b + lengths(opened) + away, zero, minus, open_part)
+
+
+def _largest(parts: FloatArray) -> FloatArray:
+    """Bounds of ``|parts_0 + sum_i delta_i parts_i|`` over delta in [-1, 1]^d, parts (N, 1 + d, k)."""
+    whole = np.abs(parts[:, 0]) + np.abs(parts[:, 1:]).sum(axis=1)
+    return np.minimum(lengths(whole), lengths(parts).sum(axis=1))
 
 
 def _second(middle: FloatArray) -> FloatArray:
@@ -152,19 +158,3 @@ def _second(middle: FloatArray) -> FloatArray:
     if min(middle.shape[1:]) < 2:
         return np.zeros(len(middle))
     return np.asarray(np.linalg.svd(middle, compute_uv=False)[:, 1])
-
-
-def _intervals(
-    context: Context, layers: Sequence[Relaxed], rows: FloatArray, errors: FloatArray | None
-) -> tuple[FloatArray, FloatArray]:
-    """Middle and radius (N, k, d) of ``rows . J(x)`` on boxes."""
-    unit = context.unit
-    middle = rows
-    radius = np.zeros_like(rows) if errors is None else errors
-    for stage, layer in zip(reversed(context.stages), reversed(layers), strict=True):
-        rate, rr = layer.rate[:, None, :], layer.rate_radius[:, None, :]
-        size = np.abs(middle) * np.abs(rate)
-        radius = np.abs(middle) * rr + radius * (np.abs(rate) + rr) + unit * size
-        middle = (middle * rate) @ stage.weight
-        radius = (radius * (1.0 + unit)) @ stage.sizes + unit * (size @ stage.sizes)
-    return middle, radius * (1.0 + unit)

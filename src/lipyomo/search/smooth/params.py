@@ -42,8 +42,8 @@ class Params:
     bundle_bytes: int = 1 << 25
     chunk_bytes: int = 1 << 20
     samples: int = 2000
-    starts: int = 16
-    steps: int = 60
+    starts: int = 64
+    steps: int = 150
     tries: int = 4
     pause: float = 1.3
     sign_weight: float = 3.0

@@ -98,7 +98,8 @@ class Pipeline:
     def root(self, clock: Clock, tell: Tell) -> Root[Boxes]:
         """See `lipyomo.search.protocol.Pipeline`."""
         context = self._context
-        whole = bounded(context, Boxes.whole(context), -math.inf).boxes
+        whole = bounded(context, Boxes.whole(context), -math.inf, decide=True).boxes
+        whole = bounded(context, whole, -math.inf).boxes
         tell(upper=max(whole.bound, 0.0))
         self._look(self._context.domain.sample(self._rng, context.params.samples), clock)
         cutoff = self.cutoff(self._best.value)

@@ -23,7 +23,7 @@ every row is sound.  The last step is a sum over x and v, whose error is added t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,6 +49,10 @@ class Affine:
     radius: FloatArray
 
 
+Lines = tuple[FloatArray, FloatArray, FloatArray]
+"""Slope, middle and radius."""
+
+
 @dataclass(frozen=True, eq=False)
 class Relaxed:
     """What is known of a layer's units on N boxes; arrays have the shape (N, n).
@@ -65,10 +69,12 @@ class Relaxed:
         Sizes of all that z and u are made of.
     pre, pre_tangent : Affine
         z and u as functions of (x, v).
+    bend : tuple of ndarray
+        (slope, middle, radius) of sigma'(z).
     value : tuple of ndarray, or None
-        (slope, middle, radius) of h, where a later layer needs it.
+        The same of h, where a later layer needs it; the bias's part is in the middle.
     change : tuple of ndarray, or None
-        (tilt, drift, spread) of t.
+        (tilt, drift, spread) of t, likewise.
     """
 
     low: FloatArray
@@ -81,8 +87,9 @@ class Relaxed:
     pace: FloatArray
     pre: Affine
     pre_tangent: Affine
-    value: tuple[FloatArray, FloatArray, FloatArray] | None = None
-    change: tuple[FloatArray, FloatArray, FloatArray] | None = None
+    bend: Lines
+    value: Lines | None = None
+    change: Lines | None = None
 
     @property
     def empty(self) -> BoolArray:
@@ -113,7 +120,7 @@ def relaxed(context: Context, boxes: Boxes, v_low: FloatArray, v_high: FloatArra
     for number, stage in enumerate(context.stages):
         last = number == len(context.stages) - 1
         layer = _layer(context, stage, found, boxes, (x, v), (h, t))
-        found.append(layer if last else _with_lines(context, stage, layer))
+        found.append(_with_lines(context, stage, layer, last))
         if not last:
             h, t = _values(stage, found[-1]), _tangents(found[-1], unit)
     return found
@@ -155,7 +162,8 @@ def _layer(
     none = low > high
     some_low = np.where(none, high, low)
     rate, rate_radius = _centred(*each_kind(stage.kinds, "slope_range", some_low, high), unit)
-    return Relaxed(low, high, u, u_radius, rate, rate_radius, reach, pace, pre, pre_tangent)
+    flat = np.zeros_like(rate), rate, rate_radius  # until better lines are known
+    return Relaxed(low, high, u, u_radius, rate, rate_radius, reach, pace, pre, pre_tangent, flat)
 
 
 def _centred(low: FloatArray, high: FloatArray, unit: float) -> tuple[FloatArray, FloatArray]:
@@ -165,29 +173,26 @@ def _centred(low: FloatArray, high: FloatArray, unit: float) -> tuple[FloatArray
     return middle, np.maximum(radius, 0.0) * (1.0 + unit)
 
 
-def _with_lines(context: Context, stage: Stage, layer: Relaxed) -> Relaxed:
+def _with_lines(context: Context, stage: Stage, layer: Relaxed, last: bool) -> Relaxed:
     """The same with lines around sigma and sigma', widened for rounding."""
     unit, one, zero = context.unit, np.ones_like(layer.low), np.zeros_like(layer.low)
     low = np.minimum(layer.low, layer.high)
+    bend, under, over = each_kind(stage.kinds, "lines", zero, one, low, layer.high)
+    centre, away = _centred(under, over, unit)
+    layer = replace(layer, bend=(bend, centre, away))
+    if last:
+        return layer
     slope, under, over = each_kind(stage.kinds, "lines", one, zero, low, layer.high)
     middle, radius = _centred(under, over, unit)
     shift = slope * stage.bias
     radius = radius + unit * (np.abs(middle) + radius + np.abs(slope) * layer.reach)
-    value = slope, middle + shift, radius
     u, ur, rate, rr = layer.tangent, layer.tangent_radius, layer.rate, layer.rate_radius
-    bend, under, over = each_kind(stage.kinds, "lines", zero, one, low, layer.high)
-    middle, radius = _centred(under, over, unit)
     tilt, size = u * bend, np.abs(u)
-    drift = u * (middle - rate) + tilt * stage.bias
-    rounding = size * (np.abs(bend) * layer.reach + np.abs(middle) + radius + np.abs(rate) + rr)
+    drift = u * (centre - rate) + tilt * stage.bias
+    rounding = size * (np.abs(bend) * layer.reach + np.abs(centre) + away + np.abs(rate) + rr)
     rounding += np.abs(rate) * layer.pace + rr * ur
-    return Relaxed(
-        **{
-            **vars(layer),
-            "value": value,
-            "change": (tilt, drift, size * radius + rr * ur + unit * rounding),
-        }
-    )
+    change = tilt, drift, size * away + rr * ur + unit * rounding
+    return replace(layer, value=(slope, middle + shift, radius), change=change)
 
 
 def _values(stage: Stage, layer: Relaxed) -> Signal:
