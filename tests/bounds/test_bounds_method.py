@@ -55,7 +55,9 @@ def test_tight_intervals_are_called_exact() -> None:
     assert result.lower == 9.0
     assert result.unstable == 0
     assert result.witness is not None
-    assert len(result.history) == 2
+    assert result.history[-1][1:] == (result.lower, result.upper)
+    uppers = [upper for _, _, upper in result.history]
+    assert uppers == sorted(uppers, reverse=True)
 
 
 def test_a_gap_is_reached() -> None:

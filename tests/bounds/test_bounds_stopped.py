@@ -11,10 +11,11 @@ import pytest
 import scipy.sparse as sp
 
 from lipyomo import Box, LipschitzProblem, Network, Settings
-from lipyomo.bounds import chain, preactivation_bounds
+from lipyomo.bounds import preactivation_bounds
 from lipyomo.bounds.balls import Points
 from lipyomo.bounds.derivative import DerivativeRelaxation
 from lipyomo.bounds.gradient import gradient_ends
+from lipyomo.bounds.params import PARAMS as BOUNDS
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import run_method
 from lipyomo.network import Layer
@@ -122,12 +123,12 @@ def test_predictions_grow_with_the_work_and_are_compared_with_the_clock() -> Non
 
 @pytest.mark.parametrize("relaxation", ["interval", "linear"])
 def test_stopped_bounds_of_many_functionals_are_those_of_intervals(
-    relaxation: DerivativeRelaxation, monkeypatch: pytest.MonkeyPatch
+    relaxation: DerivativeRelaxation,
 ) -> None:
     network = random_network(3, (4, 40, 50, 2))
-    functionals = Points(np.random.default_rng(0).standard_normal((30, 2)))
+    count = 2 * BOUNDS.chunk // 40  # more than are substituted back at once
+    functionals = Points(np.random.default_rng(0).standard_normal((count, 2)))
     phases = preactivation_bounds(network, Box(-1, 1, 4)).phases
     whole = gradient_ends(network, phases, functionals, "linf", "interval").norm
-    monkeypatch.setattr(chain, "CHUNK", 1)  # the fewest rows at once
     stopped = gradient_ends(network, phases, functionals, "linf", relaxation, lambda: True).norm
     np.testing.assert_allclose(stopped, whole)

@@ -25,15 +25,12 @@ import scipy.sparse as sp
 
 from lipyomo.arrays import dense, product, scaled_columns, settled
 from lipyomo.bounds.balls import Ball
+from lipyomo.bounds.params import PARAMS
 from lipyomo.bounds.parts import SplitMatrix, apply_rows, pull_back
 from lipyomo.bounds.relax import Lines
 from lipyomo.bounds.stack import Index
 from lipyomo.network import FloatArray, Matrix
 from lipyomo.numerics.rounding import gamma
-
-CHUNK = 1 << 18
-"""Most entries of an array of functionals that are substituted at once: what fits into a cache
-(with eight times as many, bounds take two to ten times as long)."""
 
 
 class Block(NamedTuple):
@@ -117,8 +114,8 @@ class Chain:
         The signal as a function of the argument and of the members.
     terms : int
         Terms of a sum, at most, so far.
-    members : ndarray of int, optional
-        Which units of the last row have lines; None for all.
+    members : ndarray of int
+        Which units of the last row have lines.
     slope : ndarray, shape (n,)
         Of its decided units, zero at members.
     size : ndarray, shape (B, n)
@@ -135,7 +132,7 @@ class Chain:
     links: tuple[Matrix | None, ...] = ()
     bias: FloatArray = field(default_factory=lambda: np.zeros(0))
     terms: int = 64
-    members: Index | None = None
+    members: Index = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     slope: FloatArray = field(default_factory=lambda: np.zeros(0))
     size: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
 
@@ -159,47 +156,39 @@ class Chain:
             shift = np.asarray(through @ self.bias[on]) + given
         else:
             first, shift = None, given
-        if self.members is None:
-            pieces[-1] = settled(full)
-        elif self.members.size:
+        if self.members.size:
             pieces[-1] = _columns(full, self.members)
         reach = apply_rows(matrix.size, self.size) + np.abs(given)
         return replace(self, reach=reach, start=first, links=tuple(pieces), bias=shift, terms=terms)
 
-    def activate(
-        self, slope: FloatArray, members: Index | None, lines: Lines, size: FloatArray
-    ) -> Chain:
+    def activate(self, slope: FloatArray, members: Index, lines: Lines, size: FloatArray) -> Chain:
         """The chain with its signal passed through a row of units.
 
         Parameters
         ----------
         slope : ndarray, shape (n,)
             Of the decided units; what stands at members is ignored.
-        members : ndarray of int, shape (F,), or None
-            Units that get lines; None for all.
+        members : ndarray of int, shape (F,)
+            Units that get lines.
         lines : Lines, shapes (2, B, F)
         size : ndarray, shape (B, F)
             At least the absolute values that members pass on.
         """
         first, start, terms = self.first, self.start, self.terms
-        if members is not None and first is None and not self.blocks and _is_wide(start):
+        if first is None and not self.blocks and _is_wide(start):
             # what is substituted back is narrower in front of the first map than behind it
             first, start, terms = start, np.eye(len(start)), terms + len(start)
-        still, blocks, links = np.zeros(slope.size), self.blocks, self.links
-        if members is not None:
-            still = slope.copy()
-            still[members] = 0.0
-            every = np.empty((max(len(size), len(self.reach)), slope.size))
-            every[:] = np.abs(still) * self.reach
-            every[:, members] = size
-            size = every
-        if members is None or members.size:
-            pick: Index | slice = slice(None) if members is None else members
-            own = None if start is None else start[pick]
-            picked = [None if piece is None else piece[pick] for piece in links]
+        still, blocks, links = slope.copy(), self.blocks, self.links
+        still[members] = 0.0
+        sizes = np.empty((max(len(size), len(self.reach)), slope.size))
+        sizes[:] = np.abs(still) * self.reach
+        sizes[:, members] = size
+        if members.size:
+            own = None if start is None else start[members]
+            picked = [None if piece is None else piece[members] for piece in links]
             sums = np.empty((*lines.slopes.shape, 2))
-            sums[..., 0] = lines.slopes * self.bias[pick] + lines.offsets
-            sums[..., 1] = np.abs(lines.slopes) * self.reach[:, pick] + np.abs(lines.offsets)
+            sums[..., 0] = lines.slopes * self.bias[members] + lines.offsets
+            sums[..., 1] = np.abs(lines.slopes) * self.reach[:, members] + np.abs(lines.offsets)
             sums[1, ..., 1] *= -1.0
             blocks, links = (*blocks, Block(own, picked, lines.slopes, sums)), (*links, None)
         return replace(
@@ -211,7 +200,7 @@ class Chain:
             terms=terms,
             members=members,
             slope=still,
-            size=size,
+            size=sizes,
         )
 
     def rows(self, pick: Index) -> Functionals:
@@ -243,7 +232,7 @@ class Chain:
         """Safe lower and upper bounds of entries of the signal (r,), shapes (B, r)."""
         members = [block.members for block in self.blocks]
         batch = max([self.argument.batch, *(block.batch for block in self.blocks)])
-        step = max(CHUNK // (2 * max(sum(members), self.inputs) * batch), 16)
+        step = max(PARAMS.chunk // (2 * max(sum(members), self.inputs) * batch), 16)
         lows, highs = [], []
         for begin in range(0, pick.size, step):
             # without blocks there is nothing to substitute back, and nobody has other bounds

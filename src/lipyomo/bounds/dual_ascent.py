@@ -46,23 +46,12 @@ from lipyomo.affine.magnitudes import term_sizes
 from lipyomo.arrays import Matrix, keep_memory, lengths
 from lipyomo.bounds.dual_rows import Gathered, GatheredNodes, NodeTriangles, Rows
 from lipyomo.bounds.dual_steps import DualSteps, SingleArray
+from lipyomo.bounds.params import PARAMS
 from lipyomo.bounds.relax import Triangle
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Layer
 from lipyomo.numerics.rounding import UNIT
 from lipyomo.phases import LEFT, OPEN, RIGHT
-
-SPEED = 4e9
-"""Multiplications a second that predictions of its time assume."""
-
-RATE = 0.12
-"""First step, as a share of a multiplier's natural size."""
-
-_CACHED = 36_000
-"""Numbers in an array of which a dozen fit into a processor's cache of two megabytes."""
-
-_LEAST_PART = 256
-"""Bounds that are worth a pass of their own."""
 
 _LARGE = np.sqrt(np.finfo(np.float32).max)
 """Largest natural size: its square has room in single precision."""
@@ -171,7 +160,7 @@ class DualAscent:
         rows: Rows,
         multipliers: SingleArray,
         steps: int,
-        rate: float = RATE,
+        rate: float | None = None,
     ) -> SingleArray:
         """Improve `multipliers` by `steps` steps; the best of each row are returned.
 
@@ -183,8 +172,10 @@ class DualAscent:
             They are clipped to what is allowed.
         steps : int
         rate : float, optional
-            Size of the first step, as a share of a multiplier's natural size.
+            Size of the first step, as a share of a multiplier's natural size; by default that of
+            multipliers that nobody has improved yet.
         """
+        rate = PARAMS.rate if rate is None else rate
         slopes, weights = (part.astype(np.float32) for part in self._scales(relaxation))
         slopes *= np.float32(rate)
         limits = (*self._ranges(relaxation), slopes, weights)
@@ -202,7 +193,7 @@ class DualAscent:
 
     def _parts(self, rows: Rows) -> Iterator[slice]:
         """Equal parts of the bounds, whose arrays fit into a processor's cache."""
-        count = -(-rows.count // max(_CACHED // max(self.columns, 1), _LEAST_PART)) or 1
+        count = -(-rows.count // max(PARAMS.cached // max(self.columns, 1), 1)) or 1
         ends = np.linspace(0, rows.count, count + 1).astype(int).tolist()
         return (slice(a, b) for a, b in pairwise(ends))
 

@@ -14,12 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.bounds.dual_rows import Gathered
+from lipyomo.bounds.params import PARAMS
 from lipyomo.domains import NormBall
 
 SingleArray = npt.NDArray[np.float32]
-
-MOMENTUM = 0.7
-"""Share of the earlier directions in the next one."""
 
 _TINY = np.finfo(np.float32).tiny
 
@@ -76,7 +74,7 @@ class DualSteps:
             np.square(slopes, out=size)
             squares += size
             np.sqrt(squares, out=size)
-            total *= np.float32(MOMENTUM)
+            total *= np.float32(PARAMS.momentum)
             total += slopes
             np.divide(total, size, out=size)
             size *= scale

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.bounds.dual_ascent import SPEED, DualAscent
+from lipyomo.bounds.dual_ascent import DualAscent
 from lipyomo.bounds.dual_rows import Rows
+from lipyomo.bounds.params import PARAMS
 from lipyomo.bounds.stack import Stack
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.numerics.rounding import gamma
@@ -25,18 +26,8 @@ from lipyomo.phases import LEFT, OPEN, RIGHT
 
 IntArray = npt.NDArray[np.int64]
 
-STEPS = 20
-"""Steps of dual ascent for the linear functions."""
-
 WEIGHTS = (0.5, 0.3, 0.7, 0.15, 0.85)
 """Weights that are tried; that of the other function makes up for one."""
-
-MOST_WORK = 2e8
-"""Multiplications that may be spent on looking for pairs; the likeliest come first."""
-
-_CHUNK = 100_000
-_BARELY = 1e-4
-"""Room for rounding in single precision."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +111,7 @@ def find_pairs(ascent: DualAscent, stack: Stack, on: BoolArray) -> Pairs:
     relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
     found = ascent.start(relaxation, rows)
     behind = np.flatnonzero(rows.unit >= ascent.first)  # the first layer's functions are exact
-    found[behind] = ascent.ascend(relaxation, rows[behind], found[behind], STEPS)
+    found[behind] = ascent.ascend(relaxation, rows[behind], found[behind], PARAMS.steps)
     slopes, constants = ascent.functions(relaxation, rows, found)
     middle, radius = 0.5 * (stack.low[0] + stack.high[0]), 0.5 * (stack.high[0] - stack.low[0])
     spread, at_middle = slopes * radius, slopes @ middle + constants
@@ -131,12 +122,12 @@ def find_pairs(ascent: DualAscent, stack: Stack, on: BoolArray) -> Pairs:
 
     i, j, hope = _hopeful(*_unseen(on[:, units]), at_middle, spread)
     likely = np.argsort(hope, kind="stable")
-    likely = likely[: max(int(MOST_WORK / (len(WEIGHTS) * spread.shape[1])), 1)]
+    likely = likely[: max(int(PARAMS.pair_work / (len(WEIGHTS) * spread.shape[1])), 1)]
     i, j = i[likely], j[likely]
     excluded = np.zeros(i.size, dtype=bool)
     for weight in WEIGHTS:
         left = np.flatnonzero(~excluded & (weight * at_middle[i] + (1 - weight) * at_middle[j] < 0))
-        step = max(_CHUNK // spread.shape[1], 1)
+        step = max(PARAMS.chunk // spread.shape[1], 1)
         for begin in range(0, left.size, step):
             part = left[begin : begin + step]
             a, b = i[part], j[part]
@@ -150,7 +141,7 @@ def find_pairs(ascent: DualAscent, stack: Stack, on: BoolArray) -> Pairs:
 
 def seconds_for_pairs(ascent: DualAscent, units: int) -> float:
     """About how long `find_pairs` takes with so many open units behind the first layer."""
-    return (2.0 * units * (STEPS + 4) * ascent.work + 4.0 * MOST_WORK) / SPEED
+    return (2.0 * units * (PARAMS.steps + 4) * ascent.work + 4.0 * PARAMS.pair_work) / PARAMS.speed
 
 
 def _hopeful(
@@ -169,7 +160,8 @@ def _hopeful(
         rest = 1.0 - weight
         least = np.maximum(weight + rest * first, weight * second + rest)
         hope = np.minimum(hope, weight * at_middle[i] + rest * at_middle[j] + least)
-    pick = np.flatnonzero(hope < _BARELY)
+    barely = 2.0 * spread.shape[1] * np.finfo(np.float32).eps  # of sums in single precision
+    pick = np.flatnonzero(hope < barely)
     return i[pick], j[pick], hope[pick]
 
 

@@ -20,6 +20,7 @@ from lipyomo.bounds.curved import curved_bounds
 from lipyomo.bounds.interval import Switches, activated, interval_range
 from lipyomo.bounds.layers import LayerBounds, by_layer
 from lipyomo.bounds.lp import tighten
+from lipyomo.bounds.params import PARAMS
 from lipyomo.bounds.parts import parts_of
 from lipyomo.bounds.relax import unit_lines
 from lipyomo.bounds.stack import Stack
@@ -29,15 +30,6 @@ from lipyomo.network import BoolArray, FloatArray, Layer, Matrix, Network
 from lipyomo.numerics.rounding import UNIT, gamma
 from lipyomo.phases import OPEN, Phases, decide, flat, open_phases
 from lipyomo.settings import Relaxation
-
-LP_UNITS = 150
-"""Most open units for which ``auto`` goes on to linear programs."""
-
-FEW = 32
-"""Units of a layer up to which multiplying the decided ones through costs more than it saves."""
-
-AUTO_SECONDS = 2.0
-"""Time that ``auto`` may spend on linear programs when no limit is given."""
 
 
 def preactivation_bounds(
@@ -91,10 +83,12 @@ def preactivation_bounds(
         tuple(by_layer(network.hidden, stack.phases[0])),
         not bool(stack.alive[0]),
     )
-    programs = relaxation == "lp" or (relaxation == "auto" and 0 < found.unstable <= LP_UNITS)
+    programs = relaxation == "lp" or (
+        relaxation == "auto" and 0 < found.unstable <= PARAMS.lp_units
+    )
     if not programs or found.empty or not domain.is_bounded:
         return found
-    limit = AUTO_SECONDS if relaxation == "auto" and time_limit == math.inf else time_limit
+    limit = PARAMS.seconds if relaxation == "auto" and time_limit == math.inf else time_limit
     return replace(tighten(network, domain, found, time.monotonic() + limit), relaxation="lp")
 
 
@@ -255,11 +249,9 @@ def propagate(
         if linear:
             slopes = Switches.of(layer, part.phases)
             lower, upper, left, right = part.lower, part.upper, *slopes
-            members = None
-            if layer.units > FEW:
-                members = slopes.members
-                lower, upper = lower[:, members], upper[:, members]
-                left, right = left[:, members], right[:, members]
+            members = slopes.members
+            lower, upper = lower[:, members], upper[:, members]
+            left, right = left[:, members], right[:, members]
             size = np.maximum(np.abs(left * lower), np.abs(right * upper)) * (1.0 + UNIT)
             chain = chain.activate(
                 slopes.left[0], members, unit_lines(lower, upper, left, right), size

@@ -12,18 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from lipyomo.bounds.dual_ascent import SPEED, DualAscent
+from lipyomo.bounds.dual_ascent import DualAscent
 from lipyomo.bounds.dual_rows import Rows
 from lipyomo.bounds.layers import LayerBounds, by_layer
+from lipyomo.bounds.params import PARAMS
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Network
 from lipyomo.phases import OPEN, decide
-
-STEPS = 10
-"""Steps of a round."""
-
-SECONDS = 2.0
-"""Predicted seconds that a round may take; the units nearest to being decided come first."""
 
 
 def sharpen(network: Network, domain: Domain, bounds: LayerBounds) -> LayerBounds:
@@ -49,12 +44,13 @@ def sharpen(network: Network, domain: Domain, bounds: LayerBounds) -> LayerBound
         lower, upper = np.concatenate(bounds.lower), np.concatenate(bounds.upper)
         units = np.flatnonzero(phases == OPEN)
         units = units[units >= network.hidden[0].units]  # the first layer's ranges are exact
-        least = 4 * STEPS * sum(layer.weight.size for layer in network.hidden)  # for one unit
-        if not units.size or least > SECONDS * SPEED:
+        work = PARAMS.seconds * PARAMS.speed
+        one_unit = 4 * PARAMS.steps * sum(layer.weight.size for layer in network.hidden)
+        if not units.size or one_unit > work:
             break
         if ascent is None:
             ascent = DualAscent(network.hidden, domain)
-        most = int(SECONDS * SPEED / (2 * STEPS * ascent.work))
+        most = int(work / (2 * PARAMS.steps * ascent.work))
         near = np.minimum(-lower[units], upper[units]) / (upper[units] - lower[units])
         units = units[np.argsort(near, kind="stable")[:most]]
         relaxation = ascent.relax(
@@ -62,7 +58,7 @@ def sharpen(network: Network, domain: Domain, bounds: LayerBounds) -> LayerBound
         )
         sign = np.repeat([1.0, -1.0], units.size)
         rows = Rows(np.zeros(2 * units.size, dtype=np.int64), np.tile(units, 2), sign)
-        found = ascent.ascend(relaxation, rows, ascent.start(relaxation, rows), STEPS)
+        found = ascent.ascend(relaxation, rows, ascent.start(relaxation, rows), PARAMS.steps)
         high, low = np.split(ascent.bounds(relaxation, rows, found), 2)
         upper[units] = np.minimum(upper[units], high)
         lower[units] = np.maximum(lower[units], -low)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases, UnitSystem
-from lipyomo.bounds.dual_ascent import RATE, DualAscent
+from lipyomo.bounds.dual_ascent import DualAscent
 from lipyomo.bounds.dual_rows import Rows
 from lipyomo.bounds.dual_steps import SingleArray
 from lipyomo.bounds.stack import Stack
@@ -101,7 +101,7 @@ def tighten(
     if not known.all():
         new = np.flatnonzero(~known)
         start[new] = ascent.start(relaxation, rows[new])
-    rate = RATE if cold else params.ascent_rate
+    rate = None if cold else params.ascent_rate
     found = ascent.ascend(relaxation, rows, start, steps, rate)
     claims = Ascended(rows, found, ascent.bounds(relaxation, rows, found))
     _accept(stack, claims, system.kinked)

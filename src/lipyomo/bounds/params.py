@@ -1,0 +1,49 @@
+"""The numbers of this room."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Params:
+    """What each number trades.
+
+    Attributes
+    ----------
+    chunk : int
+        Most entries of an array of functionals that are substituted at once: what fits into a
+        cache (with eight times as many, bounds take two to ten times as long).
+    cached : int
+        Numbers in an array of dual ascent; a dozen arrays share the cache.
+    speed : float
+        Multiplications a second of dual ascent, for predictions of its time.
+    rate : float
+        First step of dual ascent, as a share of a multiplier's natural size.
+    momentum : float
+        Share of the earlier directions in the next step; without it trained networks take 1.2
+        times the nodes.
+    steps : int
+        Steps of bounds that are found once, for pairs of units and for models: tighter against
+        time.
+    pair_work : float
+        Multiplications that may be spent on looking for pairs; the likeliest come first.
+    lp_units : int
+        Most open units whose pre-activations get linear programs if nobody asks: time.
+    seconds : float
+        Of linear programs that nobody asked for, and predicted ones of a round of dual ascent for
+        a model.
+    """
+
+    chunk: int = 1 << 18
+    cached: int = 36_000
+    speed: float = 4e9
+    rate: float = 0.12
+    momentum: float = 0.7
+    steps: int = 20
+    pair_work: float = 2e8
+    lp_units: int = 150
+    seconds: float = 2.0
+
+
+PARAMS = Params()
