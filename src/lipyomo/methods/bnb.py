@@ -172,8 +172,6 @@ def search_smooth(run: Run, cutoff: float, checkpoint: Checkpoint | None) -> Res
     from lipyomo.search.smooth.run import smooth_search
 
     problem, reduced = run.problem, run.problem.reduced
-    if not problem.domain.is_bounded:
-        raise MethodError("smooth networks are searched on bounded domains only")
 
     def tell(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if point is not None:

@@ -7,9 +7,9 @@ the Jacobian J(x) has in orthonormal bases that begin with them the blocks
     [ across.J v     rest  ]                      | [ b  c ] |_2
 
 where M, a, b, c bound the norms of the blocks on the box.  M is the affine bound; the others follow
-from affine bounds of the entries of J (`gradient.py`): a and b are O(h), and what they add to M is O(h^2).  For an output in another
-norm there is no b and c (y is its functional), for another input norm no a and c (v is an open
-direction).
+from affine bounds of the entries of J (`gradient.py`): a and b are O(h), and what they add to M is
+O(h^2).  For an output in another norm there is no b and c (y is its functional), for another input
+norm no a and c (v is an open direction).
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def across(context: Context, frame: Frame, found: Enclosed | None) -> Across:
 
 
 def _largest(parts: FloatArray) -> FloatArray:
-    """Bounds of ``|parts_0 + sum_i delta_i parts_i|`` over delta in [-1, 1]^d, parts (N, 1 + d, k)."""
+    """Bounds of ``|p_0 + sum_i delta_i p_i|`` over delta in [-1, 1]^d, for p (N, 1 + d, k)."""
     whole = np.abs(parts[:, 0]) + np.abs(parts[:, 1:]).sum(axis=1)
     return np.minimum(lengths(whole), lengths(parts).sum(axis=1))
 

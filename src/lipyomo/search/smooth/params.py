@@ -30,6 +30,11 @@ class Params:
         Ends of ascents that are evaluated exactly: the best may lie on a kink.
     pause : float
         Ascents from the best boxes come again after so many times the work that was done before.
+    wide : int
+        Inputs from which on the root gets the semidefinite bound as well: with so many, halving
+        them one by one does not lead far.
+    wide_share : float
+        Of the time left, at most for that.
     sign_weight : float
         How often the gap that goes back to an open sign counts against that of an input.
     confine_steps : int
@@ -46,5 +51,7 @@ class Params:
     steps: int = 150
     tries: int = 4
     pause: float = 1.3
+    wide: int = 16
+    wide_share: float = 0.5
     sign_weight: float = 3.0
     confine_steps: int = 4

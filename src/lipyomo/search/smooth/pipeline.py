@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from lipyomo.search.smooth.bound import bounded
 from lipyomo.search.smooth.boxes import NAMES, Boxes, bundles, joined
 from lipyomo.search.smooth.context import Context, Question
 from lipyomo.search.smooth.cut import cut
+from lipyomo.search.smooth.ranges import global_slopes, semidefinite_bounds, slopes_on
+from lipyomo.search.smooth.relax import relaxed
 from lipyomo.search.smooth.split import split
 from lipyomo.search.smooth.values import slopes_at
 
@@ -97,16 +99,40 @@ class Pipeline:
 
     def root(self, clock: Clock, tell: Tell) -> Root[Boxes]:
         """See `lipyomo.search.protocol.Pipeline`."""
-        context = self._context
+        context, params = self._context, self._context.params
+        self._look(context.domain.sample(self._rng, params.samples), clock)
+        tell(best=self._best)
+        if not context.domain.is_bounded:
+            bounds = semidefinite_bounds(
+                context, global_slopes(context), clock, report=lambda upper: tell(upper=upper)
+            )
+            return Root(Outcome(closed=max(0.0, float(bounds.max())), best=self._best))
         whole = bounded(context, Boxes.whole(context), -math.inf, decide=True).boxes
         whole = bounded(context, whole, -math.inf).boxes
         tell(upper=max(whole.bound, 0.0))
-        self._look(self._context.domain.sample(self._rng, context.params.samples), clock)
+        if context.inputs >= params.wide:
+            whole = self._lowered(whole, clock.within(params.wide_share * clock.left), tell)
         cutoff = self.cutoff(self._best.value)
         keep = whole.bounds > cutoff
         closed = max(0.0, float(whole.bounds[~keep].max(initial=0.0)))
         nodes = bundles(whole.take(keep), context.bundle)
         return Root(Outcome(nodes, closed=closed, best=self._best))
+
+    def _lowered(self, whole: Boxes, clock: Clock, tell: Tell) -> Boxes:
+        """The root's boxes with semidefinite bounds, where these are less."""
+        context, targets = self._context, self._context.targets
+        first = whole.take(slice(0, 1))
+        layers = relaxed(context, first, first.v_low, first.v_high)
+        known = whole.bounds.reshape(-1, targets.count)  # a target may have several boxes
+        bounds = semidefinite_bounds(
+            context,
+            slopes_on(layers),
+            clock,
+            known.max(axis=0),
+            lambda upper: tell(upper=max(upper, 0.0)),
+            self.cutoff(self._best.value),
+        )
+        return replace(whole, bounds=np.minimum(known, bounds).reshape(-1))
 
     def plan(self, nodes: Sequence[Boxes], travels: bool) -> Task:
         """See `lipyomo.search.protocol.Pipeline`."""

@@ -1,0 +1,92 @@
+"""The semidefinite bound with slope ranges: for wide networks, coarse boxes, and all of R^d.
+
+On a set where sigma'(z) of every unit lies in [a, b], t = sigma'(z) u satisfies
+``(t - a u)(b u - t) >= 0``.  A two-slope unit with slopes a and b whose switch is open has
+``(t - a u)(b u - t) = 0``, and the semidefinite bound of such networks (`lipyomo.semidefinite`) uses
+that with multipliers that are not negative: a matrix C that is positive definite has a positive
+diagonal, which they are.  So the bound of the two-slope network with these slopes, all of its units
+open, holds for the smooth one.  What holds for switches only (products of pairs of units) is left
+out (Fazlyab et al., Efficient and accurate estimation of Lipschitz constants, 2019, have slope
+ranges in a semidefinite program over all of R^d).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from lipyomo.affine.system import UnitSystem
+from lipyomo.arrays import FloatArray
+from lipyomo.domains import AllSpace
+from lipyomo.network import Layer, Network
+from lipyomo.phases import flat, open_phases
+from lipyomo.run import Clock
+from lipyomo.search.smooth.context import Context
+from lipyomo.search.smooth.relax import Relaxed
+from lipyomo.semidefinite.root import RootBounds
+
+Slopes = list[tuple[FloatArray, FloatArray]]
+"""Least and largest slope of the units of each hidden layer."""
+
+
+def global_slopes(context: Context) -> Slopes:
+    """What slopes can be anywhere."""
+    layers = context.question.problem.network.hidden
+    return [(np.minimum(v.left, v.right), np.maximum(v.left, v.right)) for v in layers]
+
+
+def slopes_on(layers: Sequence[Relaxed]) -> Slopes:
+    """What slopes can be on the first of some boxes."""
+    return [
+        (layer.rate[0] - layer.rate_radius[0], layer.rate[0] + layer.rate_radius[0])
+        for layer in layers
+    ]
+
+
+def semidefinite_bounds(
+    context: Context,
+    slopes: Slopes,
+    clock: Clock,
+    known: FloatArray | None = None,
+    report: Callable[[float], object] | None = None,
+    cutoff: float = 0.0,
+) -> FloatArray:
+    """Bounds of all targets, shape (T,), where slopes are in these ranges.
+
+    Parameters
+    ----------
+    context : Context
+    slopes : list of (ndarray, ndarray)
+    clock : Clock
+        Every step is an answer; what does not fit is left out.
+    known : ndarray, shape (T,), optional
+        Bounds to begin with.
+    report : callable, optional
+        Hears of the largest bound whenever it has dropped.
+    cutoff : float, optional
+        Bounds at or below it need not be lowered.
+    """
+    network, d = context.question.problem.network, context.inputs
+    hidden = [
+        Layer(
+            layer.weight, np.zeros(layer.units), np.nextafter(a, -np.inf), np.nextafter(b, np.inf)
+        )
+        for layer, (a, b) in zip(network.hidden, slopes, strict=True)
+    ]
+    head = Layer(network.head.weight, np.zeros(network.output_dim))
+    between = Network([*hidden, head])
+    system = UnitSystem(between, context.targets.functionals, AllSpace(d))
+    norm = context.question.problem.output_norm
+    start = _crude(context, slopes) if known is None else known
+    root = RootBounds(system, context.targets, flat(open_phases(between)), start, norm)
+    root.run(cutoff, clock, report)
+    return root.upper
+
+
+def _crude(context: Context, slopes: Slopes) -> FloatArray:
+    """Bounds of all targets by products of absolute values, shape (T,)."""
+    sizes = np.abs(context.rows) + context.row_errors
+    for stage, (a, b) in zip(reversed(context.stages), reversed(slopes), strict=True):
+        sizes = (sizes * np.maximum(np.abs(a), np.abs(b))) @ stage.sizes
+    return context.targets.interval(sizes[None] * (1.0 + context.unit))[0]
