@@ -61,7 +61,7 @@ class Boxes:
     @property
     def nbytes(self) -> int:
         """Bytes of one box."""
-        return 8 * (2 + 6 * self.low.shape[1] + 3 * self.floor.shape[1])
+        return 8 * (2 + 6 * int(self.low.shape[1]) + 3 * int(self.floor.shape[1]))
 
     def take(self, which: IntArray | BoolArray | slice) -> Boxes:
         """Some of them."""

@@ -161,7 +161,7 @@ class Context:
         """Bytes of the largest array that bounding one box takes."""
         widths = [stage.bias.size for stage in self.stages] or [1]
         before = [stage.weight.shape[1] for stage in self.stages] or [1]
-        return 8 * max(widths) * max([*before, self.inputs])
+        return 8 * int(max(widths)) * int(max([*before, self.inputs]))
 
     @property
     def bundle(self) -> int:

@@ -150,7 +150,7 @@ def across(context: Context, frame: Frame, found: Enclosed | None) -> Across:
 def _largest(parts: FloatArray) -> FloatArray:
     """Bounds of ``|p_0 + sum_i delta_i p_i|`` over delta in [-1, 1]^d, for p (N, 1 + d, k)."""
     whole = np.abs(parts[:, 0]) + np.abs(parts[:, 1:]).sum(axis=1)
-    return np.minimum(lengths(whole), lengths(parts).sum(axis=1))
+    return np.asarray(np.minimum(lengths(whole), lengths(parts).sum(axis=1)))
 
 
 def _second(middle: FloatArray) -> FloatArray:

@@ -2,12 +2,12 @@
 
 On a set where sigma'(z) of every unit lies in [a, b], t = sigma'(z) u satisfies
 ``(t - a u)(b u - t) >= 0``.  A two-slope unit with slopes a and b whose switch is open has
-``(t - a u)(b u - t) = 0``, and the semidefinite bound of such networks (`lipyomo.semidefinite`) uses
-that with multipliers that are not negative: a matrix C that is positive definite has a positive
-diagonal, which they are.  So the bound of the two-slope network with these slopes, all of its units
-open, holds for the smooth one.  What holds for switches only (products of pairs of units) is left
-out (Fazlyab et al., Efficient and accurate estimation of Lipschitz constants, 2019, have slope
-ranges in a semidefinite program over all of R^d).
+``(t - a u)(b u - t) = 0``, and the semidefinite bound of such networks (`lipyomo.semidefinite`)
+uses that with multipliers that are not negative: a matrix C that is positive definite has a
+positive diagonal, which they are.  So the bound of the two-slope network with these slopes, all of
+its units open, holds for the smooth one.  What holds for switches only (products of pairs of units)
+is left out.  (Fazlyab et al., Efficient and accurate estimation of Lipschitz constants, 2019, have
+slope ranges in a semidefinite program over all of R^d.)
 """
 
 from __future__ import annotations
@@ -89,4 +89,4 @@ def _crude(context: Context, slopes: Slopes) -> FloatArray:
     sizes = np.abs(context.rows) + context.row_errors
     for stage, (a, b) in zip(reversed(context.stages), reversed(slopes), strict=True):
         sizes = (sizes * np.maximum(np.abs(a), np.abs(b))) @ stage.sizes
-    return context.targets.interval(sizes[None] * (1.0 + context.unit))[0]
+    return np.asarray(context.targets.interval(sizes[None] * (1.0 + context.unit))[0])

@@ -161,7 +161,8 @@ def _layer(
         high[:, stage.broken] = np.minimum(high[:, stage.broken], boxes.ceiling[:, stage.phases])
     none = low > high
     some_low = np.where(none, high, low)
-    rate, rate_radius = _centred(*each_kind(stage.kinds, "slope_range", some_low, high), unit)
+    least, largest = each_kind(stage.kinds, "slope_range", some_low, high)
+    rate, rate_radius = _centred(least, largest, unit)
     flat = np.zeros_like(rate), rate, rate_radius  # until better lines are known
     return Relaxed(low, high, u, u_radius, rate, rate_radius, reach, pace, pre, pre_tangent, flat)
 
@@ -241,8 +242,8 @@ def _substituted(
     rows = stage.weight[None]
     X: FloatArray | None = None if tangent else rows  # coefficients of h and of t
     Y: FloatArray | None = rows if tangent else None
-    constant = start = 0.0 if tangent else stage.bias
-    radius = 0.0
+    start = np.zeros_like(stage.bias) if tangent else stage.bias
+    constant, radius = start, np.zeros_like(stage.bias)
     for place in range(len(before) - 1, -1, -1):
         layer, own = before[place], context.stages[place]
         assert layer.value is not None
