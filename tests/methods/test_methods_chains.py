@@ -146,7 +146,7 @@ def test_definiteness_is_never_claimed_wrongly(seed: int) -> None:
 def test_tangents_stay_in_the_ellipsoid(seed: int) -> None:
     network = mixed_network(seed % 20, (3, 6, 5, 2))
     system = UnitSystem(network, np.eye(2), AllSpace(3))
-    form = system.reduce(np.concatenate(open_phases(network)))
+    form = system.form(np.concatenate(open_phases(network)))
     gram = closed_form(form.rows, form.objective, 3, True).gram
     rng = np.random.default_rng(seed)
     pattern = tuple(rng.random(layer.units) < 0.5 for layer in network.hidden)

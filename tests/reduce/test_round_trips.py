@@ -135,7 +135,7 @@ def bound(
     ``C = D(zeta) - sum_k lam_k sym(e_k (U_k - e_k)^T) > 0`` gives
     ``|c . w| <= sqrt(sum(zeta) c^T C^-1 c)``; directions are those of the inputs that move.
     """
-    form = UnitSystem(network, np.eye(1), AllSpace(moving.size)).reduce(phases)
+    form = UnitSystem(network, np.eye(1), AllSpace(moving.size)).form(phases)
     d = form.inputs
     keep = np.concatenate([np.flatnonzero(moving), d + np.arange(lam.size)])
     rows, c, n = form.rows[:, keep], form.objective[0, keep], int(moving.sum())
@@ -227,7 +227,7 @@ def test_multipliers_of_open_units_prove_the_same_under_phases(seed: int) -> Non
     phases = preactivation_bounds(network, domain).phases
     small = presolve(network, np.eye(3), domain, phases)
     whole = UnitSystem(network, np.eye(3), domain)
-    form, full = small.system.reduce(small.phases), whole.reduce(flat(phases))
+    form, full = small.system.form(small.phases), whole.form(flat(phases))
     zeta, lam = rng.random(6), rng.random(form.units.size)
     lifted = small.lift_multipliers(zeta, form.units, lam)
     assert lifted is not None

@@ -61,7 +61,7 @@ def partial(system: UnitSystem, seed: int) -> FlatPhases:
 
 def truth(system: UnitSystem, phases: FlatPhases, norm: str) -> FloatArray:
     """Largest dual norm of each functional's gradient over all completions of `phases`."""
-    values = [vector_norm(system.reduce(full).jacobian, norm) for full in completions(phases)]
+    values = [vector_norm(system.form(full).jacobian, norm) for full in completions(phases)]
     return np.asarray(np.max(values, axis=0))
 
 
@@ -71,7 +71,7 @@ def test_proved_bounds_cover_all_patterns(seed: int, norm: str) -> None:
     problem, system = setting(seed, norm)
     targets = targets_of(problem)
     phases = partial(system, seed)
-    form = system.reduce(phases)
+    form = system.form(phases)
     values = truth(system, phases, DUAL[norm])
     ends = system.head - system.head_errors, system.head + system.head_errors
     sizes = targets.interval(gradient_sizes(problem.network.hidden, phases[None], *ends))[0]
@@ -97,7 +97,7 @@ def test_proved_bounds_cover_all_patterns(seed: int, norm: str) -> None:
 def wide_form(seed: int) -> NodeForm:
     network = random_network(seed, (40, 4, 3, 2))
     system = UnitSystem(network, np.array([[1.0, -1.0]]), AllSpace(network.input_dim))
-    return system.reduce(system.root_phases())
+    return system.form(system.root_phases())
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -122,11 +122,11 @@ def test_kernels_agree_on_the_optimum(seed: int) -> None:
 def test_euclidean_output_ball_lies_above_every_pattern(seed: int, norm: str) -> None:
     problem, system = setting(seed, norm, "l2")
     phases = system.root_phases()
-    form = system.reduce(phases)
+    form = system.form(phases)
     state = minimise(SpectralKernel(form.rows, form.objective, 3, norm == "l2"))
     assert state is not None
     proved = Prover(system, targets_of(problem)).bound(form, 0, state.multipliers)
-    best = max(problem.norm_of(system.reduce(full).jacobian).value for full in completions(phases))
+    best = max(problem.norm_of(system.form(full).jacobian).value for full in completions(phases))
     assert proved >= best * (1 - 1e-12)
     single = max(
         minimise(DenseKernel(form.rows, row, 3, norm == "l2")).value for row in form.objective
@@ -139,7 +139,7 @@ def test_euclidean_output_ball_lies_above_every_pattern(seed: int, norm: str) ->
 def test_exclusions_bound_the_excluded_patterns(seed: int) -> None:
     problem, system = setting(seed, "linf", "linf")
     phases = system.root_phases()
-    form = system.reduce(phases)
+    form = system.form(phases)
     if not form.units.size:
         return
     state = minimise(DenseKernel(form.rows, form.objective[0], 3, False))
@@ -201,7 +201,7 @@ def test_regions_are_empty_exactly_when_they_have_no_interior(kind: str) -> None
         part = SimpleNamespace(
             phases=phases, lower=-ends, upper=ends, low=domain.lower, high=domain.upper
         )
-        answer = program.examine(system.reduce(phases), part)
+        answer = program.examine(system.form(phases), part)
         pattern = to_pattern(system.split(phases))
         assert answer.empty == examine(network, domain, pattern).empty
         if answer.point is not None:

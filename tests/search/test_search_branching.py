@@ -73,7 +73,7 @@ def test_features_are_numbers_whatever_the_bounds(bound: float, cutoff: float) -
     problem = LipschitzProblem(random_network(0, (3, 6, 6, 1)), AllSpace(3))
     context = Context.of(Question(problem))
     whole, learnt = context.whole(), Learnt.nothing(context.system.count)
-    form = context.system.reduce(whole.phases)
+    form = context.system.form(whole.phases)
     found = bound_whole(context, whole, form, 0.0, Clock())
     assert found.worst is not None
     node = replace(whole, target_bounds=np.array([bound]), proved=np.array([bound]))

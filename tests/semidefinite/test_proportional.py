@@ -28,16 +28,16 @@ def test_children_of_wide_nodes(seed: int) -> None:
     targets = targets_of(problem)
     system = UnitSystem(network, targets.functionals, problem.domain)
     bounder, phases = Bounder(system, targets), system.root_phases()
-    root = bounder.minimise(system.reduce(phases), 0)
+    root = bounder.minimise(system.form(phases), 0)
     assert root is not None
-    warm = system.reduce(phases).units, root.state.multipliers
+    warm = system.form(phases).units, root.state.multipliers
     points = rng.uniform(-1.0, 1.0, (4000, 120))
     values, _ = point_norms(problem, points)
     on = np.concatenate([z > 0 for z in network.preactivations(points)], axis=1)
     for unit, phase in ((0, LEFT), (11, RIGHT), (5, RIGHT), (14, LEFT)):
         phases = phases.copy()
         phases[unit] = phase
-        form = system.reduce(phases)
+        form = system.form(phases)
         wide = WideKernel(form.rows, form.objective[0], form.inputs)
         start = inherited(wide, form, *warm)
         best = minimise(wide, start)

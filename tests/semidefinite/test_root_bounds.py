@@ -150,7 +150,7 @@ def test_children_inherit_the_bound(norm: str, on: bool) -> None:
     targets = Targets(np.eye(1), np.array([0]), np.array([ALL]), norm)
     bounder = Bounder(system, targets)
     phases = flat(open_phases(network))
-    form = system.reduce(phases)
+    form = system.form(phases)
     found = bounder.minimise(form, 0)
     assert found is not None
     y = found.state.multipliers
@@ -158,7 +158,7 @@ def test_children_inherit_the_bound(norm: str, on: bool) -> None:
     for unit in form.units:
         decided = phases.copy()
         decided[unit] = int(on)
-        child = system.reduce(decided)
+        child = system.form(decided)
         frozen = inherited(bounder.kernel(child, 0), child, form.units, y)
         assert bounder.prover.bound(child, 0, frozen) <= upper * (1 + 1e-9)
 
@@ -205,7 +205,7 @@ def wide_form(seed: int) -> tuple[NodeForm, SizedForm]:
     network = random_network(seed, (120, 6, 5, 1))
     system = UnitSystem(network, np.eye(1), AllSpace(120))
     targets = Targets(np.eye(1), np.array([0]), np.array([ALL]), "linf")
-    form = system.reduce(system.root_phases())
+    form = system.form(system.root_phases())
     return form, Prover(system, targets).sized(form)
 
 
@@ -446,7 +446,7 @@ def test_closed_form_starts_are_definite_and_not_far_off() -> None:
     for seed in range(5):
         network = random_network(seed, (20, 16, 16, 1))
         system = UnitSystem(network, np.eye(1), AllSpace(20))
-        form = system.reduce(system.root_phases())
+        form = system.form(system.root_phases())
         for euclidean in (False, True):
             kernel = DenseKernel(form.rows, form.objective[0], 20, euclidean)
             found = closed_form(form.rows, form.objective, 20, euclidean)
@@ -462,7 +462,7 @@ def test_closed_forms_of_several_objectives_are_those_of_each(euclidean: bool) -
         network = random_network(len(sizes), sizes)
         k, d = sizes[-1], sizes[0]
         system = UnitSystem(network, np.eye(k), AllSpace(d))
-        form = system.reduce(system.root_phases())
+        form = system.form(system.root_phases())
         for rows in (form.rows, 0.0 * form.rows):
             groups = [slice(None), *(slice(i, i + 1) for i in range(k))]
             together = closed_forms(rows, form.objective, groups, d, euclidean)
@@ -548,7 +548,7 @@ def test_bounds_of_many_rows_are_those_of_each() -> None:
     network = random_network(12, (5, 6, 5, 4))
     system = UnitSystem(network, np.eye(4), AllSpace(5))
     targets = Targets(np.eye(4), np.arange(4), np.full(4, ALL), "linf")
-    form = system.reduce(system.root_phases())
+    form = system.form(system.root_phases())
     sized = Prover(system, targets).sized(form)
     found = closed_form(form.rows, form.objective, 5, False)
     matrix = VerifiedMatrix(sized, found.zeta, found.lam)
@@ -605,7 +605,7 @@ def test_magnitudes_cover_rounding() -> None:
     network = random_network(2, (3, 5, 4, 2))
     system = UnitSystem(network, np.eye(2), AllSpace(3))
     targets = Targets(np.eye(2), np.arange(2), np.full(2, ALL), "linf")
-    form = Prover(system, targets).sized(system.reduce(system.root_phases()))
+    form = Prover(system, targets).sized(system.form(system.root_phases()))
     rows, width = [], 3 + form.count
     signal = [[Fraction(int(i == j)) for j in range(width)] for i in range(3)]
     column = 3

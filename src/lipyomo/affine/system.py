@@ -1,4 +1,4 @@
-"""The hidden units of a network in one numbering, and its reduction under a partial pattern.
+"""The hidden units of a network in one numbering, and its form under a partial pattern.
 
 Write ``y_k = max(z_k, 0)`` for an open unit k; it passes on ``left z_k + (right - left) y_k``.
 Decided units are eliminated, so with F open units
@@ -7,7 +7,7 @@ Decided units are eliminated, so with F open units
     outputs = G x + S y + g,
 
 S strictly triangular.  The tangents obey the same maps without the offsets: ``u_k = G_k v + S_k s``
-with ``s_k = (switch of k) * u_k``.  One reduction so serves the linear programs (in x and y) and
+with ``s_k = (switch of k) * u_k``.  One form so serves the linear programs (in x and y) and
 the semidefinite bound (in v and s).
 """
 
@@ -142,8 +142,8 @@ class UnitSystem:
         """What each layer passes on under `phases`; open units have columns after the inputs'."""
         return unit_maps_of(self.network.hidden, self.split(phases), self.inputs)
 
-    def reduce(self, phases: FlatPhases) -> NodeForm:
-        """Eliminate the decided units of `phases`."""
+    def form(self, phases: FlatPhases) -> NodeForm:
+        """What is left once the decided units of `phases` are multiplied through."""
         open_units = np.flatnonzero(phases == OPEN)
         start = FloatSignal.inputs(self.inputs, open_units.size)
         maps = np.empty((self.count, start.width))

@@ -74,7 +74,7 @@ class CellBounder:
         limit : float, optional
             What is known already.
         """
-        form = self.system.reduce(phases)
+        form = self.system.form(phases)
         if not form.units.size:
             errors = self._bounder.value_errors
             room = 1.0 + 2.0 * gamma(form.jacobian.size)

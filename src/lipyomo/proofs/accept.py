@@ -22,17 +22,17 @@ from lipyomo_check import linear as checked
 
 
 def bounded(recording: Recording, case: Case) -> Case:
-    """A case that was reduced, with semidefinite bounds; targets proved low enough are closed."""
+    """A case with a form, with semidefinite bounds; targets proved low enough are closed."""
     unknown = np.full(case.ours.targets.size, np.inf)
     ours, aim = case.ours.but(proved=unknown, target_bounds=unknown), recording.aim
-    found = bound_targets(recording.search, ours, case.reduced, aim, 0.0, recording.clock)
+    found = bound_targets(recording.search, ours, case.known_form, aim, 0.0, recording.clock)
     ours, most = found.node, aim * (1.0 + recording.params.aim)
     steps: list[Step] = []
     kept = []
     for index, target in enumerate(ours.targets.tolist()):
         own = ours.evidence.get(target)
         if own is not None and ours.target_bounds[index] <= most:
-            bound, step = _proved(recording, target, own.multipliers, case.reduced)
+            bound, step = _proved(recording, target, own.multipliers, case.known_form)
             if bound <= most:
                 steps.append(step)
                 continue
@@ -57,7 +57,7 @@ def concluded(recording: Recording, case: Case) -> Case:
 
 def undivided(recording: Recording, case: Case) -> tuple[float, list[Step]] | None:
     """The least upper end that a bounded case proves without leaving others, and its steps."""
-    ours, form, upper = case.ours, case.reduced, recording.upper
+    ours, form, upper = case.ours, case.known_form, recording.upper
     steps: list[Step] = []
     for target in ours.targets.tolist():
         own = ours.evidence.get(target)
@@ -73,7 +73,7 @@ def undivided(recording: Recording, case: Case) -> tuple[float, list[Step]] | No
 
 def _excluded(recording: Recording, case: Case, worst: Worst) -> Case:
     """Decide the units whose other sides the multipliers close."""
-    target, aim, form = worst.found.target, recording.aim, case.reduced
+    target, aim, form = worst.found.target, recording.aim, case.known_form
     bounder = recording.search.bounder
     tries = [
         replace(given, step=float(f"{given.step:.6g}"))

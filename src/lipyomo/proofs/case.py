@@ -57,7 +57,7 @@ class Case:
     before : int, optional
         If it is one side of a cut: the number of units that were open before that.
     form : NodeForm, optional
-        The reduction under which it was bounded.
+        The form under which it was bounded.
     worst : Worst, optional
         What holds its bound up.
     is_open : bool
@@ -85,12 +85,12 @@ class Case:
 
     @property
     def is_known(self) -> bool:
-        """Whether nothing was decided since its reduction, under which it was bounded."""
+        """Whether nothing was decided since it was bounded."""
         return self.form is not None and self.form.units.size == self.still
 
     @property
-    def reduced(self) -> NodeForm:
-        """The form of a case that was reduced."""
+    def known_form(self) -> NodeForm:
+        """The form of a case that has one."""
         assert self.form is not None
         return self.form
 

@@ -29,7 +29,7 @@ def finished(recording: Recording, case: Case, learnt: Learnt) -> tuple[Case, Le
         pair = recording.pairs[number]
         if tangents.at_most(upper, pair):
             continue
-        tries = _direct(recording, case.reduced, pair[1]) if pair[0] is None else []
+        tries = _direct(recording, case.known_form, pair[1]) if pair[0] is None else []
         zeta = next((v for v in tries if tangents.holds(upper, pair, v, [])), None)
         if zeta is not None:
             steps.append(["close", [number], zeta, []])

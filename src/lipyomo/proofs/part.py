@@ -30,7 +30,7 @@ def _split(
 ) -> tuple[Case, tuple[Case, Case], Learnt]:
     weights, upper = learnt.weights(), recording.upper
     units, features, learnt = candidates(
-        recording.search, case.ours, case.reduced, case.worst, learnt, weights, upper
+        recording.search, case.ours, case.known_form, case.worst, learnt, weights, upper
     )
     unit = int(units[0])
     parting = Parting(case.ours, unit, features[0])

@@ -140,8 +140,8 @@ class Recorder:
     def _bound(self, case: Case) -> Case:
         """A case with bounds of its gradient; they may close it, or decide units."""
         recording = self._recording
-        case = replace(case, form=recording.search.system.reduce(case.ours.phases))
-        if not case.reduced.units.size:
+        case = replace(case, form=recording.search.system.form(case.ours.phases))
+        if not case.known_form.units.size:
             case, self._learnt = finished(recording, case, self._learnt)
             return case
         case = bounded(recording, case)

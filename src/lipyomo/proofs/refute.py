@@ -38,7 +38,7 @@ def refuted(recording: Recording, case: Case, learnt: Learnt) -> tuple[Case, Lea
 
     Otherwise it may come to know a point.
     """
-    points, form = recording.points, case.reduced
+    points, form = recording.points, case.known_form
     if case.ours.points.size:
         return case, learnt
     asks, learnt = asks_program(recording.search, learnt)

@@ -110,12 +110,13 @@ class Checkpoint:
         self.trouble: str | None = None
         self._written = self.before is not None
         self._writing = threading.Lock()
-        self._timer = threading.Timer((params or Params()).first_checkpoint, self._save_known)
-        self._timer.daemon = True
+        self._over = threading.Event()
+        early = (params or Params()).first_checkpoint
+        self._early = threading.Thread(target=self._save_early, args=(early,), daemon=True)
 
     def __enter__(self) -> Checkpoint:
         if not self._written:
-            self._timer.start()
+            self._early.start()
         return self
 
     def __exit__(
@@ -124,7 +125,7 @@ class Checkpoint:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._timer.cancel()
+        self._over.set()
         if kind is None or not issubclass(kind, LipyomoError):
             self._save_known()
 
@@ -134,6 +135,11 @@ class Checkpoint:
         If that fails, `trouble` says why, and the search can go on.
         """
         self._write(state)
+
+    def _save_early(self, seconds: float) -> None:
+        """Write what is known after some seconds, if the search is not over by then."""
+        if not self._over.wait(seconds):
+            self._save_known()
 
     def _save_known(self) -> None:
         """Write what is known, unless there is a checkpoint already."""

@@ -180,7 +180,7 @@ class RootBounds:
         self._norm = norm
         ball: Ball = "l1" if norm is not None and norm.dual_ball == "cube" else "l2"
         self.bounder = bounder or Bounder(system, targets, phases, ball, join)
-        self.form = system.reduce(phases)
+        self.form = system.form(phases)
         count = targets.count
         self.upper = np.full(count, np.inf) if known is None else np.array(known, dtype=float)
         self.multipliers: dict[int, FloatArray] = {}

@@ -73,7 +73,7 @@ def bounded(
             continue
         watch.pulse()
         part = part.without_unproved(cutoff)
-        node, form = part.node, part.reduced
+        node, form = part.node, part.known_form
         if node.trail or node.evidence:
             found = bound_targets(context, node, form, aim, cutoff, watch.clock)
         else:
@@ -199,7 +199,7 @@ def proved(context: Context, node: Node) -> Node:
         if key not in forms:
             phases = node.phases.copy()
             phases[own.units] = OPEN  # some were decided since
-            forms[key] = context.system.reduce(phases)
+            forms[key] = context.system.form(phases)
         bound = context.bounder.prover.bound(forms[key], target, own.multipliers)
         known[index] = min(bound, float(known[index]))
     return replace(node, proved=known, target_bounds=known)

@@ -53,7 +53,7 @@ def with_interior(
     for k, (part, asks) in enumerate(zip(parts, asked, strict=True)):
         if not (asks and part.is_open):
             continue
-        answer = region.examine(part.reduced, part.node)
+        answer = region.examine(part.known_form, part.node)
         if answer.empty:
             empty += 1
             claims[k] = part.fathom(-np.inf)
@@ -74,7 +74,7 @@ def with_interior(
 def finished(context: Context, part: Part, learnt: Learnt, points: Points) -> tuple[Part, Learnt]:
     """Fathom a part without open units: its value is known, if its region has interior."""
     node, cutoff = part.node, context.cutoff(points.best.value)
-    value = min(_value(context, node, part.reduced, cutoff), float(node.proved.max()))
+    value = min(_value(context, node, part.known_form, cutoff), float(node.proved.max()))
     if value > cutoff:
         problem = context.problem
         answer = examine(problem.network, problem.domain, context.pattern(node.phases))

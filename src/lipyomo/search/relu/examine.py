@@ -85,10 +85,10 @@ def examine(
             cutoff = context.cutoff(points.best.value)
             part = part.without_unproved(cutoff).without_targets(cutoff)
             if part.is_open:
-                part = replace(part, form=context.system.reduce(part.node.phases))
+                part = replace(part, form=context.system.form(part.node.phases))
             claims[k] = part
     bench.watch.check()
-    full = [k for k, part in enumerate(claims) if part.is_open and not part.reduced.units.size]
+    full = [k for k, part in enumerate(claims) if part.is_open and not part.known_form.units.size]
     some = [claims[k] for k in full]
     asked = [not part.node.points.size for part in some]
     some, learnt = with_interior(context, some, asked, learnt, points, region)
@@ -135,7 +135,7 @@ def scored(bench: Bench, part: Part, learnt: Learnt, weights: FloatArray) -> tup
     """The part with the units that it may be split on."""
     cutoff = bench.context.cutoff(bench.points.best.value)
     units, features, learnt = rule_of(bench.context)(
-        bench.context, part.node, part.reduced, part.worst, learnt, weights, cutoff
+        bench.context, part.node, part.known_form, part.worst, learnt, weights, cutoff
     )
     node = part.node.but(candidates=units, features=features)
     return replace(part, node=node), learnt

@@ -19,7 +19,7 @@ from lipyomo.search.relu.points import Points
 
 def fixed(context: Context, part: Part, learnt: Learnt, points: Points) -> tuple[Part, Learnt]:
     """The part with units decided whose other side cannot beat the incumbent."""
-    node, form, worst = part.node, part.reduced, part.worst
+    node, form, worst = part.node, part.known_form, part.worst
     if worst is None or node.targets.size > 1:
         return part, learnt
     value = points.best.value

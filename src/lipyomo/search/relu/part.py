@@ -76,7 +76,7 @@ class Part:
     parent, node : Node
         The same for the root.
     form : NodeForm, optional
-        Its reduction, once its phases are settled.
+        Its form, once its phases are settled.
     worst : Worst, optional
         What holds its bound up.
     fathomed : tuple of (Node, float)
@@ -98,7 +98,7 @@ class Part:
         return self.node.low is self.parent.low and self.node.high is self.parent.high
 
     @property
-    def reduced(self) -> NodeForm:
+    def known_form(self) -> NodeForm:
         """The form of a part whose phases are settled."""
         assert self.form is not None
         return self.form

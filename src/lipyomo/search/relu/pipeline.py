@@ -246,7 +246,7 @@ class Pipeline:
         rng, system, region = self._rng, self._context.system, self._region
         examined = [node for node in seeds if node.examined]
         order = [examined[k] for k in rng.permutation(len(examined))]
-        answers = (region.examine(system.reduce(node.phases), node) for node in order)
+        answers = (region.examine(system.form(node.phases), node) for node in order)
         near = (answer.point for answer in answers if answer.point is not None)
         for entry in heuristics(self._turn):
             best = self._points.best

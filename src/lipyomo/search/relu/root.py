@@ -150,7 +150,7 @@ def _with_products(bench: Bench, known: Beginning) -> Beginning:
     skip = context.question.known is None or context.ascent is None
     if skip or not known.part.is_open or bounder.prover.pairs.count or clock.expired:
         return known
-    form = context.system.reduce(node.phases)
+    form = context.system.form(node.phases)
     if not any(bounder.takes_pairs(form, target) for target in node.evidence):
         return known
     warm = {  # some units may be fixed since
