@@ -1,7 +1,7 @@
 """Partial activation patterns: each unit is on its left slope, on its right slope, or open.
 
 Branch and bound, bounds and encodings all speak of units in these terms.  Units without a kink
-are always `RIGHT`.
+are always `RIGHT`; smooth ones are open unless they have one slope on the whole domain.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Phases: TypeAlias = "tuple[npt.NDArray[np.int8], ...]"
 
 
 def open_phases(network: Network) -> Phases:
-    """Every kinked unit open."""
+    """Every unit open but the linear ones."""
     return tuple(
-        np.where(layer.kinked, np.int8(OPEN), np.int8(RIGHT)).astype(np.int8)
+        np.where(layer.bent, np.int8(OPEN), np.int8(RIGHT)).astype(np.int8)
         for layer in network.hidden
     )
 

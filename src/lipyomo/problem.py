@@ -182,6 +182,10 @@ class LipschitzProblem:
             return self
         return _Derived(self, found.network, self.domain, found.functional)
 
+    def with_network(self, network: Network) -> LipschitzProblem:
+        """The problem of a network with the same inputs and outputs, as it stands."""
+        return _Derived(self, network, self.domain)
+
     def __repr__(self) -> str:
         return f"LipschitzProblem({self.network!r}, {self.domain!r}, {self.describe_norms()})"
 

@@ -38,7 +38,7 @@ class Activation(ABC):
 
     @property
     def reflection(self) -> tuple[float, float] | None:
-        """(P, Q) with ``sigma(-z) = P sigma(z) + Q z`` for all z: (-1, 0) where sigma is odd."""
+        """Numbers (P, Q) with ``sigma(-z) = P sigma(z) + Q z`` for all z; (-1, 0) if it is odd."""
         return None
 
     @abstractmethod

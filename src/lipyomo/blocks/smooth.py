@@ -29,7 +29,7 @@ from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.segments import Segment, add_bands, segments_of
 from lipyomo.blocks.units import WITHOUT_SWITCH, OpenUnits, UnitFormulation
 from lipyomo.bounds import preactivation_bounds
-from lipyomo.bounds.curved import output_ranges
+from lipyomo.bounds.kinds import output_ranges
 from lipyomo.domains import Domain
 from lipyomo.errors import BoundsMissing, ProblemError
 from lipyomo.network import FloatArray, Layer

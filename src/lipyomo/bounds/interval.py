@@ -62,6 +62,9 @@ def activated(
     if rounding.any():
         low = low - times(rounding, np.abs(low))
         high = high + times(rounding, np.abs(high))
+    for curve in layer.curves:
+        ends = lower[..., curve.units], upper[..., curve.units]
+        low[..., curve.units], high[..., curve.units] = curve.activation.enclose(*ends)
     return low, high
 
 

@@ -13,22 +13,23 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from lipyomo.bounds.balls import Ball
 from lipyomo.bounds.chain import Chain
-from lipyomo.bounds.curved import curved_bounds
 from lipyomo.bounds.interval import Switches, activated, interval_range
 from lipyomo.bounds.layers import LayerBounds, by_layer
 from lipyomo.bounds.lp import tighten
 from lipyomo.bounds.params import PARAMS
 from lipyomo.bounds.parts import parts_of
-from lipyomo.bounds.relax import unit_lines
+from lipyomo.bounds.relax import layer_lines
+from lipyomo.bounds.slopes import slope_ranges
 from lipyomo.bounds.stack import Stack
 from lipyomo.domains import Domain
 from lipyomo.errors import NetworkError
 from lipyomo.network import BoolArray, FloatArray, Layer, Matrix, Network
 from lipyomo.numerics.rounding import UNIT, gamma
-from lipyomo.phases import OPEN, Phases, decide, flat, open_phases
+from lipyomo.phases import OPEN, RIGHT, Phases, flat, open_phases
 from lipyomo.settings import Relaxation
 
 
@@ -61,48 +62,47 @@ def preactivation_bounds(
     Returns
     -------
     LayerBounds
-        Of a smooth network, phases are those of its two-slope units.
+        Smooth units are open unless they have one slope on the whole range of their pre-activation.
 
     Raises
     ------
     NetworkError
         If phases were given for a smooth network.
     """
-    if network.smooth:
-        return _curved(network, domain, phases, relaxation)
+    if network.smooth and phases is not None:
+        raise NetworkError("a network with smooth units has no activation pattern")
     start = open_phases(network) if phases is None else phases
     low, high = domain.lower[None, :], domain.upper[None, :]
     over = within(domain, low, high, programs=True)
     stack = Stack.unknown(flat(start)[None], low, high)
     linear = relaxation != "interval" and domain.is_bounded
     propagate(network.hidden, over, stack, linear=linear, stop=stop)
+    lower, upper = (by_layer(network.hidden, ends[0]) for ends in (stack.lower, stack.upper))
+    found_phases = by_layer(network.hidden, stack.phases[0])
     found = LayerBounds(
-        by_layer(network.hidden, stack.lower[0]),
-        by_layer(network.hidden, stack.upper[0]),
+        lower,
+        upper,
         "linear" if linear and len(start) > 1 else "interval",
-        tuple(by_layer(network.hidden, stack.phases[0])),
+        tuple(map(_of_one_slope, network.hidden, lower, upper, found_phases)),
         not bool(stack.alive[0]),
     )
     programs = relaxation == "lp" or (
         relaxation == "auto" and 0 < found.unstable <= PARAMS.lp_units
     )
-    if not programs or found.empty or not domain.is_bounded:
+    if network.smooth or not programs or found.empty or not domain.is_bounded:
         return found
     limit = PARAMS.seconds if relaxation == "auto" and time_limit == math.inf else time_limit
     return replace(tighten(network, domain, found, time.monotonic() + limit), relaxation="lp")
 
 
-def _curved(
-    network: Network, domain: Domain, phases: Phases | None, relaxation: Relaxation
-) -> LayerBounds:
-    """`preactivation_bounds` of a network with smooth units."""
-    if phases is not None:
-        raise NetworkError("a network with smooth units has no activation pattern")
-    over = within(domain, domain.lower[None, :], domain.upper[None, :], programs=True)
-    linear = relaxation != "interval" and domain.is_bounded
-    lower, upper = curved_bounds(network.hidden, over, linear)
-    decided = decide(open_phases(network), lower, upper)
-    return LayerBounds(lower, upper, "linear" if linear else "interval", decided)
+def _of_one_slope(
+    layer: Layer, lower: FloatArray, upper: FloatArray, phases: npt.NDArray[np.int8]
+) -> npt.NDArray[np.int8]:
+    """The phases with smooth units closed whose slope is the same on their whole range."""
+    if not layer.curves:
+        return phases
+    left, right = slope_ranges(layer, lower, upper)
+    return np.where(layer.curved & (left == right), np.int8(RIGHT), phases)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,8 +214,9 @@ def propagate(
     chain = Chain(over, stop)
     low, high = over.lower, over.upper
     kinked = np.concatenate([layer.kinked for layer in layers] or [np.zeros(0, dtype=bool)])
+    curved = np.concatenate([layer.curved for layer in layers] or [np.zeros(0, dtype=bool)])
     held = kinked & (stack.phases != OPEN)
-    wanted = _undecided(stack, held)
+    wanted = _undecided(stack, held) | curved
     if not intervals:  # ranges of units without a kink serve interval arithmetic only
         wanted &= kinked | ~np.isfinite(stack.lower).all(axis=0)
     end = 0
@@ -230,7 +231,7 @@ def propagate(
         pick = wanted[start:end]
         if intervals:
             part.meet(*interval_range(layer, low, high))
-            pick = _undecided(part, held[:, start:end])
+            pick = _undecided(part, held[:, start:end]) | layer.curved
         if linear or position == 0:
             chain = chain.affine(parts_of(layer).split, layer.bias)
             if position >= first and not (intervals and position == 0 and over.intervals_suffice):
@@ -242,6 +243,7 @@ def propagate(
                 part.meet(*found, index)
         if position >= first:
             part.decide()
+            part.phases[:, layer.curved] = OPEN
         if intervals:
             part.cut(layer.kinked)
             low, high = activated(layer, part.phases, part.lower, part.upper)
@@ -252,10 +254,11 @@ def propagate(
             members = slopes.members
             lower, upper = lower[:, members], upper[:, members]
             left, right = left[:, members], right[:, members]
+            lines = layer_lines(layer, members, lower, upper, left, right)
             size = np.maximum(np.abs(left * lower), np.abs(right * upper)) * (1.0 + UNIT)
-            chain = chain.activate(
-                slopes.left[0], members, unit_lines(lower, upper, left, right), size
-            )
+            if layer.curves:
+                size = np.maximum(size, np.maximum(np.abs(low), np.abs(high))[:, members])
+            chain = chain.activate(slopes.left[0], members, lines, size)
     if not intervals:
         stack.cut(kinked)
 

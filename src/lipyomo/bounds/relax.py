@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lipyomo.network import FloatArray
+from lipyomo.bounds.stack import Index
+from lipyomo.network import FloatArray, Layer
 from lipyomo.numerics.rounding import UNIT
 
 
@@ -93,6 +94,41 @@ def unit_lines(lower: FloatArray, upper: FloatArray, left: FloatArray, right: Fl
         (np.where(convex, chord, line), np.where(convex, offset, 0.0)),
         (np.where(convex, line, chord), np.where(convex, 0.0, offset)),
     )
+
+
+def layer_lines(
+    layer: Layer,
+    units: Index,
+    lower: FloatArray,
+    upper: FloatArray,
+    left: FloatArray,
+    right: FloatArray,
+) -> Lines:
+    """Lines around some units of a layer, which may be smooth.
+
+    Parameters
+    ----------
+    layer : Layer
+    units : ndarray of int, shape (F,)
+    lower, upper : ndarray, shape (B, F)
+        Of their pre-activations, finite.
+    left, right : ndarray, shape (B, F)
+        Slopes of the two-slope ones, as `unit_lines` takes them.
+    """
+    curved = layer.curved[units]
+    if not curved.any():
+        return unit_lines(lower, upper, left, right)
+    one, none = np.ones(()), np.zeros(())
+    found = unit_lines(lower, upper, *(np.where(curved, 0.0, side) for side in (left, right)))
+    for curve in layer.curves:
+        mine = np.flatnonzero(np.isin(units, curve.units))
+        ends = lower[:, mine], upper[:, mine]
+        slope, low, high = curve.activation.lines(one, none, *ends)
+        if not (np.isfinite(low) & np.isfinite(high)).all():  # numbers are too large for a slope
+            slope, (low, high) = np.zeros(low.shape), curve.activation.enclose(*ends)
+        found.slopes[:, :, mine] = slope
+        found.offsets[:, :, mine] = high, low
+    return found
 
 
 def switch_lines(

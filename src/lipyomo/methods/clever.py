@@ -13,7 +13,7 @@ from lipyomo.methods.support import best_witness, whole_number
 from lipyomo.network import FloatArray
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
-from lipyomo.sampling.evaluate import evaluation_work, point_norms
+from lipyomo.sampling.evaluate import evaluation_work, sampled_norms
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,7 @@ def fit_reverse_weibull(maxima: FloatArray) -> WeibullFit:
     Guarantee.HEURISTIC,
     "Weng et al., Evaluating the robustness of neural networks (ICLR 2018)",
     unbounded=True,
+    smooth=True,
     options={"batches": 500, "batch_size": 1024},
 )
 def run(run: Run) -> Result:
@@ -160,7 +161,7 @@ def run(run: Run) -> Result:
         for first in range(0, size, rows):
             if parts and late():
                 break
-            parts.append(point_norms(small, batch[first : first + rows])[0])
+            parts.append(sampled_norms(small, batch[first : first + rows]))
         found = np.concatenate(parts)
         k = int(np.argmax(found))
         maxima.append(float(found[k]))

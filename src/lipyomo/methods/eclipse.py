@@ -16,6 +16,7 @@ from lipyomo.run import Run
     Guarantee.UPPER,
     "Xu and Sivaranjani, ECLipsE (NeurIPS 2024)",
     unbounded=True,
+    smooth=True,
 )
 def run(run: Run) -> Result:
     """Carry an ellipsoid of tangents from the inputs to the outputs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lipyomo.cascade import Cascade, Stage
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import choice, domain_bounds
+from lipyomo.methods.support import choice, domain_bounds, switched
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
@@ -15,6 +15,7 @@ from lipyomo.run import Run
     Guarantee.UPPER,
     "Weng et al., Towards fast computation of certified robustness (ICML 2018)",
     unbounded=True,
+    smooth=True,
     options={"adjoints": "interval"},
 )
 def run(run: Run) -> Result:
@@ -31,7 +32,8 @@ def run(run: Run) -> Result:
         worse.
     """
     kind = choice(run, "adjoints", ("interval", "linear"))
-    cascade = Cascade(run.problem.reduced.problem, domain_bounds(run), clock=run.clock)
+    bounds = domain_bounds(run)
+    cascade = Cascade(switched(run, bounds), bounds, clock=run.clock)
     stages: tuple[Stage, ...] = ("entries",) if kind == "interval" else ("entries", "joint")
     cascade.run(stages)
     run.drop_upper(cascade.value)

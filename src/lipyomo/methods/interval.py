@@ -21,6 +21,7 @@ INTERVALS: tuple[Stage, ...] = ("entries",)
     Guarantee.UPPER,
     "Weng et al. (ICML 2018); Zhang et al. (NeurIPS 2018); Shi et al. (NeurIPS 2022)",
     unbounded=True,
+    smooth=True,
 )
 def run(run: Run) -> Result:
     """Run the cheap stages; ``bounds`` says how pre-activations are bounded."""

@@ -9,6 +9,8 @@ from typing import cast
 
 import numpy as np
 
+from lipyomo.bounds import preactivation_bounds
+from lipyomo.bounds.slopes import with_slopes
 from lipyomo.domains import AllSpace, Domain
 from lipyomo.errors import MethodError, SolverError
 from lipyomo.methods.params import PARAMS
@@ -18,6 +20,7 @@ from lipyomo.methods.support import (
     domain_bounds,
     fall_back,
     form_fits,
+    switched,
     whole_number,
 )
 from lipyomo.network import Layer, Network
@@ -139,6 +142,7 @@ def pieces(network: Network, phases: Phases, length: int) -> Iterator[tuple[Netw
     Guarantee.UPPER,
     "Fazlyab et al., Efficient and accurate estimation (NeurIPS 2019)",
     unbounded=True,
+    smooth=True,
     options={"form": "neuron", "solver": "auto", "split": 0, "slopes": "local"},
 )
 def run(run: Run) -> Result:
@@ -165,9 +169,13 @@ def run(run: Run) -> Result:
             "the solver newton has no layer form.  Remedy: choose clarabel, scs or form=neuron"
         )
     small = run.problem.reduced.problem
-    network = small.network
     bounds = domain_bounds(run) if slopes == "local" else None
-    phases = open_phases(network) if bounds is None else bounds.phases
+    if bounds is None:
+        everywhere = AllSpace(small.network.input_dim)
+        network = with_slopes(small.network, preactivation_bounds(small.network, everywhere))
+        phases = open_phases(network)
+    else:
+        network, phases = switched(run, bounds).network, bounds.phases
     run.state(unstable=count_open(phases))
     if not form_fits(run, phases):
         fall_back(run, bounds)

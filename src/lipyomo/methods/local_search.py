@@ -9,6 +9,7 @@ from lipyomo.methods.support import domain_bounds, whole_number
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 from lipyomo.sampling.local_search import search_incumbent
+from lipyomo.search.smooth.local import smooth_incumbent
 
 
 @method(
@@ -17,10 +18,11 @@ from lipyomo.sampling.local_search import search_incumbent
     Guarantee.LOWER,
     "lipyomo",
     unbounded=True,
+    smooth=True,
     options={"evaluations": 0},
 )
 def run(run: Run) -> Result:
-    """Sample, move the best points, and step from region to region.
+    """Sample, move the best points, and step from region to region; smooth networks by ascents.
 
     Options
     -------
@@ -29,6 +31,9 @@ def run(run: Run) -> Result:
     """
     evaluations = whole_number(run, "evaluations", least=0) or None
     rng = np.random.default_rng(run.settings.seed)
+    if run.problem.network.smooth:
+        run.raise_lower(smooth_incumbent(run.problem, rng, evaluations, run.clock))
+        return run.result()
     phases = domain_bounds(run).phases  # what the domain decides need not be searched
     run.raise_lower(search_incumbent(run.problem, rng, evaluations, run.clock, phases))
     return run.result()

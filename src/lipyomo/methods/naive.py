@@ -44,6 +44,7 @@ def layer_norm(layer: Layer, norm_in: InputNorm, norm_out: OutputNorm) -> float:
     Guarantee.UPPER,
     "Jordan and Dimakis (NeurIPS 2020), appendix F.2; Szegedy et al. (2013)",
     unbounded=True,
+    smooth=True,
     options={"norms": "asked"},
 )
 def run(run: Run) -> Result:

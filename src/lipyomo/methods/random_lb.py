@@ -9,7 +9,7 @@ from lipyomo.methods.registry import method
 from lipyomo.methods.support import best_witness, whole_number
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
-from lipyomo.sampling.evaluate import evaluation_work, point_norms
+from lipyomo.sampling.evaluate import evaluation_work, sampled_norms
 
 
 @method(
@@ -18,6 +18,7 @@ from lipyomo.sampling.evaluate import evaluation_work, point_norms
     Guarantee.LOWER,
     "Jordan and Dimakis (NeurIPS 2020), appendix F.1",
     unbounded=True,
+    smooth=True,
     options={"samples": 1000},
 )
 def run(run: Run) -> Result:
@@ -36,7 +37,7 @@ def run(run: Run) -> Result:
     late = run.clock.steps()
     while drawn < samples and (drawn == 0 or not late()):
         batch = small.domain.sample(rng, min(most, samples - drawn))
-        found = point_norms(small, batch)[0]
+        found = sampled_norms(small, batch)
         keep = np.argsort(-found)[: PARAMS.tries]
         points.append(batch[keep])
         values.append(found[keep])

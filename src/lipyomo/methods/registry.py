@@ -13,12 +13,14 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from lipyomo.errors import MethodError
 from lipyomo.magnitudes import overflow_is_meant
 from lipyomo.network import Network
 from lipyomo.parallel import blas_threads
 from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Guarantee, Result
+from lipyomo.result import Guarantee, Result, Witness
 from lipyomo.run import Run
 from lipyomo.settings import Settings
 
@@ -197,6 +199,18 @@ def run_method(name: str, problem: LipschitzProblem, settings: Settings) -> Resu
         return finished(method, Run(problem, settings, name, method.guarantee))
 
 
+def _quick_incumbent(run: Run) -> Witness | None:
+    """A point with a large Jacobian norm, from a brief search."""
+    from lipyomo.sampling.local_search import quick_incumbent
+    from lipyomo.search.smooth.local import smooth_incumbent
+
+    if run.problem.network.smooth:
+        return smooth_incumbent(
+            run.problem, np.random.default_rng(run.settings.seed), None, run.clock
+        )
+    return quick_incumbent(run.problem, run.settings.seed, run.clock)
+
+
 def finished(method: Method, run: Run) -> Result:
     """What a method finds; after Ctrl-C (a second one where the first was a request) what it had.
 
@@ -213,9 +227,7 @@ def finished(method: Method, run: Run) -> Result:
     """
     try:
         if run.settings.attain and method.guarantee is Guarantee.UPPER:
-            from lipyomo.sampling.local_search import quick_incumbent
-
-            run.raise_lower(quick_incumbent(run.problem, run.settings.seed, run.clock))
+            run.raise_lower(_quick_incumbent(run))
         return method.run(run)
     except KeyboardInterrupt:
         run.clock.stop()

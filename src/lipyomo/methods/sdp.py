@@ -15,6 +15,7 @@ from lipyomo.run import Run
     Guarantee.UPPER,
     "this project (semidefinite multipliers; compare LipSDP, Fazlyab et al. 2019)",
     unbounded=True,
+    smooth=True,
 )
 def run(run: Run) -> Result:
     """Bound the constant over all switches that the domain's pre-activation bounds leave open.

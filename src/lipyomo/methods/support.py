@@ -11,6 +11,7 @@ import numpy as np
 
 from lipyomo import arguments
 from lipyomo.bounds import LayerBounds, preactivation_bounds
+from lipyomo.bounds.slopes import with_slopes
 from lipyomo.cascade import STAGES, Cascade, Stage
 from lipyomo.errors import MethodError
 from lipyomo.methods.params import PARAMS
@@ -77,6 +78,11 @@ def best_witness(
 def domain_bounds(run: Run) -> LayerBounds:
     """Pre-activation bounds of the reduced problem, by the relaxation of the settings (linear)."""
     small, relaxation = run.problem.reduced.problem, run.settings.bounds
+    if relaxation == "lp" and small.network.smooth:
+        raise MethodError(
+            "bounds=lp is for piecewise-linear networks, and this one has smooth units.  Remedy: "
+            "bounds=linear"
+        )
     found = preactivation_bounds(
         small.network,
         small.domain,
@@ -88,13 +94,24 @@ def domain_bounds(run: Run) -> LayerBounds:
     return found
 
 
+def switched(run: Run, bounds: LayerBounds) -> LipschitzProblem:
+    """The reduced problem as bounds over open switches see it.
+
+    Of a smooth network that is one of two-slope units (`lipyomo.bounds.slopes`).
+    """
+    small = run.problem.reduced.problem
+    network = with_slopes(small.network, bounds)
+    return small if network is small.network else small.with_network(network)
+
+
 def run_cascade(run: Run, stages: Sequence[Stage] = STAGES) -> Cascade:
     """The cascade of the reduced problem, run; the run hears of every end.
 
     Intervals of the gradients come first, so that an interval is there soon.
     """
-    small = run.problem.reduced.problem
-    cascade = Cascade(small, domain_bounds(run), clock=run.clock, report=run.drop_upper)
+    bounds = domain_bounds(run)
+    small = switched(run, bounds)
+    cascade = Cascade(small, bounds, clock=run.clock, report=run.drop_upper)
     for part in (("entries",), stages):
         cascade.run(part)
         run.drop_upper(cascade.value)
@@ -122,7 +139,7 @@ def fall_back(run: Run, bounds: LayerBounds | None = None) -> None:
     small = run.problem.reduced.problem
     if bounds is None:
         bounds = preactivation_bounds(small.network, small.domain, relaxation="interval")
-    cascade = Cascade(small, bounds, clock=run.clock)
+    cascade = Cascade(switched(run, bounds), bounds, clock=run.clock)
     cascade.run(("entries",))
     run.drop_upper(cascade.value)
 
@@ -252,7 +269,7 @@ def root_bounds(run: Run, bounds: LayerBounds, cascade: Cascade | None = None) -
     MethodError
         If the dual ball has too many vertices.
     """
-    small = run.problem.reduced.problem
+    small = switched(run, bounds)
     targets = semidefinite_targets(small)
     known = None if cascade is None else cascade.bounds_of(targets)
     left = presolve(small.network, targets.functionals, small.domain, bounds.phases)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -43,14 +43,20 @@ def jacobian_rows(network: Network, patterns: Sequence[BoolArray], rows: FloatAr
     -------
     ndarray, shape (n, k, d)
     """
+    slopes = [layer.slopes(on) for layer, on in zip(network.hidden, patterns, strict=True)]
+    return _rows_under(network, slopes, rows)
+
+
+def _rows_under(network: Network, slopes: Sequence[FloatArray], rows: FloatArray) -> FloatArray:
+    """Gradients of functionals (n, k, d) where the units have slopes of shapes (n, n_i)."""
     if len(rows) > network.output_dim:  # as many passes as there are outputs
-        every = jacobian_rows(network, patterns, np.eye(network.output_dim))
+        every = _rows_under(network, slopes, np.eye(network.output_dim))
         return np.asarray(rows @ every)
-    count = len(patterns[0]) if patterns else 1
+    count = len(slopes[0]) if slopes else 1
     start = np.asarray(rows @ network.head.weight)
     g = np.broadcast_to(start, (count, *start.shape))
-    for layer, on in zip(reversed(network.hidden), reversed(patterns), strict=True):
-        scaled = (g * layer.slopes(on)[:, None, :]).reshape(-1, layer.units)
+    for layer, slope in zip(reversed(network.hidden), reversed(slopes), strict=True):
+        scaled = (g * slope[:, None, :]).reshape(-1, layer.units)
         g = np.asarray(scaled @ layer.weight).reshape(count, len(rows), layer.inputs)
     return g
 
@@ -75,18 +81,31 @@ def pattern_norms(
     -------
     ndarray, shape (n,)
     """
+
+    def gradients(part: slice, used: FloatArray) -> FloatArray:
+        return jacobian_rows(problem.network, [on[part] for on in patterns], used)
+
+    return _norms(problem, len(patterns[0]) if patterns else 1, gradients, rows)
+
+
+def _norms(
+    problem: LipschitzProblem,
+    count: int,
+    gradients: Callable[[slice, FloatArray], FloatArray],
+    rows: FloatArray | None,
+) -> FloatArray:
+    """The norms of `count` Jacobians, from the gradients (n, k, d) of functionals (k, m)."""
     network = problem.network
     if rows is None and problem.dual_vertices is not None:
         rows = problem.dual_vertices if len(problem.dual_vertices) <= MAX_ROWS else None
     used = np.eye(network.output_dim) if rows is None else rows
     moving = ~problem.domain.frozen
     widest = max(network.sizes[:-1])
-    count = len(patterns[0]) if patterns else 1
     chunk = max(1, _ENTRIES // (len(used) * widest))
     values = np.empty(count)
     for first in range(0, count, chunk):
         part = slice(first, first + chunk)
-        g = jacobian_rows(network, [on[part] for on in patterns], used)
+        g = gradients(part, used)
         if not moving.all():
             g = g[:, :, moving]
         if rows is not None:
@@ -108,6 +127,19 @@ def point_norms(
     if not patterns:
         return np.full(len(points), pattern_norms(problem, patterns, rows)[0]), patterns
     return pattern_norms(problem, patterns, rows), patterns
+
+
+def sampled_norms(problem: LipschitzProblem, points: FloatArray) -> FloatArray:
+    """Norms of the Jacobian at points (n, d), with units of any kind; exact as `pattern_norms`."""
+    network = problem.network
+    if not network.smooth:
+        return point_norms(problem, points)[0]
+
+    def gradients(part: slice, used: FloatArray) -> FloatArray:
+        found = zip(network.hidden, network.preactivations(points[part]), strict=True)
+        return _rows_under(network, [layer.slopes_at(z) for layer, z in found], used)
+
+    return _norms(problem, len(points), gradients, None)
 
 
 def _alternating(g: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) -> FloatArray:
