@@ -59,6 +59,12 @@ def solve(
     chosen = chosen_settings(settings, changes)
     if chosen.started is None:
         chosen = replace(chosen, started=began)
+    if chosen.rational and problem.network.smooth:
+        raise MethodError(
+            "witnesses of networks with smooth units "
+            f"({', '.join(problem.network.activations)}) are no rational numbers.  Remedy: leave "
+            "rational out; their lower ends are enclosed in ball arithmetic in any case"
+        )
     name = choose_method(problem) if method == "auto" else method
     result = run_method(name, problem, _telling(chosen))
     if chosen.rational:

@@ -80,7 +80,7 @@ def test_no_promise_is_broken(family: str) -> None:
 
 FOUND = (
     "residual_units/4", "saturated_units/5", "bends_units/6", "smooth_units/9", "residual_units/11",
-    "narrow_units/5", "steep_units/6",
+    "narrow_units/5", "steep_units/6", "slopes_at_faces_units/1066",
 )  # fmt: skip
 """Problems on which an earlier state went wrong."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +30,7 @@ from lipyomo.certification.point import (
     certify_point,
 )
 from lipyomo.errors import LipyomoError
+from lipyomo.methods.registry import bounding_methods, get_method, refuses_smooth
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import OutputNorm
 from lipyomo.run import PROVED
@@ -221,6 +222,7 @@ class RobustnessTask(Task[Job, RobustnessRow]):
     ) -> None:
         self.classifier, self.settings = classifier, settings
         self._values = None if onnx is None else RuntimeValues(onnx, classifier.network.input_dim)
+        _check_smooth(classifier.network, settings.methods)
         if "exact" in settings.methods:  # a solver that cannot be used is no matter of single rows
             from lipyomo.solvers.registry import get_solver
 
@@ -235,6 +237,14 @@ class RobustnessTask(Task[Job, RobustnessRow]):
         index, x, label = job
         check = None if self._values is None else partial(runtime_class, self._values)
         return certify_point(self.classifier, x, label, self.settings, index, check)
+
+
+def _check_smooth(network: Network, names: Sequence[str]) -> None:
+    """Raise if the network has smooth units, and a method does not take them."""
+    if network.smooth:
+        for name in names:
+            if name == "exact" or (name in bounding_methods() and not get_method(name).smooth):
+                raise LipyomoError(refuses_smooth(f"method {name}", network))
 
 
 def runtime_class(values: RuntimeValues, point: FloatArray) -> int:

@@ -80,7 +80,7 @@ def describe(
         "sizes": list(network.sizes),
         "inputs": network.input_dim,
         "outputs": network.output_dim,
-        "units": network.kinked_units,
+        "units": network.bent_units,
         "layers": len(network.layers),
         "coefficients": sum(int(layer.weight.size) for layer in network.layers),
     }

@@ -20,7 +20,7 @@ from lipyomo.version import __version__
 _NEGATIVE = re.compile(r"^-(\d|\.\d|inf)")
 
 DESCRIPTION = """\
-Local Lipschitz constant of a piecewise-linear network: a checked interval with a witness.
+Local Lipschitz constant of a neural network, smooth or not: a checked interval with a witness.
 
 The main job is "lipyomo NET ...".  Beside it:
   lipyomo solvers      which MIP solvers can be used here, and how to install the others

@@ -92,7 +92,7 @@ def as_json(problem: LipschitzProblem, result: Result, path: str) -> dict[str, A
         "sizes": list(network.sizes),
         "inputs": network.input_dim,
         "outputs": network.output_dim,
-        "units": network.kinked_units,
+        "units": network.bent_units,
         "domain": problem.domain.describe(),
         "frozen_inputs": int(problem.domain.frozen.sum()),
         "input_norm": problem.input_norm,
@@ -122,9 +122,10 @@ def summary(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]:
         lines.append(("", f"direction = {vector(witness.direction)}"))
         if len(witness.functional) > 1:
             lines.append(("", f"functional = {vector(witness.functional)}"))
-        margin = up(witness.margin, 3) if math.isfinite(witness.margin) else "infinite"
-        lines.append(("", f"distance to the nearest kink or face about {margin}"))
-    lines.extend(("check", text) for text in _checks(result))
+        if not network.smooth:
+            margin = up(witness.margin, 3) if math.isfinite(witness.margin) else "infinite"
+            lines.append(("", f"distance to the nearest kink or face about {margin}"))
+    lines.extend(("check", text) for text in _checks(problem, result))
     lines.extend(("warning", text) for text in result.warnings)
     return lines
 
@@ -162,7 +163,7 @@ def _method(result: Result) -> str:
     return ", ".join(parts)
 
 
-def _checks(result: Result) -> list[str]:
+def _checks(problem: LipschitzProblem, result: Result) -> list[str]:
     checks = []
     difference = result.details.get("runtime_difference")
     if difference is not None:
@@ -170,7 +171,10 @@ def _checks(result: Result) -> list[str]:
             f"network agrees with onnxruntime at random points (difference {difference:.1g})"
         )
     if result.witness is not None:
-        checks.append("lower bound recomputed from the weights at an interior point")
+        how = "recomputed from the weights at an interior point"
+        if problem.network.smooth:
+            how = "enclosed in ball arithmetic at a point of the domain"
+        checks.append(f"lower bound {how}")
     rational = result.details.get("rational")
     if rational is not None and rational["holds"]:
         checks.append(f"witness confirmed in exact arithmetic: at least {down(rational['value'])}")

@@ -92,6 +92,17 @@ def statement_of(
     }
 
 
+def check_provable(problem: LipschitzProblem) -> None:
+    """Raise `ProofError` unless proofs of the problem's kind of network can be written."""
+    network = problem.network
+    if network.smooth:
+        raise ProofError(
+            "proofs are for piecewise-linear networks, and this one has smooth units "
+            f"({', '.join(network.activations)}).  Remedy: leave the proof out; both ends of the "
+            "interval are bounded with directed rounding in any case"
+        )
+
+
 def write_proof(
     path: str | Path,
     problem: LipschitzProblem,
@@ -137,13 +148,14 @@ def write_proof(
     Raises
     ------
     ProofError
-        If there is no proof.
+        If there is no proof, or none can be: networks with smooth units have none yet.
     OutputError
         If the file cannot or must not be written.
     """
     if told is not None:
         deprecated("told=", "progress=")
         progress = told
+    check_provable(problem)
     clock = Clock(time_limit, stop)
     check_output(path, PROOF, () if onnx is None else (onnx,))
     first = statement_of(problem, result, onnx, certify)

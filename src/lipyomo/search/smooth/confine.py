@@ -134,7 +134,8 @@ def _ascended(
             break
         size = (np.abs(g) * x.size).sum(axis=1)
         least = (g * x.middle - np.abs(g) * x.radius).sum(axis=1)
-        empty |= least - unit * (size + np.abs(h)) > h
+        # rows that are not violated may stand for phases that a box does not have
+        empty |= (violation > 0) & (least - unit * (size + np.abs(h)) > h)
         m = np.where(violation > VIOLATED, _best_multiplier(a, g, h, x), 0.0)
         rounding += unit * ((np.abs(a) * x.size).sum(axis=1) + m * (size + np.abs(h)))
         constant = constant + m * h

@@ -1,0 +1,155 @@
+"""The whole command line with a smooth network: answers, or refusals by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_ran import Ran
+
+from lipyomo import Network
+from lipyomo.activations import activation
+from lipyomo.methods import methods
+from lipyomo.network import Curve, Layer
+from lipyomo.onnx import write
+
+Cli = Callable[..., Ran]
+
+
+def small(outputs: int = 1) -> Network:
+    """Two inputs, three tanh units, two SiLUs and a ReLU."""
+    rng = np.random.default_rng(5)
+    hidden = [
+        Layer(
+            rng.standard_normal((3, 2)),
+            [0.1, -0.2, 0.3],
+            curves=[Curve(activation("tanh"), [0, 1, 2])],
+        ),
+        Layer(
+            rng.standard_normal((3, 3)),
+            [0.0, 0.5, 0.1],
+            [0.0] * 3,
+            [1.0] * 3,
+            curves=[Curve(activation("silu"), [0, 2])],
+        ),
+    ]
+    return Network([*hidden, Layer(rng.standard_normal((outputs, 3)), np.zeros(outputs))], "small")
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """One output."""
+    write(small(), tmp_path / "small.onnx")
+    return tmp_path / "small.onnx"
+
+
+@pytest.fixture
+def classes(tmp_path: Path) -> Path:
+    """Two classes."""
+    write(small(2), tmp_path / "classes.onnx")
+    return tmp_path / "classes.onnx"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Three points."""
+    (tmp_path / "data.csv").write_text("0.5,0.2\n-1.0,1.0\n0.1,0.0\n")
+    return tmp_path / "data.csv"
+
+
+def sampled(low: float, high: float, points: int = 61) -> float:
+    """The largest l1 norm of the gradient on a grid."""
+    grid = np.stack(np.meshgrid(*[np.linspace(low, high, points)] * 2), -1).reshape(-1, 2)
+    return float(np.abs(small().gradients(grid, [1.0])).sum(axis=1).max())
+
+
+def test_the_main_job(cli: Cli, net: Path) -> None:
+    ran = cli(net, "--box=-1,1", "--json", "--time-limit", "20")
+    assert ran.code == 0
+    assert ran.json["status"] == "exact"
+    assert ran.json["problem"]["units"] == 6
+    assert sampled(-1, 1) <= ran.json["upper"]
+    assert ran.json["lower"] == pytest.approx(sampled(-1, 1), rel=0.01)
+
+
+def test_what_is_said_of_the_witness(cli: Cli, net: Path) -> None:
+    ran = cli(net, "--box=-1,1", "--time-limit", "20")
+    assert ran.code == 0
+    assert "enclosed in ball arithmetic at a point of the domain" in ran.out
+    assert "nearest kink" not in ran.out
+
+
+@pytest.mark.parametrize("name", sorted(methods()))
+def test_every_method_answers_or_refuses_by_name(cli: Cli, net: Path, name: str) -> None:
+    ran = cli(net, "--box=-1,1", "--method", name, "--time-limit", "5", "--json")
+    if not methods()[name].smooth:
+        assert ran.code == 1
+        assert f"method {name} " in ran.err
+        assert "smooth units" in ran.err
+        assert "bnb" in ran.err
+        return
+    assert ran.code in (0, 2)
+    truth = sampled(-1, 1)
+    if ran.json["upper"] is not None:
+        assert truth <= ran.json["upper"]
+    assert ran.json["lower"] <= truth * 1.01
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--proof", "p.lipproof"], "smooth units"),
+        (["--rational"], "ball arithmetic"),
+        (["--cross-check", "highs"], "smooth units"),
+    ],
+)
+def test_what_is_for_two_slope_networks_is_refused_before_the_search(
+    cli: Cli, net: Path, tmp_path: Path, words: list[str], said: str
+) -> None:
+    words = [str(tmp_path / word) if word.startswith("p.") else word for word in words]
+    ran = cli(net, "--box=-1,1", *words)
+    assert ran.code == 1
+    assert said in ran.err
+    assert "Remedy" in ran.err
+    assert ran.out == ""
+
+
+def test_files_beside_the_answer(cli: Cli, net: Path, tmp_path: Path) -> None:
+    history, checkpoint = tmp_path / "h.csv", tmp_path / "c.npz"
+    ran = cli(net, "--box=-1,1", "--history", history, "--checkpoint", checkpoint)
+    assert ran.code == 0
+    assert history.read_text().count("\n") > 1
+
+
+def test_info(cli: Cli, net: Path) -> None:
+    ran = cli("info", net, "--json")
+    assert ran.code == 0
+    assert ran.json["network"]["units"] == 6
+    assert "tanh" in cli("info", net).out
+
+
+def test_compare(cli: Cli, net: Path) -> None:
+    ran = cli("compare", net, "--box=-1,1", "--methods", "bnb,mip", "--time-limit", "20", "--json")
+    assert ran.code in (0, 2)
+    assert "smooth units" in ran.out + ran.err
+
+
+def test_sweep(cli: Cli, net: Path, data: Path) -> None:
+    ran = cli("sweep", net, data, "--radius", "0.1", "--time-limit", "20", "--json")
+    assert ran.code == 0
+    assert [row["status"] for row in ran.json] == ["exact"] * 3
+
+
+def test_certify_exact_is_refused_by_name(cli: Cli, classes: Path, data: Path) -> None:
+    ran = cli("certify", classes, data, "--radius", "0.02", "--exact", "--methods", "bnb")
+    assert ran.code == 1
+    assert "method exact is for piecewise-linear networks" in ran.err
+
+
+def test_verify_still_reads_only_proofs(cli: Cli, net: Path) -> None:
+    ran = cli("verify", net)
+    assert ran.code == 1
+    assert ran.err.startswith("lipyomo")
+    assert "Traceback" not in ran.err
