@@ -148,6 +148,44 @@ def test_certify_exact_is_refused_by_name(cli: Cli, classes: Path, data: Path) -
     assert "method exact is for piecewise-linear networks" in ran.err
 
 
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_certify(cli: Cli, classes: Path, data: Path, norm: str) -> None:
+    ran = cli(
+        "certify", classes, data, "--radius", "0.02", "--norm", norm, "--time-limit", "10", "--json"
+    )
+    assert ran.code == 0
+    rows = ran.json["rows"]
+    assert [row["error"] for row in rows] == [None] * 3
+    assert {row["verdict"] for row in rows} <= {"robust", "not robust", "open"}
+    network = small(2)
+    rng = np.random.default_rng(0)
+    for row, x in zip(rows, np.loadtxt(data, delimiter=","), strict=True):
+        around = x + row["certified_radius"] * rng.uniform(-1, 1, (200, 2)) / (
+            1 if norm == "linf" else 2
+        )
+        assert (network.forward(around).argmax(axis=1) == row["predicted"]).all()
+    assert any(row["certified_radius"] > 0 for row in rows)
+
+
+def test_monotone(cli: Cli, net: Path, data: Path) -> None:
+    words = ["--radius", "0.05", "--increasing", "0,1", "--time-limit", "10", "--json"]
+    ran = cli("monotone", net, data, *words)
+    assert ran.code == 0
+    rows = ran.json["rows"]
+    assert len(rows) == 6
+    points = np.loadtxt(data, delimiter=",")
+    for row in rows:
+        assert row["error"] is None
+        x = points[row["row"]]
+        grid = x + 0.05 * np.random.default_rng(0).uniform(-1, 1, (300, 2))
+        slopes = small().gradients(grid, [1.0])[:, row["input"]]
+        assert row["slope_lower"] <= slopes.min() + 1e-9
+        if row["verdict"] == "monotone":
+            assert slopes.min() >= -1e-3
+        elif row["verdict"] == "not monotone":
+            assert row["slope_upper"] < 0
+
+
 def test_verify_still_reads_only_proofs(cli: Cli, net: Path) -> None:
     ran = cli("verify", net)
     assert ran.code == 1

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from lipyomo import Box, Network
+from lipyomo.activations import activation
 from lipyomo.errors import NetworkError
+from lipyomo.network import Curve, Layer
 from lipyomo.regions import interior_point, joint_interior_point, joint_pattern, side_by_side
 from networks import mixed_network, random_network
 
@@ -59,3 +61,19 @@ def test_what_does_not_fit():
         side_by_side([])
     with pytest.raises(NetworkError, match="patterns"):
         joint_interior_point(NETWORKS, Box(-1, 1, 3), [])
+
+
+def test_smooth_units_stay_what_they_are_side_by_side():
+    rng = np.random.default_rng(0)
+    networks = []
+    for kind, n in (("tanh", 3), ("silu", 2)):
+        units = Layer(
+            rng.standard_normal((n, 2)), np.zeros(n), 0.1, 1.0, [Curve(activation(kind), [1])]
+        )
+        networks.append(Network([units, units.with_map(rng.standard_normal((n, n)), np.ones(n))]))
+    networks.append(random_network(1, (2, 3, 1)))
+    both = side_by_side(networks)
+    points = rng.standard_normal((20, 2))
+    parts = np.hstack([network.forward(points) for network in networks])
+    assert np.allclose(both.forward(points), parts, rtol=1e-13)
+    assert both.activations == {"tanh": 2, "silu": 2}

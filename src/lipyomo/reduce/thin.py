@@ -66,6 +66,7 @@ def _without_decided(network: Network, phases: Phases) -> Reduction:
     layers, before = [], np.ones(network.input_dim, dtype=bool)
     kept = [np.zeros(0, dtype=bool)]
     for layer, phase in zip(network.hidden, phases, strict=True):
+        layer.check_two_slope()
         left = np.where(phase == RIGHT, layer.right, layer.left)
         right = np.where(phase == LEFT, layer.left, layer.right)
         keep = (left != 0) | (right != 0)

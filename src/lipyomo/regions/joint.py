@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from lipyomo.arguments import instance
 from lipyomo.domains import Domain
 from lipyomo.errors import NetworkError
-from lipyomo.network import Layer, Network, Pattern
+from lipyomo.network import Curve, Layer, Network, Pattern
 from lipyomo.regions.margin import InteriorPoint, interior_point
 
 
@@ -69,9 +69,20 @@ def side_by_side(networks: Sequence[Network]) -> Network:
                 np.concatenate([layer.bias for layer in found]),
                 np.concatenate([layer.left for layer in found]),
                 np.concatenate([layer.right for layer in found]),
+                _joined_curves(found),
             )
         )
     return Network(layers, "+".join(network.name for network in networks))
+
+
+def _joined_curves(layers: Sequence[Layer]) -> list[Curve]:
+    """The smooth units of layers whose units follow each other in one."""
+    starts = np.cumsum([0, *(layer.units for layer in layers)]).tolist()
+    return [
+        Curve(curve.activation, start + curve.units)
+        for layer, start in zip(layers, starts, strict=False)
+        for curve in layer.curves
+    ]
 
 
 def joint_pattern(networks: Sequence[Network], patterns: Sequence[Pattern]) -> Pattern:
