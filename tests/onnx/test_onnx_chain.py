@@ -142,13 +142,25 @@ def test_constant_units_fold() -> None:
     assert agrees(model(nodes, ["N", 4], weights), ["N", 4]).sizes == (4, 1, 2)
 
 
-def random_step(rng: np.random.Generator, step: int, sources: list[str], weights: dict) -> list:
+SMOOTH = ("Tanh", "Sigmoid", "Sin", "Cos")
+"""Smooth operators of which onnxruntime has kernels in float64."""
+
+
+def random_step(
+    rng: np.random.Generator, step: int, sources: list[str], weights: dict, smooth: bool = False
+) -> list:
     """Nodes of one random operation on four entries, made from one or two of `sources`."""
     a, b = (str(rng.choice(sources)) for _ in range(2))
     name, constant = f"t{step}", f"c{step}"
     kinds = ["Relu", "Abs", "Neg", "LeakyRelu", "PRelu", "Add", "Sub", "Max", "Min", "Max3"]
-    kind = str(rng.choice([*kinds, "MatMul", "Mul", "Clip", "MaxPool", "Swap", "Gather", "Twin"]))
-    if kind in ("Relu", "Abs", "Neg"):
+    kinds += ["MatMul", "Mul", "Clip", "MaxPool", "Swap", "Gather", "Twin"]
+    if smooth:
+        kinds += 2 * [*SMOOTH, "SiLU", "SiLU"]
+    kind = str(rng.choice(kinds))
+    if kind == "SiLU":
+        gate = helper.make_node("Sigmoid", [a], [f"{name}s"])
+        return [gate, helper.make_node("Mul", [f"{name}s", a], [name])]
+    if kind in ("Relu", "Abs", "Neg", *SMOOTH):
         return [helper.make_node(kind, [a], [name])]
     if kind in ("Add", "Sub", "Max", "Min"):
         return [helper.make_node(kind, [a, b], [name])]
@@ -197,6 +209,18 @@ def test_random_directed_graphs(seed: int) -> None:
         tensors.append(f"t{step}")
     nodes.append(helper.make_node("Concat", [tensors[-1], tensors[-2]], ["y"], axis=1))
     agrees(model(nodes, ["N", 4], weights, kind=DOUBLE), ["N", 4], seed, rtol=1e-13)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6))
+def test_random_directed_graphs_with_smooth_units(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    tensors, nodes, weights = ["x"], [], {}
+    for step in range(int(rng.integers(3, 14))):
+        nodes += random_step(rng, step, tensors[-5:], weights, smooth=True)
+        tensors.append(f"t{step}")
+    nodes.append(helper.make_node("Concat", [tensors[-1], tensors[-2]], ["y"], axis=1))
+    agrees(model(nodes, ["N", 4], weights, kind=DOUBLE), ["N", 4], seed, rtol=1e-9)
 
 
 @settings(max_examples=100, deadline=None)

@@ -89,7 +89,7 @@ def _split(lower: sp.csr_array) -> tuple[sp.csr_array, sp.csr_array]:
 def _curves(kinds: Kinds) -> list[Curve]:
     """The smooth units of a layer, by their activations (None where units have two slopes)."""
     places: dict[Activation, list[int]] = {}
-    for unit in np.flatnonzero(np.not_equal(kinds, None)).tolist():
+    for unit in np.flatnonzero([kind is not None for kind in kinds]).tolist():
         places.setdefault(kinds[unit], []).append(unit)
     return [Curve(activation, units) for activation, units in places.items()]
 

@@ -272,7 +272,7 @@ def _product(first: Expanded, second: Expanded) -> Expanded | None:
 
 
 def _power(base: Expanded, exponent: Expanded) -> Expanded | None:
-    wanted = exponent.get(ONE)
+    wanted = exponent.get(ONE, Fraction(0))
     if set(exponent) != {ONE} or wanted not in range(1, HIGHEST + 1):
         return None
     result: Expanded | None = base

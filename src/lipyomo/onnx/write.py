@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -57,12 +57,17 @@ _OPERATORS: dict[type[Activation], tuple[str, int]] = {
 """Operators whose attributes are named as the parameters, and the set from which on they exist."""
 
 
+def _parameters(kind: Activation) -> dict[str, Any]:
+    """The parameters of an activation by name."""
+    return {field.name: getattr(kind, field.name) for field in fields(cast(Any, kind))}
+
+
 def _fits_float32(network: Network) -> bool:
     """Whether all numbers of a network are float32 numbers."""
     for layer in network.layers:
         weight = layer.weight if isinstance(layer.weight, np.ndarray) else layer.weight.data
         slopes = [side[~layer.curved] for side in (layer.left, layer.right)]
-        given = [getattr(c.activation, f.name) for c in layer.curves for f in fields(c.activation)]
+        given = [v for c in layer.curves for v in _parameters(c.activation).values()]
         parameters = np.array([value for value in given if isinstance(value, float)])
         for numbers in (weight, layer.bias, *slopes, parameters):
             largest = np.abs(numbers).max(initial=0.0)
@@ -153,7 +158,7 @@ class _Writer:
             kind = Elu()
         operator, opset = _OPERATORS[type(kind)]
         self.opset = max(self.opset, opset)
-        attributes = {field.name: getattr(kind, field.name) for field in fields(kind)}
+        attributes = _parameters(kind)
         for key, value in attributes.items():
             if isinstance(value, float) and float(np.float32(value)) != value:
                 raise NetworkError(
