@@ -103,6 +103,24 @@ def _some_nodes(home: Pipeline, turns: int) -> list[Node]:
     return nodes
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_bounds_that_are_not_proved_close_nothing_once_an_incumbent_overtakes_them(
+    seed: int,
+) -> None:
+    """Bounds in floating point that are made up, and too low."""
+    network = random_network(seed, (5, 7, 6, 3), bias=1.0)
+    problem = LipschitzProblem(network, Box(-1, 1, 5), "linf", "linf")
+    truth = _search(Question(problem)).best.value
+    home = Pipeline(Question(problem, record=True))
+    (root,) = _some_nodes(home, 0)
+    assert root.bound > truth * (1 + 1e-6)
+    low = np.full(root.targets.size, 0.5 * truth)
+    node = root.but(target_bounds=low, proved=np.full(low.size, np.inf))
+    outcome = home.process(home.plan([node], travels=False), Clock(), lambda: None)
+    bounds = [child.bound for child in outcome.children]
+    assert max([*bounds, *(bound for _, bound in outcome.fathomed)]) >= truth * (1 - 1e-9)
+
+
 def test_equal_tasks_have_equal_outcomes_which_cover_their_nodes() -> None:
     home = Pipeline(Question(HARD, record=True))
     nodes = _some_nodes(home, 1)
