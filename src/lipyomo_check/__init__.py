@@ -5,7 +5,7 @@ matrices.  `docs/proofs.md` has the format and the mathematics of every certific
 
 Read the files in this order: `statement` (what is claimed), `linear` (bounds of pre-activations,
 refutations), `semidefinite` (bounds of the gradient's norm), `tree` (that the cases are all cases),
-`witness` (that the lower end is attained).
+`witness` (that the lower end is attained).  Networks with smooth units are checked in `smooth`.
 """
 
 from lipyomo_check.check import Verdict, check_proof

@@ -15,7 +15,9 @@ from typing import Any
 
 from lipyomo_check.errors import ProofError
 from lipyomo_check.network import compare_network
-from lipyomo_check.reading import entry, lines, read
+from lipyomo_check.reading import after_first_line, entry, lines, read
+from lipyomo_check.smooth.tree import check_tree
+from lipyomo_check.smooth.witness import check_smooth_witness
 from lipyomo_check.statement import Statement, read_statement
 from lipyomo_check.tree import Tree
 from lipyomo_check.witness import check_witness
@@ -105,10 +107,17 @@ def check_proof(
         raise ProofError("the file is empty")
     statement = read_statement(first)
     about = compare_network(statement, network, digest)
-    check_witness(statement, entry(first, "witness"))
     basis = entry(first, "basis")
     if basis is not None and not isinstance(basis, str):
         raise ProofError("what the upper end rests on is not said in words")
+    if statement.smooth:
+        check_smooth_witness(statement, entry(first, "witness"))
+        payload = after_first_line(data)
+        if basis is not None and payload:
+            raise ProofError("the file goes on after its last case")
+        nodes = 0 if basis is not None else check_tree(statement, payload, told)
+        return Verdict(statement, basis is None, basis or "", nodes, about)
+    check_witness(statement, entry(first, "witness"))
     tree = Tree(statement, workers)
     if basis is None and workers > 1:
         if executor is not None:

@@ -56,6 +56,25 @@ def lines(data: bytes) -> Iterator[Any]:
         raise ProofError("the file is not gzipped, damaged, or ends in the middle") from None
 
 
+def after_first_line(data: bytes) -> bytes:
+    """What follows the first line of a proof file, from its content.
+
+    Raises
+    ------
+    ProofError
+        If it is damaged, or unpacks to far more than its size.
+    """
+    room = MOST_EXPANSION * len(data) + (1 << 20)
+    try:
+        with gzip.open(io.BytesIO(data)) as stream:
+            text = stream.read(room + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise ProofError("the file is damaged, or ends in the middle") from None
+    if len(text) > room:
+        raise ProofError("the file unpacks to far more than its size")
+    return text.partition(b"\n")[2]
+
+
 def _parsed(text: bytes) -> Any:
     def refuse(word: str) -> Any:
         raise ValueError(word)

@@ -21,9 +21,10 @@ from typing import Any
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
 
 from lipyomo_check.errors import ProofError
-from lipyomo_check.reading import entry, listed, real, reals, sparse, whole
+from lipyomo_check.reading import entry, listed, real, reals, sparse, whole, wholes
 
 FORMAT = "lipyomo-proof-4"
+SMOOTH_FORMAT = "lipyomo-proof-smooth-1"
 MOST_VERTICES = 1 << 12
 MOST_BLANK = 1000
 """Entries of a weight for each one that the file names (and a million): memory has bounds."""
@@ -57,12 +58,20 @@ class Layer:
         The weight in rationals.
     slopes : list of (int, int)
         Left and right slope of each unit in units of ``2^-slope_bits``.
+    curves : list of (str, list of int)
+        Names of smooth activations and their units.
     """
 
     def __init__(
-        self, rows: list[list[float]], offset: list[float], left: list[float], right: list[float]
+        self,
+        rows: list[list[float]],
+        offset: list[float],
+        left: list[float],
+        right: list[float],
+        curves: Sequence[tuple[str, list[int]]] = (),
     ) -> None:
         self.rows, self.offset, self.left, self.right = rows, offset, left, right
+        self.curves = list(curves)
         self.units, self.inputs = len(offset), len(rows[0])
         numbers, self.bits = dyadic([*rows, offset])
         self.weight = fmpz_mat(numbers[:-1])
@@ -114,7 +123,7 @@ class Statement:
     `vertices` are the vertices of the output norm's dual ball (one of each pair +-y), or None for
     the Euclidean norm, whose dual ball has no finite number of them; `functionals` are the same (or
     those of all outputs) as integers.  `first` is the first weight in the inputs that move, and
-    `hidden` are all layers but the last.
+    `hidden` are all layers but the last.  `smooth` says of which format the proof is.
     """
 
     layers: list[Layer]
@@ -125,6 +134,7 @@ class Statement:
     lower: float
     upper: float
     onnx: str | None
+    smooth: bool = False
 
     def __post_init__(self) -> None:
         self.inputs, self.hidden = self.layers[0].inputs, self.layers[:-1]
@@ -154,15 +164,16 @@ class Statement:
 
 def read_statement(record: Any) -> Statement:
     """The statement of a proof's first line."""
-    if entry(record, "format") != FORMAT:
+    if entry(record, "format") not in (FORMAT, SMOOTH_FORMAT):
         raise ProofError(f"the first line is not that of the format '{FORMAT}'")
-    layers = [_layer(item) for item in listed(entry(record, "network"), "the network")]
+    smooth = record["format"] == SMOOTH_FORMAT
+    layers = [_layer(item, smooth) for item in listed(entry(record, "network"), "the network")]
     if not layers:
         raise ProofError("the network has no layers")
     for first, second in itertools.pairwise(layers):
         if second.inputs != first.units:
             raise ProofError("two layers do not fit together")
-    if any(slope != 1.0 for slope in layers[-1].left + layers[-1].right):
+    if layers[-1].curves or any(v != 1.0 for v in layers[-1].left + layers[-1].right):
         raise ProofError("the last layer has units")
     domain = _domain(entry(record, "domain"), layers[0].inputs)
     input_norm = entry(record, "input_norm")
@@ -175,10 +186,10 @@ def read_statement(record: Any) -> Statement:
     onnx = record.get("onnx")
     if onnx is not None and not isinstance(onnx, str):
         raise ProofError("the digest of the ONNX file is not a string")
-    return Statement(layers, domain, input_norm, name, vertices, lower, upper, onnx)
+    return Statement(layers, domain, input_norm, name, vertices, lower, upper, onnx, smooth)
 
 
-def _layer(record: Any) -> Layer:
+def _layer(record: Any, smooth: bool) -> Layer:
     bias = reals(entry(record, "bias"), "a bias")
     units = len(bias)
     columns = whole(entry(record, "inputs"), "a number of inputs", 10**6)
@@ -198,7 +209,26 @@ def _layer(record: Any) -> Layer:
         rows.append([entries.get(j, 0.0) for j in range(columns)])
     left = reals(entry(record, "left"), "a slope", units)
     right = reals(entry(record, "right"), "a slope", units)
-    return Layer(rows, bias, left, right)
+    curves = _curves(record.get("curves", []), units)
+    if curves and not smooth:
+        raise ProofError("a proof of this format is about two-slope units only")
+    return Layer(rows, bias, left, right, curves)
+
+
+def _curves(record: Any, units: int) -> list[tuple[str, list[int]]]:
+    """The smooth units of a layer."""
+    found: list[tuple[str, list[int]]] = []
+    taken: set[int] = set()
+    for pair in listed(record, "the curves"):
+        name, places = listed(pair, "a curve", 2)
+        if not isinstance(name, str):
+            raise ProofError("an activation has no name")
+        found.append((name, wholes(places, "a unit of a curve", units - 1)))
+        for k in found[-1][1]:
+            if k in taken:
+                raise ProofError("a unit has two activations")
+            taken.add(k)
+    return found
 
 
 def _domain(record: Any, d: int) -> Domain:
@@ -262,7 +292,7 @@ def eye(m: int) -> list[list[float]]:
 
 
 def digest_of(layers: list[Layer]) -> str:
-    """SHA-256 of weights, biases and slopes (rows without their zeros)."""
+    """SHA-256 of weights, biases, slopes and smooth units (rows without their zeros)."""
     digest = hashlib.sha256()
     for layer in layers:
         filled = [[(j, w) for j, w in enumerate(row) if w != 0.0] for row in layer.rows]
@@ -272,4 +302,7 @@ def digest_of(layers: list[Layer]) -> str:
             digest.update(struct.pack(f"<{len(whole_numbers)}q", *whole_numbers))
         for numbers in (values, layer.offset, layer.left, layer.right):
             digest.update(struct.pack(f"<{len(numbers)}d", *(v + 0.0 for v in numbers)))
+        for name, units in layer.curves:
+            digest.update(name.encode())
+            digest.update(struct.pack(f"<{len(units)}q", *units))
     return digest.hexdigest()

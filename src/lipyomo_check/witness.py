@@ -31,14 +31,14 @@ def check_witness(statement: Statement, record: Any) -> None:
     if record.get("rest") is not None:  # a point between float64 numbers is a sum of two
         rest = reals(record["rest"], "the rest of the point", d)
         x = [v + rational(w) for v, w in zip(x, rest, strict=True)]
-    for room, strict in _rooms(statement.domain, x):
+    for room, strict in rooms(statement.domain, x):
         if room < 0 or (strict and room == 0):
             raise ProofError("the witness lies outside the domain, or on its boundary")
     if statement.lower == 0.0:  # but the domain has an interior, on which the upper end rests
         return
     slopes = _slopes(statement, x, listed(entry(record, "pattern"), "the pattern"))
     y = [rational(v) for v in reals(entry(record, "functional"), "the functional", m)]
-    square = _size_squared(statement, y)
+    square = size_squared(statement, y)
     gradient = _gradient(statement, slopes, y)
     value = max(g * g for g in gradient)
     if statement.input_norm != "l1":
@@ -48,7 +48,7 @@ def check_witness(statement: Statement, record: Any) -> None:
         raise ProofError("the witness does not attain the lower end")
 
 
-def _rooms(domain: Domain, x: list[fmpq]) -> Iterator[tuple[fmpq, bool]]:
+def rooms(domain: Domain, x: list[fmpq]) -> Iterator[tuple[fmpq, bool]]:
     """How much room x leaves to each side of the domain, and whether it has to leave some."""
     for value, low, high in zip(x, domain.box.lower, domain.box.upper, strict=True):
         for sign, side in ((1, high), (-1, -low)):
@@ -98,7 +98,7 @@ def _gradient(statement: Statement, slopes: list[list[fmpq]], y: list[fmpq]) -> 
     return [y[j] for j in statement.domain.moving]
 
 
-def _size_squared(statement: Statement, y: list[fmpq]) -> fmpq:
+def size_squared(statement: Statement, y: list[fmpq]) -> fmpq:
     """The square of a number t with y / t in the dual ball; 1 if y itself is.
 
     For a norm given by vertices, y has to be one of them (or its negative).

@@ -100,20 +100,29 @@ def test_every_method_answers_or_refuses_by_name(cli: Cli, net: Path, name: str)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--proof", "p.lipproof"], "smooth units"),
         (["--rational"], "ball arithmetic"),
         (["--cross-check", "highs"], "smooth units"),
     ],
 )
 def test_what_is_for_two_slope_networks_is_refused_before_the_search(
-    cli: Cli, net: Path, tmp_path: Path, words: list[str], said: str
+    cli: Cli, net: Path, words: list[str], said: str
 ) -> None:
-    words = [str(tmp_path / word) if word.startswith("p.") else word for word in words]
     ran = cli(net, "--box=-1,1", *words)
     assert ran.code == 1
     assert said in ran.err
     assert "Remedy" in ran.err
     assert ran.out == ""
+
+
+def test_proofs_are_written_and_verified(cli: Cli, net: Path, tmp_path: Path) -> None:
+    proof = tmp_path / "p.lipproof"
+    ran = cli(net, "--box=-1,1", "--proof", proof, "--json")
+    assert ran.code == 0
+    ran = cli("verify", proof, net, "--json")
+    assert ran.code == 0
+    assert ran.json["upper_proved"]
+    assert ran.json["lower"] <= sampled(-1, 1) * 1.01
+    assert cli("verify", proof, net).code == 0
 
 
 def test_files_beside_the_answer(cli: Cli, net: Path, tmp_path: Path) -> None:

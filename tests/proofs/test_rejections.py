@@ -19,7 +19,11 @@ from onnx import TensorProto, helper, numpy_helper
 import lipyomo
 import lipyomo_check
 from lipyomo.onnx import write
+from lipyomo.proofs.boxes import write_boxes
+from lipyomo.run import Clock
 from lipyomo_check import ProofError, check, check_proof, network, reading, tree
+from lipyomo_check.smooth import elementary
+from lipyomo_check.statement import read_statement
 
 FIRST: dict[str, Any] = {
     "format": "lipyomo-proof-4",
@@ -207,12 +211,90 @@ LIES: dict[str, bytes] = {
 }
 
 
+SMOOTH: dict[str, Any] = {
+    "format": "lipyomo-proof-smooth-1",
+    "network": [
+        {"inputs": 1, "weight": [[1.0], [1.0]], "bias": [0.0, 0.5], "left": [0.0] * 2}
+        | {"right": [1.0] * 2, "curves": [["tanh", [0]]]},
+        {"inputs": 2, "weight": [[2.0, 1.0]], "bias": [0.0], "left": [1.0], "right": [1.0]},
+    ],
+    "domain": {"lower": [-1.0], "upper": [1.0], "A": [], "b": [], "ball": None},
+    "input_norm": "linf",
+    "output_norm": "linf",
+    "lower": 3.0,
+    "upper": 3.01,
+    "onnx": None,
+    "witness": {"x": [0.0], "functional": [1.0]},
+    "basis": None,
+}
+"""f(x) = 2 tanh x + max(x + 0.5, 0) on [-1, 1]."""
+
+
+def boxes_of(first: dict[str, Any]) -> bytes:
+    """The bytes of the boxes of a true statement."""
+    parts: list[bytes] = []
+    write_boxes(read_statement(first), Clock(), parts.append, lambda done: None)
+    return b"".join(parts)
+
+
+def smooth_lies() -> dict[str, bytes]:
+    """Proofs of a smooth network, true but for one lie."""
+    payload = boxes_of(SMOOTH)
+
+    def packed(payload: bytes = payload, **entries: Any) -> bytes:
+        text = json.dumps(SMOOTH | entries).encode() + b"\n"
+        return gzip.compress(text + payload)
+
+    def with_curves(*curves: Any) -> bytes:
+        return packed(
+            network=[SMOOTH["network"][0] | {"curves": list(curves)}, SMOOTH["network"][1]]
+        )
+
+    whole = packed()
+    row = SMOOTH["domain"] | {"A": [[1.0]], "b": [0.9]}
+    weights = SMOOTH["network"][0] | {"weight": [[1e70], [1.0]]}
+    return {
+        "smooth: with a basis and boxes": packed(basis="a solver"),
+        "smooth: damaged behind the first line": whole[:-9],
+        "smooth: unpacks to far more": packed(bytes(1 << 23)),
+        "smooth: units of a format without them": packed(format="lipyomo-proof-4"),
+        "smooth: nameless": with_curves([7, [0]]),
+        "smooth: two activations": with_curves(["tanh", [0]], ["sin", [0]]),
+        "smooth: unknown": with_curves(["relu7", [0]]),
+        "smooth: odd parameter": with_curves(["elu(0.0)", [0]]),
+        "smooth: far sine": packed(
+            network=[
+                weights | {"weight": [[1e9], [1.0]], "curves": [["sin", [0]]]},
+                SMOOTH["network"][1],
+            ],
+            basis=None,
+            lower=0.0,
+        ),
+        "smooth: too large": packed(network=[weights, SMOOTH["network"][1]], lower=0.0),
+        "smooth: no box": packed(domain=SMOOTH["domain"] | {"upper": ["inf"]}),
+        "smooth: Euclidean": packed(input_norm="l2"),
+        "smooth: outside": packed(witness=SMOOTH["witness"] | {"x": [2.0]}),
+        "smooth: no interior": packed(domain=row, witness=SMOOTH["witness"] | {"inside": [0.9]}),
+        "smooth: not attained": packed(lower=3.001),
+        "smooth: at a jump": packed(witness=SMOOTH["witness"] | {"x": [-0.5]}, lower=1.0),
+        "smooth: ends at once": packed(bytes(1)),
+        "smooth: ends before": packed(payload[:-1]),
+        "smooth: goes on": packed(payload + b"\0"),
+        "smooth: no such axis": packed(b"\xff" + payload[1:]),
+        "smooth: cut too far": packed(b"\x01\x80\xff\x00" + payload),
+    }
+
+
 def rejected(check: Callable[[], object]) -> tuple[str, int]:
     """File and line that reject."""
     with pytest.raises(ProofError) as caught:
         check()
     last = caught.traceback[-1]
-    return Path(str(last.path)).name, last.lineno + 1
+    return _place(Path(str(last.path))), last.lineno + 1
+
+
+def _place(path: Path) -> str:
+    return path.relative_to(Path(lipyomo_check.__file__).parent).as_posix()
 
 
 def dies(path: Path, share: int, workers: int) -> None:
@@ -222,11 +304,17 @@ def dies(path: Path, share: int, workers: int) -> None:
 def sites() -> set[tuple[str, int]]:
     """Files and lines of all rejections."""
     found = set()
-    for path in Path(lipyomo_check.__file__).parent.glob("*.py"):
+    for path in Path(lipyomo_check.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Raise) and "ProofError" in ast.dump(node):
-                found.add((path.name, node.lineno))
+                found.add((_place(path), node.lineno))
     return found
+
+
+def test_the_smooth_proof_is_one_without_a_lie(tmp_path: Path) -> None:
+    path = tmp_path / "p"
+    path.write_bytes(gzip.compress(json.dumps(SMOOTH).encode() + b"\n" + boxes_of(SMOOTH)))
+    assert check_proof(path).upper_proved
 
 
 def test_the_proof_is_one_without_a_lie(tmp_path: Path) -> None:
@@ -240,7 +328,7 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
     path, true = tmp_path / "p", tmp_path / "true"
     true.write_bytes(WHOLE)
     found = set()
-    for name, content in LIES.items():
+    for name, content in (LIES | smooth_lies()).items():
         path.write_bytes(content)
         try:
             found.add(rejected(lambda: check_proof(path)))
@@ -266,6 +354,9 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
     with monkeypatch.context() as patch:
         patch.setattr(network, "MOST_BYTES", 10)
         found.add(rejected(lambda: check_proof(true, other)))
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "log1p", lambda e: 2.0 * e)
+        found.add(rejected(lambda: elementary.log_one_plus(np.array([0.5]))))
     with monkeypatch.context() as patch, ProcessPoolExecutor(1) as pool:
         patch.setattr(check, "_check_share", dies)
         found.add(rejected(lambda: check_proof(true, workers=2, executor=pool)))

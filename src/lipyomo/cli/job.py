@@ -84,10 +84,6 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
             memory_limit=memory,
         )
     problem = read_problem(arguments, network)
-    if arguments.proof is not None:
-        from lipyomo.proofs.writing import check_provable
-
-        check_provable(problem)
     name = _method_name(arguments, choose_method(problem))
     settings = replace(settings, options=read_options(arguments.option, get_method(name).options))
     with spending(limits(max(clock.left, LEAST), memory)):

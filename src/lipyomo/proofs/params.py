@@ -13,6 +13,8 @@ class Params:
     ----------
     room : float
         Relative room between the upper ends of a result and of its proof: certificates are strict.
+    smooth_room : float
+        The same for networks with smooth units, whose checker computes in float64.
     aim : float
         Relative distance below the upper end that floating-point bounds aim at: where they are
         proved with their rounding errors, the checker finds the same.
@@ -42,9 +44,14 @@ class Params:
         Nodes that the averages of the search count as.
     sparse : float
         A layer's weights with at most this share of non-zero entries are written as pairs.
+    least_cut : float
+        Boxes are cut where that takes this share of a width: a longer file against fewer boxes.
+    sign_weight : float
+        Times that a direction's share of a gap counts when boxes are split.
     """
 
     room: float = 2.0**-40
+    smooth_room: float = 1e-9
     aim: float = 1e-9
     multiplier_bits: int = 30
     exact_bits: int = 60
@@ -58,6 +65,8 @@ class Params:
     points: int = 64
     looks: float = 100.0
     sparse: float = 0.25
+    least_cut: float = 0.05
+    sign_weight: float = 3.0
 
 
 PARAMS = Params()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,25 +10,28 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import scipy.sparse as sp
 
 from lipyomo.arguments import deprecated
 from lipyomo.digest import file_digest
-from lipyomo.domains import Domain
 from lipyomo.errors import ProofError
-from lipyomo.network import Layer
 from lipyomo.outputs import PROOF, check_output, written
 from lipyomo.problem import LipschitzProblem
+from lipyomo.proofs.boxes import UnfinishedError, write_boxes
 from lipyomo.proofs.context import Recording
 from lipyomo.proofs.params import PARAMS
 from lipyomo.proofs.recorder import Recorder, Unfinished
+from lipyomo.proofs.records import domain_record, layer_record, line_of, output_norm_record
 from lipyomo.proofs.replay import replay
-from lipyomo.result import Result
+from lipyomo.result import EXACT_TOLERANCE, Result
 from lipyomo.run import PROVED, Clock
-from lipyomo_check.statement import FORMAT, read_statement
+from lipyomo_check.errors import ProofError as CheckError
+from lipyomo_check.statement import FORMAT, SMOOTH_FORMAT, read_statement
 
 _WITNESS = ("x", "rest", "functional", "pattern")
 """What a proof holds of a witness; ``rest`` only between float64 numbers."""
+
+_SMOOTH = ("x", "functional")
+"""The same where units are smooth."""
 
 Progress = Callable[[int], None]
 
@@ -71,36 +73,52 @@ def statement_of(
     """
     if result.witness is None:
         raise ProofError("a result without a witness proves nothing from below")
-    exact = replay(problem, result.witness)
-    if not exact.holds:
-        raise ProofError("exact arithmetic does not confirm the witness")
     if not np.isfinite(result.upper):
         raise ProofError("a result without an upper end proves nothing from above")
+    smooth = problem.network.smooth
     witness = result.witness.to_dict()
+    named = {key: witness[key] for key in (_SMOOTH if smooth else _WITNESS) if key in witness}
+    if smooth:
+        lower = min(result.lower, result.witness.value)
+        if problem.domain.rows.count or problem.domain.ball is not None:
+            named["inside"] = _inner_point(problem)
+    else:
+        exact = replay(problem, result.witness)
+        if not exact.holds:
+            raise ProofError("exact arithmetic does not confirm the witness")
+        lower = min(result.lower, exact.below)
     proved = certify or result.basis in (None, PROVED)
     return {
-        "format": FORMAT,
-        "network": [_layer(layer) for layer in problem.network.layers],
-        "domain": _domain(problem.domain),
+        "format": SMOOTH_FORMAT if smooth else FORMAT,
+        "network": [layer_record(layer) for layer in problem.network.layers],
+        "domain": domain_record(problem.domain),
         "input_norm": problem.input_norm,
-        "output_norm": _output_norm(problem),
-        "lower": min(result.lower, exact.below),
-        "upper": float(np.nextafter(result.upper * (1.0 + PARAMS.room), np.inf)),
+        "output_norm": output_norm_record(problem),
+        "lower": lower,
+        "upper": _upper(result, smooth),
         "onnx": None if onnx is None else file_digest(onnx),
-        "witness": {key: witness[key] for key in _WITNESS if key in witness},
+        "witness": named,
         "basis": None if proved else f"{result.method}: {result.basis}",
     }
 
 
-def check_provable(problem: LipschitzProblem) -> None:
-    """Raise `ProofError` unless proofs of the problem's kind of network can be written."""
-    network = problem.network
-    if network.smooth:
-        raise ProofError(
-            "proofs are for piecewise-linear networks, and this one has smooth units "
-            f"({', '.join(network.activations)}).  Remedy: leave the proof out; both ends of the "
-            "interval are bounded with directed rounding in any case"
-        )
+def _upper(result: Result, smooth: bool) -> float:
+    """The upper end that is to be proved.
+
+    That of boxes has room for the checker's arithmetic, and is not nearer to the lower end than
+    what counts as exact.
+    """
+    room = PARAMS.smooth_room if smooth else PARAMS.room
+    upper = float(np.nextafter(result.upper * (1.0 + room), np.inf))
+    return max(upper, result.lower * (1.0 + 0.99 * EXACT_TOLERANCE)) if smooth else upper
+
+
+def _inner_point(problem: LipschitzProblem) -> list[float]:
+    """A point strictly inside the domain."""
+    domain = problem.domain
+    if not domain.holds_inside(domain.center):
+        raise ProofError("no point was found strictly inside the domain")
+    return [float(value) for value in domain.center]
 
 
 def write_proof(
@@ -155,33 +173,76 @@ def write_proof(
     if told is not None:
         deprecated("told=", "progress=")
         progress = told
-    check_provable(problem)
     clock = Clock(time_limit, stop)
     check_output(path, PROOF, () if onnx is None else (onnx,))
     first = statement_of(problem, result, onnx, certify)
     with written(path, PROOF) as stream:
         cases = 0
         if first["basis"] is None:
-            statement = read_statement(first)
-            recording = Recording.of(problem, statement, clock, PARAMS)
-            recorder = Recorder(recording, result.look_ahead)
-            try:
-                _write(
-                    stream, first, recorder.nodes(), lambda: progress and progress(recorder.cases)
-                )
-                cases = recorder.cases
-            except Unfinished:
-                stream.seek(0)
-                stream.truncate()
-                if recorder.undivided is None:
-                    reason = "its tree of cases was not written to its end"
-                    first["basis"] = f"{result.method}: {reason}"
-                else:
-                    cases, (first["upper"], steps) = 1, recorder.undivided
-                    _write(stream, first, iter([steps]), lambda: None)
+            write = _write_boxes if problem.network.smooth else _write_cases
+            cases, first = write(stream, first, problem, result, clock, progress or _quiet)
         if first["basis"] is not None:
             _write(stream, first, iter(()), lambda: None)
     return Written(cases, first["upper"] if cases else None)
+
+
+def _quiet(cases: int) -> None:
+    """Progress that nobody follows."""
+
+
+def _write_cases(
+    stream: BinaryIO,
+    first: dict[str, Any],
+    problem: LipschitzProblem,
+    result: Result,
+    clock: Clock,
+    progress: Progress,
+) -> tuple[int, dict[str, Any]]:
+    """Write the tree of cases; how many they are, and the first line as it came to be."""
+    statement = read_statement(first)
+    recording = Recording.of(problem, statement, clock, PARAMS)
+    recorder = Recorder(recording, result.look_ahead)
+    try:
+        _write(stream, first, recorder.nodes(), lambda: progress(recorder.cases))
+        return recorder.cases, first
+    except Unfinished:
+        _empty(stream)
+    if recorder.undivided is None:
+        return 0, _open(first, result, "its tree of cases was not written to its end")
+    upper, steps = recorder.undivided
+    first = first | {"upper": upper}
+    _write(stream, first, iter([steps]), lambda: None)
+    return 1, first
+
+
+def _write_boxes(
+    stream: BinaryIO,
+    first: dict[str, Any],
+    problem: LipschitzProblem,
+    result: Result,
+    clock: Clock,
+    progress: Progress,
+) -> tuple[int, dict[str, Any]]:
+    """The same for the tree of boxes of a smooth network."""
+    statement = read_statement(first)
+    try:
+        with gzip.GzipFile("", "wb", 6, stream, mtime=0) as packed:
+            packed.write(line_of(first))
+            return write_boxes(statement, clock, packed.write, progress), first
+    except (UnfinishedError, CheckError) as reason:
+        _empty(stream)
+        return 0, _open(first, result, str(reason))
+
+
+def _empty(stream: BinaryIO) -> None:
+    """Forget what was written."""
+    stream.seek(0)
+    stream.truncate()
+
+
+def _open(first: dict[str, Any], result: Result, reason: str) -> dict[str, Any]:
+    """The first line of a proof whose upper end is not proved."""
+    return first | {"basis": f"{result.method}: {reason}"}
 
 
 def _write(
@@ -189,68 +250,7 @@ def _write(
 ) -> None:
     """Write the lines of a proof as they are made."""
     with gzip.GzipFile("", "wb", 6, raw, mtime=0) as stream:
-        stream.write(_line(first))
+        stream.write(line_of(first))
         for value in nodes:
-            stream.write(_line(value))
+            stream.write(line_of(value))
             progress()
-
-
-def _line(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-
-
-def _layer(layer: Layer) -> dict[str, Any]:
-    """A layer with all its numbers."""
-    rows: list[Any]
-    matrix = sp.csr_array(layer.weight, copy=True)
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    if matrix.nnz <= PARAMS.sparse * layer.units * layer.inputs:
-        parts = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
-        rows = [[matrix.indices[a:b].tolist(), matrix.data[a:b].tolist()] for a, b in parts]
-    else:
-        rows = layer.dense_weight.tolist()
-    return {
-        "inputs": layer.inputs,
-        "weight": rows,
-        "bias": layer.bias.tolist(),
-        "left": layer.left.tolist(),
-        "right": layer.right.tolist(),
-    }
-
-
-def _number(value: float) -> float | str:
-    if np.isfinite(value):
-        return float(value)
-    return "inf" if value > 0 else "-inf"
-
-
-def _domain(domain: Domain) -> dict[str, Any]:
-    """A domain; a ball's bounding box is rounded outwards."""
-    low, high, ball = domain.lower, domain.upper, None
-    if domain.ball is not None:
-        point, radius, clip = domain.ball.point, domain.ball.radius, domain.ball.clip
-        low = np.maximum(clip[0], np.nextafter(point - radius, -np.inf))
-        high = np.minimum(clip[1], np.nextafter(point + radius, np.inf))
-        ball = {"norm": domain.ball.norm, "center": point.tolist(), "radius": radius}
-    rows = domain.rows
-    return {
-        "lower": [_number(v) for v in low.tolist()],
-        "upper": [_number(v) for v in high.tolist()],
-        "A": rows.A.toarray().tolist(),
-        "b": rows.b.tolist(),
-        "ball": ball,
-    }
-
-
-def _output_norm(problem: LipschitzProblem) -> Any:
-    """The output norm by its name, or by the vertices of its dual ball."""
-    norm = problem.output_norm
-    if norm.kind in ("l1", "l2", "linf", "cross"):
-        return norm.name
-    if norm.label is not None:
-        return {"cross": norm.label}
-    vertices = problem.dual_vertices
-    if vertices is None:
-        raise ProofError(f"the dual ball of {norm.name} has too many vertices for a proof")
-    return {"vertices": vertices.tolist()}

@@ -1,0 +1,148 @@
+"""The tree of boxes of a smooth network's proof, made with the checker's own bound.
+
+What a file says of a case is where it is cut and along which axis it is split; whether it ends is
+decided by the bound that the checker will compute (`lipyomo_check.smooth`).  A case is split along
+the axis that the relaxations' gaps come from: each unit's gap is shared among the axes as its
+pre-activation's (or its tangent's) range is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from lipyomo.network import BoolArray, FloatArray
+from lipyomo.proofs.params import PARAMS
+from lipyomo.run import Clock
+from lipyomo_check.smooth.bound import Bounded, Boxes
+from lipyomo_check.smooth.tree import SHARES, Bytes, Cases, Question, Step, write_step
+from lipyomo_check.statement import Statement
+
+
+class UnfinishedError(Exception):
+    """The tree was not written to its end; the text says why."""
+
+
+def write_boxes(
+    statement: Statement,
+    clock: Clock,
+    write: Callable[[bytes], object],
+    told: Callable[[int], object],
+) -> int:
+    """Write the tree of a statement's upper end.
+
+    Parameters
+    ----------
+    statement : Statement
+    clock : Clock
+    write : callable
+        Takes the next bytes of the file.
+    told : callable
+        Hears how many cases are written.
+
+    Returns
+    -------
+    int
+        Number of cases.
+
+    Raises
+    ------
+    UnfinishedError
+        If the clock ends before, or boxes become too small for float64 before they are closed.
+    lipyomo_check.ProofError
+        If there is no proof of this kind for the statement.
+    """
+    question = Question.of(statement)
+
+    def decide(cases: Cases, bounded: Bounded, may_end: BoolArray) -> Step:
+        if clock.expired:
+            raise UnfinishedError("its tree of boxes was not written to its end")
+        step = _step(question, cases.boxes, bounded, may_end)
+        write(write_step(step, question.axes))
+        return step
+
+    done = 0
+    for count in question.walk(decide):
+        done += count
+        told(done)
+    return done
+
+
+def _step(question: Question, boxes: Boxes, bounded: Bounded, may_end: BoolArray) -> Step:
+    """What becomes of cases: those that may end do, the others are cut and split."""
+    split = ~may_end
+    codes = np.zeros(len(split), dtype=np.uint16)
+    d = boxes.low.shape[1]
+    if not split.any():
+        return Step(codes, np.zeros((0, 2 * d), dtype=np.uint8))
+    scores = np.hstack([_scores(boxes, bounded), _of_breaks(question, bounded)])[split]
+    boxes = Boxes(*(side[split] for side in boxes))
+    cuts = _cuts(question.upper, boxes, bounded.upper[split], bounded.x[split], bounded.v[split])
+    left = np.hstack([1.0 - cuts[:, :d] / SHARES, 1.0 * (cuts[:, d:] == 0)])
+    scores[:, : 2 * d] *= left
+    codes[split] = np.argmax(scores, axis=1) + 1
+    middle = boxes.low + (boxes.high - boxes.low) / 2.0
+    stuck = ((middle == boxes.low) | (middle == boxes.high)).all(axis=1)
+    if (stuck & (boxes.v_low == boxes.v_high).all(axis=1)).any():
+        raise UnfinishedError("boxes are as small as float64 allows before they are closed")
+    return Step(codes, cuts)
+
+
+def _cuts(aim: float, boxes: Boxes, upper: FloatArray, x: FloatArray, v: FloatArray) -> Bytes:
+    """How many parts of each width may be cut off; none where that is hardly worth its bytes."""
+    slack = upper - aim
+    slack = slack + PARAMS.aim * slack + PARAMS.room * aim  # the checker's own lies in between
+    width, flip = boxes.high - boxes.low, boxes.v_high - boxes.v_low
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        kept = slack[:, None] / (np.abs(x) * width)
+        shares = np.floor(SHARES * (1.0 - kept) - 1e-6)
+    shares = np.where((width > 0) & (shares >= 1), shares, 0.0)
+    signs = (flip > 0) & (np.abs(v) * flip > slack[:, None])
+    cuts = np.hstack([np.minimum(shares, SHARES - 1), signs]).astype(np.uint8)
+    enough = shares.max(axis=1) >= PARAMS.least_cut * SHARES
+    enough |= signs.any(axis=1)
+    return np.where(enough[:, None], cuts, np.zeros_like(cuts))
+
+
+def _scores(boxes: Boxes, bounded: Bounded) -> FloatArray:
+    """How much of the gaps comes from each axis, (N, 2 d); -1 where nothing can be split."""
+    reach, v_reach = (boxes.high - boxes.low) / 2.0, (boxes.v_high - boxes.v_low) / 2.0
+    of_x, of_v = np.zeros_like(reach), np.zeros_like(reach)
+    for (z, u), (line, product) in zip(bounded.rows, bounded.gaps, strict=True):
+        ranges = np.abs(z.x) * reach[:, None, :]
+        of_x += _shared(line + product, [ranges])[0]
+        parts = [np.abs(u.x) * reach[:, None, :]] if u.x.shape[2] > 1 else []
+        assert u.v is not None
+        found = _shared(product, [*parts, np.abs(u.v) * v_reach[:, None, :]])
+        of_v += found[-1]
+        if parts:
+            of_x += found[0]
+    splittable = np.hstack([reach > 0, v_reach > 0])
+    scores = np.hstack([of_x, PARAMS.sign_weight * of_v])
+    finite = np.nan_to_num(scores, nan=1.0, posinf=1e300)
+    plain = np.hstack([reach / np.maximum(reach.max(axis=1, keepdims=True), 1e-300), v_reach])
+    return np.where(
+        splittable,
+        finite + 1e-12 * plain * finite.max(axis=1, keepdims=True) + 1e-300 * plain,
+        -1.0,
+    )
+
+
+def _of_breaks(question: Question, bounded: Bounded) -> FloatArray:
+    """The gaps of units whose range has a break inside, (N, number of breaks)."""
+    found = np.full((len(bounded.upper), len(question.breaks)), -1.0)
+    for place, (n, b) in enumerate(question.breaks):
+        i, k = question.chain.broken[n]
+        layer, (line, product) = bounded.layers[i], bounded.gaps[i]
+        inside = (layer.low[:, k] < b) & (b < layer.high[:, k])
+        found[:, place] = np.where(inside, line[:, k] + product[:, k], -1.0)
+    return found
+
+
+def _shared(gap: FloatArray, ranges: list[FloatArray]) -> list[FloatArray]:
+    """Units' gaps, shared among the axes as their ranges are."""
+    total = sum((r.sum(axis=2) for r in ranges), np.zeros_like(gap)) + 1e-300
+    with np.errstate(invalid="ignore", over="ignore"):
+        weight = (gap / total)[:, None, :]
+        return [np.matmul(weight, r)[:, 0, :] for r in ranges]

@@ -1,0 +1,81 @@
+"""What proof files say of a problem: layers, domains and norms as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from lipyomo.domains import Domain
+from lipyomo.errors import ProofError
+from lipyomo.network import Layer
+from lipyomo.problem import LipschitzProblem
+from lipyomo.proofs.params import PARAMS
+
+
+def line_of(value: Any) -> bytes:
+    """A line of a proof file."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def layer_record(layer: Layer) -> dict[str, Any]:
+    """A layer with all its numbers."""
+    rows: list[Any]
+    matrix = sp.csr_array(layer.weight, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    if matrix.nnz <= PARAMS.sparse * layer.units * layer.inputs:
+        parts = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
+        rows = [[matrix.indices[a:b].tolist(), matrix.data[a:b].tolist()] for a, b in parts]
+    else:
+        rows = layer.dense_weight.tolist()
+    record: dict[str, Any] = {
+        "inputs": layer.inputs,
+        "weight": rows,
+        "bias": layer.bias.tolist(),
+        "left": layer.left.tolist(),
+        "right": layer.right.tolist(),
+    }
+    if layer.curves:
+        curves = [[curve.activation.name, curve.units.tolist()] for curve in layer.curves]
+        record["curves"] = curves
+    return record
+
+
+def _number(value: float) -> float | str:
+    if np.isfinite(value):
+        return float(value)
+    return "inf" if value > 0 else "-inf"
+
+
+def domain_record(domain: Domain) -> dict[str, Any]:
+    """A domain; a ball's bounding box is rounded outwards."""
+    low, high, ball = domain.lower, domain.upper, None
+    if domain.ball is not None:
+        point, radius, clip = domain.ball.point, domain.ball.radius, domain.ball.clip
+        low = np.maximum(clip[0], np.nextafter(point - radius, -np.inf))
+        high = np.minimum(clip[1], np.nextafter(point + radius, np.inf))
+        ball = {"norm": domain.ball.norm, "center": point.tolist(), "radius": radius}
+    rows = domain.rows
+    return {
+        "lower": [_number(v) for v in low.tolist()],
+        "upper": [_number(v) for v in high.tolist()],
+        "A": rows.A.toarray().tolist(),
+        "b": rows.b.tolist(),
+        "ball": ball,
+    }
+
+
+def output_norm_record(problem: LipschitzProblem) -> Any:
+    """The output norm by its name, or by the vertices of its dual ball."""
+    norm = problem.output_norm
+    if norm.kind in ("l1", "l2", "linf", "cross"):
+        return norm.name
+    if norm.label is not None:
+        return {"cross": norm.label}
+    vertices = problem.dual_vertices
+    if vertices is None:
+        raise ProofError(f"the dual ball of {norm.name} has too many vertices for a proof")
+    return {"vertices": vertices.tolist()}

@@ -1,0 +1,167 @@
+"""Lines below and above ``A sigma + c sigma'`` on intervals, for many units of a kind at once.
+
+An interval is divided into pieces (at the kind's breaks and between them).  On a piece of width h a
+function G differs from its chord by at most ``h^2 / 8`` times what bounds its second derivative on
+that side, so with G = A sigma + c sigma' - s z
+
+    G <= max(G(start), G(end)) + h^2 / 8 max(0, sup(-G'')),    G'' = A sigma'' + c sigma''',
+
+and likewise below.  sigma'' and sigma''' on a piece follow from their values in its middle and the
+kind's bounds of the next derivatives.  The slope s may be any number.  At a break values are those
+from the inside of the piece, so an interval that ends at a break knows one side of it only.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo_check.smooth.elementary import Array
+from lipyomo_check.smooth.kinds import ERROR, Bools, Kind
+
+PIECES = 4
+"""Of an interval of a kind without breaks."""
+
+CHORD = 1e-3
+"""From this width on s is a chord's slope, else the middle's: rounding would spoil it."""
+
+ULP = 2.0**-52
+
+ROOM = 2.0**-48
+"""Of the bound of a derivative: more than what is lost where enclosures of it are computed with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """A kind's functions on the pieces of intervals; arrays have shape (pieces, *intervals).
+
+    Attributes
+    ----------
+    kind : Kind
+    ends : ndarray
+        Both ends of each piece in turn; each knot once if the kind has no breaks.
+    values, slopes : ndarray
+        sigma and sigma' there, from inside the piece.
+    share : ndarray
+        A little more than an eighth of each piece's squared width.
+    second, third : pair of ndarray
+        Middle and radius of what holds sigma'' and sigma''' on a piece.
+    middle : pair of ndarray
+        sigma' and sigma'' in the middle of one of the middle pieces, (*intervals).
+    size : tuple of ndarray
+        Largest absolute values of ends, values and slopes, (*intervals).
+    """
+
+    kind: Kind
+    ends: Array
+    values: Array
+    slopes: Array
+    share: Array
+    second: tuple[Array, Array]
+    third: tuple[Array, Array]
+    middle: tuple[Array, Array]
+    size: tuple[Array, Array, Array]
+
+    @classmethod
+    def of(cls, kind: Kind, low: Array, high: Array) -> Samples:
+        """Sample the intervals [low, high]."""
+        ends = _knots(kind, low, high)
+        start, end = ends[:-1], ends[1:]
+        middle = start + (end - start) / 2.0
+        right = _sides(kind, middle, low, high)
+        twice = right
+        if kind.breaks:
+            ends = np.stack([start, end], axis=1).reshape(-1, *low.shape)
+            twice = tuple(np.repeat(side, 2, axis=0) for side in right)
+        values, slopes = kind.derivatives(ends, twice)[:2]
+        _, one, two, three = kind.derivatives(middle, right)
+        second, third, fourth = kind.bounds
+        width = end - start
+        half = np.maximum(end - middle, middle - start) * (1.0 + ULP)
+        wide = half * np.minimum(np.abs(three) + half * (fourth / 2.0), third)
+        inner = len(middle) // 2
+        sizes = np.abs(values).max(axis=0), np.abs(slopes).max(axis=0)
+        return cls(
+            kind,
+            ends,
+            values,
+            slopes,
+            width * width * (0.125 * (1.0 + 8.0 * ULP)),
+            _within(two, wide + ERROR * kind.scale[2], second),
+            _within(three, half * fourth + ERROR * kind.scale[3], third),
+            (one[inner], two[inner]),
+            (np.maximum(np.abs(low), np.abs(high)), *sizes),
+        )
+
+    def lines(self, A: Array | float, c: Array | float) -> tuple[Array, Array, Array]:
+        """(s, low, high): ``s z + low <= A sigma(z) + c sigma'(z) <= s z + high``."""
+        width = self.ends[-1] - self.ends[0]
+        rise = A * (self.values[-1] - self.values[0]) + c * (self.slopes[-1] - self.slopes[0])
+        slope = A * self.middle[0] + c * self.middle[1]
+        wide = width > (CHORD if not self.kind.breaks else CHORD * CHORD)
+        s = np.where(wide, rise / np.where(wide, width, 1.0), slope)
+        return s, *self.extremes(A, c, s)
+
+    def extremes(
+        self, A: Array | float, c: Array | float, s: Array | float = 0.0
+    ) -> tuple[Array, Array]:
+        """Bounds of ``A sigma(z) + c sigma'(z) - s z`` on the intervals."""
+        size_A, size_c = np.abs(A), np.abs(c)
+        scale, (z, value, slope) = self.kind.scale, self.size
+        room = ERROR * (size_A * (scale[0] * (1.0 + z)) + size_c * scale[1])
+        room = room + 8.0 * ULP * (size_A * value + size_c * slope + np.abs(s) * z)
+        at = _sum((A, self.values), (c, self.slopes), (-s, self.ends))
+        step = 2 if self.kind.breaks else 1
+        starts, ends = at[:-1:step], at[1::step]
+        bend = _sum((A, self.second[0]), (c, self.third[0]))
+        spread = _sum((size_A, self.second[1]), (size_c, self.third[1]))
+        below = np.minimum(starts, ends) - self.share * np.maximum(spread + bend, 0.0)
+        above = np.maximum(starts, ends) + self.share * np.maximum(spread - bend, 0.0)
+        return below.min(axis=0) - room, above.max(axis=0) + room
+
+
+def _sum(*terms: tuple[Array | float | np.float64, Array]) -> Array:
+    """A sum of products, without those that are zero."""
+    found = [a * b for a, b in terms if not (np.ndim(a) == 0 and a == 0.0)]
+    return np.asarray(sum(found[1:], found[0]))
+
+
+def _knots(kind: Kind, low: Array, high: Array) -> Array:
+    """Ends of pieces, in order, the first and last being the interval's own."""
+    if not kind.breaks:
+        steps = [low + (high - low) * (k / PIECES) for k in range(1, PIECES)]
+        return np.stack([low, *(np.clip(z, low, high) for z in steps), high])
+    fixed = [low, *(np.clip(b, low, high) for b in sorted(kind.breaks)), high]
+    knots = [low]
+    for a, b in itertools.pairwise(fixed):
+        knots += [np.clip(a + (b - a) / 2.0, a, b), b]
+    return np.stack(knots)
+
+
+def _sides(kind: Kind, middle: Array, low: Array, high: Array) -> tuple[Bools, ...]:
+    """Whether each piece lies right of each break.
+
+    A piece without width at a break belongs to the side on which its interval is; if that has no
+    width either, pieces before the break's place in their order lie left of it, the others right.
+    """
+    count = len(middle)
+    order = sorted(range(len(kind.breaks)), key=kind.breaks.__getitem__)
+    sides: list[Bools] = [np.zeros(0, bool)] * len(order)
+    for place, which in enumerate(order):
+        b = kind.breaks[which]
+        piece = np.arange(count).reshape(-1, *[1] * low.ndim) >= 2 * (place + 1)
+        on_it = np.where(low < high, low >= b, piece)
+        sides[which] = np.where(middle == b, on_it, middle > b)
+    return tuple(sides)
+
+
+def _within(middle: Array, radius: Array, bound: float) -> tuple[Array, Array]:
+    """Middle and radius of an interval and [-bound, bound] together.
+
+    The radius has room for the rounding of the sums and products that these enter.
+    """
+    low = np.maximum(middle - radius, -bound)
+    high = np.minimum(middle + radius, bound)
+    return 0.5 * (low + high), 0.5 * (high - low) + ROOM * bound

@@ -1,0 +1,332 @@
+"""The proof of an upper end: a tree of boxes, and cuts, each of which is checked by a bound.
+
+A case is a box of points x and a box of directions v, for one functional w, and perhaps sides of
+breaks on which pre-activations are.  On all of it ``w . J(x) v`` has to be at most U.  Where the
+bound does not say so, parts of the box may be cut off on which it does, by the affine upper
+function that comes with it; what is left is split in two.
+
+Cases wait on a stack; the last ones are taken together, as many as `bound.Chain.most`.  So a reader
+and a writer meet them in the same order, and the file names no box:
+
+    codes    a number a case: 0, it ends here; k + 1, it is split along axis k (inputs that move,
+             then directions, which are split into -1 and 1, then breaks of units)
+    flags    a bit for each case that is split: whether cuts follow
+    cuts     a byte for each axis of these: how many 256ths of the width are cut off (inputs), or
+             whether one of the signs is (directions)
+
+A case also ends where its box lies outside of the domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import isfinite
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo_check.errors import ProofError
+from lipyomo_check.smooth.bound import Bounded, Boxes, Chain, Group, Level
+from lipyomo_check.smooth.elementary import Array
+from lipyomo_check.smooth.kinds import kind_of, two_slopes
+from lipyomo_check.statement import Domain, Layer, Statement
+
+SHARES = 256
+"""A cut takes a whole number of these parts of a width."""
+
+ULP = 2.0**-52
+
+Bytes = npt.NDArray[np.uint8]
+Codes = npt.NDArray[np.uint16]
+
+
+class Cases(NamedTuple):
+    """Boxes, and the place of each one's functional."""
+
+    boxes: Boxes
+    target: npt.NDArray[np.int64]
+
+    def part(self, which: npt.NDArray[np.bool_] | slice) -> Cases:
+        """Some of them."""
+        return Cases(Boxes(*(side[which] for side in self.boxes)), self.target[which])
+
+
+class Step(NamedTuple):
+    """A code for each case, and for those that are split the shares that are cut off."""
+
+    codes: Codes
+    cuts: Bytes
+
+
+Decide = Callable[[Cases, Bounded, npt.NDArray[np.bool_]], Step]
+"""From cases, their bounds and which of them may end, to what becomes of them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is to be proved, in arrays.
+
+    Attributes
+    ----------
+    chain : Chain
+    breaks : list of (int, float)
+        Place of the unit among those with breaks, and a break, of each axis after the directions.
+    functionals : ndarray, shape (T, m)
+    first : Cases
+        The whole domain, once for each target.
+    domain : Domain
+    upper : float
+    """
+
+    chain: Chain
+    breaks: list[tuple[int, float]]
+    functionals: Array
+    first: Cases
+    domain: Domain
+    upper: float
+
+    @classmethod
+    def of(cls, statement: Statement) -> Question:
+        """From a statement.
+
+        Raises
+        ------
+        ProofError
+            If there is no proof of this kind for it.
+        """
+        domain, box = statement.domain, statement.domain.box
+        low, high = np.array(box.lower), np.array(box.upper)
+        if not all(isfinite(v) for v in (*box.lower, *box.upper)):
+            raise ProofError("the domain has no finite box")
+        if statement.vertices is None or statement.input_norm == "l2":
+            raise ProofError("there is no proof of this kind for Euclidean norms")
+        largest = float(np.maximum(np.abs(low), np.abs(high)).max())
+        levels = [_level(layer) for layer in statement.hidden]
+        chain = Chain(levels, np.array(statement.layers[-1].rows), largest)
+        moving = np.zeros(len(low))
+        moving[domain.moving] = 1.0
+        functionals = np.array(statement.vertices, dtype=np.float64)
+        if statement.input_norm == "linf":
+            directions = moving[None]
+        else:
+            directions = np.eye(len(low))[domain.moving]
+        count = len(functionals) * len(directions)
+        v = np.tile(directions, (len(functionals), 1))
+        anywhere = np.full((count, len(chain.broken)), np.inf)
+        boxes = Boxes(
+            np.tile(low, (count, 1)), np.tile(high, (count, 1)), -v, v, -anywhere, anywhere
+        )
+        target = np.repeat(np.arange(len(functionals)), len(directions))
+        breaks = [
+            (n, b)
+            for n, (i, k) in enumerate(chain.broken)
+            for group in chain.levels[i].groups
+            if k in group.units
+            for b in group.kind.breaks
+        ]
+        return cls(chain, breaks, functionals, Cases(boxes, target), domain, statement.upper)
+
+    @property
+    def axes(self) -> int:
+        """Ways to split a case."""
+        return 2 * int(self.first.boxes.low.shape[1]) + len(self.breaks)
+
+    def walk(self, decide: Decide) -> Iterator[int]:
+        """Go through the tree, whose cases `decide` splits; yields how many are done.
+
+        Raises
+        ------
+        ProofError
+            If a case ends that is not shown to be at most `upper`, or a cut takes more than that.
+        """
+        stack = [self.first]
+        while stack:
+            cases, stack = self._take(stack)
+            bounded = self.chain.bound(self.functionals[cases.target], cases.boxes)
+            may_end = (bounded.upper <= self.upper) | _outside(self.domain, cases.boxes)
+            codes, cuts = decide(cases, bounded, may_end)
+            if not may_end[codes == 0].all():
+                raise ProofError("a case ends whose bound is larger than the upper end")
+            split = codes > 0
+            rest = Cases(self._cut(cases.boxes, bounded, split, cuts), cases.target[split])
+            stack += _halves(rest, codes[split].astype(np.int64) - 1, self.breaks)
+            yield len(codes)
+
+    def _take(self, stack: list[Cases]) -> tuple[Cases, list[Cases]]:
+        """The last cases, as many as are bounded together, and the stack without them."""
+        taken: list[Cases] = []
+        room = self.chain.most
+        while stack and room:
+            *stack, top = stack
+            if len(top.target) > room:
+                stack.append(top.part(slice(None, -room)))
+                top = top.part(slice(-room, None))
+            taken.append(top)
+            room -= len(top.target)
+        together = Boxes(
+            *(np.concatenate(sides) for sides in zip(*(c.boxes for c in taken), strict=True))
+        )
+        return Cases(together, np.concatenate([c.target for c in taken])), stack
+
+    def _cut(
+        self, boxes: Boxes, bounded: Bounded, split: npt.NDArray[np.bool_], cuts: Bytes
+    ) -> Boxes:
+        """Boxes without what is cut off, once that is shown to be at most `upper`.
+
+        Where x_j is ``t`` away from the end where the affine function is larger, the function is at
+        most ``bound - |c_j| t``.
+        """
+        low, high, v_low, v_high, z_low, z_high = (side[split] for side in boxes)
+        d = low.shape[1]
+        bound, x, v = bounded.upper[split], bounded.x[split], bounded.v[split]
+        width = high - low
+        away = width * (cuts[:, :d] / SHARES)
+        up = x > 0
+        new_low = np.where(up, np.minimum(low + away, high), low)
+        new_high = np.where(up, high, np.maximum(high - away, low))
+        kept = np.where(up, high - new_low, new_high - low)
+        with np.errstate(invalid="ignore"):  # an infinite bound allows no cut
+            left = bound[:, None] - np.abs(x) * kept * (1.0 - 4.0 * ULP)
+            gone = bound[:, None] - np.abs(v) * (v_high - v_low) * (1.0 - 4.0 * ULP)
+            room = 4.0 * ULP * (np.abs(bound[:, None]) + abs(self.upper))
+            small, one_small = left + room <= self.upper, gone + room <= self.upper
+        taken = (new_low > low) | (new_high < high)
+        one_sign = (cuts[:, d:] > 0) & (v_low < v_high)
+        fine = bool((small | ~taken).all() and (one_small | ~one_sign).all())
+        if not fine:
+            raise ProofError("a cut takes more than its bound allows")
+        v_new_low = np.where(one_sign & (v > 0), v_high, v_low)
+        v_new_high = np.where(one_sign & ~(v > 0), v_low, v_high)
+        return Boxes(new_low, new_high, v_new_low, v_new_high, z_low, z_high)
+
+
+def check_tree(
+    statement: Statement, payload: bytes, told: Callable[[int], None] | None = None
+) -> int:
+    """Check the tree of a proof; returns how many cases it has.
+
+    Raises
+    ------
+    ProofError
+        If it does not prove the upper end.
+    """
+    question = Question.of(statement)
+    d = question.first.boxes.low.shape[1]
+    place = 0
+
+    def following(kind: type, count: int) -> npt.NDArray[np.generic]:
+        nonlocal place
+        size = count * np.dtype(kind).itemsize
+        if place + size > len(payload):
+            raise ProofError("the file ends before its last case")
+        found = np.frombuffer(
+            payload, dtype=np.dtype(kind).newbyteorder("<"), count=count, offset=place
+        )
+        place += size
+        return found
+
+    def decide(cases: Cases, bounded: Bounded, may_end: npt.NDArray[np.bool_]) -> Step:
+        return read_step(following, len(cases.target), d, question.axes)
+
+    done = 0
+    for count in question.walk(decide):
+        done += count
+        if told is not None:
+            told(done)
+    if place != len(payload):
+        raise ProofError("the file goes on after its last case")
+    return done
+
+
+def read_step(
+    following: Callable[[type, int], npt.NDArray[np.generic]], count: int, d: int, axes: int
+) -> Step:
+    """Read what becomes of some cases with d inputs, which may be split in so many ways."""
+    codes = following(code_type(axes), count).astype(np.uint16)
+    if (codes > axes).any():
+        raise ProofError("a case is split along an axis that there is not")
+    inner = int((codes > 0).sum())
+    flags = np.unpackbits(following(np.uint8, -(-inner // 8)).astype(np.uint8), count=inner)
+    cuts = np.zeros((inner, 2 * d), dtype=np.uint8)
+    which = flags.astype(bool)
+    cuts[which] = following(np.uint8, int(which.sum()) * 2 * d).reshape(-1, 2 * d)
+    return Step(codes, cuts)
+
+
+def write_step(step: Step, axes: int) -> bytes:
+    """The bytes that `read_step` reads."""
+    flags = step.cuts.any(axis=1)
+    codes = step.codes.astype(np.dtype(code_type(axes)).newbyteorder("<"))
+    return codes.tobytes() + np.packbits(flags).tobytes() + step.cuts[flags].tobytes()
+
+
+def code_type(axes: int) -> type:
+    """A code's type: a byte where all axes have room in it."""
+    return np.uint8 if axes < SHARES else np.uint16
+
+
+def _halves(
+    cases: Cases, axis: npt.NDArray[np.int64], breaks: list[tuple[int, float]]
+) -> list[Cases]:
+    """Both parts of each case, along the axis of each."""
+    boxes, target = cases
+    if not len(target):
+        return []
+    d = boxes.low.shape[1]
+    row = np.arange(len(axis))
+    first = Boxes(*(side.copy() for side in boxes))
+    second = Boxes(*(side.copy() for side in boxes))
+    which = axis < d
+    i, j = row[which], axis[which]
+    middle = boxes.low[i, j] + (boxes.high[i, j] - boxes.low[i, j]) / 2.0
+    first.high[i, j] = middle
+    second.low[i, j] = middle
+    which = (axis >= d) & (axis < 2 * d)
+    i, j = row[which], axis[which] - d
+    first.v_high[i, j] = boxes.v_low[i, j]
+    second.v_low[i, j] = boxes.v_high[i, j]
+    which = axis >= 2 * d
+    if which.any():
+        units = np.array([n for n, _ in breaks])
+        values = np.array([b for _, b in breaks])
+        i, j = row[which], axis[which] - 2 * d
+        k, b = units[j], values[j]
+        first.z_high[i, k] = np.minimum(boxes.z_high[i, k], b)
+        second.z_low[i, k] = np.maximum(boxes.z_low[i, k], b)
+    return [Cases(first, target), Cases(second, target)]
+
+
+def _outside(domain: Domain, boxes: Boxes) -> npt.NDArray[np.bool_]:
+    """Which boxes surely have no point of the domain's rows or of its ball."""
+    found = np.zeros(len(boxes.low), dtype=bool)
+    room = (boxes.low.shape[1] + 8) * ULP
+    size = np.maximum(np.abs(boxes.low), np.abs(boxes.high))
+    if domain.A:
+        A, b = np.array(domain.A), np.array(domain.b)
+        least = boxes.low @ np.maximum(A, 0.0).T + boxes.high @ np.minimum(A, 0.0).T
+        error = room * (size @ np.abs(A).T + np.abs(b))
+        found |= (least - error > b).any(axis=1)
+    if domain.ball is not None:
+        norm, centre, radius = domain.ball
+        near = np.clip(centre, boxes.low, boxes.high)
+        gap = np.abs(near - centre)
+        gap = np.maximum(gap - ULP * (np.abs(near) + np.abs(centre)), 0.0)
+        power = 1 if norm == "l1" else 2
+        found |= (gap**power).sum(axis=1) * (1.0 - 4.0 * room) > radius**power * (1.0 + 4.0 * room)
+    return found
+
+
+def _level(layer: Layer) -> Level:
+    """A hidden layer in arrays, its units in groups of one kind."""
+    weight = np.array(layer.rows)
+    of: dict[object, list[int]] = {}
+    smooth = {k: name for name, units in layer.curves for k in units}
+    for k in range(layer.units):
+        of.setdefault(smooth.get(k, (layer.left[k], layer.right[k])), []).append(k)
+    groups = tuple(
+        Group(np.array(units), two_slopes(*key) if isinstance(key, tuple) else kind_of(str(key)))
+        for key, units in of.items()
+    )
+    return Level(weight, np.abs(weight), np.array(layer.offset), groups)

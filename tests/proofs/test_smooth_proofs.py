@@ -1,0 +1,274 @@
+"""Proofs of smooth networks: written, checked, and refused where they are false."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lipyomo
+from lipyomo import Box, LipschitzProblem, Polytope, Result, ball
+from lipyomo.activations import activation
+from lipyomo.network import Curve, Layer, Network
+from lipyomo.proofs import write_proof
+from lipyomo_check import ProofError, check_proof
+from lipyomo_check.smooth.bound import Boxes, Chain, Group, Level
+from lipyomo_check.smooth.kinds import kind_of, two_slopes
+
+MIXES = [
+    ["tanh"],
+    ["sigmoid", "relu"],
+    ["elu"],
+    ["elu", "softplus", "relu"],
+    ["selu"],
+    ["hard_swish"],
+    ["softsign"],
+    ["silu", "gelu"],
+    ["mish", "erf"],
+    ["sin", "cos"],
+]
+
+
+def random_network(sizes: list[int], mix: list[str], seed: int) -> Network:
+    """A random network whose layers' units are shared among some activations."""
+    rng = np.random.default_rng(seed)
+    layers = []
+    for k, (inputs, units) in enumerate(itertools.pairwise(sizes)):
+        weight = rng.standard_normal((units, inputs)) * 1.3 / np.sqrt(inputs)
+        bias, left, curves = rng.standard_normal(units) * 0.5, np.ones(units), []
+        if k < len(sizes) - 2:
+            for part, name in zip(np.array_split(np.arange(units), len(mix)), mix, strict=True):
+                if name == "relu":
+                    left[part] = 0.0
+                elif part.size:
+                    curves.append(Curve(activation(name), part))
+        layers.append(Layer(weight, bias, left, 1.0, curves))
+    return Network(layers)
+
+
+def proved(path: Path, problem: LipschitzProblem, gap: float = 1e-3) -> Result:
+    """The result of a problem whose proof holds."""
+    result = lipyomo.solve(problem, gap=gap, time_limit=60)
+    written = write_proof(path, problem, result)
+    verdict = check_proof(path)
+    assert written.cases == verdict.nodes > 0, verdict.basis
+    assert verdict.upper_proved
+    assert verdict.statement.lower == result.lower
+    assert verdict.statement.upper >= result.upper
+    assert verdict.statement.upper <= max(result.upper, result.lower * (1 + 1e-6)) * (1 + 2e-9)
+    return result
+
+
+@pytest.mark.parametrize("mix", MIXES, ids="-".join)
+def test_proofs_hold(mix: list[str], tmp_path: Path) -> None:
+    network = random_network([2, 6, 5, 2], mix, seed=3)
+    proved(tmp_path / "a.proof", LipschitzProblem(network, Box(-1, 1, 2)))
+
+
+def test_norms_and_domains(tmp_path: Path) -> None:
+    network = random_network([3, 5, 4, 2], ["tanh", "relu"], seed=5)
+    triangle = Polytope([[1.0, 1.0, 1.0]], [0.5], -1, 1)
+    frozen = Box([-1, 0.25, -1], [1, 0.25, 1])
+    for k, problem in enumerate(
+        [
+            LipschitzProblem(network, Box(-1, 1, 3), "l1", "l1"),
+            LipschitzProblem(network, Box(-1, 1, 3), "linf", "cross"),
+            LipschitzProblem(network, frozen, functional=[1.0, -2.0]),
+            LipschitzProblem(network, triangle, "linf", "linf"),
+            LipschitzProblem(network, ball([0.1, 0.2, 0.3], 0.25, "l2"), "linf", "linf"),
+        ]
+    ):
+        proved(tmp_path / f"{k}.proof", problem, gap=0.02)
+
+
+def test_affine_networks(tmp_path: Path) -> None:
+    network = Network(
+        [Layer([[1.0, -2.0]], [0.5], curves=[Curve(activation("sin"), [0])]), Layer([[3.0]], [0.0])]
+    )
+    result = proved(tmp_path / "a.proof", LipschitzProblem(network, Box(-4, 4, 2)), gap=0.0)
+    assert result.upper == pytest.approx(9.0, rel=1e-5)
+
+
+def test_without_time_only_the_lower_end_is_proved(tmp_path: Path) -> None:
+    problem = LipschitzProblem(random_network([2, 8, 8, 1], ["tanh"], 0), Box(-2, 2, 2))
+    result = lipyomo.solve(problem)
+    path = tmp_path / "a.proof"
+    assert write_proof(path, problem, result, time_limit=0.0).cases == 0
+    verdict = check_proof(path)
+    assert not verdict.upper_proved
+    assert "end" in verdict.basis
+
+
+def test_euclidean_norms_are_proved_from_below(tmp_path: Path) -> None:
+    problem = LipschitzProblem(random_network([2, 4, 1], ["tanh"], 0), Box(-1, 1, 2), "l2")
+    x = np.array([0.25, 0.5])
+    gradient = problem.network.gradients(x[None], [1.0])[0]
+    value = float(np.linalg.norm(gradient)) * (1 - 1e-12)
+    first = _statement(problem, value, value * 10, x)
+    path = tmp_path / "a.proof"
+    _write(path, first | {"basis": "a test"}, b"")
+    assert not check_proof(path).upper_proved
+    _write(path, first, b"\0")
+    with pytest.raises(ProofError, match="Euclidean"):
+        check_proof(path)
+    _write(path, first | {"basis": "a test", "lower": value * (1 + 1e-9)}, b"")
+    with pytest.raises(ProofError, match="attain"):
+        check_proof(path)
+
+
+def test_witnesses_at_jumps_and_outside_are_refused(tmp_path: Path) -> None:
+    network = Network(
+        [
+            Layer([[1.0]], [0.0], left=0.0, curves=()),
+            Layer([[1.0]], [0.0], curves=[Curve(activation("tanh"), [0])]),
+            Layer([[1.0]], [0.0]),
+        ]
+    )
+    problem = LipschitzProblem(network, Box(-1, 1, 1))
+    path = tmp_path / "a.proof"
+    for x, words in ((0.0, "jumps"), (2.0, "outside")):
+        first = _statement(problem, 0.5, 2.0, np.array([x])) | {"basis": "a test"}
+        _write(path, first, b"")
+        with pytest.raises(ProofError, match=words):
+            check_proof(path)
+
+
+def test_files_that_claim_too_much_are_refused(tmp_path: Path) -> None:
+    """Claims below the truth with the steps of the proof, damaged in all sorts of ways."""
+    rng = np.random.default_rng(0)
+    for seed, mix in enumerate([["tanh"], ["relu", "silu"], ["elu"]]):
+        path = tmp_path / f"{seed}.proof"
+        problem = LipschitzProblem(random_network([2, 5, 4, 1], mix, seed), Box(-1, 1, 2))
+        result = proved(path, problem)
+        line, _, payload = gzip.decompress(path.read_bytes()).partition(b"\n")
+        first = json.loads(line)
+        for _ in range(150):
+            false = first | {"upper": result.lower * (1 - rng.choice([1e-9, 1e-3, 0.3]))}
+            false["lower"] = min(first["lower"], false["upper"])
+            _write(path, false, _damaged(payload, rng))
+            with pytest.raises(ProofError):
+                check_proof(path)
+
+
+def test_shorter_and_longer_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.proof"
+    problem = LipschitzProblem(random_network([2, 5, 4, 1], ["tanh"], 1), Box(-1, 1, 2))
+    proved(path, problem)
+    line, _, payload = gzip.decompress(path.read_bytes()).partition(b"\n")
+    first = json.loads(line)
+    for damaged, words in (
+        (payload[:-1], "ends before"),
+        (payload + b"\0", "goes on"),
+        (b"", "ends before"),
+    ):
+        _write(path, first, damaged)
+        with pytest.raises(ProofError, match=words):
+            check_proof(path)
+    _write(path, first, b"\xff" + payload[1:])
+    with pytest.raises(ProofError, match="axis"):
+        check_proof(path)
+    for curves, words in (
+        ([["relu7", [0]]], "kind"),
+        ([["tanh", [0]], ["tanh", [0]]], "two"),
+        ([["tanh", [99]]], "unit"),
+    ):
+        layers = [first["network"][0] | {"curves": curves}, *first["network"][1:]]
+        _write(path, first | {"network": layers}, payload)
+        with pytest.raises(ProofError, match=words):
+            check_proof(path)
+    _write(path, first | {"format": "lipyomo-proof-4"}, payload)
+    with pytest.raises(ProofError):
+        check_proof(path)
+
+
+@pytest.mark.parametrize(
+    "names", [["tanh"], ["gelu", "relu", "elu"], ["hard_swish", "relu"], ["cos"]]
+)
+def test_bounds_hold_at_sampled_points(names: list[str]) -> None:
+    """Of wide boxes, of ones smaller than rounding, within phases; affine functions as well."""
+    rng = np.random.default_rng(7)
+    kinds = [two_slopes(0.0, 1.0) if name == "relu" else kind_of(name) for name in names]
+    levels = []
+    for inputs, units in ((3, 6), (6, 5)):
+        weight = rng.standard_normal((units, inputs))
+        parts = np.array_split(np.arange(units), len(kinds))
+        groups = tuple(Group(p, k) for p, k in zip(parts, kinds, strict=True))
+        levels.append(Level(weight, np.abs(weight), rng.standard_normal(units), groups))
+    chain = Chain(levels, rng.standard_normal((2, 5)), 10.0)
+    functional = rng.standard_normal(2)
+    for width in (4.0, 0.5, 1e-2, 1e-5, 1e-9, 0.0):
+        count = 40
+        centre = rng.uniform(-2, 2, (count, 3))
+        low, high = centre - width / 2, centre + width / 2
+        v_low, v_high = np.sort(rng.choice([-1.0, 1.0], (2, count, 3)), axis=0)
+        side = rng.choice([-1, 0, 1], (count, len(chain.broken)))
+        z_low, z_high = np.where(side > 0, 0.0, -np.inf), np.where(side < 0, 0.0, np.inf)
+        boxes = Boxes(low, high, v_low, v_high, z_low, z_high)
+        found = chain.bound(np.tile(functional, (count, 1)), boxes)
+        for _ in range(60):
+            x = low + rng.choice([0.0, 1.0, rng.random()], low.shape) * (high - low)
+            x = np.clip(x, low, high)
+            v = np.where(rng.random(low.shape) < 0.5, v_low, v_high)
+            h, t, inside = x, v, np.isfinite(found.upper)
+            for i, level in enumerate(levels):
+                z, u = h @ level.weight.T + level.bias, t @ level.weight.T
+                for n, (layer, k) in enumerate(chain.broken):
+                    if layer == i:
+                        inside &= (z_low[:, n] < z[:, k]) & (z[:, k] < z_high[:, n])
+                h, t = np.empty_like(z), np.empty_like(u)
+                for units, kind in level.groups:
+                    at = z[:, units]
+                    value, slope, *_ = kind.derivatives(at, tuple(at > b for b in kind.breaks))
+                    h[:, units], t[:, units] = value, slope * u[:, units]
+            truth = t @ chain.head.T @ functional
+            plane = found.upper + ((x - low - (high - low) / 2) * found.x).sum(axis=1)
+            plane = plane - (np.abs(found.x) * (high - low)).sum(axis=1) / 2
+            plane = plane + ((v - (v_low + v_high) / 2) * found.v).sum(axis=1)
+            plane = plane - (np.abs(found.v) * (v_high - v_low)).sum(axis=1) / 2
+            room = 1e-11 * (1 + np.abs(truth))
+            assert (truth <= found.upper + room)[inside].all()
+            assert (truth <= plane + room)[inside].all()
+
+
+def _statement(
+    problem: LipschitzProblem, lower: float, upper: float, x: np.ndarray
+) -> dict[str, Any]:
+    from lipyomo.proofs.records import domain_record, layer_record, output_norm_record
+
+    return {
+        "format": "lipyomo-proof-smooth-1",
+        "network": [layer_record(layer) for layer in problem.network.layers],
+        "domain": domain_record(problem.domain),
+        "input_norm": problem.input_norm,
+        "output_norm": output_norm_record(problem),
+        "lower": lower,
+        "upper": upper,
+        "onnx": None,
+        "witness": {"x": x.tolist(), "functional": [1.0]},
+        "basis": None,
+    }
+
+
+def _write(path: Path, first: dict[str, Any], payload: bytes) -> None:
+    path.write_bytes(gzip.compress(json.dumps(first).encode() + b"\n" + payload))
+
+
+def _damaged(payload: bytes, rng: np.random.Generator) -> bytes:
+    """The same bytes, or with some changed, taken out, added, or none but zeros."""
+    data = bytearray(payload)
+    kind = rng.integers(5)
+    if kind == 1:
+        for _ in range(rng.integers(1, 6)):
+            data[rng.integers(len(data))] = rng.integers(256)
+    elif kind == 2:
+        del data[rng.integers(len(data)) :]
+    elif kind == 3:
+        data += bytes(rng.integers(0, 256, 20).tolist())
+    elif kind == 4:
+        data = bytearray(len(data))
+    return bytes(data)
