@@ -8,8 +8,8 @@ the chord of its own ends plus ``k (z - a) (b - z) / 2``; the largest value of t
 
 and likewise from below.  F'' is enclosed by the ranges of the second and third derivative of the
 activation.  This is exact where F'' is constant, so that the band is as narrow as a band around the
-chord can be, up to the third order in the width.  On wide pieces, bounds from the range of F' and
-from the range of F less that of s z are taken where they are less.
+chord can be, up to the third order in the width.  On wide intervals, bounds from the range of F'
+and from the range of F less that of s z are taken where they are less.
 
 Rounding.  G is computed at the ends of pieces, which are float64 numbers: a value is off by the
 error of `Branch.jet` (relative r, absolute e), and by four more operations; all that is below
@@ -26,12 +26,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from lipyomo.activations.branch import Branch
 from lipyomo.activations.rounding import FAINT
-from lipyomo.arrays import BoolArray, FloatArray
+from lipyomo.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 
 Band = tuple[FloatArray, FloatArray, FloatArray]
@@ -41,8 +42,34 @@ NARROW = 1e-5
 """Widths below which s is the mean of the slopes at both ends, not the chord's: differences of
 values would be mostly rounding, and the two differ by less than that."""
 
-WIDE = 0.5
-"""Lengths of pieces from which on the ranges of F and F' on them are looked at, too."""
+PIECES = (0.02, 1), (0.15, 2), (1.0, 4), (np.inf, 6)
+"""Widths, in units of `Branch.unit`, up to which intervals are cut into so many pieces.  What a
+band is too wide by, as F'' is not constant, is a share of about the width over the cube of this
+number; time grows with the number.  Those of the last row count as wide."""
+
+
+class Cut(NamedTuple):
+    """How intervals are cut: their places among others, and into how many pieces.
+
+    Wide ones are cut more finely near zero, and the ranges of F and F' on their pieces are used.
+    """
+
+    where: IntArray
+    pieces: int
+    wide: bool
+
+
+def cuts(branches: Sequence[Branch], width: FloatArray) -> list[Cut]:
+    """How intervals of these widths are cut."""
+    kind = np.searchsorted(
+        [at for at, _ in PIECES[:-1]], width / min(branch.unit for branch in branches)
+    )
+    found = []
+    for place, (_, pieces) in enumerate(PIECES):
+        where = np.flatnonzero(kind == place)
+        if where.size:
+            found.append(Cut(where, pieces, place == len(PIECES) - 1))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,28 +99,27 @@ class Samples:
         return np.asarray(A * jet[1] + c * jet[2])
 
 
-def places(low: FloatArray, high: FloatArray, pieces: int) -> list[FloatArray]:
-    """Ends of pieces, in order: even in z / (1 + |z|) on wide intervals, else in z."""
-    width = high - low
-    shares = [k / pieces for k in range(1, pieces)]
-    even = [low + share * width for share in shares]
-    if width.size and width.max() > 1.0:
+def places(low: FloatArray, high: FloatArray, cut: Cut) -> list[FloatArray]:
+    """Ends of pieces, in order: even in z, or in z / (1 + |z|) on wide intervals."""
+    shares = [k / cut.pieces for k in range(1, cut.pieces)]
+    if cut.wide:
         first, last = low / (1.0 + np.abs(low)), high / (1.0 + np.abs(high))
-        step, wide = last - first, width > 1.0
-        for k, share in enumerate(shares):
-            y = first + share * step
-            even[k] = np.where(wide, y / (1.0 - np.abs(y)), even[k])
+        bent = [first + share * (last - first) for share in shares]
+        inner = [y / (1.0 - np.abs(y)) for y in bent]
+    else:
+        width = high - low
+        inner = [low + share * width for share in shares]
     found = [low]
-    for z in even:
+    for z in inner:
         found.append(np.minimum(np.maximum(z, found[-1]), high))
     return [*found, high]
 
 
 def sampled(
-    branch: Branch, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray
+    branch: Branch, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, cut: Cut
 ) -> Samples:
     """F on intervals inside a branch."""
-    z = places(low, high, branch.pieces)
+    z = [low, high] if branch.even else places(low, high, cut)
     jets = [branch.jet(at, 3) for at in z]
     values, size = [], np.zeros_like(low)
     for jet in jets:
@@ -104,7 +130,7 @@ def sampled(
 
 
 def offsets(
-    branch: Branch, samples: Samples, A: FloatArray, c: FloatArray, s: FloatArray
+    branch: Branch, samples: Samples, A: FloatArray, c: FloatArray, s: FloatArray, wide: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Sound least and greatest value of ``F - s z`` on the intervals of `samples`."""
     unit = UNIT_ROUNDOFF
@@ -122,7 +148,7 @@ def offsets(
         drop = np.abs(residuals[k + 1] - residuals[k])
         up = mean + _arch(np.maximum(room - below, 0.0) * half, drop)
         down = mean - _arch(np.maximum(room + above, 0.0) * half, drop)
-        if h.size and h.max() > WIDE:
+        if wide and not branch.even:
             over, under = _coarse(branch, samples, A, c, s, residuals, k)
             up, down = np.fmin(up, over), np.fmax(down, under)
         np.maximum(greatest, up, out=greatest)
@@ -201,14 +227,19 @@ def _coarse(
 
 
 def band(
-    branches: Sequence[Branch], A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray
+    branches: Sequence[Branch],
+    A: FloatArray,
+    c: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    cut: Cut,
 ) -> Band:
     """A band on [low, high]; arrays of one shape, finite."""
     if len(branches) == 1:
-        return _one(branches[0], A, c, low, high)
+        return _one(branches[0], A, c, low, high, cut)
     shares = [share(branch, low, high) for branch in branches]
     parts = [
-        sampled(branch, A, c, first, last)
+        sampled(branch, A, c, first, last, cut)
         for branch, (first, last, _) in zip(branches, shares, strict=True)
     ]
     start, end, rise, fall = (np.zeros_like(low) for _ in range(4))
@@ -221,17 +252,19 @@ def band(
     s = chord(low, high, start, end, rise, fall)
     least, greatest = np.full_like(s, np.inf), np.full_like(s, -np.inf)
     for branch, part, (_, _, held) in zip(branches, parts, shares, strict=True):
-        under, over = offsets(branch, part, A, c, s)
-        np.minimum(least, under, out=least, where=held)
-        np.maximum(greatest, over, out=greatest, where=held)
+        under, over = offsets(branch, part, A, c, s, cut.wide)
+        np.minimum(least, np.where(held, under, np.inf), out=least)
+        np.maximum(greatest, np.where(held, over, -np.inf), out=greatest)
     return s, least, greatest
 
 
-def _one(branch: Branch, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray) -> Band:
-    part = sampled(branch, A, c, low, high)
+def _one(
+    branch: Branch, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, cut: Cut
+) -> Band:
+    part = sampled(branch, A, c, low, high, cut)
     ends = part.slope(A, c, 0), part.slope(A, c, -1)
     s = chord(low, high, part.values[0], part.values[-1], *ends)
-    return s, *offsets(branch, part, A, c, s)
+    return s, *offsets(branch, part, A, c, s, cut.wide)
 
 
 def chord(

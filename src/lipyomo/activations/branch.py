@@ -58,14 +58,18 @@ class Branch(ABC):
     ----------
     low, high : float
         Ends of the interval on which it is part of an activation; they may be infinite.
-    pieces : int
-        Into how many an interval is cut for `lipyomo.activations.bands`: one if the second
-        derivative is constant.
+    even : bool
+        Whether the second derivative is constant.
     """
 
     low: float = -np.inf
     high: float = np.inf
-    pieces: int = 4
+    even: bool = False
+
+    @property
+    def unit(self) -> float:
+        """Length on which derivatives change."""
+        return 1.0
 
     @property
     def turns(self) -> tuple[tuple[Turn, ...], ...]:
@@ -121,8 +125,9 @@ class Branch(ABC):
         for turn in self.turns[order]:
             first, last = turn.ends
             inside = (low <= last) & (high >= first)
-            np.minimum(least, turn.values[0], out=least, where=inside)
-            np.maximum(greatest, turn.values[1], out=greatest, where=inside)
+            under, over = turn.values
+            np.minimum(least, np.where(inside, under, np.inf), out=least)
+            np.maximum(greatest, np.where(inside, over, -np.inf), out=greatest)
         return least, greatest
 
     def range(self, order: int, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.activations.bands import Band, chord
+from lipyomo.activations.bands import Band, Cut, chord
 from lipyomo.activations.rounding import FAINT
 from lipyomo.arrays import BoolArray, FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
@@ -57,14 +57,19 @@ def tanh_band(A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray) -
         room = 16 * unit * np.abs(z)
         inside = known & (np.abs(t) < 1.0) & (z >= low - room) & (z <= high + room)
         there = A * t + c * ((1.0 - t) * (1.0 + t)) - s * z
-        np.minimum(least, there, out=least, where=inside)
-        np.maximum(greatest, there, out=greatest, where=inside)
+        np.minimum(least, np.where(inside, there, np.inf), out=least)
+        np.maximum(greatest, np.where(inside, there, -np.inf), out=greatest)
     big, small = np.abs(A), np.abs(c)
     off = rest * (high - low) * (1 + 4 * unit)
     off += 48 * unit * (big * np.maximum(np.abs(first), np.abs(last)) + small)
     off += 32 * unit * np.abs(s) * np.maximum(np.abs(low), np.abs(high))
     off += FAINT * (big + small) + FAINT * ((big > 0.0) | (small > 0.0))
     return s, least - off, greatest + off
+
+
+def uncut(width: FloatArray) -> list[Cut]:
+    """Intervals of all widths are treated alike."""
+    return [Cut(np.arange(width.size), 1, False)]
 
 
 def _slope(z: FloatArray) -> FloatArray:

@@ -32,6 +32,11 @@ class ExpBranch(Branch):
     width: float
     high: float = 0.0
 
+    @property
+    def unit(self) -> float:
+        """The width of the exponential."""
+        return self.width
+
     @cached_property
     def _factors(self) -> tuple[float, ...]:
         """Derivatives at zero; the first is minus the limit of the value at minus infinity."""

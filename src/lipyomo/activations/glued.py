@@ -11,7 +11,7 @@ import numpy as np
 from flint import arb
 
 from lipyomo.activations.activation import Activation
-from lipyomo.activations.bands import Band, band, share
+from lipyomo.activations.bands import Band, Cut, band, cuts, share
 from lipyomo.activations.branch import Branch
 from lipyomo.arrays import FloatArray
 
@@ -83,8 +83,8 @@ class Glued(Activation):
             for branch in self.branches:
                 first, last, held = share(branch, low, high)
                 under, over = branch.range(order, first, last)
-                np.minimum(least, under, out=least, where=held)
-                np.maximum(greatest, over, out=greatest, where=held)
+                np.minimum(least, np.where(held, under, np.inf), out=least)
+                np.maximum(greatest, np.where(held, over, -np.inf), out=greatest)
         return least.reshape(shape), greatest.reshape(shape)
 
     def enclose(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -107,18 +107,27 @@ class Glued(Activation):
         flat = [np.broadcast_to(array, shape).reshape(-1) for array in given]
         found = s, least, greatest = tuple(np.empty(flat[0].size) for _ in range(3))
         with np.errstate(all="ignore"):
-            for start in range(0, s.size, BLOCK):
-                block = slice(start, start + BLOCK)
-                parts = self._band(*(array[block] for array in flat))
-                for array, part in zip(found, parts, strict=True):
-                    array[block] = part
+            for cut in self._cuts(flat[3] - flat[2]):
+                everything = cut.where.size == s.size
+                for start in range(0, cut.where.size, BLOCK):
+                    part = slice(start, start + BLOCK)
+                    block = part if everything else cut.where[part]
+                    A, c, low, high = (array[block] for array in flat)
+                    for array, ends in zip(found, self._band(A, c, low, high, cut), strict=True):
+                        array[block] = ends
         least[np.isnan(least)] = -np.inf
         greatest[np.isnan(greatest)] = np.inf
         return s.reshape(shape), least.reshape(shape), greatest.reshape(shape)
 
-    def _band(self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray) -> Band:
+    def _cuts(self, width: FloatArray) -> list[Cut]:
+        """Which intervals `_band` is to treat together, and how they are cut."""
+        return cuts(self.branches, width)
+
+    def _band(
+        self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, cut: Cut
+    ) -> Band:
         """A band of one block; activations with a better one than the common one say so here."""
-        return band(self.branches, A, c, low, high)
+        return band(self.branches, A, c, low, high, cut)
 
     def exact(self, z: arb) -> tuple[arb, arb]:
         """Enclosures of sigma and sigma' on a ball; at breaks the slopes of both sides."""

@@ -26,6 +26,11 @@ class Scaled(Branch):
     base: Branch
     beta: float
 
+    @property
+    def unit(self) -> float:
+        """That of the base, scaled."""
+        return self.base.unit / self.beta
+
     @cached_property
     def _factors(self) -> tuple[float, ...]:
         return (1.0 / self.beta, *(self.beta**k for k in range(ORDERS - 1)))

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
-from lipyomo.activations.bands import Band
+from lipyomo.activations.bands import Band, Cut
 from lipyomo.activations.branch import Branch, Turn, exact_turn
-from lipyomo.activations.cubic import tanh_band
+from lipyomo.activations.cubic import tanh_band, uncut
 from lipyomo.activations.glued import Glued
 from lipyomo.activations.logistic import logistic
 from lipyomo.activations.registry import known_as
@@ -60,7 +60,13 @@ class Sigmoid(Glued):
     name = "sigmoid"
     branches = (SigmoidBranch(),)
 
-    def _band(self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray) -> Band:
+    def _cuts(self, width: FloatArray) -> list[Cut]:
+        """All together: roots need no pieces."""
+        return uncut(width)
+
+    def _band(
+        self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, cut: Cut
+    ) -> Band:
         """``A (1 + tanh y) / 2 + c tanh'(y) / 4`` with y = z / 2; only the last sums round."""
         half = 0.5 * A
         s, least, greatest = tanh_band(half, 0.25 * c, 0.5 * low, 0.5 * high)

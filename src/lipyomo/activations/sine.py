@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
-from lipyomo.activations.bands import Band
+from lipyomo.activations.bands import Band, Cut
 from lipyomo.activations.branch import Branch
 from lipyomo.activations.glued import Glued
 from lipyomo.activations.registry import known_as
@@ -62,7 +62,7 @@ class SineBranch(Branch):
             turned = (self.quarters + order) * 0.25 - shift
             held = np.floor(ends[1] + (turned + _ROOM)) >= np.ceil(ends[0] + (turned - _ROOM))
             side, out = (np.maximum, greatest) if extreme > 0.0 else (np.minimum, least)
-            side(out, extreme, out=out, where=held | far)
+            side(out, np.where(held | far, extreme, out), out=out)
         return least, greatest
 
 
@@ -76,8 +76,10 @@ class _Wave(Glued):
         """Sound bounds of what `slope` is off by."""
         return np.where(np.abs(z) <= FAR, super().slope_error(z), 2.0)
 
-    def _band(self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray) -> Band:
-        s, least, greatest = super()._band(A, c, low, high)
+    def _band(
+        self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, cut: Cut
+    ) -> Band:
+        s, least, greatest = super()._band(A, c, low, high, cut)
         far = np.maximum(np.abs(low), np.abs(high)) > FAR
         most = np.nextafter(np.abs(A) + np.abs(c), np.inf)
         return (

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
-from lipyomo.activations.bands import Band
+from lipyomo.activations.bands import Band, Cut
 from lipyomo.activations.branch import Branch, Turn, exact_turn
-from lipyomo.activations.cubic import tanh_band
+from lipyomo.activations.cubic import tanh_band, uncut
 from lipyomo.activations.glued import Glued
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
@@ -71,6 +71,12 @@ class Tanh(Glued):
     reflection = (-1.0, 0.0)
     branches = (TanhBranch(),)
 
-    def _band(self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray) -> Band:
+    def _cuts(self, width: FloatArray) -> list[Cut]:
+        """All together: roots need no pieces."""
+        return uncut(width)
+
+    def _band(
+        self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, cut: Cut
+    ) -> Band:
         """By the roots of a cubic."""
         return tanh_band(A, c, low, high)

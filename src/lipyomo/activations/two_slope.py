@@ -26,7 +26,7 @@ class Linear(Branch):
     low: float = -np.inf
     high: float = np.inf
 
-    pieces = 1
+    even = True
     errors = (error(1), EXACT, EXACT, EXACT)
 
     @property
