@@ -101,6 +101,16 @@ def test_upper_ends_hold_on_all_of_space(name: str) -> None:
     assert lipyomo.solve(problem, name).upper >= sampled
 
 
+@pytest.mark.parametrize("slopes", ["global", "local"])
+def test_seqlip_over_all_slopes_is_an_upper_bound(slopes: str) -> None:
+    problem = LipschitzProblem(mixed(3), Box(-0.5, 0.5, 3), "l2", "l2")
+    sampled = max(
+        problem.value_at(x).value for x in problem.domain.sample(np.random.default_rng(0), 500)
+    )
+    options = {"search": "exact", "slopes": slopes}
+    assert lipyomo.solve(problem, "seqlip", options=options).upper >= sampled
+
+
 def test_bounds_know_the_domain() -> None:
     """Far out sigmoid units are nearly flat: semidefinite bounds see that, the product does not."""
     network = Network.from_arrays([4.0 * np.eye(2), np.ones((1, 2))], activation="sigmoid")

@@ -50,6 +50,15 @@ def test_one_kinked_unit_for_every_activation(name: str, units: int) -> None:
     assert lipyomo.load(FOLDER / f"{name}.onnx").kinked_units == units
 
 
+@pytest.mark.parametrize(
+    ("name", "activation"), [("exchanger_tanh", "tanh"), ("exchanger_silu", "silu")]
+)
+def test_smooth_units_are_told_by_their_activation(name: str, activation: str) -> None:
+    network = lipyomo.load(FOLDER / f"{name}.onnx")
+    assert network.activations == {activation: 32}
+    assert network.kinked_units == 0
+
+
 def test_a_maximum_of_four_costs_three_units() -> None:
     network = lipyomo.load(FOLDER / "mnist17_maxpool.onnx")
     assert network.kinked_units == 3 * 27 + 27 + 10

@@ -73,11 +73,12 @@ def test_iris_knows_typical_flowers() -> None:
     assert run("iris.onnx", means).argmax(axis=1).tolist() == [0, 1, 2]
 
 
-def test_the_exchanger_follows_the_effectiveness_formula() -> None:
+@pytest.mark.parametrize("name", ["exchanger", "exchanger_tanh", "exchanger_silu"])
+def test_the_exchanger_follows_the_effectiveness_formula(name: str) -> None:
     rng = np.random.default_rng(7)
     units, ratio = rng.uniform(0.2, 5.0, 5000), rng.uniform(0.0, 0.95, 5000)
     decay = np.exp(-units * (1 - ratio))
     truth = (1 - decay) / (1 - ratio * decay)
-    error = np.abs(run("exchanger.onnx", np.column_stack([units, ratio]))[:, 0] - truth)
+    error = np.abs(run(f"{name}.onnx", np.column_stack([units, ratio]))[:, 0] - truth)
     assert error.mean() < 0.004
     assert error.max() < 0.04

@@ -11,7 +11,7 @@ import numpy as np
 from lipyomo.errors import MethodError
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import choice, domain_bounds, few_vertices
+from lipyomo.methods.support import choice, domain_bounds, few_vertices, switched
 from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.numerics.pace import seconds_of
 from lipyomo.numerics.rounding import rounded_up
@@ -163,6 +163,7 @@ def refuses(problem: LipschitzProblem) -> str | None:
     Guarantee.HEURISTIC,
     "Virmaux and Scaman, Lipschitz regularity of deep networks (NeurIPS 2018)",
     unbounded=True,
+    smooth=True,
     options={"search": "greedy", "slopes": "global"},
     refuses=refuses,
 )
@@ -181,12 +182,13 @@ def run(run: Run) -> Result:
     search = choice(run, "search", ("greedy", "exact"))
     slopes = choice(run, "slopes", ("global", "local"))
     small = run.problem.reduced.problem
-    phases = open_phases(small.network)
+    network, phases = small.network, open_phases(small.network)
     if slopes == "local":
-        phases = domain_bounds(run).phases
+        bounds = domain_bounds(run)
+        network, phases = switched(run, bounds).network, bounds.phases
     round_ball = small.output_norm.dual_ball == "round"
     functionals = None if round_ball else few_vertices(small, "seqlip")
-    value = seqlip(small.network, phases, functionals, search, run.clock)
+    value = seqlip(network, phases, functionals, search, run.clock)
     if small.input_norm == "linf":
         value = rounded_up(value * math.sqrt(small.network.input_dim), 4)
     run.record(search=search, slopes=slopes)
