@@ -70,7 +70,7 @@ def bounded(context: Context, boxes: Boxes, cutoff: float, decide: bool = False)
     if decide or context.euclidean:
         jacobian = _jacobian(context, boxes, layers, frame)
     rest = across(context, frame, jacobian)
-    cutoffs = rest.cutoffs(cutoff)
+    cutoffs = rest.cutoffs(cutoff) if context.euclidean else np.full(len(boxes), cutoff)
     top = confined(context, boxes, layers, above, directions, cutoffs)
     bounds = np.minimum(rest.norm(top.top), boxes.bounds)
     scores = _scores(context, boxes, layers, above, directions)

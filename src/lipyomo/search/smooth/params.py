@@ -23,7 +23,9 @@ class Params:
     samples : int
         Points that the first look for a good one evaluates, in networks of common size.
     starts : int
-        The best of them from which ascents begin, and middles of boxes later on.
+        The best of them from which ascents begin.
+    again : int
+        Middles of the best boxes from which they begin later on.
     steps : int
         Most steps of an ascent.
     tries : int
@@ -48,9 +50,10 @@ class Params:
     chunk_bytes: int = 1 << 20
     samples: int = 2000
     starts: int = 64
+    again: int = 12
     steps: int = 150
     tries: int = 4
-    pause: float = 1.3
+    pause: float = 1.4
     wide: int = 16
     wide_share: float = 0.5
     sign_weight: float = 3.0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.arrays import FloatArray
+from lipyomo.arrays import FloatArray, keep_memory
 from lipyomo.regions.witness import make_witness
 from lipyomo.run import Clock
 from lipyomo.search.protocol import NODES, Arrays, Incumbent, Outcome, Pulse, Root, Tell
@@ -64,6 +64,7 @@ class Pipeline:
     """
 
     def __init__(self, question: Question, seed: int = 0) -> None:
+        keep_memory()
         self._context = Context.of(question)
         self._rng = np.random.default_rng(seed)
         self._best = Incumbent()
@@ -209,7 +210,7 @@ class Pipeline:
         if self._effort >= self._turn and seeds:
             self._turn = max(self._turn, self._effort) * self._context.params.pause
             first = joined(seeds)
-            order = np.argsort(-first.bounds, kind="stable")[: self._context.params.starts]
+            order = np.argsort(-first.bounds, kind="stable")[: self._context.params.again]
             self._look(first.take(order).middle, clock)
         return self._best
 
