@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 import lipyomo
-from lipyomo import Box, LipschitzProblem, Network, Status
+from lipyomo import Box, LipschitzProblem, Network, Polytope, Status, ball
 from lipyomo.activations import activation
+from lipyomo.domains import AllSpace
 from lipyomo.network import Curve, Layer
-from lipyomo.norms import DUAL, vector_norm
+from lipyomo.operator_norm import operator_norm
 
 NAMES = ["tanh", "sigmoid", "sin", "softplus", "elu", "selu", "gelu", "silu", "mish", "softsign"]
+NORMS = [(a, b) for a in ("linf", "l1", "l2") for b in ("linf", "l1", "l2", "cross", "cross(1)")]
 
 
 def smooth_network(rng, sizes, names, mixed=0.0):
@@ -32,33 +34,184 @@ def smooth_network(rng, sizes, names, mixed=0.0):
     return Network(layers)
 
 
-def sampled_norm(problem, count=20_000, seed=0):
-    """The largest norm among many points, for functionals from a list of dual vertices."""
+def sampled_norm(problem, count=1500, seed=0):
+    """The largest norm among points of the domain."""
     points = problem.domain.sample(np.random.default_rng(seed), count)
-    found = 0.0
-    for y in problem.dual_vertices:
-        gradients = problem.network.gradients(points, y)
-        found = max(found, float(vector_norm(gradients, DUAL[problem.input_norm]).max()))
-    return found
+    move = ~problem.domain.frozen
+    norms = problem.input_norm, problem.output_norm
+    jacobians = (problem.network.jacobian_at(x)[:, move] for x in points)
+    return max(operator_norm(jacobian, *norms).value for jacobian in jacobians)
+
+
+def solved(problem, **settings):
+    """The result of the search, after a look at what it promises."""
+    result = lipyomo.solve(problem, "bnb", **{"time_limit": 60.0, **settings})
+    assert result.lower <= result.upper
+    if result.witness is not None:
+        assert problem.domain.contains(result.witness.x)
+        assert problem.value_at(result.witness.x).value == pytest.approx(result.lower, rel=1e-9)
+    assert sampled_norm(problem) <= result.upper * (1.0 + 1e-12)
+    return result
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_interval_holds_what_is_sampled_and_closes(name):
+def test_every_activation_is_exact(name):
     network = smooth_network(np.random.default_rng(NAMES.index(name)), (2, 5, 4, 1), [name])
     problem = LipschitzProblem(network, Box(-1, 1, 2))
-    result = lipyomo.solve(problem, "bnb", time_limit=60)
-    seen = sampled_norm(problem)
+    result = solved(problem)
     assert result.status is Status.EXACT
-    assert seen <= result.upper
-    assert seen >= 0.98 * result.lower
+    assert result.lower <= 1.05 * sampled_norm(problem)
+
+
+@pytest.mark.parametrize("norms", NORMS, ids=[f"{a}-{b}" for a, b in NORMS])
+def test_every_pair_of_norms_is_exact(norms):
+    network = smooth_network(np.random.default_rng(5), (2, 4, 3, 3), ["tanh", "silu"])
+    problem = LipschitzProblem(network, Box(-1, 1, 2), norms[0], output_norm=norms[1])
+    result = solved(problem)
+    assert result.status is Status.EXACT
+    assert result.lower <= 1.02 * sampled_norm(problem)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_mixed_networks_hold_what_is_sampled(seed):
+def test_mixed_networks_are_exact(seed):
     rng = np.random.default_rng(seed)
     network = smooth_network(rng, (2, 4, 4, 2), ["tanh", "elu", "gelu"], mixed=0.4)
     problem = LipschitzProblem(network, Box(-1, 1, 2), output_norm=("linf", "l1")[seed % 2])
-    result = lipyomo.solve(problem, "bnb", time_limit=20)
-    seen = sampled_norm(problem)
-    assert 0.97 * result.lower <= seen <= result.upper
-    assert result.upper <= result.lower * 1.01
+    assert solved(problem).status is Status.EXACT
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        ball([0.3, 0.2], 1.0, "l2"),
+        ball([0.3, 0.2], 1.0, "l1"),
+        ball([0.3, 0.2], 1.0, "l2", ([-0.5, -0.5], [1.0, 0.6])),
+        Polytope([[1.0, 2.0], [-2.0, 1.0]], [0.7, 0.9], -1, 1),
+    ],
+    ids=["ball", "cross-polytope", "clipped ball", "polytope"],
+)
+def test_maxima_on_oblique_faces_are_exact(domain):
+    network = smooth_network(np.random.default_rng(8), (2, 4, 3, 1), ["tanh", "elu"])
+    result = solved(LipschitzProblem(network, domain))
+    assert result.status is Status.EXACT
+    whole = solved(LipschitzProblem(network, Box(domain.lower, domain.upper)))
+    assert result.upper <= whole.upper * (1.0 + 1e-6)
+
+
+def test_all_of_space_gets_a_bound_of_every_box():
+    network = smooth_network(np.random.default_rng(2), (2, 4, 3, 1), ["tanh"], mixed=0.3)
+    result = lipyomo.solve(LipschitzProblem(network, AllSpace(2)), "bnb", time_limit=20)
+    inside = solved(LipschitzProblem(network, Box(-5, 5, 2)))
+    assert inside.lower <= result.upper < np.inf
+
+
+DEGENERATE = {
+    "zero biases": lambda: Network(
+        [tanh_layer(np.array([[1.0, -1.0], [2.0, 0.5]]), np.zeros(2)), Layer([[1.0, 1.0]], [0.0])]
+    ),
+    "dead units": lambda: Network(
+        [tanh_layer(np.array([[0.0, 0.0], [2.0, 0.5]]), np.ones(2)), Layer([[1.0, 1.0]], [0.0])]
+    ),
+    "saturated units": lambda: Network(
+        [tanh_layer(np.array([[0.1, 0.0], [2.0, 0.5]]), [40.0, 0]), Layer([[1.0, 1.0]], [0.0])]
+    ),
+    "equal and opposite units": lambda: Network(
+        [
+            tanh_layer(np.array([[1.0, 0.5], [1.0, 0.5], [-1.0, -0.5]]), [0.1, 0.1, -0.1]),
+            Layer([[1.0, 2.0, -1.0]], [0.0]),
+        ]
+    ),
+    "what cancels": lambda: Network(
+        [
+            tanh_layer(np.array([[1.0, 0.5], [1.0, 0.5]]), np.zeros(2)),
+            Layer([[1.0, -1.0]], [0.0]),
+        ]
+    ),
+    "steep": lambda: Network([tanh_layer(np.array([[1e4, 1.0]]), [0.3]), Layer([[1.0]], [0.0])]),
+}
+
+
+def tanh_layer(weight, bias):
+    return Layer(weight, bias, curves=[Curve(activation("tanh"), range(len(weight)))])
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_networks_are_exact(name):
+    result = solved(LipschitzProblem(DEGENERATE[name](), Box(-1, 1, 2)))
+    assert result.status is Status.EXACT or result.upper < 1e-50
+
+
+def test_one_unit_has_the_constant_of_its_slope():
+    network = Network([tanh_layer(np.array([[3.0]]), [1.5]), Layer([[-2.0]], [0.0])])
+    inside = lipyomo.solve(LipschitzProblem(network, Box(-1, 1, 1)), "bnb")
+    assert inside.lower == pytest.approx(6.0, rel=1e-6)  # at -1/2, where tanh is steepest
+    beside = lipyomo.solve(LipschitzProblem(network, Box(0, 1, 1)), "bnb")
+    assert beside.lower == pytest.approx(6.0 / np.cosh(1.5) ** 2, rel=1e-12)  # on the boundary
+
+
+def test_negative_derivatives_count_in_every_input_norm():
+    network = Network([tanh_layer(-np.eye(2), np.zeros(2)), Layer([[1.0, 3.0]], [0.0])])
+    for norm, constant in (("linf", 4.0), ("l1", 3.0), ("l2", np.sqrt(10.0))):
+        result = lipyomo.solve(LipschitzProblem(network, Box(-1, 1, 2), norm), "bnb")
+        assert result.lower == pytest.approx(constant, rel=1e-6)
+        assert result.upper >= constant * (1.0 - 1e-12)
+
+
+def test_frozen_inputs_are_left_out():
+    network = smooth_network(np.random.default_rng(3), (3, 4, 3, 1), ["tanh", "elu"])
+    frozen = LipschitzProblem(network, Box([-1.0, 0.25, -1.0], [1.0, 0.25, 1.0]))
+    assert solved(frozen).status is Status.EXACT
+
+
+def test_a_kink_is_no_witness():
+    """x as 2 (relu(x + 10) - 10) - relu(x) + relu(-x) - 10 tanh(0): slopes at 0 would give 2."""
+    hidden = Layer(
+        [[1.0], [1.0], [-1.0], [0.5]], [10.0, 0.0, 0.0, 0.0], 0.0, 1.0, [Curve(TANH, [3])]
+    )
+    network = Network([hidden, Layer([[2.0, -1.0, 1.0, 0.0]], [-20.0])])
+    result = lipyomo.solve(LipschitzProblem(network, Box(-1, 1, 1)), "bnb", time_limit=10)
+    assert result.lower == pytest.approx(1.0, rel=1e-9)
+
+
+TANH = activation("tanh")
+
+
+def test_a_functional_and_a_gap_are_met():
+    network = smooth_network(np.random.default_rng(4), (3, 6, 5, 2), ["tanh"])
+    problem = LipschitzProblem(network, Box(-2, 2, 3), functional=[1.0, -2.0])
+    result = solved(problem, gap=0.05)
+    assert result.gap <= 0.05
+    assert result.nodes < solved(problem).nodes
+
+
+def test_limits_bind_and_leave_an_interval():
+    network = smooth_network(np.random.default_rng(6), (8, 20, 20, 1), ["tanh"])
+    result = solved(LipschitzProblem(network, Box(-3, 3, 8)), time_limit=1.0)
+    assert result.status is Status.TIME_LIMIT
+    assert 0 < result.lower < result.upper < np.inf
+
+
+def test_too_fine_for_float64_is_said():
+    """Far from zero the inputs' last digits move a steep unit by far more than the tolerance."""
+    network = Network([tanh_layer(np.array([[1e9]]), [-1e15]), Layer([[1.0]], [0.0])])
+    result = lipyomo.solve(LipschitzProblem(network, Box(1e6 - 1, 1e6 + 1, 1)), "bnb", time_limit=9)
+    assert result.status in (Status.PRECISION, Status.EXACT)
+    assert result.lower <= 1e9 <= result.upper * (1 + 1e-12)
+
+
+@pytest.mark.reference
+@pytest.mark.parametrize(
+    ("name", "radius", "constant"),
+    [
+        ("tanh2", 2, 2.5498391),
+        ("sig3", 2, 2.9537412),
+        ("tanh4", 2, 2.7651093),
+        ("tanh8", 1, 3.071575),
+    ],
+)
+def test_reference_values(name, radius, constant, shared):
+    network = lipyomo.load(shared / "smooth" / f"{name}.onnx")
+    problem = LipschitzProblem(network, Box(-radius, radius, network.input_dim), output_norm="linf")
+    result = lipyomo.solve(problem, "bnb", time_limit=120)
+    assert result.status is Status.EXACT
+    assert result.lower == pytest.approx(constant, rel=1e-6)
