@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from lipyomo.cli.main import guarded
-from lipyomo.cli.parser import UsageError
+from lipyomo.cli.words import UsageError
 
 MEASUREMENTS = (
     "exact",

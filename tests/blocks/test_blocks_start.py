@@ -105,10 +105,3 @@ def test_domains_that_are_no_boxes():
     m.alike.net = ReluNetworkBlock()
     m.alike.net.build_formulation(NETWORK, domain=Box(-1, 1, 6))
     assert solve_model(m, "highs").status.proven
-
-
-def test_networks_too_large_to_search_start_from_the_middle(monkeypatch):
-    monkeypatch.setattr("lipyomo.blocks.local_start.WORK", 0.0)
-    m = model()
-    truth = float(NETWORK.forward(np.zeros(6)) @ [1.0, -2.0])
-    assert start_of(m) == pytest.approx(truth, abs=1e-9)

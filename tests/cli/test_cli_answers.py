@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lipyomo.cli.job import exit_code
-from lipyomo.cli.parser import main_parser
+from lipyomo.cli.options import main_parser
 from lipyomo.decimals import down, up
 from lipyomo.result import Guarantee, Result, Status
 

@@ -18,6 +18,8 @@ import pytest
 from cli_ran import Ran
 
 import lipyomo
+from lipyomo.cli.crosscheck import cross_check
+from lipyomo.errors import SolverError
 from lipyomo.onnx import write
 from lipyomo.solvers import available_solvers
 
@@ -95,18 +97,14 @@ def test_cross_check(cli: Cli, net: Path) -> None:
     assert f"solver {others[-1]} agrees" in text.out
 
 
-def test_solvers_that_disagree_are_an_error(
-    cli: Cli, net: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    truth = lipyomo.solve(
-        lipyomo.LipschitzProblem(lipyomo.load(net), lipyomo.Box(0, 8, 4), functional=[1, -1, 0])
+def test_solvers_that_disagree_are_an_error(net: Path) -> None:
+    problem = lipyomo.LipschitzProblem(
+        lipyomo.load(net), lipyomo.Box(0, 8, 4), functional=[1, -1, 0]
     )
+    truth = lipyomo.solve(problem)
     wrong = replace(truth, lower=0.0, upper=0.5 * truth.lower, solver="other")
-    monkeypatch.setattr("lipyomo.cli.crosscheck.solve", lambda *_: wrong)
-    options = ("--box", "0,8", "--functional", "1,-1,0", "--solver", "highs")
-    ran = cli(net, *options, "--cross-check", "highs")
-    assert ran.code == 1
-    assert "the solvers disagree: highs says" in ran.err
+    with pytest.raises(SolverError, match="the solvers disagree: other says"):
+        cross_check(problem, "mip", lipyomo.Settings(), wrong, "highs")
 
 
 @pytest.mark.parametrize("norms", [("linf", "l1"), ("l1", "cross"), ("l2", "l2")])

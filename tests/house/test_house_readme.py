@@ -12,7 +12,7 @@ import pytest
 
 from lipyomo import errors
 from lipyomo.cli.main import SUBCOMMANDS
-from lipyomo.cli.parser import main_parser
+from lipyomo.cli.options import main_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"

@@ -25,6 +25,7 @@ from lipyomo.blocks.derivative import (
 )
 from lipyomo.blocks.forward import NetworkSource
 from lipyomo.blocks.inputs import InputBounds, variables_of
+from lipyomo.blocks.params import PARAMS
 from lipyomo.blocks.ranges import box_of
 from lipyomo.blocks.relu import BoundChoice
 from lipyomo.blocks.scaling import Scaling
@@ -39,9 +40,6 @@ from lipyomo.solvers.rows import Affine
 
 if TYPE_CHECKING:
     from lipyomo.blocks.typed import Members
-
-_MANY = 12
-"""Most outputs for which the corners of a box of functionals are listed to bound adjoints."""
 
 
 @formulation_block("GradientBlock")
@@ -199,7 +197,7 @@ def _corners(variables: list[Any]) -> FloatArray | OutputNorm:
     except BoundsMissing as error:
         raise BoundsMissing(f"the functional has no bounds: {error}") from None
     m = len(variables)
-    if m <= _MANY:
+    if 2**m <= PARAMS.most_vertices:
         grid = np.stack(np.meshgrid(*([[0, 1]] * m), indexing="ij"), axis=-1).reshape(-1, m)
         return np.where(grid, box.upper, box.lower)
     reach = np.maximum(np.abs(box.lower), np.abs(box.upper)).sum()

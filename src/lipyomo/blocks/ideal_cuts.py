@@ -20,16 +20,14 @@ import numpy as np
 import pyomo.environ as pyo
 
 from lipyomo.blocks.assemble import linear
+from lipyomo.blocks.params import PARAMS
 from lipyomo.blocks.partition import ends_of_terms, terms_of
 from lipyomo.errors import ProblemError, SolverError
 from lipyomo.solvers import solve_model
 
-VIOLATION = 1e-4
-"""Least violation, relative to the range of the unit, for which a cut is added."""
-
 
 def add_ideal_cuts(
-    block: Any, solver: str = "highs", rounds: int = 3, tolerance: float = VIOLATION
+    block: Any, solver: str = "highs", rounds: int = 3, tolerance: float = PARAMS.violation
 ) -> int:
     """Tighten a network block for the objective of the model that it is in.
 

@@ -30,7 +30,8 @@ from lipyomo.blocks.dual_ball import DualBallBlock
 from lipyomo.blocks.forward import NetworkSource
 from lipyomo.blocks.gradient import GradientBlock
 from lipyomo.blocks.inputs import InputBounds
-from lipyomo.blocks.norm import MARGIN, NormBlock, output_norm_of
+from lipyomo.blocks.norm import NormBlock, output_norm_of
+from lipyomo.blocks.params import PARAMS
 from lipyomo.blocks.relu import BoundChoice
 from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.tangent import TangentBlock
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
     from lipyomo.blocks.typed import Members
 
 Encoding: TypeAlias = Literal["adjoint", "tangent"]
-
-MANY_VERTICES = 4096
-"""Most vertices of a dual ball for which its hull, not its box, bounds the adjoints."""
 
 
 @formulation_block("LipschitzBlock")
@@ -240,7 +238,7 @@ class LipschitzBlockData(FormulationBlockData):
         coefs = (-only[entries]).tolist()
         outputs = [derivative[k] for k in entries.tolist()]
         ends = np.maximum(only * limits.end_lower, only * limits.end_upper)
-        value = add_value(self, 0.0, max(float(ends[entries].sum()) * (1.0 + MARGIN), 0.0))
+        value = add_value(self, 0.0, max(float(ends[entries].sum()) * (1.0 + PARAMS.rounding), 0.0))
         Rows(self, "value_below", [0]).at_most(0, [*coefs, 1.0], [*outputs, value], 0.0)
 
     def _tie_value(self, source: Any) -> None:
@@ -263,7 +261,7 @@ def sole_functional(norm: OutputNorm, m: int) -> FloatArray | None:
 def functional_set(norm: OutputNorm, m: int) -> FloatArray | OutputNorm:
     """Where the functional of the adjoint encoding lives: few vertices, or the dual ball."""
     vertices = norm.vertices(m)
-    if vertices is None or len(vertices) > MANY_VERTICES:
+    if vertices is None or len(vertices) > PARAMS.most_vertices:
         return norm
     if norm.kind in ("l1", "linf") or len(vertices) == 1:
         return vertices

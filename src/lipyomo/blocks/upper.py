@@ -24,7 +24,6 @@ the looser the bound; at radius 0 it is the norm of the gradient.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +33,6 @@ import scipy.sparse as sp
 from lipyomo.arguments import real_number
 from lipyomo.blocks.assemble import (
     Rows,
-    add_equalities,
     add_value,
     add_variables,
     declared,
@@ -53,48 +51,22 @@ from lipyomo.blocks.inputs import (
 )
 from lipyomo.blocks.local_start import inputs_of
 from lipyomo.blocks.norm import output_norm_of
+from lipyomo.blocks.params import PARAMS
 from lipyomo.blocks.ranges import box_of, need_finite
 from lipyomo.blocks.relu import built_network
 from lipyomo.blocks.scaling import Scaling, scaling_of
+from lipyomo.blocks.span_rows import Certain, above_sizes, signs, through_slopes, through_units
 from lipyomo.blocks.spans import Span
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.bounds import preactivation_bounds
-from lipyomo.bounds.interval import Switches, activated
 from lipyomo.domains import Box, Domain
 from lipyomo.errors import NormError, ProblemError
-from lipyomo.network import FloatArray, Layer, Network
+from lipyomo.network import FloatArray, Network
 from lipyomo.norms import InputNorm
-from lipyomo.phases import LEFT, OPEN, decide
 from lipyomo.solvers.rows import Affine
 
 if TYPE_CHECKING:
     from lipyomo.blocks.typed import Members
-
-MARGIN = 1e-6
-"""Distance from a kink at which a unit counts as decided: above the tolerances of solvers."""
-
-MANY_CHAINS = 256
-"""Most vertices of a dual ball, each with a pass of its own, and most sums with signs in a pass."""
-
-
-@dataclass(frozen=True)
-class Certain:
-    """What is known of a layer's units on the box.
-
-    Attributes
-    ----------
-    phases : int8 array, shape (n,)
-        Decided for every position of the box.
-    tracked : list of int
-        Units with binaries.
-    on, off : dict
-        Their binaries: on the right-hand, on the left-hand slope all over the box.
-    """
-
-    phases: np.ndarray
-    tracked: list[int]
-    on: dict[int, Any]
-    off: dict[int, Any]
 
 
 @formulation_block("UpperLipschitzBlock")
@@ -150,7 +122,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         output_norm: Any = "linf",
         scaling: Scaling | Any = None,
         input_bounds: InputBounds = None,
-        margin: float = MARGIN,
+        margin: float = PARAMS.tolerance,
         wrt: Iterable[Any] | None = None,
     ) -> None:
         """Write the constraints.
@@ -210,10 +182,10 @@ class UpperLipschitzBlockData(FormulationBlockData):
         need_two_slopes(net, "UpperLipschitzBlock")
         vertices = norm.vertices(net.output_dim)
         norm.check(net.output_dim)
-        if vertices is None or len(vertices) > MANY_CHAINS:
+        if vertices is None or len(vertices) > PARAMS.most_passes:
             raise NormError(
                 f"the dual ball of {norm.name} over {net.output_dim} outputs has more than "
-                f"{MANY_CHAINS} vertices, and each takes a pass.  Remedy: another norm"
+                f"{PARAMS.most_passes} vertices, and each takes a pass.  Remedy: another norm"
             )
         check_domain(domain, net.input_dim)
         self.network = net
@@ -227,7 +199,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         declared(self, "layer", pyo.Block, range(len(net.hidden)))
         certain = []
         for i, layer in enumerate(net.hidden):
-            box, found = self._forward(i, layer, box, known.phases[i], margin)
+            box, found = through_units(self.layer[i], layer, box, known.phases[i], margin)
             certain.append(found)
         self._add_one_sided(add_value(self, 0.0), "min", 0.0, strict=True)
         declared(self, "chain", pyo.Block, range(len(vertices)))
@@ -273,29 +245,6 @@ class UpperLipschitzBlockData(FormulationBlockData):
         )
         return span, counted
 
-    def _forward(
-        self, i: int, layer: Layer, before: Span, known: np.ndarray, margin: float
-    ) -> tuple[Span, Certain]:
-        """One hidden layer: the intervals of its outputs, and what is certain of its units."""
-        block = self.layer[i]
-        z = before.map(layer.weight, layer.bias)
-        (phases,) = decide((known,), [z.least], [z.most])
-        p, q = _declared(block, layer, phases, z)
-        keys = [k for k in np.flatnonzero(phases == OPEN).tolist() if _plain(layer, k)]
-        found = Certain(phases, keys, *_binaries(block, keys, p, q, z, margin))
-        ends = activated(layer, phases[None], z.least[None], z.most[None])
-        after = Span(z.ends, ends[0][0], ends[1][0])
-        own, lows, highs = _own_ends(block, "output", keys, after)
-        for k, (h, g) in own.items():
-            left, right = float(layer.left[k]), float(layer.right[k])
-            delta, on = right - left, found.on[k]
-            down, up = -delta * float(z.least[k]), delta * float(z.most[k])
-            lows.at_most((k, 0), [1.0, -left, -up], [h, p[k], on], 0.0)
-            lows.at_most((k, 1), [1.0, -right, down], [h, p[k], on], down)
-            highs.at_least((k, 0), [1.0, -left], [g, q[k]], 0.0)
-            highs.at_least((k, 1), [1.0, -right], [g, q[k]], 0.0)
-        return after.passed(_slopes(layer, phases), p, q, own), found
-
     def _backward(
         self,
         block: Any,
@@ -310,121 +259,30 @@ class UpperLipschitzBlockData(FormulationBlockData):
         now = Span.numbers(np.asarray(vertex, dtype=np.float64))
         for i in reversed(range(len(certain))):
             now = now.map(network.layers[i + 1].weight.T)
-            now = _through(block.layer[i], network.hidden[i], now, certain[i])
+            now = through_slopes(block.layer[i], network.hidden[i], now, certain[i])
         first = sp.csr_array(network.layers[0].weight.T)[np.flatnonzero(counted)]
-        if input_norm == "linf" and 2.0 ** (first.shape[0] - 1) <= MANY_CHAINS:
+        if input_norm == "linf" and 2.0 ** (first.shape[0] - 1) <= PARAMS.most_passes:
             # Each sum of entries with signs, so that all entries share the units' slopes.
-            return self._keep_above(block, now.map(sp.csr_array(_signs(first.shape[0]) @ first)))
+            return self._keep_above(block, now.map(sp.csr_array(signs(first.shape[0]) @ first)))
         entries = now.map(first)
         if input_norm == "l1":
             return self._keep_above(block, entries)
         n = first.shape[0]
         reach = np.maximum(np.maximum(-entries.least, entries.most), 0.0)
         size = add_variables(block, "size", list(range(n)), np.zeros(n), reach)
-        _above_sizes(block, "size", size, entries)
+        above_sizes(block, "size", size, entries)
         Rows(block, "norm", [0]).at_least(0, [1.0, *[-1.0] * n], [self.value, *size], 0.0)
-        return float(reach.sum()) * (1.0 + MARGIN)
+        return float(reach.sum()) * (1.0 + PARAMS.tolerance)
 
     def _keep_above(self, block: Any, forms: Span) -> float:
         """Keep ``value`` above the absolute values of intervals; returns the most they reach."""
-        _above_sizes(block, "norm", [self.value] * forms.least.size, forms)
-        return float(np.maximum(-forms.least, forms.most).max(initial=0.0)) * (1.0 + MARGIN)
+        above_sizes(block, "norm", [self.value] * forms.least.size, forms)
+        return float(np.maximum(-forms.least, forms.most).max(initial=0.0)) * (
+            1.0 + PARAMS.tolerance
+        )
 
 
 if TYPE_CHECKING:
 
     class UpperLipschitzBlock(Members[UpperLipschitzBlockData], UpperLipschitzBlockData):
         """The component; the decorator declares it, one block or, over an index set, many."""
-
-
-def _signs(count: int) -> FloatArray:
-    """All rows of `count` signs whose first is 1; the others are their negatives."""
-    grid = np.stack(np.meshgrid([1.0], *([[-1.0, 1.0]] * (count - 1)), indexing="ij"), axis=-1)
-    return np.asarray(grid.reshape(-1, count))
-
-
-def _above_sizes(block: Any, name: str, variables: list[Any], forms: Span) -> None:
-    """Rows that keep variables above the absolute values of intervals, one each."""
-    n = forms.least.size
-    above, below = (Rows(block, f"{name}_{where}", list(range(n))) for where in ("above", "below"))
-    rows, constants = list(forms.ends.rows()), forms.ends.constant.tolist()
-    for j, item in enumerate(variables):
-        (low, others), (high, columns) = rows[j], rows[n + j]
-        above.at_least(j, [1.0, *(-c for c in high)], [item, *columns], constants[n + j])
-        below.at_least(j, [1.0, *low], [item, *others], -constants[j])
-
-
-def _slopes(layer: Layer, phases: np.ndarray) -> dict[int, float]:
-    """The slopes of decided units."""
-    slopes = np.where(phases == LEFT, layer.left, layer.right)
-    decided = np.flatnonzero(phases != OPEN)
-    return dict(zip(decided.tolist(), slopes[decided].tolist(), strict=True))
-
-
-def _declared(
-    block: Any, layer: Layer, phases: np.ndarray, span: Span
-) -> tuple[dict[int, Any], dict[int, Any]]:
-    """Variables ``low[k]`` and ``high[k]`` that are the ends of intervals, of units that count."""
-    slopes = _slopes(layer, phases)
-    units = [k for k in range(layer.units) if slopes.get(k, 1.0) != 0.0]
-    found = []
-    for name, first in (("low", 0), ("high", layer.units)):
-        ends = add_variables(block, name, units, span.least[units], span.most[units])
-        places = first + np.array(units, dtype=np.intp)
-        add_equalities(block, f"{name}_affine", units, ends, span.ends, places)
-        found.append(dict(zip(units, ends, strict=True)))
-    return found[0], found[1]
-
-
-def _own_ends(
-    block: Any, name: str, keys: list[int], span: Span
-) -> tuple[dict[int, tuple[Any, Any]], Rows, Rows]:
-    """Variables for the ends of what units pass on, and the rows that will bound them."""
-    low, high = (
-        add_variables(block, f"{name}_{end}", keys, span.least[keys], span.most[keys])
-        for end in ("low", "high")
-    )
-    sides = [(k, side) for k in keys for side in (0, 1)]
-    below, above = (Rows(block, f"{name}_{where}", sides, dimen=2) for where in ("below", "above"))
-    return dict(zip(keys, zip(low, high, strict=True), strict=True)), below, above
-
-
-def _plain(layer: Layer, k: int) -> bool:
-    """Whether a unit is convex and does not fall: ReLU, LeakyReLU."""
-    return bool(0.0 <= layer.left[k] < layer.right[k])
-
-
-def _binaries(
-    block: Any, keys: list[int], p: dict[int, Any], q: dict[int, Any], z: Span, margin: float
-) -> tuple[dict[int, Any], dict[int, Any]]:
-    """Declare ``on`` and ``off``: certificates that a unit has one slope all over the box."""
-    on = dict(zip(keys, add_variables(block, "on", keys, binary=True), strict=True))
-    off = dict(zip(keys, add_variables(block, "off", keys, binary=True), strict=True))
-    names = ("surely_on", "surely_off", "one_side")
-    surely_on, surely_off, one_side = (Rows(block, name, keys) for name in names)
-    for k in keys:
-        low, high = float(z.least[k]), float(z.most[k])
-        surely_on.at_least(k, [1.0, low - margin], [p[k], on[k]], low)
-        surely_off.at_most(k, [1.0, high + margin], [q[k], off[k]], high)
-        one_side.at_most(k, [1.0, 1.0], [on[k], off[k]], 1.0)
-    return on, off
-
-
-def _through(block: Any, layer: Layer, arriving: Span, certain: Certain) -> Span:
-    """Multiply what arrives at a layer's units by the slopes that they may have on the box."""
-    phases = certain.phases
-    least, most = arriving.least, arriving.most
-    t, top = _declared(block, layer, phases, arriving)
-    ends = Switches.of(layer, phases[None]).range(least[None], most[None])
-    after = Span(arriving.ends, ends[0][0], ends[1][0])
-    own, below, above = _own_ends(block, "passed", certain.tracked, after)
-    for k, (s, big) in own.items():
-        left, right = float(layer.left[k]), float(layer.right[k])
-        delta = right - left
-        under, over = delta * max(-float(least[k]), 0.0), delta * max(float(most[k]), 0.0)
-        # The right-hand slope counts unless the unit is off, the left-hand one unless it is on.
-        above.at_least((k, 1), [1.0, -right, over], [big, top[k], certain.off[k]], 0.0)
-        above.at_least((k, 0), [1.0, -left, under], [big, top[k], certain.on[k]], 0.0)
-        below.at_most((k, 1), [1.0, -right, -under], [s, t[k], certain.off[k]], 0.0)
-        below.at_most((k, 0), [1.0, -left, -over], [s, t[k], certain.on[k]], 0.0)
-    return after.passed(_slopes(layer, phases), t, top, own)

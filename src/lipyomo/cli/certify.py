@@ -20,9 +20,10 @@ from lipyomo.certification.point import METHODS
 from lipyomo.certification.report import RobustnessTask, data_rows
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.inputs import name_solver_files
-from lipyomo.cli.parser import add, flag, names, value
+from lipyomo.cli.options import add, flag, value
 from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts
 from lipyomo.cli.streams import wrote
+from lipyomo.cli.words import names
 from lipyomo.run import PROVED
 
 COLUMNS = (

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import lipyomo.data
-from lipyomo.cli.parser import main_parser
+from lipyomo.cli.options import main_parser
 
 NETWORK = Path(lipyomo.data.__file__).resolve().parent / "iris.onnx"
 """A classifier of iris flowers: 4 measurements in centimetres, 3 species, 16 ReLUs."""

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.parser import Parser, add
+from lipyomo.cli.options import add
+from lipyomo.cli.parser import Parser
 from lipyomo.cli.show import laid_out, terminal_width, uses_colour
 from lipyomo.errors import ImportRefused
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from lipyomo.api import chosen_settings
-from lipyomo.cli.parser import UsageError
+from lipyomo.cli.words import UsageError
 from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
 from lipyomo.memory import MEGABYTE
 from lipyomo.network import FloatArray, Network

@@ -17,9 +17,9 @@ from lipyomo.cli.imports import importing
 from lipyomo.cli.inputs import read_options, read_problem, read_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
-from lipyomo.cli.parser import UsageError
 from lipyomo.cli.show import show, write_history
 from lipyomo.cli.streams import answer_only, warn, wrote
+from lipyomo.cli.words import UsageError
 from lipyomo.memory import limit_memory
 from lipyomo.methods.registry import get_method, methods
 from lipyomo.outputs import shown
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     Parameters
     ----------
     arguments : Namespace
-        Of `lipyomo.cli.parser.main_parser`.
+        Of `lipyomo.cli.options.main_parser`.
     started : float, optional
         Value of ``time.monotonic()`` at which the command began: its time limit includes imports.
 

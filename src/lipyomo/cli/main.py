@@ -14,8 +14,9 @@ from lipyomo.cli.codes import Exit
 from lipyomo.cli.complete import asked_words
 from lipyomo.cli.imports import importing
 from lipyomo.cli.interrupt import Leaving
-from lipyomo.cli.parser import UsageError, main_parser
+from lipyomo.cli.options import main_parser
 from lipyomo.cli.streams import StreamClosed, answer_is_written, open_streams
+from lipyomo.cli.words import UsageError
 from lipyomo.errors import LipyomoError
 from lipyomo.outputs import shown, why
 from lipyomo.version import __version__

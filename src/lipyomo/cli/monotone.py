@@ -14,9 +14,10 @@ from lipyomo.certification.monotone import (
 )
 from lipyomo.certification.params import PARAMS
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.parser import add, numbers, reader, value
+from lipyomo.cli.options import add, value
 from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts
 from lipyomo.cli.streams import wrote
+from lipyomo.cli.words import numbers, reader
 
 COLUMNS = (
     "index", "row", "input", "wanted", "slope_lower", "slope_upper", "verdict", "wrong_by",

@@ -16,8 +16,10 @@ from lipyomo.certification.data import OnnxSource
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.data import read_data
 from lipyomo.cli.interrupt import Leaving
-from lipyomo.cli.parser import Parser, UsageError, add, count, file_path, new_file, value
+from lipyomo.cli.options import add, value
+from lipyomo.cli.parser import Parser
 from lipyomo.cli.streams import warn, wrote
+from lipyomo.cli.words import UsageError, count, file_path, new_file
 from lipyomo.digest import array_digest, network_digest
 from lipyomo.norms import OutputNorm
 from lipyomo.onnx import load

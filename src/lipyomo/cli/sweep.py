@@ -11,8 +11,9 @@ from typing import Any
 from lipyomo.certification.data import class_of, clip_box, data_point
 from lipyomo.certification.metric import metric_of
 from lipyomo.cli.inputs import read_options, read_settings
-from lipyomo.cli.parser import UsageError, add, flag, numbers, reader, value
+from lipyomo.cli.options import add, flag, value
 from lipyomo.cli.rows import RowsJob, rows_parser, show_facts
+from lipyomo.cli.words import UsageError, numbers, reader
 from lipyomo.decimals import down, up
 from lipyomo.domains import AllSpace, Box
 from lipyomo.errors import LipyomoError

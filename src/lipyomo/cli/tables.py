@@ -7,7 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from lipyomo.cli.parser import Parser, add
+from lipyomo.cli.options import add
+from lipyomo.cli.parser import Parser
 
 if TYPE_CHECKING:
     from lipyomo.methods.registry import Method

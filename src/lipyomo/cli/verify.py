@@ -10,7 +10,9 @@ from typing import Any
 
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.interrupt import Leaving
-from lipyomo.cli.parser import Parser, add, file_path
+from lipyomo.cli.options import add
+from lipyomo.cli.parser import Parser
+from lipyomo.cli.words import file_path
 from lipyomo.digest import network_digest
 from lipyomo.errors import LipyomoError
 from lipyomo.onnx import load

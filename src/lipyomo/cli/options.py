@@ -1,0 +1,204 @@
+"""The options of all commands, in one table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from lipyomo.cli.config import OPTION as CONFIG
+from lipyomo.cli.parser import Parser
+from lipyomo.cli.words import count, file_path, new_file, ratio, reader
+from lipyomo.version import __version__
+
+DESCRIPTION = """\
+Local Lipschitz constant of a neural network, smooth or not: a checked interval with a witness.
+
+The main job is "lipyomo NET ...".  Beside it:
+  lipyomo solvers      which MIP solvers can be used here, and how to install the others
+  lipyomo methods      every method, with what it guarantees
+  lipyomo compare      several methods on several networks, side by side
+  lipyomo certify      which points of a data set are robust, within which radius
+  lipyomo monotone     inputs with which an output grows or falls, proved or refuted
+  lipyomo sweep        constants of balls around every row of a data set
+  lipyomo info         what an ONNX file holds, and what becomes of it
+  lipyomo demo         the main job on a network that comes along
+  lipyomo verify       check a proof file that --proof wrote, without solving anything
+"""
+
+EPILOG = """\
+exit codes:
+  0  what was asked was reached: the exact constant, the --gap, or the value of a method that
+     guarantees no more than a bound
+  2  only bounds are known: time limit, Ctrl-C (once to end in good order, twice to leave at once)
+  1  the input was wrong, or something failed, such as writing a file beside the answer; one
+     sentence on stderr says what
+
+examples:
+  lipyomo net.onnx --box 0,1
+  lipyomo net.onnx --norm l1 --output-norm cross --box lo.npy,hi.npy --time-limit 60
+  lipyomo net.onnx --ball image.npy --radius 0.1 --clip 0,1 --margin 3 --json
+"""
+
+
+def value(metavar: str, text: str, kind: Callable[[str], Any] = str, **more: Any) -> dict[str, Any]:
+    """Keywords of an option with a value."""
+    return {"metavar": metavar, "help": text, "type": kind, **more}
+
+
+def choice(text: str, *values: str, default: str | None = None) -> dict[str, Any]:
+    """Keywords of an option with one of a few values."""
+    return {"choices": values, "default": default, "help": text}
+
+
+def flag(text: str, action: str = "store_true", **more: Any) -> dict[str, Any]:
+    """Keywords of an option without a value."""
+    return {"action": action, "help": text, **more}
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "NET": {"dest": "network", "type": file_path, "help": "an ONNX file"},
+    CONFIG: value("FILE", "a TOML file of options, by the same names; others win"),
+    "--output": value("NODE", "cut the graph at this node or tensor (the logits)"),
+    # the problem
+    "--norm": choice("on the inputs (linf)", "linf", "l1", "l2", default="linf"),
+    "--output-norm": value(
+        "NORM", "linf, l1, l2, cross or cross(I); default: |.| for one output, else linf"
+    ),
+    "--functional": value(
+        "C", "|c.f| for numbers such as 1,-1 or a .npy file", reader("read_numbers", "--functional")
+    ),
+    "--margin": value("LABEL", "cross(LABEL): margins of a class", int),
+    "--dual-ball": value(
+        "FILE",
+        "a linear norm: .npz with 'vertices', or with 'A' and 'b', of its dual ball",
+        reader("read_dual_ball", "--dual-ball"),
+        dest="output_norm",
+    ),
+    "--box": value(
+        "LO,HI", "numbers, or .npy files with one per input", reader("read_pair", "--box")
+    ),
+    "--ball": value(
+        "CENTER",
+        "a number for all inputs, or one for each, or a .npy file",
+        reader("read_side", "--ball"),
+    ),
+    "--polytope": value(
+        "FILE", ".npz with A and b: the x with A x <= b", reader("read_rows", "--polytope")
+    ),
+    "--everywhere": flag("all of R^d"),
+    "--radius": value("R", "of the ball", float),
+    "--ball-norm": choice("of the ball (linf)", "linf", "l2", "l1"),
+    "--clip": value("LO,HI", "cut a ball or polytope with this box", reader("read_pair", "--clip")),
+    # the method
+    "--method": value("NAME", "see 'lipyomo methods'", default="auto"),
+    "--formulation": choice(
+        "encoding of the gradient in a MIP or LP", "auto", "adjoint", "tangent", default="auto"
+    ),
+    "--bounds": choice(
+        "tightest relaxation of pre-activations", "auto", "interval", "linear", "lp", default="auto"
+    ),
+    "--option": value(
+        "NAME=VALUE", "an option of the method; may be repeated", action="append", default=[]
+    ),
+    "--solver": value("NAME", "see 'lipyomo solvers'", default="auto"),
+    "--solvers": value("FILE", "another solvers.toml", file_path, dest="solvers_file"),
+    "--cross-check": value("NAME", "solve again with this solver; disagreement is an error"),
+    "--time-limit": value("S", "seconds since the start of the command", float, default=math.inf),
+    "--memory-limit": value(
+        "MB", "megabytes (for the import: half of the machine's memory)", reader("read_memory")
+    ),
+    "--gap": value("G", "stop at this relative gap: 0.05 or 5%%", ratio, default=0.0),
+    "--threads": value("N", "threads of a solver, processes of branch and bound", count(1)),
+    "--workers": value("N", "processes (one a core)", count(1)),
+    "--dask": value("ADDRESS", "branch and bound on the workers of this dask scheduler"),
+    "--no-check": flag(
+        "take a MIP solver's optimum at its word, without a check by branch and bound",
+        "store_false",
+        dest="check_claims",
+    ),
+    "--checkpoint": value(
+        "FILE",
+        "branch and bound writes its state here soon, every few minutes, and when it is stopped",
+        new_file("--checkpoint", "CHECKPOINT"),
+    ),
+    "--resume": flag("go on from the checkpoint, if the file exists"),
+    "--overwrite": flag("replace the checkpoint, if the file exists"),
+    "--seed": value("N", "of all sampling (0)", count(0), default=0),
+    "--upper-only": flag(
+        "methods that bound from above: no short search for a lower end before",
+        "store_false",
+        dest="attain",
+    ),
+    "--rational": flag("recompute the witness in exact rationals too"),
+    # the answer
+    "--plot": value("FILE", "draw the interval over time", reader("read_picture")),
+    "--history": value(
+        "FILE",
+        "write the interval over time: .csv, or .json",
+        new_file("--history", "HISTORY", ".csv", ".json"),
+    ),
+    "--proof": value(
+        "FILE", "write a proof file, for 'lipyomo verify'", new_file("--proof", "PROOF")
+    ),
+    "--certify": flag("with --proof: prove the upper end also where it rests on a MIP solver"),
+    "--json": flag("one JSON object on stdout"),
+    "--quiet": flag("no progress on stderr"),
+    "--debug": flag("show tracebacks"),
+}
+"""Keywords of ``add_argument`` for each option; names without dashes are places."""
+
+
+def add(group: Any, *options: str, **changes: Any) -> None:
+    """Add options of the table to a parser or a group of it.
+
+    Parameters
+    ----------
+    group : ArgumentParser or group
+    *options : str
+        Names in `OPTIONS`; of several spellings (``--threads --workers``) the first one.
+    **changes
+        Other keywords than those of the table.
+    """
+    for option in options:
+        first, *others = option.split()
+        keywords = {**OPTIONS.get(first, {}), **changes}
+        if first.startswith("-"):
+            group.add_argument(first, *others, **keywords)
+        else:
+            group.add_argument(keywords.pop("dest"), metavar=first, **keywords)
+
+
+def main_parser() -> Parser:
+    """Return the parser of the main job."""
+    parser = Parser("lipyomo", DESCRIPTION, EPILOG)
+    add(parser, "NET", CONFIG)
+    parser.add_argument("--version", action="version", version=f"lipyomo {__version__}")
+    add(parser, "--output")
+    add_problem(parser)
+    method = parser.add_argument_group("method")
+    add(
+        method,
+        "--method",
+        help="auto, mip, bnb, lp, interval, ...: see 'lipyomo methods' (auto: an exact one; mip "
+        "if a solver or formulation is asked for)",
+    )
+    add(method, "--formulation", "--bounds", "--option", "--solver", "--solvers", "--cross-check")
+    add(method, "--no-check")
+    add(method, "--time-limit", "--memory-limit", "--gap", "--threads --workers", "--dask")
+    add(method, "--checkpoint", "--resume", "--overwrite", "--seed", "--upper-only", "--rational")
+    report = parser.add_argument_group("report")
+    add(report, "--plot", "--history", "--proof", "--certify", "--json", "--quiet", "--debug")
+    return parser
+
+
+def add_problem(parser: Parser) -> None:
+    """Add the options that make a problem of a network: norms and a domain."""
+    norms = parser.add_argument_group("norms")
+    add(norms, "--norm")
+    outputs = norms.add_mutually_exclusive_group()
+    add(outputs, "--output-norm", "--functional", "--margin", "--dual-ball")
+    domain = parser.add_argument_group("domain (one of --box, --ball, --polytope, --everywhere)")
+    kinds = domain.add_mutually_exclusive_group()
+    add(kinds, "--box", "--ball", "--polytope", "--everywhere")
+    add(domain, "--radius", "--ball-norm", "--clip")

@@ -1,0 +1,131 @@
+"""What words of the command line mean: numbers, names, files; only argparse is imported."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from lipyomo.errors import LipyomoError
+
+OUTPUTS = ("--checkpoint", "--plot", "--history", "--proof", "--out")
+"""Options that name files to write."""
+
+
+class UsageError(LipyomoError):
+    """An option of the command line is wrong."""
+
+
+def reader(name: str, *more: str) -> Callable[[str], Any]:
+    """A function of `lipyomo.cli.inputs` as the type of an option; imported when it is needed."""
+
+    def read(text: str) -> Any:
+        return getattr(import_module("lipyomo.cli.inputs"), name)(text, *more)
+
+    return read
+
+
+def count(least: int) -> Callable[[str], int]:
+    """The type of options that are whole numbers of at least `least`."""
+
+    def read(text: str) -> int:
+        if not re.fullmatch(r"\s*[-+]?\d+\s*", text) or int(text) < least:
+            raise argparse.ArgumentTypeError(f"'{text}' is no whole number of at least {least}")
+        return int(text)
+
+    return read
+
+
+def file_path(text: str) -> Path:
+    """The type of options that name a file; an empty one would be the current folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty")
+    return Path(text)
+
+
+def new_file(option: str, kind: str, *endings: str) -> Callable[[str], Path]:
+    """The type of options that name a file to write: found out before a long run.
+
+    Parameters
+    ----------
+    option : str
+    kind : str
+        Its name in `lipyomo.outputs`.
+    *endings : str
+        Of its name.
+    """
+
+    def read(text: str) -> Path:
+        outputs = import_module("lipyomo.outputs")
+        path = Path(text)
+        if endings and path.suffix not in endings:
+            shown = outputs.shown(text)
+            raise UsageError(f"{option}: {shown} should end in {' or '.join(endings)}")
+        try:
+            outputs.check_output(text and path, getattr(outputs, kind))
+        except outputs.OutputError as error:
+            raise UsageError(f"{option}: {error}") from None
+        return path
+
+    return read
+
+
+def ratio(text: str) -> float:
+    """Read ``0.05`` or ``5%``."""
+    return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Read names between commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def numbers(kind: type[int] | type[float]) -> Callable[[str], tuple[float, ...]]:
+    """The type of options that are numbers between commas."""
+
+    def read(text: str) -> tuple[float, ...]:
+        try:
+            return tuple(kind(part) for part in text.split(",") if part.strip())
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"'{text}' is not numbers such as 0,3") from None
+
+    return read
+
+
+def values_of(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Words that are no options, each after the option that it may belong to."""
+    option = ""
+    for word in words:
+        name, _, text = word.partition("=")
+        if not word.startswith("--"):
+            yield option, word
+            option = ""
+        elif text:
+            yield name, text
+            option = ""
+        else:
+            option = word
+
+
+def check_files(words: Sequence[str]) -> None:
+    """Refuse to write a file that the same words name a second time, to read or to write it.
+
+    Raises
+    ------
+    UsageError
+        If they do.
+    """
+    named = list(values_of(words))
+    if not any(option in OUTPUTS for option, _ in named):
+        return
+    outputs = import_module("lipyomo.outputs")
+    for place, (option, path) in enumerate(named):
+        for other, text in named[:place] + named[place + 1 :] if option in OUTPUTS else []:
+            if any(outputs.same_file(path, part) for part in {text, *text.split(",")} if part):
+                use = f"written, as {other}," if other in OUTPUTS else "read"
+                raise UsageError(
+                    f"{option}: {outputs.shown(path)} is {use} as well.  Remedy: give another name"
+                )
