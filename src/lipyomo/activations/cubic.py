@@ -38,8 +38,8 @@ from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 _FEW = 1e-6
 """Share of A below which c is enlarged for the first guess: Newton's method mends that."""
 
-_STEPS = 3, 2
-"""Steps of Newton's method for g and for the root itself."""
+_STEPS = 3, 1
+"""Steps of Newton's method for g, which decide on which side of 1 a root is, and for the root."""
 
 
 def tanh_band(A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray) -> Band:
