@@ -34,9 +34,9 @@ def methods(words: Sequence[str]) -> int:
         print(markdown(found))
         return 0
     if arguments.json:
-        own = ("title", "guarantee", "input_norms", "output_norms", "relu_only", "reference")
+        own = ("title", "guarantee", "input_norms", "output_norms", "relu_only", "smooth")
         record = {
-            name: {field: plain(getattr(method, field)) for field in (*own, "options")}
+            name: {field: plain(getattr(method, field)) for field in (*own, "reference", "options")}
             | {"unbounded_domains": method.unbounded}
             for name, method in found.items()
         }
@@ -60,7 +60,7 @@ def cells(name: str, method: Method) -> tuple[str, ...]:
         " ".join(method.input_norms),
         "any" if every else " ".join(method.output_norms),
         "any" if method.unbounded else "bounded",
-        "ReLU" if method.relu_only else "any",
+        "ReLU" if method.relu_only else "any" if method.smooth else "two-slope",
     )
 
 
