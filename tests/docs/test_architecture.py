@@ -47,8 +47,8 @@ def test_the_page_names_enough_and_its_paths_exist() -> None:
         assert (ROOT / "src" / "lipyomo" / path).exists(), path
 
 
-def test_the_eight_questions_are_answered() -> None:
+def test_every_question_is_answered_by_a_place() -> None:
     text = PAGE.read_text(encoding="utf-8").split("## Where is it?")[1].split("## How to add")[0]
     rows = [line for line in text.splitlines() if line.startswith("| ") and "?" in line]
-    assert len(rows) == 8
+    assert len(rows) >= 8
     assert all(PLACE.search(row) for row in rows)

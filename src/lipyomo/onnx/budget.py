@@ -21,27 +21,14 @@ import onnx
 from lipyomo.errors import ImportRefused
 from lipyomo.memory import machine_memory
 from lipyomo.onnx.graph import Array, Node
+from lipyomo.onnx.params import PARAMS
 
 Argument = TypeVar("Argument")
 
 NUMBER = np.dtype(np.float64).itemsize
 """Bytes of a number."""
-ENTRY = 24
+ENTRY = 3 * NUMBER
 """Bytes of an entry of a tensor that depends on the input: its offset, its place, one number."""
-MOVED = 140
-"""Bytes of such an entry while it is moved, measured on `Expand`."""
-OUTPUT = 1000
-"""Bytes of an output until it has been compared with onnxruntime at all points, measured."""
-UNIT = 1500
-"""Bytes of a two-slope unit until it is a row of a layer, measured on wide layers."""
-SHARE = 0.5
-"""Share of the machine's memory that an import may take where no limit was given."""
-OPERATIONS = 2e10
-"""Multiplications in a node: some ten seconds."""
-MOVES = 1000
-"""Multiplications that take as long as moving such an entry: half a microsecond, measured."""
-SMALL = 4096
-"""Entries of a constant that shape inference may look at."""
 
 
 def readable(size: float) -> str:
@@ -70,7 +57,7 @@ class Budget:
         What is being imported, for messages.
     """
 
-    memory: int = field(default_factory=lambda: int(SHARE * machine_memory()))
+    memory: int = field(default_factory=lambda: int(PARAMS.memory_share * machine_memory()))
     deadline: float = math.inf
     seconds: float = math.inf
     held: int = 0
@@ -103,9 +90,9 @@ class Budget:
             If there are too many of them.
         """
         self.poll()
-        if operations > OPERATIONS:
+        if operations > PARAMS.operations:
             raise self._refusal(
-                f"{what} takes {operations:.2g} operations; the limit is {OPERATIONS:.2g}",
+                f"{what} takes {operations:.2g} operations; the limit is {PARAMS.operations:.2g}",
                 "simplify the model first (for example with onnxsim)",
             )
 
@@ -197,7 +184,7 @@ def forecast(
                 kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
             except (KeyError, ValueError):
                 return None
-        if array is not None and array.size <= SMALL and array.dtype.kind in "iufb":
+        if array is not None and array.size <= PARAMS.small and array.dtype.kind in "iufb":
             scales = array.dtype.kind == "f" and node.op_type in ("Resize", "Upsample")
             if scales:  # these are float32 by definition
                 kind = onnx.TensorProto.FLOAT

@@ -14,18 +14,14 @@ from lipyomo.activations import Activation
 from lipyomo.network import Curve, FloatArray, Layer, Matrix, Network
 from lipyomo.onnx.budget import budget
 from lipyomo.onnx.cover import distinct_rows, smallest_cover
+from lipyomo.onnx.params import PARAMS
 from lipyomo.onnx.system import IntArray, Kinds, System
-
-SPARSE_BELOW = 0.2
-"""Density under which a weight is kept sparse."""
-SPARSE_FROM = 4096
-"""Number of entries from which on a weight may be kept sparse."""
 
 
 def _settle(weight: sp.csr_array) -> Matrix:
     """Dense or sparse, whichever suits."""
     entries = weight.shape[0] * weight.shape[1]
-    if entries >= SPARSE_FROM and weight.nnz < SPARSE_BELOW * entries:
+    if entries >= PARAMS.small and weight.nnz < PARAMS.sparse_below * entries:
         return weight
     return np.asarray(weight.toarray())
 

@@ -27,24 +27,13 @@ from lipyomo.errors import ImportRefused
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.onnx.budget import budget
 from lipyomo.onnx.lower import lower_graph
+from lipyomo.onnx.params import PARAMS
 from lipyomo.onnx.read import PathLike, inlined, read_model
 from lipyomo.onnx.runtime import open_runtime
 from lipyomo.onnx.select import choose_output, select_graph
 
-SAFETY = 64.0
-"""Factor on the first-order estimate (sums of many terms, other orders of summation)."""
-
-CANCELLED = 8.0
-"""Factor on the largest tensor of the graph: affine maps in a row may cancel when composed."""
-
-BY_NODE = 4.0
-"""Factor on the estimate with a layer for every node: nothing is left out of it."""
-
 SINGLE = float(np.finfo(np.float32).eps)
 """Unit roundoff of the formulas of smooth operators, at least."""
-
-MEMORY = 4_000_000
-"""Number of Jacobian entries that are held at once."""
 
 
 class Samples(Protocol):
@@ -98,24 +87,24 @@ def rounding_tolerance(
     found = network.preactivations(h)
     inner = [layer.activate(z) for layer, z in zip(network.hidden, found, strict=True)]
     tolerance = _sizes(network.head, inner[-1] if inner else h)
-    if not network.hidden or (SAFETY * eps * tolerance >= asked).all():
-        return np.asarray(SAFETY * eps * tolerance)
+    if not network.hidden or (PARAMS.safety * eps * tolerance >= asked).all():
+        return np.asarray(PARAMS.safety * eps * tolerance)
     sizes = [_sizes(*pair) for pair in zip(network.hidden, [h, *inner], strict=False)]
     slopes = []
     for layer, z, size in zip(network.hidden, found, sizes, strict=True):
-        slopes.append(_steepest(layer, z, SAFETY * eps * size))
+        slopes.append(_steepest(layer, z, PARAMS.safety * eps * size))
     coarse = max(1.0, SINGLE / eps)
     formulas = [_formula_sizes(*pair, coarse) for pair in zip(network.hidden, found, strict=True)]
     widest = max(network.sizes)
-    some = max(1, MEMORY // widest)
+    some = max(1, PARAMS.held_entries // widest)
     for start in range(0, network.output_dim, some):
         outputs = slice(start, min(start + some, network.output_dim))
-        count = max(1, MEMORY // (widest * (outputs.stop - outputs.start)))
+        count = max(1, PARAMS.held_entries // (widest * (outputs.stop - outputs.start)))
         for first in range(0, len(h), count):
             budget().poll()
             part = slice(first, min(first + count, len(h)))
             _add_hidden_errors(network, tolerance, sizes, slopes, formulas, part, outputs)
-    return np.asarray(SAFETY * eps * tolerance)
+    return np.asarray(PARAMS.safety * eps * tolerance)
 
 
 def _sizes(layer: Layer, h: FloatArray) -> FloatArray:
@@ -257,13 +246,15 @@ def check_against_runtime(
             remedy="please report this model",
         )
     difference = np.abs(expected - found)
-    cancelled = CANCELLED * runtime.eps * largest[:, None]
+    cancelled = PARAMS.cancelled * runtime.eps * largest[:, None]
     tolerance = cancelled + rounding_tolerance(network, chosen, runtime.eps, difference - cancelled)
     if not (difference <= tolerance).all():
         whole = inlined(proto)
         chosen_output = choose_output(whole.graph, output)
         separate = lower_graph(select_graph(whole, chosen_output), separate=True)
-        by_node = rounding_tolerance(separate, chosen, runtime.eps) * (BY_NODE / SAFETY)
+        by_node = rounding_tolerance(separate, chosen, runtime.eps) * (
+            PARAMS.by_node / PARAMS.safety
+        )
         tolerance = np.maximum(tolerance, by_node)
     _compare(found, expected, tolerance)
     return float(difference.max(initial=0.0))

@@ -6,6 +6,7 @@ import numpy as np
 
 from lipyomo.onnx.budget import budget, expect, inner_operations, present
 from lipyomo.onnx.graph import EVALUATOR_ERRORS, Array, Node, real_array
+from lipyomo.onnx.params import PARAMS
 
 _RANDOM = {
     "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
@@ -13,10 +14,6 @@ _RANDOM = {
 }  # fmt: skip
 
 _REPEAT = {"Loop", "Scan", "SequenceMap"}
-
-UNKNOWN = 8.0
-"""Outputs of nodes whose shapes depend on values (NonZero, Unique, ...) are no larger than this
-many times their inputs."""
 
 
 def fold(node: Node, arguments: list[Array | None]) -> list[Array]:
@@ -44,7 +41,7 @@ def fold(node: Node, arguments: list[Array | None]) -> list[Array]:
             "the node repeats a part of the graph, which is not supported",
             "export the model without loops, or simplify it first (for example with onnxsim)",
         )
-    shapes, made = expect(node, arguments, UNKNOWN)
+    shapes, made = expect(node, arguments, PARAMS.unknown)
     budget().work(inner_operations(node, shapes, made))
     try:
         return evaluated(node, present(node, arguments))

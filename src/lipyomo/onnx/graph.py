@@ -12,6 +12,7 @@ import onnx
 from onnx import numpy_helper
 
 from lipyomo.errors import ImportRefused
+from lipyomo.onnx.params import PARAMS
 
 Array: TypeAlias = npt.NDArray[Any]
 Attribute: TypeAlias = "int | float | str | Array | list[int] | list[float] | list[str]"
@@ -219,17 +220,13 @@ def branches(node: onnx.NodeProto) -> dict[str, onnx.GraphProto]:
     return {a.name: a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH}
 
 
-DEEPEST = 50
-"""Graphs inside graphs inside graphs."""
-
-
 def reads(node: onnx.NodeProto, depth: int = 0) -> list[str]:
     """The tensors that a node reads, those that its inner graphs take from outside included."""
     names = [name for name in node.input if name]
     for inner in branches(node).values():
-        if depth >= DEEPEST:
+        if depth >= PARAMS.deepest:
             raise ImportRefused(
-                f"graphs are nested more than {DEEPEST} deep",
+                f"graphs are nested more than {PARAMS.deepest} deep",
                 node=node.name,
                 op_type=node.op_type,
                 remedy="simplify the model first (for example with onnxsim)",

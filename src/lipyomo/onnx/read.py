@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 from lipyomo.errors import ImportRefused
 from lipyomo.onnx.budget import budget
 from lipyomo.onnx.graph import branches, first_line
+from lipyomo.onnx.params import PARAMS
 from lipyomo.outputs import shown, why
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
@@ -152,10 +153,10 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
             total += 1.0 + sum(size(inner.node, above) for inner in branches(node).values())
             if key not in functions:
                 continue
-            if key in above or len(above) > DEEPEST_CALL:
+            if key in above or len(above) > PARAMS.deepest:
                 raise ImportRefused(
                     f"the local function '{node.op_type}' calls itself, or calls are nested more "
-                    f"than {DEEPEST_CALL} deep",
+                    f"than {PARAMS.deepest} deep",
                     node=node.name,
                     op_type=node.op_type,
                     remedy="export the model without local functions (onnx.inliner)",
@@ -166,16 +167,10 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
         return total
 
     count = size(model.graph.node, ())
-    budget().charge(NODE * count, f"a graph of {count:.3g} nodes")
+    budget().charge(PARAMS.node_bytes * count, f"a graph of {count:.3g} nodes")
     from onnx.inliner import inline_local_functions
 
     return inline_local_functions(model)
-
-
-NODE = 20_000
-"""Bytes of a node while it is imported."""
-DEEPEST_CALL = 200
-"""Local functions that call local functions."""
 
 
 def _load_external(model: onnx.ModelProto, file: Path) -> None:

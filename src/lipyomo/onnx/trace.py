@@ -10,7 +10,8 @@ from lipyomo.activations import Activation
 from lipyomo.arrays import FloatArray
 from lipyomo.numerics.exactness import entries_are_exact, sums_are_exact
 from lipyomo.onnx.affine import Affine, IntArray, stack, widen
-from lipyomo.onnx.budget import ENTRY, UNIT, budget
+from lipyomo.onnx.budget import ENTRY, budget
+from lipyomo.onnx.params import PARAMS
 
 
 class Trace:
@@ -67,7 +68,9 @@ class Trace:
         kind: Activation | None = None,
     ) -> sp.csr_array:
         """New units for some entries of `z`, as a matrix with a row for each entry of `z`."""
-        budget().charge(UNIT * (self.variables - self.inputs + entries.size), "the units so far")
+        budget().charge(
+            PARAMS.unit_bytes * (self.variables - self.inputs + entries.size), "the units so far"
+        )
         if entries.size:
             whole = entries.size == z.size
             rows = (z.matrix, z.offset) if whole else (z.matrix[entries], z.offset[entries])

@@ -9,7 +9,7 @@ import numpy as np
 from lipyomo.errors import ImportRefused, NetworkError
 from lipyomo.network import Network
 from lipyomo.onnx.affine import Affine
-from lipyomo.onnx.budget import OUTPUT, budget, expect
+from lipyomo.onnx.budget import budget, expect
 from lipyomo.onnx.chain import to_network
 from lipyomo.onnx.fold import fold
 from lipyomo.onnx.gates import Formula, Pending, activation_of, formula, is_expandable
@@ -25,6 +25,7 @@ from lipyomo.onnx.graph import (
 )
 from lipyomo.onnx.lower import affine_maps, conv, moves, reductions, smooth, units
 from lipyomo.onnx.lower.registry import Call, Lowered, Value, lowering_of, takes_constants
+from lipyomo.onnx.params import PARAMS
 from lipyomo.onnx.refusal import refusal
 from lipyomo.onnx.system import System
 from lipyomo.onnx.trace import Trace
@@ -174,7 +175,7 @@ def _lower_alone(
         _check_finite(node, arguments)
     _, made = expect(node, arguments)
     if graph.output_name in node.outputs:
-        budget().charge(OUTPUT * made, f"{made:,.0f} outputs")
+        budget().charge(PARAMS.output_bytes * made, f"{made:,.0f} outputs")
 
     def later() -> list[Node]:
         return graph.nodes[position + 1 :]

@@ -13,16 +13,17 @@ import onnx
 import scipy.sparse as sp
 
 from lipyomo.onnx.affine import Affine, stack
-from lipyomo.onnx.budget import MOVED, MOVES, budget
+from lipyomo.onnx.budget import budget
 from lipyomo.onnx.fold import evaluated
 from lipyomo.onnx.graph import REAL_TYPES, Array
 from lipyomo.onnx.lower.registry import Call, Value, lowers
+from lipyomo.onnx.params import PARAMS
 
 
 def moved(call: Call, places: Sequence[int]) -> list[Value]:
     """The outputs of a node that moves entries of the arguments at some places."""
-    budget().charge(MOVED * call.made, f"moving {call.made:,.0f} entries")
-    budget().work(MOVES * call.made, f"moving {call.made:,.0f} entries")
+    budget().charge(PARAMS.moved_bytes * call.made, f"moving {call.made:,.0f} entries")
+    budget().work(PARAMS.moves * call.made, f"moving {call.made:,.0f} entries")
     parts: dict[str, Affine] = {}
     feeds: dict[str, Array] = {}
     start = 0
