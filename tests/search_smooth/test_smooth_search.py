@@ -13,6 +13,9 @@ from lipyomo.activations import activation
 from lipyomo.domains import AllSpace
 from lipyomo.network import Curve, Layer
 from lipyomo.operator_norm import operator_norm
+from lipyomo.run import Clock
+from lipyomo.search.smooth.context import Question
+from lipyomo.search.smooth.pipeline import Pipeline
 
 NAMES = ["tanh", "sigmoid", "sin", "softplus", "elu", "selu", "gelu", "silu", "mish", "softsign"]
 NORMS = [(a, b) for a in ("linf", "l1", "l2") for b in ("linf", "l1", "l2", "cross", "cross(1)")]
@@ -215,3 +218,61 @@ def test_reference_values(name, radius, constant, shared):
     result = lipyomo.solve(problem, "bnb", time_limit=120)
     assert result.status is Status.EXACT
     assert result.lower == pytest.approx(constant, rel=1e-6)
+
+
+def test_breaks_on_faces_of_the_domain_are_no_breaks():
+    """The slope of an ELU with alpha 2 jumps from 2 to 1 at -1, an end of the domain."""
+    weight, bias = [[1.4933362413593085]], [1.4933362413593085]
+    hidden = Layer(weight, bias, curves=[Curve(activation("elu", alpha=2.0), [0])])
+    network = Network([hidden, Layer([[1.0]], [0.0])])
+    result = solved(LipschitzProblem(network, Box(-1, 1, 1)))
+    assert result.status is Status.EXACT
+    assert result.upper == pytest.approx(1.4933362413593085, rel=1e-6)
+
+
+def test_an_interrupted_search_goes_on_where_it_was(tmp_path):
+    network = smooth_network(np.random.default_rng(11), (4, 10, 10, 1), ["tanh"])
+    problem = LipschitzProblem(network, Box(-1.5, 1.5, 4))
+    whole = solved(problem)
+    file = tmp_path / "state.ckpt"
+    polls = iter(range(10_000))
+    part = lipyomo.solve(
+        problem, "bnb", checkpoint=file, should_stop=lambda: next(polls) > 40, time_limit=60
+    )
+    assert part.status is Status.INTERRUPTED
+    assert part.lower <= whole.upper
+    assert whole.lower <= part.upper
+    rest = lipyomo.solve(problem, "bnb", checkpoint=file, resume=True, time_limit=60)
+    assert rest.status is Status.EXACT
+    assert rest.upper == pytest.approx(whole.upper, rel=1e-6)
+
+
+def test_two_processes_find_what_one_finds():
+    network = smooth_network(np.random.default_rng(12), (4, 8, 8, 2), ["tanh", "elu"])
+    problem = LipschitzProblem(network, Box(-1, 1, 4))
+    one, two = solved(problem), solved(problem, threads=2)
+    assert two.status is Status.EXACT
+    assert two.upper == pytest.approx(one.upper, rel=1e-6)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l1", "l2"])
+def test_children_and_what_is_fathomed_cover_their_boxes(norm):
+    """Random points of random boxes: each is in a child, or its norm is below what was closed."""
+    rng = np.random.default_rng(13)
+    network = smooth_network(rng, (2, 5, 4, 2), ["tanh", "elu", "selu"], mixed=0.2)
+    problem = LipschitzProblem(network, Box(-1, 1, 2), norm, output_norm="linf").reduced.problem
+    pipeline = Pipeline(Question(problem))
+    nodes = pipeline.root(Clock(), lambda **_: None).outcome.children
+    for _ in range(6):
+        task = pipeline.plan(nodes, travels=False)
+        outcome = pipeline.process(task, Clock(), lambda: None)
+        for node in nodes:
+            k = int(rng.integers(len(node)))
+            for x in rng.uniform(node.low[k], node.high[k], (20, 2)):
+                value = problem.value_at(x).value
+                inside = [(x >= child.low) & (x <= child.high) for child in outcome.children]
+                held = any(found.all(axis=1).any() for found in inside)
+                assert held or value <= outcome.closed * (1.0 + 1e-12)
+        nodes = outcome.children
+        if not nodes:
+            break

@@ -82,6 +82,30 @@ def bounded(context: Context, boxes: Boxes, cutoff: float, decide: bool = False)
     return Bounded(boxes, top.top, top.x, above.v, top.fuzz, cutoffs)
 
 
+INSIDE = (0.3819660112501051, 0.5857864376269049, 0.7320508075688772)
+"""Shares of a box's width, irrational: its points there are on no kink, as its middle often is."""
+
+
+ALIKE = 1.0 + 1e-6
+"""Other boxes whose bounds rounding alone leaves have the same but for a few last digits."""
+
+
+def least_bound(context: Context, box: Boxes, cutoff: float) -> float:
+    """A bound of one box below which none of its parts will ever come; 0 where that may be any.
+
+    Bounds of points are what rounding alone leaves: where those of several are above the cutoff,
+    splitting is in vain.
+    """
+    width = box.high - box.low
+    points = np.concatenate([box.low + share * width for share in INSIDE])
+    points = np.clip(points, box.low, box.high)
+    parts = box.take(np.zeros(len(points), dtype=np.intp))
+    found = bounded(context, replace(parts, low=points, high=points), cutoff)
+    least = float(found.boxes.bounds.min())
+    decided = bool((box.v_low == box.v_high).all())
+    return least * ALIKE if decided and least > cutoff else 0.0
+
+
 def _jacobian(context: Context, boxes: Boxes, layers: Sequence[Relaxed], frame: Frame) -> Enclosed:
     """Affine bounds of the Jacobian's entries."""
     if frame.y is not None:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.numerics.exact import exact
 from lipyomo.search.smooth.context import Context
 
 
@@ -93,10 +94,39 @@ class Boxes:
             v_low = -v_high
         count = len(rows)
         ends = np.tile(domain.lower, (count, 1)), np.tile(domain.upper, (count, 1))
-        free = np.full((count, phases), np.inf)
+        floor, ceiling = (np.tile(ends_, (count, 1)) for ends_ in at_faces(context))
         scores = np.zeros((count, 2 * d + phases))
         infinite = np.full(count, np.inf)
-        return cls(infinite, *ends, v_low, v_high, -free, free, rows, scores)
+        return cls(infinite, *ends, v_low, v_high, floor, ceiling, rows, scores)
+
+
+def at_faces(context: Context) -> tuple[FloatArray, FloatArray]:
+    """Phases (p,), (p,) of first units whose breaks touch the domain's box from outside.
+
+    Decided in exact arithmetic: what rounding adds to a range would leave a phase without interior
+    open, and on a face it can be split off for ever.
+    """
+    floor, ceiling = (np.full(len(context.breaks), end) for end in (-np.inf, np.inf))
+    if not context.stages or not context.domain.is_bounded:
+        return floor, ceiling
+    stage, low, high = context.stages[0], context.domain.lower, context.domain.upper
+    for k, unit in enumerate(stage.broken.tolist()):
+        weight, bias = stage.weight[unit], exact(float(stage.bias[unit]))
+        sizes = stage.sizes[unit] @ np.maximum(np.abs(low), np.abs(high))
+        size = context.unit * float(sizes + np.abs(stage.bias[unit]))
+        ends = np.where(weight > 0, low, high), np.where(weight > 0, high, low)
+        least, largest = (float(weight @ x) + float(stage.bias[unit]) for x in ends)
+        for place in context.breaks[k]:
+            for side, value in enumerate((least, largest)):
+                if abs(value - place) > 4.0 * size:
+                    continue
+                pairs = zip(weight.tolist(), ends[side].tolist(), strict=True)
+                gap = sum((exact(a) * exact(x) for a, x in pairs), bias) - exact(place)
+                if side == 0 and gap >= 0:
+                    floor[k] = max(floor[k], place)
+                elif side == 1 and gap <= 0:
+                    ceiling[k] = min(ceiling[k], place)
+    return floor, ceiling
 
 
 NAMES = tuple(item.name for item in fields(Boxes))

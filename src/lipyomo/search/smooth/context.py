@@ -15,6 +15,9 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.search.smooth.params import Params
 from lipyomo.targets import ALL, Targets, targets_of
 
+LEAST = 1e-290
+"""Bounds at or below it are nothing: halving a box does not lower them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Question:
@@ -154,7 +157,7 @@ class Context:
         """Bounds at or below it fathom, where `value` is attained."""
         question = self.question
         met = max(value, 0.0) / (1.0 - max(question.gap, self.params.slack))
-        return max(met, question.enough)
+        return max(met, question.enough, question.problem.underflow, LEAST)
 
     @cached_property
     def box_bytes(self) -> int:

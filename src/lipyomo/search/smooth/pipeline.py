@@ -15,7 +15,7 @@ from lipyomo.regions.witness import make_witness
 from lipyomo.run import Clock
 from lipyomo.search.protocol import NODES, Arrays, Incumbent, Outcome, Pulse, Root, Tell
 from lipyomo.search.smooth.ascent import climbed, drawn_in
-from lipyomo.search.smooth.bound import bounded
+from lipyomo.search.smooth.bound import bounded, least_bound
 from lipyomo.search.smooth.boxes import NAMES, Boxes, bundles, joined
 from lipyomo.search.smooth.context import Context, Question
 from lipyomo.search.smooth.cut import cut
@@ -37,10 +37,13 @@ class Task:
     bundles : tuple of Boxes
     value : float
         Of the incumbent.
+    floor : float
+        No box with a bound up to it can be told from one that float64 numbers cannot close.
     """
 
     bundles: tuple[Boxes, ...]
     value: float
+    floor: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +71,13 @@ class Pipeline:
         self._context = Context.of(question)
         self._rng = np.random.default_rng(seed)
         self._best = Incumbent()
-        self._effort, self._turn = 0.0, 1.0
+        self._effort, self._turn, self._floor = 0.0, 1.0, 0.0
 
     # -- what the engine asks of any node ----------------------------------------------------------
 
     def cutoff(self, value: float) -> float:
         """See `lipyomo.search.protocol.Pipeline`."""
-        return self._context.cutoff(value)
+        return max(self._context.cutoff(value), self._floor)
 
     def together(self, node: Boxes) -> int:
         """See `lipyomo.search.protocol.Pipeline`."""
@@ -136,16 +139,25 @@ class Pipeline:
         return replace(whole, bounds=np.minimum(known, bounds).reshape(-1))
 
     def plan(self, nodes: Sequence[Boxes], travels: bool) -> Task:
-        """See `lipyomo.search.protocol.Pipeline`."""
-        return Task(tuple(nodes), self._best.value)
+        """See `lipyomo.search.protocol.Pipeline`.
+
+        The worst box is looked at more closely: where it cannot be closed, the upper end will not
+        be below that, and nothing else has to be.
+        """
+        cutoff = self.cutoff(self._best.value)
+        worst = max(nodes, key=lambda node: node.bound)
+        first = worst.take(worst.bounds.argmax()[None])
+        self._floor = max(self._floor, least_bound(self._context, first, cutoff))
+        return Task(tuple(nodes), self._best.value, self._floor)
 
     def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Boxes]:
         """See `lipyomo.search.protocol.Pipeline`."""
-        context, cutoff = self._context, self.cutoff(task.value)
+        context, base = self._context, self._context.cutoff(task.value)
+        cutoff = max(base, task.floor)
         boxes = joined(task.bundles)
         kept: list[Boxes] = []
         rest: list[Boxes] = []
-        closed, stuck, best = 0.0, 0, Incumbent(task.value)
+        closed, stuck, best = 0.0, int(task.floor > base), Incumbent(task.value)
         size = max(1, context.chunk // 2)
         for at in range(0, len(boxes), size):
             if clock.expired:
@@ -245,7 +257,7 @@ class Pipeline:
         return {f"boxes.{name}": array for name, array in whole.encode().items()} | {
             "sizes": np.array([len(node) for node in nodes], dtype=np.int64),
             "best": np.zeros((0, self._context.inputs)) if point is None else point[None],
-            "effort": np.array([self._effort, self._turn]),
+            "course": np.array([self._effort, self._turn, self._floor]),
         }
 
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Boxes]:
@@ -255,7 +267,7 @@ class Pipeline:
         nodes = tuple(
             whole.take(slice(start, end)) for start, end in zip([0, *ends], ends, strict=False)
         )
-        self._effort, self._turn = arrays["effort"].tolist()
+        self._effort, self._turn, self._floor = arrays["course"].tolist()
         for point in arrays["best"]:
             self._challenge(point)
         return Outcome(nodes, best=self._best)
