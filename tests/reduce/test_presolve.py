@@ -85,7 +85,7 @@ def test_semidefinite_bounds_are_those_of_the_whole(
     whole = UnitSystem(problem.network, targets.functionals, problem.domain)
     assert small.system.count < whole.count // 2
     found = [
-        RootBounds(system, targets, known).run()
+        RootBounds.of(system, targets, known).run().value
         for system, known in ((small.system, small.phases), (whole, flat(phases)))
     ]
     assert found[0] == pytest.approx(found[1], rel=2e-3)

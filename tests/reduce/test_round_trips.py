@@ -161,8 +161,8 @@ def test_lifted_multipliers_prove_the_same_bound(seed: int) -> None:
     assert found.network.input_dim == 3
     targets = Targets.of(np.eye(1), 1, 3, "linf")
     system = UnitSystem(found.network, np.eye(1), AllSpace(3))
-    root = RootBounds(system, targets, system.root_phases())
-    upper, units = root.run(), root.form.units
+    root = RootBounds.of(system, targets, system.root_phases()).run()
+    upper, units = root.value, root.form.units
     zeta, lam = np.split(root.multipliers[0], [3])
     here = bound(found.network, system.root_phases(), np.ones(3, dtype=bool), zeta, lam)
     assert here == pytest.approx(upper, rel=1e-6)

@@ -51,7 +51,7 @@ def root_of(
     d, m = network.input_dim, network.output_dim
     targets = Targets.of(output.vertices(m) if ball == "vertices" else None, m, d, norm)
     system = UnitSystem(network, targets.functionals, AllSpace(d))
-    return RootBounds(system, targets, flat(phases), norm=output, **more)
+    return RootBounds.of(system, targets, flat(phases), norm=output, **more)
 
 
 def partly_decided(network: Network, seed: int) -> Phases:
@@ -98,8 +98,8 @@ def test_above_every_switching(norm: str, ball: str, output: OutputNorm) -> None
         phases = partly_decided(network, seed)
         best = truth(network, phases, norm, output)
         root = root_of(network, phases, norm, ball, output, tolerance=1e-5)
-        closed = root.run(closed_only=True)
-        upper = root.run()
+        begun = root.run(closed_only=True)
+        closed, upper = begun.value, begun.run().value
         assert best * (1 - 1e-12) <= upper <= closed
         if best > 0:
             ratios.append(upper / best)
@@ -109,36 +109,34 @@ def test_above_every_switching(norm: str, ball: str, output: OutputNorm) -> None
 def test_bounds_hold_whenever_they_are_stopped() -> None:
     network = random_network(4, (6, 8, 8, 3))
     phases = open_phases(network)
-    reference = root_of(network, phases, "linf", "vertices", LinfOutput()).run()
+    reference = root_of(network, phases, "linf", "vertices", LinfOutput()).run().value
     for polls in (0, 1, 2, 5, 10):
         asked = iter(range(10_000))
         root = root_of(network, phases, "linf", "vertices", LinfOutput())
         seen: list[float] = []
-        stopped = root.run(
+        root = root.run(
             clock=Clock(1e6, lambda asked=asked, polls=polls: next(asked) >= polls),
             report=seen.append,
         )
-        assert stopped >= reference * (1 - 2e-3)
+        assert root.value >= reference * (1 - 2e-3)
         assert seen == sorted(seen, reverse=True)
         again = root.run()  # taken up where it was left
-        assert again == pytest.approx(reference, rel=2e-3)
+        assert again.value == pytest.approx(reference, rel=2e-3)
 
 
 def test_targets_out_of_question_are_left_alone() -> None:
     network = random_network(4, (6, 8, 8, 3))
     root = root_of(network, open_phases(network), "linf", "vertices", LinfOutput())
-    full = root.run()
-    alone = float(root.upper[0])
+    root = root.run()
+    full, alone = root.value, float(root.upper[0])
     known = np.array([np.inf, 0.5 * alone, 0.5 * alone])
     system = UnitSystem(network, np.eye(3), AllSpace(6))
     targets = Targets(np.eye(3), np.arange(3), np.full(3, ALL), "linf")
-    few = RootBounds(system, targets, flat(open_phases(network)), known)
-    few.run()
+    few = RootBounds.of(system, targets, flat(open_phases(network)), known).run()
     assert set(few.multipliers) == {0}
     assert (few.upper <= known).all()
-    done = RootBounds(system, targets, flat(open_phases(network)), np.full(3, full))
-    done.run(cutoff=full)
-    assert not done.multipliers
+    done = RootBounds.of(system, targets, flat(open_phases(network)), np.full(3, full))
+    assert not done.run(cutoff=full).multipliers
 
 
 @pytest.mark.parametrize("on", [False, True])
@@ -170,7 +168,7 @@ def test_decided_network_is_exact() -> None:
     for norm in INPUTS:
         for ball, output in OUTPUTS:
             exact = operator_norm(network.jacobian(pattern), norm, output).value
-            upper = root_of(network, phases, norm, ball, output).run()
+            upper = root_of(network, phases, norm, ball, output).run().value
             assert upper == pytest.approx(exact, rel=1e-9)
             assert upper >= exact
 
@@ -179,7 +177,7 @@ def test_decided_network_is_exact() -> None:
 @pytest.mark.parametrize(("ball", "output"), OUTPUTS, ids=lambda item: str(item))
 def test_zero_objective_is_zero(norm: str, ball: str, output: OutputNorm) -> None:
     network = Network.from_arrays([np.eye(3), np.zeros((2, 3))])
-    upper = root_of(network, open_phases(network), norm, ball, output).run()
+    upper = root_of(network, open_phases(network), norm, ball, output).run().value
     assert upper <= 1e-12
 
 
@@ -190,7 +188,7 @@ def test_units_that_see_nothing_do_no_harm(norm: str) -> None:
     network = Network.from_arrays([first, [[1.0, 5.0, -1.0, 0.0]]])
     phases = open_phases(network)
     best = truth(network, phases, norm, LinfOutput())
-    upper = root_of(network, phases, norm, "vertices", LinfOutput()).run()
+    upper = root_of(network, phases, norm, "vertices", LinfOutput()).run().value
     assert best <= upper <= 1.3 * best
 
 
@@ -339,18 +337,15 @@ def test_targets_are_lowered_together(norm: str, sizes: tuple[int, ...]) -> None
     network = random_network(5, sizes)
     phases = open_phases(network)
     given = network, phases, norm, "vertices", LinfOutput()
-    closed, together, free = root_of(*given), root_of(*given), root_of(*given)
-    closed.begin(closed_only=True)
-    together.begin()
-    free.run()
+    root = root_of(*given)
+    closed, together, free = root.begun(closed_only=True), root.begun(), root.run()
     assert free.value <= together.value < closed.value
     assert not together.steps
     assert not together.multipliers
     if sum(layer.size for layer in phases) <= 12:
         assert together.value >= truth(network, phases, norm, LinfOutput()) * (1 - 1e-12)
-    known = together.upper.copy()
-    together.begin()  # nothing is done twice
-    np.testing.assert_array_equal(together.upper, known)
+    again = together.begun()  # nothing is done twice
+    np.testing.assert_array_equal(again.upper, together.upper)
 
 
 @pytest.mark.parametrize("outputs", [1, 4])
@@ -362,12 +357,12 @@ def test_in_a_hurry_closed_forms_are_proved_where_nothing_better_is(
         monkeypatch.setattr(module, "pace", lambda: 1.0)
     network = random_network(5, (6, 6, 5, outputs))
     given = network, open_phases(network), "linf", "vertices", LinfOutput()
-    closed, hurried = root_of(*given), root_of(*given)
-    closed.begin(closed_only=True)
-    cost = replace(hurried.cost, closed=0.0, proof=0.0, approach=15.0, step=1e9)
-    vars(hurried)["cost"] = cost  # one step fits, five do not
+    root = root_of(*given)
+    closed = root.begun(closed_only=True)
+    cost = replace(root.cost, closed=0.0, proof=0.0, approach=15.0, step=1e9)
+    hurried = replace(root, cost=cost)  # one step fits, five do not
     seen: list[float] = []
-    hurried.begin(clock=Clock(60.0), report=seen.append)
+    hurried = hurried.begun(clock=Clock(60.0), report=seen.append)
     assert len(seen) == 1
     assert seen[0] == hurried.value
     if outputs == 1:
@@ -412,14 +407,12 @@ def test_descents_approach_and_then_converge() -> None:
     """First steps lower the bound, and where Newton's method has no time they are all there is."""
     network = random_network(5, (6, 9, 9, 4))
     given = network, open_phases(network), "linf", "vertices", LinfOutput()
-    closed, free = root_of(*given), root_of(*given)
-    closed.run(closed_only=True)
-    free.run()
+    root = root_of(*given)
+    closed, free = root.run(closed_only=True), root.run()
     assert free.steps
-    short = root_of(*given)
-    vars(short)["cost"] = replace(short.cost, step=1e9)
     clock = Clock(60.0)
-    assert free.value < short.run(clock=clock) < closed.value
+    short = replace(root, cost=replace(root.cost, step=1e9)).run(clock=clock)
+    assert free.value < short.value < closed.value
     assert clock.curtailed
     assert short.stopped
     assert not short.steps
@@ -486,12 +479,12 @@ def test_closed_forms_of_several_objectives_are_those_of_each(euclidean: bool) -
 def test_a_root_that_is_done_says_nothing_of_its_limit() -> None:
     """However little time is left when the last bound is proved."""
     network = random_network(3, (5, 6, 6, 1))
-    done = root_of(network, open_phases(network), "linf", "vertices", LinfOutput())
-    done.run()
     root = root_of(network, open_phases(network), "linf", "vertices", LinfOutput())
+    done = root.run()
     heard = [np.inf]
     clock = Clock(10.0, now=lambda: 9.9999 if heard[-1] <= done.value else 0.0)
-    assert root.run(clock=clock, report=heard.append) == done.value
+    root = root.run(clock=clock, report=heard.append)
+    assert root.value == done.value
     assert heard[-1] == done.value
     assert not clock.curtailed
     assert not root.stopped
@@ -500,15 +493,12 @@ def test_a_root_that_is_done_says_nothing_of_its_limit() -> None:
 def test_without_time_for_a_step_every_target_has_its_own_closed_form() -> None:
     network = random_network(5, (6, 9, 9, 4))
     given = network, open_phases(network), "linf", "vertices", LinfOutput()
-    together, own, free = root_of(*given), root_of(*given), root_of(*given)
-    together.begin(closed_only=True)
-    own.run(closed_only=True)
-    free.run()
+    root = root_of(*given)
+    together, own, free = root.begun(closed_only=True), root.run(closed_only=True), root.run()
     assert free.value < own.value <= together.value
-    short = root_of(*given)
-    vars(short)["cost"] = replace(short.cost, approach=1e9, step=1e9)
     clock = Clock(60.0)
-    assert short.run(clock=clock) == own.value
+    short = replace(root, cost=replace(root.cost, approach=1e9, step=1e9)).run(clock=clock)
+    assert short.value == own.value
     assert clock.curtailed
     assert short.stopped
     assert not short.steps
@@ -570,12 +560,12 @@ def test_no_target_is_given_up_before_its_minimum(norm: str) -> None:
         network = random_network(seed, (6, 8, 8, 4))
         system = UnitSystem(network, vertices, AllSpace(6))
         phases = system.root_phases()
-        upper = RootBounds(system, targets, phases, tolerance=1e-4).run()
+        upper = RootBounds.of(system, targets, phases, tolerance=1e-4).run().value
         alone = []
         for k in range(count):
             known = np.zeros(count)
             known[k] = np.inf
-            alone.append(RootBounds(system, targets, phases, known, tolerance=1e-4).run())
+            alone.append(RootBounds.of(system, targets, phases, known, tolerance=1e-4).run().value)
         assert upper == pytest.approx(max(alone), rel=2e-3)
 
 
@@ -635,5 +625,5 @@ def test_root_bounds_of_the_reference_networks(shared) -> None:  # type: ignore[
     c = np.atleast_2d(known.functional)
     system = UnitSystem(known.network, c, AllSpace(16))
     targets = Targets(c, np.array([0]), np.array([ALL]), "linf")
-    root = RootBounds(system, targets, system.root_phases(), tolerance=1e-5)
-    assert root.run() == pytest.approx(26.523, abs=2e-3)
+    root = RootBounds.of(system, targets, system.root_phases(), tolerance=1e-5)
+    assert root.run().value == pytest.approx(26.523, abs=2e-3)

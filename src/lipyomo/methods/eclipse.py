@@ -25,7 +25,7 @@ def run(run: Run) -> Result:
         fall_back(run, bounds)
         return run.result(done=False)
     root = root_bounds(run, bounds)
-    root.run(clock=run.clock, report=run.drop_upper, closed_only=True)
+    root = root.run(clock=run.clock, report=run.drop_upper, closed_only=True)
     run.drop_upper(root.value)
     if not math.isfinite(root.value) or run.expired:
         fall_back(run, bounds)

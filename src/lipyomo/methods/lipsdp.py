@@ -102,7 +102,7 @@ def bound_piece(
     left = presolve(network, targets.functionals, domain, phases)
     system, every = left.system, left.phases
     targets = replace(targets, functionals=left.functionals)
-    root = RootBounds(system, targets, every, norm=norm, tolerance=PARAMS.tolerance)
+    root = RootBounds.of(system, targets, every, norm=norm, tolerance=PARAMS.tolerance)
     conic = root.form.units.size and (plan.sharing == "layer" or plan.solver in _SOLVERS[2:])
     if conic:
         sized = Prover(system, targets, every, ball).sized(root.form)
@@ -121,8 +121,7 @@ def bound_piece(
             if run.interrupted:
                 return math.inf
             run.warn(f"{error}: Newton's method bounds instead, with one multiplier a unit")
-    root.run(clock=run.clock)
-    return root.value
+    return root.run(clock=run.clock).value
 
 
 def pieces(network: Network, phases: Phases, length: int) -> Iterator[tuple[Network, Phases]]:

@@ -245,7 +245,7 @@ def run_forms(run: Run, cascade: Cascade, clock: Clock) -> int:
         except MethodError as error:
             run.warn(f"{error}: the bound is that of cheaper methods")
         else:
-            tighten_root(root, cascade, clock, report=run.drop_upper)
+            root = tighten_root(root, cascade, clock, report=run.drop_upper)
             run.drop_upper(root.value)
             steps = root.steps
     cascade.run(("joint",))
@@ -274,7 +274,7 @@ def root_bounds(run: Run, bounds: LayerBounds, cascade: Cascade | None = None) -
     known = None if cascade is None else cascade.bounds_of(targets)
     left = presolve(small.network, targets.functionals, small.domain, bounds.phases)
     targets = replace(targets, functionals=left.functionals)
-    return RootBounds(left.system, targets, left.phases, known, small.output_norm, join=True)
+    return RootBounds.of(left.system, targets, left.phases, known, small.output_norm, join=True)
 
 
 def few_vertices(problem: LipschitzProblem, method: str) -> FloatArray:

@@ -15,6 +15,7 @@ from lipyomo.semidefinite.choice import Ball, kernel_for, shared_kernel
 from lipyomo.semidefinite.dense import DenseKernel
 from lipyomo.semidefinite.descent import minimise
 from lipyomo.semidefinite.kernel import Kernel, State
+from lipyomo.semidefinite.params import PARAMS
 from lipyomo.semidefinite.proportional import minimise_in_proportion, wide_kernel
 from lipyomo.semidefinite.prove import Exclusion, Prover
 from lipyomo.semidefinite.shared import SharedKernel
@@ -23,14 +24,6 @@ from lipyomo.semidefinite.wide import WideKernel
 from lipyomo.targets import ALL, Targets
 
 IntArray = npt.NDArray[np.int64]
-
-
-PAIRED = 128
-"""Open units from which on products of pairs pay: networks of Chen et al. with 64 open units take
-half as many nodes again with them, and twice the time."""
-
-LEAST_PAIRS = 64
-"""Pairs of units whose products a target may choose in any case."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +187,7 @@ class Bounder:
 
     def takes_pairs(self, form: NodeForm, target: int) -> bool:
         """Whether the kernel of a target can use products of pairs of units."""
-        if form.units.size < PAIRED:
+        if form.units.size < PARAMS.paired:
             return False
         kernel = self.kernel(form, target)
         return isinstance(kernel, WideKernel) and wide_kernel(kernel, self._seen) is None
@@ -213,7 +206,7 @@ class Bounder:
         pairs : Pairs
             By the numbers of units.
         """
-        most = max(form.units.size // len(warm), LEAST_PAIRS)
+        most = max(form.units.size // len(warm), PARAMS.paired // 2)
         places = pairs.among(form.units)
         chosen = np.zeros(pairs.count, dtype=bool)
         inside = np.flatnonzero(pairs.within(form.units))

@@ -20,6 +20,7 @@ from lipyomo.numerics.pace import seconds_of
 from lipyomo.parallel import blas_threads, usable_cores
 from lipyomo.semidefinite.dense import DenseKernel
 from lipyomo.semidefinite.kernel import Kernel
+from lipyomo.semidefinite.params import PARAMS
 from lipyomo.semidefinite.shared import SharedKernel
 from lipyomo.semidefinite.spectral import SpectralKernel
 from lipyomo.semidefinite.wide import WideKernel
@@ -28,18 +29,6 @@ Ball = Literal["vertices", "l2", "l1"]
 
 _CALLS = {"dense": 1e6, "direct": 6e6, "conjugate": 2e7}
 """Operations that would take the time of a step's calls on matrices of no size."""
-
-_CONJUGATE_STEPS = 10
-"""Iterations of conjugate gradients that a Newton step usually takes."""
-
-_COLD_STEPS = 20
-"""Newton steps of a descent from a closed-form start, usually."""
-
-_LONG = 0.02
-"""Seconds of a step from which on threads of the linear algebra pay."""
-
-_THREADS = 2
-"""Most of them: four take as long as one (784-1024-1024-10), and longer where a core is busy."""
 
 
 @cache
@@ -64,7 +53,7 @@ def step_costs(
         shared = 10.0 * d * F**2 + 6.0 * F**3
         costs["direct"] = shared + 2.0 * d**2 * F + n**3 / 3.0 + _CALLS["direct"]
         each = 4.0 * d * F**2 + 10.0 * d * F
-        costs["conjugate"] = shared + (_CONJUGATE_STEPS + 2) * each + _CALLS["conjugate"]
+        costs["conjugate"] = shared + (PARAMS.usual_conjugate + 2) * each + _CALLS["conjugate"]
     return costs
 
 
@@ -79,7 +68,7 @@ def predicted_seconds(
     functionals: int = 1,
     euclidean: bool = False,
     ball: Ball = "vertices",
-    steps: int = _COLD_STEPS,
+    steps: int = PARAMS.usual_steps,
 ) -> float:
     """About how long the bound of one functional, or of a ball of them, takes from its start.
 
@@ -168,10 +157,10 @@ def rotated(
 @contextmanager
 def threads_for(seconds: float) -> Iterator[None]:
     """Threads of the linear algebra for steps that take so long; none where they are short."""
-    if seconds < _LONG:
+    if seconds < PARAMS.long_step:
         yield
         return
     given = [os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")]
     asked = [int(number) for number in given if number is not None and number.isdigit()]
-    with blas_threads(min([_THREADS, usable_cores(), *asked])):
+    with blas_threads(min([PARAMS.threads, usable_cores(), *asked])):
         yield

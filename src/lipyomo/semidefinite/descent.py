@@ -23,14 +23,10 @@ from functools import cached_property
 import numpy as np
 
 from lipyomo.network import FloatArray
+from lipyomo.semidefinite.ellipsoids import LARGE
 from lipyomo.semidefinite.kernel import Factor, Kernel, State, bound_of
-from lipyomo.semidefinite.params import Params
+from lipyomo.semidefinite.params import PARAMS
 from lipyomo.semidefinite.quasi_newton import Memory
-
-PARAMS = Params()
-
-_LARGE = 1e150
-"""Largest multiplier of a quasi-Newton step."""
 
 
 @dataclass(frozen=True)
@@ -77,17 +73,15 @@ def _search(
     decrement: float,
     mu: float,
     length: float,
-    shorten: float,
-    tries: int,
 ) -> tuple[_Point, float] | None:
-    """Shorten a step, which ends in ``along(length)``, until the barrier function falls enough."""
+    """Halve a step, which ends in ``along(length)``, until the barrier function falls enough."""
     before = point.merit(mu)
     slack = 1e-12 * abs(before)
-    for _ in range(tries):
+    for _ in range(PARAMS.tries):
         found = _at(point.kernel, along(length))
         if found is not None and found.merit(mu) <= before - 0.1 * length * decrement + slack:
             return found, length
-        length *= shorten
+        length *= 0.5
     return None
 
 
@@ -101,7 +95,7 @@ def _bent(point: _Point, step: FloatArray) -> Callable[[float], FloatArray]:
     def along(length: float) -> FloatArray:
         with np.errstate(over="ignore"):
             found = np.asarray(point.y * np.exp(length * step))
-        return found if found.max() < _LARGE else np.full_like(found, np.nan)
+        return found if found.max() < LARGE else np.full_like(found, np.nan)
 
     return along
 
@@ -170,7 +164,7 @@ def refine(
     inside = _at(kernel, _stretched(kernel, start.multipliers, PARAMS.stretch))
     point = inside or _at(kernel, start.multipliers) or point
     n = kernel.order
-    mu = 0.05 * (point.tau + point.quarter) / n
+    mu = 0.5 * PARAMS.first_mu * (point.tau + point.quarter) / n
     best, value, iteration = None, start.value, 0
     for _ in range(max_iterations):
         iteration += 1
@@ -181,7 +175,8 @@ def refine(
             break
         step, decrement = system.step(mu)
         along = _straight(point, kernel.expand(step))
-        found = _search(point, along, decrement, mu, 1.0, 0.35, PARAMS.tries)
+        damped = min(1.0, PARAMS.damped * math.sqrt(mu / max(decrement, mu)))
+        found = _search(point, along, decrement, mu, damped)
         if found is None:
             break
         point, length = found
@@ -191,7 +186,7 @@ def refine(
             if value <= target:
                 break
             hopeless = value - PARAMS.out_of_reach * mu * n > target
-            if decrement < 0.5 * mu * n and hopeless:
+            if hopeless and decrement < 0.5 * mu * n:
                 break
         centred = decrement < PARAMS.warm_central * n * mu
         if mu * n < tolerance * value:
@@ -374,7 +369,7 @@ class Descent:
         full = kernel.expand(step)
         length = min(1.0, PARAMS.to_boundary * kernel.reach(point.factor, point.y, full))
         along = _straight(point, full)
-        searched = _search(point, along, decrement, mu, length, 0.6, PARAMS.tries)
+        searched = _search(point, along, decrement, mu, length)
         return replace(now, done=True) if searched is None else now._at(searched[0], iteration)
 
     def _approached(self) -> Descent:
@@ -387,7 +382,7 @@ class Descent:
         direction, length = memory.direction(slopes)
         along = _bent(point, kernel.expand(direction))
         decrement = -float(slopes @ direction)
-        found = _search(point, along, decrement, mu, length, 0.4, PARAMS.quick_tries)
+        found = _search(point, along, decrement, mu, length)
         if found is None:
             return replace(self, memory=None)
         end, length = found

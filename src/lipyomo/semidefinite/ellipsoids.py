@@ -28,7 +28,7 @@ SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Shares s that are tried."""
 
 _TINY = 1e-9
-_LARGE = 1e150
+LARGE = 1e150
 """Above it, and below its inverse, products overflow or vanish."""
 
 
@@ -162,7 +162,7 @@ def closed_forms(
     gram, lam = first, np.zeros(count)  # of the rows that are still to come
     joint: _Joint | None = None
     for place, part in enumerate(parts):
-        if stop() or not _largest(gram) < _LARGE:
+        if stop() or not _largest(gram) < LARGE:
             return found
         joint = _joint(gram, seen[part.stop :, inputs + part.start : inputs + part.stop])
         size = part.stop - part.start
@@ -177,7 +177,7 @@ def closed_forms(
             best = int(np.argmin([_sums(end, each[group]) for each in ends]))
             own[parts[-1]] = 4.0 * SHARES[best] * joint.shape
             end = end + ends[best][group] @ ends[best][group].T
-        if _largest(end) < _LARGE:
+        if _largest(end) < LARGE:
             found[k] = ClosedForm(zeta, own, end)
     return found
 
@@ -243,6 +243,6 @@ def _joint(gram: FloatArray, passed: FloatArray) -> _Joint:
     block, behind = gram[:count, :count], gram[count:, :count]
     sums = np.abs(block).sum(axis=1)
     most = float(sums.max())
-    shape = 1.0 / np.maximum(sums, _TINY * most if most > 1.0 / _LARGE else 1.0)
+    shape = 1.0 / np.maximum(sums, _TINY * most if most > 1.0 / LARGE else 1.0)
     root = np.sqrt(shape)
     return _Joint(shape, root[:, None] * block * root, 0.5 * (passed / root), behind * root)

@@ -29,11 +29,10 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from lipyomo.network import FloatArray
+from lipyomo.semidefinite.params import PARAMS
 
 Factor: TypeAlias = Any
 """What a kernel keeps of a factorised C."""
-
-_LANCZOS = 20
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ def longest_step(product: Callable[[FloatArray], FloatArray], size: int) -> floa
     q = np.cos(np.arange(1.0, size + 1.0) ** 2)  # any vector that is in no special direction
     basis = (q / np.linalg.norm(q))[None]
     diagonal, off = [], []
-    for _ in range(min(_LANCZOS, size)):
+    for _ in range(min(PARAMS.lanczos, size)):
         image = product(basis[-1])
         diagonal.append(float(image @ basis[-1]))
         for _ in range(2):

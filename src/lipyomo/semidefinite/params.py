@@ -1,4 +1,4 @@
-"""The numbers that semidefinite bounds are tuned by."""
+"""The numbers that semidefinite bounds are tuned by, in one place."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Params:
-    """What the numbers of a descent trade.
+    """What each number trades, and within which range it does not matter.
 
     Attributes
     ----------
     first_mu : float
-        First weight of the barrier, as a share of the objective: less, and steps are cut short.
+        First weight of the barrier, as a share of the objective, and twice that of a warm start:
+        less, and steps are cut short; more, and nodes that stay open end with looser bounds.
     little : float
         Relative fall of the barrier function in a quasi-Newton step after which Newton's method
         goes on: more, and its dearer steps begin earlier.
-    quick_tries, tries : int
-        Most lengths of a quasi-Newton step, and of one of Newton's, that are tried.
+    tries : int
+        Most lengths of a step that are tried, each half of the one before.
     central : float
         Squared decrement (over mu) of points that count as central.  With three times as much there
         are a third fewer steps, which drift off the path and end up to 0.5 % above the optimum.
@@ -32,6 +33,9 @@ class Params:
         multipliers.
     out_of_reach : float
         Times mu and the order that a target has to be below a bound to be out of reach.
+    damped : float
+        First length of a step after a warm start, over the root of its squared decrement (over mu).
+        The boundary is about so far away, and longer steps end beyond it (2 to 3 alike).
     warm_central : float
         Squared decrement (over mu and the order) up to which mu falls after a warm start: few steps
         are wanted then, and the parent was central.
@@ -40,12 +44,60 @@ class Params:
     stretch : float
         Inherited zeta are multiplied by this before the first step, away from the boundary: without
         it trees on trained networks have a third more nodes.
+    remembered : int
+        Steps that a quasi-Newton method keeps.
+    most_change : float
+        Largest change of a multiplier's logarithm in a quasi-Newton step; half of it in the first.
+    lanczos : int
+        Steps that estimate how far the boundary is.
+    power : float
+        Of the smooth maximum of several functionals' bounds (8 to 32 end within 1 %).
+    off_boundary : float
+        Times that the multipliers of a ball of functionals begin above what is needed: on the
+        boundary there is no Newton step.
+    conjugate, usual_conjugate : int
+        Conjugate gradients that a Newton step of a wide kernel takes at most, and usually.
+    conjugate_accuracy : float
+        Of its solution, relative.
+    proportional_pays : float
+        Times that a step must be cheaper with the inputs' multipliers in proportion.
+    corrected : (float, float)
+        Range of the moments that correct these proportions.
+    joined : float
+        Largest share of the inputs that is left where those of fixed signs are joined.
+    paired : int
+        Open units from which on products of pairs pay: with 64 networks of Chen et al. take half as
+        many nodes again with them, and twice the time.  Half as many pairs may be chosen in any
+        case.
+    usual_steps : int
+        Newton steps of a descent from a closed form.  So many have to be left where products of
+        pairs are looked for.
+    newton : float
+        Times that a Newton step takes as long as one of a quasi-Newton method.  So many of these
+        have to be left where closed forms are proved before all outputs are lowered together.
+    joint_below : float
+        The joint stage is above closed forms that are less than so many times the quick stages: on
+        trained networks it is at 0.3 to 0.8 times these, mostly where closed forms are at 0.5 or
+        more.
+    below : float
+        How far below the next target's bound the worst one is lowered, relative.
+    vertices : int
+        Of a dual ball, at most, that are bounded one by one where it can be bounded as a whole.
+    matrices : int
+        Square matrices that a step holds at a time, about.
+    most_bytes : int
+        Of matrices, beyond which a semidefinite bound is left out.
+    long_step : float
+        Seconds of a step from which on threads of the linear algebra pay.
+    threads : int
+        Most of them: four take as long as one (784-1024-1024-10), and longer where a core is busy.
+    grace : float
+        Seconds by which the proof of what was found may exceed the time.
     """
 
     first_mu: float = 0.1
     little: float = 0.01
-    quick_tries: int = 8
-    tries: int = 25
+    tries: int = 16
     central: float = 1.0
     to_boundary: float = 0.95
     predicted: float = 0.85
@@ -53,6 +105,32 @@ class Params:
     most_steps: int = 400
     root_accuracy: float = 0.01
     out_of_reach: float = 1.1
+    damped: float = 2.5
     warm_central: float = 0.3
     fall: float = 0.2
     stretch: float = 1.05
+    remembered: int = 10
+    most_change: float = 2.0
+    lanczos: int = 20
+    power: float = 16.0
+    off_boundary: float = 1.5
+    conjugate: int = 25
+    usual_conjugate: int = 10
+    conjugate_accuracy: float = 1e-2
+    proportional_pays: float = 4.0
+    corrected: tuple[float, float] = (0.01, 20.0)
+    joined: float = 0.5
+    paired: int = 128
+    usual_steps: int = 20
+    newton: float = 5.0
+    joint_below: float = 0.3
+    below: float = 1e-6
+    vertices: int = 512
+    matrices: int = 6
+    most_bytes: int = 1 << 32
+    long_step: float = 0.02
+    threads: int = 2
+    grace: float = 0.3
+
+
+PARAMS = Params()

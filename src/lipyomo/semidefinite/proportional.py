@@ -26,14 +26,8 @@ from lipyomo.semidefinite.dense import DenseKernel
 from lipyomo.semidefinite.descent import minimise
 from lipyomo.semidefinite.ellipsoids import enlarged
 from lipyomo.semidefinite.kernel import Kernel, State
+from lipyomo.semidefinite.params import PARAMS
 from lipyomo.semidefinite.wide import WideKernel
-
-PAYS = 4.0
-"""Times that a step must be cheaper than one with all of zeta free."""
-
-_POWER = 0.25
-_LIMITS = 0.01, 20.0
-_RANK = 1e-13
 
 
 def wide_kernel(kernel: Kernel, seen: int) -> WideKernel | None:
@@ -49,7 +43,7 @@ def wide_kernel(kernel: Kernel, seen: int) -> WideKernel | None:
         return None
     units = len(kernel.rows)
     ball = step_costs(min(kernel.inputs, seen, units + 1), units, euclidean=True)["dense"]
-    if PAYS * ball >= min(step_costs(kernel.inputs, units).values()):
+    if PARAMS.proportional_pays * ball >= min(step_costs(kernel.inputs, units).values()):
         return None
     if isinstance(kernel, WideKernel):
         return kernel
@@ -129,7 +123,7 @@ def _root(gram: FloatArray, rank: int) -> FloatArray:
         if not info:  # a tenth of the time of eigenvectors
             return np.asarray(lower)
     sizes, axes = np.linalg.eigh(gram)
-    use = sizes > _RANK * sizes[-1]
+    use = sizes > len(gram) * np.finfo(np.float64).eps * sizes[-1]
     return np.asarray(axes[:, use] * np.sqrt(sizes[use]))
 
 
@@ -144,6 +138,6 @@ def _corrected(kernel: WideKernel, y: FloatArray) -> FloatArray | None:
     spread, _ = dtrtrs(factor.lower, kernel.coupling(y).T, lower=1)
     variance = 1.0 / zeta + np.square(spread).sum(axis=0) / np.square(2.0 * zeta)
     mu = max(float((tau - zeta @ square) / (zeta @ variance)), 0.0)
-    correction = np.clip(square + mu * variance, *_LIMITS) ** _POWER
+    correction = np.clip(square + mu * variance, *PARAMS.corrected) ** 0.25
     better = np.concatenate([correction * zeta, y[d:]])
     return enlarged(better, d, kernel.factor, growth=1.25, tries=6)

@@ -10,11 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lipyomo.network import FloatArray
-
-FIRST, MOST = 1.0, 2.0
-"""Largest change of a variable in the first step, and in a later one."""
-
-_REMEMBERED = 10
+from lipyomo.semidefinite.params import PARAMS
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,7 @@ class Memory:
         # a change whose square underflows says nothing either
         if not (size > 0.0 and curvature > 1e-10 * float(np.linalg.norm(step)) * size):
             return replace(self, last=None)
-        return Memory((*self.steps, (step, change, curvature))[-_REMEMBERED:])
+        return Memory((*self.steps, (step, change, curvature))[-PARAMS.remembered :])
 
     def direction(self, gradient: FloatArray) -> tuple[FloatArray, float]:
         """A direction of descent from a point with this gradient, and the longest step along it."""
@@ -55,7 +51,7 @@ class Memory:
         for (step, change, curvature), share in zip(self.steps, reversed(shares), strict=True):
             found = found + (share - float(change @ found) / curvature) * step
         largest = max(float(np.abs(found).max()), np.finfo(float).tiny)
-        return found, min(1.0, MOST / largest) if self.steps else FIRST / largest
+        return found, min(1.0, PARAMS.most_change / largest) if self.steps else 1.0 / largest
 
     def moved(self, step: FloatArray, gradient: FloatArray) -> Memory:
         """With a step from a point with this gradient."""

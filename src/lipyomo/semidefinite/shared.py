@@ -16,10 +16,8 @@ from lipyomo.network import FloatArray
 from lipyomo.semidefinite.dense import DenseKernel
 from lipyomo.semidefinite.ellipsoids import closed_form
 from lipyomo.semidefinite.kernel import Factor, NewtonSystem, State
+from lipyomo.semidefinite.params import PARAMS
 from lipyomo.semidefinite.wide import WideKernel
-
-POWER = 16.0
-"""p: with 8 and 32 five steps end as low, within 1 %, on trained networks with ten outputs."""
 
 
 class SharedKernel:
@@ -54,8 +52,8 @@ class SharedKernel:
         largest = float(quarters.max())
         if not largest > 0:
             return primals, tau, 0.0
-        total = float(((quarters / largest) ** POWER).sum()) ** (1.0 / POWER)
-        weights = (quarters / (largest * total)) ** (POWER - 1.0)
+        total = float(((quarters / largest) ** PARAMS.power).sum()) ** (1.0 / PARAMS.power)
+        weights = (quarters / (largest * total)) ** (PARAMS.power - 1.0)
         return primals * np.sqrt(weights), tau, largest * total
 
     def logdet(self, factor: Factor, y: FloatArray) -> float:

@@ -25,9 +25,7 @@ from lipyomo.semidefinite.dense import (
 )
 from lipyomo.semidefinite.ellipsoids import closed_form, enlarged
 from lipyomo.semidefinite.kernel import Factor, NewtonSystem, State, balance, bound_of
-
-_OFF_BOUNDARY = 1.5
-"""Starts have gamma this many times what is needed: on the boundary there is no Newton step."""
+from lipyomo.semidefinite.params import PARAMS
 
 
 class SpectralKernel:
@@ -99,7 +97,7 @@ class SpectralKernel:
             return None
         tau = 1.0
         scale = balance(tau, top * (self.outputs if self._separate else 1))
-        gamma = np.full(self.outputs, _OFF_BOUNDARY * top / scale)
+        gamma = np.full(self.outputs, PARAMS.off_boundary * top / scale)
         y = np.concatenate([gamma, found.zeta * scale, found.lam * scale])
         return enlarged(y, self.outputs + self.inputs, self.factor)
 

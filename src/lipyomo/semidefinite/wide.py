@@ -51,10 +51,8 @@ from lipyomo.semidefinite.kernel import (
     longest_step,
     relative_drop,
 )
+from lipyomo.semidefinite.params import PARAMS
 from lipyomo.semidefinite.products import pair_matrices
-
-_CG_STEPS = 25
-_CG_ACCURACY = 1e-2
 
 
 def _add_outer(matrix: FloatArray, left: FloatArray, right: FloatArray) -> None:
@@ -483,7 +481,7 @@ class _Conjugate:
             z = precondition(residual)
             p, size = z, float(residual @ z)
             first = size
-            for _ in range(_CG_STEPS):
+            for _ in range(PARAMS.conjugate):
                 product = self._apply(p)
                 curvature = float(p @ product)
                 if not curvature > 0:
@@ -493,7 +491,7 @@ class _Conjugate:
                 residual = residual - step * product
                 z = precondition(residual)
                 new = float(residual @ z)
-                if not new > _CG_ACCURACY**2 * first:
+                if not new > PARAMS.conjugate_accuracy**2 * first:
                     break
                 p, size = z + new / size * p, new
             return x

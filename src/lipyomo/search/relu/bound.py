@@ -164,15 +164,15 @@ def bound_whole(
     if root is None or not np.array_equal(root.form.units, form.units):
         known = np.zeros(context.targets.count)
         known[node.targets] = node.proved
-        root = RootBounds(
+        root = RootBounds.of(
             context.system, context.targets, node.phases, known, bounder=context.bounder
         )
-    root.run(cutoff, clock)
+    root = root.run(cutoff, clock)
     node = with_root(context, node, root)
     target = int(node.targets[np.argmax(node.target_bounds)])
-    found = root.minimum(target)
+    found = root.minima.get(target)
     worst = None if found is None or node.bound <= cutoff else Worst.of(found)
-    return Bounded(node, worst, max(len(root.multipliers), 1), root.steps)
+    return Bounded(node, worst, max(len(root.minima), 1), root.steps)
 
 
 def with_root(context: Context, node: Node, root: RootBounds) -> Node:

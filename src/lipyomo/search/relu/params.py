@@ -35,15 +35,16 @@ class Params:
     newton_steps : int
         Most Newton steps from inherited multipliers; most nodes take less than ten.
     ascent_steps, ascent_cold : int
-        Steps of dual ascent on a node, and how many times as many where there is no parent to go
-        on from: time a node against nodes (16 to 32 alike).
+        Steps of dual ascent that all bounds of a node take, and how many times as many where there
+        is no parent to go on from: time a node against nodes.  With 24 steps for all a node takes
+        half as long again; with 6 some families need a tenth more nodes.
     ascent_rate : float
         First step of a node that goes on, as a share of a multiplier's natural size (0.05 to 0.2).
     near, near_rate : float
         Bounds that leave a unit open by no more than this share of its range ascend once more,
         with this rate, under what others have decided in the meantime.
     near_steps : int
-        Steps of that (12 to 24 alike).
+        Steps of that (16 to 24 alike).
     near_share, near_least : float
         Where a smaller share of them than the first number gets decided, only proportionally
         nearer ones ascend, but not less than the second share: time against decisions.
@@ -97,12 +98,12 @@ class Params:
     root_room: float = 2.0
     root_steps: float = 10.0
     newton_steps: int = 60
-    ascent_steps: int = 24
-    ascent_cold: int = 2
+    ascent_steps: int = 8
+    ascent_cold: int = 6
     ascent_rate: float = 0.1
-    near: float = 0.1
+    near: float = 0.3
     near_rate: float = 0.02
-    near_steps: int = 16
+    near_steps: int = 24
     near_share: float = 0.2
     near_least: float = 0.1
     ascent_work: int = 5_000_000_000

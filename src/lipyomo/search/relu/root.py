@@ -112,7 +112,7 @@ def _descended(
         cascade.run(("joint",))
         return _taken_over(context, node, cascade), None, Pairs.none()
     norm, found = context.problem.output_norm, [Pairs.none()]
-    root = RootBounds(
+    root = RootBounds.of(
         context.system, context.targets, node.phases, node.proved, norm, bounder=context.bounder
     )
 
@@ -121,11 +121,11 @@ def _descended(
         return found[-1]
 
     cutoff = context.cutoff(points.best.value)
-    root.begin(cutoff, clock, report)
+    root = root.begun(cutoff, clock, report)
     search()
     cutoff = context.cutoff(points.best.value)
-    tighten_root(root, cascade, clock, report, cutoff, find)
-    node = replace(node, target_bounds=root.upper.copy())
+    root = tighten_root(root, cascade, clock, report, cutoff, find)
+    node = replace(node, target_bounds=root.upper)
     return with_root(context, node, root), root, found[-1]
 
 

@@ -79,9 +79,8 @@ def semidefinite_bounds(
     system = UnitSystem(between, context.targets.functionals, AllSpace(d))
     norm = context.question.problem.output_norm
     start = _crude(context, slopes) if known is None else known
-    root = RootBounds(system, context.targets, flat(open_phases(between)), start, norm)
-    root.run(cutoff, clock, report)
-    return root.upper
+    root = RootBounds.of(system, context.targets, flat(open_phases(between)), start, norm)
+    return root.run(cutoff, clock, report).upper
 
 
 def _crude(context: Context, slopes: Slopes) -> FloatArray:
