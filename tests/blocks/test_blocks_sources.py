@@ -365,7 +365,7 @@ def test_the_table_of_blocks_is_true():
     for row in rows:
         for line in row[-1].rstrip(" |").split("<br>"):
             exec(line.strip("`"), names)
-    assert len(rows) == 7
+    assert len(rows) == 8
     assert m.steep.value.ub > 0
     assert m.net.stale() is None
     assert m.calm.stale() is None

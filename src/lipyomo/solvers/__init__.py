@@ -12,25 +12,20 @@ imported when they are used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
 from lipyomo.solvers.factory import register
 from lipyomo.solvers.options import SolverOptions
+from lipyomo.solvers.outcome import SolveOutcome
+from lipyomo.solvers.registry import (
+    Choice,
+    SolverRow,
+    available_solvers,
+    choose_solver,
+    get_solver,
+    solver_table,
+)
+from lipyomo.solvers.settings import SolverSettings, load_settings
+from lipyomo.solvers.solve import solve_model
 from lipyomo.solvers.status import Progress, SolveStatus
-
-if TYPE_CHECKING:
-    from lipyomo.solvers.outcome import SolveOutcome
-    from lipyomo.solvers.registry import (
-        Choice,
-        SolverRow,
-        available_solvers,
-        choose_solver,
-        get_solver,
-        solver_table,
-    )
-    from lipyomo.solvers.settings import SolverSettings, load_settings
-    from lipyomo.solvers.solve import solve_model
 
 __all__ = [
     "Choice",
@@ -48,23 +43,5 @@ __all__ = [
     "solver_table",
 ]
 
-_NAMES = {
-    "outcome": ("SolveOutcome",),
-    "registry": (
-        *("Choice", "SolverRow", "available_solvers", "choose_solver", "get_solver"),
-        "solver_table",
-    ),
-    "settings": ("SolverSettings", "load_settings"),
-    "solve": ("solve_model",),
-}
-_HOMES = {name: module for module, names in _NAMES.items() for name in names}
-
 
 register()
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name on first use."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -51,7 +52,7 @@ def matrix_config() -> BranchAndBoundConfig:
     return found
 
 
-class MatrixSolver(SolverBase):
+class MatrixSolver(SolverBase, ABC):
     """A solver of linear mixed-integer models behind Pyomo's ``contrib.solver`` contract.
 
     Usable by itself: ``Highs().solve(model, time_limit=10, load_solutions=False)`` returns Pyomo's
@@ -75,6 +76,7 @@ class MatrixSolver(SolverBase):
     least_tolerance = 0.0
     """The smallest integrality tolerance that the solver takes."""
 
+    @abstractmethod
     def run(self, model: LinearModel, request: RunRequest) -> RunReport:
         """Solve matrices; to be written by every adapter.
 
@@ -88,7 +90,6 @@ class MatrixSolver(SolverBase):
         -------
         RunReport
         """
-        raise TypeError(f"{type(self).__name__} does not say how to run the solver")
 
     def refusal(self, model: LinearModel) -> str | None:
         """Say what of a model this solver does not take, by name; None if it takes all."""
@@ -97,9 +98,9 @@ class MatrixSolver(SolverBase):
                 return f"{self.title} takes no {feature} ({where})"
         return None
 
+    @abstractmethod
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless the solver itself takes this option and value."""
-        raise TypeError(f"{type(self).__name__} does not say how to check the option {name}")
 
     def available(self) -> Availability:
         """Whether the solver is installed; commercial ones also say with which licence."""
@@ -113,9 +114,9 @@ class MatrixSolver(SolverBase):
         """Return the version of the solver, or None."""
         return self.version_of(self.module()) if installed(self.package) else None
 
+    @abstractmethod
     def version_of(self, module: Any) -> tuple[int, ...]:
         """Return the version that the imported package tells; to be written by adapters."""
-        raise TypeError(f"{type(self).__name__} does not say which version it is")
 
     def module(self) -> Any:
         """Import the package; `MissingExtra` if it is not installed."""
@@ -259,9 +260,9 @@ class CommercialSolver(MatrixSolver):
     """What the free licence is called."""
 
     @staticmethod
+    @abstractmethod
     def probe() -> Availability:
         """Find out what the licence allows."""
-        raise TypeError("a commercial solver must say how its licence is found")
 
     def available(self) -> Availability:
         """Whether the solver is installed, and with which licence."""

@@ -97,8 +97,12 @@ class Cbc(MatrixSolver):
             return None
         said = cbc_log.version(self._banner(program))
         if said == (0,) and self.executable is None:
-            return tuple(int(part) for part in metadata.version(self.package).split("."))
+            return self.version_of(self.module())
         return said
+
+    def version_of(self, module: Any) -> tuple[int, ...]:
+        """Return the version of the package that holds the program."""
+        return tuple(int(part) for part in metadata.version(module.__name__).split("."))
 
     @property
     def _patience(self) -> float:
