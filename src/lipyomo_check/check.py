@@ -67,6 +67,7 @@ def check_proof(
     progress: Callable[[int], None] | None = None,
     workers: int = 1,
     executor: Executor | None = None,
+    strict: bool = False,
     told: Callable[[int], None] | None = None,
 ) -> Verdict:
     """Check a proof file.
@@ -84,6 +85,9 @@ def check_proof(
         Processes, among which the certificates are shared.
     executor : Executor, optional
         Runs the shares of the others; by default processes of its own.
+    strict : bool, optional
+        Compute all bounds of smooth networks' boxes once more in Arb, a hundred times slower.  The
+        proofs of other networks are checked in whole numbers in any case.
     told : callable, optional
         Deprecated: `progress`.
 
@@ -115,7 +119,7 @@ def check_proof(
         payload = after_first_line(data)
         if basis is not None and payload:
             raise ProofError("the file goes on after its last case")
-        nodes = 0 if basis is not None else check_tree(statement, payload, told)
+        nodes = 0 if basis is not None else check_tree(statement, payload, progress, strict)
         return Verdict(statement, basis is None, basis or "", nodes, about)
     check_witness(statement, entry(first, "witness"))
     tree = Tree(statement, workers)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import arb
 from onnx import TensorProto, helper, numpy_helper
 
 import lipyomo
@@ -23,6 +24,7 @@ from lipyomo.proofs.boxes import write_boxes
 from lipyomo.run import Clock
 from lipyomo_check import ProofError, check, check_proof, network, reading, tree
 from lipyomo_check.smooth import elementary
+from lipyomo_check.smooth.strict import Affine, StrictChain
 from lipyomo_check.statement import read_statement
 
 FIRST: dict[str, Any] = {
@@ -354,6 +356,10 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
     with monkeypatch.context() as patch:
         patch.setattr(network, "MOST_BYTES", 10)
         found.add(rejected(lambda: check_proof(true, other)))
+    path.write_bytes(gzip.compress(json.dumps(SMOOTH).encode() + b"\n" + boxes_of(SMOOTH)))
+    with monkeypatch.context() as patch:
+        patch.setattr(StrictChain, "bound", lambda *box: Affine(arb(9), [arb(0)], [arb(0)]))
+        found.add(rejected(lambda: check_proof(path, strict=True)))
     with monkeypatch.context() as patch:
         patch.setattr(np, "log1p", lambda e: 2.0 * e)
         found.add(rejected(lambda: elementary.log_one_plus(np.array([0.5]))))

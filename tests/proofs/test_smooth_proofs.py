@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from lipyomo.activations import activation
 from lipyomo.network import Curve, Layer, Network
 from lipyomo.proofs import write_proof
 from lipyomo_check import ProofError, check_proof
-from lipyomo_check.smooth.bound import Boxes, Chain, Group, Level
+from lipyomo_check.smooth.bound import Bounded, Boxes, Chain, Group, Level
 from lipyomo_check.smooth.kinds import kind_of, two_slopes
 
 MIXES = [
@@ -84,6 +85,37 @@ def test_norms_and_domains(tmp_path: Path) -> None:
         ]
     ):
         proved(tmp_path / f"{k}.proof", problem, gap=0.02)
+
+
+@pytest.mark.parametrize("mix", [["tanh"], ["elu", "softplus", "relu"], ["hard_swish", "selu"]])
+def test_ball_arithmetic_confirms_every_bound(mix: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.proof"
+    triangle = Polytope([[1.0, 1.0]], [0.5], -1, 1)
+    network = random_network([2, 4, 3, 1], mix, seed=4)
+    for domain in (Box(-1, 1, 2), triangle, ball([0.1, 0.2], 0.25, "l2")):
+        result = proved(path, LipschitzProblem(network, domain), gap=0.01)
+        assert check_proof(path, strict=True).upper_proved
+        path.unlink()
+    assert result.upper > 0
+
+
+def test_ball_arithmetic_finds_what_float64_had_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.proof"
+    problem = LipschitzProblem(random_network([2, 4, 3, 1], ["tanh"], 4), Box(-1, 1, 2))
+    result = lipyomo.solve(problem)
+    plain = Chain.bound
+
+    def low(chain: Chain, functionals: np.ndarray, boxes: Boxes) -> Bounded:
+        found = plain(chain, functionals, boxes)
+        return replace(found, upper=found.upper * 0.98)
+
+    monkeypatch.setattr(Chain, "bound", low)  # as a defect of the processor would
+    write_proof(path, problem, result)
+    assert check_proof(path).upper_proved
+    with pytest.raises(ProofError, match="ball arithmetic"):
+        check_proof(path, strict=True)
 
 
 def test_affine_networks(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from flint import arb, arb_series, ctx, fmpq
 
 from lipyomo_check.errors import ProofError
+from lipyomo_check.smooth.definitions import derivatives_at, sides_of
 from lipyomo_check.smooth.elementary import exp_minus, log_one_plus, normal, sine_and_cosine
 from lipyomo_check.smooth.kinds import ERROR, Kind, kind_of, two_slopes
 from lipyomo_check.smooth.lines import Samples
@@ -181,6 +182,17 @@ def test_lines_hold_and_are_tight(name: str) -> None:
         if not kind.breaks and 1e-3 <= width <= 1.0:
             size = (np.abs(A) + np.abs(c)) * (kind.bounds[0] + kind.bounds[1])
             assert ((most - least) <= 0.3 * size * (high - low) ** 2 + 1e-9).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_definitions_and_functions_agree(name: str) -> None:
+    kind = kind_of(name)
+    z = np.random.default_rng(3).uniform(-9, 9, 50)
+    found = kind.derivatives(z, tuple(z > b for b in kind.breaks))
+    for k, t in enumerate(z.tolist()):
+        exact = derivatives_at(name, arb(t), sides_of(kind, t), 4)
+        for n in range(4):
+            assert abs(exact[n] - arb(float(found[n][k]))) < ERROR * kind.scale[n] * 10
 
 
 def test_unknown_kinds_are_refused() -> None:

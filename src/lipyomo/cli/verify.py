@@ -39,6 +39,11 @@ def run(words: Sequence[str]) -> int:
     add(parser, "NET", help="the ONNX file it is about")
     add(parser, "--output")
     add(parser, "--workers", default=1, help="processes that check cases (1)")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="check bounds of smooth networks in ball arithmetic too, a hundred times slower",
+    )
     add(parser, "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words)
     with Leaving():
@@ -53,6 +58,7 @@ def run(words: Sequence[str]) -> int:
                 _progress(arguments.quiet),
                 arguments.workers,
                 pool.executor if several else None,
+                arguments.strict,
             )
     except ProofError as error:
         raise LipyomoError(f"the proof does not hold: {error}") from None

@@ -380,6 +380,20 @@ class Chain:
         return upper, x
 
 
+def best_multiple(x: Array, a: Array, level: Array, reach: Array) -> Array:
+    """The multiple mu >= 0 for which ``x + mu a`` with ``mu level`` gives about the least bound."""
+    turn = np.abs(a) * reach
+    with np.errstate(divide="ignore", invalid="ignore"):
+        where = np.where(x * a < 0, -x / a, np.inf)
+    order = np.argsort(where, axis=1)
+    where = np.take_along_axis(where, order, axis=1)
+    rise = level + np.where(x * a < 0, -turn, turn).sum(axis=1)
+    rises = rise[:, None] + 2.0 * np.cumsum(np.take_along_axis(turn, order, axis=1), axis=1)
+    first = np.argmax(rises >= 0, axis=1)
+    mu = np.take_along_axis(where, first[:, None], axis=1)[:, 0]
+    return np.where((rise < 0) & np.isfinite(mu), mu, 0.0)
+
+
 def _with_multiple(
     upper: Array, x: Array, a: Array, level: Array, level_size: Array, reach: Array
 ) -> tuple[Array, Array]:
@@ -392,15 +406,7 @@ def _with_multiple(
     """
     size = (np.abs(x) * reach).sum(axis=1)
     turn = np.abs(a) * reach
-    with np.errstate(divide="ignore", invalid="ignore"):
-        where = np.where(x * a < 0, -x / a, np.inf)
-    order = np.argsort(where, axis=1)
-    where = np.take_along_axis(where, order, axis=1)
-    rise = level + np.where(x * a < 0, -turn, turn).sum(axis=1)
-    rises = rise[:, None] + 2.0 * np.cumsum(np.take_along_axis(turn, order, axis=1), axis=1)
-    first = np.argmax(rises >= 0, axis=1)
-    mu = np.take_along_axis(where, first[:, None], axis=1)[:, 0]
-    mu = np.where((rise < 0) & np.isfinite(mu), mu, 0.0)
+    mu = best_multiple(x, a, level, reach)
     new = x + mu[:, None] * a
     parts = upper - size, mu * level, (np.abs(new) * reach).sum(axis=1)
     mass = np.abs(upper) + size + mu * (level_size + turn.sum(axis=1)) + parts[2]

@@ -50,6 +50,8 @@ class Samples:
         Middle and radius of what holds sigma'' and sigma''' on a piece.
     middle : pair of ndarray
         sigma' and sigma'' in the middle of one of the middle pieces, (*intervals).
+    right : tuple of ndarray of bool
+        Whether each piece lies right of each break.
     size : tuple of ndarray
         Largest absolute values of ends, values and slopes, (*intervals).
     """
@@ -62,6 +64,7 @@ class Samples:
     second: tuple[Array, Array]
     third: tuple[Array, Array]
     middle: tuple[Array, Array]
+    right: tuple[Bools, ...]
     size: tuple[Array, Array, Array]
 
     @classmethod
@@ -92,6 +95,7 @@ class Samples:
             _within(two, wide + ERROR * kind.scale[2], second),
             _within(three, half * fourth + ERROR * kind.scale[3], third),
             (one[inner], two[inner]),
+            right,
             (np.maximum(np.abs(low), np.abs(high)), *sizes),
         )
 
@@ -100,7 +104,7 @@ class Samples:
         width = self.ends[-1] - self.ends[0]
         rise = A * (self.values[-1] - self.values[0]) + c * (self.slopes[-1] - self.slopes[0])
         slope = A * self.middle[0] + c * self.middle[1]
-        wide = width > (CHORD if not self.kind.breaks else CHORD * CHORD)
+        wide = width > CHORD
         s = np.where(wide, rise / np.where(wide, width, 1.0), slope)
         return s, *self.extremes(A, c, s)
 

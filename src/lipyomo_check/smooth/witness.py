@@ -7,14 +7,14 @@ continuous there, and what it gives is approached from the inside.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from flint import arb, arb_mat, ctx, fmpq
 
 from lipyomo_check.errors import ProofError
 from lipyomo_check.reading import entry, reals
-from lipyomo_check.smooth.kinds import parameters_of
+from lipyomo_check.smooth.definitions import derivatives_at
+from lipyomo_check.smooth.kinds import kind_of
 from lipyomo_check.statement import Layer, Statement, rational
 from lipyomo_check.witness import rooms, size_squared
 
@@ -97,7 +97,7 @@ def _applied(layer: Layer, z: list[arb], moves: list[bool]) -> list[Values]:
     found = []
     for k, t in enumerate(z):
         if k in names:
-            found.append(unit_of(names[k])(t))
+            found.append(value_and_slope(names[k], t))
         elif layer.left[k] == layer.right[k]:
             slope = arb(layer.left[k])
             found.append((slope * t, slope))
@@ -110,112 +110,28 @@ def _applied(layer: Layer, z: list[arb], moves: list[bool]) -> list[Values]:
     return found
 
 
-def _right_of(t: arb, place: int) -> bool:
+def _right_of(t: arb, place: float) -> bool:
     """On which side of a break a number surely is."""
-    if t > place:
-        return True
-    if t < place:
-        return False
+    if t > arb(place) or t < arb(place):
+        return bool(t > arb(place))
     raise ProofError("at the witness a unit may be where its slope jumps")
 
 
-def unit_of(name: str) -> Callable[[arb], Values]:
-    """Value and slope of the units of a name, in Arb."""
-    word, numbers = parameters_of(name)
-    if word in _PLAIN:
-        return _PLAIN[word]
-    make = _WITH_PARAMETERS[word]
-    return lambda t: make(t, *map(arb, numbers))
+def value_and_slope(name: str, t: arb) -> Values:
+    """Both of an activation at t, which may be at a break where the slope does not jump."""
+    sides: list[tuple[bool, ...]] = [()]
+    for b in kind_of(name).breaks:
+        either = t.contains(arb(b)) and _continuous(name, b)
+        known = (False, True) if either else (_right_of(t, b),)
+        sides = [(*before, side) for before in sides for side in known]
+    found = [derivatives_at(name, t, side, 2) for side in sides]
+    value, slope = found[0]
+    for other in found[1:]:
+        value, slope = value.union(other[0]), slope.union(other[1])
+    return value, slope
 
 
-def _tanh(t: arb) -> Values:
-    return t.tanh(), 1 / t.cosh() ** 2
-
-
-def _sigmoid(t: arb) -> Values:
-    s = 1 / (1 + (-t).exp())
-    return s, s / (1 + t.exp())
-
-
-def _erf(t: arb) -> Values:
-    return t.erf(), 2 * (-t * t).exp() / arb.pi().sqrt()
-
-
-def _gelu(t: arb) -> Values:
-    below = (-t / arb(2).sqrt()).erfc() / 2
-    return t * below, below + t * (-t * t / 2).exp() / (2 * arb.pi()).sqrt()
-
-
-def _gelu_tanh(t: arb) -> Values:
-    k, cubic = (2 / arb.pi()).sqrt(), arb(fmpq(44715, 1000000))
-    y, slope = _tanh(k * (t + cubic * t**3))
-    inner = k * (1 + 3 * cubic * t * t)
-    return t * (1 + y) / 2, (1 + y) / 2 + t * slope * inner / 2
-
-
-def _mish(t: arb) -> Values:
-    s, _ = _sigmoid(t)
-    y, slope = _tanh((1 + t.exp()).log())
-    return t * y, y + t * slope * s
-
-
-def _softsign(t: arb) -> Values:
-    below = 1 + abs(t)
-    return t / below, 1 / below**2
-
-
-def _hardswish(t: arb) -> Values:
-    if not _right_of(t, -3):
-        return arb(0), arb(0)
-    if _right_of(t, 3):
-        return t, arb(1)
-    return t * (t + 3) / 6, (2 * t + 3) / 6
-
-
-def _elu(t: arb, alpha: arb) -> Values:
-    if alpha == 1 and t.contains(0):  # the slope is continuous: between those of both ends
-        low = t.min(arb(0))
-        return t.max(low.expm1()), low.exp()
-    return (t, arb(1)) if _right_of(t, 0) else (alpha * t.expm1(), alpha * t.exp())
-
-
-def _stretched(base: Callable[[arb], Values], t: arb, beta: arb) -> Values:
-    value, slope = base(beta * t)
-    return value / beta, slope
-
-
-def _softplus(t: arb) -> Values:
-    return (1 + t.exp()).log(), _sigmoid(t)[0]
-
-
-def _silu(t: arb) -> Values:
-    s, slope = _sigmoid(t)
-    return t * s, s + t * slope
-
-
-def _selu(t: arb, alpha: arb, gamma: arb) -> Values:
-    value, slope = _elu(t, alpha)
-    return gamma * value, gamma * slope
-
-
-_PLAIN: dict[str, Callable[[arb], Values]] = {
-    "tanh": _tanh,
-    "sigmoid": _sigmoid,
-    "erf": _erf,
-    "gelu": _gelu,
-    "gelu(tanh)": _gelu_tanh,
-    "mish": _mish,
-    "softsign": _softsign,
-    "hard_swish": _hardswish,
-    "sin": lambda t: (t.sin(), t.cos()),
-    "cos": lambda t: (t.cos(), -t.sin()),
-}
-
-_WITH_PARAMETERS: dict[str, Callable[..., Values]] = {
-    "softplus": lambda t, beta: _stretched(_softplus, t, beta),
-    "swish": lambda t, beta: _stretched(_silu, t, beta),
-    "silu": lambda t, beta: _stretched(_silu, t, beta),
-    "elu": _elu,
-    "celu": lambda t, alpha: _stretched(lambda s: _elu(s, arb(1)), t, 1 / alpha),
-    "selu": _selu,
-}
+def _continuous(name: str, place: float) -> bool:
+    """Whether an activation with one break has the same slope on both sides of it."""
+    left, right = (derivatives_at(name, arb(place), (side,), 2)[1] for side in (False, True))
+    return bool(left == right)

@@ -1,0 +1,104 @@
+"""The activations by their definitions, in Arb: values and derivatives as Taylor series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flint import arb, arb_series, fmpq
+
+from lipyomo_check.smooth.kinds import Kind, parameters_of
+
+CUBIC = fmpq(44715, 10**6)
+"""Of the tanh form of GELU."""
+
+Sides = tuple[bool, ...]
+
+
+def derivatives_at(name: str, z: arb, right: Sides, count: int) -> list[arb]:
+    """Sigma and its first derivatives at z, `count` in all.
+
+    Parameters
+    ----------
+    name : str
+        Of an activation.
+    z : arb
+    right : tuple of bool
+        For each break, whether z is taken to lie right of it.
+    count : int
+    """
+    x = arb_series([z, 1], prec=count)
+    word, numbers = parameters_of(name)
+    series = _FUNCTIONS[word](x, right, *map(arb, numbers))
+    found, factorial = [], arb(1)
+    for n in range(count):
+        factorial = factorial * max(n, 1)
+        found.append(series[n] * factorial)
+    return found
+
+
+def line_at(slope: float, z: arb, count: int) -> list[arb]:
+    """The same of a linear unit."""
+    return [arb(slope) * z, arb(slope), *[arb(0)] * (count - 2)][:count]
+
+
+def sides_of(kind: Kind, at: float) -> Sides:
+    """On which sides of a kind's breaks a number is."""
+    return tuple(at > b for b in kind.breaks)
+
+
+def _tanh(x: arb_series, right: Sides) -> arb_series:
+    return 1 - 2 / (1 + (x + x).exp())
+
+
+def _sigmoid(x: arb_series, right: Sides) -> arb_series:
+    return 1 / (1 + (-x).exp())
+
+
+def _softplus(x: arb_series, right: Sides, beta: arb) -> arb_series:
+    y = x * beta
+    if y[0] > 0:
+        return x + (1 + (-y).exp()).log() / beta
+    return (1 + y.exp()).log() / beta
+
+
+def _gelu_tanh(x: arb_series, right: Sides) -> arb_series:
+    inner = (x + x * x * x * arb(CUBIC)) * (2 / arb.pi()).sqrt()
+    return x * (1 + _tanh(inner, right)) / 2
+
+
+def _elu(x: arb_series, right: Sides, alpha: arb) -> arb_series:
+    return x if right[0] else (x.exp() - 1) * alpha
+
+
+def _celu(x: arb_series, right: Sides, alpha: arb) -> arb_series:
+    return x if right[0] else ((x / alpha).exp() - 1) * alpha
+
+
+def _hard_swish(x: arb_series, right: Sides) -> arb_series:
+    if all(right):
+        return x
+    return x * (x + 3) / 6 if any(right) else x * 0
+
+
+def _swish(x: arb_series, right: Sides, beta: arb) -> arb_series:
+    return x * _sigmoid(x * beta, right)
+
+
+_FUNCTIONS: dict[str, Callable[..., arb_series]] = {
+    "tanh": _tanh,
+    "sigmoid": _sigmoid,
+    "softplus": _softplus,
+    "silu": _swish,
+    "swish": _swish,
+    "mish": lambda x, right: x * _tanh(_softplus(x, right, arb(1)), right),
+    "gelu": lambda x, right: x * (-x / arb(2).sqrt()).erfc() / 2,
+    "gelu(tanh)": _gelu_tanh,
+    "erf": lambda x, right: x.erf(),
+    "sin": lambda x, right: x.sin(),
+    "cos": lambda x, right: x.cos(),
+    "softsign": lambda x, right: x / (1 + x if right[0] else 1 - x),
+    "hard_swish": _hard_swish,
+    "elu": _elu,
+    "celu": _celu,
+    "selu": lambda x, right, alpha, gamma: (x if right[0] else (x.exp() - 1) * alpha) * gamma,
+}
