@@ -41,17 +41,21 @@ def hostile(definition: Definition, count: int, seed: int) -> Intervals:
 
 
 def worst_points(
-    made: Activation, given: Intervals, s: np.ndarray, samples: int = 65
+    made: Activation, given: Intervals, s: np.ndarray, samples: int = 33, rounds: int = 5
 ) -> np.ndarray:
-    """Where ``F - s z`` is least and greatest among samples, both ends, and some; shape (k, n)."""
+    """Both ends, and where ``F - s z`` is least and greatest, ever closer; shape (k, n)."""
     A, c, low, high = given
-    z = np.clip(low + np.linspace(0, 1, samples)[:, None] * (high - low), low, high)
-    with np.errstate(all="ignore"):
-        off = A * made.value(z) + c * made.slope(z) - s * z
-    off = np.nan_to_num(off)
-    columns = np.arange(low.size)
-    picked = [z[off.argmin(axis=0), columns], z[off.argmax(axis=0), columns]]
-    return np.array([low, high, *picked, z[samples // 3]])
+    columns, picked = np.arange(low.size), [low, high]
+    for sign in (1.0, -1.0):
+        first, last = low, high
+        for _ in range(rounds):
+            z = np.clip(first + np.linspace(0, 1, samples)[:, None] * (last - first), low, high)
+            with np.errstate(all="ignore"):
+                off = sign * (A * made.value(z) + c * made.slope(z) - s * z)
+            best = np.nan_to_num(off).argmax(axis=0)
+            first, last = (z[np.clip(best + step, 0, samples - 1), columns] for step in (-1, 1))
+        picked.append(z[best, columns])
+    return np.array([*picked, np.clip(low + 0.3 * (high - low), low, high)])
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=name)
