@@ -60,7 +60,10 @@ def worst_points(
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=name)
 def test_bands_hold_what_is_inside(definition: Definition) -> None:
-    check_bands(definition, hostile(definition, POINTS, seed=8))
+    given = A, c, low, high = hostile(definition, POINTS, seed=8)
+    check_bands(definition, given)
+    few = slice(0, POINTS, 8)
+    check_bands(definition, (A[few], 0.0 * c[few], low[few], high[few]))
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS[:2], ids=name)
@@ -116,12 +119,15 @@ def test_bands_are_as_narrow_as_around_the_chord(
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS[:2], ids=name)
-def test_bands_of_tanh_and_sigmoid_are_those_of_the_chord(definition: Definition) -> None:
+@pytest.mark.parametrize("alone", [(1.0, 1.0), (1.0, 0.0), (0.0, 1.0)])
+def test_bands_of_tanh_and_sigmoid_are_those_of_the_chord(
+    definition: Definition, alone: tuple[float, float]
+) -> None:
     rng = np.random.default_rng(13)
     n = 5000
     low = rng.normal(size=n) * 4
     high = low + 10.0 ** rng.uniform(-3, 1.5, n)
-    A, c = rng.normal(size=(2, n)) * rng.choice([1e-6, 1.0], size=(2, n))
+    A, c = rng.normal(size=(2, n)) * rng.choice([1e-6, 1.0], size=(2, n)) * np.c_[alone]
     s, least, greatest = definition.made.lines(A, c, low, high)
     z = low + np.linspace(0, 1, 401)[:, None] * (high - low)
     off = A * definition.made.value(z) + c * definition.made.slope(z) - s * z

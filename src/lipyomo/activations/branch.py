@@ -132,18 +132,22 @@ class Branch(ABC):
 
     def range(self, order: int, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Sound range of a derivative over intervals, whose ends may be infinite."""
-        ends = []
-        for z in (low, high):
-            at = np.asarray(self.jet(np.clip(z, -_FAR, _FAR), order)[order])
-            for end, limit in zip((-np.inf, np.inf), self.tails[order], strict=True):
-                at = np.where(z == end, limit, at)
-            ends.append(at)
+        ends = [self._with_limits(order, z) for z in (low, high)]
         least, greatest = outwards(*self.hull(order, low, high, *ends), self.errors[order])
         below, above = self.extent(order)
         return (  # numbers that overflowed on the way say nothing
             np.where(least > below, np.minimum(least, above), below),
             np.where(greatest < above, np.maximum(greatest, below), above),
         )
+
+    def _with_limits(self, order: int, z: FloatArray) -> FloatArray:
+        """A derivative at `z`, which may be infinite."""
+        if np.isfinite(z).all():
+            return self.jet(z, order)[order]
+        at = self.jet(np.clip(z, -_FAR, _FAR), order)[order]
+        for end, limit in zip((-np.inf, np.inf), self.tails[order], strict=True):
+            at = np.where(z == end, limit, at)
+        return at
 
 
 _FAR = float(np.finfo(np.float64).max)

@@ -82,6 +82,8 @@ def _roots(
     A: FloatArray, c: FloatArray, s: FloatArray
 ) -> tuple[list[tuple[FloatArray, BoolArray]], FloatArray]:
     """Roots of a product near G', with whether they are any; and what both differ by at most."""
+    if not c.any():
+        return _opposite_roots(A, s)
     coefficients = A - s, -2.0 * c, -A, 2.0 * c
     x = _far_root(A, c, coefficients[0])
     inner = np.abs(x) <= 1.0
@@ -108,6 +110,18 @@ def _roots(
     size = np.abs(A) + 4.0 * np.abs(c) + np.abs(coefficients[0])
     rest += 256 * UNIT_ROUNDOFF * size + FAINT * (size > 0.0)
     return [(x, inner), (y, real), (q / np.where(a == 0.0, FAINT, a), real)], rest
+
+
+def _opposite_roots(
+    A: FloatArray, s: FloatArray
+) -> tuple[list[tuple[FloatArray, BoolArray]], FloatArray]:
+    """As `_roots` where c is zero: the product is ``-A (t - r) (t + r)``, r**2 = (A - s) / A."""
+    constant = A - s
+    square = constant / np.where(A == 0.0, np.inf, A)
+    r, real = np.sqrt(np.maximum(square, 0.0)), square >= 0.0
+    rest = np.where(real, np.abs(constant - A * r * r), 0.0)
+    rest += 8 * UNIT_ROUNDOFF * (np.abs(A) + np.abs(constant)) + FAINT * (A != 0.0)
+    return [(r, real), (-r, real)], rest
 
 
 def _far_root(A: FloatArray, c: FloatArray, constant: FloatArray) -> FloatArray:

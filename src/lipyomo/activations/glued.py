@@ -78,8 +78,11 @@ class Glued(Activation):
         low, high = np.broadcast_arrays(*ends)
         shape = low.shape
         low, high = low.reshape(-1), high.reshape(-1)
-        least, greatest = np.full(low.shape, np.inf), np.full(low.shape, -np.inf)
         with np.errstate(all="ignore"):
+            if len(self.branches) == 1:
+                least, greatest = self.branches[0].range(order, low, high)
+                return least.reshape(shape), greatest.reshape(shape)
+            least, greatest = np.full(low.shape, np.inf), np.full(low.shape, -np.inf)
             for branch in self.branches:
                 first, last, held = share(branch, low, high)
                 under, over = branch.range(order, first, last)
