@@ -55,6 +55,6 @@ class Params:
     tries: int = 4
     pause: float = 1.4
     wide: int = 16
-    wide_share: float = 0.5
+    wide_share: float = 0.8
     sign_weight: float = 3.0
     confine_steps: int = 4

@@ -1,13 +1,11 @@
 """The semidefinite bound with slope ranges: for wide networks, coarse boxes, and all of R^d.
 
-On a set where sigma'(z) of every unit lies in [a, b], t = sigma'(z) u satisfies
-``(t - a u)(b u - t) >= 0``.  A two-slope unit with slopes a and b whose switch is open has
-``(t - a u)(b u - t) = 0``, and the semidefinite bound of such networks (`lipyomo.semidefinite`)
-uses that with multipliers that are not negative: a matrix C that is positive definite has a
-positive diagonal, which they are.  So the bound of the two-slope network with these slopes, all of
-its units open, holds for the smooth one.  What holds for switches only (products of pairs of units)
-is left out.  (Fazlyab et al., Efficient and accurate estimation of Lipschitz constants, 2019, have
-slope ranges in a semidefinite program over all of R^d.)
+Where sigma'(z) of every unit lies in [a, b], the Jacobian is one of those between the patterns of a
+network whose units have the two slopes a and b, and its norm is convex in each slope: the bound of
+that network over all of its patterns holds (`lipyomo.bounds.slopes`).  In the semidefinite one,
+t = sigma'(z) u satisfies ``(t - a u)(b u - t) >= 0`` in place of an equation; its multipliers are
+the diagonal of a positive definite matrix, so that the sign is right.  Pre-activations are not
+looked at: biases are zero and the domain is R^d.
 """
 
 from __future__ import annotations
