@@ -1,0 +1,7 @@
+"""A few false proofs of smooth networks; `fuzz_proofs.py` makes more."""
+
+from fuzz_proofs import run
+
+
+def test_false_proofs_are_rejected() -> None:
+    assert run(100) == []
