@@ -10,7 +10,7 @@ from fuzz_extremes import EXTREMES, strange_domain, strange_norms
 from fuzz_networks import ORDINARY
 from fuzz_oracle import Oracle, PlainDomain, PlainLayer
 from fuzz_thin import THIN, linear_norms
-from smooth_networks import CURVED, box_of, network_of
+from smooth_networks import ANYWHERE, CURVED, box_of, network_of
 from smooth_oracle import SmoothOracle
 
 from lipyomo import Box, Layer, LipschitzProblem, Network
@@ -64,13 +64,19 @@ def draw(family: str, seed: int) -> Sample:
 
 
 def _smooth(family: str, seed: int, rng: np.random.Generator) -> Sample:
-    """A smooth or mixed network on a box."""
+    """A smooth or mixed network."""
     layers = CURVED[family](rng)
-    low, high = box_of(rng, layers[0].weight.shape[1])
+    d = layers[0].weight.shape[1]
+    if family in ANYWHERE:
+        domain, plain_domain = domain_of(rng, d)
+    else:
+        low, high = box_of(rng, d)
+        domain = Box(low, high)
+        plain_domain = PlainDomain(low, high, np.zeros((0, d)), np.zeros(0))
     input_norm, outputs, functionals = norms_of(rng, len(layers[-1].bias))
     network = network_of(layers, f"{family}{seed}")
-    problem = LipschitzProblem(network, Box(low, high), input_norm, **outputs)  # type: ignore[arg-type]
-    oracle = SmoothOracle(layers, low, high, input_norm, functionals)
+    problem = LipschitzProblem(network, domain, input_norm, **outputs)  # type: ignore[arg-type]
+    oracle = SmoothOracle(layers, plain_domain, input_norm, functionals)
     return Sample(family, seed, problem, oracle)
 
 

@@ -42,6 +42,13 @@ def hull(*balls: arb) -> arb:
     return found
 
 
+def meet(one: arb, other: arb) -> arb:
+    """What two balls share that both hold a number; NaN says nothing."""
+    if one.is_nan() or other.is_nan():
+        return other if one.is_nan() else one
+    return one.intersection(other)
+
+
 def between(low: arb, high: arb) -> arb:
     """A ball that contains all numbers from one to another."""
     return low.lower().union(high.upper())
@@ -84,9 +91,9 @@ class Piece:
         at = self._value(middle)
         value = at + slope * (z - middle)
         if slope >= 0:
-            value = value.intersection(hull(self._value(z.lower()), self._value(z.upper())))
+            value = meet(value, hull(self._value(z.lower()), self._value(z.upper())))
         if self.values is not None:
-            value = value.intersection(self.values)
+            value = meet(value, self.values)
         return value, slope, curvature
 
     def _value(self, z: arb) -> arb:
@@ -187,6 +194,8 @@ class Curve:
         Outside the pieces `first` to `last` the curve is continued by its tangents, so that it
         is once continuously differentiable where no break lies between those pieces.
         """
+        if z.is_nan():
+            return z, z, z
         found: list[Jet] = []
         low, high = z.lower(), z.upper()
         for p in range(first, last + 1):

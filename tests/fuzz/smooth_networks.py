@@ -203,10 +203,19 @@ def residual(rng: Rng) -> Drawn:
     return layers
 
 
+def somewhere(rng: Rng) -> Drawn:
+    """Ordinary networks, for domains of all kinds."""
+    return smooth(rng) if rng.random() < 0.5 else mixed(rng)
+
+
+ANYWHERE = ("somewhere_units",)
+"""Families on balls, polytopes and unbounded domains; the others are on boxes."""
+
 CURVED = {
     f"{f.__name__}_units": f
     for f in (
         smooth, mixed, steep, saturated, copies, bends, slopes_at_faces, narrow, residual,
+        somewhere,
     )
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The Lipschitz constant of a small smooth or mixed network on a box, enclosed in Arb.
+"""The Lipschitz constant of a small smooth or mixed network, enclosed in Arb.
 
 Nothing here is shared with the package: branch and bound over boxes, best first, in ball
 arithmetic.  Values, gradients and Hessians of all units are propagated over a box and at a point
@@ -6,6 +6,10 @@ of it; the norm of the Jacobian is a maximum of smooth functions, each of which 
 mean-value form ``F(c) + F'(box) (x - c)``.  Where breaks of activations cross a box, it is also
 split by their sides.  On one side, an activation is continued by its tangent beyond the break, so
 that the mean-value form holds on the whole box and bounds the part that counts.
+
+Domains are boxes, cut by rows and a ball: boxes that lie outside are dropped, and only points
+inside are looked at from below.  Where a side is infinite, a box of `SIZE` gives the lower end, and
+there is no upper one.
 
 The answer is an enclosure, whatever the number of boxes; `target` says when it is good enough.
 """
@@ -21,11 +25,14 @@ from itertools import count, product
 
 import numpy as np
 from flint import arb, arb_mat, ctx
-from smooth_curves import Curve
+from fuzz_oracle import PlainDomain
+from smooth_curves import Curve, meet
 
 BITS = 128
 TARGETS = (0.0, 1e-4, 1e-3, 1e-2)
 """Relative widths to reach, by the number of inputs that can move."""
+SIZE = 50.0
+"""Half of a side that stands for an infinite one."""
 _CENTRE = 0.4990234375
 """Where in a box the mean-value form is taken: not in the middle, where kinks often are."""
 _FEW = 2
@@ -92,14 +99,14 @@ class _Found:
 
 @dataclass
 class SmoothOracle:
-    """An enclosure of the constant of a network on a box.
+    """An enclosure of the constant of a network on a domain.
 
     Parameters
     ----------
     layers : list of CurvedLayer
         The last one affine: its curves are not looked at.
-    lower, upper : float arrays
-        Where they are equal, the input is frozen.
+    domain : PlainDomain
+        Where its sides are equal, the input is frozen.
     input_norm : {'l1', 'l2', 'linf'}
     functionals : list of float vectors or None
         Vertices of the output norm's dual ball; None for the Euclidean norm, which with l2 inputs
@@ -111,8 +118,7 @@ class SmoothOracle:
     """
 
     layers: list[CurvedLayer]
-    lower: np.ndarray
-    upper: np.ndarray
+    domain: PlainDomain
     input_norm: str
     functionals: list[np.ndarray] | None
     most: int = 3000
@@ -121,20 +127,20 @@ class SmoothOracle:
 
     def __post_init__(self) -> None:
         ctx.prec = BITS
-        frozen = self.lower == self.upper
+        lower, upper = self.domain.lower, self.domain.upper
+        frozen = lower == upper
+        self._unbounded = self.domain.ball is None and not np.isfinite([*lower, *upper]).all()
+        low, high = self._finite()
         self.moving = [int(j) for j in np.flatnonzero(~frozen)]
         self.d = d = len(self.moving)
-        ends = (tuple(side[self.moving].tolist()) for side in (self.lower, self.upper))
+        ends = (tuple(side[self.moving].tolist()) for side in (low, high))
         self._whole = _Box(*ends)
         if self.target is None:
             self.target = TARGETS[min(d, len(TARGETS) - 1)]
         first = self.layers[0]
         held = [
             sum(
-                (
-                    arb(float(w)) * arb(float(x))
-                    for w, x in zip(row, self.lower[frozen], strict=True)
-                ),
+                (arb(float(w)) * arb(float(x)) for w, x in zip(row, lower[frozen], strict=True)),
                 arb(float(b)),
             )
             for row, b in zip(first.weight[:, frozen], first.bias, strict=True)
@@ -149,6 +155,38 @@ class SmoothOracle:
         self._rows, self._directions = self._ends()
 
     # -- set-up --------------------------------------------------------------------------------
+
+    def _finite(self) -> tuple[np.ndarray, np.ndarray]:
+        """The sides, and finite ones for those that are not."""
+        lower, upper, ball = self.domain.lower, self.domain.upper, self.domain.ball
+        if ball is not None:
+            _, centre, radius = ball
+            room = math.nextafter(radius, math.inf)
+            low, high = np.nextafter(centre - room, -np.inf), np.nextafter(centre + room, np.inf)
+        else:
+            low = np.where(np.isfinite(upper), upper - 2.0 * SIZE, -SIZE)
+            high = np.where(np.isfinite(lower), lower + 2.0 * SIZE, SIZE)
+        # sides that are finite stay what they are
+        low = np.where(np.isfinite(lower), np.maximum(lower, low) if ball else lower, low)
+        return low, np.where(np.isfinite(upper), np.minimum(upper, high) if ball else upper, high)
+
+    def _room(self, x: list[arb]) -> list[arb]:
+        """How far inside each row, and the ball, the points of balls are."""
+        point = [arb(float(v)) for v in self.domain.lower]
+        for j, ball in zip(self.moving, x, strict=True):
+            point[j] = ball
+        room = []
+        for row, b in zip(self.domain.A, self.domain.b, strict=True):
+            products = (arb(float(a)) * v for a, v in zip(row, point, strict=True))
+            room.append(arb(float(b)) - sum(products, arb(0)))
+        if self.domain.ball is not None:
+            norm, centre, radius = self.domain.ball
+            gaps = [abs(v - arb(float(c))) for v, c in zip(point, centre, strict=True)]
+            reach = arb(float(radius))
+            if norm == "l2":
+                gaps, reach = [gap**2 for gap in gaps], reach**2
+            room.append(reach - sum(gaps, arb(0)))
+        return room
 
     def _hyperplanes(self) -> list[list[list[tuple[int, bool]]]]:
         """By layer, unit and break: its hyperplane, and whether the unit looks the other way.
@@ -227,7 +265,7 @@ class SmoothOracle:
                 if seen.upper > best:
                     upper = min(seen.upper, -top)
                     heapq.heappush(queue, (-upper, next(ticket), child, seen))
-        upper = max(stuck, -queue[0][0] if queue else 0.0)
+        upper = math.inf if self._unbounded else max(stuck, -queue[0][0] if queue else 0.0)
         if not arb(upper) > best:
             return best
         return best.union(arb(upper)) if math.isfinite(upper) else best.union(arb.pos_inf())
@@ -290,11 +328,16 @@ class SmoothOracle:
             x.append(arb(low).union(arb(high)))
             at = low + _CENTRE * (high - low)
             centre.append(arb(min(max(at, low), high)))
+        room = self._room(x)
+        if any(r < 0 for r in room):
+            return None
         steps = [a - c for a, c in zip(x, centre, strict=True)]
         eye = [[arb(int(i == j)) for j in range(d)] for i in range(d)]
         none = [arb(0)] * len(self._pairs)
         signal = _Signal(x, eye, [none] * d, centre, eye)
         state = _State(steps)
+        state.whole = all(r > 0 for r in room)
+        state.real = state.whole or all(r >= 0 for r in self._room(centre))
         for i, layer in enumerate(self.layers):
             weight = self._weights[i]
             assert weight is not None
@@ -321,11 +364,11 @@ class SmoothOracle:
                     form = slope[j]
                     for i in range(d):
                         form = form + hessian[self._place[j, i]] * state.steps[i]
-                    gradient[j] = gradient[j].intersection(form)
+                    gradient[j] = meet(gradient[j], form)
             form = signal.centre[k]
             for g, step in zip(gradient, state.steps, strict=True):
                 form = form + g * step
-            signal.z[k] = z.intersection(form)
+            signal.z[k] = meet(z, form)
 
     def _unit(
         self,
@@ -429,7 +472,7 @@ class SmoothOracle:
         axis = max(range(d), key=lambda k: float(spread[k]))
         sure = {
             k: next(iter(signs))
-            for k, signs in rising.items()
+            for k, signs in (rising if state.whole else {}).items()
             if signs in ({1}, {-1}) and box.low[k] < box.high[k] and not state.jumped
         }
         if root:
@@ -522,11 +565,26 @@ class SmoothOracle:
 
 @dataclass
 class _State:
-    """What happens on the way through the layers: open breaks, whether one jumps."""
+    """What happens on the way through the layers.
+
+    Attributes
+    ----------
+    steps : list of ball
+        From the centre to all points of the box.
+    jumped : bool
+        Whether the slope of an open break jumps.
+    real : bool
+        Whether the centre lies in the domain, and on the sides that the box has.
+    whole : bool
+        Whether all of the box lies inside the rows and the ball of the domain.
+    breaks : dict
+        Open ones, in order.
+    """
 
     steps: list[arb]
     jumped: bool = False
     real: bool = True
+    whole: bool = True
     breaks: dict[int, None] = field(default_factory=dict)
 
 

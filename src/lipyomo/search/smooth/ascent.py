@@ -41,7 +41,15 @@ def drawn_in(domain: Domain, points: FloatArray) -> FloatArray:
 
 
 def climbed(context: Context, points: FloatArray, clock: Clock) -> tuple[FloatArray, FloatArray]:
-    """Points (N, d) after ascents, and their values (N,)."""
+    """Points (N, d) after ascents, and their values (N,).
+
+    A step that overflows leads nowhere: the point stays where it is.
+    """
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        return _climbed(context, points, clock)
+
+
+def _climbed(context: Context, points: FloatArray, clock: Clock) -> tuple[FloatArray, FloatArray]:
     domain, params = context.domain, context.params
     width = domain.upper - domain.lower
     scale = np.where(np.isfinite(width), width, 1.0)
@@ -54,7 +62,8 @@ def climbed(context: Context, points: FloatArray, clock: Clock) -> tuple[FloatAr
     for _ in range(params.steps):
         if clock.expired:
             break
-        new = drawn_in(domain, x + scale * step[:, None] * g)
+        aim = x + scale * step[:, None] * g
+        new = drawn_in(domain, np.where(np.isfinite(aim), aim, x))
         moved = (new - x) / scale
         if not np.abs(moved).max(initial=0.0) > 1e-12:
             break
@@ -62,10 +71,9 @@ def climbed(context: Context, points: FloatArray, clock: Clock) -> tuple[FloatAr
         new_g = growth(context, new, at) * scale
         change = ((new_g - g) * moved).sum(axis=1)
         size = (moved * moved).sum(axis=1)
-        lost = at.values < values
-        with np.errstate(divide="ignore", invalid="ignore"):
-            longer = np.where(change != 0, size / np.abs(change), 2.0 * step)
+        lost = ~(at.values >= values)
+        longer = np.where(change != 0, size / np.abs(change), 2.0 * step)
         step = np.where(lost, SHORTER * step, longer)
         x, g = np.where(lost[:, None], x, new), np.where(lost[:, None], g, new_g)
-        values = np.maximum(values, at.values)
+        values = np.fmax(values, at.values)
     return x, values
