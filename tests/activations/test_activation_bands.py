@@ -127,7 +127,7 @@ def test_bands_of_tanh_and_sigmoid_are_those_of_the_chord(
     n = 5000
     low = rng.normal(size=n) * 4
     high = low + 10.0 ** rng.uniform(-3, 1.5, n)
-    A, c = rng.normal(size=(2, n)) * rng.choice([1e-6, 1.0], size=(2, n)) * np.c_[alone]
+    A, c = rng.normal(size=(2, n)) * rng.choice([1e-6, 1.0], size=(2, n)) * np.array(alone)[:, None]
     s, least, greatest = definition.made.lines(A, c, low, high)
     z = low + np.linspace(0, 1, 401)[:, None] * (high - low)
     off = A * definition.made.value(z) + c * definition.made.slope(z) - s * z
