@@ -223,7 +223,7 @@ def test_with_the_exact_model_the_radius_is_known_to_a_thousandth() -> None:
 
 def test_a_claim_that_is_not_proved_does_not_end_the_search_for_the_radius() -> None:
     # a margin of 2 - x - y beside values of 1e5: a solver's tolerance is worth a tenth
-    kinks = Layer(np.eye(2), [0.0, 0.0])
+    kinks = Layer(np.eye(2), [0.0, 0.0], 0.0, 1.0)
     network = Network([kinks, Layer([[-1.0, -1.0], [0.0, 0.0]], [1e5 + 2.0, 1e5])])
     classifier = Classifier(network)
     settings = PointSettings(4.0, methods=("exact",), solver="highs", time_limit=60)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import lipyomo
@@ -12,6 +13,7 @@ from lipyomo import Box, LipschitzProblem, Polytope, Settings, Status
 from lipyomo.methods.bnb import search
 from lipyomo.methods.mip import accept
 from lipyomo.mip.claims import Claim
+from lipyomo.network import Layer, Network
 from lipyomo.run import Run
 from networks import random_network
 
@@ -40,6 +42,14 @@ class Broken(Highs):
     def run(self, model, request):
         found = super().run(model, request)
         return replace(found, status=SolveStatus.ERROR, x=None, message="it broke")
+
+
+class Stubborn(Highs):
+    said = {}
+
+    def run(self, model, request):
+        """Its first answer to models with the same columns, whatever rows are added."""
+        return self.said.setdefault(model.size[1], super().run(model, request))
 '''
 
 
@@ -52,7 +62,7 @@ def liars(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = folder / "solvers.toml"
     lines = [
         f'[solver.{name.lower()}]\nbackend = "lying_solvers:{name}"'
-        for name in ("Low", "Empty", "Broken")
+        for name in ("Low", "Empty", "Broken", "Stubborn")
     ]
     path.write_text("\n".join(lines))
     return path
@@ -148,3 +158,15 @@ def test_the_search_proves_what_it_is_asked_to(easy: LipschitzProblem, threads: 
     search(low, 0.5 * truth.lower)
     assert low.upper >= truth.lower
     assert low.lower == pytest.approx(truth.lower, rel=1e-9)
+
+
+def test_a_solver_that_ignores_cuts_is_not_believed(liars: Path) -> None:
+    # relu(x + y) - relu(x) - relu(y): where only the first is on, x = y = 0, it would be steepest
+    kinks = Layer([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]], np.zeros(3), 0.0, 1.0)
+    network = Network([kinks, Layer([[1.0, -1.0, -1.0]], [0.0])])
+    problem = LipschitzProblem(network, Box(-1, 1, 2))
+    found = lipyomo.solve(
+        problem, "mip", solver="stubborn", solvers_file=liars, options={"partition": False}
+    )
+    assert (found.lower, found.status) == (1.0, Status.EXACT)
+    assert any("stubborn" in note and "not used" in note for note in found.warnings)
