@@ -17,6 +17,7 @@ from lipyomo.search.protocol import NODES, Arrays, Incumbent, Outcome, Pulse, Ro
 from lipyomo.search.smooth.ascent import climbed, drawn_in
 from lipyomo.search.smooth.bound import bounded, least_bound
 from lipyomo.search.smooth.boxes import NAMES, Boxes, bundles, joined
+from lipyomo.search.smooth.chords import with_chords
 from lipyomo.search.smooth.context import Context, Question
 from lipyomo.search.smooth.cut import cut
 from lipyomo.search.smooth.ranges import global_slopes, semidefinite_bounds, slopes_on
@@ -115,6 +116,9 @@ class Pipeline:
         whole = bounded(context, whole, -math.inf).boxes
         tell(upper=max(whole.bound, 0.0))
         if context.inputs >= params.wide:
+            if context.targets.input_norm == "linf" and not context.euclidean:
+                whole = with_chords(context, whole)
+                tell(upper=max(whole.bound, 0.0))
             whole = self._lowered(whole, clock.within(params.wide_share * clock.left), tell)
         cutoff = self.cutoff(self._best.value)
         keep = whole.bounds > cutoff
