@@ -22,7 +22,7 @@ def test_lines_lie_above_absolute_values() -> None:
     ends = rng.normal(size=(2, 5000)) * 10.0 ** rng.uniform(-300, 300, (2, 5000))
     low, high = np.sort(ends, axis=0)
     low[:50], high[:50] = -(2.0**-1074), 2.0**-1074
-    low[50:100] = 0.0
+    low[50:100], high[50:100] = 0.0, np.abs(high[50:100])
     alpha, beta = chords(low, high)
     assert (np.abs(alpha) <= 1.0).all()
     for row in zip(low.tolist(), high.tolist(), alpha.tolist(), beta.tolist(), strict=True):
