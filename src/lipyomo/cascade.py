@@ -48,9 +48,6 @@ MAX_FUNCTIONALS = 512
 TOGETHER = 16
 """Most functionals that are substituted back at once: they share the products of the weights."""
 
-SLACK = 1e-9
-"""Relative improvement that is none."""
-
 
 Found = tuple[FloatArray, FloatArray | None]
 """Bounds of the norms of some functionals' gradients (b,), and by entry (b, d)."""
@@ -224,7 +221,7 @@ class Cascade:
             values = np.minimum(values, entries[at[hit], targets.columns[hit]])
         self.upper[hit] = np.fmin(self.upper[hit], values)
         after = self.value
-        if self._report is not None and after < before * (1.0 - SLACK):
+        if self._report is not None and after < before:
             self._report(after)
 
 

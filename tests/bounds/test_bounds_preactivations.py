@@ -66,7 +66,7 @@ def test_bounds_hold_on_every_kind_of_domain(kind: str, relaxation: str) -> None
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_each_rung_is_at_least_as_tight(seed: int) -> None:
+def test_each_relaxation_is_at_least_as_tight(seed: int) -> None:
     network, domain = mixed_network(seed, (3, 6, 6, 4, 1)), Box(-1, 1, 3)
     cascade = [
         preactivation_bounds(network, domain, relaxation=relaxation)

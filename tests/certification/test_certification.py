@@ -83,7 +83,7 @@ def test_every_verdict_is_that_of_the_exact_model(seed: int) -> None:
 
 
 @pytest.mark.parametrize("method", ["fastlip", "sdp", "bnb", "interval"])
-def test_each_lipschitz_rung_certifies_what_it_proves(method: str) -> None:
+def test_each_lipschitz_method_certifies_what_it_proves(method: str) -> None:
     network = random_network(3, (2, 5, 3))
     classifier = Classifier(network)
     x = np.array([0.4, -0.3])

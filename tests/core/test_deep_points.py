@@ -12,9 +12,9 @@ from lipyomo.domains import AllSpace, Box, Domain, Polytope
 from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.margin import interior_point
-from lipyomo.sampling import deep
 from lipyomo.sampling.deep import deep_points, solves_regions_of
 from lipyomo.sampling.local_search import LocalSearch
+from lipyomo.sampling.params import Params
 from networks import domains, integer_network, mixed_network, random_network
 
 SHAPE = (3, 4, 3, 2)
@@ -62,25 +62,22 @@ def test_all_regions_with_interior_are_found_and_no_others(name: str, seed: int)
         assert deepest.margin <= clear or not agree(network, pattern, deepest.x)
 
 
-@pytest.mark.parametrize("most", [(64, 192), (4, 40), (5,)])
+@pytest.mark.parametrize("nearest", [64, 4])
 @pytest.mark.parametrize("sides", ["a box", "a polytope"])
-def test_regions_of_many_inputs(
-    sides: str, most: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With more inputs than rows; where only the nearest rows count some regions may be missed."""
-    monkeypatch.setattr(deep, "NEAREST", most)
+def test_regions_of_many_inputs(sides: str, nearest: int) -> None:
+    """With more inputs than rows, and where the nearest rows are looked at first."""
     network = random_network(3, (30, 5, 3, 2))
     domain: Domain = Box(-0.1, 0.3, 30)
     if sides == "a polytope":
         domain = Polytope(np.vstack([np.ones(30), -np.eye(30)]), np.append(1.0, np.full(30, 0.1)))
     patterns = all_patterns(network)
     near = np.repeat(domain.center[None, :], len(patterns[0]), axis=0)
-    points, found = deep_points(network, domain, patterns, near)
+    points, found = deep_points(network, domain, patterns, near, Params(nearest=nearest))
     exist = [interior_point(network, domain, p).margin > 1e-6 for p in zip(*patterns, strict=True)]
     for k in np.flatnonzero(found):
         assert domain.margin(points[k]) > 0
         assert agree(network, [on[k] for on in patterns], points[k])
-    assert found[exist].all() if most[-1] > 9 else found.any()
+    assert found[exist].all()
     assert not found[~np.array(exist)].any()
 
 

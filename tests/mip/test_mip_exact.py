@@ -92,7 +92,7 @@ def test_random_networks(data):
 
 
 @pytest.mark.parametrize("bounds", ["interval", "linear", "lp"])
-def test_every_rung_gives_the_same(bounds):
+def test_every_stage_gives_the_same(bounds):
     assert_exact(LipschitzProblem(random_network(9, (3, 5, 4, 1)), Box(0, 1, 3)), bounds=bounds)
 
 

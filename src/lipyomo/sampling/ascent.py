@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
 from lipyomo.arrays import Matrix, lengths
 from lipyomo.domains import Domain
@@ -25,9 +26,7 @@ from lipyomo.network import BoolArray, FloatArray
 from lipyomo.norms import DUAL, InputNorm, vector_norm
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
-
-INTERIOR = 1e-6
-"""Points stay this share of the domain's width away from its faces: they must be interior."""
+from lipyomo.sampling.params import PARAMS
 
 HOT, WARM, COOL = (0.0, 1.0), (-0.7, 1.0), (-1.0, 0.5)
 """Powers of ten of first temperatures: from afar, there where inputs are few, from good points."""
@@ -35,20 +34,9 @@ HOT, WARM, COOL = (0.0, 1.0), (-0.7, 1.0), (-1.0, 0.5)
 LONG, SHORT = (-0.5, 0.0), (-1.7, -0.6)
 """Those of first steps, from afar and from good points."""
 
-COOLING, SHORTENING = 100.0, 30.0
-"""How much the temperature and the steps fall in an ascent."""
-
-LOOK = 3
-"""Ascents look at their true value once in so many steps, and at the last two."""
-
-LARGE, FINE = 1e6, 1e-4
-"""Single precision is taken if the largest weights and spreads lie between 1 / LARGE and LARGE, and
-the largest spreads of layers are no less than FINE of what they add to."""
-
-_MOMENTUM = 0.7
-_STEEPEST = 30.0
-_NO_SPREAD = 1e-200
-
+_FLAT = np.float32(-2.0 * np.log(np.finfo(np.float32).eps))
+"""Temperatures from a kink at which its curve is flat in single precision: farther away slopes
+would be subnormal numbers, with which products take five times as long."""
 
 Digits: TypeAlias = "npt.NDArray[Any]"
 """Numbers in the precision of the ascents."""
@@ -112,8 +100,7 @@ class SmoothAscent:
         loyal : ndarray of bool, shape (B,)
             Ascents that keep their functional; the others follow the largest output.
         temperature, reach : ndarray, shape (B,)
-            First tau, and first step in units of the domain's width; they fall by factors of
-            `COOLING` and `SHORTENING`.
+            First tau, and first step in units of the domain's width; they fall on the way.
         steps : int
         clock : Clock, optional
             Ends the ascents early.
@@ -132,8 +119,8 @@ class SmoothAscent:
                 break
             share = turn / max(steps - 1, 1)
             with np.errstate(over="ignore", invalid="ignore"):
-                hard, soft, steep = self._slopes(x, temperature * COOLING**-share)
-                if turn % LOOK == 0 or turn >= steps - 2:
+                hard, soft, steep = self._slopes(x, temperature * PARAMS.cooling**-share)
+                if turn % PARAMS.look == 0 or turn >= steps - 2:
                     values = vector_norm(self._pulled_back(y, hard).T, DUAL[norm])
                     better = values > best
                     best[better], found[better] = values[better], x[better]
@@ -144,9 +131,9 @@ class SmoothAscent:
             uphill = np.nan_to_num(uphill, nan=0.0, posinf=1.0, neginf=-1.0)
             size = np.abs(uphill).sum(axis=1, keepdims=True)
             size[size == 0] = 1.0
-            drift = _MOMENTUM * drift + (1.0 - _MOMENTUM) * (uphill / size)
+            drift = PARAMS.momentum * drift + (1.0 - PARAMS.momentum) * (uphill / size)
             scale = np.where(self._free, np.maximum(1.0, np.abs(x)), self._width)
-            step = (reach * SHORTENING**-share)[:, None] * scale * np.sign(drift)
+            step = (reach * PARAMS.shortening**-share)[:, None] * scale * np.sign(drift)
             x = pulled_inside(self._problem.domain, x + step, x)
         return found
 
@@ -168,8 +155,8 @@ class SmoothAscent:
             hard.append(layer.left + layer.change * (z > 0))
             passed = hard[-1] * z
             unit = layer.spread * temperature.astype(self._kind)
-            unit[unit <= _NO_SPREAD] = 1.0  # constant units have none
-            curve = 1.0 / (1.0 + np.exp(np.clip(-z / unit, -_STEEPEST, _STEEPEST)))
+            unit = np.maximum(unit, np.finfo(self._kind).tiny)  # constant units have no spread
+            curve = expit(np.clip(z / unit, -_FLAT, _FLAT))
             soft.append(layer.left + layer.change * curve)
             steep.append(layer.change * (curve * (1.0 - curve) / unit))
         return hard, soft, steep
@@ -204,10 +191,16 @@ class SmoothAscent:
 def _precision(
     weights: list[Matrix], z: list[FloatArray], spread: list[FloatArray]
 ) -> type[np.float32 | np.float64]:
-    """Single where pre-activations at the centre `z` and what they vary by have room in it."""
+    """Single where pre-activations at the centre `z` and what they vary by have room in it.
+
+    Three digits are left for what pre-activations vary by.
+    """
+    eps = float(np.finfo(np.float32).eps)
     tops = [float(abs(weight).max()) for weight in weights] + [float(size.max()) for size in spread]
-    fine = all(size.max() >= FINE * abs(at).max() for at, size in zip(z, spread, strict=True))
-    return np.float32 if fine and all(1.0 / LARGE < top < LARGE for top in tops) else np.float64
+    fine = all(
+        size.max() >= 1000.0 * eps * abs(at).max() for at, size in zip(z, spread, strict=True)
+    )
+    return np.float32 if fine and all(eps < top < 1.0 / eps for top in tops) else np.float64
 
 
 def directions(gradients: Digits, norm: InputNorm) -> Digits:
@@ -227,7 +220,7 @@ def directions(gradients: Digits, norm: InputNorm) -> Digits:
 def pulled_inside(domain: Domain, points: FloatArray, parents: FloatArray) -> FloatArray:
     """`points` moved inside the domain: clipped to its box, then halved towards their parents."""
     width = domain.upper - domain.lower
-    rim = INTERIOR * np.where(np.isfinite(width), width, 1.0)
+    rim = PARAMS.rim * np.where(np.isfinite(width), width, 1.0)
     inside = np.clip(points, domain.lower + rim, domain.upper - rim)
     if domain.is_box:
         return np.asarray(inside)

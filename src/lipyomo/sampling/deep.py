@@ -20,31 +20,11 @@ import numpy as np
 from lipyomo.affine.signal import FloatSignal, carry, decided
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray, Network
+from lipyomo.numerics.rounding import gamma
+from lipyomo.sampling.params import PARAMS, Params
 
-STEPS = 25
-"""Most steps of the method."""
-
-DEEP = 0.1
-"""A point is deep enough at this share of the largest margin that there can be."""
-
-THIN = 1e-7
-"""Margins, in widths of the domain, below which a region counts as empty."""
-
-FAR = 1e4
-"""How far regions are looked for where the domain has no end, in units of the points given."""
-
-NEAREST = (64, 192)
-"""Most rows that a region is taken to have; more where the others cut off what is found then."""
-
-AWAY = 0.7
-"""Where inputs are many good points lie in corners of the box; the method begins at so much of the
-way to them."""
-
-CACHED = 1 << 17
-"""Coefficients of the regions that are looked at together."""
-
-_FLAT = 1e-12
-_TO_EDGE = 0.98
+TO_EDGE = 0.98
+"""Share of the way to the boundary that a step may go (0.9 to 0.99 take as many steps)."""
 
 
 def solves_regions_of(domain: Domain) -> bool:
@@ -53,7 +33,11 @@ def solves_regions_of(domain: Domain) -> bool:
 
 
 def deep_points(
-    network: Network, domain: Domain, patterns: Sequence[BoolArray], near: FloatArray
+    network: Network,
+    domain: Domain,
+    patterns: Sequence[BoolArray],
+    near: FloatArray,
+    params: Params = PARAMS,
 ) -> tuple[FloatArray, BoolArray]:
     """A point of each of many regions, as far as they are found.
 
@@ -65,6 +49,7 @@ def deep_points(
     patterns : sequence of bool arrays, shapes (K, n_i)
     near : ndarray, shape (K, d)
         Points of the domain to begin from.
+    params : Params, optional
 
     Returns
     -------
@@ -78,18 +63,20 @@ def deep_points(
     A, b, possible = _rows(network, domain, patterns, domain.center, scale)
     start = (near - domain.center) / scale
     low, high = ((end - domain.center) / scale for end in (domain.lower, domain.upper))
-    low, high = np.maximum(low, -FAR), np.minimum(high, FAR)
+    low, high = np.maximum(low, -params.far), np.minimum(high, params.far)
     y, found, live = start.copy(), possible.copy(), np.flatnonzero(possible)
-    for most in NEAREST:
+    for most in (params.nearest, A.shape[1]):
         if not live.size:
             break
         rows, sides = A[live], b[live]
         if A.shape[1] > most:
             rows, sides = _nearest(rows, sides, start[live], y[live], most)
-        parts = np.array_split(np.arange(live.size), max(min(rows.size // CACHED, live.size), 1))
-        done = [_deepest(rows[k], sides[k], start[live][k], low, high) for k in parts]
+        parts = np.array_split(
+            np.arange(live.size), max(min(rows.size // params.cached, live.size), 1)
+        )
+        done = [_deepest(rows[k], sides[k], start[live][k], low, high, params) for k in parts]
         y[live], margins = (np.concatenate(ends) for ends in zip(*done, strict=True))
-        found[live] = margins > THIN
+        found[live] = margins > params.thin
         # others may be in the way
         live = live[found[live] & ((A[live] @ y[live][:, :, None])[:, :, 0] > b[live]).any(axis=1)]
     points = domain.center + scale * y
@@ -122,7 +109,7 @@ def _rows(
     both = np.concatenate(wrong, axis=1)
     A, b = both[:, :, :-1], -both[:, :, -1]
     size = np.sqrt(np.square(A).sum(axis=2))
-    flat = size <= _FLAT * size.max(axis=1, initial=0.0, keepdims=True)
+    flat = size <= gamma(4 * A.shape[2]) * size.max(axis=1, initial=0.0, keepdims=True)
     size[flat] = 1.0
     A, b = A / size[:, :, None], b / size
     possible = ~(flat & (b < 0)).any(axis=1)
@@ -142,9 +129,14 @@ def _nearest(
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def _deepest(
-    A: FloatArray, b: FloatArray, near: FloatArray, low: FloatArray, high: FloatArray
+    A: FloatArray,
+    b: FloatArray,
+    near: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    params: Params,
 ) -> tuple[FloatArray, FloatArray]:
-    """Points (K, d) and their margins (K,), the largest up to `DEEP` or none above zero.
+    """Points (K, d) and their margins (K,), deep enough, or none above zero.
 
     Coordinates lie between `low` and `high` (d,).  Margins have ends as well, one above.  A program
     whose numbers overflow is given up; the others of the stack go on.
@@ -157,12 +149,12 @@ def _deepest(
     h = np.concatenate([b, sides[0], ends[0], sides[1], ends[1]], axis=1)
     goal = np.eye(d + 1)[d]
     best = near.copy()
-    inner = AWAY * near if A.shape[1] < d else near
+    inner = params.away * near if A.shape[1] < d else near
     y = np.concatenate([inner, margins[:, None] - 0.1], axis=1)
     s = np.maximum(h - _forwards(G, y), 1e-3)  # where the point is deeper than one
     z = np.full(s.shape, 1.0 / s.shape[1])
     live = np.arange(len(b))
-    for _ in range(STEPS):
+    for _ in range(params.interior_steps):
         try:
             dy, ds, dz = _direction(G, h, y, s, z, goal)
         except np.linalg.LinAlgError:
@@ -180,7 +172,8 @@ def _deepest(
         most = (weights * h[:, : G.shape[1]]).sum(axis=1)
         most += np.maximum(along[:, :d] * high, along[:, :d] * low).sum(axis=1)
         most /= weights.sum(axis=1)
-        done = (most <= THIN) | ((margins[live] > THIN) & (margins[live] > DEEP * most))
+        deep = (margins[live] > params.thin) & (margins[live] > params.deep * most)
+        done = (most <= params.thin) | deep
         done |= ~np.isfinite(most)
         if done.all():
             break
@@ -247,4 +240,4 @@ def _to_edge(values: FloatArray, change: FloatArray) -> FloatArray:
     """Largest step, at most one, that keeps values positive, shape (K, 1)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.where(change < 0, -values / change, np.inf).min(axis=1, keepdims=True)
-    return np.asarray(np.minimum(1.0, _TO_EDGE * ends))
+    return np.asarray(np.minimum(1.0, TO_EDGE * ends))

@@ -10,12 +10,11 @@ from lipyomo.arrays import lengths
 from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.norms import DUAL, InputNorm, OutputNorm, vector_norm
 from lipyomo.problem import LipschitzProblem
+from lipyomo.regions.params import PARAMS as REGIONS
+from lipyomo.sampling.params import PARAMS
 
-MAX_ROWS = 128
-"""Most vertices of a dual ball whose gradients are all computed."""
-
-_ENTRIES = 1 << 21
-_ROUNDS = 6
+GROWTH = 1.0 + REGIONS.rounding
+"""Larger by less is equal, but for rounding."""
 
 
 def evaluation_work(problem: LipschitzProblem) -> float:
@@ -97,11 +96,12 @@ def _norms(
     """The norms of `count` Jacobians, from the gradients (n, k, d) of functionals (k, m)."""
     network = problem.network
     if rows is None and problem.dual_vertices is not None:
-        rows = problem.dual_vertices if len(problem.dual_vertices) <= MAX_ROWS else None
+        few = len(problem.dual_vertices) <= PARAMS.most_functionals
+        rows = problem.dual_vertices if few else None
     used = np.eye(network.output_dim) if rows is None else rows
     moving = ~problem.domain.frozen
     widest = max(network.sizes[:-1])
-    chunk = max(1, _ENTRIES // (len(used) * widest))
+    chunk = max(1, 16 * PARAMS.cached // (len(used) * widest))
     values = np.empty(count)
     for first in range(0, count, chunk):
         part = slice(first, first + chunk)
@@ -147,7 +147,7 @@ def _alternating(g: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) 
     sizes = vector_norm(g, DUAL[input_norm])
     y = np.eye(g.shape[1])[np.argmax(sizes, axis=1)]
     best = sizes.max(axis=1)
-    for _ in range(_ROUNDS):
+    while True:
         gradient = np.einsum("nk,nkd->nd", y, g)
         if input_norm == "linf":
             v = np.where(gradient >= 0, 1.0, -1.0)
@@ -155,6 +155,7 @@ def _alternating(g: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) 
             size = lengths(gradient)[:, None]
             v = gradient / np.where(size > 0, size, 1.0)
         outputs = np.einsum("nkd,nd->nk", g, v)
-        best = np.maximum(best, output_norm.value(outputs))
+        before, best = best, np.maximum(best, output_norm.value(outputs))
+        if not (best > before * GROWTH).any():
+            return np.asarray(best)
         y = output_norm.attaining(outputs)
-    return np.asarray(best)

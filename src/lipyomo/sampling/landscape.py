@@ -16,18 +16,14 @@ from lipyomo.regions.params import PARAMS as REGIONS
 from lipyomo.run import Clock
 from lipyomo.sampling.ascent import pulled_inside
 from lipyomo.sampling.evaluate import (
-    MAX_ROWS,
     evaluation_passes,
     evaluation_work,
     pattern_norms,
     point_norms,
 )
-from lipyomo.sampling.params import Params
+from lipyomo.sampling.params import PARAMS, Params
 
 Index = npt.NDArray[np.intp]
-
-GROWTH = 1.0 + 1e-12
-"""Larger by less is equal, but for rounding."""
 
 
 class Budget:
@@ -116,7 +112,7 @@ class Landscape:
     """
 
     problem: LipschitzProblem
-    params: Params = field(default_factory=Params)
+    params: Params = PARAMS
 
     @cached_property
     def passes(self) -> float:
@@ -163,7 +159,7 @@ class Landscape:
     @cached_property
     def program_points(self) -> int:
         """Evaluations that a linear program counts as."""
-        return self.params.program_points * (1 if self.few_inputs else 4)
+        return 6 * self.params.region_points * (1 if self.few_inputs else 4)
 
     def empty(self) -> Archive:
         """No points."""
@@ -196,7 +192,10 @@ class Landscape:
     def best_functionals(self, known: Archive, budget: Budget) -> FloatArray | None:
         """The functionals that the best points attain; None for all."""
         few = self.params.best_functionals
-        listed = self.problem.dual_vertices is not None and len(self.functionals) <= MAX_ROWS
+        listed = (
+            self.problem.dual_vertices is not None
+            and len(self.functionals) <= PARAMS.most_functionals
+        )
         if not listed or len(self.functionals) <= few:
             return None
         patterns = self.problem.network.pattern(known.points[:few])

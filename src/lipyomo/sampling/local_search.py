@@ -16,7 +16,6 @@ from functools import cached_property, partial
 import numpy as np
 
 from lipyomo.network import FloatArray
-from lipyomo.norms import DUAL, vector_norm
 from lipyomo.numerics.pace import dense_entries, fits, seconds_of
 from lipyomo.phases import Phases
 from lipyomo.problem import LipschitzProblem
@@ -26,18 +25,14 @@ from lipyomo.run import Clock
 from lipyomo.sampling.ascent import COOL, HOT, LONG, SHORT, WARM, SmoothAscent, pulled_inside
 from lipyomo.sampling.deep import solves_regions_of
 from lipyomo.sampling.evaluate import (
-    MAX_ROWS,
     evaluation_passes,
     evaluation_work,
-    jacobian_rows,
     point_norms,
 )
 from lipyomo.sampling.landscape import Archive, Budget, Guide, Landscape, Tried, towards
-from lipyomo.sampling.params import Params
+from lipyomo.sampling.params import PARAMS, Params
 from lipyomo.sampling.population import Population, settle
 from lipyomo.sampling.walks import Walks, set_out, walk
-
-PARAMS = Params()
 
 
 @dataclass(frozen=True)
@@ -54,8 +49,6 @@ class SearchState:
         Whether the turn under way is one of walks.
     turn : int
         Turns so far.
-    tops : ndarray, shape (k,)
-        The largest norms that were seen of each functional's gradient.
     tried : Tried
         Patterns that were looked for.
     debt : float
@@ -67,7 +60,6 @@ class SearchState:
     walks: Walks
     walking: bool
     turn: int
-    tops: FloatArray
     tried: Tried
     debt: float
 
@@ -124,7 +116,6 @@ class LocalSearch:
             Walks(first.points[:0], first.values[:0]),
             walking=False,
             turn=0,
-            tops=np.zeros(len(land.functionals)),
             tried=Tried(params.tried),
             debt=0.0,
         )
@@ -193,20 +184,20 @@ class LocalSearch:
         point = guide() if guide is not None and turn else None
         # where inputs are many, ascents leave such points for lower hills
         walking = self._hills > 0 and (land.few_inputs or point is None)
-        known, tops = land.empty(), state.tops
+        known = land.empty()
         if point is not None:
             budget.spend(land.program_points)
             known = land.with_points(known, point[None, :], budget)
             if walking:
                 starts = np.repeat(point[None, :], self._params.population, axis=0)
-                known, tops = self._ascended(known, tops, starts, rng, budget)
+                known = self._ascended(known, starts, rng, budget)
         elif turn != 1:
-            known, tops = self._ascended_near(state.best, known, tops, rng, budget)
+            known = self._ascended_near(state.best, known, rng, budget)
         else:
             starts = self._problem.domain.sample(rng, self._params.population)
-            known, tops = self._ascended(known, tops, starts, rng, budget)
+            known = self._ascended(known, starts, rng, budget)
             if not (budget.over if walking else budget.clock.expired):
-                known, tops = self._ascended_near(known, known, tops, rng, budget)
+                known = self._ascended_near(known, known, rng, budget)
         walks = state.walks
         if walking:
             walks = set_out(land, known, walks, self._hills, state.tried)
@@ -216,54 +207,45 @@ class LocalSearch:
             walks=walks,
             walking=walking,
             turn=state.turn + 1,
-            tops=tops,
         )
 
     def _ascended(
         self,
         known: Archive,
-        tops: FloatArray,
         starts: FloatArray,
         rng: np.random.Generator,
         budget: Budget,
         good: bool = False,
-    ) -> tuple[Archive, FloatArray]:
+    ) -> Archive:
         """An archive with the ends of ascents from points, which may be good ones already."""
         land, params, functionals = self._land, self._params, self._land.functionals
         count, afar = len(starts), WARM if land.few_inputs else HOT
-        share = np.exp((tops / max(tops.max(), 1e-300) - 1.0) / params.hope)
         found = self._ascent.ascend(
             starts,
-            functionals[rng.choice(len(share), count, p=share / share.sum())],
+            functionals[rng.integers(0, len(functionals), count)],
             rng.random(count) < 0.5,
             10.0 ** rng.uniform(*(COOL if good else afar), count),
             10.0 ** rng.uniform(*(SHORT if good else LONG), count),
             params.ascent_steps,
             budget.clock,
         )
-        budget.spend(params.ascent_cost * count * params.ascent_steps / land.passes)
-        if 1 < len(functionals) <= MAX_ROWS:
-            network = self._problem.network
-            gradients = jacobian_rows(network, network.pattern(found), functionals)
-            norms = vector_norm(gradients, DUAL[self._problem.input_norm])
-            tops = np.maximum(tops, norms.max(axis=0))
-            budget.spend(count)
-        return land.with_points(known, found, budget), tops
+        passes = 3.0  # of a step: four, mostly with half as many digits
+        budget.spend(passes * count * params.ascent_steps / land.passes)
+        return land.with_points(known, found, budget)
 
     def _ascended_near(
         self,
         pool: Archive,
         known: Archive,
-        tops: FloatArray,
         rng: np.random.Generator,
         budget: Budget,
-    ) -> tuple[Archive, FloatArray]:
+    ) -> Archive:
         """Ascents from points near those of a pool, and between them."""
         parents = pool.parents(rng, self._params.population)
         moved, some = self._land.moved(parents, rng), slice(0, len(parents) // 2)
         moved[some] = parents[some] + towards(pool, parents[some], -0.3, 0.7, rng)
         starts = pulled_inside(self._problem.domain, moved, parents)
-        return self._ascended(known, tops, starts, rng, budget, good=True)
+        return self._ascended(known, starts, rng, budget, good=True)
 
 
 def default_evaluations(problem: LipschitzProblem) -> int:

@@ -15,7 +15,8 @@ import numpy as np
 
 from lipyomo.regions.margin import interior_point
 from lipyomo.sampling.ascent import pulled_inside
-from lipyomo.sampling.landscape import GROWTH, Archive, Budget, Landscape, Tried, towards
+from lipyomo.sampling.evaluate import GROWTH
+from lipyomo.sampling.landscape import Archive, Budget, Landscape, Tried, towards
 
 
 @dataclass(frozen=True)

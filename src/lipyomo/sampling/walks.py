@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
-from lipyomo.network import FloatArray
+from lipyomo.network import BoolArray, FloatArray
 from lipyomo.sampling.deep import deep_points
-from lipyomo.sampling.evaluate import point_norms
-from lipyomo.sampling.landscape import GROWTH, Archive, Budget, Index, Landscape, Tried
+from lipyomo.sampling.evaluate import GROWTH, point_norms
+from lipyomo.sampling.landscape import Archive, Budget, Index, Landscape, Tried
 
 
 @dataclass(frozen=True)
@@ -27,25 +26,22 @@ class Walks:
     points : ndarray, shape (k, d)
     values : ndarray, shape (k,)
         What is attained there.
-    misses : ndarray of int, shape (k,)
-        How often none of the flips that were tried existed.
-    most : int
-        Misses after which a walk ends.
+    ended : ndarray of bool, shape (k,)
+        Walks where none of the flips that were tried exists.
     tested, found : int
         Regions that were looked for by this and earlier walks, and those that exist.
     """
 
     points: FloatArray
     values: FloatArray
-    misses: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    most: int = 1
+    ended: BoolArray = field(default_factory=lambda: np.zeros(0, dtype=bool))
     tested: int = 0
     found: int = 0
 
     @property
     def under_way(self) -> Index:
         """Those that have not ended."""
-        return np.flatnonzero(self.misses < self.most)
+        return np.flatnonzero(~self.ended)
 
 
 def set_out(land: Landscape, known: Archive, before: Walks, count: int, tried: Tried) -> Walks:
@@ -53,8 +49,7 @@ def set_out(land: Landscape, known: Archive, before: Walks, count: int, tried: T
     starts = land.problem.network.pattern(known.points)
     new = list(islice(tried.first(starts, np.arange(len(known.points))), count))
     points, values = known.points[new], known.values[new]
-    misses = np.zeros(len(new), dtype=np.int64)
-    return Walks(points, values, misses, land.params.misses, before.tested, before.found)
+    return Walks(points, values, np.zeros(len(new), dtype=bool), before.tested, before.found)
 
 
 def walk(
@@ -70,10 +65,10 @@ def walk(
     All walks take their steps together, each to its best neighbour that exists.
     """
     params, problem = land.params, land.problem
-    points, values, misses = walks.points.copy(), walks.values.copy(), walks.misses.copy()
+    points, values, ended = walks.points.copy(), walks.values.copy(), walks.ended.copy()
     tested, found = walks.tested, walks.found
-    while (going := np.flatnonzero(misses < walks.most)).size and not budget.over:
-        for k in going[misses[going] == 0]:
+    while (going := np.flatnonzero(~ended)).size and not budget.over:
+        for k in going:
             points[k], values[k] = _stride(land, points[k], float(values[k]), known, rng, budget)
         patterns = problem.network.pattern(points[going])
         flipped, norms = land.flipped(patterns, land.best_functionals(known, budget), budget)
@@ -86,8 +81,7 @@ def walk(
             mine = np.flatnonzero((of == k) & (norms > values[k] * GROWTH))
             order = mine[np.argsort(-norms[mine], kind="stable")]
             chosen += islice(tried.first(flipped, order), most)
-        misses += misses < walks.most
-        misses[np.setdiff1d(np.arange(misses.size), of[chosen])] = walks.most
+        ended[going] = True
         if not chosen:
             break
         budget.spend(params.region_points * (1 if land.few_inputs else 10) * len(chosen))
@@ -99,9 +93,9 @@ def walk(
             first = np.flatnonzero((of[chosen] == k) & exist)[:1]
             if first.size:
                 points[k], values[k] = near[first[0]], norms[chosen[first[0]]]
-                misses[k] = 0
+                ended[k] = False
     known = land.with_points(known, points, budget)
-    return Walks(points, values, misses, walks.most, tested, found), known
+    return Walks(points, values, ended, tested, found), known
 
 
 def _stride(

@@ -16,7 +16,8 @@ from lipyomo.numerics.pace import fits
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.partial import RegionProgram
 from lipyomo.run import Clock
-from lipyomo.sampling.local_search import PARAMS, default_evaluations, quick_budget
+from lipyomo.sampling.local_search import default_evaluations, quick_budget
+from lipyomo.sampling.params import PARAMS
 from lipyomo.search.protocol import Arrays, Incumbent, Outcome, Pulse, Root, Tell
 from lipyomo.search.relu.bound import proved
 from lipyomo.search.relu.context import Context, Question
