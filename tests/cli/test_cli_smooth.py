@@ -125,6 +125,12 @@ def test_proofs_are_written_and_verified(cli: Cli, net: Path, tmp_path: Path) ->
     assert cli("verify", proof, net).code == 0
 
 
+def test_open_units_are_counted_among_all_that_are_not_linear(cli: Cli, net: Path) -> None:
+    ran = cli(net, "--box=-1,1", "--method", "crown")
+    assert ran.code == 0
+    assert "of 6 units after linear bounds" in ran.out
+
+
 def test_files_beside_the_answer(cli: Cli, net: Path, tmp_path: Path) -> None:
     history, checkpoint = tmp_path / "h.csv", tmp_path / "c.npz"
     ran = cli(net, "--box=-1,1", "--history", history, "--checkpoint", checkpoint)

@@ -112,7 +112,7 @@ def summary(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]:
     lines.append(("network", f"{network.name}: {network.describe()}"))
     if result.unstable is not None:
         after = "" if result.bounds is None else f" after {result.bounds} bounds"
-        lines.append(("unstable", f"{result.unstable} of {network.kinked_units} units{after}"))
+        lines.append(("unstable", f"{result.unstable} of {network.bent_units} units{after}"))
     lines.append(("method", _method(result)))
     nodes = "" if result.nodes is None else f", {result.nodes} nodes"
     lines.append(("time", seconds(result.seconds) + nodes))
