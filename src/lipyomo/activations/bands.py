@@ -24,7 +24,6 @@ anything in particular: the bounds hold for every s.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -49,26 +48,34 @@ number; time grows with the number.  Those of the last row count as wide."""
 
 
 class Cut(NamedTuple):
-    """How intervals are cut: their places among others, and into how many pieces.
+    """Intervals that are treated alike: their places, their branches, and how they are cut.
 
     Wide ones are cut more finely near zero, and the ranges of F and F' on their pieces are used.
     """
 
     where: IntArray
+    branches: tuple[Branch, ...]
     pieces: int
     wide: bool
 
 
-def cuts(branches: Sequence[Branch], width: FloatArray) -> list[Cut]:
-    """How intervals of these widths are cut."""
-    kind = np.searchsorted(
-        [at for at, _ in PIECES[:-1]], width / min(branch.unit for branch in branches)
-    )
+def cuts(branches: tuple[Branch, ...], low: FloatArray, high: FloatArray) -> list[Cut]:
+    """How intervals are cut."""
+    mixed = np.ones(low.shape, dtype=bool)
+    groups = []
+    for branch in branches if len(branches) > 1 else ():
+        alone = (low >= branch.low) & (high <= branch.high)
+        alone &= (low < high) | ((low > branch.low) & (high < branch.high))
+        mixed &= ~alone
+        groups.append(((branch,), alone))
     found = []
-    for place, (_, pieces) in enumerate(PIECES):
-        where = np.flatnonzero(kind == place)
-        if where.size:
-            found.append(Cut(where, pieces, place == len(PIECES) - 1))
+    for members, among in (*groups, (branches, mixed)):
+        unit = min(branch.unit for branch in members)
+        kind = np.searchsorted([at for at, _ in PIECES[:-1]], (high - low) / unit)
+        for place, (_, pieces) in enumerate(PIECES):
+            where = np.flatnonzero(among & (kind == place))
+            if where.size:
+                found.append(Cut(where, members, pieces, place == len(PIECES) - 1))
     return found
 
 
@@ -226,15 +233,9 @@ def _coarse(
     )
 
 
-def band(
-    branches: Sequence[Branch],
-    A: FloatArray,
-    c: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    cut: Cut,
-) -> Band:
+def band(A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, cut: Cut) -> Band:
     """A band on [low, high]; arrays of one shape, finite."""
+    branches = cut.branches
     if len(branches) == 1:
         return _one(branches[0], A, c, low, high, cut)
     shares = [share(branch, low, high) for branch in branches]

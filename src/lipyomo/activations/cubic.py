@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lipyomo.activations.bands import Band, Cut, chord
+from lipyomo.activations.bands import Band, chord
 from lipyomo.activations.rounding import FAINT
 from lipyomo.arrays import BoolArray, FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
@@ -65,11 +65,6 @@ def tanh_band(A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray) -
     off += 32 * unit * np.abs(s) * np.maximum(np.abs(low), np.abs(high))
     off += FAINT * (big + small) + FAINT * ((big > 0.0) | (small > 0.0))
     return s, least - off, greatest + off
-
-
-def uncut(width: FloatArray) -> list[Cut]:
-    """Intervals of all widths are treated alike."""
-    return [Cut(np.arange(width.size), 1, False)]
 
 
 def _slope(z: FloatArray) -> FloatArray:

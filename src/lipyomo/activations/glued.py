@@ -110,7 +110,7 @@ class Glued(Activation):
         flat = [np.broadcast_to(array, shape).reshape(-1) for array in given]
         found = s, least, greatest = tuple(np.empty(flat[0].size) for _ in range(3))
         with np.errstate(all="ignore"):
-            for cut in self._cuts(flat[3] - flat[2]):
+            for cut in self._cuts(flat[2], flat[3]):
                 everything = cut.where.size == s.size
                 for start in range(0, cut.where.size, BLOCK):
                     part = slice(start, start + BLOCK)
@@ -122,15 +122,15 @@ class Glued(Activation):
         greatest[np.isnan(greatest)] = np.inf
         return s.reshape(shape), least.reshape(shape), greatest.reshape(shape)
 
-    def _cuts(self, width: FloatArray) -> list[Cut]:
+    def _cuts(self, low: FloatArray, high: FloatArray) -> list[Cut]:
         """Which intervals `_band` is to treat together, and how they are cut."""
-        return cuts(self.branches, width)
+        return cuts(self.branches, low, high)
 
     def _band(
         self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, cut: Cut
     ) -> Band:
         """A band of one block; activations with a better one than the common one say so here."""
-        return band(self.branches, A, c, low, high, cut)
+        return band(A, c, low, high, cut)
 
     def exact(self, z: arb) -> tuple[arb, arb]:
         """Enclosures of sigma and sigma' on a ball; at breaks the slopes of both sides."""

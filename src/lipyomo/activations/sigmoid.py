@@ -16,7 +16,7 @@ from flint import arb
 
 from lipyomo.activations.bands import Band, Cut
 from lipyomo.activations.branch import Branch, Turn, exact_turn
-from lipyomo.activations.cubic import tanh_band, uncut
+from lipyomo.activations.cubic import tanh_band
 from lipyomo.activations.glued import Glued
 from lipyomo.activations.logistic import logistic
 from lipyomo.activations.registry import known_as
@@ -60,9 +60,9 @@ class Sigmoid(Glued):
     name = "sigmoid"
     branches = (SigmoidBranch(),)
 
-    def _cuts(self, width: FloatArray) -> list[Cut]:
+    def _cuts(self, low: FloatArray, high: FloatArray) -> list[Cut]:
         """All together: roots need no pieces."""
-        return uncut(width)
+        return [Cut(np.arange(low.size), self.branches, 1, False)]
 
     def _band(
         self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, cut: Cut
