@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import run_cascade
+from lipyomo.methods.support import affine_bound, run_cascade
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
@@ -23,7 +23,9 @@ def run(run: Run) -> Result:
     are shared by the entries instead of being counted once an entry.  For linf inputs this is the
     bound of Shi et al.; for l2 inputs the squares of the entries are below their chords; for l1
     inputs the largest entry decides.  Vector outputs are treated one vertex of the dual ball at a
-    time, the worst first, while these are few.
+    time, the worst first, while these are few.  Smooth networks also get a bound that is affine in
+    the inputs, slopes and values of their units being relaxed together.
     """
     run_cascade(run, ("entries", "joint"))
+    affine_bound(run)
     return run.result()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lipyomo.cascade import QUICK
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import run_cascade, run_forms
+from lipyomo.methods.support import affine_bound, run_cascade, run_forms
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 
@@ -24,5 +24,6 @@ def run(run: Run) -> Result:
     on as long as there is time, and every step of it is an answer.
     """
     cascade = run_cascade(run, QUICK)
+    affine_bound(run)
     run.record(newton_steps=run_forms(run, cascade, run.clock))
     return run.result()

@@ -32,6 +32,7 @@ from lipyomo.regions.witness import unbeaten
 from lipyomo.result import Guarantee, Witness
 from lipyomo.run import Clock, Run
 from lipyomo.sampling.local_search import quick_incumbent
+from lipyomo.search.smooth.chords import whole_bound
 from lipyomo.semidefinite.root import RootBounds, root_cost, semidefinite_targets, tighten_root
 
 
@@ -102,6 +103,21 @@ def switched(run: Run, bounds: LayerBounds) -> LipschitzProblem:
     small = run.problem.reduced.problem
     network = with_slopes(small.network, bounds)
     return small if network is small.network else small.with_network(network)
+
+
+def affine_bound(run: Run) -> None:
+    """Give a run the affine bound of a smooth network's gradient; other networks have none.
+
+    Bounds by ranges of slopes know nothing of how slopes change together.  This one does: it is
+    less on small domains.
+    """
+    small = run.problem.reduced.problem
+    tables = 8.0 * small.network.input_dim**2 <= PARAMS.most_bytes
+    if small.network.smooth and small.domain.is_bounded and tables and not run.expired:
+        try:
+            run.drop_upper(whole_bound(small))
+        except MethodError:  # too many vertices: the others treat the dual ball as a whole
+            return
 
 
 def run_cascade(run: Run, stages: Sequence[Stage] = STAGES) -> Cascade:

@@ -22,9 +22,10 @@ from lipyomo.bounds import preactivation_bounds
 from lipyomo.bounds.gradient import gradient_ranges
 from lipyomo.bounds.slopes import with_slopes
 from lipyomo.numerics.rounding import UNIT, gamma
+from lipyomo.problem import LipschitzProblem
 from lipyomo.search.smooth.bound import bounded
 from lipyomo.search.smooth.boxes import Boxes
-from lipyomo.search.smooth.context import Context
+from lipyomo.search.smooth.context import Context, Question
 from lipyomo.search.smooth.euclid import framed
 from lipyomo.search.smooth.gradient import enclosed
 from lipyomo.search.smooth.relax import relaxed
@@ -39,6 +40,28 @@ def with_chords(context: Context, boxes: Boxes) -> Boxes:
     added = beta.sum(axis=1) * (1.0 + gamma(context.inputs))
     bounds = (found.boxes.bounds + added) + 2.0 * UNIT * (np.abs(found.boxes.bounds) + added)
     return replace(boxes, bounds=np.minimum(boxes.bounds, bounds))
+
+
+def whole_bound(problem: LipschitzProblem) -> float:
+    """A bound of a smooth network's constant on a bounded domain, without any split.
+
+    Affine in the inputs; for linf inputs with chords.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs.
+
+    Raises
+    ------
+    MethodError
+        If the dual ball has too many vertices.
+    """
+    context = Context.of(Question(problem))
+    whole = Boxes.whole(context)
+    if context.targets.input_norm == "linf" and not context.euclidean:
+        return max(0.0, with_chords(context, whole).bound)
+    return max(0.0, bounded(context, whole, -math.inf).boxes.bound)
 
 
 def chords(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
