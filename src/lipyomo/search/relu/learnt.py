@@ -7,7 +7,7 @@ learn comes back as a difference.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -59,8 +59,6 @@ class Learnt:
         Nodes that linear programs found empty.
     pointless : int
         Nodes that hold no known point.
-    planned, probes : int
-        Nodes that were to be split, and splits to be tried for the sake of knowledge.
     near, decided : int
         Pre-activation bounds that were near to deciding their units, and how many got there.
     ahead, looks : ndarray, shape (N,)
@@ -69,15 +67,12 @@ class Learnt:
         Sums of products of splits' features, and the logarithm of their scores.
     splits : ndarray, shape (N, FEATURES + 1)
         Sums of those themselves, by the unit that was split on.
-    begun : ndarray, shape (N,)
-        Numbers of splits on each unit, those under way included.
     """
 
     ahead: FloatArray
     looks: FloatArray
     products: FloatArray
     splits: FloatArray
-    begun: FloatArray
     nodes: int = 0
     semidefinite: int = 0
     newton: int = 0
@@ -88,8 +83,6 @@ class Learnt:
     closed_by_bound: int = 0
     empty_by_program: int = 0
     pointless: int = 0
-    planned: int = 0
-    probes: int = 0
     near: int = 0
     decided: int = 0
 
@@ -97,8 +90,8 @@ class Learnt:
     def nothing(cls, units: int) -> Learnt:
         """The beginning, for N units."""
         size = FEATURES + 1
-        ahead, looks, begun = np.zeros((3, units))
-        return cls(ahead, looks, np.zeros((size, size)), np.zeros((units, size)), begun)
+        ahead, looks = np.zeros((2, units))
+        return cls(ahead, looks, np.zeros((size, size)), np.zeros((units, size)))
 
     def __add__(self, other: Learnt) -> Learnt:
         names = [item.name for item in fields(self)]
@@ -121,13 +114,6 @@ class Learnt:
     def counting(self, **more: int) -> Learnt:
         """With more of some counts."""
         return self._with({name: getattr(self, name) + count for name, count in more.items()})
-
-    def begin(self, units: Iterable[int]) -> Learnt:
-        """With splits on some units begun."""
-        begun = self.begun.copy()
-        for unit in units:
-            begun[unit] += 1
-        return self._with({"begun": begun})
 
     def look(self, units: npt.NDArray[np.int64], ahead: FloatArray) -> Learnt:
         """With the look-aheads of a node's open units."""

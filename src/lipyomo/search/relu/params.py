@@ -66,11 +66,6 @@ class Params:
         kinks that meet in a point or a line stay open in one half however often it is split.
     candidates : int
         Units of a node among which the split is chosen when it comes to it (4 to 16 alike).
-    reliable : int
-        Outcomes of splits on a unit are trusted instead of tried after one of them, and one more
-        for every so many units of the network.
-    probe_share : float
-        Splits tried for the sake of knowledge, at most, as a share of all nodes.
     decided : float
         Score of deciding all open units, where closing the gap has the score one (0.3 to 1).
     many_units : int
@@ -116,8 +111,6 @@ class Params:
     box_units: int = 6
     least_width: float = 2.0**-8
     candidates: int = 8
-    reliable: int = 50
-    probe_share: float = 0.5
     decided: float = 0.5
     many_units: int = 128
     unit_trust: float = 3.0

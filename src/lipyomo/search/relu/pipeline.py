@@ -29,7 +29,7 @@ from lipyomo.search.relu.part import OutOfTimeError, Part, Watch
 from lipyomo.search.relu.points import Points
 from lipyomo.search.relu.root import begin
 from lipyomo.search.relu.saved import Saved, decode, encode
-from lipyomo.search.relu.split import plan, split, together
+from lipyomo.search.relu.split import split, together
 from lipyomo.semidefinite.root import root_cost
 
 
@@ -55,14 +55,11 @@ class Task:
     Attributes
     ----------
     nodes : tuple of Node
-    probes : tuple of tuple of int
-        Units of each node whose splits are to be tried.
     baggage : Baggage, optional
         If it travels; else what is known at home is made use of.
     """
 
     nodes: tuple[Node, ...]
-    probes: tuple[tuple[int, ...], ...]
     baggage: Baggage | None = None
 
 
@@ -182,11 +179,10 @@ class Pipeline:
 
     def plan(self, nodes: Sequence[Node], travels: bool) -> Task:
         """See `lipyomo.search.protocol.Pipeline`."""
-        probes, self._learnt = plan(self._context, nodes, self._learnt)
         if not travels:
-            return Task(tuple(nodes), probes)
+            return Task(tuple(nodes))
         packed = tuple(_packed(self._points, node, self._context.params.sample) for node in nodes)
-        return Task(packed, probes, Baggage(self._points.best.value, self._learnt))
+        return Task(packed, Baggage(self._points.best.value, self._learnt))
 
     def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Node]:
         """See `lipyomo.search.protocol.Pipeline`."""
@@ -199,7 +195,7 @@ class Pipeline:
             self._region.forget()
         bench = Bench(context, points, self._region, Watch(clock, pulse))
         try:
-            groups, now = split(bench, nodes, task.probes, learnt)
+            groups, now = split(bench, nodes, learnt)
         except OutOfTimeError:
             return Outcome(returned=task.nodes)
         outcome = self._outcome([part for parts in groups for part in parts], now.since(learnt))

@@ -1,9 +1,9 @@
-"""Splitting nodes: some splits are tried, for what they tell, and then the best one is made."""
+"""Splitting nodes: their box where inputs are few, else the unit that is expected to score most."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,24 +19,6 @@ from lipyomo.search.relu.propagate import substitute_back
 from lipyomo.search.relu.score import score
 
 
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """A split that is tried.
-
-    Attributes
-    ----------
-    unit : int or None
-        The unit that is decided; None if the box is split, or nothing.
-    parts : tuple of Part
-    score : float
-        Of a split on a unit.
-    """
-
-    unit: int | None
-    parts: tuple[Part, ...]
-    score: float = 0.0
-
-
 def together(context: Context, node: Node) -> int:
     """How many nodes like this one to split together."""
     params, units = context.params, node.still
@@ -44,31 +26,8 @@ def together(context: Context, node: Node) -> int:
     return max(int(params.together / max(size, 1.0)), 1)
 
 
-def plan(
-    context: Context, nodes: Sequence[Node], learnt: Learnt
-) -> tuple[tuple[tuple[int, ...], ...], Learnt]:
-    """Units of each node whose splits are to be tried, because too little is known of them.
-
-    They count as begun from now on, wherever it is that they are tried.
-    """
-    params = context.params
-    learnt = learnt.counting(planned=sum(node.examined for node in nodes))
-    enough = 1 + context.system.count // params.reliable
-    most, probes, begun = params.probe_share * learnt.planned, learnt.probes, learnt.begun.copy()
-    plans = []
-    for node in nodes:
-        units = []
-        for unit in [] if wants_box(context, node) else node.candidates.tolist():
-            if begun[unit] < enough and probes <= most:
-                probes += 1
-                begun[unit] += 1
-                units.append(unit)
-        plans.append(tuple(units))
-    return tuple(plans), replace(learnt, probes=probes, begun=begun)
-
-
 def split(
-    bench: Bench, nodes: Sequence[Node], probes: Sequence[Sequence[int]], learnt: Learnt
+    bench: Bench, nodes: Sequence[Node], learnt: Learnt
 ) -> tuple[list[tuple[Part, ...]], Learnt]:
     """Split some nodes; what became of the parts of each.
 
@@ -78,26 +37,27 @@ def split(
     ----------
     bench : Bench
     nodes : sequence of Node
-    probes : sequence of sequence of int
-        What to try, from `plan`.
     learnt : Learnt
 
     Raises
     ------
     OutOfTimeError
     """
-    context = bench.context
-    first = [_first_trials(context, node, units) for node, units in zip(nodes, probes, strict=True)]
-    first, learnt = _tried(bench, nodes, first, learnt)
-    weights, last = learnt.weights(), []
-    for node, tried in zip(nodes, first, strict=True):
-        trials, learnt = _last_trial(context, node, tried, learnt, weights)
-        last.append(trials)
-    last, learnt = _tried(bench, nodes, last, learnt)
-    found = []
-    for node, tried, more in zip(nodes, first, last, strict=True):
+    context, weights = bench.context, learnt.weights()
+    splits = [(node, *_split(context, node, learnt, weights)) for node in nodes]
+    parts = [Part(node, child) for node, _, children in splits for child in children]
+    examined, learnt = examine(bench, parts, learnt)
+    cutoff = context.cutoff(bench.points.best.value)
+    found, stop = [], 0
+    for node, unit, children in splits:
+        start, stop = stop, stop + len(children)
+        now = tuple(examined[start:stop])
+        if unit is not None:
+            scored = score(context, node, [part.node for part in now if part.is_open], cutoff)
+            place = int(np.argmax(node.candidates == unit))
+            learnt = learnt.learn(unit, node.features[place], scored)
         learnt = learnt.counting(nodes=int(node.examined))
-        found.append((more[0] if more else max(tried, key=lambda trial: trial.score)).parts)
+        found.append(now)
     return found, learnt
 
 
@@ -134,55 +94,19 @@ def halves(context: Context, node: Node) -> list[Node]:
     return [nodes[k], nodes[d + k]]
 
 
-def _parts(node: Node, children: Sequence[Node]) -> tuple[Part, ...]:
-    return tuple(Part(node, child) for child in children)
+def _split(
+    context: Context, node: Node, learnt: Learnt, weights: FloatArray
+) -> tuple[int | None, list[Node]]:
+    """The children of a node, and the unit that they decide, if they do.
 
-
-def _first_trials(context: Context, node: Node, units: Sequence[int]) -> list[Trial]:
-    """The split of a box; or those on units of which too little is known."""
+    A node that is still to be examined is its own and only child.
+    """
     if not node.examined:
-        return [Trial(None, _parts(node, [replace(node)]))]
+        return None, [replace(node)]
     boxes = halves(context, node) if wants_box(context, node) else []
     if boxes:
-        return [Trial(None, _parts(node, boxes))]
-    return [Trial(unit, _parts(node, node.sides(unit))) for unit in units]
-
-
-def _last_trial(
-    context: Context, node: Node, tried: Sequence[Trial], learnt: Learnt, weights: FloatArray
-) -> tuple[list[Trial], Learnt]:
-    """The split that is expected to score most, unless one that was tried scores more."""
-    if any(trial.unit is None for trial in tried):
-        return [], learnt
+        return None, boxes
     trust = context.params.unit_trust
-    expected = np.exp(learnt.forecast(node.candidates, node.features, weights, trust))
-    for trial in tried:
-        expected[node.candidates == trial.unit] = -np.inf
-    k = int(np.argmax(expected))
-    if expected[k] <= max((trial.score for trial in tried), default=-np.inf):
-        return [], learnt
-    unit = int(node.candidates[k])
-    return [Trial(unit, _parts(node, node.sides(unit)))], learnt.begin([unit])
-
-
-def _tried(
-    bench: Bench, nodes: Sequence[Node], trials: Sequence[Sequence[Trial]], learnt: Learnt
-) -> tuple[list[list[Trial]], Learnt]:
-    """The trials with what became of their parts, and with what they scored."""
-    parts = [part for own in trials for trial in own for part in trial.parts]
-    examined, learnt = examine(bench, parts, learnt)
-    cutoff = bench.context.cutoff(bench.points.best.value)
-    found, stop = [], 0
-    for node, own in zip(nodes, trials, strict=True):
-        done = []
-        for trial in own:
-            start, stop = stop, stop + len(trial.parts)
-            now = replace(trial, parts=tuple(examined[start:stop]))
-            if trial.unit is not None:
-                children = [part.node for part in now.parts if part.is_open]
-                now = replace(now, score=score(bench.context, node, children, cutoff))
-                place = int(np.argmax(node.candidates == trial.unit))
-                learnt = learnt.learn(trial.unit, node.features[place], now.score)
-            done.append(now)
-        found.append(done)
-    return found, learnt
+    expected = learnt.forecast(node.candidates, node.features, weights, trust)
+    unit = int(node.candidates[np.argmax(expected)])
+    return unit, node.sides(unit)
