@@ -43,11 +43,11 @@ class Activation(ABC):
 
     @abstractmethod
     def value(self, z: FloatArray) -> FloatArray:
-        """Sigma at finite `z`, of any shape."""
+        """The value at finite `z`, of any shape."""
 
     @abstractmethod
     def slope(self, z: FloatArray) -> FloatArray:
-        """Sigma' at finite `z`, of any shape; where it jumps, that from the right."""
+        """The slope at finite `z`, of any shape; where it jumps, that from the right."""
 
     @abstractmethod
     def value_error(self, z: FloatArray) -> FloatArray:

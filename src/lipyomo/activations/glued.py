@@ -56,11 +56,11 @@ class Glued(Activation):
         return found
 
     def value(self, z: FloatArray) -> FloatArray:
-        """Sigma at finite `z`, of any shape."""
+        """The value at finite `z`, of any shape."""
         return self._at(z, lambda branch, at: branch.jet(at, 0)[0])
 
     def slope(self, z: FloatArray) -> FloatArray:
-        """Sigma' at finite `z`; at a break that of the branch on its right."""
+        """The slope at finite `z`; at a break that of the branch on its right."""
         return self._at(z, lambda branch, at: branch.jet(at, 1)[1])
 
     def value_error(self, z: FloatArray) -> FloatArray:
@@ -118,8 +118,8 @@ class Glued(Activation):
                     A, c, low, high = (array[block] for array in flat)
                     for array, ends in zip(found, self._band(A, c, low, high, cut), strict=True):
                         array[block] = ends
-        least[np.isnan(least)] = -np.inf
-        greatest[np.isnan(greatest)] = np.inf
+        least[~(least < np.inf)] = -np.inf  # what overflowed says nothing
+        greatest[~(greatest > -np.inf)] = np.inf
         return s.reshape(shape), least.reshape(shape), greatest.reshape(shape)
 
     def _cuts(self, low: FloatArray, high: FloatArray) -> list[Cut]:

@@ -5,7 +5,7 @@ the unit roundoff u = 2**-53 the assumptions are
 
 - ``exp``, ``expm1``, ``log1p``, ``tanh``, ``arctanh``: relative error 8 u (four units in the last
   place).  glibc states one to two units, Intel's short vector library, which numpy uses where
-  AVX-512 is there, less than four (numpy's release notes; 1.5 u were seen at most);
+  AVX-512 is there, less than four (2 u were seen at most, with either);
 - ``sin``, ``cos``: absolute error 8 u for arguments up to 2**20;
 - ``scipy.special.erf``: relative error 8 u; ``erfc``: relative error (16 + 4 z**2) u, for it takes
   the exponential of a rounded square (Cephes);
