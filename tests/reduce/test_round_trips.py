@@ -21,6 +21,7 @@ from lipyomo.reduce.merge import merge
 from lipyomo.reduce.presolve import presolve
 from lipyomo.reduce.reduction import Reduction
 from lipyomo.reduce.thin import thin
+from lipyomo.reduce.units import Counterparts
 from lipyomo.semidefinite.root import RootBounds
 from lipyomo.targets import Targets
 from networks import mixed_network
@@ -236,3 +237,12 @@ def test_multipliers_of_open_units_prove_the_same_under_phases(seed: int) -> Non
     assert (lifted[2] == lam).all()
     np.testing.assert_allclose(form.rows, full.rows, atol=1e-9)
     np.testing.assert_allclose(form.objective, full.objective, atol=1e-9)
+
+
+def test_multipliers_of_units_that_nobody_is_are_not_lifted() -> None:
+    """Also where another one stands for two, so that their number is right."""
+    network = Network([Layer([[1.0], [2.0]], [0.0, 0.0], 0.0, 1.0), Layer([[1.0, 1.0]], [0.0])])
+    wider = mixed_network(0, (1, 3, 1))
+    both = np.array([1, 1])
+    found = Reduction.to(wider, Counterparts.of(network, np.arange(2), both))
+    assert found.lift_multipliers(np.ones(1), np.array([0, 1]), np.ones(2)) is None

@@ -94,11 +94,11 @@ class Reduction:
         (ndarray, shape (d,), ndarray of int, shape (F,), ndarray, shape (F,)) or None
             Those of inputs that cannot move are zero: directions have no such component.  None if
             one of the units stands for several: with a multiplier each, these may lie on different
-            sides, so that their bound is larger.
+            sides, so that their bound is larger; or for none.
         """
         known = self.units
         which = np.flatnonzero(np.isin(known.inner, units))
-        if which.size != units.size:
+        if not np.array_equal(np.sort(known.inner[which]), np.sort(units)):
             return None
         order = np.argsort(units)
         own = order[np.searchsorted(units, known.inner[which], sorter=order)]

@@ -151,9 +151,8 @@ class Pipeline(Protocol[N, T]):
     def plan(self, nodes: Sequence[N], travels: bool) -> T:
         """A task: to split some nodes, with all that its outcome depends on.
 
-        What it sets out to try counts as begun from now on.  A task that travels is a value that
-        can be pickled, and its outcome depends on it alone; one that stays is processed at home at
-        once, and may use whatever is known there.
+        A task that travels is a value that can be pickled, and its outcome depends on it alone; one
+        that stays is processed at home at once, and may use whatever is known there.
         """
         ...
 
