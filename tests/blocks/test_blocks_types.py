@@ -22,6 +22,7 @@ from lipyomo.blocks import (
     LipschitzBlock,
     NormBlock,
     ReluNetworkBlock,
+    SmoothNetworkBlock,
     TangentBlock,
     UpperLipschitzBlock,
 )
@@ -48,6 +49,9 @@ along, ball, calm = TangentBlock(), DualBallBlock(), UpperLipschitzBlock()
 along.build_formulation(b, norm="l1")
 ball.build_formulation(3, "cross")
 calm.build_formulation(b, radius=0.1)
+curves = SmoothNetworkBlock()
+curves.build_formulation(b, segments=4, bounds="interval", formulation="sos1")
+print(curves.layer[0].curve[1], curves.ranges, curves.segments)
 
 b.build_formulatoin("typo", 3)  # wrong
 b.build_formulation(network, inptus=[0.0, 1.0])  # wrong
@@ -57,6 +61,7 @@ b.build_formulation()  # wrong
 b.outptus[0].setub(1.0)  # wrong
 many["a"].build_formulatoin(network)  # wrong
 slope.build_formulation(b, limits="wide")  # wrong
+curves.build_formulation(b, segments="many")  # wrong
 print(slope.gradeint[0])  # wrong
 steep.build_formulation(b, encoding="bigm")  # wrong
 steep.build_formulation(b, formulation="tangent")  # wrong

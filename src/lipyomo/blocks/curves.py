@@ -12,6 +12,7 @@ The error function is no function of Pyomo's, nor of the files that solvers read
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -38,7 +39,7 @@ from lipyomo.errors import ProblemError
 Range = tuple[float, float]
 """Certified bounds of a pre-activation."""
 
-OVERFLOW = 700.0
+OVERFLOW = math.log(sys.float_info.max) - 1.0
 """Arguments up to which ``exp`` is written."""
 
 

@@ -13,7 +13,8 @@ class Params:
     ----------
     rounding : float
         Relative widening of bounds that are sums of the variables' bounds, and by how much a value
-        that a model was built on may differ from the present one.
+        that a model was built on may differ from the present one; bands that are as narrow are not
+        cut any more.
     tolerance : float
         Above the tolerances of solvers: nearer than this to a kink a unit counts as open, and
         bounds that differ by less are the same.
