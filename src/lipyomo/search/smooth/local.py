@@ -15,10 +15,7 @@ from lipyomo.run import Clock
 from lipyomo.sampling.evaluate import sampled_norms
 from lipyomo.search.smooth.ascent import climbed
 from lipyomo.search.smooth.context import Context, Question
-
-STARTS = 64
-"""Points from which ascents begin, unless something else is asked for."""
-
+from lipyomo.search.smooth.params import Params
 
 def smooth_incumbent(
     problem: LipschitzProblem,
@@ -46,9 +43,10 @@ def smooth_incumbent(
     try:
         context = Context.of(Question(small))
     except MethodError:  # too many vertices for ascents
-        points = small.domain.sample(rng, evaluations or STARTS)
+        points = small.domain.sample(rng, evaluations or Params().samples)
         return _best(problem, points, sampled_norms(small, points))
-    starts = STARTS if evaluations is None else max(1, evaluations // context.params.steps)
+    params = context.params
+    starts = params.starts if evaluations is None else max(1, evaluations // params.steps)
     points, values = climbed(context, small.domain.sample(rng, starts), clock)
     return _best(problem, points, values)
 
