@@ -17,6 +17,7 @@ from lipyomo.search.smooth.ascent import climbed
 from lipyomo.search.smooth.context import Context, Question
 from lipyomo.search.smooth.params import Params
 
+
 def smooth_incumbent(
     problem: LipschitzProblem,
     rng: np.random.Generator,
