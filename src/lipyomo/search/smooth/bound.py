@@ -134,7 +134,8 @@ def _scores(
     """Where the bounds' gaps come from: shares of inputs, entries of v, phases; (N, 2 d + p).
 
     What a unit adds goes to the inputs in proportion to what they add to the width of its z (and
-    of its u); that of a unit whose range holds a break goes to its phase.
+    of its u); that of a unit whose range holds a break goes to its phase as well: a phase is worth
+    splitting where one unit alone adds more than all of them share through any input.
     """
     d = context.inputs
     x_radius = 0.5 * (boxes.high - boxes.low)
@@ -144,7 +145,6 @@ def _scores(
     base = 0
     for stage, layer, (gap, off) in zip(context.stages, layers, above.gaps, strict=True):
         if stage.broken.size:
-            gap = gap.copy()
             low, high = layer.low[:, stage.broken], layer.high[:, stage.broken]
             breaks = context.breaks[base : base + stage.broken.size]
             for k, unit in enumerate(stage.broken.tolist()):
@@ -152,7 +152,6 @@ def _scores(
                 for place in breaks[k]:
                     inside |= (low[:, k] < place) & (high[:, k] > place)
                 phases[:, base + k] = np.where(inside, gap[:, unit], 0.0)
-                gap[inside, unit] = 0.0
         base += stage.broken.size
         _credit(layer.pre, gap, x_radius, v_radius, x_part, v_part)
         _credit(layer.pre_tangent, off, x_radius, v_radius, x_part, v_part)
