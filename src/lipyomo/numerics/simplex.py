@@ -18,12 +18,7 @@ import numpy as np
 from flint import fmpq
 
 from lipyomo.arrays import FloatArray
-
-MOST_ENTRIES = 20_000
-"""Larger tables (equations times rows) are not begun."""
-
-MOST_PIVOTS = 400
-"""After so many it is given up: time against thin regions that stay undecided."""
+from lipyomo.numerics.params import PARAMS
 
 
 @dataclass(frozen=True)
@@ -57,7 +52,7 @@ def decide_strictly(rows: Sequence[Sequence[fmpq]], guess: FloatArray) -> Decisi
         Neither a point nor weights if the table is too large or takes too long.
     """
     d, count = len(rows[0]) - 1, len(rows)
-    if (d + 1) * count > MOST_ENTRIES:
+    if (d + 1) * count > PARAMS.entries:
         return Decision()
     order = np.argsort(-guess, kind="stable").tolist()
     table = _Table([rows[k] for k in order], d)
@@ -99,7 +94,7 @@ class _Table:
     def solve(self) -> bool:
         """Pivot to the optimum, or to a value that says enough; False if it takes too long."""
         stuck = False
-        for _ in range(MOST_PIVOTS):
+        for _ in range(PARAMS.pivots):
             costs = self._costs[: self._count + 1]
             falling = [j for j, cost in enumerate(costs) if cost < 0]
             if not falling or self.value < 0:

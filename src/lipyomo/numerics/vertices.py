@@ -10,9 +10,7 @@ from flint import fmpq, fmpq_mat
 
 from lipyomo.arrays import FloatArray
 from lipyomo.numerics.exact import exact
-
-MOST_SETS = 5000
-"""Most sets of rows that are intersected; some 50 microseconds each."""
+from lipyomo.numerics.params import PARAMS
 
 
 def exact_vertices(rows: FloatArray, right: FloatArray) -> list[list[fmpq]] | None:
@@ -32,7 +30,7 @@ def exact_vertices(rows: FloatArray, right: FloatArray) -> list[list[fmpq]] | No
         None where there are too many sets of m rows.
     """
     count, m = rows.shape
-    if math.comb(count, m) > MOST_SETS:
+    if math.comb(count, m) > PARAMS.sets:
         return None
     A = [[exact(a) for a in row] for row in rows.tolist()]
     b = [exact(value) for value in right.tolist()]

@@ -25,8 +25,8 @@ from flint import fmpq, fmpq_mat
 from lipyomo.domains import NormBall
 from lipyomo.network import FloatArray
 from lipyomo.numerics.exact import approximate, exact, row_reduced
+from lipyomo.numerics.params import PARAMS as NUMERICS
 from lipyomo.numerics.rounding import gamma
-from lipyomo.numerics.simplex import MOST_ENTRIES
 from lipyomo.regions.params import PARAMS
 
 Row = Sequence[fmpq]
@@ -123,7 +123,7 @@ def _repaired(chosen: list[list[fmpq]], y: list[fmpq], body: Body) -> bool:
     if _proves(y, total, body):
         return True
     cancel, slack = _split(chosen, y, total, body)
-    if len(y) * (len(cancel) + 1) > MOST_ENTRIES:
+    if len(y) * (len(cancel) + 1) > NUMERICS.entries:
         return False
     equations = [[row[j] for row in chosen] for j in cancel]
     for system in (equations, [*equations, slack]):
