@@ -114,9 +114,9 @@ class MatrixSolver(SolverBase, ABC):
         """Return the version of the solver, or None."""
         return self.version_of(self.module()) if installed(self.package) else None
 
-    @abstractmethod
     def version_of(self, module: Any) -> tuple[int, ...]:
-        """Return the version that the imported package tells; to be written by adapters."""
+        """Return the version that the imported package tells; written where `version` is not."""
+        raise TypeError(f"{type(self).__name__} does not say which version it is")
 
     def module(self) -> Any:
         """Import the package; `MissingExtra` if it is not installed."""
