@@ -210,7 +210,7 @@ def _weights(
     change = np.where(still, system.right - system.left, 1.0)
     alpha = np.clip((values[:, :count] - system.left) / change, 0.0, 1.0)
     fine = np.rint(alpha * top).astype(np.int64)
-    told = still & (np.abs(fine - np.where(steeper, top, 0)) > params.near * top)
+    stated = still & (np.abs(fine - np.where(steeper, top, 0)) > params.near * top)
     weight = values.copy()
     weight[:, :count][still | ~system.kinked] = 0.0
     bits = np.maximum(params.weight_bits - np.frexp(weight.max(axis=1, initial=0.0))[1], 0)
@@ -218,9 +218,9 @@ def _weights(
     own = np.ldexp(whole.astype(np.float64), -bits[:, None])
     own[:, :count] = np.where(still, rounded[:, :count], own[:, :count])
     rounded[:] = own
-    rounded[:, :count][told] = (system.left + change * fine / top)[told]
+    rounded[:, :count][stated] = (system.left + change * fine / top)[stated]
     beta, rho = whole[:, :count], whole[:, count:]
-    parts = _pairs(beta, beta != 0), _pairs(fine, told), _pairs(rho, rho != 0)
+    parts = _pairs(beta, beta != 0), _pairs(fine, stated), _pairs(rho, rho != 0)
     return [list(own) for own in zip(bits.tolist(), *parts, strict=True)]
 
 

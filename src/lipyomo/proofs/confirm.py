@@ -33,14 +33,14 @@ def confirmed(problem: LipschitzProblem, result: Result) -> Result:
     fraction = None
     if found.value is not None and found.value.numerator.bit_length() <= MOST_BITS:
         fraction = str(found.value)
-    told = {
+    rational = {
         "holds": found.holds,
         "interior": found.interior,
         "pattern": found.pattern,
         "value": value,
         "fraction": fraction,
     }
-    result = replace(result, details={**result.details, "rational": told})
+    result = replace(result, details={**result.details, "rational": rational})
     if not found.holds:
         place = "domain" if not found.interior else "region of its pattern"
         note = "exact arithmetic does not confirm the witness: its point is not strictly inside the"

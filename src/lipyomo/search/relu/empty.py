@@ -1,4 +1,4 @@
-"""The fifth step: which parts have no interior, and what those without open units are worth.
+"""The fifth step: which parts have no interior, and the values of those without open units.
 
 A linear program a part answers, with a point of those that have interior.
 """
@@ -27,7 +27,7 @@ for a CNN; smaller ones are far below what bounds are compared with."""
 
 
 def asks_program(context: Context, learnt: Learnt) -> tuple[bool, Learnt]:
-    """Whether the linear program is worth its time on a node in which no point is known.
+    """Whether to solve the linear program of a node in which no point is known.
 
     Where dual ascent runs it finds most empty nodes first.  The programs also give points, so that
     some are solved in any case.

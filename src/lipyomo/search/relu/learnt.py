@@ -29,7 +29,7 @@ FIRST_WEIGHTS = np.array([0.5, 0.25, 0.0, -0.2, -1.9, -0.45, -0.15])
 searches of networks of several kinds end with."""
 
 TRUST = np.array([50.0, 50.0, 50.0, 50.0, 1.0, 1.0, 1.0])
-"""How many splits (of features of size one) these are worth."""
+"""How many splits (of features of size one) these count as."""
 
 COUNTERS = ("nodes", "semidefinite", "newton", "programs", "empty", "fixed", "unresolved")
 """What is counted for the report."""
@@ -52,7 +52,7 @@ class Learnt:
     fixed : int
         Units decided because the other side cannot beat the incumbent.
     unresolved : int
-        Regions of full patterns too thin to tell whether they have interior.
+        Regions of full patterns too thin to decide whether they have interior.
     closed_by_bound : int
         Nodes that semidefinite bounds closed.
     empty_by_program : int

@@ -16,7 +16,7 @@ class Params:
         digits.  It has to exceed the rounding of proofs, and stay below the tolerance of `exact`.
     together : int
         Nodes of the common size that are split together: a batch costs less a node, but what its
-        first nodes tell comes too late for the others (8 to 32 alike).
+        first nodes find comes too late for the others (8 to 32 alike).
     common : int
         Open units squared times inputs (or units, if they are fewer) of that size.
     long_root : float

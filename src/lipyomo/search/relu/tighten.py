@@ -163,7 +163,7 @@ def _accept(stack: Stack, claims: Ascended, kinked: BoolArray) -> None:
 def _wanted(
     stack: Stack, warmth: Sequence[Warmth | None], seen: Sequence[Seen | None], last: int
 ) -> BoolArray:
-    """Which bounds are worth having, shape (B, 2 N): by key; `last` is the last layer's start."""
+    """Which bounds matter, shape (B, 2 N): by key; `last` is the last layer's start."""
     still = (stack.phases == OPEN) & stack.alive[:, None]
     wanted = np.stack([still, still], axis=2)
     for b in np.flatnonzero(stack.alive).tolist():
