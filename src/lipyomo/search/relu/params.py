@@ -37,9 +37,7 @@ class Params:
     ascent_steps, ascent_cold : int
         Steps of dual ascent that all bounds of a node take, and how many times as many where there
         is no parent to go on from: time a node against nodes.  With 24 steps for all a node takes
-        half as long again; with 6 some families need a tenth more nodes.
-    ascent_rate : float
-        First step of a node that goes on, as a share of a multiplier's natural size (0.05 to 0.2).
+        a tenth more time; with 6 some families need a tenth more nodes.
     near, near_rate : float
         Bounds that leave a unit open by no more than this share of its range ascend once more,
         with this rate, under what others have decided in the meantime.
@@ -95,7 +93,6 @@ class Params:
     newton_steps: int = 60
     ascent_steps: int = 8
     ascent_cold: int = 6
-    ascent_rate: float = 0.1
     near: float = 0.3
     near_rate: float = 0.02
     near_steps: int = 24

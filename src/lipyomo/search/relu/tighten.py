@@ -101,8 +101,7 @@ def tighten(
     if not known.all():
         new = np.flatnonzero(~known)
         start[new] = ascent.start(relaxation, rows[new])
-    rate = None if cold else params.ascent_rate
-    found = ascent.ascend(relaxation, rows, start, steps, rate)
+    found = ascent.ascend(relaxation, rows, start, steps)
     claims = Ascended(rows, found, ascent.bounds(relaxation, rows, found))
     _accept(stack, claims, system.kinked)
     if learnt is not None:
