@@ -121,7 +121,7 @@ def _ascend(recording: Recording, ascent: DualAscent, cases: Sequence[Case]) -> 
     kept = [case.ours.warmth for case in cases]
     seen = [recording.points.seen(case.ours.points) for case in cases]
     with np.errstate(invalid="ignore"):  # units without a kink have no bounds
-        warmth, _ = tighten(ascent, context.system, stack, kept, seen)
+        warmth = tighten(ascent, context.system, stack, kept, seen, is_proof=True)
     better, nodes, keys, values = _sides(stack), [], [], []
     for b, (case, own) in enumerate(zip(cases, warmth, strict=True)):
         if own is None or own is kept[b]:

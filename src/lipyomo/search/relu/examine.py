@@ -120,10 +120,7 @@ def narrowed(
     if context.ascent is not None:
         seen = [points.seen(numbers) for numbers in inside]
         before = stack.phases.copy()
-        warmth, more = tighten(
-            context.ascent, context.system, stack, warmth, seen, learnt, context.params
-        )
-        learnt = more or learnt
+        warmth = tighten(context.ascent, context.system, stack, warmth, seen, context.params)
         follow(context, stack, before)
         bench.watch.check()
     sizes = gradient_bounds(context, stack)

@@ -59,8 +59,6 @@ class Learnt:
         Nodes that linear programs found empty.
     pointless : int
         Nodes that hold no known point.
-    near, decided : int
-        Pre-activation bounds that were near to deciding their units, and how many got there.
     ahead, looks : ndarray, shape (N,)
         Sums and numbers of each unit's look-aheads.
     products : ndarray, shape (FEATURES + 1, FEATURES + 1)
@@ -83,8 +81,6 @@ class Learnt:
     closed_by_bound: int = 0
     empty_by_program: int = 0
     pointless: int = 0
-    near: int = 0
-    decided: int = 0
 
     @classmethod
     def nothing(cls, units: int) -> Learnt:

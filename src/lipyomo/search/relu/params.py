@@ -43,9 +43,6 @@ class Params:
         with this rate, under what others have decided in the meantime.
     near_steps : int
         Steps of that (16 to 24 alike).
-    near_share, near_least : float
-        Where a smaller share of them than the first number gets decided, only proportionally
-        nearer ones ascend, but not less than the second share: time against decisions.
     ascent_work, ascent_entries : int
         Most multiplications, and most multipliers, that the ascent of a batch may take.
     ascent_bytes : int
@@ -96,8 +93,6 @@ class Params:
     near: float = 0.3
     near_rate: float = 0.02
     near_steps: int = 24
-    near_share: float = 0.2
-    near_least: float = 0.1
     ascent_work: int = 5_000_000_000
     ascent_entries: int = 4_000_000
     ascent_bytes: int = 1 << 16

@@ -18,7 +18,6 @@ from lipyomo.bounds.dual_steps import SingleArray
 from lipyomo.bounds.stack import Stack
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.phases import LEFT, OPEN, RIGHT
-from lipyomo.search.relu.learnt import Learnt
 from lipyomo.search.relu.node import IntArray, Warmth
 from lipyomo.search.relu.params import Params
 
@@ -49,9 +48,9 @@ def tighten(
     stack: Stack,
     warmth: Sequence[Warmth | None],
     seen: Sequence[Seen | None],
-    learnt: Learnt | None = None,
     params: Params | None = None,
-) -> tuple[list[Warmth | None], Learnt | None]:
+    is_proof: bool = False,
+) -> list[Warmth | None]:
     """Tighten the nodes of `stack` in place.
 
     Parameters
@@ -64,18 +63,16 @@ def tighten(
         Of each node's parent.
     seen : sequence of (ndarray of bool, ndarray of bool) or None
         Sides on which known points of the node have units.
-    learnt : Learnt, optional
-        Knows how many of the bounds that were near to deciding their units got there.  Without it,
-        for a proof, these are not improved any further; and where there are several layers, all
-        ascend as long as from scratch: fewer cases are to be written and checked.
     params : Params, optional
+    is_proof : bool, optional
+        Then bounds that are near to deciding their units are not improved any further; and where
+        there are several layers, all ascend as long as from scratch: fewer cases are to be written
+        and checked.
 
     Returns
     -------
     list of Warmth or None
         For the nodes' children.
-    Learnt or None
-        With what became of the bounds that were near to deciding their units.
     """
     params = params or Params()
     last = system.starts[-2] if system.depth else 0
@@ -84,12 +81,11 @@ def tighten(
     parts = [_nearest(stack, b, np.flatnonzero(row), most) for b, row in enumerate(wanted)]
     node = np.repeat(np.arange(len(parts)), [part.size for part in parts])
     keys = np.concatenate(parts)
-    is_proof = learnt is None and system.depth > 1
-    cold = is_proof or not all(warmth)
+    cold = (is_proof and system.depth > 1) or not all(warmth)
     most = params.ascent_steps * (params.ascent_cold if cold else 1)
     steps = int(min(most, params.ascent_work // (ascent.work * keys.size))) if keys.size else 0
     if not steps:
-        return list(warmth), learnt
+        return list(warmth)
     rows = Rows(node, keys // 2, np.where(keys % 2 == 0, 1.0, -1.0))
     relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
     start = np.empty((rows.count, ascent.columns), dtype=np.float32)
@@ -104,13 +100,11 @@ def tighten(
     found = ascent.ascend(relaxation, rows, start, steps)
     claims = Ascended(rows, found, ascent.bounds(relaxation, rows, found))
     _accept(stack, claims, system.kinked)
-    if learnt is not None:
-        near = _near(stack, claims, learnt, params)
+    if not is_proof:
+        near = _near(stack, claims, params)
         if near.size:
             more = _gone_on(ascent, stack, claims, near, params)
             found[near], claims.bounds[near] = more.multipliers, more.bounds
-            there = int(np.count_nonzero(more.bounds < 0.0))
-            learnt = learnt.counting(near=near.size, decided=there)
             _accept(stack, more, system.kinked)
     room = params.ascent_bytes // (2 * ascent.columns)
     half = np.clip(found, -6e4, 6e4).astype(np.float16)
@@ -122,15 +116,13 @@ def tighten(
             near = np.sort(np.argsort(claims.bounds[span], kind="stable")[:room])
             part, here = part[near], here[near]
         kept.append(Warmth(stack.phases[b].copy(), part, here))
-    return kept, learnt
+    return kept
 
 
-def _near(stack: Stack, claims: Ascended, learnt: Learnt, params: Params) -> npt.NDArray[np.intp]:
+def _near(stack: Stack, claims: Ascended, params: Params) -> npt.NDArray[np.intp]:
     """Which bounds are near to deciding their units."""
     node, unit, bounds = claims.rows.node, claims.rows.unit, claims.bounds
-    share = learnt.decided / max(learnt.near, 1) if learnt.near else params.near_share
-    nearer = min(max(share / params.near_share, params.near_least), 1.0)
-    reach = params.near * nearer * (stack.upper - stack.lower)[node, unit]
+    reach = params.near * (stack.upper - stack.lower)[node, unit]
     open_still = stack.alive[node] & (stack.phases[node, unit] == OPEN)
     return np.flatnonzero(open_still & (bounds > 0.0) & (bounds < reach))
 
