@@ -41,6 +41,20 @@ def why_not(problem: LipschitzProblem, phases: Phases) -> str | None:
     return "the network is too large to branch in memory" if large else None
 
 
+BOX_ARRAYS = 16
+"""Arrays of the largest size that bounding a box holds at a time, about."""
+
+
+def why_no_boxes(problem: LipschitzProblem, box_bytes: int) -> str | None:
+    """Why a reduced problem with smooth units cannot be cut into boxes, if so."""
+    try:
+        targets_of(problem)
+    except MethodError as error:
+        return str(error)
+    large = BOX_ARRAYS * box_bytes > PARAMS.most_bytes
+    return "the network is too large to be cut into boxes in memory" if large else None
+
+
 @method(
     "bnb",
     "branch and bound, semidefinite",
@@ -168,10 +182,19 @@ def search(run: Run, cutoff: float = 0.0, checkpoint: Checkpoint | None = None) 
 
 def search_smooth(run: Run, cutoff: float, checkpoint: Checkpoint | None) -> Result:
     """`search` of a network with smooth units: boxes instead of activation patterns."""
+    from lipyomo.search.smooth.context import box_bytes
+    from lipyomo.search.smooth.local import smooth_incumbent
     from lipyomo.search.smooth.pipeline import STUCK
     from lipyomo.search.smooth.run import smooth_search
 
     problem, reduced = run.problem, run.problem.reduced
+    reason = why_no_boxes(reduced.problem, box_bytes(reduced.problem))
+    if reason is not None:
+        run.warn(f"{reason}: there is no search, and bounds are those of method sdp")
+        rng = np.random.default_rng(run.settings.seed)
+        run_forms(run, run_cascade(run, QUICK), run.clock.within(PARAMS.forms_share * run.left))
+        run.raise_lower(smooth_incumbent(problem, rng, None, run.clock))
+        return run.result()
 
     def tell(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if point is not None:
@@ -184,6 +207,8 @@ def search_smooth(run: Run, cutoff: float, checkpoint: Checkpoint | None) -> Res
     if found.best.point is not None:
         run.raise_lower(witness_near(problem, found.best.point))
     run.drop_upper(found.upper)
+    if not np.isfinite(run.upper):  # there was no time for the root
+        run_cascade(run, ("entries",))
     if found.starved:
         run.warn(STARVED)
     run.count(found.counters.get(NODES, 0))

@@ -159,25 +159,36 @@ class Context:
         met = max(value, 0.0) / (1.0 - max(question.gap, self.params.slack))
         return max(met, question.enough, question.problem.underflow, LEAST)
 
-    @cached_property
+    @property
     def box_bytes(self) -> int:
         """Bytes of the largest array that bounding one box takes."""
-        widths = [stage.bias.size for stage in self.stages] or [1]
-        before = [stage.weight.shape[1] for stage in self.stages] or [1]
-        return 8 * int(max(widths)) * int(max([*before, self.inputs]))
+        return box_bytes(self.question.problem)
+
+    @property
+    def samples(self) -> int:
+        """Points of the first look: their Jacobians take about as much as a bundle's rows."""
+        entries = 8 * len(self.rows) * self.inputs
+        return int(np.clip(self.params.bundle_bytes // entries, 64, self.params.samples))
 
     @property
     def bundle(self) -> int:
         """Most boxes of a node."""
         params = self.params
-        return int(np.clip(params.bundle_bytes // self.box_bytes, 8, params.bundle))
+        return int(np.clip(params.bundle_bytes // self.box_bytes, 1, params.bundle))
 
     @property
     def chunk(self) -> int:
         """Boxes that are bounded at a time."""
-        return max(8, self.params.chunk_bytes // self.box_bytes)
+        return max(1, self.params.chunk_bytes // self.box_bytes)
 
     @property
     def euclidean(self) -> bool:
         """Whether one of the norms is the Euclidean one."""
         return self.targets.input_norm == "l2" or self.targets.rows[0] == ALL
+
+
+def box_bytes(problem: LipschitzProblem) -> int:
+    """Bytes of the largest array that bounding one box of a problem takes: rows of a layer."""
+    network = problem.network
+    widths = [layer.units for layer in network.hidden] or [1]
+    return 8 * max(widths) * max([*widths[:-1], network.input_dim])

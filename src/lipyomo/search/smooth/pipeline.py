@@ -105,15 +105,14 @@ class Pipeline:
     def root(self, clock: Clock, tell: Tell) -> Root[Boxes]:
         """See `lipyomo.search.protocol.Pipeline`."""
         context, params = self._context, self._context.params
-        self._look(context.domain.sample(self._rng, params.samples), clock)
+        self._look(context.domain.sample(self._rng, context.samples), clock)
         tell(best=self._best)
         if not context.domain.is_bounded:
             bounds = semidefinite_bounds(
                 context, global_slopes(context), clock, report=lambda upper: tell(upper=upper)
             )
             return Root(Outcome(closed=max(0.0, float(bounds.max())), best=self._best))
-        whole = bounded(context, Boxes.whole(context), -math.inf, decide=True).boxes
-        whole = bounded(context, whole, -math.inf).boxes
+        whole = self._bounded(Boxes.whole(context), clock)
         tell(upper=max(whole.bound, 0.0))
         if context.inputs >= params.wide:
             if context.targets.input_norm == "linf" and not context.euclidean:
@@ -125,6 +124,22 @@ class Pipeline:
         closed = max(0.0, float(whole.bounds[~keep].max(initial=0.0)))
         nodes = bundles(whole.take(keep), context.bundle)
         return Root(Outcome(nodes, closed=closed, best=self._best))
+
+    def _bounded(self, whole: Boxes, clock: Clock) -> Boxes:
+        """The root's boxes with bounds; twice, since the first look decides signs.
+
+        What there is no time for keeps its infinite bound.
+        """
+        context, found = self._context, []
+        decides = 8 * context.inputs**2 <= context.params.bundle_bytes
+        for at in range(0, len(whole), context.chunk):
+            part = whole.take(slice(at, at + context.chunk))
+            if at == 0 or not clock.expired:
+                part = bounded(context, part, -math.inf, decide=decides).boxes
+            if not clock.expired:
+                part = bounded(context, part, -math.inf).boxes
+            found.append(part)
+        return joined(found)
 
     def _lowered(self, whole: Boxes, clock: Clock, tell: Tell) -> Boxes:
         """The root's boxes with semidefinite bounds, where these are less."""
