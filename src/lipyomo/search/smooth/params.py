@@ -32,6 +32,8 @@ class Params:
         Ends of ascents that are evaluated exactly: the best may lie on a kink.
     pause : float
         Ascents from the best boxes come again after so many times the work that was done before.
+    look_share : float
+        Of the time left, at most for the ascents before the root's bounds.
     wide : int
         Inputs from which on the root gets the semidefinite bound as well: with so many, halving
         them one by one does not lead far.
@@ -54,6 +56,7 @@ class Params:
     steps: int = 150
     tries: int = 4
     pause: float = 1.4
+    look_share: float = 0.2
     wide: int = 16
     wide_share: float = 0.8
     sign_weight: float = 3.0

@@ -105,7 +105,8 @@ class Pipeline:
     def root(self, clock: Clock, tell: Tell) -> Root[Boxes]:
         """See `lipyomo.search.protocol.Pipeline`."""
         context, params = self._context, self._context.params
-        self._look(context.domain.sample(self._rng, context.samples), clock)
+        first = clock.within(params.look_share * clock.left)
+        self._look(context.domain.sample(self._rng, context.samples), first)
         tell(best=self._best)
         if not context.domain.is_bounded:
             bounds = semidefinite_bounds(
