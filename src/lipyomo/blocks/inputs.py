@@ -272,7 +272,7 @@ def check_domain(domain: Any, size: int) -> None:
     ProblemError
         If it is something else, or of another dimension.
     DomainError
-        If it is curved.
+        If it is no polyhedron.
     """
     if domain is None:
         return

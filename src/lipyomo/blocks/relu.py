@@ -138,7 +138,7 @@ class ReluNetworkBlockData(ForwardBlockData):
         BoundsMissing
             If a switch would need a bound that cannot be had.
         DomainError
-            If the domain is curved, or does not meet the bounds of the inputs.
+            If the domain is no polyhedron, or does not meet the bounds of the inputs.
         ProblemError
             If an argument is none of the above, or numbers of inputs or of bounds do not fit.  The
             block is then as it was before the call.

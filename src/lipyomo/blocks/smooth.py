@@ -128,7 +128,7 @@ class SmoothNetworkBlockData(ForwardBlockData):
         BoundsMissing
             If a segment or a switch would need a bound that cannot be had.
         DomainError
-            If the domain is curved, or does not meet the bounds of the inputs.
+            If the domain is no polyhedron, or does not meet the bounds of the inputs.
         ProblemError
             If an argument is none of the above, or an activation has no expression that Pyomo
             knows.  The block is then as it was before the call.

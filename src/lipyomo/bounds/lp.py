@@ -139,7 +139,7 @@ def tighten(network: Network, domain: Domain, bounds: LayerBounds, deadline: flo
     ----------
     network : Network
     domain : Domain
-        Its bounding box and rows are used; curved domains are seen as their bounding box.
+        Its bounding box and rows are used; of a ball its bounding box.
     bounds : LayerBounds
         Those of a coarser program.
     deadline : float

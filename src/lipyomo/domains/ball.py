@@ -78,7 +78,7 @@ class NormBall(Domain):
 
     @property
     def ball(self) -> NormBall:
-        """The ball itself: its curved (or 2^d-faced) part is not in `rows`."""
+        """The ball itself: its round (or 2^d-faced) part is not in `rows`."""
         return self
 
     def polyhedron(self) -> Domain | None:

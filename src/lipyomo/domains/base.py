@@ -99,7 +99,7 @@ class Domain(ABC):
 
     @property
     def ball(self) -> NormBall | None:
-        """The curved part: the domain is what box, rows and this ball share."""
+        """The round part: the domain is what box, rows and this ball share."""
         return None
 
     @property

@@ -76,7 +76,7 @@ def run_loop(run: Run) -> Result:
     Options
     -------
     method : str
-        The exact method of the scalar problems: by default ``mip``, or ``bnb`` on curved domains.
+        The exact method of the scalar problems: by default ``mip``, or ``bnb`` on balls.
     """
     problem, settings = run.problem, run.settings
     fit = "mip" if refuses(problem) is None else "bnb"

@@ -70,7 +70,7 @@ def for_models(problem: LipschitzProblem) -> LipschitzProblem:
     Raises
     ------
     DomainError
-        If it is curved.
+        If it is no polyhedron.
     """
     small = problem.reduced.problem
     domain = small.domain.polyhedron()

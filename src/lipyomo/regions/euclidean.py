@@ -17,7 +17,7 @@ from lipyomo.network import FloatArray
 
 
 @dataclass(frozen=True)
-class Nearest:
+class Projected:
     """What the dual found.
 
     Attributes
@@ -41,7 +41,7 @@ def nearest_point(
     upper: FloatArray,
     point: FloatArray,
     start: FloatArray | None = None,
-) -> Nearest:
+) -> Projected:
     """Project `point` onto ``{A x <= b, lower <= x <= upper}``.
 
     Parameters
@@ -65,7 +65,7 @@ def nearest_point(
 
     first = np.zeros(b.size) if start is None else start
     if b.size == 0:
-        return Nearest(primal(first), 0.0, first)
+        return Projected(primal(first), 0.0, first)
     found = minimize(
         negative_dual,
         first,
@@ -76,4 +76,4 @@ def nearest_point(
     )
     y = np.maximum(np.asarray(found.x), 0.0)
     value = -negative_dual(y)[0]
-    return Nearest(primal(y), float(np.sqrt(2.0 * max(value, 0.0))), y)
+    return Projected(primal(y), float(np.sqrt(2.0 * max(value, 0.0))), y)

@@ -45,7 +45,7 @@ def deep_points(
     ----------
     network : Network
     domain : Domain
-        Without curved parts or frozen inputs.
+        A polyhedron without frozen inputs.
     patterns : sequence of bool arrays, shapes (K, n_i)
     near : ndarray, shape (K, d)
         Points of the domain to begin from.

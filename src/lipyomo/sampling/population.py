@@ -1,6 +1,6 @@
 """Populations of points: steps across kinks, generations, and linear programs for single regions.
 
-They search where regions of many patterns cannot be looked for at once: on curved domains, in
+They search where regions of many patterns cannot be looked for at once: on balls, in
 networks so large that this takes too long, and around given points where inputs are many.
 """
 
