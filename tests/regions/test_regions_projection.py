@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from flint import fmpq
 
-from lipyomo.domains.ball import NormBall
+from lipyomo.domains.norm_ball import NormBall
 from lipyomo.numerics.exact import exact
 from lipyomo.regions.projection import between, nearest
 

@@ -24,7 +24,7 @@ from lipyomo.network import BoolArray, FloatArray, Matrix
 from lipyomo.numerics.exact import Exact, ExactWeights, exact
 
 if TYPE_CHECKING:
-    from lipyomo.domains.ball import NormBall
+    from lipyomo.domains.norm_ball import NormBall
 
 
 @dataclass(frozen=True)

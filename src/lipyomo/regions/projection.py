@@ -16,7 +16,7 @@ from math import comb
 
 from flint import fmpq, fmpq_mat
 
-from lipyomo.domains.ball import NormBall
+from lipyomo.domains.norm_ball import NormBall
 from lipyomo.numerics.exact import exact
 from lipyomo.regions.combination import slacks
 from lipyomo.regions.params import PARAMS

@@ -166,7 +166,7 @@ class Pipeline:
         """
         cutoff = self.cutoff(self._best.value)
         worst = max(nodes, key=lambda node: node.bound)
-        first = worst.take(worst.bounds.argmax()[None])
+        first = worst.take(np.array([worst.bounds.argmax()]))
         self._floor = max(self._floor, least_bound(self._context, first, cutoff))
         return Task(tuple(nodes), self._best.value, self._floor)
 
