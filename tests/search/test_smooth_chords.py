@@ -11,6 +11,7 @@ import pytest
 from lipyomo.domains import Box, Domain, ball
 from lipyomo.network import Network
 from lipyomo.problem import LipschitzProblem
+from lipyomo.run import Clock
 from lipyomo.search.smooth.bound import bounded
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.chords import chords, with_chords
@@ -50,7 +51,7 @@ def test_bounds_hold(seed: int, radius: float) -> None:
         where = ball(center, radius, "l2")
     problem = LipschitzProblem(net, where, "linf", "linf")
     context = Context.of(Question(problem))
-    found = with_chords(context, Boxes.whole(context))
+    found = with_chords(context, Boxes.whole(context), Clock())
     gradients = [net.jacobian_at(x) for x in where.sample(np.random.default_rng(1), 500)]
     attained = np.abs(gradients).sum(axis=2).max(axis=0)
     assert (found.bounds >= attained[found.rows] * (1 - 1e-12)).all()
@@ -60,4 +61,4 @@ def test_roots_with_open_signs_are_tighter() -> None:
     context = Context.of(Question(LipschitzProblem(network(0, 30), Box(-0.1, 0.1, 30))))
     whole = bounded(context, Boxes.whole(context), -math.inf, decide=True).boxes
     plain = bounded(context, whole, -math.inf).boxes
-    assert with_chords(context, plain).bound < 0.95 * plain.bound
+    assert with_chords(context, plain, Clock()).bound < 0.95 * plain.bound

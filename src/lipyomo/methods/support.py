@@ -115,7 +115,7 @@ def affine_bound(run: Run) -> None:
     tables = 8.0 * small.network.input_dim**2 <= PARAMS.most_bytes
     if small.network.smooth and small.domain.is_bounded and tables and not run.expired:
         try:
-            run.drop_upper(whole_bound(small))
+            run.drop_upper(whole_bound(small, run.clock))
         except MethodError:  # too many vertices: the others treat the dual ball as a whole
             return
 

@@ -7,6 +7,7 @@ has jumps is proved not to be at one.  Units that depend on inputs which cannot 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lipyomo.network import Layer
+
+KEPT = 8
+"""Layers whose weights are kept in ball arithmetic: a search asks at one point after another."""
 
 PRECISION = 128
 """Bits of ball arithmetic: far more than float64 numbers have, so that ends do not lose any."""
@@ -52,7 +56,7 @@ def smooth_witness(problem: LipschitzProblem, point: FloatArray) -> Witness | No
         pattern = []
         moving = ~problem.domain.frozen
         for layer in network.hidden:
-            z = _matrix(layer.dense_weight) * h + _column(layer.bias)
+            z = _matrix(layer) * h + _column(layer.bias)
             moving = np.asarray(layer.sizes @ moving.astype(np.float64)) > 0
             values = _units(layer, [z[k, 0] for k in range(layer.units)], moving)
             if values is None:
@@ -61,10 +65,10 @@ def smooth_witness(problem: LipschitzProblem, point: FloatArray) -> Witness | No
             slopes.append([slope for _, slope in values])
             pattern.append(np.array([bool(z[k, 0] > 0) for k in range(layer.units)]))
         row = arb_mat([[arb(y) for y in found.functional.tolist()]])
-        row = row * _matrix(network.head.dense_weight)
+        row = row * _matrix(network.head)
         for layer, slope in zip(reversed(network.hidden), reversed(slopes), strict=True):
             row = arb_mat([[row[0, k] * s for k, s in enumerate(slope)]])
-            row = row * _matrix(layer.dense_weight)
+            row = row * _matrix(layer)
         gradient = [row[0, k] for k in np.flatnonzero(~problem.domain.frozen).tolist()]
         value = _size(gradient, problem.input_norm)
         if problem.output_norm.dual_ball == "round":
@@ -136,9 +140,9 @@ def _below(value: arb) -> float:
     return max(least, 0.0) if np.isfinite(least) else 0.0
 
 
-def _matrix(weight: FloatArray) -> arb_mat:
-    rows, columns = weight.shape
-    return arb_mat(rows, columns, weight.reshape(-1).tolist())
+@lru_cache(maxsize=KEPT)
+def _matrix(layer: Layer) -> arb_mat:
+    return arb_mat(layer.units, layer.inputs, layer.dense_weight.reshape(-1).tolist())
 
 
 def _column(bias: FloatArray) -> arb_mat:

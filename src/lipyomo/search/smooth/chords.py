@@ -23,6 +23,7 @@ from lipyomo.bounds.gradient import gradient_ranges
 from lipyomo.bounds.slopes import with_slopes
 from lipyomo.numerics.rounding import UNIT, gamma
 from lipyomo.problem import LipschitzProblem
+from lipyomo.run import Clock
 from lipyomo.search.smooth.bound import bounded
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.context import Context, Question
@@ -31,9 +32,11 @@ from lipyomo.search.smooth.gradient import enclosed
 from lipyomo.search.smooth.relax import relaxed
 
 
-def with_chords(context: Context, boxes: Boxes) -> Boxes:
+def with_chords(context: Context, boxes: Boxes, clock: Clock) -> Boxes:
     """Boxes of the whole domain, for linf inputs, with bounds by chords where these are less."""
-    low, high = _entries(context, boxes)
+    low, high = _entries(context, boxes, clock)
+    if clock.expired:
+        return boxes
     alpha, beta = chords(low, high)
     room = np.full(len(boxes), np.inf)
     found = bounded(context, replace(boxes, v_low=alpha, v_high=alpha, bounds=room), -math.inf)
@@ -42,7 +45,7 @@ def with_chords(context: Context, boxes: Boxes) -> Boxes:
     return replace(boxes, bounds=np.minimum(boxes.bounds, bounds))
 
 
-def whole_bound(problem: LipschitzProblem) -> float:
+def whole_bound(problem: LipschitzProblem, clock: Clock) -> float:
     """A bound of a smooth network's constant on a bounded domain, without any split.
 
     Affine in the inputs; for linf inputs with chords.
@@ -51,6 +54,7 @@ def whole_bound(problem: LipschitzProblem) -> float:
     ----------
     problem : LipschitzProblem
         Without frozen inputs.
+    clock : Clock
 
     Raises
     ------
@@ -60,7 +64,7 @@ def whole_bound(problem: LipschitzProblem) -> float:
     context = Context.of(Question(problem))
     whole = Boxes.whole(context)
     if context.targets.input_norm == "linf" and not context.euclidean:
-        return max(0.0, with_chords(context, whole).bound)
+        return max(0.0, with_chords(context, whole, clock).bound)
     return max(0.0, bounded(context, whole, -math.inf).boxes.bound)
 
 
@@ -77,17 +81,22 @@ def chords(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
     return alpha, np.where(open_, above, 0.0)
 
 
-def _entries(context: Context, boxes: Boxes) -> tuple[FloatArray, FloatArray]:
+def _entries(context: Context, boxes: Boxes, clock: Clock) -> tuple[FloatArray, FloatArray]:
     """Least and largest entries (N, d) of the gradients of the boxes' functionals.
 
-    Both affine bounds and those by ranges of slopes hold: the former are less on small domains.
+    Both affine bounds and those by ranges of slopes hold: the former are less on small domains, and
+    are left out where the clock has no time for them.
     """
     problem = context.question.problem
     known = preactivation_bounds(problem.network, problem.domain)
     switched = with_slopes(problem.network, known)
     low, high = gradient_ranges(switched, known.phases, context.targets.functionals)
     low, high = low[boxes.rows], high[boxes.rows]
+    longest, before = 0.0, clock.seconds
     for k in range(len(boxes)):  # one by one: there is a matrix of all inputs for each
+        longest, before = max(longest, clock.seconds - before), clock.seconds
+        if clock.expired or 2.0 * longest > clock.left:
+            break
         box = boxes.take(slice(k, k + 1))
         frame = framed(context, box)
         layers = relaxed(context, box, frame.v_low, frame.v_high)

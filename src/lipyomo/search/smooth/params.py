@@ -37,8 +37,10 @@ class Params:
     wide : int
         Inputs from which on the root gets the semidefinite bound as well: with so many, halving
         them one by one does not lead far.
+    chord_share : float
+        Of the time left, at most for the gradient's entries of wide networks, one by one.
     wide_share : float
-        Of the time left, at most for that.
+        Of the time left, at most for the semidefinite bound.
     sign_weight : float
         How often the gap that goes back to an open sign counts against that of an input.
     confine_steps : int
@@ -58,6 +60,7 @@ class Params:
     pause: float = 1.4
     look_share: float = 0.2
     wide: int = 16
+    chord_share: float = 0.4
     wide_share: float = 0.8
     sign_weight: float = 3.0
     confine_steps: int = 4

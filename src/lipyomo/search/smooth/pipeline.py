@@ -117,7 +117,7 @@ class Pipeline:
         tell(upper=max(whole.bound, 0.0))
         if context.inputs >= params.wide:
             if context.targets.input_norm == "linf" and not context.euclidean:
-                whole = with_chords(context, whole)
+                whole = with_chords(context, whole, clock.within(params.chord_share * clock.left))
                 tell(upper=max(whole.bound, 0.0))
             whole = self._lowered(whole, clock.within(params.wide_share * clock.left), tell)
         cutoff = self.cutoff(self._best.value)
