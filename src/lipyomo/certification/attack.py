@@ -15,6 +15,9 @@ from lipyomo.certification.classifier import Classifier
 from lipyomo.certification.params import PARAMS
 from lipyomo.network import FloatArray
 
+ROUNDED = 12
+"""Bits of a distance that are left to the rounding of outputs: else it would decide the class."""
+
 
 @dataclass(frozen=True)
 class Example:
@@ -101,7 +104,7 @@ def _search(
 def pulled(classifier: Classifier, x: FloatArray, label: int, point: FloatArray) -> Example:
     """The example nearest to x on the segment from x to `point`, by bisection."""
     low, high = 0.0, 1.0
-    for _ in range(np.finfo(np.float64).nmant):
+    for _ in range(np.finfo(np.float64).nmant - ROUNDED):
         middle = 0.5 * (low + high)
         if classifier.predict((x + middle * (point - x))[None])[0] != label:
             high = middle
