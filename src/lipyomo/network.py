@@ -507,6 +507,15 @@ class Network:
         return (self.input_dim, *(layer.units for layer in self.layers))
 
     @property
+    def linked(self) -> BoolArray:
+        """Which outputs any input reaches through weights and slopes that are not zero, (m,)."""
+        found = np.ones(self.input_dim, dtype=np.float64)
+        for layer in self.layers:
+            steep = (layer.left != 0) | (layer.right != 0) | layer.curved
+            found = (steep & (np.asarray(layer.sizes @ found) > 0)).astype(np.float64)
+        return found > 0
+
+    @property
     def kinked_units(self) -> int:
         """Number of hidden units with two different slopes; smooth ones do not count."""
         return sum(int(layer.kinked.sum()) for layer in self.hidden)

@@ -131,7 +131,10 @@ class LipschitzProblem:
     @cached_property
     def underflow(self) -> float:
         """What upper ends have to be raised by, because products may underflow; mostly zero."""
-        return underflow_of(self.network, self._given_vertices)
+        found = underflow_of(self.network, self._given_vertices)
+        if found and not self.reduced.problem.network.linked.any():
+            return 0.0  # nothing is multiplied on the way from an input to an output
+        return found
 
     @property
     def _given_vertices(self) -> FloatArray | None:
