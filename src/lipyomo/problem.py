@@ -132,9 +132,13 @@ class LipschitzProblem:
     def underflow(self) -> float:
         """What upper ends have to be raised by, because products may underflow; mostly zero."""
         found = underflow_of(self.network, self._given_vertices)
-        if found and not self.reduced.problem.network.linked.any():
-            return 0.0  # nothing is multiplied on the way from an input to an output
-        return found
+        return 0.0 if found and self.is_constant else found
+
+    @cached_property
+    def is_constant(self) -> bool:
+        """Whether no input reaches an output that counts: nothing is multiplied, nothing rounds."""
+        linked, vertices = self.reduced.problem.network.linked, self.dual_vertices
+        return not (linked if vertices is None else vertices[:, linked]).any()
 
     @property
     def _given_vertices(self) -> FloatArray | None:

@@ -279,3 +279,14 @@ def test_children_and_what_is_fathomed_cover_their_boxes(norm):
         nodes = outcome.children
         if not nodes:
             break
+
+
+def test_a_functional_that_sees_no_input_has_the_constant_zero():
+    weight = [[1.0, 0.5], [0.0, 0.0]]
+    layers = [tanh_layer(np.eye(2), np.zeros(2)), Layer(weight, [0.0, 1.0])]
+    for functional in ([0.0, 2.0], [0.0, 0.0]):
+        problem = LipschitzProblem(Network(layers), Box(-1, 1, 2), functional=functional)
+        found = lipyomo.solve(problem, "bnb")
+        assert (found.lower, found.upper, found.status) == (0.0, 0.0, Status.EXACT)
+    seen = LipschitzProblem(Network(layers), Box(-1, 1, 2), functional=[1e-200, 2.0])
+    assert not seen.is_constant

@@ -188,7 +188,7 @@ def search_smooth(run: Run, cutoff: float, checkpoint: Checkpoint | None) -> Res
     from lipyomo.search.smooth.run import smooth_search
 
     problem, reduced = run.problem, run.problem.reduced
-    if not reduced.problem.network.linked.any():  # boxes would be left with their rounding
+    if problem.is_constant:  # boxes would be left with their rounding
         run.raise_lower(witness_near(problem, problem.domain.center))
         run.drop_upper(0.0)
         return run.result(True)
