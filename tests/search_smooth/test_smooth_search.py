@@ -288,5 +288,7 @@ def test_a_functional_that_sees_no_input_has_the_constant_zero():
         problem = LipschitzProblem(Network(layers), Box(-1, 1, 2), functional=functional)
         found = lipyomo.solve(problem, "bnb")
         assert (found.lower, found.upper, found.status) == (0.0, 0.0, Status.EXACT)
+    frozen = LipschitzProblem(Network(layers), Box([-1, 0.5], [1, 0.5]), functional=[0.0, 2.0])
+    assert lipyomo.solve(frozen, "bnb").status is Status.EXACT
     seen = LipschitzProblem(Network(layers), Box(-1, 1, 2), functional=[1e-200, 2.0])
     assert not seen.is_constant

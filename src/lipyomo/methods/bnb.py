@@ -189,7 +189,7 @@ def search_smooth(run: Run, cutoff: float, checkpoint: Checkpoint | None) -> Res
 
     problem, reduced = run.problem, run.problem.reduced
     if problem.is_constant:  # boxes would be left with their rounding
-        run.raise_lower(witness_near(problem, problem.domain.center))
+        run.raise_lower(witness_near(problem, reduced.problem.domain.center))
         run.drop_upper(0.0)
         return run.result(True)
     reason = why_no_boxes(reduced.problem, box_bytes(reduced.problem))
