@@ -16,7 +16,7 @@ from typing import Any
 from lipyomo_check.errors import ProofError
 from lipyomo_check.network import compare_network
 from lipyomo_check.reading import after_first_line, entry, lines, read
-from lipyomo_check.smooth.tree import check_tree
+from lipyomo_check.smooth.proof import check_tree
 from lipyomo_check.smooth.witness import check_smooth_witness
 from lipyomo_check.statement import Statement, read_statement
 from lipyomo_check.tree import Tree

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import lipyomo
+from fuzz.fuzz_proofs import damaged
 from lipyomo import Box, LipschitzProblem, Polytope, Result, ball
 from lipyomo.activations import activation
 from lipyomo.network import Curve, Layer, Network
@@ -182,7 +183,7 @@ def test_files_that_claim_too_much_are_refused(tmp_path: Path) -> None:
         for _ in range(150):
             false = first | {"upper": result.lower * (1 - rng.choice([1e-9, 1e-3, 0.3]))}
             false["lower"] = min(first["lower"], false["upper"])
-            _write(path, false, _damaged(payload, rng))
+            _write(path, false, damaged(payload, rng))
             with pytest.raises(ProofError):
                 check_proof(path)
 
@@ -193,12 +194,12 @@ def test_shorter_and_longer_files_are_refused(tmp_path: Path) -> None:
     proved(path, problem)
     line, _, payload = gzip.decompress(path.read_bytes()).partition(b"\n")
     first = json.loads(line)
-    for damaged, words in (
+    for wrong, words in (
         (payload[:-1], "ends before"),
         (payload + b"\0", "goes on"),
         (b"", "ends before"),
     ):
-        _write(path, first, damaged)
+        _write(path, first, wrong)
         with pytest.raises(ProofError, match=words):
             check_proof(path)
     _write(path, first, b"\xff" + payload[1:])
@@ -288,19 +289,3 @@ def _statement(
 
 def _write(path: Path, first: dict[str, Any], payload: bytes) -> None:
     path.write_bytes(gzip.compress(json.dumps(first).encode() + b"\n" + payload))
-
-
-def _damaged(payload: bytes, rng: np.random.Generator) -> bytes:
-    """The same bytes, or with some changed, taken out, added, or none but zeros."""
-    data = bytearray(payload)
-    kind = rng.integers(5)
-    if kind == 1:
-        for _ in range(rng.integers(1, 6)):
-            data[rng.integers(len(data))] = rng.integers(256)
-    elif kind == 2:
-        del data[rng.integers(len(data)) :]
-    elif kind == 3:
-        data += bytes(rng.integers(0, 256, 20).tolist())
-    elif kind == 4:
-        data = bytearray(len(data))
-    return bytes(data)

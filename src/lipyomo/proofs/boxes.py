@@ -16,7 +16,8 @@ from lipyomo.network import BoolArray, FloatArray
 from lipyomo.proofs.params import PARAMS
 from lipyomo.run import Clock
 from lipyomo_check.smooth.bound import Bounded, Boxes
-from lipyomo_check.smooth.tree import SHARES, Bytes, Cases, Question, Step, write_step
+from lipyomo_check.smooth.steps import SHARES, Bytes, Step, write_step
+from lipyomo_check.smooth.tree import Cases, Question
 from lipyomo_check.statement import Statement
 
 
@@ -28,7 +29,7 @@ def write_boxes(
     statement: Statement,
     clock: Clock,
     write: Callable[[bytes], object],
-    told: Callable[[int], object],
+    progress: Callable[[int], object],
 ) -> int:
     """Write the tree of a statement's upper end.
 
@@ -38,8 +39,8 @@ def write_boxes(
     clock : Clock
     write : callable
         Takes the next bytes of the file.
-    told : callable
-        Hears how many cases are written.
+    progress : callable
+        Called with the number of cases that are written.
 
     Returns
     -------
@@ -65,7 +66,7 @@ def write_boxes(
     done = 0
     for count in question.walk(decide):
         done += count
-        told(done)
+        progress(done)
     return done
 
 

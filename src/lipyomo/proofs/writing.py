@@ -166,7 +166,7 @@ def write_proof(
     Raises
     ------
     ProofError
-        If there is no proof, or none can be: networks with smooth units have none yet.
+        If there is no proof.
     OutputError
         If the file cannot or must not be written.
     """
@@ -179,8 +179,12 @@ def write_proof(
     with written(path, PROOF) as stream:
         cases = 0
         if first["basis"] is None:
-            write = _write_boxes if problem.network.smooth else _write_cases
-            cases, first = write(stream, first, problem, result, clock, progress or _quiet)
+            progress = progress or _quiet
+            if problem.network.smooth:
+                cases, first = _write_boxes(stream, first, result, clock, progress)
+            else:
+                recording = Recording.of(problem, read_statement(first), clock, PARAMS)
+                cases, first = _write_cases(stream, first, recording, result, progress)
         if first["basis"] is not None:
             _write(stream, first, iter(()), lambda: None)
     return Written(cases, first["upper"] if cases else None)
@@ -193,14 +197,11 @@ def _quiet(cases: int) -> None:
 def _write_cases(
     stream: BinaryIO,
     first: dict[str, Any],
-    problem: LipschitzProblem,
+    recording: Recording,
     result: Result,
-    clock: Clock,
     progress: Progress,
 ) -> tuple[int, dict[str, Any]]:
     """Write the tree of cases; how many they are, and the first line as it came to be."""
-    statement = read_statement(first)
-    recording = Recording.of(problem, statement, clock, PARAMS)
     recorder = Recorder(recording, result.look_ahead)
     try:
         _write(stream, first, recorder.nodes(), lambda: progress(recorder.cases))
@@ -218,7 +219,6 @@ def _write_cases(
 def _write_boxes(
     stream: BinaryIO,
     first: dict[str, Any],
-    problem: LipschitzProblem,
     result: Result,
     clock: Clock,
     progress: Progress,

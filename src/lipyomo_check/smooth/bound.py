@@ -43,10 +43,10 @@ MOST_GROWTH = 1e60
 UNDERFLOW = 1e-220
 
 TOGETHER = 512
-"""Boxes that are bounded at once: enough to share the cost of a call, few enough for the caches."""
+"""Most boxes that are bounded at once.  The order of a file's cases follows from it."""
 
 MOST_NUMBERS = 4_000_000
-"""Of all their rows."""
+"""Of all their rows: so many boxes times the largest width times the most inputs of a layer."""
 
 
 class Group(NamedTuple):
@@ -83,7 +83,8 @@ class Boxes(NamedTuple):
 class Relaxed(NamedTuple):
     """A layer's units over N boxes, arrays of shape (N, n).
 
-    ``s z + [middle - reach, middle + reach]`` holds sigma(z), and with the second three sigma'(z);
+    ``s z + [middle - reach, middle + reach]`` holds sigma(z), and with the second three sigma'(z)
+    (in inner layers: nothing goes back through the last one's rows);
     sigma'(z) lies in ``d +- d_reach``, u in ``m +- m_reach``.  `size` and `tangent_size` are at
     least the sums of absolute values of the terms that z and u are made of, `samples` the units'
     groups.
@@ -92,7 +93,7 @@ class Relaxed(NamedTuple):
     low: Array
     high: Array
     line: tuple[Array, Array, Array]
-    slope_line: tuple[Array, Array, Array]
+    slope_line: tuple[Array, Array, Array] | None
     d: Array
     d_reach: Array
     m: Array
@@ -186,7 +187,8 @@ class Chain:
         growth *= 1.0 + float(np.abs(head).sum())
         if not growth < MOST_GROWTH:
             raise ProofError("the network's numbers are too large for a proof in float64")
-        self.most = max(4, min(4096, 2_000_000 // (widest * max(k for _, k in [*widths, (1, 1)]))))
+        cells = widest * max((k for _, k in widths), default=1)
+        self.most = max(1, min(TOGETHER, MOST_NUMBERS // cells))
 
     def bound(self, functionals: Array, boxes: Boxes) -> Bounded:
         """Bound ``w . J(x) v`` on boxes, w being the row of `functionals`, (N, m), of each."""
@@ -213,7 +215,7 @@ class Chain:
         return self._objective(functionals, layers, rows, span, boxes)
 
     def _in_phase(self, i: int, z: tuple[Array, Array], boxes: Boxes) -> tuple[Array, Array]:
-        """Bounds of a layer's pre-activations within the phases; NaN where none is left."""
+        """Bounds of a layer's pre-activations within the phases; in wrong order if none is left."""
         if not self._places[i].size:
             return z
         low, high = z[0].copy(), z[1].copy()
@@ -276,6 +278,7 @@ class Chain:
                 added = _times2(np.abs(A), reach, np.abs(middle) + np.abs(s) * outer)
                 radius, mass = radius + added[..., 0], mass + added[..., 0] + added[..., 1]
             if B is not None:
+                assert layer.slope_line is not None
                 s, middle, reach = layer.slope_line
                 C = B * layer.m[:, None, :]
                 P = C * s[:, None, :] if P is None else P + C * s[:, None, :]
@@ -469,14 +472,15 @@ def _relaxed(
     m, m_reach = _widened(*u)
     d, d_reach = _widened(*_by_group(samples, low.shape, lambda _, s: s.extremes(0.0, 1.0)))
     line = _by_group(samples, low.shape, lambda _, s: s.lines(1.0, 0.0))
-    slope_line = line
-    if inner:  # nothing goes back through the last layer's rows
-        slope_line = _by_group(samples, low.shape, lambda _, s: s.lines(0.0, 1.0))
+    slope_line = None
+    if inner:
+        found = _by_group(samples, low.shape, lambda _, s: s.lines(0.0, 1.0))
+        slope_line = _centred(*found)
     return Relaxed(
         low,
         high,
         _centred(*line),
-        _centred(*slope_line),
+        slope_line,
         d,
         d_reach,
         m,

@@ -58,14 +58,14 @@ class Piece(NamedTuple):
 
 
 class Known(NamedTuple):
-    """A layer over a box: lines of sigma and sigma', ranges of sigma' and of tangents.
+    """A layer over a box: lines of sigma (and, in inner layers, sigma'), ranges of sigma' and u.
 
     `rows` and `rests` are affine functions of the pre-activations, coefficients and ranges.
     """
 
     pieces: list[list[Piece]]
-    slopes: tuple[Numbers, Numbers]
-    rests: tuple[Ranges, Ranges]
+    slopes: list[Numbers]
+    rests: list[Ranges]
     d: Ranges
     u: Ranges
     rows: arb_mat
@@ -132,13 +132,14 @@ class StrictChain:
         pieces = [_pieces(unit, *end) for unit, end in zip(self.units[i], ends, strict=True)]
         one, nothing = arb(1), arb(0)
         slopes, rests = [], []
-        for A, c in ((one, nothing), (nothing, one)):
+        inner = i + 1 < len(self.weights)  # nothing goes back through the last layer's rows
+        for A, c in ((one, nothing), *(((nothing, one),) if inner else ())):
             chosen = [_chord(own, A, c) for own in pieces]
             found = [_extremes(own, A, c, s) for own, s in zip(pieces, chosen, strict=True)]
             slopes.append(chosen)
             rests.append(_split(found))
         d = _split(_extremes(own, nothing, one, nothing) for own in pieces)
-        return Known(pieces, (slopes[0], slopes[1]), (rests[0], rests[1]), d, u, rows, z)
+        return Known(pieces, slopes, rests, d, u, rows, z)
 
     def _back(
         self, layers: list[Known], last: int, values: bool, x: Ranges, v: Ranges

@@ -1,0 +1,148 @@
+"""Checking the tree that a proof file describes, if asked for once more in ball arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb
+
+from lipyomo_check.errors import ProofError
+from lipyomo_check.smooth.bound import Bounded, Boxes
+from lipyomo_check.smooth.kinds import kind_of, two_slopes
+from lipyomo_check.smooth.steps import SHARES, Bytes, Step, read_step
+from lipyomo_check.smooth.strict import Affine, StrictChain, Unit
+from lipyomo_check.smooth.tree import Cases, Question
+from lipyomo_check.statement import Domain, Layer, Statement
+
+
+def check_tree(
+    statement: Statement,
+    payload: bytes,
+    progress: Callable[[int], None] | None = None,
+    strict: bool = False,
+) -> int:
+    """Check the tree of a proof; returns how many cases it has.
+
+    Parameters
+    ----------
+    statement : Statement
+    payload : bytes
+    progress : callable, optional
+        Called with the number of cases that are checked.
+    strict : bool, optional
+        Compute every bound once more, in Arb.
+
+    Raises
+    ------
+    ProofError
+        If it does not prove the upper end.
+    """
+    question = Question.of(statement)
+    d = question.first.boxes.low.shape[1]
+    again = _Strict(statement, question) if strict else None
+    place = 0
+
+    def following(kind: type, count: int) -> npt.NDArray[np.generic]:
+        nonlocal place
+        size = count * np.dtype(kind).itemsize
+        if place + size > len(payload):
+            raise ProofError("the file ends before its last case")
+        found = np.frombuffer(
+            payload, dtype=np.dtype(kind).newbyteorder("<"), count=count, offset=place
+        )
+        place += size
+        return found
+
+    def decide(cases: Cases, bounded: Bounded, may_end: npt.NDArray[np.bool_]) -> Step:
+        step = read_step(following, len(cases.target), d, question.axes)
+        if again is not None:
+            again.check(question, cases, step)
+        return step
+
+    done = 0
+    for count in question.walk(decide):
+        done += count
+        if progress is not None:
+            progress(done)
+    if place != len(payload):
+        raise ProofError("the file goes on after its last case")
+    return done
+
+
+class _Strict:
+    """Checks in Arb what float64 has found."""
+
+    def __init__(self, statement: Statement, question: Question) -> None:
+        units = [_units(layer) for layer in statement.hidden]
+        self._chain = StrictChain(question.chain, units)
+
+    def check(self, question: Question, cases: Cases, step: Step) -> None:
+        """Check cases that end and cuts of the others.
+
+        Raises
+        ------
+        ProofError
+            If Arb does not confirm one.
+        """
+        inner = -1
+        for k, code in enumerate(step.codes.tolist()):
+            box = cases.part(slice(k, k + 1)).boxes
+            cuts = None
+            if code:
+                inner += 1
+                cuts = step.cuts[inner]
+                if not cuts.any():
+                    continue
+            elif self._outside(question.domain, box):
+                continue
+            found = self._chain.bound(question.functionals[cases.target[k]], box)
+            if not all(left <= arb(question.upper) for left in _left(found, box, cuts)):
+                raise ProofError("ball arithmetic does not confirm a bound")
+
+    def _outside(self, domain: Domain, box: Boxes) -> bool:
+        """Whether a box surely has no point of the domain."""
+        sides = list(zip(box.low[0].tolist(), box.high[0].tolist(), strict=True))
+        for row, b in zip(domain.A, domain.b, strict=True):
+            pairs = zip(row, sides, strict=True)
+            least = (arb(a) * arb(low if a > 0 else high) for a, (low, high) in pairs)
+            if sum(least, arb(0)) > arb(b):
+                return True
+        if domain.ball is None:
+            return False
+        norm, centre, radius = domain.ball
+        pairs = zip(centre, sides, strict=True)
+        gaps = (arb(min(max(c, low), high)) - arb(c) for c, (low, high) in pairs)
+        power = 1 if norm == "l1" else 2
+        return bool(sum((abs(g) ** power for g in gaps), arb(0)) > arb(radius) ** power)
+
+
+def _left(found: Affine, box: Boxes, cuts: Bytes | None) -> Iterator[arb]:
+    """What has to be at most the upper end: a bound, or bounds of parts that are cut off."""
+    if cuts is None:
+        yield found.upper
+        return
+    d = len(found.x)
+    for j, share in enumerate(cuts[:d].tolist()):
+        low, high = float(box.low[0, j]), float(box.high[0, j])
+        if share and low < high:
+            kept = arb(high) - arb(low + (high - low) * (share / SHARES))
+            if not found.x[j] > 0:
+                kept = arb(high - (high - low) * (share / SHARES)) - arb(low)
+            yield found.upper - abs(found.x[j]) * kept
+    for j, gone in enumerate(cuts[d:].tolist()):
+        low, high = float(box.v_low[0, j]), float(box.v_high[0, j])
+        if gone and low < high:
+            yield found.upper - abs(found.v[j]) * (arb(high) - arb(low))
+
+
+def _units(layer: Layer) -> list[Unit]:
+    """The units of a layer one by one."""
+    names = {k: name for name, units in layer.curves for k in units}
+    found = []
+    for k, (left, right) in enumerate(zip(layer.left, layer.right, strict=True)):
+        name = names.get(k)
+        kind = two_slopes(left, right) if name is None else kind_of(name)
+        found.append(Unit(kind, name, left, right))
+    return found
