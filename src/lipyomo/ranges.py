@@ -1,0 +1,79 @@
+"""Where the values of a function on a domain lie: both ends, each an interval with its witness."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from lipyomo.arrays import FloatArray
+from lipyomo.result import EXACT_TOLERANCE, Status
+
+
+@dataclass(frozen=True, eq=False)
+class Range:
+    """The range of a function over a domain, of a network's values or of its derivatives.
+
+    Attributes
+    ----------
+    low : (float, float)
+        The infimum lies in this interval: its lower end is proved, its upper end is attained.
+    high : (float, float)
+        The supremum lies in this one: its lower end is attained, its upper end is proved.
+    witnesses : (ndarray or None, ndarray or None), shapes (d,)
+        Points at which the attained ends of `low` and `high` are reached, enclosed in exact or ball
+        arithmetic; None where nothing is attained, and the end is infinite.
+    status : Status
+        ``exact`` if both intervals are as narrow as `is_exact` asks, else why they are not.
+    seconds : float
+    nodes : int
+        Nodes of branch and bound.
+    """
+
+    low: tuple[float, float]
+    high: tuple[float, float]
+    witnesses: tuple[FloatArray | None, FloatArray | None] = (None, None)
+    status: Status = Status.EXACT
+    seconds: float = 0.0
+    nodes: int = 0
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether both ends are known up to `tolerance`."""
+        return self._width <= self.tolerance
+
+    @property
+    def tolerance(self) -> float:
+        """A millionth of the largest absolute value that is attained, at least 1e-12."""
+        return tolerance_of(self.low[1], self.high[0])
+
+    @property
+    def magnitude(self) -> tuple[float, float]:
+        """The interval of the largest absolute value."""
+        least = max(self.high[0], -self.low[1], 0.0)
+        return least, max(self.high[1], -self.low[0], least)
+
+    @property
+    def _width(self) -> float:
+        return max(self.low[1] - self.low[0], self.high[1] - self.high[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; infinite ends are None."""
+        return {
+            "low": [_finite(end) for end in self.low],
+            "high": [_finite(end) for end in self.high],
+            "witnesses": [None if x is None else x.tolist() for x in self.witnesses],
+            "status": str(self.status),
+            "seconds": self.seconds,
+            "nodes": self.nodes,
+        }
+
+
+def tolerance_of(*values: float) -> float:
+    """Width up to which an interval around such values counts as exact: relative, and a floor."""
+    size = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    return EXACT_TOLERANCE * max(size, EXACT_TOLERANCE)
+
+
+def _finite(end: float) -> float | None:
+    return end if math.isfinite(end) else None
