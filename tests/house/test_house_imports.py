@@ -25,6 +25,8 @@ ORDER = [
     "arguments",
     "numerics",
     "activations",
+    "layer",
+    "fusing",
     "network",
     "digest",
     "phases",

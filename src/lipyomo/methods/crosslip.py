@@ -20,7 +20,7 @@ from lipyomo.sampling.local_search import quick_incumbent
 
 _REFERENCE = "Jordan and Dimakis (NeurIPS 2020), appendix E.2 and Table 5"
 
-_PROMISES: dict[str, Any] = {
+_WORDS: dict[str, Any] = {
     "input_norms": ("linf", "l1"),
     "output_norms": ("cross", "cross(i)", "linear"),
     "refuses": refuses,
@@ -49,13 +49,13 @@ def pairs(label: int, m: int) -> LinearOutput:
     return LinearOutput(vertices=np.delete(rows, label, axis=0), name=f"pairs({label})")
 
 
-@method("crosslip", "CrossLip(i)", Guarantee.EXACT, _REFERENCE, **_PROMISES)
+@method("crosslip", "CrossLip(i)", Guarantee.EXACT, _REFERENCE, **_WORDS)
 def run_hull(run: Run) -> Result:
     """CrossLip(i): the adjoint MIP, whose functional runs over the whole dual ball."""
     return solve(run, "adjoint")
 
 
-@method("mipcrosslip", "MIPCrossLip(i)", Guarantee.EXACT, _REFERENCE, **_PROMISES)
+@method("mipcrosslip", "MIPCrossLip(i)", Guarantee.EXACT, _REFERENCE, **_WORDS)
 def run_choice(run: Run) -> Result:
     """MIPCrossLip(i): the tangent MIP, with a binary choice among the vertices."""
     return solve(run, "tangent")

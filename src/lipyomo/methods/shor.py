@@ -23,7 +23,7 @@ from lipyomo.semidefinite.shor_model import ShorModel, program_size
 
 REFERENCE = "Chen, Lasserre, Magron and Pauwels, Semialgebraic optimization (NeurIPS 2020)"
 
-PROMISES: dict[str, Any] = {
+WORDS: dict[str, Any] = {
     "unbounded": True,
     "input_norms": ("linf", "l2"),
     "output_norms": LINEAR,
@@ -162,7 +162,7 @@ def refuses(problem: LipschitzProblem) -> str | None:
     Guarantee.UPPER,
     REFERENCE,
     refuses=refuses,
-    **PROMISES,
+    **WORDS,
 )
 def run(run: Run) -> Result:
     """Shor's relaxation for one hidden layer.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from lipyomo.errors import ImportRefused
 from lipyomo.onnx.graph import Node
 
-CURVED = {
+NONLINEAR = {
     "Softmax", "LogSoftmax", "Exp", "Log", "Sqrt", "Reciprocal", "Pow", "Tan", "Sinh", "Cosh",
     "LayerNormalization", "InstanceNormalization", "GroupNormalization", "RMSNormalization",
     "LpNormalization", "LRN", "Normalizer", "LSTM", "GRU", "RNN", "Attention", "LinearClassifier",
@@ -56,7 +56,7 @@ def refusal(
     ImportRefused
         Says where to cut.  All nodes before this one lower, so the cut can be imported.
     """
-    if node.op_type in CURVED:
+    if node.op_type in NONLINEAR:
         why = "the operator is neither piecewise linear nor an activation of single signals"
     elif node.op_type in STEPS:
         why = "the operator is a step function or a choice, which has no Lipschitz constant"
@@ -87,7 +87,7 @@ def remedy(tensor: str, later: Sequence[Node], input_name: str) -> str:
     better = "replace it by activations of single signals (Relu, Tanh, Gelu, HardSigmoid)"
     if tensor == input_name:
         return f"{better} and export again"
-    if all(other.op_type in CURVED | STEPS | SHAPES for other in later):
+    if all(other.op_type in NONLINEAR | STEPS | SHAPES for other in later):
         return f"cut the graph before it: --output {shlex.quote(tensor)}"
     count = len(later)
     return (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.arrays import IntArray
-from lipyomo.network import Network, fused_layers
+from lipyomo.fusing import fused_layers
+from lipyomo.network import Network
 from lipyomo.reduce.reduction import Reduction
 from lipyomo.reduce.units import Counterparts
 

@@ -32,7 +32,7 @@ def drawn_in(domain: Domain, points: FloatArray) -> FloatArray:
             share = np.minimum(share, np.where(rise > room, room / rise, 1.0).min(axis=1))
     ball = domain.ball
     if ball is not None:
-        for _ in range(40):  # halve the way in until the ball holds the point
+        for _ in range(40):  # further in until the ball holds the point
             out = ball.slack(domain.center + share[:, None] * away) < 0
             if not out.any():
                 break
@@ -40,16 +40,16 @@ def drawn_in(domain: Domain, points: FloatArray) -> FloatArray:
     return np.asarray(np.clip(domain.center + share[:, None] * away, domain.lower, domain.upper))
 
 
-def climbed(context: Context, points: FloatArray, clock: Clock) -> tuple[FloatArray, FloatArray]:
+def ascended(context: Context, points: FloatArray, clock: Clock) -> tuple[FloatArray, FloatArray]:
     """Points (N, d) after ascents, and their values (N,).
 
     A step that overflows leads nowhere: the point stays where it is.
     """
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        return _climbed(context, points, clock)
+        return _ascended(context, points, clock)
 
 
-def _climbed(context: Context, points: FloatArray, clock: Clock) -> tuple[FloatArray, FloatArray]:
+def _ascended(context: Context, points: FloatArray, clock: Clock) -> tuple[FloatArray, FloatArray]:
     domain, params = context.domain, context.params
     width = domain.upper - domain.lower
     scale = np.where(np.isfinite(width), width, 1.0)

@@ -13,7 +13,7 @@ from lipyomo.regions.witness import unbeaten, witness_near
 from lipyomo.result import Witness
 from lipyomo.run import Clock
 from lipyomo.sampling.evaluate import sampled_norms
-from lipyomo.search.smooth.ascent import climbed
+from lipyomo.search.smooth.ascent import ascended
 from lipyomo.search.smooth.context import Context, Question
 from lipyomo.search.smooth.params import Params
 
@@ -48,7 +48,7 @@ def smooth_incumbent(
         return _best(problem, points, sampled_norms(small, points))
     params = context.params
     starts = params.starts if evaluations is None else max(1, evaluations // params.steps)
-    points, values = climbed(context, small.domain.sample(rng, starts), clock)
+    points, values = ascended(context, small.domain.sample(rng, starts), clock)
     return _best(problem, points, values)
 
 

@@ -14,7 +14,7 @@ from lipyomo.arrays import FloatArray, keep_memory
 from lipyomo.regions.witness import make_witness
 from lipyomo.run import Clock
 from lipyomo.search.protocol import NODES, Arrays, Incumbent, Outcome, Pulse, Root, Tell
-from lipyomo.search.smooth.ascent import climbed, drawn_in
+from lipyomo.search.smooth.ascent import ascended, drawn_in
 from lipyomo.search.smooth.bound import bounded, least_bound
 from lipyomo.search.smooth.boxes import NAMES, Boxes, bundles, joined
 from lipyomo.search.smooth.chords import with_chords
@@ -251,11 +251,11 @@ class Pipeline:
         return slopes_at(self._context, drawn_in(self._context.domain, boxes.middle)).values
 
     def _look(self, points: FloatArray, clock: Clock) -> None:
-        """Climb from the best of some points, and take what is found."""
+        """Ascend from the best of some points, and take what is found."""
         context = self._context
         values = slopes_at(context, points).values
         starts = points[np.argsort(-values)[: context.params.starts]]
-        found, values = climbed(context, starts, clock)
+        found, values = ascended(context, starts, clock)
         for k in np.argsort(-values)[: context.params.tries].tolist():
             if not values[k] > self._best.value or self._challenge(found[k]):
                 break
