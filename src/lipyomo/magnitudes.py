@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
-from lipyomo.arrays import FloatArray
+from lipyomo.arrays import FloatArray, Matrix
 from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
 from lipyomo.network import Layer, Network
@@ -39,7 +39,12 @@ SINGLE = 15.0
 _REMEDY = "scale the network, or the units of its inputs and outputs"
 
 
-def check_magnitudes(network: Network, domain: Domain, functionals: FloatArray | None) -> None:
+def check_magnitudes(
+    network: Network,
+    domain: Domain,
+    functionals: FloatArray | None,
+    directions: Matrix | None = None,
+) -> None:
     """Refuse a problem whose numbers, their squares or products leave the range of float64.
 
     Raises
@@ -67,23 +72,34 @@ def check_magnitudes(network: Network, domain: Domain, functionals: FloatArray |
             raise ProblemError(
                 f"layer {position} of the network has numbers above {LARGEST:g}.  Remedy: {_REMEDY}"
             )
-    if _gain(network) > MOST_GAIN:
+    if directions is not None and _ends(_numbers(directions))[0] > LARGEST:
+        raise ProblemError(
+            f"the directions (or weights) have entries above {LARGEST:g}.  Remedy: scale them "
+            "down; the constant is proportional to them"
+        )
+    if _gain(network) + (0.0 if directions is None else _row_gain(directions)) > MOST_GAIN:
         raise ProblemError(
             f"the gradients' terms may exceed 1e{MOST_GAIN:.0f}: their squares overflow.  "
             f"Remedy: {_REMEDY}"
         )
 
 
-def underflow_of(network: Network, functionals: FloatArray | None) -> float:
+def underflow_of(
+    network: Network, functionals: FloatArray | None, directions: Matrix | None = None
+) -> float:
     """What is added to upper ends for underflow: zero unless products may underflow."""
     drops = [_slope_drop(layer) for layer in network.layers]
     if functionals is not None:
         drops.append(min(0.0, math.log10(_ends(functionals)[1])))
+    if directions is not None:
+        drops.append(min(0.0, math.log10(_ends(_numbers(directions))[1])))
     if sum(drops) >= -FAINT:
         return 0.0
     gain = _gain(network)
     if functionals is not None:
-        gain += math.log10(max(1.0, float(np.abs(functionals).sum(axis=1).max())))
+        gain += _row_gain(functionals)
+    if directions is not None:
+        gain += _row_gain(directions)
     return float(10.0 ** max(-FAINT, LOST + gain))
 
 
@@ -108,7 +124,16 @@ def layer_ends(layer: Layer) -> tuple[float, float]:
 
 
 def _entries(layer: Layer) -> FloatArray:
-    return layer.weight if isinstance(layer.weight, np.ndarray) else np.asarray(layer.weight.data)
+    return _numbers(layer.weight)
+
+
+def _numbers(matrix: Matrix) -> FloatArray:
+    return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.data)
+
+
+def _row_gain(matrix: Matrix) -> float:
+    """Decimal exponent of a matrix' largest row sum, if above 1."""
+    return math.log10(max(1.0, float(abs(matrix).sum(axis=1).max())))
 
 
 def _ends(values: FloatArray) -> tuple[float, float]:

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.arguments import instance, real_numbers, whole_number
-from lipyomo.arrays import read_only
+from lipyomo.arrays import Matrix, product, read_only
+from lipyomo.directions import Selection, describe, parse_directions, without_frozen
 from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
 from lipyomo.magnitudes import check_magnitudes, underflow_of
@@ -25,8 +26,11 @@ from lipyomo.norms import (
 from lipyomo.norms import (
     functional as functional_norm,
 )
+from lipyomo.numerics.exactness import product_is_exact
+from lipyomo.numerics.rounding import gamma
 from lipyomo.operator_norm import OperatorNorm, operator_norm
 from lipyomo.phases import Phases
+from lipyomo.reduce.direct import directed, separated
 from lipyomo.reduce.exact import exactly
 from lipyomo.reduce.reduction import Reduction
 from lipyomo.reduce.thin import thin
@@ -34,6 +38,9 @@ from lipyomo.reduce.thin import thin
 
 class LipschitzProblem:
     """``L(f, X) = sup |f(x) - f(y)|_beta / |x - y|_alpha`` over x != y in X.
+
+    With directions T: the supremum of ``||J(x) T||`` over X, which is over all inputs; only what
+    the Jacobian is applied to is restricted (`lipyomo.directions`).
 
     Parameters
     ----------
@@ -50,6 +57,17 @@ class LipschitzProblem:
         The scalar ``|c . f|`` instead of an output norm.
     margin : int, optional
         Class i: the norm cross(i) instead of an output norm.
+    directions : array_like, shape (d, k), optional
+        T; the input norm is one on R^k.
+    wrt : int, slice, indices or mask, optional
+        The inputs that directions move; by default all.
+    weights : array_like, shape (d,), or float, optional
+        The norm of a direction v is ``|v / weights|_alpha``: an input of weight zero does not move.
+
+    Attributes
+    ----------
+    directions : Matrix, shape (d, k), or None
+        T, read-only, without directions that move an input which the domain fixes; None for all.
 
     Raises
     ------
@@ -65,6 +83,10 @@ class LipschitzProblem:
         output_norm: str | OutputNorm | None = None,
         functional: npt.ArrayLike | None = None,
         margin: int | None = None,
+        *,
+        directions: npt.ArrayLike | None = None,
+        wrt: Selection | None = None,
+        weights: npt.ArrayLike | None = None,
     ) -> None:
         check_network(network, ProblemError)
         remedy = "give a Box, a ball, a Polytope or AllSpace"
@@ -102,7 +124,10 @@ class LipschitzProblem:
         else:
             self.output_norm = parse_output_norm(output_norm)
         self.output_norm.check(m)
-        check_magnitudes(network, domain, self._given_vertices)
+        self.directions: Matrix | None = parse_directions(
+            network.input_dim, directions, wrt, weights
+        )
+        check_magnitudes(network, domain, self._given_vertices, self.directions)
         frozen = int(domain.frozen.sum())
         if frozen == network.input_dim:
             raise ProblemError(
@@ -114,6 +139,8 @@ class LipschitzProblem:
                 f"{frozen} of {network.input_dim} inputs cannot move in the domain and were "
                 "eliminated: the constant is over the other directions"
             )
+        if frozen and self.directions is not None:
+            self.directions = without_frozen(self.directions, domain.frozen)
 
     # -- shape -----------------------------------------------------------------------------------
 
@@ -131,13 +158,13 @@ class LipschitzProblem:
     @cached_property
     def underflow(self) -> float:
         """What upper ends have to be raised by, because products may underflow; mostly zero."""
-        found = underflow_of(self.network, self._given_vertices)
+        found = underflow_of(self.network, self._given_vertices, self.directions)
         return 0.0 if found and self.is_constant else found
 
     @cached_property
     def is_constant(self) -> bool:
         """Whether no input reaches an output that counts: nothing is multiplied, nothing rounds."""
-        linked, vertices = self.reduced.problem.network.linked, self.dual_vertices
+        linked, vertices = self.reduced.problem.tangent_network.linked, self.dual_vertices
         return not (linked if vertices is None else vertices[:, linked]).any()
 
     @property
@@ -146,14 +173,30 @@ class LipschitzProblem:
         return self.dual_vertices if self.output_norm.kind == "linear" else None
 
     def describe_norms(self) -> str:
-        """Such as ``linf -> cross(3)``."""
+        """Such as ``linf -> cross(3)``, or ``l2 -> |.|, wrt 0, 3``."""
         scalar = self.network.output_dim == 1 and self.output_norm.kind in ("l2", "linf")
-        return f"{self.input_norm} -> {'|.|' if scalar else self.output_norm.name}"
+        along = "" if self.directions is None else f", {describe(self.directions)}"
+        return f"{self.input_norm} -> {'|.|' if scalar else self.output_norm.name}{along}"
+
+    @cached_property
+    def tangent_network(self) -> Network:
+        """``v -> f(T v)``: the network's units with directions as inputs, whose gradients count.
+
+        The network itself without directions.  Its phases are those of `network`.
+        """
+        if self.directions is None:
+            return self.network
+        return directed(self.network, self.directions)
 
     # -- values at points -------------------------------------------------------------------------
 
     def norm_of(self, jacobian: FloatArray) -> OperatorNorm:
-        """Operator norm of a Jacobian (m, d) in this problem's norms; frozen columns ignored."""
+        """Operator norm of a Jacobian (m, d) in this problem's norms, applied to its directions.
+
+        Frozen columns are ignored.
+        """
+        if self.directions is not None:
+            return self._along(jacobian, self.directions)
         move = ~self.domain.frozen
         if move.all():
             return operator_norm(jacobian, self.input_norm, self.output_norm)
@@ -161,6 +204,18 @@ class LipschitzProblem:
         direction = np.zeros(jacobian.shape[1])
         direction[move] = found.direction
         return OperatorNorm(found.value, found.upper, direction, found.functional)
+
+    def _along(self, jacobian: FloatArray, directions: Matrix) -> OperatorNorm:
+        """`norm_of` with directions, for the rounding of the product as well."""
+        along = np.asarray(product(jacobian, directions))
+        found = operator_norm(along, self.input_norm, self.output_norm)
+        upper = found.upper
+        if not product_is_exact(jacobian, directions):
+            error = gamma(jacobian.shape[1]) * (np.abs(jacobian) @ abs(directions))
+            lost = operator_norm(np.asarray(error), self.input_norm, self.output_norm).upper
+            upper = (upper + lost) * (1.0 + gamma(2))
+        direction = np.asarray(directions @ found.direction)
+        return OperatorNorm(found.value, upper, direction, found.functional)
 
     def value_at(self, x: FloatArray) -> OperatorNorm:
         """Operator norm of the Jacobian at the point `x`, shape (d,)."""
@@ -171,10 +226,14 @@ class LipschitzProblem:
     @cached_property
     def reduced(self) -> ReducedProblem:
         """The problem that algorithms work on: without frozen inputs, fused and merged."""
-        found, domain = exactly(self.network, self.domain), self.domain
+        found, domain, directions = exactly(self.network, self.domain), self.domain, self.directions
         if not found.moving.all():
             domain = domain.restrict(found.moving)
-        return ReducedProblem(**vars(found), problem=_Derived(self, found.network, domain))
+        if directions is not None:
+            directions = directions[np.flatnonzero(found.moving)]
+            found = found.then(separated(found.network, directions))
+        problem = _Derived(self, found.network, domain, directions=directions)
+        return ReducedProblem(**vars(found), problem=problem)
 
     def thinned(self, phases: Phases) -> LipschitzProblem:
         """What primal heuristics look at: the same but for rounding, without decided kinks.
@@ -187,11 +246,11 @@ class LipschitzProblem:
         found = thin(self.network, self.functional, phases)
         if found.network is self.network:
             return self
-        return _Derived(self, found.network, self.domain, found.functional)
+        return _Derived(self, found.network, self.domain, found.functional, self.directions)
 
     def with_network(self, network: Network) -> LipschitzProblem:
         """The problem of a network with the same inputs and outputs, as it stands."""
-        return _Derived(self, network, self.domain)
+        return _Derived(self, network, self.domain, directions=self.directions)
 
     def __repr__(self) -> str:
         return f"LipschitzProblem({self.network!r}, {self.domain!r}, {self.describe_norms()})"
@@ -206,8 +265,10 @@ class _Derived(LipschitzProblem):
         network: Network,
         domain: Domain,
         functional: FloatArray | None = None,
+        directions: Matrix | None = None,
     ) -> None:
         self.network, self.domain, self.notes = network, domain, []
+        self.directions = directions
         self.input_norm, self.functional = origin.input_norm, origin.functional
         self.output_norm = origin.output_norm
         if functional is not None:

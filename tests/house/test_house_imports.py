@@ -36,6 +36,7 @@ ORDER = [
     "norms",
     "operator_norm",
     "domains",
+    "directions",
     "magnitudes",
     "affine",
     "reduce",

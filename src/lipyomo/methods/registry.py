@@ -61,6 +61,8 @@ class Method:
         Whether it takes no units other than ReLUs.
     smooth : bool
         Whether it takes smooth units, such as tanh.
+    directions : tuple of str
+        Among two-slope and smooth: with which units it takes directions.
     options : dict
         Names of its own options with their default values.
     refuses : callable, optional
@@ -80,6 +82,7 @@ class Method:
     unbounded: bool = False
     relu_only: bool = False
     smooth: bool = False
+    directions: tuple[str, ...] = ()
     options: dict[str, object] = field(default_factory=dict)
     refuses: Callable[[LipschitzProblem], str | None] | None = None
 
@@ -87,6 +90,8 @@ class Method:
         """Why the method cannot treat `problem`, or None if it can."""
         if problem.network.smooth and not self.smooth:
             return refuses_smooth("it", problem.network)
+        if problem.directions is not None and unit_kind(problem) not in self.directions:
+            return refuses_directions("it", problem)
         if problem.input_norm not in self.input_norms:
             return f"it has no input norm {problem.input_norm}, only {', '.join(self.input_norms)}"
         kind = norm_kind(problem)
@@ -118,6 +123,29 @@ def refuses_smooth(what: str, network: Network) -> str:
         f"{what} is for piecewise-linear networks, and this one has smooth units ({names}).  "
         f"Remedy: use one of the methods for smooth networks: {able}"
     )
+
+
+def refuses_directions(what: str, problem: LipschitzProblem) -> str:
+    """Why something that knows no directions does not take a problem, and what does.
+
+    Parameters
+    ----------
+    what : str
+        What refuses: the subject of the sentence.
+    problem : LipschitzProblem
+        With directions.
+    """
+    kind = unit_kind(problem)
+    able = ", ".join(name for name, method in methods().items() if kind in method.directions)
+    return (
+        f"{what} takes no directions (wrt, weights, directions) with {kind} units.  Remedy: leave "
+        f"them out{f', or use one of the methods for them: {able}' if able else ''}"
+    )
+
+
+def unit_kind(problem: LipschitzProblem) -> str:
+    """Kind of a network's units, in the words of `Method.directions`."""
+    return "smooth" if problem.network.smooth else "two-slope"
 
 
 def norm_kind(problem: LipschitzProblem) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from flint import fmpq
 
 from lipyomo.affine.exact import ExactSignal, pulled_back
@@ -25,6 +26,25 @@ def exact_gradients(
     return [[row[j] for j in keep] for row in found]
 
 
+def directed_gradients(
+    problem: LipschitzProblem, pattern: Pattern, functionals: FloatArray
+) -> list[list[fmpq]]:
+    """Gradients of functionals in a problem's directions, or the inputs that can move."""
+    if problem.directions is None:
+        return exact_gradients(problem.network, pattern, functionals, ~problem.domain.frozen)
+    every = np.ones(problem.network.input_dim, dtype=bool)
+    full = exact_gradients(problem.network, pattern, functionals, every)
+    columns = sp.csc_array(problem.directions)
+    found: list[list[fmpq]] = [[] for _ in full]
+    for j in range(columns.shape[1]):
+        own = slice(columns.indptr[j], columns.indptr[j + 1])
+        entries = map(exact, columns.data[own].tolist())
+        terms = list(zip(columns.indices[own].tolist(), entries, strict=True))
+        for row, gradient in zip(found, full, strict=True):
+            row.append(sum((gradient[i] * entry for i, entry in terms), fmpq(0)))
+    return found
+
+
 def exact_jacobian(network: Network, pattern: Pattern) -> FloatArray:
     """The Jacobian (m, d) on the piece of `pattern`, each entry rounded once."""
     rows = pulled_back(np.eye(network.output_dim), network.layers, pattern).rationals()
@@ -36,8 +56,7 @@ def attained_square(problem: LipschitzProblem, pattern: Pattern, functional: Flo
 
     A Euclidean functional is scaled to length one.
     """
-    moving = ~problem.domain.frozen
-    gradient = exact_gradients(problem.network, pattern, functional, moving)[0]
+    gradient = directed_gradients(problem, pattern, functional)[0]
     square = exact_square(gradient, problem.input_norm)
     if problem.output_norm.dual_ball != "round":
         return square

@@ -135,14 +135,19 @@ def _reached(problem: LipschitzProblem, value: float) -> float:
 def _norm_from_below(
     problem: LipschitzProblem, pattern: Pattern, jacobian: FloatArray, functional: FloatArray
 ) -> float:
-    """At most the norm of ``functional . J``, from the `jacobian` as it was computed."""
+    """At most the norm of ``functional . J T``, from the `jacobian` J as it was computed."""
     network, moving = problem.network, ~problem.domain.frozen
     sizes = np.asarray(np.abs(functional) @ network.head.sizes)
     terms = network.head.inputs + 2 * functional.size
     for layer, on in zip(reversed(network.hidden), reversed(pattern), strict=True):
         sizes = np.asarray((sizes * np.abs(layer.slopes(on))) @ layer.sizes)
         terms += layer.inputs + 2
-    rows = np.stack([functional @ jacobian, sizes])[:, moving]
+    rows = np.stack([functional @ jacobian, sizes])
+    if problem.directions is None:
+        rows = rows[:, moving]
+    else:
+        terms += network.input_dim
+        rows = np.stack([rows[0] @ problem.directions, rows[1] @ abs(problem.directions)])
     value, reach = vector_norm(rows, DUAL[problem.input_norm])
     return float(value - gamma(terms + sizes.size) * reach)
 

@@ -82,7 +82,7 @@ def pattern_norms(
     """
 
     def gradients(part: slice, used: FloatArray) -> FloatArray:
-        return jacobian_rows(problem.network, [on[part] for on in patterns], used)
+        return jacobian_rows(problem.tangent_network, [on[part] for on in patterns], used)
 
     return _norms(problem, len(patterns[0]) if patterns else 1, gradients, rows)
 
@@ -99,7 +99,7 @@ def _norms(
         few = len(problem.dual_vertices) <= PARAMS.most_functionals
         rows = problem.dual_vertices if few else None
     used = np.eye(network.output_dim) if rows is None else rows
-    moving = ~problem.domain.frozen
+    moving = ~problem.domain.frozen if problem.directions is None else np.ones(0, dtype=bool)
     widest = max(network.sizes[:-1])
     chunk = max(1, 16 * PARAMS.cached // (len(used) * widest))
     values = np.empty(count)
@@ -137,7 +137,8 @@ def sampled_norms(problem: LipschitzProblem, points: FloatArray) -> FloatArray:
 
     def gradients(part: slice, used: FloatArray) -> FloatArray:
         found = zip(network.hidden, network.preactivations(points[part]), strict=True)
-        return _rows_under(network, [layer.slopes_at(z) for layer, z in found], used)
+        slopes = [layer.slopes_at(z) for layer, z in found]
+        return _rows_under(problem.tangent_network, slopes, used)
 
     return _norms(problem, len(points), gradients, None)
 

@@ -1,0 +1,118 @@
+"""Directions: what is asked for, and what does not fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from lipyomo.arrays import dense
+from lipyomo.directions import parse_directions
+from lipyomo.domains import Box
+from lipyomo.errors import MethodError, ProblemError
+from lipyomo.methods.registry import methods, run_method
+from lipyomo.problem import LipschitzProblem
+from lipyomo.settings import Settings
+from networks import mixed_network, random_network
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, None),
+        ({"wrt": slice(None)}, None),
+        ({"weights": 1.0}, None),
+        ({"wrt": 1}, [[0], [1], [0]]),
+        ({"wrt": [-1, 0]}, [[1, 0], [0, 0], [0, 1]]),
+        ({"wrt": slice(1, None)}, [[0, 0], [1, 0], [0, 1]]),
+        ({"wrt": [True, False, True]}, [[1, 0], [0, 0], [0, 1]]),
+        ({"weights": [2, 0, 0.5]}, [[2, 0], [0, 0], [0, 0.5]]),
+        ({"weights": [2, 3, 0.5], "wrt": [1]}, [[0], [3], [0]]),
+        ({"directions": [1, 2, 3]}, [[1], [2], [3]]),
+        ({"directions": sp.eye_array(3).tocsr()[:, [2]]}, [[0], [0], [1]]),
+    ],
+)
+def test_what_is_meant(asked: dict[str, Any], expected: Any) -> None:
+    found = parse_directions(3, **asked)
+    if expected is None:
+        assert found is None
+    else:
+        assert found is not None
+        np.testing.assert_array_equal(dense(found), np.array(expected, dtype=float))
+        with pytest.raises(ValueError, match="read-only"):
+            dense(found)[0, 0] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"wrt": 3}, "has input 3"),
+        ({"wrt": []}, "names no input"),
+        ({"wrt": [0, -3]}, "twice"),
+        ({"wrt": [0.5]}, "whole number"),
+        ({"wrt": "x"}, "indices of inputs"),
+        ({"wrt": [True, False]}, "mask of 2"),
+        ({"weights": [1, 2]}, "2 weights for 3"),
+        ({"weights": [1, -2, 1]}, "at least zero"),
+        ({"weights": [1, np.nan, 1]}, "at least zero"),
+        ({"weights": 0.0}, "weight zero"),
+        ({"weights": [0, 1, 1], "wrt": 0}, "weight zero"),
+        ({"directions": np.eye(2)}, r"expected \(3, k\)"),
+        ({"directions": np.zeros((3, 0))}, r"expected \(3, k\)"),
+        ({"directions": [1, np.inf, 0]}, "NaN or infinite"),
+        ({"directions": [1e200, 0, 0]}, "above 1e"),
+        ({"directions": np.eye(3), "wrt": 0}, "either directions"),
+    ],
+)
+def test_what_does_not_fit(asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(ProblemError, match=message):
+        LipschitzProblem(random_network(0, (3, 4, 1)), Box(-1, 1, 3), **asked)
+
+
+def test_frozen_inputs_take_their_directions_along() -> None:
+    network, box = mixed_network(1, (3, 4, 2)), Box([-1, 0.5, -1], [1, 0.5, 1])
+    one = LipschitzProblem(network, box, wrt=[0, 1])
+    np.testing.assert_array_equal(dense(one.directions), [[1], [0], [0]])
+    with pytest.raises(ProblemError, match="all directions move"):
+        LipschitzProblem(network, box, wrt=1)
+    with pytest.raises(ProblemError, match="metric"):
+        LipschitzProblem(network, box, directions=[[1, 0], [1, 1], [0, 1]])
+    x = np.array([0.3, 0.5, -0.2])
+    plain = LipschitzProblem(network, box, "l2").value_at(x)
+    same = LipschitzProblem(network, box, "l2", weights=1.0, wrt=[0, 1, 2]).value_at(x)
+    assert same.value == pytest.approx(plain.value, rel=1e-12)
+
+
+@pytest.mark.parametrize("norm_in", ["l1", "l2", "linf"])
+def test_values_at_points(norm_in: Any) -> None:
+    network, T = mixed_network(2, (3, 4, 2)), np.array([[0.1, -2.0], [0.7, 1.0], [0.0, 3.0]])
+    problem = LipschitzProblem(network, Box(-1, 1, 3), norm_in, "l2", directions=T)
+    x = np.array([0.1, 0.2, -0.3])
+    found = problem.value_at(x)
+    value = float(found.functional @ network.jacobian_at(x) @ found.direction)
+    assert value == pytest.approx(found.value, rel=1e-12)
+    reduced = problem.reduced.problem
+    assert reduced.value_at(x).value == pytest.approx(found.value, rel=1e-12)
+    along = reduced.tangent_network.jacobian(reduced.network.pattern(x))
+    np.testing.assert_allclose(along, network.jacobian_at(x) @ T, rtol=1e-12)
+
+
+def test_problems_say_what_is_asked() -> None:
+    network, box = random_network(0, (3, 4, 1)), Box(-1, 1, 3)
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"wrt": [0, 2]}, "wrt 0, 2"),
+        ({"weights": [1, 2, 3]}, "3 weighted inputs"),
+        ({"directions": [1, 2, 3]}, "1 direction"),
+    ]
+    for asked, words in cases:
+        assert words in LipschitzProblem(network, box, **asked).describe_norms()
+
+
+def test_methods_that_know_no_directions_refuse_by_name() -> None:
+    problem = LipschitzProblem(random_network(0, (3, 4, 1)), Box(-1, 1, 3), wrt=0)
+    for name, method in methods().items():
+        if not method.directions:
+            with pytest.raises(MethodError, match=f"method {name} .*directions"):
+                run_method(name, problem, Settings())
