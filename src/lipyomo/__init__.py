@@ -13,6 +13,7 @@ TYPE_CHECKING = False  # as type checkers know it; a command is not safe from Ct
 if TYPE_CHECKING:
     from typing import Any
 
+    from lipyomo import networks
     from lipyomo.activations import activation
     from lipyomo.api import solve
     from lipyomo.certification import (
@@ -80,6 +81,7 @@ __all__ = [
     "from_torch",
     "functional",
     "load",
+    "networks",
     "parse_output_norm",
     "solve",
     "sweep",
@@ -88,7 +90,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name from its module."""
+    """Import a public name from its module, or a module that is one."""
+    if name == "networks":
+        return import_module("lipyomo.networks")
     if name in _HOMES:
         return getattr(import_module(f"lipyomo.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'lipyomo' has no attribute '{name}'")

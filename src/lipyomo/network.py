@@ -249,6 +249,26 @@ class Network:
             h = layer.activate(layer.preactivation(h))
         return h
 
+    def __call__(self, x: npt.ArrayLike) -> FloatArray:
+        """Values at points of the network's own shapes, or flattened as for `forward`.
+
+        Parameters
+        ----------
+        x : array_like, shape (d,), (n, d), `input_shape` or (n, *`input_shape`)
+
+        Returns
+        -------
+        ndarray, shape (m,), (n, m), `output_shape` or (n, *`output_shape`)
+            Flattened if and only if the points are.
+        """
+        points = real_numbers(x, "the points", NetworkError, copy=False)
+        own, axes = self.input_shape, len(self.input_shape)
+        if axes == 1 or points.shape[-axes:] != own:
+            return self.forward(points)
+        batch = points.shape[: points.ndim - axes]
+        found = self.forward(points.reshape(*batch, self.input_dim))
+        return found.reshape(*batch, *self.output_shape)
+
     def preactivations(self, x: npt.ArrayLike) -> list[FloatArray]:
         """Pre-activations of each hidden layer at `x`, shapes (..., n_i)."""
         h, found = self._points(x), []

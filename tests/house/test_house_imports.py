@@ -28,6 +28,7 @@ ORDER = [
     "layer",
     "fusing",
     "network",
+    "networks",
     "digest",
     "phases",
     "decimals",
