@@ -20,9 +20,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.arguments import instance, real_numbers, whole_number
-from lipyomo.arrays import dense
+from lipyomo.arrays import FloatArray, Matrix, dense
 from lipyomo.errors import NetworkError
-from lipyomo.layer import Curve, FloatArray, Layer, Matrix
+from lipyomo.layer import Curve, Layer
 from lipyomo.network import Network, check_network
 from lipyomo.numerics.exactness import lost_in_sum, sum_is_exact
 
