@@ -13,6 +13,7 @@
 - ``solvers``: model transfer, time to optimality and agreement of solvers
 - ``robustness``: certified accuracy, constants by activation, cost of decisions and sweeps
 - ``picture``: the picture of the README
+- ``glossary``: the pictures of the glossary
 - ``gallery``: every method on one network, with pictures, for the documentation
 
 ``python -m experiments NAME --help`` shows the options of each.
@@ -40,6 +41,7 @@ MEASUREMENTS = (
     "solvers",
     "robustness",
     "picture",
+    "glossary",
     "gallery",
 )
 

@@ -1,7 +1,7 @@
 """A checker for proofs of Lipschitz constants, for readers who trust nothing of lipyomo.
 
 It imports nothing of lipyomo.  It computes with whole numbers and fractions; FLINT multiplies the
-matrices.  `docs/proofs.md` has the format and the mathematics of every certificate.
+matrices.  `docs/develop/proof_format.md` has the format and the mathematics of every certificate.
 
 Read the files in this order: `statement` (what is claimed), `linear` (bounds of pre-activations,
 refutations), `semidefinite` (bounds of the gradient's norm), `tree` (that the cases are all cases),

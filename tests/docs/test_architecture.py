@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "develop" / "architecture.md"
 PLACE = re.compile(r"`([\w/]+\.py)`:\s+((?:`[\w.]+`(?:,\s)?)+)")
 PATH = re.compile(r"`([\w/]+\.py|[\w/]+/)`")
 

@@ -137,9 +137,9 @@ def test_install_commands_are_not_the_only_ones() -> None:
 
 def test_the_table_of_methods_is_true() -> None:
     """`lipyomo methods --markdown` prints what belongs there."""
-    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
     found = re.search(r"<!-- methods -->\n(.*?)\n?<!-- end of methods -->", text, flags=re.DOTALL)
     assert found is not None
     assert found[1].strip() == markdown(registry.methods()), (
-        "docs/index.md: paste what 'lipyomo methods --markdown' prints between the markers"
+        "docs/methods.md: paste what 'lipyomo methods --markdown' prints between the markers"
     )

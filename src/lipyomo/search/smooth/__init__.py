@@ -1,5 +1,4 @@
 """The search of networks with smooth units, alone or beside two-slope ones: bundles of boxes.
 
-[docs/smooth.md](../../../../docs/smooth.md) tells how it works; `pipeline.py` puts the steps
-together.
+`docs/develop/smooth_search.md` tells how it works; `pipeline.py` puts the steps together.
 """
