@@ -18,7 +18,7 @@ from onnx_builder import agrees, model, one
 
 from lipyomo.errors import ImportRefused, LipyomoError
 from lipyomo.onnx import from_model, load
-from lipyomo.onnx.select import SeveralOutputs
+from lipyomo.onnx.choose import SeveralOutputs
 
 RNG = np.random.default_rng(23)
 W = RNG.normal(size=(3, 4))
@@ -115,14 +115,6 @@ def test_products_of_branches(op: str) -> None:
     assert "--output a" in str(error)
 
 
-def test_two_inputs() -> None:
-    proto = layers(helper.make_node("Add", ["logits", "x2"], ["y"]))
-    proto.graph.input.append(helper.make_tensor_value_info("x2", TensorProto.FLOAT, [1, 3]))
-    error = refused(proto)
-    assert "2 inputs ('x', 'x2')" in str(error)
-    assert from_model(proto, output="logits").input_dim == 3
-
-
 def test_initializers_as_inputs_are_not_inputs() -> None:
     proto = layers(node("Identity"))
     for tensor in proto.graph.initializer:
@@ -138,13 +130,13 @@ def test_several_outputs_must_be_chosen() -> None:
     error = refused(proto)
     assert "2 outputs: 'y', 'z'" in str(error)
     assert "--output y" in str(error)
-    assert "Concat" in str(error)
+    assert "--output y,z" in str(error)
     assert from_model(proto, output="z").output_dim == 3
 
 
-@pytest.mark.parametrize("output", [5, b"y", ["y"]])
+@pytest.mark.parametrize("output", [5, b"y", ["y", 5], []])
 def test_an_output_is_a_name(output: object) -> None:
-    with pytest.raises(ImportRefused, match="output is"):
+    with pytest.raises(ImportRefused, match="output"):
         from_model(layers(node("Abs")), output=output)  # type: ignore[arg-type]
 
 

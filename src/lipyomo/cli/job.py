@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     with importing():
         from lipyomo.onnx import check_against_runtime, load
         from lipyomo.onnx.budget import limits, spending
-        from lipyomo.onnx.select import SeveralOutputs
+        from lipyomo.onnx.choose import SeveralOutputs
 
         methods()
     if arguments.resume and arguments.checkpoint is None:

@@ -43,6 +43,8 @@ DEEPEST = 100
 LONGEST = 1000
 """Characters of a number."""
 
+SEVERAL = "a second network, but a constant is one of a single network"
+
 _TOKEN = re.compile(
     r'(?P<space>\s+|;[^\n]*)|(?P<bracket>[()])|"[^"]*"|(?:[^\s()";\[\]]+\s*)?\[[^\]]*\]'
     r'|[^\s()";\[\]]+'

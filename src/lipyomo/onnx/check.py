@@ -25,12 +25,13 @@ import onnx
 from lipyomo.arrays import dense
 from lipyomo.errors import ImportRefused
 from lipyomo.network import FloatArray, Layer, Network
+from lipyomo.onnx.arrange import Fixed, Output
 from lipyomo.onnx.budget import budget
 from lipyomo.onnx.lower import lower_graph
 from lipyomo.onnx.params import PARAMS
 from lipyomo.onnx.read import PathLike, inlined, read_model
 from lipyomo.onnx.runtime import open_runtime
-from lipyomo.onnx.select import choose_output, select_graph
+from lipyomo.onnx.select import select_graph
 
 SINGLE = float(np.finfo(np.float32).eps)
 """Unit roundoff of the formulas of smooth operators, at least."""
@@ -176,7 +177,8 @@ def check_against_runtime(
     domain: Samples | None = None,
     samples: int = 16,
     seed: int = 0,
-    output: str | None = None,
+    output: Output = None,
+    fixed: Fixed | None = None,
 ) -> float:
     """Compare a network with the model that it was imported from, as onnxruntime computes it.
 
@@ -192,8 +194,10 @@ def check_against_runtime(
     samples : int, optional
         Number of random points.
     seed : int, optional
-    output : str, optional
-        Tensor or node at which the model was cut.
+    output : str or sequence of str, optional
+        Tensors or nodes at which the model was cut.
+    fixed : mapping of str to array_like, optional
+        Values that inputs were given.
 
     Returns
     -------
@@ -208,7 +212,7 @@ def check_against_runtime(
         If onnxruntime cannot run the model, or takes another number of inputs or outputs.
     """
     proto = model if isinstance(model, onnx.ModelProto) else read_model(model)
-    runtime = open_runtime(proto, output)
+    runtime = open_runtime(proto, output, fixed)
     if points is not None:
         chosen = np.atleast_2d(np.asarray(points, dtype=np.float64))
     else:
@@ -250,8 +254,7 @@ def check_against_runtime(
     tolerance = cancelled + rounding_tolerance(network, chosen, runtime.eps, difference - cancelled)
     if not (difference <= tolerance).all():
         whole = inlined(proto)
-        chosen_output = choose_output(whole.graph, output)
-        separate = lower_graph(select_graph(whole, chosen_output), separate=True)
+        separate = lower_graph(select_graph(whole, output, fixed), separate=True)
         by_node = rounding_tolerance(separate, chosen, runtime.eps) * (
             PARAMS.by_node / PARAMS.safety
         )

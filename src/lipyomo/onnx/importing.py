@@ -12,6 +12,7 @@ import onnx
 from lipyomo.arguments import instance, positive, whole_number
 from lipyomo.errors import ImportRefused
 from lipyomo.network import Network
+from lipyomo.onnx.arrange import Fixed, Output, tell_choices
 from lipyomo.onnx.budget import limits, spending
 from lipyomo.onnx.check import Samples, check_against_runtime
 from lipyomo.onnx.lower import lower_graph
@@ -21,19 +22,21 @@ from lipyomo.onnx.select import select_graph
 
 def load(
     path: PathLike,
-    output: str | None = None,
+    output: Output = None,
     check: bool = True,
     domain: Samples | None = None,
     time_limit: float = math.inf,
     memory_limit: int | None = None,
+    fixed: Fixed | None = None,
 ) -> Network:
     """Import an ONNX file.
 
     Parameters
     ----------
     path : str or path-like
-    output : str, optional
-        Tensor or node to cut the graph at, for example the logits before a Softmax.
+    output : str or sequence of str, optional
+        Tensor or node to cut the graph at, for example the logits before a Softmax; several
+        (``["a", "b"]`` or ``"a,b"``) are stacked into one row.
     check : bool, optional
         Compare the network with onnxruntime on random points.
     domain : object with ``sample(rng, count)``, optional
@@ -42,6 +45,9 @@ def load(
         Seconds.
     memory_limit : int, optional
         Bytes; half of the machine's memory if left out.
+    fixed : mapping of str to array_like, optional
+        Values of inputs by name, rounded to their types; a number is repeated.  Those that are left
+        are joined, in the order of the model, with a warning.
 
     Returns
     -------
@@ -64,15 +70,16 @@ def load(
         model = read_model(path)
         # as it is written, whatever the locale says of letters
         name = os.fsencode(Path(path).stem).decode("utf-8", errors="backslashreplace")
-        return _network(model, output, check, domain, name)
+        return _network(model, output, check, domain, name, fixed)
 
 
 def from_model(
     model: onnx.ModelProto,
-    output: str | None = None,
+    output: Output = None,
     check: bool = True,
     domain: Samples | None = None,
     name: str | None = None,
+    fixed: Fixed | None = None,
 ) -> Network:
     """Import an ONNX model that is in memory.
 
@@ -83,6 +90,8 @@ def from_model(
         As for `load`.
     name : str, optional
         Name of the network; the name of the graph if left out.
+    fixed : mapping of str to array_like, optional
+        As for `load`.
 
     Returns
     -------
@@ -95,21 +104,24 @@ def from_model(
     """
     instance(model, onnx.ModelProto, "the model", ImportRefused, "give what onnx.load returns")
     with spending(limits(math.inf, None)):
-        return _network(model, output, check, domain, name)
+        return _network(model, output, check, domain, name, fixed)
 
 
 def _network(
     model: onnx.ModelProto,
-    output: str | None,
+    output: Output,
     check: bool,
     domain: Samples | None,
     name: str | None,
+    fixed: Fixed | None,
 ) -> Network:
-    remedy = "give the name of a tensor or node, or leave it out"
-    instance(output, (str, NoneType), "output", ImportRefused, remedy)
+    remedy = "give the name of a tensor or node, or several, or leave it out"
+    instance(output, (str, list, tuple, NoneType), "output", ImportRefused, remedy)
     check_model(model, name or model.graph.name or "model")
     model = inlined(model)
-    network = lower_graph(select_graph(model, output), name or model.graph.name or "network")
+    graph = select_graph(model, output, fixed)
+    tell_choices(model, output, fixed)
+    network = lower_graph(graph, name or model.graph.name or "network")
     if check:
-        check_against_runtime(network, model, domain=domain, output=output)
+        check_against_runtime(network, model, domain=domain, output=output, fixed=fixed)
     return network

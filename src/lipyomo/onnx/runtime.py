@@ -10,8 +10,10 @@ import onnx
 
 from lipyomo.errors import ImportRefused
 from lipyomo.network import FloatArray
+from lipyomo.onnx.arrange import Fixed, Output
+from lipyomo.onnx.choose import choose_input, input_shape
 from lipyomo.onnx.graph import EVALUATOR_ERRORS, first_line, ordered
-from lipyomo.onnx.select import choose_input, cut_model, input_shape
+from lipyomo.onnx.select import cut_model
 
 _DTYPES: dict[int, type[np.floating]] = {
     onnx.TensorProto.FLOAT: np.float32,
@@ -130,7 +132,9 @@ def _largest(values: Sequence[object]) -> float:
     return max((size if np.isfinite(size) else np.inf for size in sizes), default=0.0)
 
 
-def open_runtime(model: onnx.ModelProto, output: str | None = None) -> Runner:
+def open_runtime(
+    model: onnx.ModelProto, output: Output = None, fixed: Fixed | None = None
+) -> Runner:
     """The model in onnxruntime; in ONNX's own evaluator where onnxruntime lacks a kernel.
 
     onnxruntime has, for example, no convolution in float64.  The evaluator is slow, so it is asked
@@ -141,7 +145,7 @@ def open_runtime(model: onnx.ModelProto, output: str | None = None) -> Runner:
     ImportRefused
         If neither can run the model.
     """
-    cut = cut_model(model, output)
+    cut = cut_model(model, output, fixed)
     _expose(cut)
     try:
         return Runner(cut, "onnxruntime", _onnxruntime, 1_000_000)
