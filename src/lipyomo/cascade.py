@@ -132,7 +132,7 @@ class Cascade:
 
     def predicted(self, stage: Stage, functionals: int | None = None) -> float:
         """About how many seconds a stage takes for so many functionals, by default for all."""
-        network = self.problem.network
+        network = self.problem.tangent_network
         count = self._count if functionals is None else functionals
         if stage == "entries":
             return sum(seconds_of(8.0 * count * dense_entries(a.weight)) for a in network.layers)
@@ -174,7 +174,7 @@ class Cascade:
     def _gradients(self, stage: Stage, rows: list[int]) -> Found:
         problem = self.problem
         ends = gradient_ends(
-            problem.network,
+            problem.tangent_network,
             self.bounds.phases,
             self._ball(rows),
             problem.input_norm,
@@ -188,7 +188,7 @@ class Cascade:
         problem = self.problem
         outputs = Points(np.eye(problem.network.output_dim))
         ends = gradient_ends(
-            problem.network, self.bounds.phases, outputs, problem.input_norm, "interval"
+            problem.tangent_network, self.bounds.phases, outputs, problem.input_norm, "interval"
         )
         sizes = np.abs(self.targets.functionals[rows]) * (1.0 + gamma(outputs.batch + 2))
         return sizes @ ends.norm, sizes @ ends.entries
@@ -197,7 +197,7 @@ class Cascade:
         problem, targets = self.problem, self.targets
         functionals = np.eye(problem.network.output_dim) if self._whole else targets.functionals
         sizes = tangent_ends(
-            problem.network,
+            problem.tangent_network,
             self.bounds.phases,
             functionals,
             problem.input_norm,

@@ -23,6 +23,7 @@ from lipyomo.arrays import (
     FloatArray,
     Matrix,
     Pattern,
+    product,
 )
 from lipyomo.errors import LipyomoError, NetworkError
 from lipyomo.fusing import composed, fused_layers
@@ -374,6 +375,15 @@ class Network:
         head = composed(last, self.head, rounding=False)
         tail = [self.head, last] if head is None else [head]
         return Network([*self.hidden, *tail], self.name)
+
+    def with_directions(self, directions: Matrix) -> Network:
+        """The network ``v -> f(T v)`` for `directions` T of shape (d, k), with the same units.
+
+        The first layer's weight is rounded where the product is.
+        """
+        first, *rest = self.layers
+        begun = first.with_map(product(first.weight, directions), first.bias)
+        return Network([begun, *rest], self.name, output_shape=self.output_shape)
 
     def fused(self, rounding: bool = False) -> Network:
         """The same function with affine layers merged into the next and slopes normalised.

@@ -30,7 +30,7 @@ from lipyomo.numerics.exactness import product_is_exact
 from lipyomo.numerics.rounding import gamma
 from lipyomo.operator_norm import OperatorNorm, operator_norm
 from lipyomo.phases import Phases
-from lipyomo.reduce.direct import directed, separated
+from lipyomo.reduce.direct import separated
 from lipyomo.reduce.exact import exactly
 from lipyomo.reduce.reduction import Reduction
 from lipyomo.reduce.thin import thin
@@ -186,7 +186,7 @@ class LipschitzProblem:
         """
         if self.directions is None:
             return self.network
-        return directed(self.network, self.directions)
+        return self.network.with_directions(self.directions)
 
     # -- values at points -------------------------------------------------------------------------
 

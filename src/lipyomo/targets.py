@@ -42,7 +42,7 @@ class Targets:
     rows : ndarray of int, shape (T,)
         Functional of each target, or `ALL` for the Euclidean ball over all rows.
     columns : ndarray of int, shape (T,)
-        Input of each target, or `ALL`.
+        Input, or direction, of each target, or `ALL`.
     input_norm : {'l1', 'l2', 'linf'}
     """
 
@@ -105,7 +105,7 @@ def targets_of(problem: LipschitzProblem) -> Targets:
     MethodError
         If the dual ball has too many vertices.
     """
-    d, m = problem.network.input_dim, problem.network.output_dim
+    d, *_, m = problem.tangent_network.sizes
     vertices = problem.dual_vertices
     if vertices is None and problem.output_norm.is_linear:
         raise MethodError(

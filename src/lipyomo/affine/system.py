@@ -23,7 +23,7 @@ import numpy.typing as npt
 from lipyomo.affine.magnitudes import preactivation_errors, steepest
 from lipyomo.affine.signal import FloatSignal, SizeSignal, UnitMap, carry, unit_maps_of
 from lipyomo.domains import Domain
-from lipyomo.network import FloatArray, Network
+from lipyomo.network import FloatArray, Matrix, Network
 from lipyomo.numerics.exactness import product_is_exact
 from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import OPEN, RIGHT, Phases
@@ -46,9 +46,13 @@ class UnitSystem:
         Bounds the weights' sizes, before anything in them cancelled; `network` if they are exact.
     roughness : float, optional
         What the weights are off by, as a share of `magnitudes`.
+    directions : Matrix, shape (d, k), optional
+        Of the tangents; by default all, k = d.
 
     Attributes
     ----------
+    tangents : Network
+        The network as a function of directions.
     starts : list of int
         First unit of each layer, and N at the end.
     left, right : ndarray, shape (N,)
@@ -71,11 +75,14 @@ class UnitSystem:
         domain: Domain,
         magnitudes: Network | None = None,
         roughness: float = 0.0,
+        directions: Matrix | None = None,
     ) -> None:
         for layer in network.hidden:
             layer.check_two_slope()
         self.network, self.roughness = network, roughness
         self.magnitudes = network if magnitudes is None else magnitudes
+        self.directions = directions
+        self.tangents = network if directions is None else network.with_directions(directions)
         counts = [layer.units for layer in network.hidden]
         self.starts = [0, *np.cumsum(counts).tolist()]
         self._spans = [slice(a, b) for a, b in pairwise(self.starts)]
@@ -83,10 +90,11 @@ class UnitSystem:
         self.left = np.concatenate([empty, *(layer.left for layer in network.hidden)])
         self.right = np.concatenate([empty, *(layer.right for layer in network.hidden)])
         self.kinked = self.left != self.right
-        self.head = np.asarray(functionals @ network.head.weight)
+        head = self.tangents.head.weight
+        self.head = np.asarray(functionals @ head)
         self.head_errors: FloatArray = np.zeros(self.head.shape)
-        if self.roughness or not product_is_exact(functionals, network.head.weight):
-            sizes = np.asarray(np.abs(functionals) @ abs(self.magnitudes.head.weight))
+        if self.roughness or not product_is_exact(functionals, head):
+            sizes = np.asarray(np.abs(functionals) @ abs(self.tangent_magnitudes.head.weight))
             self.head_errors = (gamma(network.output_dim) + self.roughness) * sizes
         self.inputs = network.input_dim
         self.count = self.starts[-1]
@@ -110,11 +118,23 @@ class UnitSystem:
         return sizes
 
     @cached_property
+    def tangent_magnitudes(self) -> Network:
+        """Bounds the sizes of the weights of `tangents`."""
+        if self.directions is None:
+            return self.magnitudes
+        first, *rest = self.magnitudes.layers
+        sizes = Network([first.with_map(first.sizes, first.bias), *rest])
+        return sizes.with_directions(abs(self.directions))
+
+    @cached_property
     def rough(self) -> list[FloatArray] | None:
-        """What the entries of the weights are off by; None if they are exact."""
+        """What the entries of the weights of `tangents` are off by; None if they are exact."""
         if not self.roughness:
             return None
-        return [self.roughness * layer.dense_weight for layer in self.magnitudes.hidden]
+        found = [self.roughness * layer.dense_weight for layer in self.tangent_magnitudes.hidden]
+        if self.directions is not None and found:
+            found[0] = found[0] * (1.0 + gamma(2 * self.inputs + 4) / self.roughness)
+        return found
 
     @property
     def weight_errors(self) -> FloatArray | None:
@@ -138,9 +158,13 @@ class UnitSystem:
         """The phases layer by layer."""
         return tuple(phases[span] for span in self._spans)
 
-    def unit_maps(self, phases: FlatPhases) -> list[UnitMap]:
-        """What each layer passes on under `phases`; open units have columns after the inputs'."""
-        return unit_maps_of(self.network.hidden, self.split(phases), self.inputs)
+    def unit_maps(self, phases: FlatPhases, first: int | None = None) -> list[UnitMap]:
+        """What each layer passes on under `phases`; open units have columns after the inputs'.
+
+        These begin at `first`, if it is given.
+        """
+        first = self.inputs if first is None else first
+        return unit_maps_of(self.network.hidden, self.split(phases), first)
 
     def form(self, phases: FlatPhases) -> NodeForm:
         """What is left once the decided units of `phases` are multiplied through."""
@@ -152,11 +176,19 @@ class UnitSystem:
         for i, z in enumerate(carry(start, self.network.hidden, unit_maps)):
             last = z
             maps[self.span(i)] = z.matrix
+        objective = self.head
         if self.depth:
-            objective = self.head @ last.past(unit_maps[-1]).matrix
-        else:
-            objective = np.hstack([self.head, np.zeros((len(self.head), 1))])
-        return NodeForm(open_units, self.inputs, maps, np.asarray(objective)[:, :-1])
+            objective = np.asarray(self.head @ last.past(unit_maps[-1]).matrix)[:, :-1]
+            objective = along(objective, self.directions)
+        return NodeForm(open_units, self.inputs, maps, objective, self.directions)
+
+
+def along(rows: FloatArray, directions: Matrix | None) -> FloatArray:
+    """Rows in all inputs, and in more variables behind them, as rows in directions (d, k)."""
+    if directions is None:
+        return rows
+    d = directions.shape[0]
+    return np.hstack([rows[:, :d] @ directions, rows[:, d:]])
 
 
 @dataclass
@@ -167,25 +199,33 @@ class NodeForm:
     ----------
     units : ndarray of int, shape (F,)
         The open units.
-    inputs : int
-        d.
+    variables : int
+        d: the inputs that pre-activations depend on.
     maps : ndarray, shape (N, d + F + 1)
         Rows ``(G_k, S_k, g_k)`` of all units.
-    objective : ndarray, shape (k, d + F)
-        Rows of the functionals' tangents.
+    objective : ndarray, shape (k, d' + F)
+        Rows of the functionals' tangents, in d' directions.
+    directions : Matrix, shape (d, d'), or None
+        None for all inputs, d' = d.
     """
 
     units: npt.NDArray[np.int64]
-    inputs: int
+    variables: int
     maps: FloatArray
     objective: FloatArray
+    directions: Matrix | None = None
+
+    @property
+    def inputs(self) -> int:
+        """The inputs d' of tangents."""
+        return self.variables if self.directions is None else int(self.directions.shape[1])
 
     @cached_property
     def rows(self) -> FloatArray:
-        """Tangents of the open units, shape (F, d + F)."""
-        return self.maps[self.units, :-1]
+        """Tangents of the open units, shape (F, d' + F)."""
+        return along(self.maps[self.units, :-1], self.directions)
 
     @property
     def jacobian(self) -> FloatArray:
-        """Gradients of the functionals if no unit is open, shape (k, d)."""
+        """Gradients of the functionals if no unit is open, shape (k, d')."""
         return self.objective[:, : self.inputs]

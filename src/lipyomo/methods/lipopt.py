@@ -43,8 +43,8 @@ def gradient_polynomial(
 ) -> tuple[dict[Subset, float], int]:
     """``sum_j v_j g_j(y)`` as a multilinear polynomial in variables in [0, 1].
 
-    Variables 0 to d - 1 are tau with v = 2 tau - 1, the others are the switches of the open units,
-    layer by layer.
+    Variables 0 to d - 1 are tau with v = 2 tau - 1, of d directions; the others are the switches of
+    the open units, layer by layer.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def gradient_polynomial(
     count : int
         Number of variables.
     """
-    network = problem.network
+    network = problem.tangent_network
     d = network.input_dim
     signals: list[dict[Subset, float]] = [{(j,): 2.0, (): -1.0} for j in range(d)]
     count = d
@@ -104,7 +104,7 @@ def coefficient_error(problem: LipschitzProblem, functional: FloatArray) -> floa
     Sums of the absolute terms of all coefficients, before anything in them cancels, times the
     rounding of the sums through all layers.
     """
-    network = problem.network
+    network = problem.tangent_network
     sizes = switched_sizes(network, np.full(network.input_dim, 3.0), False)[-1]  # |2 tau| + |-1|
     terms = network.input_dim + sum(layer.inputs + 4 for layer in network.layers)
     return gamma(2 * (terms + network.output_dim)) * float(np.abs(functional) @ sizes)
@@ -191,6 +191,7 @@ def polynomial_bound(terms: dict[Subset, float], count: int, k: int, time_limit:
     Guarantee.UPPER,
     "Latorre, Rolland and Cevher, Sparse polynomial optimization (ICLR 2020)",
     unbounded=True,
+    directions=("two-slope",),
     input_norms=("linf",),
     output_norms=LINEAR,
     options={"k": 3},

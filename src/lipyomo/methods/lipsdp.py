@@ -23,7 +23,7 @@ from lipyomo.methods.support import (
     switched,
     whole_number,
 )
-from lipyomo.network import Layer, Network
+from lipyomo.network import Layer, Matrix, Network
 from lipyomo.norms import InputNorm, L2Output, OutputNorm
 from lipyomo.phases import Phases, count_open, open_phases
 from lipyomo.processes import in_process
@@ -46,11 +46,14 @@ class _Plan:
     """How one piece of a network is bounded."""
 
     input_norm: InputNorm
+    directions: Matrix | None
     sharing: Sharing
     solver: str
 
 
-def _targets(network: Network, norm: OutputNorm, input_norm: InputNorm) -> tuple[Ball, Targets]:
+def _targets(
+    network: Network, norm: OutputNorm, input_norm: InputNorm, directions: Matrix | None
+) -> tuple[Ball, Targets]:
     """The objective rows of an output norm: vertices one by one, or a ball."""
     m = network.output_dim
     ball: Ball = "l2" if norm.dual_ball == "round" else "l1"
@@ -65,7 +68,8 @@ def _targets(network: Network, norm: OutputNorm, input_norm: InputNorm) -> tuple
                 "functional, or use the output norm l2"
             )
         ball = "vertices"
-    return ball, Targets.of(vertices, m, network.input_dim, input_norm)
+    d = network.input_dim if directions is None else directions.shape[1]
+    return ball, Targets.of(vertices, m, d, input_norm)
 
 
 def _conic(form: SizedForm, layers: IntArray, ball: Ball, plan: _Plan, run: Run) -> float:
@@ -98,8 +102,8 @@ def bound_piece(
     network: Network, phases: Phases, norm: OutputNorm, plan: _Plan, domain: Domain, run: Run
 ) -> float:
     """Proved LipSDP bound of one piece, with inputs in a domain."""
-    ball, targets = _targets(network, norm, plan.input_norm)
-    left = presolve(network, targets.functionals, domain, phases)
+    ball, targets = _targets(network, norm, plan.input_norm, plan.directions)
+    left = presolve(network, targets.functionals, domain, phases, plan.directions)
     system, every = left.system, left.phases
     targets = replace(targets, functionals=left.functionals)
     root = RootBounds.of(system, targets, every, norm=norm, tolerance=PARAMS.tolerance)
@@ -142,6 +146,7 @@ def pieces(network: Network, phases: Phases, length: int) -> Iterator[tuple[Netw
     "Fazlyab et al., Efficient and accurate estimation (NeurIPS 2019)",
     unbounded=True,
     smooth=True,
+    directions=("two-slope",),
     options={"form": "neuron", "solver": "auto", "split": 0, "slopes": "local"},
 )
 def run(run: Run) -> Result:
@@ -185,7 +190,10 @@ def run(run: Run) -> Result:
     factors = []
     for position, (part, part_phases) in enumerate(parts):
         norm: OutputNorm = small.output_norm if position == len(parts) - 1 else L2Output()
-        plan = _Plan(small.input_norm if position == 0 else "l2", sharing, solver)
+        begins: tuple[InputNorm, Matrix | None] = "l2", None
+        if position == 0:
+            begins = small.input_norm, small.directions
+        plan = _Plan(*begins, sharing, solver)
         domain = small.domain if len(parts) == 1 else AllSpace(part.input_dim)
         factors.append(bound_piece(part, part_phases, norm, plan, domain, run))
     upper = float(np.prod(factors)) * (1.0 + 2.0**-52 * len(factors))

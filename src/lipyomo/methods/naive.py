@@ -45,6 +45,7 @@ def layer_norm(layer: Layer, norm_in: InputNorm, norm_out: OutputNorm) -> float:
     "Jordan and Dimakis (NeurIPS 2020), appendix F.2; Szegedy et al. (2013)",
     unbounded=True,
     smooth=True,
+    directions=("two-slope",),
     options={"norms": "asked"},
 )
 def run(run: Run) -> Result:
@@ -60,10 +61,11 @@ def run(run: Run) -> Result:
     form = choice(run, "norms", ("asked", "paper"))
     small = run.problem.reduced.problem
     norm: InputNorm = small.input_norm if form == "asked" else "l2"
-    factors = [layer_norm(layer, norm, _SAME[norm]) for layer in small.network.hidden]
-    factors.append(layer_norm(small.network.head, norm, small.output_norm))
+    network = small.tangent_network
+    factors = [layer_norm(layer, norm, _SAME[norm]) for layer in network.hidden]
+    factors.append(layer_norm(network.head, norm, small.output_norm))
     if form == "paper" and small.input_norm != "l2":
-        factors.insert(0, rounded_up(float(np.sqrt(small.network.input_dim)), 1))
+        factors.insert(0, rounded_up(float(np.sqrt(network.input_dim)), 1))
     product = rounded_up(float(np.prod(factors)), len(factors))
     run.record(factors=factors, norms=form)
     run.drop_upper(product)

@@ -164,11 +164,12 @@ def refuses(problem: LipschitzProblem) -> str | None:
     "Virmaux and Scaman, Lipschitz regularity of deep networks (NeurIPS 2018)",
     unbounded=True,
     smooth=True,
+    directions=("two-slope",),
     options={"search": "greedy", "slopes": "global"},
     refuses=refuses,
 )
 def run(run: Run) -> Result:
-    """SeqLip, scaled by sqrt(d) for linf inputs.
+    """SeqLip, scaled by sqrt(d) for linf inputs, or d directions.
 
     The greedy search may miss the largest slopes, so that its value bounds nothing; with
     ``search=exact`` the value is an upper bound, and the result says so.
@@ -182,15 +183,15 @@ def run(run: Run) -> Result:
     search = choice(run, "search", ("greedy", "exact"))
     slopes = choice(run, "slopes", ("global", "local"))
     small = run.problem.reduced.problem
-    network, phases = small.network, open_phases(small.network)
+    network, phases = small.tangent_network, open_phases(small.network)
     if slopes == "local":
         bounds = domain_bounds(run)
-        network, phases = switched(run, bounds).network, bounds.phases
+        network, phases = switched(run, bounds).tangent_network, bounds.phases
     round_ball = small.output_norm.dual_ball == "round"
     functionals = None if round_ball else few_vertices(small, "seqlip")
     value = seqlip(network, phases, functionals, search, run.clock)
     if small.input_norm == "linf":
-        value = rounded_up(value * math.sqrt(small.network.input_dim), 4)
+        value = rounded_up(value * math.sqrt(network.input_dim), 4)
     run.record(search=search, slopes=slopes)
     if search == "exact":
         run.drop_upper(value)

@@ -25,6 +25,7 @@ REFERENCE = "Chen, Lasserre, Magron and Pauwels, Semialgebraic optimization (Neu
 
 WORDS: dict[str, Any] = {
     "unbounded": True,
+    "directions": ("two-slope",),
     "input_norms": ("linf", "l2"),
     "output_norms": LINEAR,
     "options": {"tolerance": 1e-6},
@@ -147,7 +148,7 @@ def relax(run: Run, cells: bool) -> Result:
 
 def refuses(problem: LipschitzProblem) -> str | None:
     """Why the relaxation is not for a problem: it has more than one hidden layer."""
-    layers = len(problem.reduced.problem.network.hidden)
+    layers = sum(bool(layer.bent.any()) for layer in problem.reduced.problem.network.hidden)
     if layers > 1:
         return (
             f"it is for one hidden layer, the network has {layers}.  Remedy: use hr1, its form for "

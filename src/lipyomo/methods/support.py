@@ -230,7 +230,7 @@ def joint_first(cascade: Cascade, clock: Clock) -> None:
     """
     problem, bounds = cascade.problem, cascade.bounds
     layers = [count_open((phases,)) for phases in bounds.phases]
-    cost = root_cost(cascade.targets, problem.network.input_dim, bounds.unstable, layers)
+    cost = root_cost(cascade.targets, problem.tangent_network.input_dim, bounds.unstable, layers)
     joint, forms = cascade.predicted("joint"), form_seconds(problem, bounds.phases) + cost.closed
     proved = forms + cost.proof
     alone = fits(proved, clock.left) and not fits(joint + proved, clock.left)
@@ -288,7 +288,8 @@ def root_bounds(run: Run, bounds: LayerBounds, cascade: Cascade | None = None) -
     small = switched(run, bounds)
     targets = semidefinite_targets(small)
     known = None if cascade is None else cascade.bounds_of(targets)
-    left = presolve(small.network, targets.functionals, small.domain, bounds.phases)
+    given = small.network, targets.functionals, small.domain, bounds.phases
+    left = presolve(*given, small.directions)
     targets = replace(targets, functionals=left.functionals)
     return RootBounds.of(left.system, targets, left.phases, known, small.output_norm, join=True)
 

@@ -96,7 +96,7 @@ def _exactly(
 
 def _of_decided(recording: Recording, form: NodeForm, ours: Node) -> Suggestion | None:
     """Weights of those decided units whose forms depend on no open ones."""
-    rows, d = recording.region.rows(form, ours), form.inputs
+    rows, d = recording.region.rows(form, ours), form.variables
     own = np.flatnonzero(~rows.rows[: rows.counts[0], d:-2].any(axis=1))
     if not own.size:
         return None
@@ -143,7 +143,7 @@ def _suggested(
 ) -> tuple[list[Suggestion], Optimum | None]:
     """Weights from the duals of the margin program, or its point where there is one."""
     rows = recording.region.rows(form, ours)
-    d, (count, inner, _) = form.inputs, rows.counts
+    d, (count, inner, _) = form.variables, rows.counts
     most = rows.most.copy()
     most[d:] = np.inf  # the checker knows open units by their chords
     rows = replace(rows, most=most)
@@ -174,7 +174,7 @@ def _pushed_out(
     ball = recording.search.domain.ball
     if form.units.size or ball is None or ball.norm != "l2":
         return []
-    own = rows.rows[:, : form.inputs]
+    own = rows.rows[:, : form.variables]
     dual = nearest_point(own, rows.right, ours.low, ours.high, ball.point).dual
     return [(_kept(recording, rows.owners, dual / rows.size), [], [])]
 

@@ -1,26 +1,15 @@
-"""Networks as functions of directions: the first layer multiplied by them.
-
-A tangent network has the units of a given one and directions as inputs, ``v -> f(T v)``; what
-bounds gradients under phases takes it in the place of the network.
-"""
+"""Networks that are asked for directions: their product with the first layer is to be exact."""
 
 from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.arrays import Matrix, product
+from lipyomo.arrays import Matrix
 from lipyomo.network import Layer, Network
 from lipyomo.numerics.exactness import product_is_exact
 from lipyomo.reduce.reduction import Reduction
 from lipyomo.reduce.units import Counterparts
-
-
-def directed(network: Network, directions: Matrix) -> Network:
-    """The network of the directions (d, k), shape k to m; exact if `separated` left no product."""
-    first, *rest = network.layers
-    begun = first.with_map(product(first.weight, directions), first.bias)
-    return Network([begun, *rest], network.name)
 
 
 def separated(network: Network, directions: Matrix) -> Reduction:

@@ -70,7 +70,11 @@ class Presolved(Reduction):
 
 
 def presolve(
-    network: Network, functionals: FloatArray, domain: Domain, phases: Phases | None = None
+    network: Network,
+    functionals: FloatArray,
+    domain: Domain,
+    phases: Phases | None = None,
+    directions: Matrix | None = None,
 ) -> Presolved:
     """What phases that follow from a domain leave of a network.
 
@@ -81,6 +85,8 @@ def presolve(
     domain : Domain
     phases : Phases, optional
         By default nothing is known.
+    directions : Matrix, shape (d, k), optional
+        Of tangents; by default all.
 
     Returns
     -------
@@ -92,14 +98,15 @@ def presolve(
     if phases is not None and domain.is_bounded:
         widths = presolved_sizes(network, len(functionals), phases)
     if phases is None or widths is None:
-        system, same = UnitSystem(network, functionals, domain), Reduction.none(network)
+        system = UnitSystem(network, functionals, domain, directions=directions)
+        same = Reduction.none(network)
         known = system.root_phases() if phases is None else flat(phases)
         return Presolved(**vars(same), system=system, functionals=functionals, phases=known)
     small = multiplied_through(network, functionals, phases)
     sizes = multiplied_through(network, functionals, phases, magnitudes=True)
     terms = sum(layer.inputs + layer.units + 4 for layer in network.layers)
     eye = np.eye(len(functionals))
-    system = UnitSystem(small, eye, domain, sizes, gamma(2 * terms))
+    system = UnitSystem(small, eye, domain, sizes, gamma(2 * terms), directions)
     way = Reduction.to(small, open_units(network, phases, widths))
     return Presolved(**vars(way), system=system, functionals=eye, phases=system.root_phases())
 

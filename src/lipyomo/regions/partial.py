@@ -191,7 +191,7 @@ class RegionProgram:
 
     def rows(self, form: NodeForm, part: Part) -> NodeRows:
         """Rows ``R w <= b`` of the units in w = (x, y, t, e)."""
-        system, d = self._system, form.inputs
+        system, d = self._system, form.variables
         phases, lower, upper = part.phases, part.lower, part.upper
         least = np.concatenate([part.low, np.zeros(form.units.size)])
         most = np.concatenate([part.high, np.maximum(upper[form.units], 0.0)])
@@ -262,7 +262,7 @@ class RegionProgram:
         if found is None:
             return None
         value, solution = found
-        d = form.inputs
+        d = form.variables
         point = np.clip(solution[:d], rows.least[:d], rows.most[:d])
         return Optimum(point, value, self._program.duals)
 
@@ -303,7 +303,7 @@ class RegionProgram:
         if bounded:
             limit[: len(owners)] = scale * self._errors[owners]
             return RoundedRows(rows, right, error, limit)
-        columns = np.concatenate([np.arange(form.inputs), form.inputs + form.units, [-1]])
+        columns = np.concatenate([np.arange(form.variables), form.variables + form.units, [-1]])
         found = self._system.map_errors[np.ix_(owners, columns)] * scale[:, None]
         error[: len(owners)] = found[:, :-1] + 8.0 * UNIT * np.abs(rows[: len(owners)])
         limit[: len(owners)] = found[:, -1] + 8.0 * UNIT * np.abs(right[: len(owners)])
@@ -337,7 +337,7 @@ class RegionProgram:
         if not len(facet):
             return rows.rows, rows.right
         block = np.zeros((len(facet), rows.rows.shape[1]))
-        block[:, : form.inputs] = facet
+        block[:, : form.variables] = facet
         block[:, -2] = np.abs(facet).sum(axis=1)
         limits = np.concatenate([self._right, [limit for _, limit in self._cuts]])
         return np.concatenate([rows.rows, block]), np.concatenate([rows.right, limits])

@@ -79,6 +79,10 @@ class SmoothAscent:
             columns = (bias, layer.left, layer.right - layer.left, size)
             parts = (part[:, None].astype(kind) for part in columns)
             self._layers.append(_Units(layer.weight.astype(kind), *parts))
+        along = [layer.weight for layer in self._layers]
+        if problem.directions is not None and along:
+            along[0] = problem.tangent_network.layers[0].weight.astype(kind)
+        self._along = along  # what tangents see
 
     def ascend(
         self,
@@ -138,10 +142,10 @@ class SmoothAscent:
         return found
 
     def _pulled_back(self, y: Digits, slopes: list[Digits]) -> Digits:
-        """Gradients of the functionals (m, B) under the given slopes, shape (d, B)."""
+        """Gradients of the functionals (m, B) under the given slopes, shape (k, B)."""
         g = np.asarray(self._head.T @ y)
-        for layer, slope in zip(reversed(self._layers), reversed(slopes), strict=True):
-            g = np.asarray(layer.weight.T @ (slope * g))
+        for weight, slope in zip(reversed(self._along), reversed(slopes), strict=True):
+            g = np.asarray(weight.T @ (slope * g))
         return g
 
     def _slopes(
@@ -170,10 +174,10 @@ class SmoothAscent:
         soft: list[Digits],
         steep: list[Digits],
     ) -> tuple[Digits, Digits, Digits]:
-        """The next functionals (m, B) and directions (d, B), and the gradient in x (B, d)."""
+        """The next functionals (m, B) and directions (k, B), and the gradient in x (B, d)."""
         tangents, u = [], v
-        for layer, slope in zip(self._layers, soft, strict=True):
-            t = np.asarray(layer.weight @ u)
+        for along, slope in zip(self._along, soft, strict=True):
+            t = np.asarray(along @ u)
             tangents.append(t)
             u = slope * t
         outputs = np.asarray(self._head @ u)
@@ -182,9 +186,9 @@ class SmoothAscent:
         adjoint = np.asarray(self._head.T @ y)
         uphill = np.zeros_like(adjoint)
         for i in range(len(self._layers) - 1, -1, -1):
-            weight = self._layers[i].weight
+            weight, along = self._layers[i].weight, self._along[i]
             uphill = np.asarray(weight.T @ (adjoint * tangents[i] * steep[i] + hard[i] * uphill))
-            adjoint = np.asarray(weight.T @ (adjoint * soft[i]))
+            adjoint = np.asarray(along.T @ (adjoint * soft[i]))
         return y, directions(adjoint, self._problem.input_norm), uphill.T
 
 

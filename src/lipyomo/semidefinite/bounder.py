@@ -69,7 +69,7 @@ class Bounder:
         pairs: Pairs | None = None,
     ) -> None:
         self.targets, self._ball = targets, ball
-        self._seen = system.starts[1] if system.depth else system.inputs
+        self._seen = system.starts[1] if system.depth else system.tangents.input_dim
         self._given = system, targets, phases, ball, join
         self.prover = Prover(*self._given, pairs)
 

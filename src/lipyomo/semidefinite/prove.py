@@ -83,10 +83,11 @@ class Prover:
         self._system, self._targets, self._ball = system, targets, ball
         self.pairs = pairs or Pairs.none()
         self._phases = system.root_phases() if phases is None else phases
-        network, d = system.network, system.inputs
+        network, d = system.network, system.tangents.input_dim
         self._place = np.cumsum(self._phases == OPEN) - 1
         terms = 2 * system.depth + network.output_dim + 6 + network.head.inputs
         terms += sum(layer.inputs + 3 for layer in network.hidden)
+        terms += 0 if system.directions is None else system.inputs
         self._rounding = 2.0 * terms * UNIT_ROUNDOFF + (system.depth + 2) * system.roughness
         last = self._carried(SizeSignal(None, d, None), steepest(network.hidden))[1]
         self.gradient_errors: FloatArray = self._rounding * last
@@ -98,11 +99,11 @@ class Prover:
         self, start: SizeSignal, unit_maps: list[UnitMap]
     ) -> tuple[list[FloatArray], FloatArray]:
         """Magnitudes of all pre-activations, layer by layer, and of the objectives."""
-        network = self._system.magnitudes
+        network = self._system.tangent_magnitudes
         head = np.abs(self._targets.functionals) @ network.head.sizes
         layers = [np.asarray(z.matrix) for z in carry(start, network.hidden, unit_maps)]
         if not layers:
-            none = np.zeros((len(head), start.width - self._system.inputs))
+            none = np.zeros((len(head), start.width - network.input_dim))
             return layers, np.hstack([np.asarray(head), none])
         signal = SizeSignal(layers[-1], start.width, None).past(unit_maps[-1])
         return layers, np.asarray(head @ signal.matrix)
@@ -111,13 +112,13 @@ class Prover:
     def _magnitudes(self) -> tuple[FloatArray, FloatArray]:
         """Those of the open units' rows, and of the objectives' (computed when first asked for)."""
         system, unit_maps = self._system, []
-        layers = system.network.hidden
-        for own, steep in zip(system.unit_maps(self._phases), steepest(layers), strict=True):
+        layers, d = system.network.hidden, system.tangents.input_dim
+        for own, steep in zip(system.unit_maps(self._phases, d), steepest(layers), strict=True):
             slope = np.abs(own.slope)
             slope[own.units] = steep.slope[own.units]
             unit_maps.append(UnitMap(slope, own.units, own.columns, np.abs(own.change)))
         count = int(self._place[-1]) + 1 if system.count else 0
-        start = SizeSignal(None, system.inputs + count, None)
+        start = SizeSignal(None, d + count, None)
         sizes, objective = self._carried(start, unit_maps)
         rows = [size[own.units] for size, own in zip(sizes, unit_maps, strict=True)]
         return np.concatenate([np.zeros((0, start.width)), *rows]), objective

@@ -41,7 +41,7 @@ def semidefinite_targets(problem: LipschitzProblem) -> Targets:
     MethodError
         If the dual ball has too many vertices.
     """
-    norm, d, m = problem.output_norm, problem.network.input_dim, problem.network.output_dim
+    norm, (d, *_, m) = problem.output_norm, problem.tangent_network.sizes
     vertices = problem.dual_vertices
     if norm.dual_ball == "cube" and (vertices is None or len(vertices) > PARAMS.vertices):
         columns = np.arange(d) if problem.input_norm == "l1" else np.array([ALL])

@@ -31,6 +31,7 @@ import scipy.sparse as sp
 
 from lipyomo.affine.magnitudes import switched_sizes
 from lipyomo.affine.signal import FloatSignal, UnitMap
+from lipyomo.arrays import dense
 from lipyomo.bounds import LayerBounds, tangent_bounds
 from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
@@ -92,7 +93,7 @@ class _Places:
     z: list[IntArray]
 
 
-def _places(d: int, open_units: list[int], forward: bool) -> _Places:
+def _places(d: int, directions: int, open_units: list[int], forward: bool) -> _Places:
     """Number the variables; s and h are needed below the last layer only."""
     position = 1
 
@@ -103,7 +104,7 @@ def _places(d: int, open_units: list[int], forward: bool) -> _Places:
         return taken
 
     inner = open_units[:-1]
-    t, y = take(d), [take(k) for k in open_units]
+    t, y = take(directions), [take(k) for k in open_units]
     s = [take(k) for k in inner]
     x = take(d if forward else 0)
     h = [take(k if forward else 0) for k in inner]
@@ -115,14 +116,15 @@ def _places(d: int, open_units: list[int], forward: bool) -> _Places:
 def program_size(problem: LipschitzProblem, bounds: LayerBounds, cells: bool) -> tuple[int, int]:
     """Variables, extended forms included, and about how many products a `ShorModel` would have."""
     d, local = problem.network.input_dim, problem.domain.is_bounded
+    directions = problem.tangent_network.input_dim
     counts = [int(np.count_nonzero(phase == OPEN)) for phase in bounds.phases]
     inner, last = sum(counts[:-1]), sum(counts[-1:])
-    inputs = d * (2 if local else 1)
+    inputs = directions + (d if local else 0)
     if cells and local and problem.input_norm == "linf":
-        inputs += 4 * d
+        inputs += 4 * directions
     unit, passed = (6 if cells else 2) if local else 1, (16 if cells else 8) if local else 4
     products = inputs + unit * (inner + last) + passed * inner
-    return _places(d, counts, local).width, products
+    return _places(d, directions, counts, local).width, products
 
 
 class ShorModel:
@@ -150,15 +152,16 @@ class ShorModel:
         self._problem, self._bounds, self._cells = problem, bounds, cells
         self._open = [np.flatnonzero(phase == OPEN) for phase in bounds.phases]
         self._local = domain.is_bounded
-        d = network.input_dim
-        self._places = _places(d, [len(k) for k in self._open], self._local)
+        along = problem.tangent_network
+        counts = [len(k) for k in self._open]
+        self._places = _places(network.input_dim, along.input_dim, counts, self._local)
         self._anchors = np.zeros(self._places.total - 1, dtype=np.int64)
         total, width = self._places.total, self._places.width
         self._products = _Products([], [], [], [], np.ones(width))
         self._objective_mass = 0.0
         self._objective = np.zeros((total, total))
         self._extension = np.zeros((width - total, total))
-        self._tangents = tangent_bounds(network, None, bounds, problem.input_norm)
+        self._tangents = tangent_bounds(along, None, bounds, problem.input_norm)
         self._one = self._unit([0])[0]
         self._inputs()
         self._layers(functional)
@@ -166,8 +169,8 @@ class ShorModel:
     def program(self) -> QuadraticProgram:
         """The program, in variables scaled to [-1, 1]."""
         ball = self._places.t if self._problem.input_norm == "l2" else np.zeros(0, dtype=np.int64)
-        network = self._problem.network
-        steps = sum(layer.inputs + 8 for layer in network.layers)
+        pairs = zip(self._problem.network.layers, self._problem.tangent_network.layers, strict=True)
+        steps = sum(max(layer.inputs, along.inputs) + 8 for layer, along in pairs)
         return QuadraticProgram(
             0.5 * (self._objective + self._objective.T),
             sp.csr_array(sp.vstack(self._products.left)),
@@ -200,6 +203,8 @@ class ShorModel:
         self._anchor(places.x)
         if self._cells and self._local and self._problem.input_norm == "linf":
             t, x = self._unit(places.t), self._unit(places.x)
+            if self._problem.directions is not None:  # each with the input that it moves most
+                x = x[dense(abs(self._problem.directions)).argmax(axis=0)]
             for sign in (1.0, -1.0):
                 self._products.add(self._one + sign * t, self._one + x)
                 self._products.add(self._one + sign * t, self._one - x)
@@ -208,7 +213,8 @@ class ShorModel:
         """Carry tangents and pre-activations forward as linear forms."""
         network, domain, places = self._problem.network, self._problem.domain, self._places
         tangent = FloatSignal(self._unit(places.t), places.width, None)
-        u_magnitudes = switched_sizes(network, np.ones(network.input_dim), False)
+        along = self._problem.tangent_network
+        u_magnitudes = switched_sizes(along, np.ones(along.input_dim), False)
         value: FloatSignal | None = None
         z_magnitudes = u_magnitudes
         if self._local:
@@ -218,11 +224,11 @@ class ShorModel:
             z_magnitudes = switched_sizes(
                 network, np.abs(domain.upper) + np.abs(domain.lower), True
             )
-        weights = np.asarray(functional @ network.head.weight)
+        weights = np.asarray(functional @ along.head.weight)
         self._objective_mass = float(np.abs(functional) @ u_magnitudes[-1])
         last = len(network.hidden) - 1
         for position, layer in enumerate(network.hidden):
-            tangent = tangent.through(layer)
+            tangent = tangent.through(along.layers[position])
             value = None if value is None else value.through(layer)
             u_magnitude, z_magnitude = u_magnitudes[position], z_magnitudes[position]
             self._units(position, value, z_magnitude)

@@ -45,7 +45,7 @@ class FixedSigns:
         if row not in self._known:
             phases = self._system.split(self._phases)
             functional = targets.functionals[[row]]
-            low, high = gradient_ranges(self._system.network, phases, functional)
+            low, high = gradient_ranges(self._system.tangents, phases, functional)
             room = self._errors[row]
             signs = np.where(low[0] > room, 1.0, np.where(high[0] < -room, -1.0, 0.0))
             free = int(np.count_nonzero(signs == 0))

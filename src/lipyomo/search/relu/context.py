@@ -91,7 +91,8 @@ class Context:
         problem, known = question.problem, question.known
         targets = targets_of(problem)
         phases = None if known is None else tuple(by_layer(problem.network.hidden, known))
-        left = presolve(problem.network, targets.functionals, problem.domain, phases)
+        given = problem.network, targets.functionals, problem.domain, phases
+        left = presolve(*given, problem.directions)
         targets = replace(targets, functionals=left.functionals)
         known, join = (None, False) if phases is None else (left.phases, True)
         bounder = Bounder(left.system, targets, known, join=join, pairs=question.chosen)

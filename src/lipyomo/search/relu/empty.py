@@ -14,7 +14,7 @@ from lipyomo.affine.system import NodeForm
 from lipyomo.numerics.exact import approximate
 from lipyomo.regions.full import examine
 from lipyomo.regions.partial import RegionProgram
-from lipyomo.regions.replay import exact_gradients
+from lipyomo.regions.replay import directed_gradients
 from lipyomo.search.relu.context import Context
 from lipyomo.search.relu.learnt import Learnt
 from lipyomo.search.relu.node import Node
@@ -94,8 +94,8 @@ def _value(context: Context, node: Node, form: NodeForm, cutoff: float) -> float
     errors = context.bounder.value_errors[node.targets]
     if (errors > CANCELLED * values).any() and (values + errors).max() > cutoff:
         problem = context.problem
-        pattern, moving = context.pattern(node.phases), ~problem.domain.frozen
-        rows = exact_gradients(problem.network, pattern, context.functionals, moving)
+        pattern = context.pattern(node.phases)
+        rows = directed_gradients(problem, pattern, context.functionals)
         gradients = np.array([[approximate(entry) for entry in row] for row in rows])
         values, errors = targets.exact(gradients)[node.targets], 0.0 * errors
     return float((values + errors).max()) * (1.0 + 1e-12)

@@ -121,7 +121,7 @@ class Pipeline:
     def weight(self) -> float:
         """See `lipyomo.search.protocol.Pipeline`."""
         units = self._open_units
-        size = units**2 * min(self._context.system.inputs, units)
+        size = units**2 * min(self._context.system.tangents.input_dim, units)
         return math.sqrt(max(size / self._context.params.common, 1.0))
 
     def nbytes(self, node: Node) -> tuple[int, int]:
@@ -169,7 +169,7 @@ class Pipeline:
     def _improve_early(self, clock: Clock, tell: Tell) -> None:
         """Look for points once the root has bounds, if there is time for the next ones."""
         context, params = self._context, self._context.params
-        cost = root_cost(context.targets, context.problem.network.input_dim, self._open_units)
+        cost = root_cost(context.targets, context.system.tangents.input_dim, self._open_units)
         seconds = cost.closed + 2.0 * cost.proof + params.root_steps * cost.approach
         if self._large and fits(params.root_room * seconds, clock.left):
             within = clock.within(PARAMS.quick_time * clock.left)

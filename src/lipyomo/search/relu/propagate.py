@@ -83,7 +83,7 @@ def gradient_bounds(context: Context, stack: Stack) -> FloatArray:
     """Bounds of the targets from intervals of the gradient's entries, shape (B, T)."""
     system = context.system
     ends = system.head - system.head_errors, system.head + system.head_errors
-    sizes = gradient_sizes(system.network.hidden, stack.phases, *ends, system.rough)
+    sizes = gradient_sizes(system.tangents.hidden, stack.phases, *ends, system.rough)
     return context.targets.interval(sizes)
 
 

@@ -106,7 +106,7 @@ def _descended(
     """The root with lower bounds, step by step where the first one would be long in coming."""
     context, points, clock = bench.context, bench.points, bench.watch.clock
     node = _taken_over(context, context.whole(points.count), cascade)
-    cost = root_cost(context.targets, context.system.inputs, node.still)
+    cost = root_cost(context.targets, context.system.tangents.input_dim, node.still)
     if cost.full < context.params.long_root:
         search()
         cascade.run(("joint",))
