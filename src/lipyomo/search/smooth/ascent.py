@@ -17,6 +17,9 @@ from lipyomo.search.smooth.values import growth, slopes_at
 FIRST_STEP, SHORTER = 0.1, 0.25
 """The first step as a share of the domain's width (or of one), and by how much a step is cut."""
 
+LEAST_RISE = 1e-9
+"""Ascents are over when no step promises to raise its value by this share."""
+
 
 def drawn_in(domain: Domain, points: FloatArray) -> FloatArray:
     """Points (N, d) of the domain near the given ones."""
@@ -65,7 +68,8 @@ def _ascended(context: Context, points: FloatArray, clock: Clock) -> tuple[Float
         aim = x + scale * step[:, None] * g
         new = drawn_in(domain, np.where(np.isfinite(aim), aim, x))
         moved = (new - x) / scale
-        if not np.abs(moved).max(initial=0.0) > 1e-12:
+        rises = (g * moved).sum(axis=1)
+        if not (rises > LEAST_RISE * np.abs(values)).any():
             break
         at = slopes_at(context, new)
         new_g = growth(context, new, at) * scale

@@ -14,7 +14,7 @@ from lipyomo.search.smooth.confine import confined
 from lipyomo.search.smooth.context import Context
 from lipyomo.search.smooth.euclid import Across, Frame, across, framed
 from lipyomo.search.smooth.gradient import Enclosed, enclosed
-from lipyomo.search.smooth.relax import Affine, Relaxed, relaxed
+from lipyomo.search.smooth.relax import Affine, Relaxed, inputs_of, relaxed
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,9 @@ def bounded(context: Context, boxes: Boxes, cutoff: float, decide: bool = False)
     frame = framed(context, boxes)
     directions = frame.v_low, frame.v_high
     layers = relaxed(context, boxes, *directions)
-    above = collapsed(context, layers, frame.rows, frame.errors)
+    above = collapsed(
+        context, layers, frame.rows, frame.errors, inputs_of(context, boxes, *directions)
+    )
     decide = decide and not context.euclidean and bool((boxes.v_low < boxes.v_high).any())
     jacobian = None
     if decide or context.euclidean:

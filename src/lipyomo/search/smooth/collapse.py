@@ -2,12 +2,17 @@
 
 For a functional the objective is ``w . t`` of the last layer, w the functional's row of the last
 weights.  Layer by layer, a sum ``a . h + b . t`` over the units is bounded by one over the layer
-before: with t = sigma'(z) u as in `relax.py`,
+before: with t = sigma'(z) u as in `relax.py`, and any m and r,
 
-    a sigma(z) + b t <= (a sigma + b u0 sigma')(z) + b rate u - b u0 rate + |b| rr ur,
+    a sigma(z) + b t = (a sigma + b m sigma')(z) + b r u - b m r + b (sigma' - r)(u - m).
 
-and the part in brackets lies below one line ``s z + above``: sigma and sigma' are relaxed together.
-Error O(h^2), for a box of width h.  Rounding is paid for as in `relax.py`.
+The part in brackets lies below one line ``s z + above``: sigma and sigma' are relaxed together.
+The last product is at most |b| rr ur where m and r are the middles of u and sigma'; it is at most
+zero where m is an end of u's range, and r the other end of that of sigma' (the same one, where b is
+negative).  That is McCormick's envelope (Computability of global solutions to factorable nonconvex
+programs, 1976).  The end is the one whose plane is lower where the objective is largest.  Error
+O(h^2), for a box of width h.  Rounding is paid for as in `relax.py`; what m and r are off by, times
+the width of the other range, as well.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ import numpy as np
 from lipyomo.arrays import FloatArray
 from lipyomo.bounds.kinds import each_kind
 from lipyomo.search.smooth.context import Context
-from lipyomo.search.smooth.relax import Relaxed
+from lipyomo.search.smooth.relax import Relaxed, Signal, at
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +51,11 @@ class Above:
 
 
 def collapsed(
-    context: Context, layers: Sequence[Relaxed], rows: FloatArray, errors: FloatArray | None
+    context: Context,
+    layers: Sequence[Relaxed],
+    rows: FloatArray,
+    errors: FloatArray | None,
+    inputs: tuple[Signal, Signal],
 ) -> Above:
     """The objective ``rows . t`` on boxes.
 
@@ -58,6 +67,8 @@ def collapsed(
     rows : ndarray, shape (N, n_L)
     errors : ndarray, shape (N, n_L), optional
         What the rows may be off by.
+    inputs : pair of Signal
+        The boxes of x and v.
     """
     unit, b = context.unit, rows
     a = np.zeros_like(rows)
@@ -68,8 +79,11 @@ def collapsed(
         largest = np.abs(layer.rate) + layer.rate_radius
         fuzz += (errors * largest * (np.abs(layer.tangent) + layer.tangent_radius)).sum(axis=1)
     last = layers[-1]
+    worst = _worst(context, layers, rows, inputs)
     for stage, layer in zip(reversed(context.stages), reversed(layers), strict=True):
-        u, ur, rate, rr = layer.tangent, layer.tangent_radius, layer.rate, layer.rate_radius
+        ur, rr, size = layer.tangent_radius, layer.rate_radius, np.abs(b)
+        side = _side(layer, b, *worst)
+        u, rate = layer.tangent - side * ur, layer.rate + side * np.sign(b) * rr
         c = b * u
         if layer is last:  # a = 0: nothing is gained by other lines
             bend, middle, radius = layer.bend
@@ -78,18 +92,39 @@ def collapsed(
         else:
             low = np.minimum(layer.low, layer.high)
             s, under, over = each_kind(stage.kinds, "lines", a, c, low, layer.high)
-        size = np.abs(b)
-        rounds = rr * ur
-        off = size * rounds
+        off = size * np.where(side == 0, rr * ur, 0.0)
         constant += (over - c * rate + off + s * stage.bias).sum(axis=1)
         fuzz += unit * (
             np.abs(over)
             + np.abs(under)
             + np.abs(s) * layer.reach
-            + np.abs(c) * (2.0 * np.abs(rate) + rr)
-            + size * (np.abs(rate) * layer.pace + rounds)
+            + np.abs(c) * (2.0 * np.abs(rate) + 3.0 * rr)
+            + size * (np.abs(rate) * (layer.pace + 2.0 * ur) + rr * ur)
         ).sum(axis=1)
-        gaps.append((over - under + off, off))
+        rounds = size * rr * ur
+        gaps.append((over - under + rounds, rounds))
         a, b = s @ stage.weight, (b * rate) @ stage.weight
     fuzz = fuzz * (1.0 + unit)
     return Above(a, b, constant + fuzz, fuzz, gaps[::-1])
+
+
+def _worst(
+    context: Context, layers: Sequence[Relaxed], rows: FloatArray, inputs: tuple[Signal, Signal]
+) -> tuple[FloatArray, FloatArray]:
+    """Where on the boxes the objective is largest, if it were as affine as its chords."""
+    a, b = np.zeros_like(rows), rows
+    for stage, layer in zip(reversed(context.stages), reversed(layers), strict=True):
+        s = b * layer.tangent * layer.bend[0]
+        if layer.value is not None:
+            s += a * layer.value[0]
+        a, b = s @ stage.weight, (b * layer.rate) @ stage.weight
+    x, v = inputs
+    return x.middle + np.sign(a) * x.radius, v.middle + np.sign(b) * v.radius
+
+
+def _side(layer: Relaxed, b: FloatArray, x: FloatArray, v: FloatArray) -> FloatArray:
+    """Which bound of each unit's product is least at (x, v): -1, 1, or 0 where both are alike."""
+    bend, centre, _ = layer.bend
+    p = (bend * at(layer.pre, x, v) + centre - layer.rate) * np.sign(b)
+    q = at(layer.pre_tangent, x, v) - layer.tangent
+    return np.sign(p * layer.tangent_radius - q * layer.rate_radius)

@@ -106,8 +106,8 @@ def _over_box(
 ) -> Confined:
     """``a . x + constant`` over boxes, where `rounding` and that of this sum are to be paid for."""
     fuzz = rounding + unit * ((np.abs(a) * x.size).sum(axis=1) + np.abs(constant))
-    top = constant + (a * x.middle + np.abs(a) * x.radius).sum(axis=1)
-    return Confined(top + fuzz * (1.0 + unit), a.copy(), fuzz)
+    top = constant + (a * x.middle + np.abs(a) * x.radius).sum(axis=1) + fuzz * (1.0 + unit)
+    return Confined(np.where(np.isnan(top), np.inf, top), a.copy(), fuzz)  # overflow says nothing
 
 
 def _ascended(

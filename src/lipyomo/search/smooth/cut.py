@@ -27,13 +27,9 @@ def cut(found: Bounded) -> Boxes:
     with np.errstate(divide="ignore", over="ignore"):
         width = np.nextafter(slack / np.abs(found.x) * _ROOM, np.inf)
     rises = found.x > 0
-    low = np.where(
-        rises, np.maximum(boxes.low, np.nextafter(boxes.high - width, -np.inf)), boxes.low
-    )
+    low = np.where(rises, np.fmax(boxes.low, np.nextafter(boxes.high - width, -np.inf)), boxes.low)
     falls = found.x < 0
-    high = np.where(
-        falls, np.minimum(boxes.high, np.nextafter(boxes.low + width, np.inf)), boxes.high
-    )
+    high = np.where(falls, np.fmin(boxes.high, np.nextafter(boxes.low + width, np.inf)), boxes.high)
     open_ = boxes.v_low < boxes.v_high
     decided = open_ & (2.0 * np.abs(found.v) > slack * _ROOM)
     sign = np.where(found.v > 0, 1.0, -1.0)

@@ -106,15 +106,24 @@ class Signal:
     size: FloatArray
 
 
+def inputs_of(
+    context: Context, boxes: Boxes, v_low: FloatArray, v_high: FloatArray
+) -> tuple[Signal, Signal]:
+    """X and v on boxes, for directions between `v_low` and `v_high` (N, d)."""
+    unit, middle = context.unit, boxes.middle
+    radius = np.maximum(boxes.high - middle, middle - boxes.low) * (1.0 + unit)
+    v_middle = 0.5 * (v_low + v_high)
+    v_radius = np.maximum(v_high - v_middle, v_middle - v_low) * (1.0 + unit)
+    return (
+        Signal(middle, radius, np.abs(middle) + radius),
+        Signal(v_middle, v_radius, np.abs(v_middle) + v_radius),
+    )
+
+
 def relaxed(context: Context, boxes: Boxes, v_low: FloatArray, v_high: FloatArray) -> list[Relaxed]:
     """All hidden layers on boxes, for directions between `v_low` and `v_high` (N, d)."""
     unit = context.unit
-    middle = boxes.middle
-    radius = np.maximum(boxes.high - middle, middle - boxes.low) * (1.0 + unit)
-    x = Signal(middle, radius, np.abs(middle) + radius)
-    v_middle = 0.5 * (v_low + v_high)
-    v_radius = np.maximum(v_high - v_middle, v_middle - v_low) * (1.0 + unit)
-    v = Signal(v_middle, v_radius, np.abs(v_middle) + v_radius)
+    x, v = inputs_of(context, boxes, v_low, v_high)
     found: list[Relaxed] = []
     h, t = x, v
     for number, stage in enumerate(context.stages):
@@ -221,6 +230,12 @@ def _range(affine: Affine, inputs: tuple[Signal, Signal]) -> tuple[FloatArray, F
         middle = middle + _times(affine.v, v.middle)
         radius = radius + _times(np.abs(affine.v), v.radius)
     return middle, radius
+
+
+def at(affine: Affine, x: FloatArray, v: FloatArray) -> FloatArray:
+    """Affine functions at points (N, d) and directions (N, d), shape (N, n)."""
+    found = affine.constant + _times(affine.x, x)
+    return found if affine.v is None else found + _times(affine.v, v)
 
 
 def _times(rows: FloatArray, vectors: FloatArray) -> FloatArray:
