@@ -19,6 +19,7 @@ from lipyomo.compare import Row, compare, plot_rows, with_errors
 from lipyomo.compare.errors import error_text, width_text
 from lipyomo.decimals import down, up
 from lipyomo.methods.registry import methods
+from lipyomo.pictures import new_figure
 
 BEGIN, END = "<!-- methods on one network -->", "<!-- end of methods on one network -->"
 
@@ -46,6 +47,7 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--time-limit", type=float, default=20.0, metavar="S", help="a method")
     parser.add_argument("--out", type=Path, default=ROOT / "docs", help="folder of the pages")
     options = parser.parse_args(words)
+    new_figure(1.0, 1.0)  # says that matplotlib is missing before a minute of computing
     network = lipyomo.load(ROOT / "models" / "random10_s0.onnx")
     problem = lipyomo.LipschitzProblem(network, lipyomo.Box(0.0, 1.0, network.input_dim))
     able = [name for name, method in methods().items() if method.refusal(problem) is None]

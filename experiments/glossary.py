@@ -19,7 +19,7 @@ import numpy as np
 
 import lipyomo
 from experiments.reference import ROOT
-from lipyomo.compare.plot import new_figure, save_figure
+from lipyomo.pictures import new_figure, save_figure
 from lipyomo.regions import interior_point
 
 BOUND, ATTAINED = "#c0392b", "#1f6fb2"

@@ -12,33 +12,30 @@ import argparse
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import lipyomo
 from experiments.reference import ROOT
 from lipyomo.cli.plot import draw_interval, history_of
-from lipyomo.compare.plot import new_figure, plain_decades, save_figure, tidy
+from lipyomo.pictures import (
+    INK,
+    QUIET,
+    Label,
+    in_words,
+    label_ends,
+    mathematics,
+    new_figure,
+    plain_decades,
+    save_figure,
+    tidy,
+)
 
 OTHERS = {
     "fastlip": ("FastLip", "#8e44ad"),
     "interval": ("bound propagation", "#d68910"),
     "lipsdp": ("LipSDP", "#16a085"),
-    "random_lb": ("random points", "#7f8c8d"),
+    "random_lb": ("random points", QUIET),
 }
 WIDTH, HEIGHT = 7.2, 3.9
-
-
-def _end(axes: Any, value: float, text: str, colour: str, right: float) -> None:
-    axes.annotate(
-        text,
-        (right, value),
-        xytext=(5, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=9,
-        color=colour,
-        annotation_clip=False,
-    )
 
 
 def draw(network: str, out: Path, time_limit: float) -> None:
@@ -54,17 +51,18 @@ def draw(network: str, out: Path, time_limit: float) -> None:
     tidy(axes)
     rows = history_of(result)
     first = min((row[0] for row in rows if row[1] > 0 and row[2] < math.inf), default=0.01)
-    left, right = max(0.5 * first, 1e-3), max(result.seconds, 2 * first)
+    left, right = max(0.95 * first, 1e-3), max(result.seconds, 2 * first)
+    labels = []
     for name, (title, colour) in OTHERS.items():
         found = lipyomo.solve(problem, name, attain=False)
         value = found.lower if name == "random_lb" else found.upper
         axes.plot([left, right], [value, value], color=colour, linewidth=1.4, linestyle="--")
-        _end(axes, value, f"{title} {value:.4g}", colour, right)
+        labels.append(Label(value, f"{title} {value:.4g}", colour))
         print(f"{name}: {value:.7g} after {found.seconds:.2f} s")
     print(f"bnb: [{result.lower:.9g}, {result.upper:.9g}] {result.status}, {result.seconds:.1f} s")
     middle = result.upper if result.is_exact else 0.5 * (result.lower + result.upper)
     said = f"{result.lower:.6g}, exact" if result.is_exact else "lipyomo, still open"
-    _end(axes, middle, said, "#1b1b1b", right)
+    labels.append(Label(middle, said, INK))
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(left, right)
@@ -72,12 +70,12 @@ def draw(network: str, out: Path, time_limit: float) -> None:
     plain_decades(axes.yaxis)
     axes.set_xlabel("seconds")
     axes.set_ylabel("Lipschitz constant")
-    axes.set_title(
-        f"{network}: {'-'.join(map(str, net.sizes))}, on the unit cube, {problem.describe_norms()}",
-        loc="left",
-        fontsize=10,
-    )
+    domain, norms = in_words(box.describe()), mathematics(problem.describe_norms())
+    sizes = "-".join(map(str, net.sizes))
+    axes.set_title(f"{network} ({sizes}), {domain}, {norms}", loc="left", fontsize=10)
     axes.legend(frameon=False, loc=(0.02, 0.58), fontsize=9)
+    figure.draw_without_rendering()
+    label_ends(axes, right, labels)
     save_figure(figure, out)
 
 

@@ -49,8 +49,8 @@ from lipyomo import (
     sweep,
 )
 from lipyomo.certification import Classifier, PointSettings, RobustnessRow, Verdict, certify_point
-from lipyomo.compare.plot import new_figure, save_figure, tidy
 from lipyomo.network import FloatArray
+from lipyomo.pictures import new_figure, save_figure, tidy
 
 VALID = (0.0, 1.0)
 RADII = (0.02, 0.05, 0.1, 0.15, 0.2)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.papers.records import Record
-from lipyomo.compare.plot import new_figure, save_figure
+from lipyomo.pictures import new_figure, save_figure
 
 _LINES = {
     "NaiveUB": ("#b7950b", "upper"),

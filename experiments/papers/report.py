@@ -12,8 +12,8 @@ from experiments.papers.figures import draw
 from experiments.papers.records import Record, Tell, run_cases
 from experiments.papers.sources import models_folder
 from experiments.papers.tables import HEADER, summarise, write_table
-from lipyomo.compare.plot import new_figure
 from lipyomo.errors import ProblemError
+from lipyomo.pictures import new_figure
 from lipyomo.result import finite
 
 NAMES = tuple(EXPERIMENTS)

@@ -243,7 +243,7 @@ def read_picture(text: str) -> Path:
     MissingExtra
         If matplotlib is not installed.
     """
-    from lipyomo.compare.plot import new_figure
+    from lipyomo.pictures import new_figure
 
     path = Path(text)
     if path.suffix[1:].lower() not in new_figure(1.0, 1.0).canvas.get_supported_filetypes():

@@ -7,10 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from lipyomo.decimals import down, up
+from lipyomo.pictures import (
+    INK,
+    LOWER,
+    QUIET,
+    UPPER,
+    Label,
+    drawable,
+    in_words,
+    label_ends,
+    mathematics,
+    new_figure,
+    plain,
+    save_figure,
+    tidy,
+    window,
+)
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Result
-
-LOWER, UPPER = "#1f6fb2", "#c0392b"
 
 
 def history_of(result: Result) -> list[tuple[float, float, float]]:
@@ -34,52 +48,44 @@ def draw_interval(axes: Any, result: Result) -> None:
     shaded = [row for row in rows if row[1] > 0 and row[2] < math.inf]
     if len(shaded) > 1:
         times, lows, highs = zip(*shaded, strict=True)
-        axes.fill_between(times, lows, highs, step="post", color="#7f8c8d", alpha=0.18, linewidth=0)
+        axes.fill_between(times, lows, highs, step="post", color=QUIET, alpha=0.18, linewidth=0)
 
 
-def _label_ends(axes: Any, result: Result) -> None:
-    """Write the final values at the right."""
-    last = history_of(result)[-1][0]
+def _ends(result: Result) -> list[Label]:
+    """The final values, rounded outwards."""
     if result.is_exact:
-        ends = [(result.upper, f"{result.lower:.7g} (exact)", 0, "#1b1b1b")]
-    else:
-        ends = [(result.lower, down(result.lower, 5), -1, LOWER)] if result.lower > 0 else []
-        if math.isfinite(result.upper):
-            ends.append((result.upper, up(result.upper, 5), 1, UPPER))
-    for value, text, side, colour in ends:
-        axes.annotate(
-            text,
-            (last, value),
-            xytext=(6, 5 * side),
-            textcoords="offset points",
-            va={-1: "top", 0: "center", 1: "bottom"}[side],
-            color=colour,
-            fontsize=9,
-            annotation_clip=False,
-        )
+        return [Label(result.upper, f"{result.lower:.7g} (exact)", INK)]
+    ends = [Label(result.lower, down(result.lower, 5), LOWER)] if result.lower > 0 else []
+    if math.isfinite(result.upper):
+        ends.append(Label(result.upper, up(result.upper, 5), UPPER))
+    return ends
 
 
 def plot_history(result: Result, problem: LipschitzProblem, path: Path) -> None:
     """Draw lower and upper ends over seconds into `path`; the suffix names the format.
+
+    The axis begins with the first end that is known.
 
     Raises
     ------
     ProblemError
         If the format is unknown or the file cannot be written.
     """
-    from lipyomo.compare.plot import new_figure, save_figure, tidy
-
     figure = new_figure(6.4, 4.0)
     axes = figure.subplots()
     draw_interval(axes, result)
-    _label_ends(axes, result)
     tidy(axes)
     axes.set_xlabel("seconds")
-    axes.set_ylabel(f"Lipschitz constant, {problem.describe_norms()}")
-    axes.set_title(f"{problem.network.name}: {result.method}", loc="left", fontsize=10)
+    axes.set_ylabel(f"Lipschitz constant, {mathematics(problem.describe_norms())}")
+    sizes = "-".join(map(str, problem.network.sizes))
+    title = f"{plain(problem.network.name)} ({sizes}), {in_words(problem.domain.describe())}"
+    axes.set_title(f"{title}: {result.method}", loc="left", fontsize=10)
     if axes.lines:
         axes.legend(frameon=False)
-    tops = [value for row in history_of(result) for value in row[1:] if 0 < value < math.inf]
-    axes.set_ylim(0.0, 1.08 * max(tops, default=1.0))
-    axes.set_xlim(0.0, 1.22 * max(history_of(result)[-1][0], 1e-3))
+    rows = history_of(result)
+    axes.set_ylim(0.0, 1.08 * max(drawable([end for row in rows for end in row[1:]]), default=1.0))
+    last = rows[-1][0]
+    axes.set_xlim(*window(min((row[0] for row in rows if drawable(row[1:])), default=last), last))
+    figure.draw_without_rendering()  # labels need the axes where they will be
+    label_ends(axes, last, _ends(result))
     save_figure(figure, path)

@@ -8,66 +8,27 @@ from pathlib import Path
 from typing import Any
 
 from lipyomo.compare.rows import Row, reference_interval
-from lipyomo.errors import MissingExtra, ProblemError
-from lipyomo.outputs import picture, shown, written
+from lipyomo.errors import ProblemError
+from lipyomo.pictures import (
+    HEURISTIC,
+    INK,
+    LOWER,
+    TRUTH,
+    UPPER,
+    mathematics,
+    new_figure,
+    plain,
+    plain_decades,
+    save_figure,
+    tidy,
+)
 
 _STYLES: dict[str, tuple[str, str, str]] = {
-    "exact": ("D", "#1b1b1b", "exact"),
-    "upper": ("<", "#c0392b", "upper bound"),
-    "lower": (">", "#1f6fb2", "lower bound"),
-    "heuristic": ("o", "#d68910", "heuristic"),
+    "exact": ("D", INK, "exact"),
+    "upper": ("<", UPPER, "upper bound"),
+    "lower": (">", LOWER, "lower bound"),
+    "heuristic": ("o", HEURISTIC, "heuristic"),
 }
-
-
-def new_figure(width: float, height: float) -> Any:
-    """An empty matplotlib figure, without pyplot's global state.
-
-    Raises
-    ------
-    MissingExtra
-        If matplotlib is not installed.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("matplotlib", "plot", "drawing") from None
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def plain_decades(axis: Any) -> None:
-    """Ticks at 1, 2 and 5 times powers of ten, as plain numbers, on a logarithmic axis."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    low, high = axis.get_view_interval()
-    steps = (1.0, 2.0, 5.0) if high / low < 300 else (1.0,)
-    axis.set_major_locator(LogLocator(base=10.0, subs=steps))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
-
-
-def tidy(axes: Any, bare: Sequence[str] = ("top", "right"), **grid: Any) -> None:
-    """A light grid behind the lines, no frame on the `bare` sides."""
-    axes.grid(color="#e3e3e3", linewidth=0.6, **grid)
-    axes.set_axisbelow(True)
-    for side in bare:
-        axes.spines[side].set_visible(False)
-
-
-def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure; the suffix names the format.
-
-    Raises
-    ------
-    ProblemError
-        If the format is unknown.
-    OutputError
-        If the file cannot or must not be written.
-    """
-    with written(path, picture(path)) as stream:
-        try:
-            figure.savefig(stream, dpi=150, format=Path(path).suffix[1:])
-        except ValueError as error:
-            raise ProblemError(f"cannot draw the figure {shown(path)}: {error}") from None
 
 
 def _draw_rows(axes: Any, rows: Sequence[Row]) -> None:
@@ -147,9 +108,9 @@ def plot_rows(rows: Sequence[Row], path: Path) -> None:
         _draw_rows(axes, panel)
         lower, upper = reference_interval(panel)
         if lower > 0 and math.isfinite(upper):
-            axes.axvspan(lower, upper, color="#2e8b57", alpha=0.15, linewidth=0)
-            axes.axvline(lower, color="#2e8b57", linewidth=1.0)
-        axes.set_title(f"{network}, {norms}", fontsize=10, loc="left")
+            axes.axvspan(lower, upper, color=TRUTH, alpha=0.15, linewidth=0)
+            axes.axvline(lower, color=TRUTH, linewidth=1.0)
+        axes.set_title(f"{plain(network)}, {mathematics(norms)}", fontsize=10, loc="left")
         axes.set_xlabel("Lipschitz constant", fontsize=9)
     used = [style for key, style in _STYLES.items() if any(row.guarantee == key for row in rows)]
     handles = [
