@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from lipyomo.norms import LinearOutput, OutputNorm, functional, parse_output_norm
     from lipyomo.onnx import load, to_onnx
     from lipyomo.problem import LipschitzProblem
+    from lipyomo.ranges import Range
     from lipyomo.result import Guarantee, Progress, Result, Status, Witness
     from lipyomo.settings import Settings
     from lipyomo.sweeps import SweepRow, sweep
+    from lipyomo.values import value_range
 
 _NAMES = {
     "api": ("solve",),
@@ -42,6 +44,8 @@ _NAMES = {
     "domains": ("Box", "Domain", "NormBall", "AllSpace", "ball", "Polytope"),
     "norms": ("LinearOutput", "OutputNorm", "functional", "parse_output_norm"),
     "problem": ("LipschitzProblem",),
+    "ranges": ("Range",),
+    "values": ("value_range",),
     "result": ("Result", "Status", "Guarantee", "Progress", "Witness"),
     "settings": ("Settings",),
     "errors": ("LipyomoError",),
@@ -66,6 +70,7 @@ __all__ = [
     "OutputNorm",
     "Polytope",
     "Progress",
+    "Range",
     "Result",
     "RobustnessReport",
     "Settings",
@@ -86,6 +91,7 @@ __all__ = [
     "solve",
     "sweep",
     "to_onnx",
+    "value_range",
 ]
 
 

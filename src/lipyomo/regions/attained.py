@@ -15,6 +15,7 @@ from flint import arb, arb_mat, ctx
 
 from lipyomo.activations import Activation, TwoSlope
 from lipyomo.arrays import BoolArray, FloatArray
+from lipyomo.domains import Domain
 from lipyomo.numerics.exact import exact
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Witness
@@ -44,7 +45,7 @@ def smooth_witness(problem: LipschitzProblem, point: FloatArray) -> Witness | No
     Witness or None
         None if the point is not in the domain, or a unit may be where its slope jumps.
     """
-    if not np.isfinite(point).all() or not holds(problem, point):
+    if not np.isfinite(point).all() or not holds(problem.domain, point):
         return None
     network = problem.network
     found = problem.value_at(point)
@@ -56,7 +57,7 @@ def smooth_witness(problem: LipschitzProblem, point: FloatArray) -> Witness | No
         pattern = []
         moving = ~problem.domain.frozen
         for layer in network.hidden:
-            z = _matrix(layer) * h + _column(layer.bias)
+            z = matrix_of(layer) * h + bias_of(layer)
             moving = np.asarray(layer.sizes @ moving.astype(np.float64)) > 0
             values = _units(layer, [z[k, 0] for k in range(layer.units)], moving)
             if values is None:
@@ -65,10 +66,10 @@ def smooth_witness(problem: LipschitzProblem, point: FloatArray) -> Witness | No
             slopes.append([slope for _, slope in values])
             pattern.append(np.array([bool(z[k, 0] > 0) for k in range(layer.units)]))
         row = arb_mat([[arb(y) for y in found.functional.tolist()]])
-        row = row * _matrix(network.head)
+        row = row * matrix_of(network.head)
         for layer, slope in zip(reversed(network.hidden), reversed(slopes), strict=True):
             row = arb_mat([[row[0, k] * s for k, s in enumerate(slope)]])
-            row = row * _matrix(layer)
+            row = row * matrix_of(layer)
         gradient = [row[0, k] for k in np.flatnonzero(~problem.domain.frozen).tolist()]
         value = _size(gradient, problem.input_norm)
         if problem.output_norm.dual_ball == "round":
@@ -82,9 +83,8 @@ def smooth_witness(problem: LipschitzProblem, point: FloatArray) -> Witness | No
     return Witness(point, found.direction, found.functional, tuple(pattern), 0.0, least)
 
 
-def holds(problem: LipschitzProblem, point: FloatArray) -> bool:
+def holds(domain: Domain, point: FloatArray) -> bool:
     """Whether the domain holds the point, boundary included, without rounding."""
-    domain = problem.domain
     if ((point < domain.lower) | (point > domain.upper)).any():
         return False
     entries = [exact(x) for x in point.tolist()]
@@ -106,6 +106,17 @@ def holds(problem: LipschitzProblem, point: FloatArray) -> bool:
 
 def _units(layer: Layer, z: Sequence[arb], moving: BoolArray) -> list[tuple[arb, arb]] | None:
     """Values and slopes of a layer's units; None if one that moves may be at a break."""
+    found = []
+    for (kind, at), moves in zip(units_at(layer, z), moving.tolist(), strict=True):
+        breaks = [place for place, jumps in zip(kind.breaks, kind.jumps, strict=True) if jumps]
+        if moves and any((at - arb(place)).contains(0) for place in breaks):
+            return None
+        found.append(kind.exact(at))
+    return found
+
+
+def units_at(layer: Layer, z: Sequence[arb]) -> list[tuple[Activation, arb]]:
+    """The activation of each unit of a layer, with its pre-activation."""
     kinds: list[Activation] = [
         TwoSlope(left, right)
         for left, right in zip(layer.left.tolist(), layer.right.tolist(), strict=True)
@@ -113,13 +124,7 @@ def _units(layer: Layer, z: Sequence[arb], moving: BoolArray) -> list[tuple[arb,
     for curve in layer.curves:
         for k in curve.units.tolist():
             kinds[k] = curve.activation
-    found = []
-    for kind, at, moves in zip(kinds, z, moving.tolist(), strict=True):
-        breaks = [place for place, jumps in zip(kind.breaks, kind.jumps, strict=True) if jumps]
-        if moves and any((at - arb(place)).contains(0) for place in breaks):
-            return None
-        found.append(kind.exact(at))
-    return found
+    return list(zip(kinds, z, strict=True))
 
 
 def _size(entries: Sequence[arb], input_norm: str) -> arb:
@@ -141,9 +146,11 @@ def _below(value: arb) -> float:
 
 
 @lru_cache(maxsize=KEPT)
-def _matrix(layer: Layer) -> arb_mat:
+def matrix_of(layer: Layer) -> arb_mat:
+    """The weight of a layer, shape (n, k)."""
     return arb_mat(layer.units, layer.inputs, layer.dense_weight.reshape(-1).tolist())
 
 
-def _column(bias: FloatArray) -> arb_mat:
-    return arb_mat([[value] for value in bias.tolist()])
+def bias_of(layer: Layer) -> arb_mat:
+    """The bias of a layer, a column."""
+    return arb_mat([[value] for value in layer.bias.tolist()])

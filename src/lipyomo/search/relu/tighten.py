@@ -50,6 +50,7 @@ def tighten(
     seen: Sequence[Seen | None],
     params: Params | None = None,
     is_proof: bool = False,
+    aim: int | None = None,
 ) -> list[Warmth | None]:
     """Tighten the nodes of `stack` in place.
 
@@ -68,6 +69,9 @@ def tighten(
         Then bounds that are near to deciding their units are not improved any further; and where
         there are several layers, all ascend as long as from scratch: fewer cases are to be written
         and checked.
+    aim : int, optional
+        A unit whose upper bound is wanted, and which is on the side of its phase even if the
+        system knows no kink of it.
 
     Returns
     -------
@@ -75,8 +79,14 @@ def tighten(
         For the nodes' children.
     """
     params = params or Params()
+    kinked = system.kinked
+    if aim is not None:
+        kinked = kinked.copy()
+        kinked[aim] = True
     last = system.starts[-2] if system.depth else 0
     wanted = _wanted(stack, warmth, seen, last)
+    if aim is not None:
+        wanted[:, 2 * aim] = stack.alive
     most = params.ascent_entries // max(ascent.columns * len(wanted), 1)
     parts = [_nearest(stack, b, np.flatnonzero(row), most) for b, row in enumerate(wanted)]
     node = np.repeat(np.arange(len(parts)), [part.size for part in parts])
@@ -99,13 +109,13 @@ def tighten(
         start[new] = ascent.start(relaxation, rows[new])
     found = ascent.ascend(relaxation, rows, start, steps)
     claims = Ascended(rows, found, ascent.bounds(relaxation, rows, found))
-    _accept(stack, claims, system.kinked)
+    _accept(stack, claims, kinked)
     if not is_proof:
         near = _near(stack, claims, params)
         if near.size:
             more = _gone_on(ascent, stack, claims, near, params)
             found[near], claims.bounds[near] = more.multipliers, more.bounds
-            _accept(stack, more, system.kinked)
+            _accept(stack, more, kinked)
     room = params.ascent_bytes // (2 * ascent.columns)
     half = np.clip(found, -6e4, 6e4).astype(np.float16)
     kept: list[Warmth | None] = []

@@ -1,0 +1,77 @@
+"""The value of a functional of a network at a point, enclosed without trust in floating point."""
+
+from __future__ import annotations
+
+import numpy as np
+from flint import arb, arb_mat, ctx, fmpq
+
+from lipyomo.affine.exact import ExactSignal, exact_weights
+from lipyomo.affine.signal import UnitMap
+from lipyomo.network import FloatArray, Network
+from lipyomo.numerics.exact import Exact, exact
+from lipyomo.regions.attained import PRECISION, bias_of, matrix_of, units_at
+
+
+def value_at(network: Network, row: FloatArray, x: FloatArray) -> tuple[float, float]:
+    """Float64 numbers around ``row . f(x)``: in exact arithmetic, or of balls if units are smooth.
+
+    Parameters
+    ----------
+    network : Network
+    row : ndarray, shape (m,)
+    x : ndarray, shape (d,)
+
+    Returns
+    -------
+    (float, float)
+        Equal where the value is a float64 number.
+    """
+    return _in_balls(network, row, x) if network.smooth else _exactly(network, row, x)
+
+
+def _exactly(network: Network, row: FloatArray, x: FloatArray) -> tuple[float, float]:
+    signal = ExactSignal.at(x)
+    for layer in network.hidden:
+        signal = signal.through(layer)
+        on = np.array([entry > 0 for entry in signal.values.matrix.entries()[:-1]], dtype=bool)
+        signal = signal.past(UnitMap.decided(layer, on))
+    outputs = exact_weights(network.head).after(signal.values)
+    value = (Exact.of(np.append(row, 0.0)[None]) @ outputs).rationals()[0][0]
+    return _around(value)
+
+
+def _around(value: fmpq) -> tuple[float, float]:
+    """The largest float64 number that is not above a rational, and the least not below it."""
+    try:
+        middle = int(value.p) / int(value.q)
+    except OverflowError:
+        return (-np.inf, np.inf)
+    low = middle if exact(middle) <= value else float(np.nextafter(middle, -np.inf))
+    high = middle if exact(middle) >= value else float(np.nextafter(middle, np.inf))
+    return low, high
+
+
+def _in_balls(network: Network, row: FloatArray, x: FloatArray) -> tuple[float, float]:
+    before = ctx.prec
+    ctx.prec = PRECISION
+    try:
+        h = arb_mat([[arb(entry)] for entry in x.tolist()])
+        for layer in network.hidden:
+            z = matrix_of(layer) * h + bias_of(layer)
+            units = units_at(layer, [z[k, 0] for k in range(layer.units)])
+            h = arb_mat([[kind.exact(at)[0]] for kind, at in units])
+        outputs = matrix_of(network.head) * h + bias_of(network.head)
+        value = sum((arb(c) * outputs[k, 0] for k, c in enumerate(row.tolist())), arb(0))
+        return _outside(value)
+    finally:
+        ctx.prec = before
+
+
+def _outside(value: arb) -> tuple[float, float]:
+    """Float64 numbers around a ball."""
+    low, high = float(value.lower()), float(value.upper())
+    while np.isfinite(low) and not value >= arb(low):
+        low = float(np.nextafter(low, -np.inf))
+    while np.isfinite(high) and not value <= arb(high):
+        high = float(np.nextafter(high, np.inf))
+    return low, high

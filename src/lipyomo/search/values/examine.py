@@ -1,0 +1,97 @@
+"""The steps of a batch of nodes: propagate -> tighten -> bound -> choose what to split on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from lipyomo.arrays import FloatArray, IntArray
+from lipyomo.bounds.preactivation import propagate, within
+from lipyomo.bounds.stack import PhaseBatch, Stack
+from lipyomo.phases import OPEN, RIGHT
+from lipyomo.search.relu.tighten import tighten
+from lipyomo.search.values.context import Context
+from lipyomo.search.values.node import Node, stack_of
+
+
+def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> list[Node]:
+    """Bound all pre-activations and the aim under the cutoff.
+
+    Returns
+    -------
+    list of Node
+        Those that may hold a value above the cutoff, and of them what may.
+    """
+    stack, aim = stack_of(nodes), context.aim
+    bounds = np.array([node.bound for node in nodes])
+    stack.upper[:, aim] = np.nextafter(bounds - context.cutoff, np.inf)
+    warmth = [node.warmth for node in nodes]
+    ends = context.domain.lower, context.domain.upper
+    same = all(node.low is ends[0] and node.high is ends[1] for node in nodes)
+    kinked = context.kinked
+    over = within(context.domain, stack.low, stack.high)
+    if is_root:
+        propagate(context.layers, over, stack)
+    elif not all(warmth) or not same:
+        propagate(context.layers, over, stack, intervals=False, first=int(same))
+    stack.settle(kinked)
+    before = stack.phases.copy()
+    none = [None] * len(nodes)
+    warmth = tighten(context.ascent, context.system, stack, warmth, none, aim=aim)
+    _follow(context, stack, before)
+    found = []
+    for b, node in enumerate(nodes):
+        if stack.alive[b]:
+            top = float(np.nextafter(context.cutoff + stack.upper[b, aim], np.inf))
+            found.append(
+                replace(
+                    node,
+                    phases=stack.phases[b].copy(),
+                    lower=stack.lower[b].copy(),
+                    upper=stack.upper[b].copy(),
+                    bound=min(node.bound, top),
+                    warmth=warmth[b],
+                )
+            )
+    return found
+
+
+def _follow(context: Context, stack: Stack, before: PhaseBatch) -> None:
+    """Let phases that were decided since `before` decide others, by substitution."""
+    more = np.flatnonzero(stack.alive & (stack.phases != before).any(axis=1))
+    if more.size:
+        some = stack.take(more)
+        over = within(context.domain, some.low, some.high)
+        propagate(context.layers, over, some, intervals=False, first=1)
+        some.settle(context.kinked)
+        stack.put(more, some)
+
+
+def chosen(context: Context, node: Node, units: IntArray, scores: FloatArray) -> Node:
+    """The node with what to split it on, if there is anything.
+
+    With few inputs and many open units the longest side of its box, which decides many of them at
+    once; else the unit whose relaxation costs most, or the one that is farthest from decided.
+    """
+    params, domain = context.question.params, context.domain
+    still = np.flatnonzero(node.phases == OPEN)
+    if domain.dimension <= params.box_inputs and still.size > params.box_units:
+        width = (node.high - node.low) / (domain.upper - domain.lower)
+        if width.max() > params.least_width:
+            return replace(node, axis=int(width.argmax()))
+    if units.size and scores.max() > 0.0:
+        return replace(node, unit=int(units[scores.argmax()]))
+    if not still.size:
+        return node
+    reach = np.minimum(node.upper, -node.lower)[still]
+    return replace(node, unit=int(still[reach.argmax()]))
+
+
+def region_of(context: Context, node: Node, x: FloatArray) -> Node:
+    """The affine piece around a point as a node with the bounds of another one that holds it."""
+    network = context.system.network
+    pattern = np.concatenate([z > 0 for z in network.preactivations(x)])
+    phases = np.where(context.system.kinked, pattern, RIGHT).astype(np.int8)
+    return replace(node, phases=phases, warmth=None)

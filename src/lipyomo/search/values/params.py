@@ -1,0 +1,41 @@
+"""The numbers of this room, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Params:
+    """What each number trades, and within which range it does not matter.
+
+    Attributes
+    ----------
+    together : int
+        Nodes that are split together: a batch costs less a node, but what its first nodes find
+        comes too late for the others (8 to 32 alike).
+    samples : int
+        Points of the first look.
+    starts, steps : int
+        Of the best of them so many ascend, for so many steps.
+    tangents : int
+        Cuts of a Euclidean ball that one program may ask for.
+    box_inputs, box_units : int
+        Most inputs for which the box is split, and open units up to which units are split even
+        then: few, and exhaustive splits are cheap.
+    least_width : float
+        Boxes narrower than this share of the domain are not split: kinks that meet in a point stay
+        open however often that is done.
+    """
+
+    together: int = 16
+    samples: int = 256
+    starts: int = 16
+    steps: int = 30
+    tangents: int = 12
+    box_inputs: int = 3
+    box_units: int = 6
+    least_width: float = 2.0**-8
+
+
+PARAMS = Params()

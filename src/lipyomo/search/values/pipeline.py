@@ -1,0 +1,229 @@
+"""The pipeline of values of piecewise-linear networks: what the engine asks, answered by steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.network import FloatArray
+from lipyomo.regions.attained import holds
+from lipyomo.regions.value import value_at
+from lipyomo.run import Clock
+from lipyomo.search.protocol import NODES, Arrays, Incumbent, Outcome, Pulse, Root, Tell
+from lipyomo.search.values.context import Context, Question
+from lipyomo.search.values.examine import chosen, narrowed, region_of
+from lipyomo.search.values.node import Node
+from lipyomo.search.values.points import climbed, pulled_in
+from lipyomo.search.values.program import NodeProgram
+
+STUCK = "stuck"
+"""The counter of nodes without open units whose bounds stay above the cutoff by rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Nodes to split.
+
+    Attributes
+    ----------
+    nodes : tuple of Node
+    best : Incumbent
+    """
+
+    nodes: tuple[Node, ...]
+    best: Incumbent
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """Makes a pipeline for tasks that have travelled."""
+
+    question: Question
+
+    def pipeline(self) -> Pipeline:
+        """The pipeline."""
+        return Pipeline(self.question)
+
+
+class Pipeline:
+    """Searches the largest value.
+
+    Parameters
+    ----------
+    question : Question
+    seed : int, optional
+    start : ndarray, shape (n, d), optional
+        Points to begin from.
+    """
+
+    def __init__(self, question: Question, seed: int = 0, start: FloatArray | None = None) -> None:
+        self._context = Context.of(question)
+        self._program = NodeProgram(self._context.system, question.domain, question.params)
+        self._rng, self._start = np.random.default_rng(seed), start
+        self._best = Incumbent()
+
+    # -- what the engine asks of any node ----------------------------------------------------------
+
+    def cutoff(self, value: float) -> float:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        return self._context.question.cutoff(value)
+
+    def together(self, node: Node) -> int:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        return self._context.question.params.together
+
+    def weight(self) -> float:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        return 1.0
+
+    def nbytes(self, node: Node) -> tuple[int, int]:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        kept = 1024 + 17 * node.phases.size + 16 * node.low.size
+        return kept, 0 if node.warmth is None else node.warmth.nbytes
+
+    def cool(self, node: Node) -> Node:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        return replace(node, warmth=None)
+
+    def recipe(self) -> Recipe:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        return Recipe(self._context.question)
+
+    # -- the search --------------------------------------------------------------------------------
+
+    def root(self, clock: Clock, tell: Tell) -> Root[Node]:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        self._look(clock)
+        tell(best=self._best)
+        context = self._at(self._best.value)
+        whole = narrowed(context, [context.whole()], is_root=True)
+        if not whole:
+            return Root(Outcome(closed=context.cutoff, best=self._best))
+        tell(upper=whole[0].bound)
+        self._polish(context, whole[0])
+        outcome = self._bounded(context, whole, self._best)
+        return Root(self.adopt(outcome))
+
+    def plan(self, nodes: Sequence[Node], travels: bool) -> Task:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        return Task(tuple(nodes), self._best)
+
+    def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Node]:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        if clock.expired:
+            return Outcome(returned=task.nodes)
+        context = self._at(task.best.value)
+        left = narrowed(context, [child for node in task.nodes for child in node.sides()])
+        pulse()
+        found = self._bounded(context, left, task.best)
+        return replace(found, counters={**found.counters, NODES: len(task.nodes)})
+
+    def _bounded(self, context: Context, nodes: Sequence[Node], best: Incumbent) -> Outcome[Node]:
+        """Nodes after their linear programs, with a better point if they have one.
+
+        What is not in them, but in the nodes that they were narrowed from, is below the cutoff.
+        """
+        children, closed, stuck = [], context.cutoff, 0
+        for node in nodes:
+            found = self._program.highest(node)
+            if found.point is not None:
+                best = self._challenged(best, found.point)
+            node = replace(node, bound=min(node.bound, found.bound))
+            node = chosen(context, node, found.units, found.scores)
+            if node.bound > context.question.cutoff(best.value) and node.splits:
+                children.append(node)
+                continue
+            stuck += int(node.bound > context.question.cutoff(best.value))
+            closed = max(closed, node.bound)
+        return Outcome(tuple(children), closed=closed, best=best, counters={STUCK: stuck})
+
+    def adopt(self, outcome: Outcome[Node]) -> Outcome[Node]:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        best = outcome.best
+        if best is not None and best.value > self._best.value:
+            self._best = best
+        return replace(outcome, best=self._best)
+
+    def settle(self, nodes: Sequence[Node], cutoff: float) -> Outcome[Node]:
+        """See `lipyomo.search.protocol.Pipeline`: all bounds are proved."""
+        done = [node.bound for node in nodes if node.bound <= cutoff]
+        left = tuple(node for node in nodes if node.bound > cutoff)
+        return Outcome(returned=left, closed=max(done, default=-np.inf))
+
+    def _at(self, value: float) -> Context:
+        """The context under the cutoff that follows from an attained value."""
+        self._context = self._context.at(self._context.question.cutoff(value))
+        return self._context
+
+    # -- points ------------------------------------------------------------------------------------
+
+    def improve(self, effort: float, seeds: Sequence[Node], clock: Clock) -> Incumbent | None:
+        """See `lipyomo.search.protocol.Pipeline`: programs of nodes find the points."""
+        return self._best
+
+    def _look(self, clock: Clock) -> None:
+        """Climb from the best of some points."""
+        question, params = self._context.question, self._context.question.params
+        network, row, domain = question.network, question.row, question.domain
+        self._best = self._challenged(self._best, domain.center)
+        points = domain.sample(self._rng, params.samples)
+        if self._start is not None:
+            points = np.concatenate([self._start, points])
+        values = network.forward(points) @ row
+        best = points[np.argsort(-values, kind="stable")[: params.starts]]
+        points, values = climbed(network, row, domain, best, params.steps, clock)
+        self._best = self._challenged(self._best, points[values.argmax()])
+
+    def _polish(self, context: Context, whole: Node) -> None:
+        """Go from piece to piece: the largest value on the piece around the best point."""
+        for _ in range(context.question.params.steps):
+            x, value = self._best.point, self._best.value
+            assert x is not None
+            found = self._program.highest(region_of(context, whole, x))
+            if found.point is None:
+                return
+            for step in (1.0, 1.0 + 1e-6):  # on its edge, or a little beyond
+                self._best = self._challenged(self._best, x + step * (found.point - x))
+            if not self._best.value > value:
+                return
+
+    def _challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
+        """The better one of an incumbent and a point of the domain near the given one."""
+        question = self._context.question
+        domain, row = question.domain, question.row
+        for x in pulled_in(domain, point):
+            if not float(question.network.forward(x) @ row) > best.value:
+                return best
+            if holds(domain, x):
+                value = value_at(question.network, row, x)[0]
+                return Incumbent(value, x) if value > best.value else best
+        return best
+
+    # -- checkpoints -------------------------------------------------------------------------------
+
+    def encode(self, nodes: Sequence[Node]) -> Arrays:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        point = self._best.point
+        names = ("phases", "lower", "upper", "low", "high", "bound", "unit", "axis")
+        return {name: np.array([getattr(node, name) for node in nodes]) for name in names} | {
+            "best": np.zeros((0, 0)) if point is None else point[None]
+        }
+
+    def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Node]:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        for point in arrays["best"]:
+            self._best = self._challenged(self._best, point)
+        names = ("phases", "lower", "upper", "low", "high")
+        whole = zip(*(arrays[name] for name in names), strict=True)
+        numbers = zip(*(arrays[name].tolist() for name in ("bound", "unit", "axis")), strict=True)
+        nodes = tuple(
+            Node(phases, lower, upper, low, high, bound, None, unit, axis)
+            for (phases, lower, upper, low, high), (bound, unit, axis) in zip(
+                whole, numbers, strict=True
+            )
+        )
+        return Outcome(nodes, best=self._best)
