@@ -78,7 +78,8 @@ def check_proof(
     network : path, optional
         The ONNX file that it should be about.
     digest : str, optional
-        Digest of the chain that another program made of that file, where this one cannot.
+        Digest of the chain that another program made of that file, where this one cannot; without a
+        file, of the network that it should be about.
     progress : callable, optional
         Called with the number of nodes that are checked.
     workers : int, optional

@@ -27,8 +27,12 @@ def compare_network(statement: Statement, path: Path | None, digest: str | None)
     ProofError
         If the proof is about another network.
     """
-    if path is None:
+    if path is None and digest is None:
         return "trusted      that the network of the proof is yours: no ONNX file was given"
+    if path is None:
+        if digest != statement.digest:
+            raise ProofError("the proof is about another network")
+        return "trusted      that lipyomo reads the ONNX files rightly: they give this network"
     try:
         if path.stat().st_size > MOST_BYTES:
             raise ProofError(f"{path} is too large")

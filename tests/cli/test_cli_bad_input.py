@@ -141,7 +141,7 @@ def test_unsupported_operator_names_node_and_operator(cli: Cli, tmp_path: Path) 
 def test_two_inputs(cli: Cli, tmp_path: Path) -> None:
     node = helper.make_node("Add", ["x", "w"], ["y"])
     path = _model(tmp_path / "two.onnx", np.eye(2), node, inputs=2)
-    refused(cli(path, "--box", "0,1"), "inputs")
+    refused(cli(path, "--box", "0,1", "--fix", "w=1,2,3"), "'w'", "3 values")
 
 
 def test_wrong_lengths_in_files(cli: Cli, net: Path, tmp_path: Path) -> None:

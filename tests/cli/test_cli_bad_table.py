@@ -38,6 +38,7 @@ NUMBERS = {
     "--workers": ("0", "-1", "x", "1.5", "", "nan"),
     "--seed": ("-1", "x", "1.5", "", "nan"),
     "--margin": ("-1", "3", "99", "x", "1.5", "", "nan"),
+    "--part": ("-1", "0", "x", "1.5", "", "nan"),
 }
 NAMES = {
     "--norm": TEXTS,
@@ -47,7 +48,8 @@ NAMES = {
     "--solver": TEXTS,
     "--output-norm": (*TEXTS, "cross(3)", "cross(-1)", "cross(", "cross()", "l0", "linf,l1"),
     "--functional": (*TEXTS, "1", "1,2", "1,2,3,4", "1,nan,0", "inf,0,0", "1e308,1e308,0", "1,,2"),
-    "--output": ("", "nowhere", "x y", "\u00e9"),
+    "--output": ("", "nowhere", "x y", "\u00e9", ",", "nowhere,x"),
+    "--fix": ("", "=", "x", "nowhere=1", "=1", "a=b", "a=none.npy"),
     "--option": ("", "=", "x", "x=1", "=1", "a=b=c"),
     "--solvers": ("no/such.toml", ".", "net.onnx"),
     "--dual-ball": ("no.npz", ".", "plain.npy", "empty.npz", "odd.npz"),
@@ -63,6 +65,7 @@ BALLS = (
     *(("x", "1"), ("0", "x"), ("0", "-1"), ("0", "0"), ("0", "nan"), ("0", "inf"), ("nan", "1")),
     *(("inf", "1"), ("no.npy", "1"), ("short.npy", "1"), ("text.npy", "1"), ("0", "1e300")),
 )
+QUERIES = ("", ".", "no.vnnlib", "text.npy", "net.onnx", "empty.onnx")
 POLYTOPES = ("no.npz", ".", "plain.npy", "empty.npz", "odd.npz", "infeasible.npz", "nan.npz")
 
 
@@ -81,6 +84,8 @@ def _cases() -> Iterator[tuple[str, ...]]:
         yield ("net.onnx", "--ball=0", "--radius=1", f"--clip={clip}")
     for polytope in POLYTOPES:
         yield ("net.onnx", f"--polytope={polytope}")
+    for query in QUERIES:
+        yield ("net.onnx", f"--vnnlib={query}")
     domains = ("--box=0,1", "--ball=0", "--polytope=odd.npz", "--everywhere")
     for one, two in itertools.combinations(domains, 2):
         yield ("net.onnx", one, two)
@@ -95,6 +100,10 @@ def _cases() -> Iterator[tuple[str, ...]]:
         ("net.onnx", "net.onnx", *BOX),
         ("net.onnx", *BOX, "--no-such-option"),
         ("net.onnx", "--radius=1"),
+        ("difference", "net.onnx", *BOX),
+        ("difference", "net.onnx", "none.onnx", *BOX),
+        ("difference", "net.onnx", "net.onnx", "net.onnx", *BOX),
+        ("difference", "net.onnx", "net.onnx"),
         ("compare",),
         ("compare", "net.onnx"),
         ("compare", "none.onnx", *BOX),
@@ -104,6 +113,7 @@ def _cases() -> Iterator[tuple[str, ...]]:
         ("verify",),
         ("verify", "none.json"),
         ("verify", "text.npy", "net.onnx"),
+        ("verify", "text.npy", "net.onnx", "--minus", "none.onnx"),
         ("info",),
         ("info", "none.onnx"),
         ("solvers", "x"),
@@ -165,9 +175,9 @@ def test_bad_input_gets_one_sentence(cli: Cli, folder: Path) -> None:
 
 
 def test_every_option_with_a_value_is_in_the_table() -> None:
-    known = {*NUMBERS, *NAMES, "--box", "--ball", "--radius", "--ball-norm", "--clip", "--polytope"}
+    known = {*NUMBERS, *NAMES, "--box", "--ball", "--radius", "--ball-norm", "--clip"}
     # these need a run, a cluster, or are tried elsewhere
-    known |= {"--cross-check", "--dask", "--checkpoint", "--history"}
+    known |= {"--polytope", "--cross-check", "--dask", "--checkpoint", "--history", "--vnnlib"}
     taken = {
         action.option_strings[-1]
         for action in main_parser()._actions

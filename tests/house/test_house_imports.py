@@ -63,6 +63,7 @@ ORDER = [
     "proofs",
     "api",
     "values",
+    "largest",
     "compare",
     "sweeps",
     "certification",

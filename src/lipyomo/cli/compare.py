@@ -16,6 +16,7 @@ from lipyomo.cli.inputs import read_options, read_problem, read_settings
 from lipyomo.cli.interrupt import Interruption, Leaving
 from lipyomo.cli.options import add, add_problem, flag, value
 from lipyomo.cli.parser import Parser
+from lipyomo.cli.source import Source
 from lipyomo.cli.streams import wrote
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import UsageError, count, file_path, names
@@ -56,7 +57,7 @@ def run(words: Sequence[str]) -> int:
         EPILOG,
     )
     parser.add_argument("networks", metavar="NET", nargs="+", type=file_path, help="ONNX files")
-    add(parser, "--output", CONFIG)
+    add(parser, "--output", "--fix", CONFIG)
     add_problem(parser)
     methods = parser.add_argument_group("methods")
     add(methods, "--methods", **value("A,B,...", "all that apply, if not given", names))
@@ -111,12 +112,10 @@ def run(words: Sequence[str]) -> int:
 
 
 def _problem(path: Path, arguments: argparse.Namespace) -> LipschitzProblem:
-    from lipyomo.onnx import check_against_runtime, load
-
-    output, memory = arguments.output, arguments.memory_limit
-    network = load(path, output=output, check=False, memory_limit=memory)
+    source = Source(path, arguments.output, dict(arguments.fix))
+    network = source.load(memory_limit=arguments.memory_limit)
     problem = read_problem(arguments, network)
-    check_against_runtime(network, path, domain=problem.domain, output=output)
+    source.check(network, problem.domain)
     return problem
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lipyomo.arrays import FloatArray
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.options import add
 from lipyomo.cli.parser import Parser
@@ -23,14 +24,18 @@ exit codes: 0 the network can be imported; 1 it cannot, or only after a cut that
 def run(words: Sequence[str]) -> int:
     """Run ``lipyomo info`` with the words after it; returns the exit code."""
     parser = Parser("lipyomo info", "What an ONNX file holds, and what becomes of it.", EPILOG)
-    add(parser, "NET", "--output")
+    add(parser, "NET", "--output", "--fix")
     parser.add_argument("--nodes", action="store_true", help="list the nodes in order")
     add(parser, "--time-limit", help="seconds of the import")
     add(parser, "--memory-limit", help="megabytes of the import")
     add(parser, "--json", "--debug")
     arguments = parser.parse_args(words)
     record = describe(
-        arguments.network, arguments.output, arguments.time_limit, arguments.memory_limit
+        arguments.network,
+        arguments.output,
+        arguments.time_limit,
+        arguments.memory_limit,
+        dict(arguments.fix),
     )
     if arguments.json:
         print(json.dumps(record, allow_nan=False))
@@ -41,7 +46,11 @@ def run(words: Sequence[str]) -> int:
 
 
 def describe(
-    path: Path, output: str | None, time_limit: float, memory: int | None
+    path: Path,
+    output: str | None,
+    time_limit: float,
+    memory: int | None,
+    fixed: Mapping[str, FloatArray],
 ) -> dict[str, Any]:
     """What is to be said of a file, as plain data.
 
@@ -71,7 +80,7 @@ def describe(
         with warnings.catch_warnings(record=True) as notes:
             warnings.simplefilter("always")
             try:
-                network = from_model(model, output, check=False, name=path.stem)
+                network = from_model(model, output, check=False, name=path.stem, fixed=fixed)
             except ImportRefused as error:
                 record["refused"] = str(error)
                 return record

@@ -8,15 +8,16 @@ import math
 import sys
 import zipfile
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lipyomo.api import chosen_settings
-from lipyomo.cli.words import UsageError
+from lipyomo.cli.words import UsageError, file_path
 from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
+from lipyomo.domains.vnnlib import VnnLib, read_vnnlib
 from lipyomo.memory import MEGABYTE
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import LinearOutput
@@ -117,8 +118,14 @@ def read_pair(text: str, option: str) -> tuple[Side, Side]:
     return read_side(parts[0].strip(), option), read_side(parts[1].strip(), option)
 
 
-def read_domain(arguments: argparse.Namespace, dimension: int) -> Domain:
-    """Build the domain that the options describe, for a network with `dimension` inputs.
+def read_domains(arguments: argparse.Namespace, dimension: int) -> list[Domain]:
+    """The domain that the options describe, or all parts of one in a VNN-LIB file.
+
+    Parameters
+    ----------
+    arguments : Namespace
+    dimension : int
+        Of the network's inputs.
 
     Raises
     ------
@@ -126,11 +133,13 @@ def read_domain(arguments: argparse.Namespace, dimension: int) -> Domain:
         If the options do not fit together or the domain is none.
     """
     _check_companions(arguments)
+    if arguments.vnnlib is not None:
+        return _parts(arguments, dimension)
     if arguments.box is not None:
         low, high = arguments.box
-        return Box(low, high, dimension)
+        return [Box(low, high, dimension)]
     if arguments.everywhere:
-        return AllSpace(dimension)
+        return [AllSpace(dimension)]
     if arguments.ball is not None:
         center = arguments.ball
         if isinstance(center, float):
@@ -140,16 +149,59 @@ def read_domain(arguments: argparse.Namespace, dimension: int) -> Domain:
                 f"--ball: the center has {center.size} entries, the network takes {dimension} "
                 "inputs"
             )
-        return ball(center, arguments.radius, arguments.ball_norm or "linf", arguments.clip)
-    return Polytope(*arguments.polytope, *(arguments.clip or (-np.inf, np.inf)))
+        return [ball(center, arguments.radius, arguments.ball_norm or "linf", arguments.clip)]
+    return [Polytope(*arguments.polytope, *(arguments.clip or (-np.inf, np.inf)))]
+
+
+def read_domain(arguments: argparse.Namespace, dimension: int) -> Domain:
+    """The one domain that the options describe, for a network with `dimension` inputs.
+
+    Raises
+    ------
+    LipyomoError
+        If the options do not fit together, the domain is none, or it has several parts.
+    """
+    domains = read_domains(arguments, dimension)
+    if len(domains) > 1:
+        raise UsageError(
+            f"--vnnlib: {shown(arguments.vnnlib.path)} has {len(domains)} parts, and one is needed "
+            "here.  Remedy: choose one, for example --part 0"
+        )
+    return domains[0]
+
+
+def _parts(arguments: argparse.Namespace, dimension: int) -> list[Domain]:
+    """The parts of a VNN-LIB file that are asked for."""
+    name = f"--vnnlib: {shown(arguments.vnnlib.path)}"
+    parts = arguments.vnnlib.query.parts
+    if parts[0].dimension != dimension:
+        raise UsageError(
+            f"{name} is about {parts[0].dimension} inputs, the network takes {dimension}"
+        )
+    if arguments.part is None:
+        return list(parts)
+    if arguments.part >= len(parts):
+        raise UsageError(f"--part: {name} has the parts 0 to {len(parts) - 1}")
+    return [parts[arguments.part]]
+
+
+def read_notes(arguments: argparse.Namespace) -> list[str]:
+    """What is to be said of the options beside the answer."""
+    if arguments.vnnlib is None or not arguments.vnnlib.query.ignored:
+        return []
+    count = arguments.vnnlib.query.ignored
+    return [
+        f"{count} condition{'s' * (count > 1)} of {shown(arguments.vnnlib.path)} on outputs or "
+        "hidden tensors ignored: a constant is one of all inputs"
+    ]
 
 
 def _check_companions(arguments: argparse.Namespace) -> None:
-    kinds = (arguments.box, arguments.ball, arguments.polytope)
+    kinds = (arguments.box, arguments.ball, arguments.polytope, arguments.vnnlib)
     if all(kind is None for kind in kinds) and not arguments.everywhere:
         raise UsageError(
             "no domain was given.  Remedy: --box LO,HI, --ball CENTER.npy --radius R, "
-            "--polytope FILE.npz or --everywhere"
+            "--polytope FILE.npz, --vnnlib FILE or --everywhere"
         )
     if arguments.ball is None:
         for name in ("radius", "ball_norm"):
@@ -159,6 +211,8 @@ def _check_companions(arguments: argparse.Namespace) -> None:
         raise UsageError("--ball needs --radius R")
     if arguments.clip is not None and arguments.ball is None and arguments.polytope is None:
         raise UsageError("--clip cuts a ball or a polytope; there is neither")
+    if arguments.part is not None and arguments.vnnlib is None:
+        raise UsageError("--part chooses one of a VNN-LIB file.  Remedy: add --vnnlib FILE")
 
 
 def read_rows(text: str, option: str) -> tuple[FloatArray, FloatArray]:
@@ -182,11 +236,43 @@ def read_dual_ball(text: str, option: str) -> LinearOutput:
     return LinearOutput(A=A, b=b, name=path.stem)
 
 
+@dataclass(frozen=True)
+class Query:
+    """A VNN-LIB file that was named."""
+
+    path: Path
+    query: VnnLib
+
+
+def read_query(text: str) -> Query:
+    """Read a VNN-LIB file."""
+    path = file_path(text)
+    return Query(path, read_vnnlib(path))
+
+
+def read_fix(text: str) -> tuple[str, FloatArray]:
+    """Read ``NAME=VALUE``: a number, numbers with commas, or a ``.npy`` file in its shape."""
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise UsageError(f"--fix: '{text}' is not of the form NAME=VALUE")
+    return name, read_numbers(value, "--fix")
+
+
 def read_problem(arguments: argparse.Namespace, network: Network) -> LipschitzProblem:
-    """Build the problem that the options describe."""
+    """Build the problem that the options describe, on the one domain."""
+    return _problem(arguments, network, read_domain(arguments, network.input_dim))
+
+
+def read_problems(arguments: argparse.Namespace, network: Network) -> list[LipschitzProblem]:
+    """Build the problems that the options describe, one a part of the domain."""
+    domains = read_domains(arguments, network.input_dim)
+    return [_problem(arguments, network, domain) for domain in domains]
+
+
+def _problem(arguments: argparse.Namespace, network: Network, domain: Domain) -> LipschitzProblem:
     return LipschitzProblem(
         network,
-        read_domain(arguments, network.input_dim),
+        domain,
         arguments.norm,
         arguments.output_norm,
         arguments.functional,

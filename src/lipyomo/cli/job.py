@@ -7,19 +7,26 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from lipyomo.api import choose_method, solve
+import numpy as np
+
+from lipyomo.api import choose_method
+from lipyomo.arrays import FloatArray
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.crosscheck import cross_check
 from lipyomo.cli.imports import importing
-from lipyomo.cli.inputs import read_options, read_problem, read_settings
+from lipyomo.cli.inputs import read_notes, read_options, read_problems, read_settings
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.show import show, write_history
+from lipyomo.cli.source import read_network
 from lipyomo.cli.streams import answer_only, warn, wrote
 from lipyomo.cli.words import UsageError
+from lipyomo.domains import Domain
+from lipyomo.largest import solve_largest
 from lipyomo.memory import limit_memory
 from lipyomo.methods.registry import get_method, methods
 from lipyomo.outputs import shown
@@ -54,7 +61,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
         If anything about the input is wrong.
     """
     with importing():
-        from lipyomo.onnx import check_against_runtime, load
+        from lipyomo.onnx.arrange import SeveralInputs
         from lipyomo.onnx.budget import limits, spending
         from lipyomo.onnx.choose import SeveralOutputs
 
@@ -76,29 +83,26 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
         limit_memory(memory)
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", SeveralOutputs)
-        network = load(
-            arguments.network,
-            output=arguments.output,
-            check=False,
-            time_limit=max(clock.left, LEAST),
-            memory_limit=memory,
-        )
-    problem = read_problem(arguments, network)
-    name = _method_name(arguments, choose_method(problem))
+        warnings.simplefilter("always", SeveralInputs)
+        given = read_network(arguments, max(clock.left, LEAST), memory)
+    problems = read_problems(arguments, given.network)
+    _check_single(arguments, len(problems))
+    name = _method_name(arguments, choose_method(problems[0]))
     settings = replace(settings, options=read_options(arguments.option, get_method(name).options))
     with spending(limits(max(clock.left, LEAST), memory)):
-        difference = check_against_runtime(
-            network, arguments.network, domain=problem.domain, output=arguments.output
-        )
-    result, aborted = _solve(problem, name, settings, arguments)
+        difference = given.check(_Samples(tuple(one.domain for one in problems)))
+    result, aborted = _solve(problems, name, settings, arguments)
+    problem = problems[result.details.get("part", 0)]
     result.details["runtime_difference"] = difference
-    told = [str(note.message) for note in notes if issubclass(note.category, SeveralOutputs)]
+    kinds = SeveralOutputs, SeveralInputs
+    told = [str(note.message) for note in notes if issubclass(note.category, kinds)]
+    told.extend(read_notes(arguments))
     result.warnings.extend(told)
     try:
         show(problem, result, arguments)
         sys.stdout.flush()
     finally:  # the reader of stdout may have left
-        codes = _write_files(problem, result, arguments, aborted)
+        codes = _write_files(problem, result, arguments, aborted, given.only)
     codes.append(Exit.OPEN if aborted else exit_code(result, settings.gap))
     code = next(code for code in (Exit.FAILED, Exit.OPEN, Exit.DONE) if code in codes)
     if aborted:
@@ -109,7 +113,11 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
 
 
 def _write_files(
-    problem: LipschitzProblem, result: Result, arguments: argparse.Namespace, aborted: bool
+    problem: LipschitzProblem,
+    result: Result,
+    arguments: argparse.Namespace,
+    aborted: bool,
+    onnx: Path | None,
 ) -> list[int]:
     """Write what stands beside the answer; returns exit codes."""
     codes: list[int] = []
@@ -120,7 +128,7 @@ def _write_files(
 
         def proof() -> None:
             stop = (lambda: True) if aborted else interruption.requested
-            if not _write_proof(problem, result, arguments, stop):
+            if not _write_proof(problem, result, arguments, stop, onnx):
                 codes.append(Exit.OPEN)
 
         def plot() -> None:
@@ -148,6 +156,7 @@ def _write_proof(
     result: Result,
     arguments: argparse.Namespace,
     stop: Callable[[], bool],
+    onnx: Path | None,
 ) -> bool:
     """Write the proof; Ctrl-C, or the time limit once more, leaves one of a looser interval.
 
@@ -168,7 +177,7 @@ def _write_proof(
             arguments.proof,
             problem,
             result,
-            arguments.network,
+            onnx,
             stop,
             told,
             certify=arguments.certify,
@@ -193,16 +202,19 @@ def _write_proof(
 
 
 def _solve(
-    problem: LipschitzProblem, name: str, settings: Settings, arguments: argparse.Namespace
+    problems: Sequence[LipschitzProblem],
+    name: str,
+    settings: Settings,
+    arguments: argparse.Namespace,
 ) -> tuple[Result, bool]:
     """Solve under the live line; also says whether a second Ctrl-C left the method behind."""
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
         settings = replace(settings, progress=tracker.update, should_stop=interruption.requested)
         try:
-            result = solve(problem, name, settings)
+            result = solve_largest(problems, name, settings)
             if arguments.cross_check is not None:
                 others = replace(settings, started=None)
-                cross_check(problem, name, others, result, arguments.cross_check)
+                cross_check(problems[0], name, others, result, arguments.cross_check)
         except KeyboardInterrupt:
             result = Result(
                 lower=tracker.now.lower,
@@ -211,7 +223,7 @@ def _solve(
                 method=name,
                 seconds=tracker.now.seconds,
                 warnings=[
-                    *problem.notes,
+                    *problems[0].notes,
                     "left at once: the interval is the last one reported, in floating point",
                 ],
             )
@@ -219,6 +231,30 @@ def _solve(
     if interruption.insisted:
         result.warnings.append("left at once: the interval is the last one that was proved")
     return result, interruption.insisted
+
+
+def _check_single(arguments: argparse.Namespace, count: int) -> None:
+    """Refuse what is about one domain where there are several."""
+    if count > 1:
+        for name in ("proof", "checkpoint", "cross_check"):
+            if getattr(arguments, name) is not None:
+                raise UsageError(
+                    f"--{name.replace('_', '-')} is about one domain, and {arguments.vnnlib.path} "
+                    f"has {count} parts.  Remedy: choose one, for example --part 0"
+                )
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """Points of several domains, as many of each as there are to be."""
+
+    domains: tuple[Domain, ...]
+
+    def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """Random points, shape (count, d)."""
+        shares = np.array_split(np.arange(count), min(count, len(self.domains)))
+        pairs = zip(self.domains, shares, strict=False)
+        return np.concatenate([domain.sample(rng, share.size) for domain, share in pairs])
 
 
 def _method_name(arguments: argparse.Namespace, automatic: str) -> str:

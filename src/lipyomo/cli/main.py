@@ -24,6 +24,7 @@ from lipyomo.version import __version__
 SUBCOMMANDS = {
     "solvers": "lipyomo.cli.tables:solvers",
     "methods": "lipyomo.cli.tables:methods",
+    "difference": "lipyomo.cli.difference:run",
     "compare": "lipyomo.cli.compare:run",
     "certify": "lipyomo.cli.certify:run",
     "sweep": "lipyomo.cli.sweep:run",

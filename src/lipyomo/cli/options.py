@@ -17,6 +17,7 @@ Local Lipschitz constant of a neural network, smooth or not: a checked interval 
 The main job is "lipyomo NET ...".  Beside it:
   lipyomo solvers      which MIP solvers can be used here, and how to install the others
   lipyomo methods      every method, with what it guarantees
+  lipyomo difference   how much faster one network can move than another: the constant of A - B
   lipyomo compare      several methods on several networks, side by side
   lipyomo certify      which points of a data set are robust, within which radius
   lipyomo monotone     inputs with which an output grows or falls, proved or refuted
@@ -59,7 +60,14 @@ def flag(text: str, action: str = "store_true", **more: Any) -> dict[str, Any]:
 OPTIONS: dict[str, dict[str, Any]] = {
     "NET": {"dest": "network", "type": file_path, "help": "an ONNX file"},
     CONFIG: value("FILE", "a TOML file of options, by the same names; others win"),
-    "--output": value("NODE", "cut the graph at this node or tensor (the logits)"),
+    "--output": value("NODE", "cut the graph at this node or tensor (the logits), or several: a,b"),
+    "--fix": value(
+        "NAME=VALUE",
+        "a value for an input: a number, one for each entry, or a .npy file; may be repeated",
+        reader("read_fix"),
+        action="append",
+        default=[],
+    ),
     # the problem
     "--norm": choice("on the inputs (linf)", "linf", "l1", "l2", default="linf"),
     "--output-norm": value(
@@ -87,6 +95,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "FILE", ".npz with A and b: the x with A x <= b", reader("read_rows", "--polytope")
     ),
     "--everywhere": flag("all of R^d"),
+    "--vnnlib": value(
+        "FILE", "the conditions on the inputs in a VNN-LIB file", reader("read_query")
+    ),
+    "--part": value("N", "one part of a VNN-LIB file, from 0 on (all)", count(0)),
     "--radius": value("R", "of the ball", float),
     "--ball-norm": choice("of the ball (linf)", "linf", "l2", "l1"),
     "--clip": value("LO,HI", "cut a ball or polytope with this box", reader("read_pair", "--clip")),
@@ -166,7 +178,7 @@ def add(group: Any, *options: str, **changes: Any) -> None:
         if first.startswith("-"):
             group.add_argument(first, *others, **keywords)
         else:
-            group.add_argument(keywords.pop("dest"), metavar=first, **keywords)
+            group.add_argument(keywords.pop("dest"), **{"metavar": first, **keywords})
 
 
 def main_parser() -> Parser:
@@ -174,7 +186,13 @@ def main_parser() -> Parser:
     parser = Parser("lipyomo", DESCRIPTION, EPILOG)
     add(parser, "NET", CONFIG)
     parser.add_argument("--version", action="version", version=f"lipyomo {__version__}")
-    add(parser, "--output")
+    add_job(parser)
+    return parser
+
+
+def add_job(parser: Parser) -> None:
+    """Add all that the main job takes beside its network."""
+    add(parser, "--output", "--fix")
     add_problem(parser)
     method = parser.add_argument_group("method")
     add(
@@ -189,7 +207,6 @@ def main_parser() -> Parser:
     add(method, "--checkpoint", "--resume", "--overwrite", "--seed", "--upper-only", "--rational")
     report = parser.add_argument_group("report")
     add(report, "--plot", "--history", "--proof", "--certify", "--json", "--quiet", "--debug")
-    return parser
 
 
 def add_problem(parser: Parser) -> None:
@@ -198,7 +215,9 @@ def add_problem(parser: Parser) -> None:
     add(norms, "--norm")
     outputs = norms.add_mutually_exclusive_group()
     add(outputs, "--output-norm", "--functional", "--margin", "--dual-ball")
-    domain = parser.add_argument_group("domain (one of --box, --ball, --polytope, --everywhere)")
+    domain = parser.add_argument_group(
+        "domain (one of --box, --ball, --polytope, --vnnlib, --everywhere)"
+    )
     kinds = domain.add_mutually_exclusive_group()
-    add(kinds, "--box", "--ball", "--polytope", "--everywhere")
-    add(domain, "--radius", "--ball-norm", "--clip")
+    add(kinds, "--box", "--ball", "--polytope", "--vnnlib", "--everywhere")
+    add(domain, "--radius", "--ball-norm", "--clip", "--part")

@@ -31,7 +31,10 @@ _ENDED = {
 def show(problem: LipschitzProblem, result: Result, arguments: argparse.Namespace) -> None:
     """Print the answer on stdout, as the options ask."""
     if arguments.json:
-        print(json.dumps(as_json(problem, result, str(arguments.network)), allow_nan=False))
+        record = as_json(problem, result, str(arguments.network))
+        minus = getattr(arguments, "minus", None)
+        record["problem"]["minus"] = None if minus is None else str(minus)
+        print(json.dumps(record, allow_nan=False))
         return
     for line in laid_out(summary(problem, result), terminal_width(), uses_colour()):
         print(line)
@@ -51,6 +54,8 @@ def write_history(result: Result, path: Path) -> None:
 
 
 INDENT = 12
+MOST_PARTS = 20
+"""Parts of a domain that are listed."""
 _COLOURS = {"constant": "1", "warning": "33"}
 """Codes of the terminal: bold, yellow."""
 
@@ -108,7 +113,7 @@ def summary(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]:
     network = problem.network
     lines = _value(result)
     lines.append(("norms", problem.describe_norms()))
-    lines.append(("domain", problem.domain.describe()))
+    lines.extend(_domains(problem, result))
     lines.append(("network", f"{network.name}: {network.describe()}"))
     if result.unstable is not None:
         after = "" if result.bounds is None else f" after {result.bounds} bounds"
@@ -127,6 +132,20 @@ def summary(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]:
             lines.append(("", f"distance to the nearest kink or face about {margin}"))
     lines.extend(("check", text) for text in _checks(problem, result))
     lines.extend(("warning", text) for text in result.warnings)
+    return lines
+
+
+def _domains(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]:
+    """The domain, or its parts with the interval of each."""
+    parts = result.details.get("parts", ())
+    if not parts:
+        return [("domain", problem.domain.describe())]
+    lines = [("domain", f"{len(parts)} parts; the witness is in part {result.details['part']}")]
+    for number, part in enumerate(parts[:MOST_PARTS]):
+        ends = f"[{down(part['lower'])}, {up(part['upper'])}]"
+        lines.append(("", f"part {number}: {ends} {part['status']}, {part['domain']}"))
+    if len(parts) > MOST_PARTS:
+        lines.append(("", f"{len(parts) - MOST_PARTS} more: --json has them all"))
     return lines
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.interrupt import Leaving
-from lipyomo.cli.options import add
+from lipyomo.cli.options import add, value
 from lipyomo.cli.parser import Parser
+from lipyomo.cli.source import read_network
 from lipyomo.cli.words import file_path
 from lipyomo.digest import network_digest
 from lipyomo.errors import LipyomoError
-from lipyomo.onnx import load
 from lipyomo.parallel import Workers
 from lipyomo_check import ProofError, Verdict, check_proof
 
@@ -37,7 +37,9 @@ def run(words: Sequence[str]) -> int:
     )
     parser.add_argument("proof", metavar="PROOF", type=file_path, help="the proof file")
     add(parser, "NET", help="the ONNX file it is about")
-    add(parser, "--output")
+    add(parser, "--output", "--fix")
+    text = "of a proof of a difference: the other ONNX file"
+    parser.add_argument("--minus", **value("FILE", text, file_path))
     add(parser, "--workers", default=1, help="processes that check cases (1)")
     parser.add_argument(
         "--strict",
@@ -47,14 +49,15 @@ def run(words: Sequence[str]) -> int:
     add(parser, "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words)
     with Leaving():
-        digest = network_digest(load(arguments.network, output=arguments.output))
+        given = read_network(arguments)
+        given.check()
     several = arguments.workers > 1
     try:
         with Workers[Any, Any](arguments.workers, helping=True) as pool:
             verdict = check_proof(
                 arguments.proof,
-                arguments.network,
-                digest,
+                given.only,
+                network_digest(given.network),
                 _progress(arguments.quiet),
                 arguments.workers,
                 pool.executor if several else None,
