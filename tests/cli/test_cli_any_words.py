@@ -56,7 +56,7 @@ WORDS += [
 ]
 OPTIONS = ["--norm", "--output-norm", "--functional", "--margin", "--dual-ball", "--box", "--ball"]
 OPTIONS += ["--polytope", "--radius", "--ball-norm", "--clip", "--bounds", "--option", "--solver"]
-OPTIONS += ["--formulation", "--time-limit", "--gap", "--threads", "--seed", "--plot", "--output"]
+OPTIONS += ["--formulation", "--time-limit", "--gap", "--workers", "--seed", "--plot", "--output"]
 FLAGS = ["--everywhere", "--json", "--rational", "--quiet"]
 
 

@@ -46,7 +46,7 @@ def run(folder: Path, *words: object, path: str | None = None) -> subprocess.Com
 COMMANDS = {
     "compare": ("--box", "0,1", "--methods", "naive,bnb", "--time-limit", "60"),
     "isolated": ("--box", "0,1", "--method", "lipsdp"),
-    "workers": ("--box", "0,1", "--method", "bnb", "--threads", "2"),
+    "workers": ("--box", "0,1", "--method", "bnb", "--workers", "2"),
 }
 
 

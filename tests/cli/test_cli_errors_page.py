@@ -68,15 +68,15 @@ CASES: dict[str, tuple[str, ...]] = {
     "gap must be in [0, 1)": ("net.onnx", *BOX, "--gap", "2"),
     "--memory-limit must be positive": ("net.onnx", *BOX, "--memory-limit", "0"),
     "--resume needs to know from where": ("net.onnx", *BOX, "--resume"),
-    "--certify is about a proof, and there is none": ("net.onnx", *BOX, "--certify"),
+    "--prove-upper is about a proof, and there is none": ("net.onnx", *BOX, "--prove-upper"),
     "there is no file or subcommand ...": ("solver",),
     "no solver ...; there are": ("net.onnx", *BOX, "--method", "mip", "--solver", "magic"),
     "... is not installed: there is no program ...": (
         *("net.onnx", *BOX, "--method", "mip", "--solver", "mine"),
-        *("--solvers", "mine.toml"),
+        *("--solvers-file", "mine.toml"),
     ),
-    "... unknown key ...": ("solvers", "--solvers", "unknown.toml"),
-    "... is not valid TOML": ("solvers", "--solvers", "data.csv"),
+    "... unknown key ...": ("solvers", "--solvers-file", "unknown.toml"),
+    "... is not valid TOML": ("solvers", "--solvers-file", "data.csv"),
     "may not say which programs, modules or files are used": ("solvers",),
     "used no MIP or LP solver, so there is nothing to cross-check": (
         *("net.onnx", *BOX, "--method", "crown"),
@@ -91,11 +91,11 @@ CASES: dict[str, tuple[str, ...]] = {
     ),
     "... should end in .csv or .jsonl": (
         *("certify", "net.onnx", "data.csv"),
-        *("--radius", "0.1", "--out", "rows.txt"),
+        *("--radius", "0.1", "--rows", "rows.txt"),
     ),
     "... holds rows of another run": (
         *("certify", "net.onnx", "data.csv"),
-        *("--radius", "0.2", "--out", "rows.jsonl"),
+        *("--radius", "0.2", "--rows", "rows.jsonl"),
     ),
     "... is there and is not ..., so it is not replaced": (
         *("net.onnx", *BOX),
@@ -193,7 +193,7 @@ def test_the_command_line_says_so(cli: Cli, folder: Path, message: str) -> None:
     words = CASES[message]
     before = ("net.onnx", *BOX, "--method", "bnb", "--time-limit", "20")
     if "rows.jsonl" in words:
-        cli("certify", "net.onnx", "data.csv", "--radius", "0.1", "--out", "rows.jsonl")
+        cli("certify", "net.onnx", "data.csv", "--radius", "0.1", "--rows", "rows.jsonl")
     if "state" in words:
         cli(*before, "--checkpoint", "state")
     if "verify" in words:

@@ -210,16 +210,16 @@ def limited(size: str, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("command", ["certify", "sweep"])
 def test_rows_that_cannot_be_written_are_still_shown(own: Path, command: str) -> None:
     words = ("me.onnx", "data.npz", "--radius", "0.01", "--workers", "1", "--json")
-    assert limited("1000000", command, *words, "--out", "whole.csv").returncode == 0
+    assert limited("1000000", command, *words, "--rows", "whole.csv").returncode == 0
     size = (own / "whole.csv").stat().st_size
-    ran = limited(f"{size - 30}", command, *words, "--out", "rows.csv")
+    ran = limited(f"{size - 30}", command, *words, "--rows", "rows.csv")
     assert ran.returncode == 1
     found = json.loads(ran.stdout)
     rows = found if command == "sweep" else found["rows"]
     assert [row["index"] for row in rows] == [0, 1, 2]
     assert "lipyomo: warning: " in ran.stderr
     assert len((own / "rows.csv").read_text().splitlines()) == 4
-    again = limited("1000000", command, *words, "--out", "rows.csv")
+    again = limited("1000000", command, *words, "--rows", "rows.csv")
     assert again.returncode == 0, again.stderr
     assert len((own / "rows.csv").read_text().splitlines()) == 5
 
@@ -363,7 +363,7 @@ def test_open_rows_are_said_and_done_with_more_time(cli: Cli, own: Path) -> None
         "3",
         "--workers",
         "1",
-        "--out",
+        "--rows",
         "r.csv",
     )
     first = cli(*words, "--time-limit", "0.3")
@@ -383,7 +383,7 @@ def test_open_rows_are_said_and_done_with_more_time(cli: Cli, own: Path) -> None
 
 
 def test_a_torn_last_line_is_said(cli: Cli, own: Path) -> None:
-    words = ("sweep", "me.onnx", "data.npz", "--radius", "0.1", "--workers", "1", "--out", "r.csv")
+    words = ("sweep", "me.onnx", "data.npz", "--radius", "0.1", "--workers", "1", "--rows", "r.csv")
     assert cli(*words).code == 0
     whole = (own / "r.csv").read_bytes()
     (own / "r.csv").write_bytes(whole[:-7])

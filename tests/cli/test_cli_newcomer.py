@@ -156,7 +156,7 @@ def test_a_stopped_exact_method_is_not_shown_as_exact(cli: Cli, models: Path) ->
 def test_a_solver_that_is_not_there_is_no_other_solver(cli: Cli, net: Path, tmp_path: Path) -> None:
     table = tmp_path / "solvers.toml"
     table.write_text('[solver.my]\nbackend = "cbc"\nexecutable = "/no/such/cbc"\n')
-    ran = cli(net, "--box", "0,8", "--solvers", table, "--solver", "my")
+    ran = cli(net, "--box", "0,8", "--solvers-file", table, "--solver", "my")
     assert ran.code == 1
     assert "my" in ran.err
 
@@ -190,10 +190,10 @@ def test_tables_and_progress_in_a_terminal(net: Path, tmp_path: Path) -> None:
     data = tmp_path / "rows.csv"
     data.write_text("5,3,1,0.2\n6,3,4,1\n")
     rows = ["sweep", str(net), str(data), "--radius", "0.01", "--margin-of-label"]
-    shown = _in_terminal([*rows, "--workers", "1", "--out", str(tmp_path / "out.csv")], 100)
+    shown = _in_terminal([*rows, "--workers", "1", "--rows", str(tmp_path / "out.csv")], 100)
     assert "2/2" in shown
     assert re.search(r"1  \[.*\]  exact", shown)
-    again = _in_terminal([*rows, "--workers", "1", "--out", str(tmp_path / "out.csv")], 100)
+    again = _in_terminal([*rows, "--workers", "1", "--rows", str(tmp_path / "out.csv")], 100)
     assert "2 of 2 rows were there already" in again
 
 

@@ -123,7 +123,7 @@ def test_a_solver_s_upper_end_is_not_called_proved(cli: Cli, net: Path, tmp_path
     ran = cli("verify", path, net)
     if ran.code == 2:
         assert "not proved   the upper end rests on mip" in ran.out
-    assert cli(*words, "--certify").code == 0
+    assert cli(*words, "--prove-upper").code == 0
     assert cli("verify", path, net).code == 0
 
 

@@ -52,12 +52,12 @@ def test_certify_counts_add_up(folder: Path, capsys: pytest.CaptureFixture[str])
 def test_a_second_run_goes_on(
     folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], name: str
 ) -> None:
-    main([*words, "--out", name])
+    main([*words, "--rows", name])
     whole = capsys.readouterr().out
     lines = (folder / name).read_text().splitlines(keepends=True)
     kept = [*lines[:3], lines[4], lines[3]]  # an order in which nobody would write them again
     (folder / name).write_text("".join(kept) + lines[5][:9])
-    main([*words, "--out", name])
+    main([*words, "--rows", name])
     again = capsys.readouterr().out
     settled = [line for line in whole.splitlines() if not line.startswith("median  ")]
     assert all(line in again for line in settled)
@@ -68,16 +68,16 @@ def test_a_second_run_goes_on(
 
 
 def test_another_run_is_not_mixed_in(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main([*CERTIFY, "--out", "rows.csv", "--plot", "curve.png"])
+    main([*CERTIFY, "--rows", "rows.csv", "--plot", "curve.png"])
     assert (folder / "curve.png").stat().st_size > 1000
     other = [word if word != "0.05" else "0.06" for word in CERTIFY]
-    assert main([*other, "--out", "rows.csv"]) == 1
+    assert main([*other, "--rows", "rows.csv"]) == 1
     assert "another run (other radius)" in capsys.readouterr().err
 
 
 def test_a_killed_sweep_loses_only_rows_in_flight(folder: Path) -> None:
     np.savez(folder / "data.npz", inputs=np.random.default_rng(1).uniform(-1, 1, (60, 3)))
-    words = [sys.executable, "-m", "lipyomo", *SWEEP, "--out", "rows.jsonl"]
+    words = [sys.executable, "-m", "lipyomo", *SWEEP, "--rows", "rows.jsonl"]
     child = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL)
     for _ in range(600):
         time.sleep(0.1)
@@ -218,8 +218,8 @@ def test_bad_data_is_one_sentence(
         [*CERTIFY, "--first", "0"],
         [*CERTIFY, "--clip", "1,0"],
         [*CERTIFY, "--seed", "-1"],
-        [*CERTIFY, "--out", "rows.xlsx"],
-        [*CERTIFY, "--out", "no/such/rows.csv"],
+        [*CERTIFY, "--rows", "rows.xlsx"],
+        [*CERTIFY, "--rows", "no/such/rows.csv"],
         [*CERTIFY, "--plot", "no/such/p.png"],
         [*SWEEP, "--radius", "0.1,x"],
         [*SWEEP, "--method", "nope"],
@@ -261,11 +261,11 @@ def test_a_metric_of_the_inputs(folder: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_monotone_rows_and_pictures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*MONOTONE, "--json", "--plot", "slopes.png", "--out", "rows.jsonl"]) == 0
+    assert main([*MONOTONE, "--json", "--plot", "slopes.png", "--rows", "rows.jsonl"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (folder / "slopes.png").stat().st_size > 1000
     assert found["summary"]["rows"] == len(found["rows"]) == 24
-    assert main([*MONOTONE, "--json", "--out", "rows.jsonl"]) == 0
+    assert main([*MONOTONE, "--json", "--rows", "rows.jsonl"]) == 0
     assert json.loads(capsys.readouterr().out) == found
 
 

@@ -30,7 +30,7 @@ LONG = "a" * 5000
         ("certify", "NET", LONG + ".csv", "--radius", "1"),
         ("NET", "--ball", LONG + ".npy", "--radius", "1"),
         ("NET", "--polytope", LONG),
-        ("NET", "--box", "0,1", "--solver", "highs", "--solvers", LONG),
+        ("NET", "--box", "0,1", "--solver", "highs", "--solvers-file", LONG),
         ("NET", "--box", "0,1", "--config", LONG),
         ("compare", LONG, "--box", "0,1"),
     ],
@@ -50,7 +50,7 @@ def test_a_name_of_5000_letters_is_an_error(cli: Cli, net: Path, words: tuple[st
         ("certify", "NET", "", "--radius", "1"),
         ("verify", "", "NET"),
         ("compare", "", "--box", "0,1"),
-        ("NET", "--box", "0,1", "--solver", "highs", "--solvers", ""),
+        ("NET", "--box", "0,1", "--solver", "highs", "--solvers-file", ""),
     ],
 )
 def test_an_empty_path_is_called_empty(cli: Cli, net: Path, words: tuple[str, ...]) -> None:

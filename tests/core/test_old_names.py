@@ -32,9 +32,10 @@ def test_what_certifies_on_the_command_line(
     lipyomo.to_onnx(NETWORK, tmp_path / "net.onnx")
     np.savez(tmp_path / "data.npz", x=np.array([[0.5]]), y=np.array([0]))
     words = [str(tmp_path / "net.onnx"), str(tmp_path / "data.npz"), "--radius", "0.2", "--json"]
-    with pytest.warns(DeprecationWarning, match="--methods"):
-        certify([*words, "--ladder", "crown"])
-    old = json.loads(capsys.readouterr().out)
+    certify([*words, "--ladder", "crown"])
+    ran = capsys.readouterr()
+    assert "--ladder is now --methods" in ran.err
+    old = json.loads(ran.out)
     certify([*words, "--methods", "crown"])
     new = json.loads(capsys.readouterr().out)
     assert [row["method"] for row in old["rows"]] == ["crown"]

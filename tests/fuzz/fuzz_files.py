@@ -25,7 +25,7 @@ import lipyomo
 from lipyomo.cli.main import main
 
 MAIN = {"--proof": "p", "--checkpoint": "state", "--history": "h.csv", "--plot": "p.png"}
-ROWS = {"--out": "rows.jsonl", "--plot": "p.png"}
+ROWS = {"--rows": "rows.jsonl", "--plot": "p.png"}
 COMMANDS = ("main", "main", "main", "certify", "sweep", "monotone")
 TARGETS = (
     "new", "own", "empty", "network", "data", "text", "link to own", "link to network",

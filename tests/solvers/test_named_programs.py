@@ -79,7 +79,7 @@ def test_a_file_of_the_current_folder_names_no_programs(here: Path, key: str) ->
     (here / "harm.py").write_text(f"open({str(here / 'done')!r}, 'w')")
     ran = run(here, "solvers")
     assert ran.returncode == 1
-    for word in ("./solvers.toml", key, "--solvers", "LIPYOMO_SOLVERS"):
+    for word in ("./solvers.toml", key, "--solvers-file", "LIPYOMO_SOLVERS"):
         assert word in ran.stderr
     assert not (here / "done").exists()
     with pytest.raises(SolverError, match="current folder"):
@@ -183,11 +183,13 @@ def sleeper(folder: Path, *lines: str) -> Path:
 
 
 def test_a_program_that_sleeps_hides_no_other_solver(tmp_path: Path) -> None:
-    ran = run(tmp_path, "solvers", "--solvers", sleeper(tmp_path))
+    ran = run(tmp_path, "solvers", "--solvers-file", sleeper(tmp_path))
     assert ran.returncode == 0
     assert "highs" in ran.stdout
     assert "did not answer" in ran.stdout
-    rows = json.loads(run(tmp_path, "solvers", "--solvers", sleeper(tmp_path), "--json").stdout)
+    rows = json.loads(
+        run(tmp_path, "solvers", "--solvers-file", sleeper(tmp_path), "--json").stdout
+    )
     assert rows["highs"]["usable"]
     assert not rows["mine"]["usable"]
 
@@ -195,7 +197,7 @@ def test_a_program_that_sleeps_hides_no_other_solver(tmp_path: Path) -> None:
 def test_a_back_end_that_is_not_there_hides_no_other_solver(tmp_path: Path) -> None:
     table = tmp_path / "mine.toml"
     table.write_text('[solver.mine]\nbackend = "no.such.module:Solver"\n')
-    ran = run(tmp_path, "solvers", "--solvers", table)
+    ran = run(tmp_path, "solvers", "--solvers-file", table)
     assert ran.returncode == 0
     assert "highs" in ran.stdout
     assert "no.such.module" in ran.stdout
@@ -209,7 +211,7 @@ def test_a_time_limit_binds_a_program_that_sleeps(
     tmp_path: Path, models: Path, answers: bool
 ) -> None:
     table = sleeper(tmp_path, *[ANSWERS] * answers)
-    words = ("--box", "0,1", "--solvers", table, "--solver", "mine", "--time-limit", "1")
+    words = ("--box", "0,1", "--solvers-file", table, "--solver", "mine", "--time-limit", "1")
     ran = run(tmp_path, models / "iris.onnx", *words)
     if answers:
         assert "interval" in ran.stdout or "constant" in ran.stdout
@@ -248,4 +250,4 @@ def test_a_program_of_ones_own_that_is_missing_is_not_to_be_installed_as_a_packa
         get_solver("cbc", table)
     assert "/no/such/cbc" in str(caught.value)
     assert "pip" not in str(caught.value)
-    assert "pip install cbcbox" not in run(tmp_path, "solvers", "--solvers", table).stdout
+    assert "pip install cbcbox" not in run(tmp_path, "solvers", "--solvers-file", table).stdout

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from argparse import SUPPRESS, Action, ArgumentParser, Namespace
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from lipyomo.arguments import deprecated
 from lipyomo.certification import (
     Classifier,
     PointSettings,
@@ -32,19 +30,8 @@ COLUMNS = (
 )  # fmt: skip
 EXAMPLE = """
 example:
-  lipyomo certify net.onnx test.npz --radius 0.02 --clip 0,1 --out rows.csv --plot curve.png
+  lipyomo certify net.onnx test.npz --radius 0.02 --clip 0,1 --rows rows.csv --plot curve.png
 """
-
-
-class _Renamed(Action):
-    """An option by its old name, which still does what the new one does."""
-
-    def __call__(
-        self, parser: ArgumentParser, found: Namespace, value: Any, option: str | None = None
-    ) -> None:
-        """Note the value under the new name, and warn."""
-        deprecated(f"{option}", f"--{self.dest}")
-        setattr(found, self.dest, value)
 
 
 def run(words: Sequence[str]) -> int:
@@ -68,7 +55,6 @@ def run(words: Sequence[str]) -> int:
     text = "what certifies, cheapest first: global, margins, and methods with an upper end"
     shown = f"{text} ({','.join(METHODS)})"
     add(parser, "--methods", **value("A,B,...", shown, names, default=METHODS))
-    parser.add_argument("--ladder", action=_Renamed, dest="methods", type=names, help=SUPPRESS)
     add(parser, "--exact", **flag("decide what is left by a MIP over the network"))
     add(parser, "--solver", help="of --exact")
     add(parser, "--no-radii", **flag("only the verdict at R, no bisection"))

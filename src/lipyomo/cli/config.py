@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lipyomo.cli.streams import warn
+from lipyomo.cli.words import renamed
 from lipyomo.errors import LipyomoError
 
 OPTION = "--config"
@@ -45,16 +47,17 @@ def expand(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
         name.removeprefix("--"): action
         for action in parser._actions
         for name in action.option_strings
-        if name.startswith("--") and name not in ("--help", "--version", OPTION)
+        if name.startswith("--") and name not in ("--help", "--help-all", "--version", OPTION)
     }
     places = [action for action in parser._actions if not action.option_strings]
     before: list[str] = []
+    placed: dict[str, list[str]] = {}
     for key, value in table.items():
-        name = key.replace("_", "-")
+        name = renamed(f"--{key}".replace("_", "-"), parser._option_string_actions, warn)[2:]
         if name in options:
             before += _words(path, key, name, options[name], value)
         elif any(action.dest == key for action in places):
-            rest = [*_texts(path, key, value), *rest]
+            placed[key] = _texts(path, key, value)
         else:
             if name == OPTION[2:]:
                 raise ConfigError(
@@ -66,7 +69,8 @@ def expand(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean '{close[0]}'?" if close else "see --help for the options"
             raise ConfigError(f"{OPTION}: '{path}': there is no option '{key}'.  Remedy: {hint}")
-    return [*before, *rest]
+    first = [word for action in places for word in placed.get(action.dest, ())]
+    return [*before, *first, *rest]
 
 
 def _take(words: Sequence[str]) -> tuple[str | None, list[str]]:

@@ -29,7 +29,7 @@ def run(words: Sequence[str]) -> int:
     began = time.monotonic()
     has_domain = any(word.partition("=")[0] in DOMAINS for word in words)
     all_words = [str(NETWORK), *(() if has_domain else BOX), *words]
-    parser = main_parser()
+    parser = main_parser(screen=None)
     parser.usage, parser.description = "lipyomo demo [OPTIONS]", DESCRIPTION
     arguments = parser.parse_args(all_words)
     if not (arguments.json or arguments.quiet):

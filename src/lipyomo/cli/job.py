@@ -70,8 +70,10 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
         raise UsageError("--resume needs to know from where.  Remedy: add --checkpoint FILE")
     if arguments.overwrite and (arguments.resume or arguments.checkpoint is None):
         raise UsageError("--overwrite is about a checkpoint, and does not go with --resume")
-    if arguments.certify and arguments.proof is None:
-        raise UsageError("--certify is about a proof, and there is none.  Remedy: add --proof FILE")
+    if arguments.prove_upper and arguments.proof is None:
+        raise UsageError(
+            "--prove-upper is about a proof, and there is none.  Remedy: add --proof FILE"
+        )
     if arguments.checkpoint is not None:
         from lipyomo.search.checkpoint import check_checkpoint
 
@@ -180,14 +182,14 @@ def _write_proof(
             onnx,
             stop,
             told,
-            certify=arguments.certify,
+            certify=arguments.prove_upper,
             time_limit=arguments.time_limit,
         )
     count = f"{written.cases} case{'s' * (written.cases > 1)}"
     cut_short = False
     if written.upper is None:
         ends = "the lower end only"
-        cut_short = arguments.certify or result.basis == PROVED
+        cut_short = arguments.prove_upper or result.basis == PROVED
     elif close_enough(result.upper, written.upper):
         ends = f"both ends, {count}"
     else:  # there was no time for the tree

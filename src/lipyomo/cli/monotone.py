@@ -28,7 +28,7 @@ HEAD = ("radius", "increasing", "decreasing", "functional", "method", "tolerance
 
 EXAMPLE = """
 example:
-  lipyomo monotone net.onnx rows.csv --radius 0.1 --increasing 0,3 --decreasing 1 --out rows.jsonl
+  lipyomo monotone net.onnx rows.csv --radius 0.1 --increasing 0,3 --decreasing 1 --rows rows.jsonl
 """
 
 

@@ -13,19 +13,43 @@ from lipyomo.version import __version__
 
 DESCRIPTION = """\
 Local Lipschitz constant of a neural network, smooth or not: a checked interval with a witness.
-
-The main job is "lipyomo NET ...".  Beside it:
-  lipyomo solvers      which MIP solvers can be used here, and how to install the others
-  lipyomo methods      every method, with what it guarantees
-  lipyomo difference   how much faster one network can move than another: the constant of A - B
-  lipyomo compare      several methods on several networks, side by side
-  lipyomo certify      which points of a data set are robust, within which radius
-  lipyomo monotone     inputs with which an output grows or falls, proved or refuted
-  lipyomo sweep        constants of balls around every row of a data set
-  lipyomo info         what an ONNX file holds, and what becomes of it
-  lipyomo demo         the main job on a network that comes along
-  lipyomo verify       check a proof file that --proof wrote, without solving anything
 """
+
+SCREEN = """\
+usage: lipyomo NET.onnx DOMAIN [OPTIONS]
+       lipyomo COMMAND ...
+
+The local Lipschitz constant of a neural network: a checked interval, a witness.
+
+domain      --box LO,HI | --ball CENTER --radius R | --polytope FILE |
+            --vnnlib FILE | --everywhere; --ball-norm linf|l2|l1, --clip LO,HI
+norms       --norm linf|l1|l2 (of the inputs), --output-norm NORM,
+            --functional 1,-1, --margin LABEL
+method      --method NAME (auto), --gap 5%, --time-limit S, --workers N,
+            --checkpoint FILE --resume
+answer      --json, --quiet, --plot FILE, --proof FILE, --rational
+other       --output NODE (cut the graph), --config FILE, --version,
+            --help-all (every option)
+
+commands:
+  demo       a first run, on a network that comes along
+  info       what an ONNX file holds, and what becomes of it
+  certify    radii within which points of a data set keep their class
+  monotone   whether an output grows or falls with an input
+  sweep      constants of balls around every row of a data set
+  compare    several methods side by side
+  difference how much faster one network can move than another
+  verify     check a proof that --proof wrote
+  methods    every method, with what it guarantees
+  solvers    which MIP solvers can be used here
+
+exit codes: 0 what was asked was reached; 2 an interval that is still open;
+1 wrong options or input, or a failure
+
+  lipyomo net.onnx --box 0,1
+  lipyomo net.onnx --ball image.npy --radius 0.1 --clip 0,1 --margin 3
+"""
+"""What ``lipyomo --help`` prints: one screen."""
 
 EPILOG = """\
 exit codes:
@@ -114,14 +138,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "NAME=VALUE", "an option of the method; may be repeated", action="append", default=[]
     ),
     "--solver": value("NAME", "see 'lipyomo solvers'", default="auto"),
-    "--solvers": value("FILE", "another solvers.toml", file_path, dest="solvers_file"),
+    "--solvers-file": value("FILE", "another solvers.toml", file_path),
     "--cross-check": value("NAME", "solve again with this solver; disagreement is an error"),
     "--time-limit": value("S", "seconds since the start of the command", float, default=math.inf),
     "--memory-limit": value(
         "MB", "megabytes (for the import: half of the machine's memory)", reader("read_memory")
     ),
     "--gap": value("G", "stop at this relative gap: 0.05 or 5%%", ratio, default=0.0),
-    "--threads": value("N", "threads of a solver, processes of branch and bound", count(1)),
     "--workers": value("N", "processes (one a core)", count(1)),
     "--dask": value("ADDRESS", "branch and bound on the workers of this dask scheduler"),
     "--no-check": flag(
@@ -153,7 +176,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--proof": value(
         "FILE", "write a proof file, for 'lipyomo verify'", new_file("--proof", "PROOF")
     ),
-    "--certify": flag("with --proof: prove the upper end also where it rests on a MIP solver"),
+    "--prove-upper": flag("with --proof: prove the upper end also where it rests on a MIP solver"),
     "--json": flag("one JSON object on stdout"),
     "--quiet": flag("no progress on stderr"),
     "--debug": flag("show tracebacks"),
@@ -168,22 +191,21 @@ def add(group: Any, *options: str, **changes: Any) -> None:
     ----------
     group : ArgumentParser or group
     *options : str
-        Names in `OPTIONS`; of several spellings (``--threads --workers``) the first one.
+        Names in `OPTIONS`.
     **changes
         Other keywords than those of the table.
     """
     for option in options:
-        first, *others = option.split()
-        keywords = {**OPTIONS.get(first, {}), **changes}
-        if first.startswith("-"):
-            group.add_argument(first, *others, **keywords)
+        keywords = {**OPTIONS.get(option, {}), **changes}
+        if option.startswith("-"):
+            group.add_argument(option, **keywords)
         else:
-            group.add_argument(keywords.pop("dest"), **{"metavar": first, **keywords})
+            group.add_argument(keywords.pop("dest"), **{"metavar": option, **keywords})
 
 
-def main_parser() -> Parser:
-    """Return the parser of the main job."""
-    parser = Parser("lipyomo", DESCRIPTION, EPILOG)
+def main_parser(screen: str | None = SCREEN) -> Parser:
+    """Return the parser of the main job; `screen` is what ``--help`` prints (None: everything)."""
+    parser = Parser("lipyomo", DESCRIPTION, EPILOG, screen)
     add(parser, "NET", CONFIG)
     parser.add_argument("--version", action="version", version=f"lipyomo {__version__}")
     add_job(parser)
@@ -201,12 +223,14 @@ def add_job(parser: Parser) -> None:
         help="auto, mip, bnb, lp, interval, ...: see 'lipyomo methods' (auto: an exact one; mip "
         "if a solver or formulation is asked for)",
     )
-    add(method, "--formulation", "--bounds", "--option", "--solver", "--solvers", "--cross-check")
-    add(method, "--no-check")
-    add(method, "--time-limit", "--memory-limit", "--gap", "--threads --workers", "--dask")
+    add(method, "--formulation", "--bounds", "--option", "--solver", "--solvers-file")
+    add(method, "--cross-check", "--no-check", "--time-limit", "--memory-limit", "--gap")
+    text = "processes of branch and bound, threads of a MIP solver"
+    add(method, "--workers", dest="threads", help=text)
+    add(method, "--dask")
     add(method, "--checkpoint", "--resume", "--overwrite", "--seed", "--upper-only", "--rational")
     report = parser.add_argument_group("report")
-    add(report, "--plot", "--history", "--proof", "--certify", "--json", "--quiet", "--debug")
+    add(report, "--plot", "--history", "--proof", "--prove-upper", "--json", "--quiet", "--debug")
 
 
 def add_problem(parser: Parser) -> None:

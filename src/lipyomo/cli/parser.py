@@ -10,15 +10,35 @@ from typing import Any, NoReturn
 from lipyomo.cli.complete import complete
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.config import expand
-from lipyomo.cli.words import UsageError, check_files, values_of
+from lipyomo.cli.streams import warn
+from lipyomo.cli.words import UsageError, check_files, renamed, values_of
 
 _NEGATIVE = re.compile(r"^-(\d|\.\d|inf)")
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser that raises `UsageError` instead of leaving the program."""
+class _HelpAll(argparse.Action):
+    """``--help-all``: every option, where ``--help`` is one screen."""
 
-    def __init__(self, prog: str, description: str, epilog: str | None = None) -> None:
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        """Print the help that argparse makes, and leave."""
+        print(argparse.ArgumentParser.format_help(parser), end="")
+        parser.exit()
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises `UsageError` instead of leaving the program.
+
+    Parameters
+    ----------
+    prog, description, epilog : str
+        As of `argparse.ArgumentParser`.
+    screen : str, optional
+        What ``--help`` prints instead of all options, which ``--help-all`` then lists.
+    """
+
+    def __init__(
+        self, prog: str, description: str, epilog: str | None = None, screen: str | None = None
+    ) -> None:
         super().__init__(
             prog=prog,
             description=description,
@@ -28,10 +48,20 @@ class Parser(argparse.ArgumentParser):
         )
         self._negative_number_matcher = _NEGATIVE  # values such as -1,1 are no options
         self.first_words: tuple[str, ...] = ()
+        self._screen = screen
+        if screen is not None:
+            self.add_argument("--help-all", action=_HelpAll, nargs=0, help="list every option")
+
+    def format_help(self) -> str:
+        """One screen, or all options."""
+        return super().format_help() if self._screen is None else self._screen
 
     def parse_args(self, *words: Any, **options: Any) -> Any:
         """Parse the words, or answer a shell that wants them completed."""
         complete(self, self.first_words)
+        if words:
+            known = self._option_string_actions
+            words = ([renamed(word, known, warn) for word in words[0]], *words[1:])
         if words and CONFIG in self._option_string_actions:
             named = [f"{option}={text}" for option, text in values_of(words[0]) if option == CONFIG]
             words = (expand(self, words[0]), *words[1:])

@@ -14,6 +14,7 @@ import numpy as np
 
 from lipyomo.certification.data import OnnxSource
 from lipyomo.cli.codes import Exit
+from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.data import read_data
 from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.options import add, value
@@ -64,7 +65,7 @@ class Worked:
 def rows_parser(name: str, description: str, epilog: str, time: tuple[float, str]) -> Parser:
     """A parser with what all commands on rows take; `time` is the limit of each, and of what."""
     parser = Parser(f"lipyomo {name}", description, epilog)
-    add(parser, "NET")
+    add(parser, "NET", CONFIG)
     parser.add_argument(
         "data",
         metavar="DATA",
@@ -80,7 +81,7 @@ def rows_parser(name: str, description: str, epilog: str, time: tuple[float, str
     add(rows, "--workers")
     add(rows, "--dask", help="a dask scheduler to run on instead")
     text = "write rows to this .csv or .jsonl file as they finish; a second run goes on there"
-    add(rows, "--out", **value("FILE", text, new_file("--out", "ROWS", ".csv", ".jsonl")))
+    add(rows, "--rows", **value("FILE", text, new_file("--rows", "ROWS", ".csv", ".jsonl")))
     add(rows, "--json", "--quiet", "--debug")
     return parser
 
@@ -158,12 +159,12 @@ class RowsJob:
         arguments = self.arguments
         rows: dict[int, Row] = {}
         file, done, stopped, unwritten = None, set[int](), False, False
-        if arguments.out is not None:
-            file = RowFile(arguments.out, columns, head, arguments.time_limit, settled)
+        if arguments.rows is not None:
+            file = RowFile(arguments.rows, columns, head, arguments.time_limit, settled)
             rows = {index: row for index, row in file.rows.items() if index < total}
             done = file.done & rows.keys()
             if file.torn:
-                warn(f"the last line of {shown(arguments.out)} was torn, and is dropped")
+                warn(f"the last line of {shown(arguments.rows)} was torn, and is dropped")
         with ExitStack() as stack:
             told = row_progress(stack, arguments, total, len(done))
             try:
@@ -192,7 +193,7 @@ class RowsJob:
     def _left(self, open_: int, missing: int) -> tuple[tuple[str, str], ...]:
         """What is left to do, and how."""
         arguments = self.arguments
-        file = "" if arguments.out is not None else " with --out FILE"
+        file = "" if arguments.rows is not None else " with --rows FILE"
         limit = f"{arguments.time_limit:g}"
         facts = []
         if missing:

@@ -33,7 +33,7 @@ exit codes:
   1  the input was wrong, no row could be used, or a file could not be written
 
 example:
-  lipyomo sweep net.onnx test.npz --radius 0.01,0.02 --clip 0,1 --margin-of-label --out rows.csv
+  lipyomo sweep net.onnx test.npz --radius 0.01,0.02 --clip 0,1 --margin-of-label --rows rows.csv
 """
 
 

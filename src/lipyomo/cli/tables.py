@@ -101,7 +101,7 @@ def solvers(words: Sequence[str]) -> int:
     from lipyomo.solvers import solver_table
 
     parser = Parser("lipyomo solvers", "Which solvers can be used here, in the order of 'auto'.")
-    add(parser, "--solvers", "--json", "--debug")
+    add(parser, "--solvers-file", "--json", "--debug")
     arguments = parser.parse_args(words)
     name_solver_files(arguments.solvers_file)
     rows = solver_table(arguments.solvers_file)

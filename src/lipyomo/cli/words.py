@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from lipyomo.errors import LipyomoError
 
-OUTPUTS = ("--checkpoint", "--plot", "--history", "--proof", "--out")
+OUTPUTS = ("--checkpoint", "--plot", "--history", "--proof", "--rows")
 """Options that name files to write."""
+
+
+RENAMED = {
+    "--certify": "--prove-upper",
+    "--ladder": "--methods",
+    "--out": "--rows",
+    "--solvers": "--solvers-file",
+    "--threads": "--workers",
+}
+"""Options by their names of 0.2.0, which still work, with a warning."""
 
 
 class UsageError(LipyomoError):
@@ -108,6 +118,26 @@ def values_of(words: Sequence[str]) -> Iterator[tuple[str, str]]:
             option = ""
         else:
             option = word
+
+
+def renamed(word: str, known: Collection[str], warn: Callable[[str], None]) -> str:
+    """The word, or the option by its new name if a parser knows that one and not the old one.
+
+    Parameters
+    ----------
+    word : str
+        Such as ``--out`` or ``--out=rows.csv``.
+    known : collection of str
+        Options of the parser.
+    warn : callable
+        Takes a sentence about an old name.
+    """
+    name, equals, text = word.partition("=")
+    new = RENAMED.get(name, name)
+    if new == name or new not in known or name in known:
+        return word
+    warn(f"{name} is now {new}; the old name goes with version 0.4")
+    return new + equals + text
 
 
 def check_files(words: Sequence[str]) -> None:

@@ -207,7 +207,8 @@ def _refuse_programs(data: dict[str, Any], source: str) -> None:
             raise SolverError(
                 f"{source}: solver.{name}.{wrong[0]}: a file that lies in the current folder may "
                 "not say which programs, modules or files are used.  Remedy: if you trust it, "
-                f"name it (--solvers {FILE_NAME}, or {VARIABLE}={FILE_NAME}){move}; else remove it"
+                f"name it (--solvers-file {FILE_NAME}, or {VARIABLE}={FILE_NAME}){move}; else "
+                "remove it"
             )
 
 
