@@ -14,10 +14,10 @@ from pathlib import Path
 
 import lipyomo
 from experiments.reference import ROOT
-from lipyomo.cli.plot import plot_history
 from lipyomo.compare import Row, compare, plot_rows, with_errors
 from lipyomo.compare.errors import error_text, width_text
 from lipyomo.decimals import down, up
+from lipyomo.history import plot_history
 from lipyomo.methods.registry import methods
 from lipyomo.pictures import new_figure
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import lipyomo
 from experiments.reference import ROOT
-from lipyomo.cli.plot import draw_interval, history_of
+from lipyomo.history import draw_interval, history_of
 from lipyomo.pictures import (
     INK,
     QUIET,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lipyomo.norms import LinearOutput, OutputNorm, functional, parse_output_norm
     from lipyomo.onnx import load, to_onnx
     from lipyomo.problem import LipschitzProblem
+    from lipyomo.quick import lipschitz
     from lipyomo.ranges import Range
     from lipyomo.result import Guarantee, Progress, Result, Status, Witness
     from lipyomo.settings import Settings
@@ -46,6 +47,7 @@ _NAMES = {
     "problem": ("LipschitzProblem",),
     "ranges": ("Range",),
     "values": ("value_range",),
+    "quick": ("lipschitz",),
     "result": ("Result", "Status", "Guarantee", "Progress", "Witness"),
     "settings": ("Settings",),
     "errors": ("LipyomoError",),
@@ -85,6 +87,7 @@ __all__ = [
     "from_sklearn",
     "from_torch",
     "functional",
+    "lipschitz",
     "load",
     "networks",
     "parse_output_norm",

@@ -67,6 +67,7 @@ CHECKPOINT_START = b"lipyomo checkpoint "
 PROOF = Kind("a proof", _is_proof)
 CHECKPOINT = starting("a checkpoint", CHECKPOINT_START)
 HISTORY = starting("the history of an interval", b"seconds,lower,upper\n", b'[\n {\n  "seconds": ')
+RESULT = starting("a result", b'{\n "lower": ')
 _ROWS = b'# {"', b'{"run": {'
 ROWS = Kind(  # which can be torn anywhere: who opens them looks at the whole head
     "rows of such a run",

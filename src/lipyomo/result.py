@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum, StrEnum
 from html import escape
+from os import PathLike
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +18,7 @@ from lipyomo.arguments import deprecated
 from lipyomo.decimals import down, percent, up
 from lipyomo.errors import ResultError
 from lipyomo.network import FloatArray, Pattern
+from lipyomo.outputs import RESULT, shown, why, written
 
 EXACT_TOLERANCE = 1e-6
 """Relative gap at which an interval with an attained lower end is called exact."""
@@ -333,6 +336,68 @@ class Result:
                 f"this is not a result that lipyomo has written ({type(trouble).__name__}: "
                 f"{trouble}).  Remedy: give what Result.to_dict or --json gives"
             ) from None
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the result into a JSON file, which `load` reads.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Another result there is replaced, any other file is not.
+
+        Raises
+        ------
+        OutputError
+            If the file cannot or must not be written.
+        """
+        with written(path, RESULT) as stream:
+            stream.write(f"{self.to_json(indent=1)}\n".encode())
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Result:
+        """The result that `save`, or ``lipyomo NET ... --json``, has written into a file.
+
+        Raises
+        ------
+        ResultError
+            If the file cannot be read, or holds no result.
+        """
+        try:
+            data = json.loads(Path(path).read_text("utf-8"))
+        except (OSError, ValueError) as trouble:
+            raise ResultError(
+                f"{shown(path)} cannot be read as a result: {why(trouble)}.  Remedy: give a file "
+                "that Result.save has written"
+            ) from None
+        return cls.from_dict(data)
+
+    def plot(self, path: str | PathLike[str] | None = None, title: str = "") -> Any:
+        """Draw the interval over time.
+
+        Parameters
+        ----------
+        path : str or path-like, optional
+            A file for the picture; its ending names the format.
+        title : str, optional
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        MissingExtra
+            If matplotlib is not installed.
+        OutputError, ProblemError
+            If the file cannot or must not be written, or its format is unknown.
+        """
+        from lipyomo.history import figure_of
+        from lipyomo.pictures import save_figure
+
+        figure = figure_of(self, title)
+        if path is not None:
+            save_figure(figure, Path(path))
+        return figure
 
     def to_json(self, indent: int | None = None) -> str:
         """One JSON object."""

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from lipyomo import Box, LipschitzProblem, Network, Result, Status, solve
+from lipyomo.errors import LipyomoError, ResultError
+from lipyomo.outputs import OutputError
 from lipyomo.result import Guarantee
 
 
@@ -68,3 +70,30 @@ def test_history_as_a_frame(found):
     frame = found.to_frame()
     assert list(frame.columns) == ["seconds", "lower", "upper"]
     assert len(frame) == len(found.history)
+
+
+def test_results_are_saved_and_loaded(found, tmp_path):
+    path = tmp_path / "result.json"
+    found.save(path)
+    assert Result.load(path) == found
+    Result(0.0, math.inf, Status.TIME_LIMIT, "mip").save(path)  # a result may be replaced
+    assert Result.load(path).upper == math.inf
+    other = tmp_path / "notes.json"
+    other.write_text("{}")
+    with pytest.raises(OutputError, match="not a result"):
+        found.save(other)
+    for wrong in (other, tmp_path / "nothing.json", tmp_path):
+        with pytest.raises(ResultError, match="Remedy"):
+            Result.load(wrong)
+
+
+def test_results_are_drawn(found, tmp_path):
+    pytest.importorskip("matplotlib")
+    figure = found.plot(title="two units")
+    (axes,) = figure.axes
+    assert "two units" in axes.get_title(loc="left")
+    assert axes.get_ylim()[1] > found.upper
+    found.plot(tmp_path / "result.png")
+    assert (tmp_path / "result.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(LipyomoError, match="format"):
+        found.plot(tmp_path / "result.nope")

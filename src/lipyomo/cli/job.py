@@ -134,7 +134,7 @@ def _write_files(
                 codes.append(Exit.OPEN)
 
         def plot() -> None:
-            from lipyomo.cli.plot import plot_history
+            from lipyomo.history import plot_history
 
             plot_history(result, problem, arguments.plot)
 

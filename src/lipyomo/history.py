@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lipyomo.decimals import down, up
 from lipyomo.pictures import (
@@ -23,8 +23,10 @@ from lipyomo.pictures import (
     tidy,
     window,
 )
-from lipyomo.problem import LipschitzProblem
-from lipyomo.result import Result
+
+if TYPE_CHECKING:
+    from lipyomo.problem import LipschitzProblem
+    from lipyomo.result import Result
 
 
 def history_of(result: Result) -> list[tuple[float, float, float]]:
@@ -61,25 +63,31 @@ def _ends(result: Result) -> list[Label]:
     return ends
 
 
-def plot_history(result: Result, problem: LipschitzProblem, path: Path) -> None:
-    """Draw lower and upper ends over seconds into `path`; the suffix names the format.
+def figure_of(result: Result, title: str = "", norms: str = "") -> Any:
+    """A matplotlib figure of lower and upper ends over seconds.
 
     The axis begins with the first end that is known.
 
+    Parameters
+    ----------
+    result : Result
+    title : str, optional
+        The name of the method follows.
+    norms : str, optional
+        As `LipschitzProblem.describe_norms` gives them.
+
     Raises
     ------
-    ProblemError
-        If the format is unknown or the file cannot be written.
+    MissingExtra
+        If matplotlib is not installed.
     """
     figure = new_figure(6.4, 4.0)
     axes = figure.subplots()
     draw_interval(axes, result)
     tidy(axes)
     axes.set_xlabel("seconds")
-    axes.set_ylabel(f"Lipschitz constant, {mathematics(problem.describe_norms())}")
-    sizes = "-".join(map(str, problem.network.sizes))
-    title = f"{plain(problem.network.name)} ({sizes}), {in_words(problem.domain.describe())}"
-    axes.set_title(f"{title}: {result.method}", loc="left", fontsize=10)
+    axes.set_ylabel(f"Lipschitz constant, {mathematics(norms)}" if norms else "Lipschitz constant")
+    axes.set_title(f"{title}: {result.method}" if title else result.method, loc="left", fontsize=10)
     if axes.lines:
         axes.legend(frameon=False)
     rows = history_of(result)
@@ -88,4 +96,17 @@ def plot_history(result: Result, problem: LipschitzProblem, path: Path) -> None:
     axes.set_xlim(*window(min((row[0] for row in rows if drawable(row[1:])), default=last), last))
     figure.draw_without_rendering()  # labels need the axes where they will be
     label_ends(axes, last, _ends(result))
-    save_figure(figure, path)
+    return figure
+
+
+def plot_history(result: Result, problem: LipschitzProblem, path: Path) -> None:
+    """Draw lower and upper ends over seconds into `path`; the suffix names the format.
+
+    Raises
+    ------
+    ProblemError
+        If the format is unknown or the file cannot be written.
+    """
+    sizes = "-".join(map(str, problem.network.sizes))
+    title = f"{plain(problem.network.name)} ({sizes}), {in_words(problem.domain.describe())}"
+    save_figure(figure_of(result, title, problem.describe_norms()), path)
