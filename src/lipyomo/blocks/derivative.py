@@ -101,7 +101,13 @@ def along_of(block: Any, network_block: Any, wrt: Any) -> Mask:
 
 
 def add_chain(
-    block: Any, name: str, network_block: Any, forms: Affine, limits: ChainLimits, backwards: bool
+    block: Any,
+    name: str,
+    network_block: Any,
+    forms: Affine,
+    limits: ChainLimits,
+    backwards: bool,
+    along: Network | None = None,
 ) -> None:
     """The pass of a derivative through a network, from `forms` to the variables ``block.name``.
 
@@ -116,10 +122,13 @@ def add_chain(
     limits : ChainLimits
     backwards : bool
         From outputs to inputs.
+    along : Network, optional
+        The network as a function of other directions than its inputs.
     """
     network, phases = network_block.network, network_block.layer_bounds.phases
     declared(block, "layer", pyo.Block, range(len(network.hidden)))
-    order, weights = list(range(len(network.hidden))), [layer.weight for layer in network.layers]
+    along = network if along is None else along
+    order, weights = list(range(len(network.hidden))), [layer.weight for layer in along.layers]
     if backwards:
         order, weights = order[::-1], [weight.T for weight in weights[::-1]]
     forms = forms.map(weights[0])
@@ -127,7 +136,7 @@ def add_chain(
         layer, switches = network.hidden[i], network_block.switches(i)
         passed = add_switched(block.layer[i], layer, phases[i], switches, forms, limits.layers[i])
         forms = passed.map(weight)
-    keys = keys_of(network.input_shape if backwards else network.output_shape)
+    keys = keys_of(along.input_shape if backwards else network.output_shape)
     ends = add_variables(block, name, keys, limits.end_lower, limits.end_upper)
     add_equalities(block, f"{name}_affine", keys, ends, forms)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lipyomo.arguments import brief
 from lipyomo.blocks.assemble import declared, keys_of
@@ -32,9 +33,10 @@ from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.units import UnitFormulation
 from lipyomo.bounds import adjoint_bounds
+from lipyomo.directions import parse_directions
 from lipyomo.domains import Domain
 from lipyomo.errors import BoundsMissing, ProblemError
-from lipyomo.network import FloatArray
+from lipyomo.network import FloatArray, Matrix
 from lipyomo.norms import OutputNorm
 from lipyomo.solvers.rows import Affine
 
@@ -96,6 +98,7 @@ class GradientBlockData(FormulationBlockData):
         scaling: Scaling | Any = None,
         formulation: UnitFormulation = "bigm",
         input_bounds: InputBounds = None,
+        directions: npt.ArrayLike | Matrix | None = None,
     ) -> None:
         """Write the constraints.
 
@@ -111,6 +114,8 @@ class GradientBlockData(FormulationBlockData):
             bound adjoints with.  The default is the box of their bounds.
         inputs, domain, bounds, scaling, formulation, input_bounds
             As in `ReluNetworkBlock`; an error if a block is given, which has its own.
+        directions : array_like, shape (d, k), optional
+            T: ``gradient[j]`` is the derivative in direction j, a column of it.
 
         Raises
         ------
@@ -136,12 +141,14 @@ class GradientBlockData(FormulationBlockData):
         if functional is None and m > 1:
             if limits is not None:
                 raise ProblemError("limits belong to one functional, not to the whole Jacobian")
-            self._build_rows(base)
+            self._build_rows(base, directions)
             return
+        T = parse_directions(net.input_dim, directions)
+        along = net if T is None else net.with_directions(T)
         row = 0 if functional is None else functional
         fixed = functional_points(row, m)
         if isinstance(limits, ChainLimits):
-            limits.check(net.hidden, net.input_dim)
+            limits.check(net.hidden, along.input_dim)
         elif limits is not None and fixed is not None:
             raise ProblemError("a norm or points as limits belong to a functional of variables")
         if fixed is not None:
@@ -157,17 +164,18 @@ class GradientBlockData(FormulationBlockData):
         if not isinstance(limits, ChainLimits):
             known = base.layer_bounds
             relaxation = derivative_relaxation(known.relaxation)
-            limits = ChainLimits.of(adjoint_bounds(net, None, known, points, relaxation))
-        add_chain(self, "gradient", base, forms, limits, backwards=True)
+            limits = ChainLimits.of(adjoint_bounds(along, None, known, points, relaxation))
+        add_chain(self, "gradient", base, forms, limits, backwards=True, along=along)
         if isinstance(row, int | np.integer):
             self._refer_to({keys_of(net.output_shape)[row]: self})
 
-    def _build_rows(self, network_block: Any) -> None:
+    def _build_rows(self, network_block: Any, directions: Any) -> None:
         """One gradient block an output."""
         keys = keys_of(network_block.network.output_shape)
         declared(self, "row", GradientBlock, keys)
         for k, key in enumerate(keys):
-            self._own(self.row[key], network=network_block, functional=k)
+            way = {"network": network_block, "directions": directions}
+            self._own(self.row[key], functional=k, **way)
         self._refer_to({key: self.row[key] for key in keys})
 
     def _refer_to(self, rows: dict[Any, Any]) -> None:

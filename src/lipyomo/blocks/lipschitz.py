@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from lipyomo.arguments import deprecated, one_of
 from lipyomo.blocks.assemble import Rows, add_value
@@ -37,9 +38,10 @@ from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.tangent import TangentBlock
 from lipyomo.blocks.units import UnitFormulation
 from lipyomo.bounds import DerivativeBounds, LayerBounds, adjoint_bounds, tangent_bounds
+from lipyomo.directions import parse_directions
 from lipyomo.domains import Domain
 from lipyomo.errors import NormError, ProblemError
-from lipyomo.network import FloatArray, Network
+from lipyomo.network import FloatArray, Matrix, Network
 from lipyomo.norms import DUAL, InputNorm, OutputNorm
 
 if TYPE_CHECKING:
@@ -105,6 +107,7 @@ class LipschitzBlockData(FormulationBlockData):
         scaling: Scaling | Any = None,
         formulation: UnitFormulation = "bigm",
         wrt: Iterable[Any] | None = None,
+        directions: npt.ArrayLike | Matrix | None = None,
     ) -> None:
         """Write the constraints.
 
@@ -124,6 +127,8 @@ class LipschitzBlockData(FormulationBlockData):
         wrt : iterable of keys of the inputs, optional
             Inputs along which directions count: by default those that can move, as in
             `lipyomo.solve` (at a single point all of them).
+        directions : array_like, shape (d, k), optional
+            T: the norm is that of ``J T``, and the input norm one of coefficients of its columns.
 
         Raises
         ------
@@ -160,7 +165,14 @@ class LipschitzBlockData(FormulationBlockData):
         net, known = base.network, base.layer_bounds
         norm.check(net.output_dim)
         self._sources = base.region.sources
-        self._counted = counted = along_of(self, base, wrt)
+        T = parse_directions(net.input_dim, directions)
+        if T is None:
+            self._counted = counted = along_of(self, base, wrt)
+        elif wrt is not None:
+            raise ProblemError("give only one of wrt and directions")
+        else:
+            self._counted = np.ones(net.input_dim, dtype=bool)
+            net, counted = net.with_directions(T), np.ones(T.shape[1], dtype=bool)
         if encoding == "auto":
             encoding = choose_encoding(net, known, input_norm, norm, counted)
         self.encoding = encoding
@@ -169,10 +181,8 @@ class LipschitzBlockData(FormulationBlockData):
             way = net if encoding == "adjoint" else along(net, counted)
             limits = ChainLimits.of(chain_limits(way, known, input_norm, norm, encoding))
         limits.check(net.hidden, net.input_dim if encoding == "adjoint" else net.output_dim)
-        if encoding == "adjoint":
-            self._build_adjoint(base, input_norm, norm, limits, counted)
-        else:
-            self._build_tangent(base, input_norm, norm, limits, counted)
+        build = self._build_adjoint if encoding == "adjoint" else self._build_tangent
+        build(base, input_norm, norm, limits, counted, T)
         self._add_one_sided(self.value, "max", self.value.ub, strict=True)
 
     def _modern(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -198,7 +208,8 @@ class LipschitzBlockData(FormulationBlockData):
 
     def _doubts(self) -> Iterator[str]:
         pairs = list(zip(self._sources, self._counted, strict=True))
-        if self._recipe is None or self._recipe.get("wrt") is not None:
+        recipe = self._recipe
+        if recipe is None or any(recipe.get(name) is not None for name in ("wrt", "directions")):
             return
         still = [source for source, counts in pairs if counts and not can_move(source)]
         if still and any(can_move(source) for source, counts in pairs if counts):
@@ -208,15 +219,22 @@ class LipschitzBlockData(FormulationBlockData):
             )
 
     def _build_adjoint(
-        self, base: Any, input_norm: InputNorm, norm: OutputNorm, limits: ChainLimits, counted: Mask
+        self,
+        base: Any,
+        input_norm: InputNorm,
+        norm: OutputNorm,
+        limits: ChainLimits,
+        counted: Mask,
+        directions: Matrix | None,
     ) -> None:
         m = base.network.output_dim
         functional: Any = sole_functional(norm, m)
         if functional is None:
             ball = self._make_part("ball", DualBallBlock, size=m, norm=norm, half=True)
             functional = ball.functional
-        back = {"network": base, "functional": functional, "limits": limits}
-        gradient = self._make_part("gradient", GradientBlock, **back).gradient
+        way = {"network": base, "functional": functional, "limits": limits}
+        way["directions"] = directions
+        gradient = self._make_part("gradient", GradientBlock, **way).gradient
         entries = [
             entry for entry, counts in zip(gradient.values(), counted, strict=True) if counts
         ]
@@ -224,11 +242,18 @@ class LipschitzBlockData(FormulationBlockData):
         self._tie_value(self._make_part("norm", NormBlock, **size).value)
 
     def _build_tangent(
-        self, base: Any, input_norm: InputNorm, norm: OutputNorm, limits: ChainLimits, counted: Mask
+        self,
+        base: Any,
+        input_norm: InputNorm,
+        norm: OutputNorm,
+        limits: ChainLimits,
+        counted: Mask,
+        directions: Matrix | None,
     ) -> None:
         only = sole_functional(norm, base.network.output_dim)
-        places = np.flatnonzero(counted).tolist()
-        way = {"network": base, "norm": input_norm, "limits": limits, "wrt": places}
+        places = np.flatnonzero(counted).tolist() if directions is None else None
+        way = {"network": base, "norm": input_norm, "limits": limits}
+        way |= {"wrt": places, "directions": directions}
         derivative = list(self._make_part("tangent", TangentBlock, **way).derivative.values())
         if only is None:
             size = {"inputs": derivative, "norm": norm, "sense": "max", "one_sided": True}

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lipyomo.blocks.assemble import Rows, add_sizes, add_variables, keys_of
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
@@ -33,8 +34,10 @@ from lipyomo.blocks.scaling import Scaling
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.blocks.units import UnitFormulation
 from lipyomo.bounds import tangent_bounds
+from lipyomo.directions import parse_directions
 from lipyomo.domains import Domain
 from lipyomo.errors import NormError, ProblemError
+from lipyomo.network import Matrix
 from lipyomo.norms import InputNorm
 from lipyomo.solvers.rows import Affine
 
@@ -84,6 +87,7 @@ class TangentBlockData(FormulationBlockData):
         formulation: UnitFormulation = "bigm",
         input_bounds: InputBounds = None,
         wrt: Iterable[Any] | None = None,
+        directions: npt.ArrayLike | Matrix | None = None,
     ) -> None:
         """Write the constraints.
 
@@ -101,6 +105,8 @@ class TangentBlockData(FormulationBlockData):
             As in `ReluNetworkBlock`; an error if a block is given, which has its own.
         wrt : iterable of keys of the inputs, optional
             Inputs along which a direction that is made here may go: by default those that can move.
+        directions : array_like, shape (d, k), optional
+            T: ``direction[j]`` are the coefficients of its columns, of a direction made here.
 
         Raises
         ------
@@ -134,7 +140,13 @@ class TangentBlockData(FormulationBlockData):
                 raise ProblemError(f"limits={limits!r} are no ChainLimits")
             limits.check(net.hidden, net.output_dim)
         keys, scale = keys_of(net.input_shape), 1.0
-        if direction is None:
+        T = parse_directions(net.input_dim, directions)
+        if T is not None:
+            if direction is not None or wrt is not None:
+                raise ProblemError("give only one of direction, directions and wrt")
+            net = net.with_directions(T)
+            v = self._add_ball(keys_of(net.input_shape), np.ones(net.input_dim, dtype=bool), norm)
+        elif direction is None:
             counted = along_of(self, base, wrt)
             v = self._add_ball(keys, counted, norm)
             net = along(net, counted)
@@ -151,7 +163,7 @@ class TangentBlockData(FormulationBlockData):
             relaxation = derivative_relaxation(known.relaxation)
             limits = ChainLimits.of(tangent_bounds(net, None, known, norm, relaxation))
             limits = limits.scaled(scale)
-        add_chain(self, "derivative", base, Affine.of(v), limits, backwards=False)
+        add_chain(self, "derivative", base, Affine.of(v), limits, backwards=False, along=net)
 
     def _add_ball(self, keys: list[Any], counted: Mask, norm: InputNorm) -> list[Any]:
         """Declare ``direction`` in the unit ball, zero where it may not go."""

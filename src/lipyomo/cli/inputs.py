@@ -97,6 +97,23 @@ def read_numbers(text: str, option: str) -> FloatArray:
         ) from None
 
 
+def read_matrix(text: str, option: str) -> FloatArray:
+    """Read a ``.npy`` file in its shape."""
+    return read_array(Path(text), option)
+
+
+def read_selection(text: str, option: str) -> list[int] | slice:
+    """Read numbers of inputs, ``0,3``, or a range of them, ``5:9``."""
+    try:
+        if ":" in text:
+            return slice(*(int(part) if part.strip() else None for part in text.split(":")))
+        return [int(part) for part in text.split(",")]
+    except (ValueError, TypeError):
+        raise UsageError(
+            f"{option}: '{text}' is neither numbers of inputs such as 0,3 nor a range such as 5:9"
+        ) from None
+
+
 def read_side(text: str, option: str) -> Side:
     """Read a number for all inputs, or one for each."""
     try:
@@ -277,6 +294,9 @@ def _problem(arguments: argparse.Namespace, network: Network, domain: Domain) ->
         arguments.output_norm,
         arguments.functional,
         arguments.margin,
+        directions=arguments.directions,
+        wrt=arguments.wrt,
+        weights=arguments.weights,
     )
 
 

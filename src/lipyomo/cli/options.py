@@ -107,6 +107,21 @@ OPTIONS: dict[str, dict[str, Any]] = {
         reader("read_dual_ball", "--dual-ball"),
         dest="output_norm",
     ),
+    "--wrt": value(
+        "I,...",
+        "inputs that directions move, by number, such as 0,3 or 5:9; all vary in the domain",
+        reader("read_selection", "--wrt"),
+    ),
+    "--weights": value(
+        "W",
+        "the norm of a direction v is |v / W|: numbers, one for each input, or a .npy file",
+        reader("read_numbers", "--weights"),
+    ),
+    "--directions": value(
+        "FILE",
+        ".npy with a matrix T of a row for each input: the norm of J T",
+        reader("read_matrix", "--directions"),
+    ),
     "--box": value(
         "LO,HI", "numbers, or .npy files with one per input", reader("read_pair", "--box")
     ),
@@ -234,11 +249,13 @@ def add_job(parser: Parser) -> None:
 
 
 def add_problem(parser: Parser) -> None:
-    """Add the options that make a problem of a network: norms and a domain."""
+    """Add the options that make a problem of a network: norms, directions and a domain."""
     norms = parser.add_argument_group("norms")
     add(norms, "--norm")
     outputs = norms.add_mutually_exclusive_group()
     add(outputs, "--output-norm", "--functional", "--margin", "--dual-ball")
+    directions = parser.add_argument_group("directions (by default all)")
+    add(directions, "--wrt", "--weights", "--directions")
     domain = parser.add_argument_group(
         "domain (one of --box, --ball, --polytope, --vnnlib, --everywhere)"
     )

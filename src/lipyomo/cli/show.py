@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import scipy.sparse as sp
+
 from lipyomo.decimals import down, percent, seconds, up, vector
 from lipyomo.outputs import HISTORY, written
 from lipyomo.problem import LipschitzProblem
@@ -103,9 +105,20 @@ def as_json(problem: LipschitzProblem, result: Result, path: str) -> dict[str, A
         "input_norm": problem.input_norm,
         "output_norm": problem.output_norm.name,
         "functional": None if problem.functional is None else problem.functional.tolist(),
+        "directions": _directions(problem),
     }
     record["version"] = __version__
     return record
+
+
+def _directions(problem: LipschitzProblem) -> dict[str, Any] | None:
+    """The matrix of directions by its entries, each with its row and column; None for all."""
+    if problem.directions is None:
+        return None
+    matrix = sp.coo_array(problem.directions)
+    matrix.eliminate_zeros()
+    entries = zip(*(part.tolist() for part in (*matrix.coords, matrix.data)), strict=True)
+    return {"shape": list(matrix.shape), "entries": [list(entry) for entry in entries]}
 
 
 def summary(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]:

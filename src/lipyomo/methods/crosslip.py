@@ -24,6 +24,7 @@ _WORDS: dict[str, Any] = {
     "input_norms": ("linf", "l1"),
     "output_norms": ("cross", "cross(i)", "linear"),
     "refuses": refuses,
+    "directions": ("two-slope",),
 }
 
 
@@ -68,6 +69,7 @@ def run_choice(run: Run) -> Result:
     _REFERENCE,
     input_norms=("linf", "l1"),
     output_norms=("linf", "cross", "cross(i)", "linear"),
+    directions=("two-slope",),
     options={"method": "mip"},
 )
 def run_loop(run: Run) -> Result:
@@ -91,7 +93,8 @@ def run_loop(run: Run) -> Result:
             run.clock.curtail()
             break
         share = max(run.left / (len(vertices) - position), 1e-2)
-        scalar = LipschitzProblem(problem.network, problem.domain, problem.input_norm, functional=y)
+        own = {"functional": y, "directions": problem.directions}
+        scalar = LipschitzProblem(problem.network, problem.domain, problem.input_norm, **own)
         chosen = replace(settings, options={}, time_limit=share, started=None, progress=None)
         began = run.seconds
         found.append(run_method(inner, scalar, chosen))

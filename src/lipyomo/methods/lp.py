@@ -16,6 +16,7 @@ from lipyomo.run import Run
     "Jordan and Dimakis 2020 (LipLP); adjoint and tangent encodings",
     input_norms=("linf", "l1"),
     output_norms=LINEAR,
+    directions=("two-slope",),
     refuses=refuses,
 )
 def run(run: Run) -> Result:

@@ -45,6 +45,7 @@ def refuses(problem: LipschitzProblem) -> str | None:
     "Jordan and Dimakis 2020 (LipMIP); adjoint and tangent encodings",
     input_norms=("linf", "l1"),
     output_norms=LINEAR,
+    directions=("two-slope",),
     options={"partition": True},
     refuses=refuses,
 )
@@ -105,7 +106,7 @@ def solve(run: Run, formulation: Formulation) -> Result:
     run.record(probed_unstable=work.probed_unstable)
     root, encoding = presolved.root, work.formulation
     if encoding is None and not run.expired:
-        encoding = encoding_of(small.network, root, small.input_norm, formulation)
+        encoding = encoding_of(small, root, formulation)
     solver = work.solver or asked
     if work.distrusted or not accept(run, loop.claim):
         return replace(bnb.search(run), formulation=encoding, solver=solver)

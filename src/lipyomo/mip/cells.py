@@ -78,8 +78,9 @@ def for_models(problem: LipschitzProblem) -> LipschitzProblem:
         raise DomainError(f"the domain ({small.domain.describe()}) is not a polyhedron")
     if domain is small.domain:
         return small
+    norms = small.input_norm, small.output_norm
     return without_notes(
-        LipschitzProblem(small.network, domain, small.input_norm, small.output_norm)
+        LipschitzProblem(small.network, domain, *norms, directions=small.directions)
     )
 
 
@@ -127,7 +128,7 @@ def _norms(problem: LipschitzProblem, cell: Cell, stop: Callable[[], bool] | Non
     functionals = DualBall(cell.norm) if cell.vertices is None else Points(cell.vertices)
     phases, relaxation = cell.bounds.phases, derivative_relaxation(cell.bounds.relaxation)
     return gradient_ends(
-        problem.network, phases, functionals, problem.input_norm, relaxation, stop
+        problem.tangent_network, phases, functionals, problem.input_norm, relaxation, stop
     ).norm
 
 

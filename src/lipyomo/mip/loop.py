@@ -185,7 +185,7 @@ class CellLoop:
         self._bound(_larger(others, known))
         if not self._beats(cell.upper):
             return known
-        model = CellModel(self.small.network, cell, self.small.input_norm, self._formulation)
+        model = CellModel(self.small, cell, self._formulation)
         self.work = replace(
             self.work,
             formulation=model.encoding,
@@ -280,7 +280,7 @@ class CellLoop:
         if cell.norm is self.small.output_norm:
             return True
         x = self.run.problem.reduced.reduce_point(witness.x)
-        jacobian = self.small.network.jacobian(self.small.network.pattern(x))
+        jacobian = self.small.tangent_network.jacobian(self.small.network.pattern(x))
         found = operator_norm(jacobian, self.small.input_norm, cell.norm)
         return found.value >= self.units.inward(witness.value) * (1.0 - 1e-9)
 

@@ -14,9 +14,9 @@ from lipyomo.blocks.lipschitz import Encoding, LipschitzBlock, choose_encoding
 from lipyomo.mip.cells import Cell, excluded
 from lipyomo.mip.params import PARAMS
 from lipyomo.mip.scaling import with_input_unit
-from lipyomo.network import FloatArray, Network, Pattern
-from lipyomo.norms import InputNorm
+from lipyomo.network import FloatArray, Pattern
 from lipyomo.phases import RIGHT
+from lipyomo.problem import LipschitzProblem
 from lipyomo.settings import Formulation
 
 
@@ -25,18 +25,16 @@ class CellModel:
 
     Parameters
     ----------
-    network : Network
+    problem : LipschitzProblem
+        Reduced; its output norm is that of the cell.
     cell : Cell
-    input_norm : {'linf', 'l1'}
     formulation : {'auto', 'adjoint', 'tangent'}
     """
 
-    def __init__(
-        self, network: Network, cell: Cell, input_norm: InputNorm, formulation: Formulation
-    ) -> None:
+    def __init__(self, problem: LipschitzProblem, cell: Cell, formulation: Formulation) -> None:
         self.cell = cell
-        self._network = network
-        self.encoding = encoding = encoding_of(network, cell, input_norm, formulation)
+        self._network = network = problem.network
+        self.encoding = encoding = encoding_of(problem, cell, formulation)
         measured, domain, self._unit = with_input_unit(network, cell.domain)
         same = self._unit == 1.0  # limits of adjoints are those of the network as it was
         model = pyo.ConcreteModel(name="lipschitz")
@@ -44,12 +42,14 @@ class CellModel:
         model.lipschitz.build_formulation(
             measured,
             domain=domain,
-            input_norm=input_norm,
+            input_norm=problem.input_norm,
             output_norm=cell.norm,
             encoding=encoding,
             bounds=cell.bounds,
             limits=cell.limits if encoding == "adjoint" and same else None,
-            wrt=range(network.input_dim),  # a cell may be thin where the domain is not
+            # a cell may be thin where the domain is not
+            wrt=range(network.input_dim) if problem.directions is None else None,
+            directions=problem.directions,
         )
         self.block = model.lipschitz
         model.constant = pyo.Objective(expr=self.block.value, sense=pyo.maximize)
@@ -108,13 +108,11 @@ class CellModel:
         return decided or _key(pattern) in self._excluded
 
 
-def encoding_of(
-    network: Network, cell: Cell, input_norm: InputNorm, formulation: Formulation
-) -> Encoding:
+def encoding_of(problem: LipschitzProblem, cell: Cell, formulation: Formulation) -> Encoding:
     """The encoding that a formulation setting means for a cell."""
     if formulation != "auto":
         return formulation
-    return choose_encoding(network, cell.bounds, input_norm, cell.norm)
+    return choose_encoding(problem.tangent_network, cell.bounds, problem.input_norm, cell.norm)
 
 
 def _key(pattern: Pattern) -> bytes:

@@ -161,7 +161,7 @@ class _Probe:
         return _intersection(self.bounds, found, held)
 
     def _adjoints(self, bounds: LayerBounds) -> DerivativeBounds:
-        network = self.problem.network
+        network = self.problem.tangent_network
         return adjoint_bounds(network, None, bounds, self._functionals, self._relaxation)
 
     def _size(self, found: DerivativeBounds) -> float:

@@ -46,7 +46,7 @@ def relaxed_bound(run: Run) -> bool:
         return True
     if not run.clock.fits(model_seconds([layer.weight for layer in problem.network.layers])):
         return False
-    model = CellModel(problem.network, cell, problem.input_norm, settings.formulation)
+    model = CellModel(problem, cell, settings.formulation)
     options = SolverOptions(
         time_limit=max(run.left, 0.05) if math.isfinite(run.left) else None,
         threads=settings.threads,

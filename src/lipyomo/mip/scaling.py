@@ -76,7 +76,10 @@ def scaled(problem: LipschitzProblem, root: Cell, size: float) -> tuple[Scaled, 
     network = _with_units(problem.network, factors, whole)
     if network is None:
         return Scaled(problem, 1.0), root
-    small = without_notes(LipschitzProblem(network, problem.domain, problem.input_norm, norm))
+    norms = problem.input_norm, norm
+    small = without_notes(
+        LipschitzProblem(network, problem.domain, *norms, directions=problem.directions)
+    )
     unit = norm_unit / whole
     moved = LayerBounds(
         [low * s for low, s in zip(bounds.lower, factors, strict=True)],

@@ -45,9 +45,11 @@ class CellBounder:
 
     def __init__(self, problem: LipschitzProblem, cell: Cell, clock: Clock) -> None:
         self._clock = clock
-        part = LipschitzProblem(problem.network, cell.domain, problem.input_norm, cell.norm)
-        self.targets = targets_of(part)
-        self.system = UnitSystem(part.network, self.targets.functionals, part.domain)
+        norms, along = (problem.input_norm, cell.norm), problem.directions
+        part = LipschitzProblem(problem.network, cell.domain, *norms, directions=along)
+        self.targets, along = targets_of(part), part.directions
+        given = part.network, self.targets.functionals, part.domain
+        self.system = UnitSystem(*given, directions=along)
         self._bounder = Bounder(self.system, self.targets)
         self._warm: dict[int, tuple[IntArray, FloatArray]] = {}
 
@@ -59,7 +61,7 @@ class CellBounder:
         except LipyomoError:
             return None
         count = found.targets.count
-        cost = root_cost(found.targets, problem.network.input_dim, cell.bounds.unstable)
+        cost = root_cost(found.targets, found.system.tangents.input_dim, cell.bounds.unstable)
         fits = (
             count <= PARAMS.semidefinite_targets and cost.fits and count * cost.full <= clock.left
         )

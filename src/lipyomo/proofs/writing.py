@@ -76,7 +76,9 @@ def statement_of(
     if not np.isfinite(result.upper):
         raise ProofError("a result without an upper end proves nothing from above")
     if problem.directions is not None:
-        raise ProofError("proofs know no directions (wrt, weights, directions).  Remedy: none yet")
+        raise ProofError(
+            "proofs know no directions (wrt, weights, directions).  Remedy: leave the proof out"
+        )
     smooth = problem.network.smooth
     witness = result.witness.to_dict()
     named = {key: witness[key] for key in (_SMOOTH if smooth else _WITNESS) if key in witness}
