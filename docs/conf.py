@@ -23,4 +23,6 @@ autodoc_typehints = "none"
 exclude_patterns = ["_build"]
 html_math_renderer = "mathml"
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 html_title = f"lipyomo {__version__}"

@@ -25,7 +25,10 @@ def shared() -> Path:
     """Folder with networks and data of other groups; tests that need it skip without it."""
     folder = Path(os.environ.get("LIPYOMO_SHARED", ROOT.parent / "shared"))
     if not (folder / "reference" / "values.json").exists():
-        pytest.skip("the reference networks of other groups are not on this machine")
+        pytest.skip(
+            "compares with published networks (LipMIP, LipBaB, ExLipBaB, LipSDP, Chen et al.), which "
+            "are not part of the project; LIPYOMO_SHARED names their folder"
+        )
     return folder
 
 

@@ -141,7 +141,7 @@ def nested(build, transformation):
 def read_back(path):
     """The optimum of a file, as somebody else's program reads and solves it."""
     if path.suffix == ".nl":
-        scip = pytest.importorskip("pyscipopt").Model()
+        scip = pytest.importorskip("pyscipopt", reason="needs the extra [scip]").Model()
         scip.hideOutput()
         scip.readProblem(str(path))
         scip.optimize()

@@ -441,7 +441,7 @@ def test_input_bounds_by_key_and_by_position():
 
 
 def test_scalings_of_omlt():
-    omlt = pytest.importorskip("omlt.scaling")
+    omlt = pytest.importorskip("omlt.scaling", reason="compares with OMLT, the extra [bench]")
     scaling = omlt.OffsetScaling(
         offset_inputs={0: 1.0, 1: -2.0},
         factor_inputs={0: 2.0, 1: 4.0},

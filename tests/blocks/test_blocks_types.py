@@ -74,7 +74,7 @@ lipyomo.blocks.rebuild(b).mend()  # wrong
 
 
 def test_mypy_tells_right_uses_from_wrong_ones(tmp_path, request):
-    pytest.importorskip("mypy")
+    pytest.importorskip("mypy", reason="checks types with mypy")
     file = tmp_path / "uses.py"
     file.write_text(USES, encoding="utf-8")
     cache = request.config.cache.mkdir("mypy")

@@ -10,7 +10,7 @@ from lipyomo import Network
 from lipyomo.blocks import LipschitzBlock, ReluNetworkBlock, UpperLipschitzBlock
 from lipyomo.solvers import solve_model
 
-pytest.importorskip("pint")
+pytest.importorskip("pint", reason="units of Pyomo need pint")
 
 NETWORK = Network.from_arrays([[[1.0, 0.5], [-1.0, 2.0]], [[3.0, 1.0]]])
 

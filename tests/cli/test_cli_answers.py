@@ -129,7 +129,7 @@ def test_a_linear_norm_from_a_file(cli: Cli, net: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
 def test_plot(cli: Cli, net: Path, tmp_path: Path, suffix: str) -> None:
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="pictures need the extra [plot]")
     path = tmp_path / f"history.{suffix}"
     ran = cli(net, "--box", "0,1", "--method", "patient", "--gap", "0.2", "--plot", path)
     assert ran.code == 0, ran.err
@@ -137,7 +137,7 @@ def test_plot(cli: Cli, net: Path, tmp_path: Path, suffix: str) -> None:
 
 
 def test_plot_of_an_unknown_format(cli: Cli, net: Path, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="pictures need the extra [plot]")
     ran = cli(net, "--box", "0,1", "--method", "above", "--plot", tmp_path / "history.nope")
     assert ran.code == 1
     assert "--plot" in ran.err

@@ -271,7 +271,7 @@ def test_ctrl_c_keeps_what_compare_has(tmp_path: Path) -> None:
 
 
 def test_completion_knows_options_and_subcommands(tmp_path: Path) -> None:
-    pytest.importorskip("argcomplete")
+    pytest.importorskip("argcomplete", reason="needs the extra [completion]")
 
     def completed(line: str) -> list[str]:
         out = tmp_path / "out"

@@ -82,7 +82,7 @@ def test_json_and_csv_hold_the_same_numbers() -> None:
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_a_picture_is_written(tmp_path: Path, suffix: str) -> None:
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="pictures need the extra [plot]")
     file = tmp_path / f"rows.{suffix}"
     plot_rows(with_errors([*ROWS, row("mip", "exact", 10.0)]), file)
     assert file.stat().st_size > 1000
@@ -91,7 +91,7 @@ def test_a_picture_is_written(tmp_path: Path, suffix: str) -> None:
 
 
 def test_pictures_that_cannot_be_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="pictures need the extra [plot]")
     with pytest.raises(ProblemError, match="nothing to draw"):
         plot_rows([row("x", "upper", None)], tmp_path / "a.png")
     with pytest.raises(ProblemError, match="cannot draw"):

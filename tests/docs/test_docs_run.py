@@ -75,6 +75,14 @@ def test_blocks_have_a_known_language(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
+def test_no_line_of_code_is_wider_than_the_page(page: Path) -> None:
+    for block in read_blocks(page):
+        if not DIRECTIVE.fullmatch(block.language):
+            for number, line in enumerate(block.text.splitlines(), block.line + 1):
+                assert len(line) <= 100, f"{name(page)}:{number}: {len(line)} characters"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_page_runs(page: Path, folder: Path) -> None:
     """Run the blocks of a page in order, in one folder and one Python namespace."""
     names: dict[str, Any] = {"__name__": "__page__"}

@@ -225,7 +225,7 @@ def test_the_least_pair_gets_its_own_row() -> None:
 
 
 def test_a_figure_from_start_to_end(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="pictures need the extra [plot]")
     report = reproduce("figure7", quick=True, output_dir=tmp_path, trials=3)
     assert [path.exists() for path in report.files] == [True, True, True]
     assert len(report.records) == 6
@@ -249,7 +249,7 @@ def test_without_matplotlib_nothing_is_computed(
 
 def test_without_torch_a_full_run_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("matplotlib", reason="pictures need the extra [plot]")
     with pytest.raises(MissingExtra, match="lipyomo\\[torch\\]"):
         reproduce("figure5", output_dir=tmp_path)
 

@@ -102,7 +102,7 @@ def test_lipopt_finds_the_best_slopes_of_small_networks(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_shor_against_a_conic_solver(seed: int) -> None:
-    cp = pytest.importorskip("cvxpy")
+    cp = pytest.importorskip("cvxpy", reason="compares with CVXPY")
     network = random_network(seed, (3, 4, 1))
     problem = LipschitzProblem(network, Box(-1, 1, 3)).reduced.problem
     bounds = preactivation_bounds(problem.network, problem.domain)

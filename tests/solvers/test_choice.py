@@ -134,7 +134,7 @@ def test_a_licence_that_fails_at_run_time_sends_the_model_on(tmp_path: Path) -> 
 
 
 def test_an_expired_gurobi_licence_is_a_status(tmp_path: Path) -> None:
-    pytest.importorskip("gurobipy")
+    pytest.importorskip("gurobipy", reason="needs the extra [gurobi]")
     licence = tmp_path / "gurobi.lic"
     licence.write_text(
         "TYPE=TRIAL\nVERSION=12\nHOSTNAME=nowhere\nHOSTID=12345678\nEXPIRATION=2020-01-01\n"
@@ -161,7 +161,7 @@ def test_an_expired_gurobi_licence_is_a_status(tmp_path: Path) -> None:
 
 
 def test_a_missing_cplex_licence_is_a_status(tmp_path: Path) -> None:
-    pytest.importorskip("cplex")
+    pytest.importorskip("cplex", reason="needs the extra [cplex]")
     settings = with_adapter(tmp_path, Unlicensed)
     outcome = solve_model(wide(5), "unlicensed", settings=settings, fallback=False)
     assert outcome.status is SolveStatus.LICENCE

@@ -96,7 +96,7 @@ def tracking_least():
 
 
 def test_what_scip_gives_up_on_is_a_status(monkeypatch):
-    scip = pytest.importorskip("pyscipopt")
+    scip = pytest.importorskip("pyscipopt", reason="needs the extra [scip]")
 
     class Broken(scip.Model):
         def optimizeNogil(self):
