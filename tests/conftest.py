@@ -26,8 +26,8 @@ def shared() -> Path:
     folder = Path(os.environ.get("LIPYOMO_SHARED", ROOT.parent / "shared"))
     if not (folder / "reference" / "values.json").exists():
         pytest.skip(
-            "compares with published networks (LipMIP, LipBaB, ExLipBaB, LipSDP, Chen et al.), which "
-            "are not part of the project; LIPYOMO_SHARED names their folder"
+            "compares with networks that others published (LipMIP, LipBaB, ExLipBaB, LipSDP, ...), "
+            "which are not part of the project: LIPYOMO_SHARED names their folder"
         )
     return folder
 
