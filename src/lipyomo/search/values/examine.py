@@ -24,38 +24,34 @@ def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> 
     list of Node
         Those that may hold a value above the cutoff, and of them what may.
     """
-    stack, aim = stack_of(nodes), context.aim
-    bounds = np.array([node.bound for node in nodes])
-    stack.upper[:, aim] = np.nextafter(bounds - context.cutoff, np.inf)
+    stack, aim, domain = stack_of(nodes), context.aim, context.domain
+    np.subtract(stack.upper[:, aim], context.cutoff, out=stack.upper[:, aim])
+    stack.upper[:, aim] = np.nextafter(stack.upper[:, aim], np.inf)
+    stack.lower[:, aim] = -np.inf
     warmth = [node.warmth for node in nodes]
-    ends = context.domain.lower, context.domain.upper
-    same = all(node.low is ends[0] and node.high is ends[1] for node in nodes)
-    kinked = context.kinked
-    over = within(context.domain, stack.low, stack.high)
+    same = bool((stack.low == domain.lower).all() and (stack.high == domain.upper).all())
+    over = within(domain, stack.low, stack.high)
     if is_root:
         propagate(context.layers, over, stack)
     elif not all(warmth) or not same:
         propagate(context.layers, over, stack, intervals=False, first=int(same))
-    stack.settle(kinked)
+    stack.settle(context.kinked)
     before = stack.phases.copy()
     none = [None] * len(nodes)
     warmth = tighten(context.ascent, context.system, stack, warmth, none, aim=aim)
     _follow(context, stack, before)
-    found = []
-    for b, node in enumerate(nodes):
-        if stack.alive[b]:
-            top = float(np.nextafter(context.cutoff + stack.upper[b, aim], np.inf))
-            found.append(
-                replace(
-                    node,
-                    phases=stack.phases[b].copy(),
-                    lower=stack.lower[b].copy(),
-                    upper=stack.upper[b].copy(),
-                    bound=min(node.bound, top),
-                    warmth=warmth[b],
-                )
-            )
-    return found
+    stack.upper[:, aim] = np.nextafter(stack.upper[:, aim] + context.cutoff, np.inf)
+    return [
+        replace(
+            node,
+            phases=stack.phases[b].copy(),
+            lower=stack.lower[b].copy(),
+            upper=stack.upper[b].copy(),
+            warmth=warmth[b],
+        )
+        for b, node in enumerate(nodes)
+        if stack.alive[b]
+    ]
 
 
 def _follow(context: Context, stack: Stack, before: PhaseBatch) -> None:

@@ -23,11 +23,11 @@ class Node:
     phases : ndarray of int8, shape (N,)
         The last one is the aim's.
     lower, upper : ndarray, shape (N,)
-        Bounds of the pre-activations on the node.
+        Bounds of the pre-activations on the node; the aim's without its bias.
     low, high : ndarray, shape (d,)
         Input box.
     bound : float
-        No value on the node is larger.
+        What the search maximises is not larger on the node.
     warmth : Warmth, optional
         A start for the pre-activation bounds of the children; it can be found again.
     unit : int
@@ -72,13 +72,11 @@ class Node:
 
 
 def stack_of(nodes: Sequence[Node]) -> Stack:
-    """Copies of the nodes' phases, bounds and boxes; what is known of the aim is left out."""
-    lower, upper = np.stack([n.lower for n in nodes]), np.stack([n.upper for n in nodes])
-    lower[:, -1], upper[:, -1] = -np.inf, np.inf  # the cutoff may have changed
+    """Copies of the nodes' phases, bounds and boxes."""
     return Stack(
         np.stack([n.phases for n in nodes]),
-        lower,
-        upper,
+        np.stack([n.lower for n in nodes]),
+        np.stack([n.upper for n in nodes]),
         np.stack([n.low for n in nodes]),
         np.stack([n.high for n in nodes]),
         np.ones(len(nodes), dtype=bool),

@@ -20,6 +20,12 @@ class Params:
         Of the best of them so many ascend, for so many steps.
     tangents : int
         Cuts of a Euclidean ball that one program may ask for.
+    newton : int
+        Programs that the distance of one node may take.
+    closer : float
+        Relative step of a distance at which these end: far below the tolerance of `exact`.
+    price : float
+        What violating a row by one costs where that is allowed, times the sum of all costs.
     box_inputs, box_units : int
         Most inputs for which the box is split, and open units up to which units are split even
         then: few, and exhaustive splits are cheap.
@@ -33,6 +39,9 @@ class Params:
     starts: int = 16
     steps: int = 30
     tangents: int = 12
+    newton: int = 12
+    closer: float = 1e-8
+    price: float = 1e4
     box_inputs: int = 3
     box_units: int = 6
     least_width: float = 2.0**-8

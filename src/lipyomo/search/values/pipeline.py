@@ -103,7 +103,7 @@ class Pipeline:
         whole = narrowed(context, [context.whole()], is_root=True)
         if not whole:
             return Root(Outcome(closed=context.cutoff, best=self._best))
-        tell(upper=whole[0].bound)
+        tell(upper=float(whole[0].upper[context.aim]))
         self._polish(context, whole[0])
         outcome = self._bounded(context, whole, self._best)
         return Root(self.adopt(outcome))
@@ -132,7 +132,8 @@ class Pipeline:
             found = self._program.highest(node)
             if found.point is not None:
                 best = self._challenged(best, found.point)
-            node = replace(node, bound=min(node.bound, found.bound))
+            bound = min(node.bound, float(node.upper[context.aim]), found.bound)
+            node = replace(node, bound=bound)
             node = chosen(context, node, found.units, found.scores)
             if node.bound > context.question.cutoff(best.value) and node.splits:
                 children.append(node)

@@ -38,6 +38,8 @@ def climbed(
 
 
 def pulled_in(domain: Domain, x: FloatArray) -> list[FloatArray]:
-    """The point, and some a little nearer to the centre: one of them is inside for sure."""
-    first = drawn_in(domain, x[None])[0]
-    return [first, *(first + share * (domain.center - first) for share in INWARDS)]
+    """The point, some a little nearer to the centre, and one that is well inside."""
+    first = np.clip(x, domain.lower, domain.upper)
+    near = (first + share * (domain.center - first) for share in INWARDS)
+    last = drawn_in(domain, x[None])[0]
+    return [first, *near, last, last + INWARDS[-1] * (domain.center - last)]

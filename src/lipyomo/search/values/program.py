@@ -2,31 +2,32 @@
 
 In the variables x (inputs) and y (what open units add above their kinks) the rows are those of
 `lipyomo.regions.partial` without margin.  Every row is loosened by the rounding error of its own
-pre-activation, and the bound is recomputed from the row duals; so it holds whatever the solver did.
-  Of a Euclidean ball the program knows tangents, as many as it asked for; their duals
-mu_i with normals n_i prove more than they say: with ``q = sum mu_i n_i`` the ball adds
-``q . p + r |q|``.  Without open units, this dual is smooth and minimised as a whole.
+pre-activation, and bounds are recomputed from the row duals (`reach.py`).  In an l1 ball x is
+``p + s - t`` with s, t >= 0, and one row says how long the step is.  Of a Euclidean ball a program
+knows tangents, as many as it asked for; their duals with their normals are a pull.  Without open
+units, the dual is smooth and minimised as a whole.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
 
 from lipyomo.affine.system import NodeForm, UnitSystem
 from lipyomo.arrays import IntArray, lengths
 from lipyomo.bounds.preactivation import preactivation_bounds
-from lipyomo.domains import Domain, NormBall
-from lipyomo.network import FloatArray, Matrix
-from lipyomo.numerics.lp import LinearProgram, weak_duality
-from lipyomo.numerics.rounding import UNIT, gamma
+from lipyomo.domains import Domain
+from lipyomo.network import FloatArray
+from lipyomo.numerics.lp import LinearProgram
+from lipyomo.numerics.rounding import UNIT
 from lipyomo.phases import OPEN
 from lipyomo.regions.partial import NodeRows, RegionProgram
 from lipyomo.search.values.node import Node
 from lipyomo.search.values.params import Params
+from lipyomo.search.values.reach import Proof, Reach, Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +41,30 @@ class Highest:
     point : ndarray, shape (d,), or None
         Where the relaxation is largest.
     units : ndarray of int, shape (k,)
-        Open units whose outputs the relaxation has wrong there.
+        Open units.
     scores : ndarray, shape (k,)
-        By how much the bound would drop at least if they were right, as the duals have it.
+        By how much the bound would drop at least if their outputs were right, as the duals have it.
     """
 
     bound: float
+    point: FloatArray | None
+    units: IntArray
+    scores: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Nearest:
+    """What is known of the distance at which the value of a node reaches zero.
+
+    Attributes
+    ----------
+    distance : float
+        It stays below zero up to there; infinite where the node is empty.
+    point, units, scores
+        As in `Highest`, of the relaxation at that distance.
+    """
+
+    distance: float
     point: FloatArray | None
     units: IntArray
     scores: FloatArray
@@ -65,31 +84,89 @@ class NodeProgram:
     def __init__(self, system: UnitSystem, domain: Domain, params: Params) -> None:
         self._system, self._domain, self._params = system, domain, params
         self._region = RegionProgram(system, domain)
-        self._facets = np.asarray(domain.rows.A.toarray())
+        self._whole = Reach.of(domain)
         self._program: LinearProgram | None = None
 
     def highest(self, node: Node) -> Highest:
         """Bound the largest value of the aim's pre-activation, its bias left out."""
-        system, aim = self._system, self._system.count - 1
-        form = system.form(node.phases)
+        form = self._system.form(node.phases)
         node = self._with_all_signs(node)
-        rows = self._region.rows(form, node)
-        A, b = self._loosened(rows)
-        cost, shift = form.maps[aim, :-1], float(form.maps[aim, -1])
-        ball = self._domain.ball
-        if ball is None:
-            bound, point, duals = self._solved(A, b, rows.least, rows.most, cost)
-        elif ball.norm == "l1":
-            bound, point, duals = self._in_cross(ball, A, b, rows, cost)
-        else:
-            bound, point, duals = self._in_ball(ball, A, b, rows, cost)
-        bound += shift + float(system.errors[aim]) + 4.0 * UNIT * (abs(bound) + abs(shift))
+        known = self._region.rows(form, node)
+        rows, shift = self._rows(form, known)
+        reach = replace(self._whole, low=node.low, high=node.high)
+        point, proof = self._largest(rows, reach)
         if point is None:  # nothing of the node has interior, or the solver is at a loss
-            empty = self._region.examine(form, node).empty
-            none = np.zeros(0)
-            return Highest(-np.inf if empty else np.inf, None, none.astype(np.intp), none)
-        units, scores = _violations(form, rows, point, duals)
-        return Highest(bound, point[: form.inputs], units, scores)
+            if self._region.examine(form, node).empty:
+                none = np.zeros(0)
+                return Highest(-np.inf, None, none.astype(np.intp), none)
+            point, proof = self._largest(rows, reach, elastic=True)
+        bound = self._value(rows.proved(reach, proof), shift)
+        units, scores = _violations(form, known, point, proof.duals)
+        return Highest(bound, None if point is None else point[: form.inputs], units, scores)
+
+    def nearest(
+        self, node: Node, reach_of: Callable[[float], Reach], start: float, limit: float
+    ) -> Nearest:
+        """Bound the distance at which the aim's pre-activation reaches zero, from `start` on.
+
+        By Newton's method: multipliers that are best within one distance prove that the value stays
+        below zero up to a larger one, since what they prove is concave in it.
+
+        Parameters
+        ----------
+        node : Node
+            Its bounds hold up to `limit`.
+        reach_of : callable
+            The inputs within a distance.
+        start, limit : float
+            Nothing is reached before `start`; what is beyond `limit` does not matter.
+        """
+        form = self._system.form(node.phases)
+        known = self._region.rows(form, self._with_all_signs(node))
+        rows, shift = self._rows(form, known)
+        none = np.zeros(0)
+        found = Nearest(start, None, none.astype(np.intp), none)
+        for _ in range(self._params.newton):
+            reach = reach_of(found.distance)
+            point, proof = self._largest(rows, reach, elastic=True)
+            if point is None:
+                return found
+            units, scores = _violations(form, known, point, proof.duals)
+            found = replace(found, point=point[: form.inputs], units=units, scores=scores)
+            further = self._root(rows, shift, proof, reach_of, found.distance, limit)
+            if further <= found.distance * (1.0 + self._params.closer):
+                return replace(found, distance=further)
+            found = replace(found, distance=further)
+            if further >= limit:
+                break
+        return found
+
+    def _root(
+        self,
+        rows: Rows,
+        shift: float,
+        proof: Proof,
+        reach_of: Callable[[float], Reach],
+        start: float,
+        limit: float,
+    ) -> float:
+        """The largest distance found up to which a proof keeps the value below zero."""
+
+        def below(t: float) -> bool:
+            return self._value(rows.proved(reach_of(t), proof), shift) < 0.0
+
+        if below(limit):
+            return limit
+        low, high = start, limit
+        while high - low > 0.1 * self._params.closer * high:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if below(middle) else (low, middle)
+        return low
+
+    def _value(self, bound: float, shift: float) -> float:
+        """A bound of the costs as one of the aim."""
+        error = float(self._system.errors[-1]) + 4.0 * UNIT * (abs(bound) + abs(shift))
+        return bound + shift + error
 
     def _with_all_signs(self, node: Node) -> Node:
         """The node with bounds of its decided units that hold below the cutoff as well.
@@ -107,127 +184,144 @@ class NodeProgram:
         found = preactivation_bounds(self._system.network, self._domain)
         return np.concatenate(found.lower), np.concatenate(found.upper)
 
-    def _loosened(self, rows: NodeRows) -> tuple[FloatArray, FloatArray]:
-        """All rows but those of a ball, with room for the rounding of pre-activations."""
-        scale = np.ones(len(rows.owners))
-        scale[: rows.counts[0]] = 1.0 / rows.size
-        right = rows.right + scale * self._system.errors[rows.owners]
-        facets = np.zeros((len(self._facets), rows.least.size))
-        facets[:, : self._facets.shape[1]] = self._facets
-        A = np.concatenate([rows.rows[:, :-2], facets])
-        return A, np.concatenate([right, self._domain.rows.b])
+    def _rows(self, form: NodeForm, known: NodeRows) -> tuple[Rows, float]:
+        """The rows of a node, with room for the rounding of pre-activations, and a constant."""
+        scale = np.ones(len(known.owners))
+        scale[: known.counts[0]] = 1.0 / known.size
+        right = known.right + scale * self._system.errors[known.owners]
+        aim, d = form.maps[self._system.count - 1], form.inputs
+        rows = Rows(known.rows[:, :-2], right, aim[:-1], known.least[d:], known.most[d:])
+        return rows, float(aim[-1])
+
+    # -- programs ----------------------------------------------------------------------------------
+
+    def _largest(
+        self, rows: Rows, reach: Reach, elastic: bool = False
+    ) -> tuple[FloatArray | None, Proof]:
+        """Where the costs are largest, and multipliers; no point if the solver finds no optimum.
+
+        If `elastic`, the node's rows may be violated at a price: there is an optimum even if they
+        exclude each other, and its multipliers say so.
+        """
+        d = reach.low.size
+        A, b = rows.within(reach)
+        least, most = rows.box(reach)
+        if reach.norm == "l1":
+            return self._in_cross(rows, reach, elastic)
+        if reach.norm == "l2":
+            if not rows.least.size:
+                return _smooth_dual(rows, reach, self._params.price)
+            return self._in_ball(rows, reach, elastic)
+        point, duals = self._solved(A, b, least, most, rows.cost, len(rows.b) * elastic)
+        return point, Proof(duals, np.zeros(d))
 
     def _solved(
-        self, A: Matrix, b: FloatArray, least: FloatArray, most: FloatArray, cost: FloatArray
-    ) -> tuple[float, FloatArray | None, FloatArray]:
-        """Bound, point and row duals of ``max cost . w, A w <= b, least <= w <= most``."""
+        self,
+        A: FloatArray,
+        b: FloatArray,
+        least: FloatArray,
+        most: FloatArray,
+        cost: FloatArray,
+        elastic: int = 0,
+    ) -> tuple[FloatArray | None, FloatArray]:
+        """Point and row duals of ``max cost . w, A w <= b, least <= w <= most``.
+
+        The first so many rows are `elastic`.
+        """
+        price = self._params.price * float(np.abs(cost).sum())
+        if elastic:
+            column = np.where(np.arange(len(b)) < elastic, -1.0, 0.0)
+            A = np.hstack([A, column[:, None]])
+            least, most, cost = np.append(least, 0.0), np.append(most, np.inf), np.append(cost, 0.0)
+            cost[-1] = -price
         if self._program is None:
             self._program = LinearProgram(least, most, A, b)
         else:
             self._program.load(least, most, A, b)
-        found = self._program.maximise(cost)
-        return found.bound, found.point, self._program.duals
+        found = self._program.optimum(cost)
+        if found is None:
+            return None, np.zeros(len(b))
+        return found[1][: cost.size - bool(elastic)], self._program.duals
 
-    def _in_cross(
-        self, ball: NormBall, A: FloatArray, b: FloatArray, rows: NodeRows, cost: FloatArray
-    ) -> tuple[float, FloatArray | None, FloatArray]:
-        """The same in an l1 ball: with variables for the distances of the inputs."""
-        d, width = ball.point.size, rows.least.size
-        eye = sp.eye_array(d, format="csr")
-        beside = sp.csr_array((d, width - d))
-        total = sp.csr_array(np.repeat([[0.0, 1.0]], [width, d], axis=1))
-        apart = sp.csr_array((len(A), d))
-        matrix = sp.vstack(
-            [
-                sp.hstack([sp.csr_array(A), apart]),
-                sp.hstack([eye, beside, -eye]),
-                sp.hstack([-eye, beside, -eye]),
-                total,
-            ]
+    def _in_cross(self, rows: Rows, reach: Reach, elastic: bool) -> tuple[FloatArray | None, Proof]:
+        """The same in an l1 ball."""
+        assert reach.point is not None
+        d, p = reach.low.size, reach.point
+        A, b = rows.within(reach)
+        steps = np.hstack([A[:, :d], -A[:, :d], A[:, d:]])
+        total = np.zeros(steps.shape[1])
+        total[: 2 * d] = 1.0
+        least = np.concatenate([np.zeros(2 * d), rows.least])
+        most = np.concatenate([reach.high - p, p - reach.low, rows.most])
+        c = rows.cost
+        costs = np.concatenate([c[:d], -c[:d], c[d:]])
+        point, duals = self._solved(
+            np.vstack([steps, total]),
+            np.append(b - A[:, :d] @ p, reach.radius),
+            least,
+            np.maximum(most, 0.0),
+            costs,
+            len(rows.b) * elastic,
         )
-        limits = np.concatenate([b, ball.point, -ball.point, [ball.radius]])
-        least = np.append(rows.least, np.zeros(d))
-        most = np.append(rows.most, np.full(d, ball.radius))
-        bound, point, duals = self._solved(
-            sp.csr_array(matrix), limits, least, most, np.append(cost, np.zeros(d))
-        )
-        return bound, None if point is None else point[:width], duals
+        rest = (c - A.T @ duals[:-1])[:d]
+        proof = Proof(duals[:-1], np.clip(rest, -duals[-1], duals[-1]))
+        if point is None:
+            return None, proof
+        return np.append(p + point[:d] - point[d : 2 * d], point[2 * d :]), proof
 
-    def _in_ball(
-        self, ball: NormBall, A: FloatArray, b: FloatArray, rows: NodeRows, cost: FloatArray
-    ) -> tuple[float, FloatArray | None, FloatArray]:
-        """The same in a Euclidean ball: by tangents, and without open units by the smooth dual."""
-        d, width = ball.point.size, rows.least.size
-        if width == d:
-            return _smooth_dual(ball, A, b, rows.least, rows.most, cost)
-        normals, best = np.zeros((0, d)), np.inf
-        aim, point, duals = cost[:d], None, np.zeros(len(b))
+    def _in_ball(self, rows: Rows, reach: Reach, elastic: bool) -> tuple[FloatArray | None, Proof]:
+        """The same in a Euclidean ball, by tangents."""
+        assert reach.point is not None
+        d, count = reach.low.size, 0
+        A, b = rows.within(reach)
+        aim, proof = rows.cost[:d], Proof(np.zeros(len(b)), np.zeros(d))
+        best: tuple[float, FloatArray | None, Proof] = np.inf, None, proof
+        normals = np.zeros((0, d))
         for _ in range(self._params.tangents):
             size = float(lengths(aim))
             if size > 0:
                 normals = np.concatenate([normals, aim[None] / size])
-            cuts = np.zeros((len(normals), width))
-            cuts[:, :d] = normals
-            limits = normals @ ball.point + ball.radius * (1.0 + 1e-12)
-            _, solution, every = self._solved(
-                np.concatenate([A, cuts]), np.append(b, limits), rows.least, rows.most, cost
+            count = len(normals)
+            cuts = np.hstack([normals, np.zeros((count, rows.least.size))])
+            limits = normals @ reach.point + reach.radius
+            point, duals = self._solved(
+                np.concatenate([A, cuts]),
+                np.append(b, limits),
+                *rows.box(reach),
+                rows.cost,
+                len(rows.b) * elastic,
             )
-            if solution is None:
+            if point is None:
                 break
-            point, duals = solution, every[: len(b)]
-            pull = every[len(b) :] @ normals
-            proved = _with_ball(ball, A, b, rows.least, rows.most, cost, duals, pull)
-            best = min(best, proved)
-            aim = solution[:d] - ball.point
-            if lengths(aim) <= ball.radius * (1.0 + 1e-9):
+            proof = Proof(duals[: len(b)], duals[len(b) :] @ normals)
+            best = min(best, (rows.proved(reach, proof), point, proof), key=lambda one: one[0])
+            aim = point[:d] - reach.point
+            if lengths(aim) <= reach.radius * (1.0 + 1e-9):
                 break
-        return best, point, duals
+        return best[1], best[2]
 
 
-def _with_ball(
-    ball: NormBall,
-    A: FloatArray,
-    b: FloatArray,
-    least: FloatArray,
-    most: FloatArray,
-    cost: FloatArray,
-    duals: FloatArray,
-    pull: FloatArray,
-) -> float:
-    """The bound from row duals, and a part (d,) of the costs that the ball itself bounds."""
-    rest = cost.copy()
-    rest[: pull.size] -= pull
-    end, loose, _ = weak_duality(rest, A, b, least, most, duals)
-    if loose > 0:
-        return np.inf
-    size = float(np.abs(pull) @ np.abs(ball.point)) + ball.radius * float(lengths(pull))
-    reach = float(np.abs(np.concatenate([least, most])).max(initial=0.0))
-    rounding = gamma(pull.size + 4) * (size + reach * float(np.abs(pull).sum()))
-    return end + float(pull @ ball.point) + ball.radius * float(lengths(pull)) + rounding
+def _smooth_dual(rows: Rows, reach: Reach, price: float) -> tuple[FloatArray, Proof]:
+    """Maximise over rows, box and Euclidean ball by the dual in (y, nu); rows are elastic.
 
-
-def _smooth_dual(
-    ball: NormBall,
-    A: FloatArray,
-    b: FloatArray,
-    least: FloatArray,
-    most: FloatArray,
-    cost: FloatArray,
-) -> tuple[float, FloatArray | None, FloatArray]:
-    """Maximise over rows, box and ball by the dual in (y, nu).
-
-    min over y >= 0, nu > 0 of
+    min over 0 <= y <= price, nu > 0 of
     y . b + nu r^2 / 2 + max over the box of (c - A^T y) . x - nu |x - p|^2 / 2
     """
     from scipy.optimize import minimize
 
-    p, r = ball.point, ball.radius
+    assert reach.point is not None
+    A, b = rows.within(reach)
+    p, r, cost = reach.point, reach.radius, rows.cost
     size = float(lengths(cost)) or 1.0
     scale = size * r  # of values; nu is in units of size / r
 
     def primal(v: FloatArray) -> tuple[FloatArray, FloatArray, float]:
         nu = v[-1] * size / r
-        return np.clip(p + (cost - A.T @ (v[:-1] * size)) / nu, least, most), v[:-1] * size, nu
+        return (
+            np.clip(p + (cost - A.T @ (v[:-1] * size)) / nu, reach.low, reach.high),
+            (v[:-1] * size),
+            nu,
+        )
 
     def dual(v: FloatArray) -> tuple[float, FloatArray]:
         x, y, nu = primal(v)
@@ -236,21 +330,22 @@ def _smooth_dual(
         return value / scale, np.append((b - A @ x) * size, away * size / r) / scale
 
     start = np.append(np.zeros(len(b)), 1.0)
-    bounds = [(0.0, None)] * len(b) + [(1e-9, None)]
+    bounds = [(0.0, price)] * len(b) + [(1e-9, None)]
     options = {"maxiter": 500, "maxfun": 1000, "ftol": 1e-16, "gtol": 1e-11}
     found = minimize(dual, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     v = np.maximum(np.asarray(found.x), [low for low, _ in bounds])
     x, y, nu = primal(v)
-    pull = nu * (x - p)  # what of the costs the ball takes: the box has the rest
-    return _with_ball(ball, A, b, least, most, cost, y, pull), x, y
+    return x, Proof(y, nu * (x - p))  # what of the costs the ball takes: the box has the rest
 
 
 def _violations(
-    form: NodeForm, rows: NodeRows, point: FloatArray, duals: FloatArray
+    form: NodeForm, rows: NodeRows, point: FloatArray | None, duals: FloatArray
 ) -> tuple[IntArray, FloatArray]:
     """Open units whose outputs are above the unit's, and what their chords' duals say of it."""
     signs, inner, chords = rows.counts
     units = rows.owners[signs + inner : signs + inner + chords]
+    if point is None:
+        return units, np.zeros(units.size)
     weights = duals[signs + inner : signs + inner + chords]
     z = form.maps[units, :-1] @ point + form.maps[units, -1]
     y = point[form.inputs + np.searchsorted(form.units, units)]
