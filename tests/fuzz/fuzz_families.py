@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from fuzz_directions import directions_of
 from fuzz_domains import domain_of, norms_of
 from fuzz_extremes import EXTREMES, strange_domain, strange_norms
 from fuzz_networks import ORDINARY
@@ -18,6 +20,9 @@ from lipyomo import Box, Layer, LipschitzProblem, Network
 NETWORKS = {**ORDINARY, **EXTREMES}
 FAMILIES = (*NETWORKS, *THIN)
 """Networks of two-slope units; those with smooth ones are `CURVED`."""
+
+DIRECTED = tuple(f"{family}_directed" for family in NETWORKS)
+"""The same networks and domains, and directions."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,10 @@ def draw(family: str, seed: int) -> Sample:
     rng = np.random.default_rng([seed, *map(ord, family)])
     if family in CURVED:
         return _smooth(family, seed, rng)
+    asked: dict[str, Any] = {}
+    directions = None
+    directed = family in DIRECTED
+    family = family.removesuffix("_directed") if directed else family
     if family in THIN:
         layers, domain, plain_domain = THIN[family](rng)
         input_norm, outputs, functionals = linear_norms(rng, len(layers[-1].bias))
@@ -59,8 +68,12 @@ def draw(family: str, seed: int) -> Sample:
             strange_norms(rng, m) if strange and rng.random() < 0.6 else norms_of(rng, m)
         )
     network = Network([Layer(v.weight, v.bias, v.left, v.right) for v in layers], f"{family}{seed}")
-    problem = LipschitzProblem(network, domain, input_norm, **outputs)  # type: ignore[arg-type]
-    return Sample(family, seed, problem, oracle_of(network, plain_domain, input_norm, functionals))
+    if directed:
+        asked, directions = directions_of(rng, network.input_dim)
+    given: Any = {**outputs, **asked}
+    problem = LipschitzProblem(network, domain, input_norm, **given)
+    oracle = oracle_of(network, plain_domain, input_norm, functionals, directions)
+    return Sample(f"{family}{'_directed' * directed}", seed, problem, oracle)
 
 
 def _smooth(family: str, seed: int, rng: np.random.Generator) -> Sample:
@@ -81,7 +94,11 @@ def _smooth(family: str, seed: int, rng: np.random.Generator) -> Sample:
 
 
 def oracle_of(
-    network: Network, domain: PlainDomain, input_norm: str, functionals: list[np.ndarray] | None
+    network: Network,
+    domain: PlainDomain,
+    input_norm: str,
+    functionals: list[np.ndarray] | None,
+    directions: np.ndarray | None = None,
 ) -> Oracle:
     layers = [PlainLayer(v.dense_weight, v.bias, v.left, v.right) for v in network.layers]
-    return Oracle(layers, domain, input_norm, functionals)
+    return Oracle(layers, domain, input_norm, functionals, directions=directions)

@@ -120,6 +120,8 @@ class Oracle:
         Vertices of the output norm's dual ball; None for the Euclidean norm.
     most : int
         Regions after which it gives up.
+    directions : float matrix (d, k) or None
+        Whose columns directions are combinations of; those that move a frozen input do not count.
     """
 
     layers: list[PlainLayer]
@@ -127,6 +129,7 @@ class Oracle:
     input_norm: str
     functionals: list[np.ndarray] | None
     most: int = 4000
+    directions: np.ndarray | None = None
     regions: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -134,6 +137,10 @@ class Oracle:
         self.moving = [j for j in range(len(lower)) if lower[j] != upper[j]]
         self.frozen = {j: exact(lower[j]) for j in range(len(lower)) if lower[j] == upper[j]}
         self.d = len(self.moving)
+        columns = np.eye(len(lower))[:, self.moving]
+        if self.directions is not None:
+            columns = self.directions[:, ~self.directions[list(self.frozen)].any(axis=0)]
+        self.columns = [[exact(x) for x in column] for column in columns.T.tolist()]
 
     def constant(self) -> arb:
         """An enclosure of the constant.
@@ -211,9 +218,9 @@ class Oracle:
         return False
 
     def jacobians(self) -> Iterator[list[Vector]]:
-        """Jacobians (rows a output, in the moving inputs) of all regions with interior."""
+        """Jacobians (rows a output, in the directions) of all regions with interior."""
         for rows, _ in self.pieces():
-            yield [[row[j] for j in self.moving] for row in rows]
+            yield [[_dot(row[:-1], column) for column in self.columns] for row in rows]
 
     def least(self, functional: Vector) -> fmpq:
         """The least value of ``c . f`` on a bounded polyhedron: it is attained at a vertex."""
@@ -284,11 +291,12 @@ class Oracle:
 
     def norm(self, jacobian: list[Vector]) -> arb:
         """Operator norm of a rational matrix."""
-        if self.d == 0:
+        count = len(self.columns)
+        if count == 0:
             return arb(0)
         if self.functionals is not None:
             rows = [
-                [_dot([exact(y) for y in c], [r[j] for r in jacobian]) for j in range(self.d)]
+                [_dot([exact(y) for y in c], [r[j] for r in jacobian]) for j in range(count)]
                 for c in self.functionals
             ]
             if self.input_norm == "l2":
@@ -301,7 +309,7 @@ class Oracle:
             return arb(max(_dot(list(c), list(c)) for c in columns)).sqrt()
         if self.input_norm == "linf":
             best = fmpq(0)
-            for signs in product((-1, 1), repeat=self.d):
+            for signs in product((-1, 1), repeat=count):
                 out = [_dot(r, [fmpq(s) for s in signs]) for r in jacobian]
                 best = max(best, _dot(out, out))
             return arb(best).sqrt()

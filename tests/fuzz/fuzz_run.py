@@ -2,7 +2,8 @@
 
 Draws hostile networks by seed, finds their constants in exact arithmetic, and prints every answer
 that breaks a promise, with family and seed.  Ends with lines of counts.  ``--families smooth`` are
-those of smooth and mixed networks, whose constants are enclosed in Arb.  With ``--users`` it asks
+those of smooth and mixed networks, whose constants are enclosed in Arb, and ``directed`` those with
+directions.  With ``--users`` it asks
 for other things than constants: ``--users files certify proofs``, say.
 """
 
@@ -16,7 +17,7 @@ import warnings
 from collections import Counter
 
 from flint import arb
-from fuzz_families import FAMILIES, Sample, draw
+from fuzz_families import DIRECTED, FAMILIES, Sample, draw
 from fuzz_judge import faults
 from fuzz_oracle import FlatDomain
 from fuzz_users import USERS, case
@@ -139,7 +140,7 @@ def next_in_turn(names: list[str], turn: int, sample: Sample) -> tuple[list[str]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--families", nargs="*", default=[*FAMILIES, *CURVED])
+    parser.add_argument("--families", nargs="*", default=[*FAMILIES, *DIRECTED, *CURVED])
     parser.add_argument("--count", type=int, default=20, help="seeds a family")
     parser.add_argument("--first", type=int, default=0, help="first seed")
     parser.add_argument("--methods", nargs="*", default=["auto"], help="METHOD or mip:SOLVER")
@@ -148,8 +149,8 @@ def main() -> int:
     parser.add_argument("--users", nargs="*", choices=USERS, help="what else users touch, instead")
     parser.add_argument("--quiet", action="store_true", help="let RuntimeWarnings pass")
     options = parser.parse_args()
-    if options.families == ["smooth"]:
-        options.families = list(CURVED)
+    groups = {"smooth": CURVED, "directed": DIRECTED}
+    options.families = [k for name in options.families for k in groups.get(name, [name])]
     fuzz = Fuzz(options.time, options.quiet)
     turn = 0
     for seed in range(options.first, options.first + options.count):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from fuzz_families import FAMILIES, draw
+from fuzz_families import DIRECTED, FAMILIES, draw
 from fuzz_judge import faults
 
 import lipyomo
-from lipyomo.errors import DomainError
+from lipyomo.errors import DomainError, ProblemError
 from lipyomo.methods import get_method
 
 SEEDS = range(40, 43)
@@ -30,6 +30,23 @@ def test_no_promise_is_broken(family: str) -> None:
             assert not faults(result, truth), (str(sample), method, result)
             judged += 1
     assert judged >= 2 * len(SEEDS)
+
+
+@pytest.mark.parametrize("family", DIRECTED)
+def test_no_promise_about_directions_is_broken(family: str) -> None:
+    judged = 0
+    for seed in SEEDS:
+        try:
+            sample = draw(family, seed)
+        except (DomainError, ProblemError):  # or directions that move frozen inputs only together
+            continue
+        truth = sample.oracle.constant()
+        for method in METHODS:
+            if method == "auto" or get_method(method).refusal(sample.problem) is None:
+                result = lipyomo.solve(sample.problem, method, time_limit=5)
+                assert not faults(result, truth), (str(sample), method, result)
+                judged += 1
+    assert judged
 
 
 DECIDED = ("affine_runs/800209", "cancelling/1200226")
