@@ -13,7 +13,8 @@
 - ``solvers``: model transfer, time to optimality and agreement of solvers
 - ``robustness``: certified accuracy, constants by activation, cost of decisions and sweeps
 - ``picture``: the picture of the README
-- ``glossary``: the pictures of the glossary
+- ``glossary``: the pictures of the glossary and of the tutorial
+- ``report``: how far every estimator is from the truth, as one PDF
 - ``gallery``: every method on one network, with pictures, for the documentation
 
 ``python -m experiments NAME --help`` shows the options of each.
@@ -42,6 +43,7 @@ MEASUREMENTS = (
     "robustness",
     "picture",
     "glossary",
+    "report",
     "gallery",
 )
 
