@@ -5,7 +5,8 @@ with the input norm on R^k: all inputs vary, and only what J is applied to is re
 
 - ``wrt`` selects inputs: T holds columns of the identity;
 - ``weights`` w scale them, ``T = diag(w)[:, wrt]``: the norm of a direction v is ``|v / w|``, so
-  that moving an input of a large weight costs little, and one of weight zero does not move;
+  that moving an input of a large weight costs little, one of infinite weight is free of cost, and
+  one of weight zero does not move;
 - ``directions`` is T itself, for metrics and seminorms.
 
 Directions that leave the domain's inputs where they are do not count: a constant is over pairs of
@@ -48,7 +49,7 @@ def parse_directions(
     wrt : int, slice, indices or mask, optional
         Inputs that directions move; negative indices count from the end.
     weights : array_like, shape (d,), or float, optional
-        Not negative.
+        Not negative; inputs of infinite weight are left to `free_directions`.
 
     Raises
     ------
@@ -63,13 +64,28 @@ def parse_directions(
         return None
     chosen = np.arange(inputs) if wrt is None else selected(wrt, inputs)
     scale = np.ones(inputs) if weights is None else _weights(weights, inputs)
-    chosen = chosen[scale[chosen] != 0.0]
-    if not chosen.size:
+    if not scale[chosen].any():
         raise ProblemError("all inputs have weight zero.  Remedy: give one a positive weight")
+    chosen = chosen[(scale[chosen] != 0.0) & np.isfinite(scale[chosen])]
+    if not chosen.size:  # all others are free of cost
+        return read_only(np.zeros((inputs, 1)))
     if np.array_equal(chosen, np.arange(inputs)) and (scale == 1.0).all():
         return None
-    places = chosen, np.arange(chosen.size)
-    return _kept(sp.csr_array((scale[chosen], places), shape=(inputs, chosen.size)))
+    return _columns(chosen, scale[chosen], inputs)
+
+
+def free_directions(
+    inputs: int, wrt: Selection | None = None, weights: npt.ArrayLike | None = None
+) -> Matrix | None:
+    """Unit vectors (d, f) of the inputs of infinite weight, read-only; None without any.
+
+    Parameters are those of `parse_directions`.
+    """
+    if weights is None:
+        return None
+    chosen = np.arange(inputs) if wrt is None else selected(wrt, inputs)
+    free = chosen[np.isinf(_weights(weights, inputs)[chosen])]
+    return _columns(free, np.ones(free.size), inputs) if free.size else None
 
 
 def selected(wrt: Any, inputs: int) -> IntArray:
@@ -177,9 +193,15 @@ def _weights(weights: object, inputs: int) -> FloatArray:
         found = np.full(inputs, found[0])
     if found.size != inputs:
         raise ProblemError(f"{found.size} weights for {inputs} inputs.  Remedy: give one an input")
-    if not (np.isfinite(found) & (found >= 0)).all():
-        raise ProblemError("weights must be finite numbers of at least zero")
+    if not (found >= 0).all():
+        raise ProblemError("weights must be numbers of at least zero")
     return found
+
+
+def _columns(inputs: IntArray, sizes: FloatArray, count: int) -> Matrix:
+    """Multiples of unit vectors as the columns of a matrix with `count` rows."""
+    places = inputs, np.arange(inputs.size)
+    return _kept(sp.csr_array((sizes, places), shape=(count, inputs.size)))
 
 
 def _rank(matrix: FloatArray) -> int:

@@ -10,7 +10,13 @@ import numpy.typing as npt
 
 from lipyomo.arguments import instance, real_numbers, whole_number
 from lipyomo.arrays import Matrix, product, read_only
-from lipyomo.directions import Selection, describe, parse_directions, without_frozen
+from lipyomo.directions import (
+    Selection,
+    describe,
+    free_directions,
+    parse_directions,
+    without_frozen,
+)
 from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
 from lipyomo.magnitudes import check_magnitudes, underflow_of
@@ -62,12 +68,17 @@ class LipschitzProblem:
     wrt : int, slice, indices or mask, optional
         The inputs that directions move; by default all.
     weights : array_like, shape (d,), or float, optional
-        The norm of a direction v is ``|v / weights|_alpha``: an input of weight zero does not move.
+        The norm of a direction v is ``|v / weights|_alpha``: an input of weight zero does not move,
+        one of infinite weight is free of cost, so that the constant is infinite unless its partial
+        derivatives vanish.
 
     Attributes
     ----------
     directions : Matrix, shape (d, k), or None
         T, read-only, without directions that move an input which the domain fixes; None for all.
+    free : LipschitzProblem or None
+        That of the directions which are free of cost: the constant is infinite unless this one's is
+        zero.
 
     Raises
     ------
@@ -139,7 +150,13 @@ class LipschitzProblem:
                 f"{frozen} of {network.input_dim} inputs cannot move in the domain and were "
                 "eliminated: the constant is over the other directions"
             )
-        if frozen and self.directions is not None:
+        self.free: LipschitzProblem | None = None
+        free = free_directions(network.input_dim, wrt, weights)
+        if free is not None:
+            free = free[:, np.flatnonzero(~domain.frozen @ free)]
+            if free.shape[1]:
+                self.free = _Derived(self, network, domain, directions=free)
+        if frozen and self.directions is not None and (self.free is None or self.directions.any()):
             self.directions = without_frozen(self.directions, domain.frozen)
 
     # -- shape -----------------------------------------------------------------------------------
@@ -176,6 +193,8 @@ class LipschitzProblem:
         """Such as ``linf -> cross(3)``, or ``l2 -> |.|, wrt 0, 3``."""
         scalar = self.network.output_dim == 1 and self.output_norm.kind in ("l2", "linf")
         along = "" if self.directions is None else f", {describe(self.directions)}"
+        if self.free is not None and self.free.directions is not None:
+            along += f", free of cost: {describe(self.free.directions)}"
         return f"{self.input_norm} -> {'|.|' if scalar else self.output_norm.name}{along}"
 
     @cached_property
@@ -268,7 +287,7 @@ class _Derived(LipschitzProblem):
         directions: Matrix | None = None,
     ) -> None:
         self.network, self.domain, self.notes = network, domain, []
-        self.directions = directions
+        self.directions, self.free = directions, None
         self.input_norm, self.functional = origin.input_norm, origin.functional
         self.output_norm = origin.output_norm
         if functional is not None:

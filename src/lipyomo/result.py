@@ -244,7 +244,7 @@ class Result:
     def summary(self) -> str:
         """A few lines for people: interval, status, method, what the ends rest on."""
         rows = {
-            "constant": f"[{down(self.lower)}, {up(self.upper)}]",
+            "constant": self._interval(),
             "status": self._ending(),
             "method": self._how(),
             "upper end": self.basis or "none",
@@ -257,13 +257,18 @@ class Result:
         lines = [f"{name:<10}  {text}" for name, text in rows.items()]
         return "\n".join(lines + [f"{'warning':<10}  {note}" for note in self.warnings])
 
+    def _interval(self) -> str:
+        """Such as ``[1.2, 1.3]``."""
+        infinite = math.isinf(self.lower)
+        return "infinite" if infinite else f"[{down(self.lower)}, {up(self.upper)}]"
+
     def __eq__(self, other: object) -> bool:
         """Whether all that `to_dict` gives is the same."""
         return isinstance(other, Result) and self.to_dict() == other.to_dict()
 
     def __repr__(self) -> str:
         """Three lines at most: the interval, how it ended, by what."""
-        shown = f"Result [{down(self.lower)}, {up(self.upper)}]"
+        shown = f"Result {self._interval()}"
         if self.estimate is not None:
             shown += f", estimate {self.estimate:.9g}"
         count = len(self.warnings)
@@ -317,7 +322,7 @@ class Result:
             found = None if data["witness"] is None else Witness.from_dict(data["witness"])
             known: dict[str, Any] = {entry.name: data.get(entry.name) for entry in fields(cls)}
             known.update(
-                lower=float(data["lower"]),
+                lower=_unless_missing(data["lower"]),
                 upper=_unless_missing(data["upper"]),
                 status=Status(data["status"]),
                 method=str(data["method"]),

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import lipyomo
 from lipyomo.arrays import dense
 from lipyomo.directions import parse_directions
 from lipyomo.domains import Box
 from lipyomo.errors import MethodError, ProblemError
 from lipyomo.methods.registry import methods, run_method
+from lipyomo.network import Network
 from lipyomo.problem import LipschitzProblem
+from lipyomo.result import Result
 from lipyomo.settings import Settings
 from networks import mixed_network, random_network
 
@@ -113,6 +117,38 @@ def test_problems_say_what_is_asked() -> None:
 def test_methods_that_know_no_directions_refuse_by_name() -> None:
     problem = LipschitzProblem(random_network(0, (3, 4, 1)), Box(-1, 1, 3), wrt=0)
     for name, method in methods().items():
-        if not method.directions:
+        if "two-slope" not in method.directions:
             with pytest.raises(MethodError, match=f"method {name} .*directions"):
                 run_method(name, problem, Settings())
+
+
+def test_inputs_of_infinite_weight_make_a_constant_infinite_only_with_a_witness() -> None:
+    # relu(x) and relu(y - 3): the second input counts beyond 3 only
+    network = Network.from_arrays([[[1.0, 0.0], [0.0, 1.0]], [[2.0, 1.0]]], [[0.0, -3.0], [0.0]])
+    weights = [1.0, np.inf]
+    still = LipschitzProblem(network, Box(-1, 1, 2), weights=weights)
+    assert still.describe_norms() == "linf -> |.|, wrt 0, free of cost: wrt 1"
+    assert lipyomo.solve(still).lower == 2.0
+    assert lipyomo.solve(still).is_exact
+    frozen = LipschitzProblem(network, Box([-1, 5], [1, 5]), weights=weights)
+    assert frozen.free is None
+    assert lipyomo.solve(frozen).upper == pytest.approx(2.0)
+    for method in ("bnb", "crown", "random_lb"):
+        moves = lipyomo.solve(LipschitzProblem(network, Box(-1, 5, 2), weights=weights), method)
+        assert (moves.lower, moves.upper) == (np.inf, np.inf)
+        assert moves.is_exact
+        assert moves.witness is not None
+        assert moves.witness.x[1] > 3
+        assert moves.witness.value > 0
+        assert "infinite" in moves.summary()
+        assert Result.from_dict(json.loads(json.dumps(moves.to_dict()))) == moves
+    only = LipschitzProblem(network, Box(-1, 1, 2), weights=[0.0, np.inf])
+    assert lipyomo.solve(only).upper == 0.0
+
+
+def test_without_time_the_upper_end_is_open() -> None:
+    network = random_network(3, (4, 12, 12, 1))
+    problem = LipschitzProblem(network, Box(-1, 1, 4), weights=[1, 1, 1, np.inf])
+    found = lipyomo.solve(problem, "crown", time_limit=1e-3)
+    assert found.upper == np.inf
+    assert found.lower == np.inf or not found.is_exact

@@ -164,6 +164,8 @@ def _domains(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]
 
 def _value(result: Result) -> list[tuple[str, str]]:
     interval = f"[{down(result.lower)}, {up(result.upper)}]"
+    if math.isinf(result.lower):
+        return [("constant", "infinite")]
     if result.is_exact:
         return [("constant", f"{result.lower:.10g} (exact)"), ("interval", interval)]
     lines: list[tuple[str, str]] = []

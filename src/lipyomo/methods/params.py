@@ -11,6 +11,10 @@ class Params:
 
     Attributes
     ----------
+    free_share : float
+        Of the time, for whether inputs of infinite weight move the output.
+    free_gap : float
+        At which that search stops: any witness will do.
     most_bytes : int
         Predicted memory from which a network is bounded and searched locally, but not branched on.
     most_terms : float
@@ -42,6 +46,8 @@ class Params:
         Of LipSDP's descent: a bound for its own sake is worth more steps than one of many nodes.
     """
 
+    free_share: float = 0.5
+    free_gap: float = 0.999
     most_bytes: int = 1 << 31
     most_terms: float = 1e7
     most_products: int = 150_000

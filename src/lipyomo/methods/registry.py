@@ -253,10 +253,15 @@ def finished(method: Method, run: Run) -> Result:
     -------
     Result
     """
-    try:
+    from lipyomo.methods.free import with_free
+
+    def begin(run: Run) -> Result:
         if run.settings.attain and method.guarantee is Guarantee.UPPER:
             run.raise_lower(_quick_incumbent(run))
         return method.run(run)
+
+    try:
+        return begin(run) if run.problem.free is None else with_free(run, begin)
     except KeyboardInterrupt:
         run.clock.stop()
         return run.result(done=False)

@@ -1,0 +1,60 @@
+"""Inputs of infinite weight: moving them is free of cost, so that constants may be infinite.
+
+The constant of the free directions alone is looked at first.  Where it is zero they do not matter;
+a witness of anything above zero makes the constant infinite; else there is no upper end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from lipyomo.methods.params import PARAMS
+from lipyomo.result import Result, Status, Witness
+from lipyomo.run import Run
+from lipyomo.settings import Settings
+
+INFINITE = "moving an input of infinite weight changes the output: the constant is infinite"
+UNKNOWN = "whether inputs of infinite weight change the output is not known: there is no upper end"
+
+
+def with_free(run: Run, solve: Callable[[Run], Result]) -> Result:
+    """The answer to a problem with free directions.
+
+    Parameters
+    ----------
+    run : Run
+    solve : callable
+        Runs the method as if there were none.
+    """
+    witness, vanish = _moved(run)
+    if witness is not None:
+        run.raise_lower(witness)  # its value is that along the free directions
+        run.record(infinite=True)
+        run.warn(INFINITE)
+        return replace(run.result(True), lower=math.inf, status=Status.EXACT)
+    found = solve(run)
+    if vanish:
+        return found
+    warnings = [*found.warnings, UNKNOWN]
+    return replace(found, upper=math.inf, basis=None, status=Status.TIME_LIMIT, warnings=warnings)
+
+
+def _moved(run: Run) -> tuple[Witness | None, bool]:
+    """A witness that free directions move the output, and whether they surely do not."""
+    from lipyomo.methods.registry import run_method
+
+    free = run.problem.free
+    if free is None or free.is_constant:
+        return None, True
+    settings = Settings(
+        time_limit=max(PARAMS.free_share * run.left, 1e-3),
+        should_stop=lambda: run.interrupted,
+        gap=PARAMS.free_gap,
+        seed=run.settings.seed,
+        threads=1,
+    )
+    found = run_method("bnb", free, settings)
+    moves = found.witness is not None and found.witness.value > 0.0
+    return found.witness if moves else None, found.upper == 0.0
