@@ -14,7 +14,8 @@ from lipyomo.search.smooth.confine import confined
 from lipyomo.search.smooth.context import Context
 from lipyomo.search.smooth.euclid import Across, Frame, across, framed
 from lipyomo.search.smooth.gradient import Enclosed, enclosed
-from lipyomo.search.smooth.relax import Affine, Relaxed, inputs_of, relaxed
+from lipyomo.search.smooth.inputs import inputs_of
+from lipyomo.search.smooth.relax import Affine, Relaxed, relaxed
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +64,9 @@ def bounded(context: Context, boxes: Boxes, cutoff: float, decide: bool = False)
     """
     frame = framed(context, boxes)
     directions = frame.v_low, frame.v_high
-    layers = relaxed(context, boxes, *directions)
-    above = collapsed(
-        context, layers, frame.rows, frame.errors, inputs_of(context, boxes, *directions)
-    )
+    inputs = inputs_of(context, boxes, *directions)
+    layers = relaxed(context, boxes, inputs)
+    above = collapsed(context, layers, frame.rows, frame.errors, inputs)
     decide = decide and not context.euclidean and bool((boxes.v_low < boxes.v_high).any())
     jacobian = None
     if decide or context.euclidean:

@@ -13,7 +13,7 @@ layer behind the gradient: Shi et al., Efficiently computing local Lipschitz con
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,23 +26,138 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
 from lipyomo.search.smooth.bound import bounded
 from lipyomo.search.smooth.boxes import Boxes
+from lipyomo.search.smooth.collapse import collapsed
 from lipyomo.search.smooth.context import Context, Question
 from lipyomo.search.smooth.euclid import framed
 from lipyomo.search.smooth.gradient import enclosed
+from lipyomo.search.smooth.inputs import Row, inputs_of, largest
 from lipyomo.search.smooth.relax import relaxed
 
 
-def with_chords(context: Context, boxes: Boxes, clock: Clock) -> Boxes:
-    """Boxes of the whole domain, for linf inputs, with bounds by chords where these are less."""
+def with_chords(context: Context, boxes: Boxes, clock: Clock, cutoff: float = math.inf) -> Boxes:
+    """Boxes of the whole domain, for linf inputs, with bounds by chords where these are less.
+
+    Those above the cutoff are narrowed down to what can beat it, the largest first.
+    """
     low, high = _entries(context, boxes, clock)
     if clock.expired:
         return boxes
-    alpha, beta = chords(low, high)
-    room = np.full(len(boxes), np.inf)
-    found = bounded(context, replace(boxes, v_low=alpha, v_high=alpha, bounds=room), -math.inf)
-    added = beta.sum(axis=1) * (1.0 + gamma(context.inputs))
-    bounds = (found.boxes.bounds + added) + 2.0 * UNIT * (np.abs(found.boxes.bounds) + added)
-    return replace(boxes, bounds=np.minimum(boxes.bounds, bounds))
+    bounds = boxes.bounds.copy()
+    parts = [boxes.take(slice(k, k + 1)) for k in range(len(boxes))]
+    for k, part in enumerate(parts):
+        bounds[k] = min(bounds[k], _above_norm(context, part, low[k], high[k], None).top)
+    for k in np.argsort(-bounds).tolist():
+        if bounds[k] > cutoff:
+            found = _narrowed(context, parts[k], low[k], high[k], cutoff, clock)
+            bounds[k] = min(bounds[k], found)
+    return replace(boxes, bounds=bounds)
+
+
+@dataclass(frozen=True, eq=False)
+class AboveNorm:
+    """``x . X + rest``, not below the norm of a gradient on one box and within a half-space.
+
+    Attributes
+    ----------
+    x : ndarray, shape (d,)
+    rest : float
+    top : float
+        Its maximum there; minus infinity if there is nothing.
+    """
+
+    x: FloatArray
+    rest: float
+    top: float
+
+
+def _above_norm(
+    context: Context, box: Boxes, low: FloatArray, high: FloatArray, row: Row | None
+) -> AboveNorm:
+    """By the chords of entries in [low, high] (d,)."""
+    alpha, beta = chords(low[None], high[None])
+    added = float(beta.sum()) * (1.0 + gamma(context.inputs))
+    x, rest, tops = _along(context, box, alpha, row, 1.0)
+    rest = rest + added
+    top = tops + added + 2.0 * UNIT * (np.abs(tops) + added)
+    return AboveNorm(x[0], float(rest[0] + UNIT * abs(rest[0])), float(top[0]))
+
+
+def _along(
+    context: Context, box: Boxes, v: FloatArray, row: Row | None, sign: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Affine functions not below ``sign y . J(x) v`` for directions (N, d): x, rest, maxima.
+
+    On one box, and within a half-space.
+    """
+    inputs, unit = inputs_of(context, box, v, v, row), context.unit
+    frame = framed(context, replace(box, v_low=v, v_high=v))
+    rows = np.repeat(sign * frame.rows, len(v), axis=0)
+    layers = relaxed(context, box, inputs)
+    above = collapsed(context, layers, rows, frame.errors, inputs)
+    sizes = (np.abs(above.v) * np.abs(v)).sum(axis=1) + np.abs(above.constant)
+    rest = (above.v * v).sum(axis=1) + above.constant + 2.0 * unit * sizes
+    tops = largest(above.x, inputs.x, row, unit)
+    tops = tops + rest + UNIT * (np.abs(tops) + np.abs(rest))
+    if any(layer.empty.any() for layer in layers):
+        tops = np.full(len(v), -np.inf)
+    return above.x, rest, np.where(np.isnan(tops), np.inf, tops)
+
+
+def _narrowed(
+    context: Context, box: Boxes, low: FloatArray, high: FloatArray, cutoff: float, clock: Clock
+) -> float:
+    """A bound of a box that may be lower, from where alone the norm can be above the cutoff.
+
+    That is where its affine bound is: in a half-space.  There all ranges are smaller, those of
+    units and those of the gradient's entries [low, high] (d,), and so is the next affine bound.
+    Where a gradient leads into a corner of the domain, this goes on until nothing is left.  Where
+    it does not, the same is tried with aims between the cutoff and the bound, by bisection.
+    """
+    less, aim = context.params.narrower, cutoff
+    start = low, high, _above_norm(context, box, low, high, None)
+    bound, missed = start[2].top, cutoff
+    while bound - missed > (1.0 - less) * (bound - cutoff) and not clock.expired:
+        low, high, found = start
+        top = math.inf
+        while aim < found.top < aim + less * (top - aim) and not clock.expired:
+            top, gap = found.top, found.rest - aim
+            row = Row(-found.x, gap + UNIT * abs(gap))
+            low, high = _refined(context, box, low, high, row, clock)
+            found = _above_norm(context, box, low, high, row)
+        bound = min(bound, max(aim, found.top))
+        if found.top > aim:
+            missed = aim
+            if aim == cutoff:
+                if not bound - cutoff < less * (start[2].top - cutoff):
+                    break
+                start = low, high, found
+        aim = 0.5 * (missed + bound)
+    return bound
+
+
+def _refined(
+    context: Context, box: Boxes, low: FloatArray, high: FloatArray, row: Row, clock: Clock
+) -> tuple[FloatArray, FloatArray]:
+    """Ranges of entries whose sign is open, within a half-space: those that cost most first.
+
+    It ends where they do not become much smaller.
+    """
+    low, high = low.copy(), high.copy()
+    cost = np.minimum(-low, high)
+    order = np.argsort(-cost)[: np.count_nonzero(cost > 0)]
+    together = 4 * context.chunk
+    for start in range(0, len(order), together):
+        if clock.expired:
+            break
+        which = order[start : start + together]
+        v = np.zeros((len(which), context.inputs))
+        v[np.arange(len(which)), which] = 1.0
+        high[which] = np.minimum(high[which], _along(context, box, v, row, 1.0)[2])
+        low[which] = np.maximum(low[which], -_along(context, box, v, row, -1.0)[2])
+        now = np.maximum(np.minimum(-low[which], high[which]), 0.0)
+        if not now.sum() < context.params.narrower * cost[which].sum():
+            break
+    return low, high
 
 
 def whole_bound(problem: LipschitzProblem, clock: Clock) -> float:
@@ -99,7 +214,7 @@ def _entries(context: Context, boxes: Boxes, clock: Clock) -> tuple[FloatArray, 
             break
         box = boxes.take(slice(k, k + 1))
         frame = framed(context, box)
-        layers = relaxed(context, box, frame.v_low, frame.v_high)
+        layers = relaxed(context, box, inputs_of(context, box, frame.v_low, frame.v_high))
         errors = None if frame.errors is None else frame.errors[:, None]
         found = enclosed(context, box, layers, frame.rows[:, None], errors)
         middle, radius = found.middle[0, 0], found.radius[0, 0]

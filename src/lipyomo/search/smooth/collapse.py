@@ -25,7 +25,8 @@ import numpy as np
 from lipyomo.arrays import FloatArray
 from lipyomo.bounds.kinds import each_kind
 from lipyomo.search.smooth.context import Context
-from lipyomo.search.smooth.relax import Relaxed, Signal, at
+from lipyomo.search.smooth.inputs import Inputs
+from lipyomo.search.smooth.relax import Relaxed, at
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +56,7 @@ def collapsed(
     layers: Sequence[Relaxed],
     rows: FloatArray,
     errors: FloatArray | None,
-    inputs: tuple[Signal, Signal],
+    inputs: Inputs,
 ) -> Above:
     """The objective ``rows . t`` on boxes.
 
@@ -67,8 +68,7 @@ def collapsed(
     rows : ndarray, shape (N, n_L)
     errors : ndarray, shape (N, n_L), optional
         What the rows may be off by.
-    inputs : pair of Signal
-        The boxes of x and v.
+    inputs : Inputs
     """
     unit, b = context.unit, rows
     a = np.zeros_like(rows)
@@ -109,7 +109,7 @@ def collapsed(
 
 
 def _worst(
-    context: Context, layers: Sequence[Relaxed], rows: FloatArray, inputs: tuple[Signal, Signal]
+    context: Context, layers: Sequence[Relaxed], rows: FloatArray, inputs: Inputs
 ) -> tuple[FloatArray, FloatArray]:
     """Where on the boxes the objective is largest, if it were as affine as its chords."""
     a, b = np.zeros_like(rows), rows
@@ -118,7 +118,7 @@ def _worst(
         if layer.value is not None:
             s += a * layer.value[0]
         a, b = s @ stage.weight, (b * layer.rate) @ stage.weight
-    x, v = inputs
+    x, v, _ = inputs
     return x.middle + np.sign(a) * x.radius, v.middle + np.sign(b) * v.radius
 
 

@@ -22,7 +22,8 @@ from lipyomo.arrays import FloatArray, IntArray
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.collapse import Above
 from lipyomo.search.smooth.context import Context, Stage
-from lipyomo.search.smooth.relax import Affine, Relaxed, Signal
+from lipyomo.search.smooth.inputs import Signal, best_multiplier
+from lipyomo.search.smooth.relax import Affine, Relaxed
 
 VIOLATED = 1e-9
 """Share of a row's range over the box by which its worst point has to violate it."""
@@ -136,32 +137,13 @@ def _ascended(
         least = (g * x.middle - np.abs(g) * x.radius).sum(axis=1)
         # rows that are not violated may stand for phases that a box does not have
         empty |= (violation > 0) & (least - unit * (size + np.abs(h)) > h)
-        m = np.where(violation > VIOLATED, _best_multiplier(a, g, h, x), 0.0)
+        m = np.where(violation > VIOLATED, best_multiplier(a, g, h, x), 0.0)
         rounding += unit * ((np.abs(a) * x.size).sum(axis=1) + m * (size + np.abs(h)))
         constant = constant + m * h
         rounding += unit * np.abs(constant)
         a = a - m[:, None] * g
     found = _over_box(a, constant, rounding, x, unit)
     return replace(found, top=np.where(empty, -np.inf, found.top))
-
-
-def _best_multiplier(a: FloatArray, g: FloatArray, h: FloatArray, x: Signal) -> FloatArray:
-    """The m >= 0 at which ``max over the box of (a - m g) . x + m h`` is least.
-
-    Its derivative ``h - g . x*(m)`` grows where an entry of ``a - m g`` changes its sign.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        at = np.where(a * g > 0, a / g, np.inf)
-    order = np.argsort(at, axis=1)
-    worst = x.middle + np.where(a != 0, np.sign(a), -np.sign(g)) * x.radius
-    rises = np.take_along_axis(2.0 * np.abs(g) * x.radius, order, axis=1).cumsum(axis=1)
-    ends = np.take_along_axis(at, order, axis=1)
-    slope = h - (g * worst).sum(axis=1)
-    enough = (slope[:, None] + rises >= 0) | ~np.isfinite(ends)
-    place = np.where(enough.any(axis=1), enough.argmax(axis=1), ends.shape[1] - 1)
-    last = np.where(np.isfinite(ends), ends, 0.0).max(axis=1)
-    found = np.take_along_axis(ends, place[:, None], axis=1)[:, 0]
-    return np.where(slope < 0, np.where(np.isfinite(found), found, last), 0.0)
 
 
 # -- where rows come from --------------------------------------------------------------------------

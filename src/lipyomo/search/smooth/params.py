@@ -39,6 +39,9 @@ class Params:
         them one by one does not lead far.
     chord_share : float
         Of the time left, at most for the gradient's entries of wide networks, one by one.
+    narrower : float
+        What of a bound's gap may be left when the domain has been narrowed down, for that to be
+        done once more: time against the bound.
     wide_share : float
         Of the time left, at most for the semidefinite bound.
     sign_weight : float
@@ -61,6 +64,7 @@ class Params:
     look_share: float = 0.2
     wide: int = 16
     chord_share: float = 0.4
+    narrower: float = 0.9
     wide_share: float = 0.8
     sign_weight: float = 3.0
     confine_steps: int = 4

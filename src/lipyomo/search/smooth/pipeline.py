@@ -20,6 +20,7 @@ from lipyomo.search.smooth.boxes import NAMES, Boxes, bundles, joined
 from lipyomo.search.smooth.chords import with_chords
 from lipyomo.search.smooth.context import Context, Question
 from lipyomo.search.smooth.cut import cut
+from lipyomo.search.smooth.inputs import inputs_of
 from lipyomo.search.smooth.ranges import global_slopes, semidefinite_bounds, slopes_on
 from lipyomo.search.smooth.relax import relaxed
 from lipyomo.search.smooth.split import split
@@ -115,12 +116,14 @@ class Pipeline:
             return Root(Outcome(closed=max(0.0, float(bounds.max())), best=self._best))
         whole = self._bounded(Boxes.whole(context), clock)
         tell(upper=max(whole.bound, 0.0))
+        cutoff = self.cutoff(self._best.value)
         if context.inputs >= params.wide:
             if context.targets.input_norm == "linf" and not context.euclidean:
-                whole = with_chords(context, whole, clock.within(params.chord_share * clock.left))
+                within = clock.within(params.chord_share * clock.left)
+                whole = with_chords(context, whole, within, cutoff)
                 tell(upper=max(whole.bound, 0.0))
-            whole = self._lowered(whole, clock.within(params.wide_share * clock.left), tell)
-        cutoff = self.cutoff(self._best.value)
+            if whole.bound > cutoff:
+                whole = self._lowered(whole, clock.within(params.wide_share * clock.left), tell)
         keep = whole.bounds > cutoff
         closed = max(0.0, float(whole.bounds[~keep].max(initial=0.0)))
         nodes = bundles(whole.take(keep), context.bundle)
@@ -146,7 +149,7 @@ class Pipeline:
         """The root's boxes with semidefinite bounds, where these are less."""
         context, targets = self._context, self._context.targets
         first = whole.take(slice(0, 1))
-        layers = relaxed(context, first, first.v_low, first.v_high)
+        layers = relaxed(context, first, inputs_of(context, first, first.v_low, first.v_high))
         known = whole.bounds.reshape(-1, targets.count)  # a target may have several boxes
         bounds = semidefinite_bounds(
             context,

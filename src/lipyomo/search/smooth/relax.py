@@ -31,6 +31,7 @@ from lipyomo.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.bounds.kinds import each_kind
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.context import Context, Stage
+from lipyomo.search.smooth.inputs import Inputs, Signal, largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,38 +98,14 @@ class Relaxed:
         return np.asarray((self.low > self.high).any(axis=1))
 
 
-@dataclass(frozen=True, eq=False)
-class Signal:
-    """Ranges ``middle +- radius`` of h (or t), and the largest absolute value; shape (N, n)."""
-
-    middle: FloatArray
-    radius: FloatArray
-    size: FloatArray
-
-
-def inputs_of(
-    context: Context, boxes: Boxes, v_low: FloatArray, v_high: FloatArray
-) -> tuple[Signal, Signal]:
-    """X and v on boxes, for directions between `v_low` and `v_high` (N, d)."""
-    unit, middle = context.unit, boxes.middle
-    radius = np.maximum(boxes.high - middle, middle - boxes.low) * (1.0 + unit)
-    v_middle = 0.5 * (v_low + v_high)
-    v_radius = np.maximum(v_high - v_middle, v_middle - v_low) * (1.0 + unit)
-    return (
-        Signal(middle, radius, np.abs(middle) + radius),
-        Signal(v_middle, v_radius, np.abs(v_middle) + v_radius),
-    )
-
-
-def relaxed(context: Context, boxes: Boxes, v_low: FloatArray, v_high: FloatArray) -> list[Relaxed]:
-    """All hidden layers on boxes, for directions between `v_low` and `v_high` (N, d)."""
+def relaxed(context: Context, boxes: Boxes, inputs: Inputs) -> list[Relaxed]:
+    """All hidden layers on boxes."""
     unit = context.unit
-    x, v = inputs_of(context, boxes, v_low, v_high)
     found: list[Relaxed] = []
-    h, t = x, v
+    h, t = inputs.x, inputs.v
     for number, stage in enumerate(context.stages):
         last = number == len(context.stages) - 1
-        layer = _layer(context, stage, found, boxes, (x, v), (h, t))
+        layer = _layer(context, stage, found, boxes, inputs, (h, t))
         found.append(_with_lines(context, stage, layer, last))
         if not last:
             h, t = _values(stage, found[-1]), _tangents(found[-1], unit)
@@ -140,7 +117,7 @@ def _layer(
     stage: Stage,
     before: Sequence[Relaxed],
     boxes: Boxes,
-    inputs: tuple[Signal, Signal],
+    inputs: Inputs,
     signals: tuple[Signal, Signal],
 ) -> Relaxed:
     """Ranges of z and u: from what is known of the layer before, and by back-substitution."""
@@ -154,13 +131,16 @@ def _layer(
     if not before:
         one = stage.weight[None]
         pre = Affine(one, None, np.broadcast_to(stage.bias, z.shape), unit * reach)
-        pre_tangent = Affine(np.zeros((1, *stage.weight.shape)), one, 0.0 * z, unit * pace)
+        pre_tangent = Affine(np.zeros((1, *stage.weight.shape)), one, 0.0 * u, unit * pace)
+        if inputs.row is not None:
+            z, z_radius = _range(pre, inputs, unit)
+            low, high = np.maximum(low, z - z_radius), np.minimum(high, z + z_radius)
     else:
         pre = _substituted(context, stage, before, inputs, False)
         pre_tangent = _substituted(context, stage, before, inputs, True)
-        z, z_radius = _range(pre, inputs)
+        z, z_radius = _range(pre, inputs, unit)
         low, high = np.maximum(low, z - z_radius), np.minimum(high, z + z_radius)
-        other, other_radius = _range(pre_tangent, inputs)
+        other, other_radius = _range(pre_tangent, inputs, unit)
         u_low = np.maximum(u - u_radius, other - other_radius)
         u_high = np.minimum(u + u_radius, other + other_radius)
         u, u_radius = _centred(u_low, u_high, unit)
@@ -221,11 +201,19 @@ def _tangents(layer: Relaxed, unit: float) -> Signal:
     return Signal(middle, radius, (np.abs(middle) + radius) * (1.0 + unit))
 
 
-def _range(affine: Affine, inputs: tuple[Signal, Signal]) -> tuple[FloatArray, FloatArray]:
-    """Middle and radius of affine functions on boxes, the rounding of both included."""
-    x, v = inputs
-    middle = affine.constant + _times(affine.x, x.middle)
-    radius = affine.radius + _times(np.abs(affine.x), x.radius)
+def _range(affine: Affine, inputs: Inputs, unit: float) -> tuple[FloatArray, FloatArray]:
+    """Middle and radius of affine functions on boxes, the rounding of both included.
+
+    A half-space counts where all share one set of functions: there are multipliers for each.
+    """
+    x, v, row = inputs
+    if row is not None and affine.x.shape[0] == 1:
+        high, low = (largest(rows, x, row, unit) for rows in (affine.x[0], -affine.x[0]))
+        middle, radius = _centred(-low, high, unit)
+        middle, radius = affine.constant + middle, affine.radius + radius
+    else:
+        middle = affine.constant + _times(affine.x, x.middle)
+        radius = affine.radius + _times(np.abs(affine.x), x.radius)
     if affine.v is not None:
         middle = middle + _times(affine.v, v.middle)
         radius = radius + _times(np.abs(affine.v), v.radius)
@@ -249,11 +237,11 @@ def _substituted(
     context: Context,
     stage: Stage,
     before: Sequence[Relaxed],
-    inputs: tuple[Signal, Signal],
+    inputs: Inputs,
     tangent: bool,
 ) -> Affine:
     """z, or u, of a layer as functions of (x, v)."""
-    unit, (x, v) = context.unit, inputs
+    unit, (x, v, _) = context.unit, inputs
     rows = stage.weight[None]
     X: FloatArray | None = None if tangent else rows  # coefficients of h and of t
     Y: FloatArray | None = rows if tangent else None
