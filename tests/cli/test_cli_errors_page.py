@@ -57,6 +57,15 @@ CASES: dict[str, tuple[str, ...]] = {
         *("--functional", "1,-1"),
     ),
     "the dual ball is no bounded polytope": ("net.onnx", *BOX, "--dual-ball", "half.npz"),
+    "wrt has input ...": ("net.onnx", *BOX, "--wrt", "99"),
+    "... weights for ... inputs": ("net.onnx", *BOX, "--weights", "1,1,1,1,1,1,1"),
+    "weights must be numbers of at least zero": ("net.onnx", *BOX, "--weights=-1"),
+    "all inputs have weight zero": ("net.onnx", *BOX, "--weights", "0"),
+    "the directions have shape ...": ("net.onnx", *BOX, "--directions", "short.npy"),
+    "give either directions, or wrt and weights": (
+        *("net.onnx", *BOX),
+        *("--wrt", "0", "--directions", "short.npy"),
+    ),
     "unknown method ...": ("net.onnx", *BOX, "--method", "magic"),
     "method ... cannot treat this problem: ...": (
         *("net.onnx", *BOX, "--method", "mip"),
