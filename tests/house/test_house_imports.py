@@ -66,6 +66,7 @@ ORDER = [
     "api",
     "values",
     "largest",
+    "deviation",
     "quick",
     "compare",
     "sweeps",

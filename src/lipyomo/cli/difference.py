@@ -11,10 +11,11 @@ from lipyomo.cli.words import file_path
 from lipyomo.parallel import called_early
 
 DESCRIPTION = """\
-How much faster one network can move than another: the constant of their difference A - B.
+How much faster one network can move than another, the constant of the difference A - B, and how far
+the two can be off, its largest value in the norm of the outputs.
 
 Quantised, pruned and distilled networks, and controllers and the laws that they were fitted to:
-the difference is one network to lipyomo, so that it can be far less than both constants together.
+the difference is one network to lipyomo, so that both can be far less than those of A and B together.
 Options and exit codes are those of the main job; --output and --fix are about both files.  What
 --proof writes is checked by 'lipyomo verify PROOF A --minus B'.
 """

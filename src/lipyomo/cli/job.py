@@ -6,6 +6,7 @@ import argparse
 import math
 import os
 import sys
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +26,9 @@ from lipyomo.cli.show import show, write_history
 from lipyomo.cli.source import read_network
 from lipyomo.cli.streams import answer_only, warn, wrote
 from lipyomo.cli.words import UsageError
+from lipyomo.deviation import largest_value
 from lipyomo.domains import Domain
+from lipyomo.errors import NormError, ProblemError
 from lipyomo.largest import solve_largest
 from lipyomo.memory import limit_memory
 from lipyomo.methods.registry import get_method, methods
@@ -36,6 +39,9 @@ from lipyomo.run import PROVED, Clock
 from lipyomo.settings import Settings
 
 ENDING = b"lipyomo: ending the proof with what is proved; Ctrl-C again leaves at once\n"
+LIMITED = (Status.TIME_LIMIT, Status.INTERRUPTED)
+"""How a search ends that more time would take further."""
+
 LEAST = 1.0
 """Seconds that an import may always take: on a busy machine Python's start can take the rest."""
 
@@ -93,9 +99,11 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     settings = replace(settings, options=read_options(arguments.option, get_method(name).options))
     with spending(limits(max(clock.left, LEAST), memory)):
         difference = given.check(_Samples(tuple(one.domain for one in problems)))
-    result, aborted = _solve(problems, name, settings, arguments)
+    result, aborted = _solve(problems, name, _for_constant(settings, arguments), arguments)
     problem = problems[result.details.get("part", 0)]
     result.details["runtime_difference"] = difference
+    if arguments.minus is not None and not aborted:
+        _find_largest(problems, result, settings, arguments)
     kinds = SeveralOutputs, SeveralInputs
     told = [str(note.message) for note in notes if issubclass(note.category, kinds)]
     told.extend(read_notes(arguments))
@@ -106,6 +114,8 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     finally:  # the reader of stdout may have left
         codes = _write_files(problem, result, arguments, aborted, given.only)
     codes.append(Exit.OPEN if aborted else exit_code(result, settings.gap))
+    if result.details.get("largest_value", {}).get("status", Status.EXACT) in LIMITED:
+        codes.append(Exit.OPEN)
     code = next(code for code in (Exit.FAILED, Exit.OPEN, Exit.DONE) if code in codes)
     if aborted:
         # A solver may still be computing in C code, and Python would wait for its thread.
@@ -233,6 +243,32 @@ def _solve(
     if interruption.insisted:
         result.warnings.append("left at once: the interval is the last one that was proved")
     return result, interruption.insisted
+
+
+def _for_constant(settings: Settings, arguments: argparse.Namespace) -> Settings:
+    """Settings under which time is left for the largest value of a difference."""
+    if arguments.minus is None or math.isinf(settings.time_limit):
+        return settings
+    began = time.monotonic() if settings.started is None else settings.started
+    left = Clock(settings.time_limit, began=began).left
+    return replace(settings, time_limit=settings.time_limit - 0.5 * left)
+
+
+def _find_largest(
+    problems: Sequence[LipschitzProblem],
+    result: Result,
+    settings: Settings,
+    arguments: argparse.Namespace,
+) -> None:
+    """Note how far two networks can be off in the details of a result, or why it is not known."""
+    with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
+        told = replace(settings, progress=tracker.update, should_stop=interruption.requested)
+        try:
+            result.details["largest_value"] = largest_value(problems, told).to_dict()
+        except KeyboardInterrupt:
+            result.warnings.append("the largest value of the difference was left out")
+        except (NormError, ProblemError) as error:
+            result.warnings.append(f"the largest value of the difference is not known: {error}")
 
 
 def _check_single(arguments: argparse.Namespace, count: int) -> None:

@@ -38,7 +38,7 @@ commands:
   monotone   whether an output grows or falls with an input
   sweep      constants of balls around every row of a data set
   compare    several methods side by side
-  difference how much faster one network can move than another
+  difference how far two networks can be off, and how much faster one moves
   verify     check a proof that --proof wrote
   methods    every method, with what it guarantees
   solvers    which MIP solvers can be used here
@@ -229,6 +229,7 @@ def main_parser(screen: str | None = SCREEN) -> Parser:
 
 def add_job(parser: Parser) -> None:
     """Add all that the main job takes beside its network."""
+    parser.set_defaults(minus=None)
     add(parser, "--output", "--fix")
     add_problem(parser)
     method = parser.add_argument_group("method")

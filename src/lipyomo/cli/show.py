@@ -125,6 +125,9 @@ def summary(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]:
     """Return the lines of the text output as pairs of name and text."""
     network = problem.network
     lines = _value(result)
+    largest = result.details.get("largest_value")
+    if largest is not None:
+        lines.extend(_largest(largest))
     lines.append(("norms", problem.describe_norms()))
     lines.extend(_domains(problem, result))
     lines.append(("network", f"{network.name}: {network.describe()}"))
@@ -145,6 +148,16 @@ def summary(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]:
             lines.append(("", f"distance to the nearest kink or face about {margin}"))
     lines.extend(("check", text) for text in _checks(problem, result))
     lines.extend(("warning", text) for text in result.warnings)
+    return lines
+
+
+def _largest(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """How far two networks are off at most, and where."""
+    known = " (exact)" if found["status"] == Status.EXACT else f", {found['status']}"
+    upper = math.inf if found["upper"] is None else found["upper"]
+    lines = [("difference", f"of values at most {up(upper)}{known}")]
+    if found["x"] is not None:
+        lines.append(("", f"at least {down(found['lower'])} at x = {vector(found['x'])}"))
     return lines
 
 

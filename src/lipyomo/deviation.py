@@ -1,0 +1,126 @@
+"""The largest value of a network over a domain: how far two networks can be off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lipyomo.api import chosen_settings
+from lipyomo.arguments import instance
+from lipyomo.arrays import FloatArray
+from lipyomo.errors import NormError, ProblemError
+from lipyomo.largest import LEAST
+from lipyomo.problem import LipschitzProblem
+from lipyomo.ranges import Range, tolerance_of
+from lipyomo.result import Status, plain
+from lipyomo.run import Clock
+from lipyomo.settings import Settings
+from lipyomo.values import value_range
+
+
+@dataclass(frozen=True, eq=False)
+class LargestValue:
+    """The interval of ``sup |f(x)|_beta`` over a domain.
+
+    Attributes
+    ----------
+    lower : float
+        Attained at `x`, in exact arithmetic.
+    upper : float
+        Proved.
+    x : ndarray, shape (d,), or None
+    functional : ndarray, shape (m,), or None
+        The vertex y of the dual ball with ``|y . f(x)| = lower``.
+    status : Status
+        ``exact`` if both ends are equal up to a millionth, else why they are not.
+    seconds : float
+    nodes : int
+    """
+
+    lower: float
+    upper: float
+    x: FloatArray | None
+    functional: FloatArray | None
+    status: Status
+    seconds: float
+    nodes: int
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the value is known up to a millionth."""
+        return self.status is Status.EXACT
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        found: dict[str, Any] = plain(vars(self))
+        return found
+
+
+def largest_value(
+    problem: LipschitzProblem | Sequence[LipschitzProblem],
+    settings: Settings | None = None,
+    **changes: Any,
+) -> LargestValue:
+    """Bound ``sup |f(x)|_beta`` over the domain of a problem, or over the domains of several.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem or sequence of LipschitzProblem
+        Its network, domain and output norm count; the domain is bounded, and the dual ball of the
+        norm has vertices (all norms but ``l2``).
+    settings, **changes
+        As of `lipyomo.value_range`.
+
+    Returns
+    -------
+    LargestValue
+
+    Raises
+    ------
+    NormError
+        If the dual ball has no vertices, or too many.
+    ProblemError
+        If the values have no range that is known: on unbounded domains, say.
+    """
+    problems = [problem] if isinstance(problem, LipschitzProblem) else list(problem)
+    for one in problems:
+        instance(one, LipschitzProblem, "the problem", ProblemError, "give a LipschitzProblem")
+    if not problems:
+        raise ProblemError("there is no problem.  Remedy: give one or more")
+    chosen = chosen_settings(settings, changes)
+    clock = Clock(chosen.time_limit, began=chosen.started)
+    asked = [(one, row) for one in problems for row in _vertices(one)]
+    found: list[Range] = []
+    for k, (one, row) in enumerate(asked):
+        share = max(clock.left / (len(asked) - k), LEAST)
+        own = replace(chosen, time_limit=share, started=None)
+        found.append(value_range(one.network, one.domain, row, own))
+    best = max(range(len(found)), key=lambda k: found[k].magnitude[0])
+    widest = max(found, key=lambda one: one.magnitude[1])
+    lower, upper = found[best].magnitude[0], widest.magnitude[1]
+    side = 1 if found[best].high[0] >= -found[best].low[1] else 0
+    close = upper - lower <= tolerance_of(lower)
+    status = Status.EXACT if close else widest.status
+    if status is Status.EXACT and not close:  # both ends are known, up to the larger one's size
+        status = Status.PRECISION
+    return LargestValue(
+        lower,
+        upper,
+        found[best].witnesses[side],
+        asked[best][1],
+        status,
+        clock.seconds,
+        sum(one.nodes for one in found),
+    )
+
+
+def _vertices(problem: LipschitzProblem) -> FloatArray:
+    """The functionals whose largest absolute value is the norm."""
+    vertices = problem.dual_vertices
+    if vertices is None:
+        raise NormError(
+            f"the largest value in the norm {problem.output_norm.name} is not known: its dual ball "
+            "has no vertices, or too many.  Remedy: take linf, cross or a functional"
+        )
+    return vertices
