@@ -83,9 +83,11 @@ def largest_value(
     ProblemError
         If the values have no range that is known: on unbounded domains, say.
     """
+    remedy = "give a LipschitzProblem, or several"
+    instance(problem, (LipschitzProblem, Sequence), "the problem", ProblemError, remedy)
     problems = [problem] if isinstance(problem, LipschitzProblem) else list(problem)
     for one in problems:
-        instance(one, LipschitzProblem, "the problem", ProblemError, "give a LipschitzProblem")
+        instance(one, LipschitzProblem, "a problem", ProblemError, remedy)
     if not problems:
         raise ProblemError("there is no problem.  Remedy: give one or more")
     chosen = chosen_settings(settings, changes)

@@ -24,6 +24,7 @@ from lipyomo.run import Clock
 from lipyomo.search.engine import Engine, Found
 from lipyomo.search.protocol import NODES
 from lipyomo.search.values.context import Question
+from lipyomo.search.values.params import PARAMS
 from lipyomo.search.values.pipeline import Pipeline
 from lipyomo.search.workers import asked_for
 from lipyomo.settings import Settings
@@ -74,12 +75,12 @@ def value_range(
     row = _checked(network, domain, functional)
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
     reduced = exactly(network, domain)
-    if not reduced.moving.any():
-        value = value_at(network, row, domain.upper)
-        return Range(value, value, (domain.upper, domain.upper), Status.EXACT, clock.seconds)
+    if not reduced.moving.any() or not reduced.network.linked[row != 0].any():  # a constant
+        value = value_at(network, row, domain.center)
+        return Range(value, value, (domain.center, domain.center), Status.EXACT, clock.seconds)
     domain = domain if reduced.moving.all() else domain.restrict(reduced.moving)
     sample = domain.sample(np.random.default_rng(settings.seed), 64)
-    scale = float(np.abs(reduced.network.forward(sample) @ row).max())
+    scale = _scale(reduced.network, row, sample)
     ends: list[Found[Any]] = []
     for sign in (-1.0, 1.0):
         question = Question(reduced.network, sign * row, domain, scale)
@@ -98,6 +99,19 @@ def value_range(
         clock.seconds,
         sum(end.counters.get(NODES, 0) for end in ends),
     )
+
+
+def _scale(network: Network, row: FloatArray, points: FloatArray) -> float:
+    """The size of ``c . f`` at some points, and some of that of the terms that cancel in it.
+
+    Values of a difference can be far smaller than its parts', and are not known better than these.
+    """
+    h = points
+    for layer in network.hidden:
+        h = layer.activate(layer.preactivation(h))
+    values = np.abs(network.head.preactivation(h) @ row)
+    terms = (np.abs(h) @ network.head.sizes.T + np.abs(network.head.bias)) @ np.abs(row)
+    return float(max(values.max(), PARAMS.cancelled * terms.max()))
 
 
 def _lifted(reduced: Reduction, x: FloatArray | None) -> FloatArray | None:

@@ -76,6 +76,28 @@ def test_difference_is_that_of_the_networks(cli: Cli, net: Path, rounded: Path) 
     assert ran.json["problem"]["minus"] == str(rounded)
     single = cli(net, "--box", "4,6", "--functional", "1,-1,0", "--json")
     assert ran.json["upper"] < 0.6 * single.json["lower"]
+    largest = ran.json["details"]["largest_value"]
+    assert largest["status"] == "exact"
+    x = np.array(largest["x"])
+    apart = abs((network(x)) @ [1, -1, 0])
+    assert apart == pytest.approx(largest["lower"], rel=1e-9)
+    points = box.sample(np.random.default_rng(0), 2000)
+    assert np.abs(network(points) @ [1, -1, 0]).max() <= largest["upper"]
+    text = cli("difference", net, rounded, "--box", "4,6", "--functional", "1,-1,0").out
+    assert "of values at most" in text
+
+
+def test_a_network_is_not_off_from_itself(cli: Cli, net: Path) -> None:
+    ran = cli("difference", net, net, "--box", "0,8", "--json")
+    assert ran.code == 0
+    assert (ran.json["upper"], ran.json["details"]["largest_value"]["upper"]) == (0.0, 0.0)
+
+
+def test_what_is_not_known_of_values_is_said(cli: Cli, net: Path, rounded: Path) -> None:
+    options = "--box", "5,5.1", "--output-norm", "l2", "--json"
+    ran = cli("difference", net, rounded, *options)
+    assert ran.code == 0
+    assert any("not known" in note for note in ran.json["warnings"])
 
 
 def test_proof_of_a_difference_is_about_both_files(

@@ -15,7 +15,7 @@ How much faster one network can move than another, the constant of the differenc
 the two can be off, its largest value in the norm of the outputs.
 
 Quantised, pruned and distilled networks, and controllers and the laws that they were fitted to:
-the difference is one network to lipyomo, so that both can be far less than those of A and B together.
+the difference is one network to lipyomo, so that both can be far less than the sums of A's and B's.
 Options and exit codes are those of the main job; --output and --fix are about both files.  What
 --proof writes is checked by 'lipyomo verify PROOF A --minus B'.
 """

@@ -100,9 +100,11 @@ def merge(network: Network) -> Reduction:
     position = 0
     while position < len(network.hidden):
         layer, after = network.layers[position : position + 2]
-        # an affine layer stands where weights would round: its rows are what others need
-        classes = [] if layer.is_affine else list(_classes(layer))
-        merger = _joined(layer, after, classes) or _shared(layer, after, classes)
+        classes = list(_classes(layer))
+        if layer.is_affine:  # it stands where weights would round: its rows are what others need
+            merger = _equal(layer, after, classes)
+        else:
+            merger = _joined(layer, after, classes) or _shared(layer, after, classes)
         if merger is None:
             position += 1
         else:  # once more: kinks that are gone leave identities, which may be alike as well
@@ -263,6 +265,14 @@ def _shared(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> _Merger
     few = Layer(layer.weight, layer.bias, left, right, curves).selected(np.array(kept))
     layers, used = _used(few, first)
     return _Merger([*layers, *rest], np.array(kept)[used], leaders, turned)
+
+
+def _equal(layer: Layer, after: Layer, classes: Sequence[Multiples]) -> _Merger | None:
+    """Both layers with one unit for several equal ones, where the weights that add up are exact."""
+    groups = [units[ratios == ratio] for units, ratios in classes for ratio in np.unique(ratios)]
+    same = [(units, np.ones(units.size)) for units in groups if units.size > 1]
+    merger = _shared(layer, after, same)
+    return merger if merger is not None and len(merger.layers) == 2 else None
 
 
 def _classes(layer: Layer) -> Iterator[Multiples]:

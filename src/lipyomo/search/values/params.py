@@ -32,6 +32,9 @@ class Params:
     least_width : float
         Boxes narrower than this share of the domain are not split: kinks that meet in a point stay
         open however often that is done.
+    cancelled : float
+        Share of the terms that cancel in a value of which a tolerance is a millionth: less is not
+        told apart from rounding by linear programs, and takes for ever.
     """
 
     together: int = 16
@@ -45,6 +48,7 @@ class Params:
     box_inputs: int = 3
     box_units: int = 6
     least_width: float = 2.0**-8
+    cancelled: float = 1e-5
 
 
 PARAMS = Params()
