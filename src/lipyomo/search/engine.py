@@ -250,12 +250,17 @@ class Engine(Generic[N, T]):
             team.send(self._pipeline.plan(batch, travels=True), batch)
 
     def _take_in(self, team: Team[N, T], batch: Batch[N], outcome: Outcome[N]) -> None:
-        """Enter what came of the oldest task, and set off another one before anything else."""
+        """Enter what came of the oldest task, and set off another one before anything else.
+
+        What a better incumbent closes then leaves the queue before the next outcome comes, however
+        soon that is at hand: batches are as large as the queue says, and searches repeat themselves.
+        """
         self._enter(batch, self._pipeline.adopt(outcome))
         team.done()
         seeds = self._queue.first(self._params.seeds)
         self._fill(team)
         self._after_batch(seeds)
+        self._waiting()
 
     def _attend(self) -> None:
         """Keep others busy while this process works on a task: at the same points of the search."""
