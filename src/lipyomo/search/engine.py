@@ -253,7 +253,7 @@ class Engine(Generic[N, T]):
         """Enter what came of the oldest task, and set off another one before anything else.
 
         What a better incumbent closes then leaves the queue before the next outcome comes, however
-        soon that is at hand: batches are as large as the queue says, and searches repeat themselves.
+        soon that is at hand: a batch is as large as the queue says, and searches repeat themselves.
         """
         self._enter(batch, self._pipeline.adopt(outcome))
         team.done()
