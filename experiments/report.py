@@ -28,7 +28,16 @@ import lipyomo
 from experiments.reference import ROOT
 from lipyomo import Box, LipschitzProblem, ball
 from lipyomo.methods.registry import methods
-from lipyomo.pictures import HEURISTIC, INK, LOWER, UPPER, new_figure, plain_decades, tidy
+from lipyomo.pictures import (
+    HEURISTIC,
+    INK,
+    LOWER,
+    UPPER,
+    new_figure,
+    plain_decades,
+    save_figure,
+    tidy,
+)
 
 MODELS = ROOT / "models"
 IMAGES = 3
@@ -218,11 +227,15 @@ def write(rows: Sequence[Measured], open_: Sequence[str], out: Path) -> str:
     said = f"Left out, as their constants were not found in time: {', '.join(open_) or 'none'}."
     (out / "report.md").write_text(f"{markdown(table)}\n\n{said}\n", encoding="utf-8")
     figure = draw(rows)
-    figure.savefig(out / "gaps.svg")
+    save_figure(figure, out / "gaps.svg")
     with PdfPages(out / "report.pdf", metadata={"CreationDate": None}) as pages:
         pages.savefig(figure)
         pages.savefig(_page(table, said))
     return markdown(table)
+
+
+WIDE = 150
+"""Characters of a line of text on a page."""
 
 
 def _page(table: Sequence[tuple[str, ...]], said: str) -> Any:
@@ -235,11 +248,12 @@ def _page(table: Sequence[tuple[str, ...]], said: str) -> Any:
     lines[1:1] = ["-" * len(lines[0])]
     legend = (
         "Value over the exact constant: median (the one farthest from 1) in each family; how often "
-        "it is below the truth; median CPU seconds."
+        "it is below the truth; median CPU seconds.  What is too large for the time limit gives "
+        "the bound of cheaper methods."
     )
     figure = new_figure(11.69, 8.27)
-    text = "\n".join([legend, "", *lines, "", *textwrap.wrap(said, 150)])
-    figure.text(0.04, 0.94, text, family="monospace", fontsize=6.5, va="top", linespacing=1.7)
+    text = "\n".join([*textwrap.wrap(legend, WIDE), "", *lines, "", *textwrap.wrap(said, WIDE)])
+    figure.text(0.04, 0.94, text, family="monospace", fontsize=8, va="top", linespacing=1.7)
     return figure
 
 
