@@ -12,6 +12,7 @@
 - ``networks``: train networks of that size
 - ``solvers``: model transfer, time to optimality and agreement of solvers
 - ``robustness``: certified accuracy, constants by activation, cost of decisions and sweeps
+- ``control``: closed loops of a plant and a neural policy over several steps
 - ``picture``: the picture of the README
 - ``glossary``: the pictures of the glossary and of the tutorial
 - ``report``: how far every estimator is from the truth, as one PDF
@@ -41,6 +42,7 @@ MEASUREMENTS = (
     "networks",
     "solvers",
     "robustness",
+    "control",
     "picture",
     "glossary",
     "report",
