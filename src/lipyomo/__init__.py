@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lipyomo.domains import AllSpace, Box, Domain, NormBall, Polytope, ball
     from lipyomo.errors import LipyomoError
     from lipyomo.importers import from_sklearn, from_torch
+    from lipyomo.maps import CellMap, map_cells, refine_cells
     from lipyomo.network import Curve, Layer, Network
     from lipyomo.norms import LinearOutput, OutputNorm, functional, parse_output_norm
     from lipyomo.onnx import load, to_onnx
@@ -44,6 +45,7 @@ _NAMES = {
     "activations": ("activation",),
     "domains": ("Box", "Domain", "NormBall", "AllSpace", "ball", "Polytope"),
     "norms": ("LinearOutput", "OutputNorm", "functional", "parse_output_norm"),
+    "maps": ("CellMap", "map_cells", "refine_cells"),
     "problem": ("LipschitzProblem",),
     "ranges": ("Range",),
     "values": ("value_range",),
@@ -59,6 +61,7 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = [
     "AllSpace",
     "Box",
+    "CellMap",
     "Curve",
     "Domain",
     "Guarantee",
@@ -89,8 +92,10 @@ __all__ = [
     "functional",
     "lipschitz",
     "load",
+    "map_cells",
     "networks",
     "parse_output_norm",
+    "refine_cells",
     "solve",
     "sweep",
     "to_onnx",

@@ -271,6 +271,28 @@ class LipschitzProblem:
         """The problem of a network with the same inputs and outputs, as it stands."""
         return _Derived(self, network, self.domain, directions=self.directions)
 
+    def over(self, domain: Domain) -> LipschitzProblem:
+        """The problem of the same network, norms and directions over another domain.
+
+        Raises
+        ------
+        ProblemError
+            If the domain does not fit, or directions were left out since this domain fixes inputs.
+        """
+        if self.directions is not None and (self.domain.frozen & ~domain.frozen).any():
+            raise ProblemError(
+                "directions that move an input which the domain fixes were left out.  Remedy: "
+                "begin with a problem whose domain fixes no more inputs than the other one"
+            )
+        return LipschitzProblem(
+            self.network,
+            domain,
+            self.input_norm,
+            self.output_norm if self.functional is None else None,
+            self.functional,
+            directions=self.directions,
+        )
+
     def __repr__(self) -> str:
         return f"LipschitzProblem({self.network!r}, {self.domain!r}, {self.describe_norms()})"
 

@@ -11,7 +11,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,9 +100,22 @@ class RowFile:
         OutputError
             If that fails; the row is written together with the next one, or at the end.
         """
-        self._twice |= row["index"] in self._lines
-        self._lines[row["index"]] = limited = {**row, LIMIT: self._limit}
-        self._file.add(self._line(limited))
+        self.extend([row])
+
+    def extend(self, rows: Iterable[Row]) -> None:
+        """Write some rows together, for good.
+
+        Raises
+        ------
+        OutputError
+            As `add`.
+        """
+        lines = []
+        for row in rows:
+            self._twice |= row["index"] in self._lines
+            self._lines[row["index"]] = limited = {**row, LIMIT: self._limit}
+            lines.append(self._line(limited))
+        self._file.add(b"".join(lines))
 
     def close(self) -> None:
         """Close the file; rows that were done again are no longer there twice.

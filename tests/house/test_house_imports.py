@@ -67,6 +67,7 @@ ORDER = [
     "values",
     "largest",
     "deviation",
+    "maps",
     "quick",
     "compare",
     "sweeps",

@@ -75,9 +75,9 @@ class Way:
 
     @classmethod
     def forwards(cls, network: Network, phases: Phases) -> Way:
-        """The way of the tangents."""
+        """The way of the tangents under a partial pattern, or B: phases (n_i,) or (B, n_i)."""
         switches = [
-            Switches.of(layer, phase[None, :])
+            Switches.of(layer, np.atleast_2d(phase))
             for layer, phase in zip(network.hidden, phases, strict=True)
         ]
         return cls([parts_of(layer).split for layer in network.layers], switches)

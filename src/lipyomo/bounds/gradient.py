@@ -20,7 +20,9 @@ import numpy as np
 from lipyomo.bounds.balls import Ball, InputBall, Points
 from lipyomo.bounds.chain import Chain
 from lipyomo.bounds.derivative import ChainBounds, DerivativeRelaxation, Way, chain_bounds, refined
+from lipyomo.bounds.layers import by_layer
 from lipyomo.bounds.relax import switch_lines
+from lipyomo.bounds.stack import PhaseBatch
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import DUAL, InputNorm, vector_norm
 from lipyomo.numerics.rounding import UNIT, gamma
@@ -76,7 +78,29 @@ def gradient_ends(
     -------
     GradientEnds
     """
-    way = Way.backwards(network, phases)
+    return _gradient_ends(Way.backwards(network, phases), functionals, input_norm, relaxation, stop)
+
+
+def gradient_norms(
+    network: Network, phases: PhaseBatch, functional: FloatArray, input_norm: InputNorm
+) -> FloatArray:
+    """Upper bounds (B,) of the norm of a functional's gradient under B partial patterns (B, N).
+
+    By entry and jointly, as `gradient_ends`.
+    """
+    way = Way.backwards(network, tuple(part.T for part in by_layer(network.hidden, phases.T)))
+    ball = Points(np.repeat(functional[None], len(phases), axis=0))
+    return _gradient_ends(way, ball, input_norm, "linear", None).norm
+
+
+def _gradient_ends(
+    way: Way,
+    functionals: Ball,
+    input_norm: InputNorm,
+    relaxation: DerivativeRelaxation,
+    stop: Callable[[], bool] | None,
+) -> GradientEnds:
+    """`gradient_ends` along a way."""
     found, low, high = _ends(way, functionals, relaxation, stop, norm_only=input_norm == "linf")
     norms = entry_norms(low, high, input_norm)
     if found.linear and way.switches:

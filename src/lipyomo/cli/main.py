@@ -28,6 +28,7 @@ SUBCOMMANDS = {
     "compare": "lipyomo.cli.compare:run",
     "certify": "lipyomo.cli.certify:run",
     "sweep": "lipyomo.cli.sweep:run",
+    "map": "lipyomo.cli.map:run",
     "monotone": "lipyomo.cli.monotone:run",
     "info": "lipyomo.cli.info:run",
     "demo": "lipyomo.cli.demo:run",

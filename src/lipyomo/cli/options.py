@@ -37,6 +37,7 @@ commands:
   certify    radii within which points of a data set keep their class
   monotone   whether an output grows or falls with an input
   sweep      constants of balls around every row of a data set
+  map        constants of thousands of cells, and a picture of them
   compare    several methods side by side
   difference how far two networks can be off, and how much faster one moves
   verify     check a proof that --proof wrote

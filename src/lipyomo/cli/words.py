@@ -11,7 +11,7 @@ from typing import Any
 
 from lipyomo.errors import LipyomoError
 
-OUTPUTS = ("--checkpoint", "--plot", "--history", "--proof", "--rows")
+OUTPUTS = ("--checkpoint", "--plot", "--history", "--proof", "--rows", "--out")
 """Options that name files to write."""
 
 

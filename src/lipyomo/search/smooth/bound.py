@@ -50,14 +50,16 @@ class Bounded:
         return Bounded(self.boxes.take(which), *arrays)
 
 
-def bounded(context: Context, boxes: Boxes, cutoff: float, decide: bool = False) -> Bounded:
+def bounded(
+    context: Context, boxes: Boxes, cutoff: float | FloatArray, decide: bool = False
+) -> Bounded:
     """Boxes with bounds and scores; those with bounds below the cutoff may be rough.
 
     Parameters
     ----------
     context : Context
     boxes : Boxes
-    cutoff : float
+    cutoff : float, or ndarray, shape (N,)
     decide : bool, optional
         Whether to look which entries of the gradient have one sign all over a box: it takes long
         with many inputs, and small boxes learn it from cuts.
@@ -72,7 +74,9 @@ def bounded(context: Context, boxes: Boxes, cutoff: float, decide: bool = False)
     if decide or context.euclidean:
         jacobian = _jacobian(context, boxes, layers, frame)
     rest = across(context, frame, jacobian)
-    cutoffs = rest.cutoffs(cutoff) if context.euclidean else np.full(len(boxes), cutoff)
+    cutoffs = np.full(len(boxes), cutoff)
+    if context.euclidean:
+        cutoffs = rest.cutoffs(cutoffs)
     top = confined(context, boxes, layers, above, directions, cutoffs)
     bounds = np.minimum(rest.norm(top.top), boxes.bounds)
     scores = _scores(context, boxes, layers, above, directions)
@@ -80,7 +84,7 @@ def bounded(context: Context, boxes: Boxes, cutoff: float, decide: bool = False)
         _credit_across(scores, context.inputs, rest, top.top, 0.5 * (boxes.high - boxes.low))
     boxes = replace(boxes, bounds=bounds, scores=scores)
     if decide and jacobian is not None:
-        boxes = _decided(boxes, jacobian)
+        boxes = decided(boxes, jacobian)
     return Bounded(boxes, top.top, top.x, above.v, top.fuzz, cutoffs)
 
 
@@ -117,7 +121,7 @@ def _jacobian(context: Context, boxes: Boxes, layers: Sequence[Relaxed], frame: 
     return enclosed(context, boxes, layers, frame.rows[:, None], errors)
 
 
-def _decided(boxes: Boxes, jacobian: Enclosed) -> Boxes:
+def decided(boxes: Boxes, jacobian: Enclosed) -> Boxes:
     """The boxes with the signs of v that are those of the gradient all over the box."""
     middle, radius = jacobian.middle[:, 0], jacobian.radius[:, 0]
     open_ = (np.abs(middle) > radius) & (boxes.v_low < boxes.v_high)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -79,11 +79,18 @@ class Boxes:
 
     @classmethod
     def whole(cls, context: Context) -> Boxes:
-        """The whole problem: a box for each functional, and two for each input of the l1 norm.
+        """The whole problem, as `over` has it."""
+        found = cls.over(context, context.domain.lower[None], context.domain.upper[None])
+        floor, ceiling = (np.tile(ends, (len(found), 1)) for ends in at_faces(context))
+        return replace(found, floor=floor, ceiling=ceiling)
+
+    @classmethod
+    def over(cls, context: Context, low: FloatArray, high: FloatArray) -> Boxes:
+        """Boxes (n, d): for each, one a functional, and two an input of the l1 norm.
 
         Directions of the other norms come with their negatives; along an input either may rise.
         """
-        domain, targets, d = context.domain, context.targets, context.inputs
+        targets, d = context.targets, context.inputs
         phases, rows = len(context.breaks), targets.rows
         if targets.input_norm == "l1":
             along = np.eye(d)[targets.columns]
@@ -92,12 +99,15 @@ class Boxes:
         else:
             v_high = np.full((len(rows), d), float(targets.input_norm == "linf"))
             v_low = -v_high
+        below, above = (np.repeat(end, len(rows), axis=0) for end in (low, high))
+        rows, v_low, v_high = (
+            np.concatenate([array] * len(low)) for array in (rows, v_low, v_high)
+        )
         count = len(rows)
-        ends = np.tile(domain.lower, (count, 1)), np.tile(domain.upper, (count, 1))
-        floor, ceiling = (np.tile(ends_, (count, 1)) for ends_ in at_faces(context))
-        scores = np.zeros((count, 2 * d + phases))
         infinite = np.full(count, np.inf)
-        return cls(infinite, *ends, v_low, v_high, floor, ceiling, rows, scores)
+        floor, ceiling = (np.full((count, phases), end) for end in (-np.inf, np.inf))
+        scores = np.zeros((count, 2 * d + phases))
+        return cls(infinite, below, above, v_low, v_high, floor, ceiling, rows, scores)
 
 
 def at_faces(context: Context) -> tuple[FloatArray, FloatArray]:

@@ -73,10 +73,10 @@ class Across:
         across = np.maximum(np.maximum(self.a, self.b), self.c) > 0
         return np.where(np.isfinite(m), np.where(across, norm, m), m)
 
-    def cutoffs(self, cutoff: float) -> FloatArray:
-        """Numbers (N,) such that the norm is at most `cutoff` where M is at most that."""
-        low, high = np.full(len(self.a), -np.inf), np.full(len(self.a), cutoff)
-        if not np.isfinite(cutoff):
+    def cutoffs(self, cutoff: FloatArray) -> FloatArray:
+        """Numbers (N,) such that the norm is at most `cutoff` (N,) where M is at most that."""
+        low, high = np.full(len(self.a), -np.inf), cutoff
+        if not np.isfinite(cutoff).any():
             return low
         top = self.norm(high) <= cutoff
         reachable = self.norm(np.zeros(len(self.a))) <= cutoff

@@ -18,6 +18,12 @@ def split(context: Context, boxes: Boxes) -> tuple[Boxes, Boxes]:
     below or above a break of its slope.  Where no input with a middle is left, float64 numbers
     are too few.
     """
+    children, can = halved(context, boxes)
+    return children, boxes.take(~can)
+
+
+def halved(context: Context, boxes: Boxes) -> tuple[Boxes, BoolArray]:
+    """The children of the boxes that can be split, all lower ones first; and which boxes can."""
     d = context.inputs
     middle = boxes.middle
     scores = boxes.scores.copy()
@@ -28,10 +34,9 @@ def split(context: Context, boxes: Boxes) -> tuple[Boxes, Boxes]:
     place = scores.argmax(axis=1)
     can = np.take_along_axis(scores, place[:, None], axis=1)[:, 0] >= 0.0
     can &= np.isfinite(boxes.bounds)
-    stuck = boxes.take(~can)
     if not can.all():
         boxes, place, middle, breaks = boxes.take(can), place[can], middle[can], breaks[can]
-    return joined([_child(boxes, place, middle, breaks, side, d) for side in (0, 1)]), stuck
+    return joined([_child(boxes, place, middle, breaks, side, d) for side in (0, 1)]), can
 
 
 def _child(

@@ -1,0 +1,168 @@
+"""``lipyomo map``: the constants of thousands of cells, as numbers and as a picture."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from lipyomo.cli.codes import Exit
+from lipyomo.cli.config import OPTION as CONFIG
+from lipyomo.cli.inputs import read_picture
+from lipyomo.cli.interrupt import Interruption, Leaving
+from lipyomo.cli.live import live_line
+from lipyomo.cli.options import add, flag, value
+from lipyomo.cli.parser import Parser
+from lipyomo.cli.source import read_network
+from lipyomo.cli.streams import answer_only, wrote
+from lipyomo.cli.words import UsageError, file_path, numbers, ratio, reader
+from lipyomo.domains import Box
+from lipyomo.maps import CellMap, Cells, MapSettings, cells_of, grid, map_cells, refine_cells
+from lipyomo.maps.page import KIND
+from lipyomo.maps.plot import plane_of, plot_map
+from lipyomo.maps.store import ENDINGS
+from lipyomo.outputs import check_output, shown
+from lipyomo.problem import LipschitzProblem
+
+EPILOG = """\
+exit codes:
+  0  every cell is exact, or within --gap (or --until)
+  2  some intervals are open: time limit, or Ctrl-C (with --out, the same command goes on)
+  1  the input was wrong, or a file could not be written
+
+examples:
+  lipyomo map net.onnx --box -2,2 --cells 64x64 --plot map.png
+  lipyomo map net.onnx --box 0,1 --axes 0,3 --at 0.5 --cells 100x100 --out map.npz
+  lipyomo map net.onnx --boxes boxes.csv --gap 1% --workers 4 --out map.csv
+"""
+
+
+def run(words: Sequence[str]) -> int:
+    """Run ``lipyomo map`` with the words after it; returns the exit code."""
+    parser = Parser(
+        "lipyomo map", "Local Lipschitz constants of thousands of cells, in batches.", EPILOG
+    )
+    add(parser, "NET", CONFIG, "--output", "--fix")
+    cells = parser.add_argument_group("cells (--box and --cells, or --boxes)")
+    add(cells, "--box", help="the box that is divided: numbers, or .npy files with one an input")
+    add(cells, "--cells", **value("NxM", "cells along each divided input: 64x64", _counts))
+    add(cells, "--axes", **value("I,J", "the inputs that are divided (the first ones)", _axes))
+    at = "the others stay at this value: a number, or a .npy file with one an input"
+    add(cells, "--at", **value("X", f"{at} (they range in the box)", reader("read_side", "--at")))
+    text = "a .npy file (n, 2, d), or CSV rows: all lower ends, then all upper ends"
+    add(cells, "--boxes", **value("FILE", text, file_path))
+    norms = parser.add_argument_group("norms")
+    add(norms, "--norm")
+    outputs = norms.add_mutually_exclusive_group()
+    add(outputs, "--output-norm", "--functional", "--margin", "--dual-ball")
+    effort = parser.add_argument_group("effort")
+    add(effort, "--gap", help="leave a cell at this relative gap: 0.05 or 5%%")
+    text = "halve cells until a glance at each leaves this gap, instead of searching inside them"
+    add(effort, "--until", **value("G", text, ratio))
+    add(effort, "--largest", **flag("--until is about the largest constant only"))
+    add(effort, "--time-limit", help="seconds for the map")
+    add(effort, "--workers", default=1, help="processes (1)")
+    add(effort, "--dask", help="a dask scheduler to run on instead")
+    answer = parser.add_argument_group("answer")
+    text = f"write cells to this file ({', '.join(ENDINGS)}); a second run goes on there"
+    add(answer, "--out", **value("FILE", text, file_path))
+    add(answer, "--plot", **value("FILE", "draw it: .png, .pdf, .svg, or .html", _picture))
+    add(answer, "--json", help="one JSON object on stdout: the map as a whole")
+    add(answer, "--quiet", "--debug")
+    arguments = parser.parse_args(words)
+    _check(arguments)
+    with Leaving():
+        given = read_network(arguments)
+        network = given.network
+        where = _cells(arguments, network.input_dim)
+        given.check(where.hull)
+    if arguments.plot is not None:
+        plane_of(where)
+    problem = LipschitzProblem(
+        network,
+        where.hull,
+        arguments.norm,
+        arguments.output_norm,
+        arguments.functional,
+        arguments.margin,
+    )
+    found = _map(problem, where, arguments)
+    if arguments.json:
+        print(json.dumps(found.to_dict(), allow_nan=False))
+    else:
+        print(found.summary())
+    if arguments.plot is not None and not wrote(lambda: plot_map(found, arguments.plot)):
+        return Exit.FAILED
+    return Exit.DONE if found.done else Exit.OPEN
+
+
+def _map(problem: LipschitzProblem, cells: Cells, arguments: Namespace) -> CellMap:
+    settings = MapSettings(
+        arguments.gap, arguments.time_limit, arguments.workers, dask=arguments.dask
+    )
+    with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
+        settings = replace(settings, progress=tracker.update, should_stop=interruption.requested)
+        if arguments.until is None:
+            return map_cells(problem, cells, settings, arguments.out)
+        return refine_cells(
+            problem, cells, arguments.until, settings, arguments.out, largest=arguments.largest
+        )
+
+
+def _check(arguments: Namespace) -> None:
+    if (arguments.boxes is None) == (arguments.box is None):
+        raise UsageError("no cells were given.  Remedy: --box LO,HI --cells 64x64, or --boxes FILE")
+    if arguments.boxes is None and arguments.cells is None:
+        raise UsageError("--box needs --cells, such as 64x64")
+    for name in ("cells", "axes", "at"):
+        if arguments.boxes is not None and getattr(arguments, name) is not None:
+            raise UsageError(f"--{name} divides a --box; --boxes are cells already")
+    if arguments.largest and arguments.until is None:
+        raise UsageError("--largest needs --until")
+    if arguments.until is not None and arguments.gap:
+        raise UsageError("--gap leaves cells as they are, --until halves them: give one")
+    if arguments.out is not None and arguments.out.suffix not in ENDINGS:
+        raise UsageError(f"--out: {shown(arguments.out)} should end in {', '.join(ENDINGS)}")
+
+
+def _cells(arguments: Namespace, d: int) -> Cells:
+    """The cells that the options describe, for a network with d inputs."""
+    if arguments.boxes is not None:
+        return cells_of(arguments.boxes)
+    first, last = arguments.box
+    box = Box(first, last, d)
+    axes = tuple(range(len(arguments.cells))) if arguments.axes is None else arguments.axes
+    low, high = box.lower.copy(), box.upper.copy()
+    if arguments.at is not None:
+        others = np.setdiff1d(np.arange(d), axes)
+        place = np.broadcast_to(np.asarray(arguments.at, float), d)
+        low[others] = high[others] = place[others]
+    return grid(low, high, arguments.cells, axes)
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    """Read ``64x64``."""
+    try:
+        found = tuple(int(part) for part in text.split("x"))
+    except ValueError:
+        found = ()
+    if not found or min(found) < 1:
+        raise ArgumentTypeError(f"'{text}' is not numbers of cells such as 64x64")
+    return found
+
+
+def _axes(text: str) -> tuple[int, ...]:
+    """Read ``0,2``."""
+    return tuple(int(axis) for axis in numbers(int)(text))
+
+
+def _picture(text: str) -> Path:
+    """Read the name of a picture or page."""
+    if not text.endswith(".html"):
+        return read_picture(text)
+    check_output(text, KIND)
+    return Path(text)

@@ -1,0 +1,84 @@
+"""What is known of cells: their ends, and how they narrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lipyomo.arrays import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """What is known of n cells.
+
+    Attributes
+    ----------
+    lower, upper : ndarray, shape (n,)
+    points : ndarray, shape (n, d)
+        Where the lower ends are attained; the middle where nothing is.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    points: FloatArray
+
+    def take(self, which: IntArray) -> Ends:
+        """Those of some cells."""
+        return Ends(self.lower[which], self.upper[which], self.points[which])
+
+
+def joined(parts: Sequence[Ends]) -> Ends:
+    """All of them, in a row."""
+    arrays = ([getattr(part, name) for part in parts] for name in ("lower", "upper", "points"))
+    return Ends(*map(np.concatenate, arrays))
+
+
+class Narrowing:
+    """The ends of cells while boxes, which are parts of them, are looked at.
+
+    Parameters
+    ----------
+    low, high : ndarray, shape (n, d)
+    slack : float
+        Relative gap that closes a cell.
+
+    Attributes
+    ----------
+    spent : ndarray of int, shape (n,)
+        Boxes that each cell has taken.
+    """
+
+    def __init__(self, low: FloatArray, high: FloatArray, slack: float) -> None:
+        count = len(low)
+        self._slack = slack
+        self._lower, self._closed = np.zeros(count), np.zeros(count)
+        self._points = np.clip(low + 0.5 * (high - low), low, high)
+        self.spent = np.zeros(count, dtype=np.intp)
+
+    def attain(self, cell: IntArray, values: FloatArray, points: FloatArray) -> None:
+        """Values (N,) that are attained at points (N, d) of cells (N,)."""
+        order = np.argsort(values, kind="stable")
+        cell, values, points = cell[order], values[order], points[order]
+        better = values > self._lower[cell]
+        self._lower[cell[better]] = values[better]  # the last one of a cell is its largest
+        self._points[cell[better]] = points[better]
+
+    def close(self, cell: IntArray, bounds: FloatArray) -> None:
+        """Bounds (N,) of boxes of cells (N,) that will not be looked at any more."""
+        np.maximum.at(self._closed, cell, bounds)
+
+    def cutoff(self, cell: IntArray) -> FloatArray:
+        """Bounds of boxes of cells (N,) at or below these close the boxes."""
+        return np.asarray(self._lower[cell] / (1.0 - self._slack))
+
+    def spend(self, cell: IntArray) -> None:
+        """Count boxes of cells (N,)."""
+        np.add.at(self.spent, cell, 1)
+
+    @property
+    def ends(self) -> Ends:
+        """The ends, once all boxes are closed."""
+        return Ends(self._lower, np.maximum(self._closed, self._lower), self._points)

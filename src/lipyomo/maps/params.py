@@ -1,0 +1,51 @@
+"""The numbers of this room, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Params:
+    """What each number trades, and within which range it does not matter.
+
+    Attributes
+    ----------
+    slack : float
+        Relative gap at which a cell counts as closed: below the tolerance of `exact`.
+    job : int
+        Cells that are bounded together: less overhead a cell against order and memory.
+    slice : int
+        Boxes whose arrays are in the cache at the same time (128 to 512 alike).
+    pattern_work : int
+        Multiplications for all patterns of a box, above which it is halved instead.
+    tests : int
+        Patterns of a box that are tested for an interior; with more the box is halved first.
+    samples : int
+        Points of a box at which the network is evaluated: lower ends against time.
+    effort : int
+        Boxes that a cell may take; then the search decides it.
+    glance : int
+        Boxes that a cell may take where cells are refined; then it is halved.
+    inputs : int
+        Inputs up to which boxes are halved: with more, that does not lead far.
+    entries : int
+        Numbers of the arrays with which norms are computed: they are in the cache.
+    steps : int
+        Newton steps of a test; what is open then is left to the search.
+    """
+
+    slack: float = 9e-7
+    job: int = 4096
+    slice: int = 256
+    pattern_work: int = 1 << 19
+    tests: int = 24
+    samples: int = 4
+    effort: int = 400
+    glance: int = 16
+    inputs: int = 10
+    entries: int = 1 << 18
+    steps: int = 18
+
+
+PARAMS = Params()

@@ -1,0 +1,167 @@
+"""Pictures of maps: the constant and the gap side by side, as heat maps."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from lipyomo.arrays import FloatArray, IntArray
+from lipyomo.errors import ProblemError
+from lipyomo.maps.cells import Cells
+from lipyomo.maps.page import write_page
+from lipyomo.maps.result import CellMap
+from lipyomo.pictures import INK, mathematics, new_figure, plain, save_figure
+
+SAMPLES = 400
+"""Points along each axis from which kinks are drawn."""
+
+COLOURS = "viridis"
+"""Its lightness rises all along, so that it can be read in grey."""
+
+
+class Plane(NamedTuple):
+    """The two inputs in which cells differ.
+
+    Attributes
+    ----------
+    axes : ndarray of int, shape (2,)
+    fixed : ndarray, shape (d,) or None
+        The values of the other inputs, if these are fixed.
+    """
+
+    axes: IntArray
+    fixed: FloatArray | None
+
+
+def plane_of(cells: Cells) -> Plane:
+    """The plane in which a map can be drawn.
+
+    Raises
+    ------
+    ProblemError
+        If cells differ in one input, or in more than two.
+    """
+    lower, upper = cells.lower, cells.upper
+    if cells.grid is not None:
+        axes = np.array(cells.grid.axes)
+    else:
+        same = (lower == lower[:1]).all(axis=0) & (upper == upper[:1]).all(axis=0)
+        axes = np.flatnonzero(~same)
+    if axes.size != 2:
+        raise ProblemError(
+            f"a picture has two axes, and these cells differ in {axes.size} inputs.  Remedy: "
+            "divide two inputs, and fix the others or let them range"
+        )
+    others = np.setdiff1d(np.arange(cells.dimension), axes)
+    still = (lower[:, others] == upper[:, others]).all()
+    return Plane(axes, lower[0].copy() if still else None)
+
+
+def plot_map(found: CellMap, path: str | PathLike[str]) -> None:
+    """Draw a map of two divided axes; ``.html`` is a page with the numbers of each cell.
+
+    Raises
+    ------
+    LipyomoError
+        If it cannot be drawn, or the file cannot be written.
+    """
+    plane, where = plane_of(found.cells), Path(path)
+    if where.suffix == ".html":
+        write_page(found, plane.axes, where)
+        return
+    figure = new_figure(10.4, 4.4)
+    left, right = figure.subplots(1, 2, sharex=True, sharey=True)
+    norms = mathematics(found.problem.describe_norms())
+    draw_panel(left, found, plane, found.constant_upper, f"Lipschitz constant, {norms}")
+    draw_kinks(left, found, plane)
+    draw_witness(left, found, plane)
+    draw_panel(right, found, plane, 100.0 * found.gaps, "gap between the ends (%)")
+    left.set_title(plain(f"{found.problem.network.name}: upper ends"), loc="left", fontsize=10)
+    most = 100.0 * float(found.gaps.max())
+    said = f"gap: at most {most:.2g} %" if most else "gap: none"
+    right.set_title(said, loc="left", fontsize=10)
+    save_figure(figure, where)
+
+
+def draw_panel(
+    axes: Any,
+    found: CellMap,
+    plane: Plane,
+    values: FloatArray,
+    name: str,
+    limits: tuple[float, float] | None = None,
+) -> None:
+    """A heat map of one value a cell, with its colour bar.
+
+    Parameters
+    ----------
+    axes : Axes
+    found : CellMap
+    plane : Plane
+    values : ndarray, shape (n,)
+        Infinite ones stay white.
+    name : str
+        Of the colour bar.
+    limits : (float, float), optional
+        Of the colours; from zero to the largest value by default.
+    """
+    shown = np.where(np.isfinite(values), values, np.nan)
+    top = float(np.nanmax(shown, initial=0.0))
+    low, high = limits or (0.0, top if top > 1e-6 else 1.0)
+    first, second = plane.axes
+    cells = found.cells
+    if cells.grid is not None:
+        image = shown.reshape(cells.grid.shape).T
+        drawn = axes.pcolormesh(
+            *cells.grid.edges, image, cmap=COLOURS, vmin=low, vmax=high, rasterized=True
+        )
+    else:
+        from matplotlib.collections import PolyCollection
+
+        x = cells.lower[:, first], cells.upper[:, first]
+        y = cells.lower[:, second], cells.upper[:, second]
+        corners = np.stack(
+            [np.stack([x[i], y[j]], axis=1) for i, j in ((0, 0), (1, 0), (1, 1), (0, 1))], axis=1
+        )
+        drawn = PolyCollection(list(corners), array=shown, cmap=COLOURS, linewidths=0.0)
+        drawn.set_clim(low, high)
+        axes.add_collection(drawn)
+        axes.autoscale_view()
+    axes.figure.colorbar(drawn, ax=axes, label=name)
+    axes.set_xlabel(f"input {first}")
+    axes.set_ylabel(f"input {second}")
+
+
+def draw_kinks(axes: Any, found: CellMap, plane: Plane) -> None:
+    """Where kinked units turn, from samples; nothing if other inputs vary."""
+    network, cells = found.problem.network, found.cells
+    if plane.fixed is None:
+        return
+    lower, upper = cells.lower.min(axis=0)[plane.axes], cells.upper.max(axis=0)[plane.axes]
+    x, y = (np.linspace(a, b, SAMPLES) for a, b in zip(lower, upper, strict=True))
+    points = np.repeat(plane.fixed[None], SAMPLES * SAMPLES, axis=0)
+    points[:, plane.axes] = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    for layer, z in zip(network.hidden, network.preactivations(points), strict=True):
+        for unit in np.flatnonzero(layer.kinked):
+            level = z[:, unit].reshape(SAMPLES, SAMPLES)
+            if level.min() < 0 < level.max():
+                axes.contour(x, y, level, levels=[0.0], colors="white", linewidths=0.4, alpha=0.7)
+
+
+def draw_witness(axes: Any, found: CellMap, plane: Plane) -> None:
+    """The point at which the largest lower end is attained."""
+    x, y = found.place[plane.axes]
+    low, _ = found.largest
+    axes.plot(x, y, marker="*", markersize=11, color="white", markeredgecolor=INK, linestyle="")
+    axes.annotate(
+        f"{low:.5g}",
+        (x, y),
+        xytext=(7, 5),
+        textcoords="offset points",
+        fontsize=9,
+        color=INK,
+        bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "alpha": 0.8, "linewidth": 0},
+    )

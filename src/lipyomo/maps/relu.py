@@ -1,0 +1,234 @@
+"""Cells of piecewise-linear networks: all at once, halved where too much is open.
+
+A box whose units are all decided has one Jacobian: it is exact at once.  With few open units, the
+norms of all their patterns bound it from above; a pattern counts from below once a point inside the
+box is known at which every open unit's pre-activation is proved nonzero, and not at all once it is
+proved empty.  Boxes with more open units are halved.  What is left after that (kinks that meet in
+one point, or touch a face) is for the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from lipyomo.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.bounds.preactivation import Boxes, propagate
+from lipyomo.bounds.stack import PhaseBatch, Stack
+from lipyomo.maps.ends import Ends, Narrowing
+from lipyomo.maps.inside import inside
+from lipyomo.maps.pieces import Pieces
+from lipyomo.phases import OPEN, RIGHT
+from lipyomo.run import Clock
+
+
+class Parts(NamedTuple):
+    """Boxes, each a part of a cell.
+
+    Attributes
+    ----------
+    low, high : ndarray, shape (P, d)
+    cell : ndarray of int, shape (P,)
+    bounds : ndarray, shape (P,)
+        Upper bounds of the norm on them.
+    phases : ndarray of int8, shape (P, N)
+        What is known of their units.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    cell: IntArray
+    bounds: FloatArray
+    phases: PhaseBatch
+
+    def take(self, which: IntArray | BoolArray | slice) -> Parts:
+        """Some of them."""
+        ends = self.low[which], self.high[which]
+        return Parts(*ends, self.cell[which], self.bounds[which], self.phases[which])
+
+    @property
+    def longest(self) -> tuple[IntArray, FloatArray]:
+        """The longest edge of each box, and its middle; both (P,)."""
+        axis = (self.high - self.low).argmax(axis=1)
+        number = np.arange(len(axis))
+        low, high = self.low[number, axis], self.high[number, axis]
+        return axis, low + 0.5 * (high - low)
+
+    @property
+    def too_thin(self) -> BoolArray:
+        """Which boxes have no float64 number between their faces, shape (P,)."""
+        axis, middle = self.longest
+        number = np.arange(len(axis))
+        return np.asarray((middle <= self.low[number, axis]) | (middle >= self.high[number, axis]))
+
+    def halves(self) -> Parts:
+        """Both halves of each, along its longest edge."""
+        axis, middle = self.longest
+        number = np.arange(len(axis))
+        low, high = self.low.copy(), self.high.copy()
+        low[number, axis] = high[number, axis] = middle
+        return _joined([self._replace(high=high), self._replace(low=low)])
+
+
+def bound_cells(pieces: Pieces, low: FloatArray, high: FloatArray, clock: Clock) -> Ends:
+    """Ends of the cells ``low <= x <= high``, both (n, d), as far as halving leads.
+
+    Rounding: bounds are norms with room for their errors, from phases that hold on the whole box.
+    """
+    count, params = len(low), pieces.params
+    cells = Narrowing(low, high, max(pieces.gap, params.slack))
+    phases = np.repeat(pieces.open[None], count, axis=0)
+    parts = Parts(low, high, np.arange(count), np.full(count, np.inf), phases)
+    while len(parts.cell):
+        kept = []
+        cells.spend(parts.cell)
+        for at in range(0, len(parts.cell), params.slice):
+            some = parts.take(slice(at, at + params.slice))
+            if clock.expired and np.isfinite(some.bounds).all():
+                cells.close(some.cell, some.bounds)
+                continue
+            kept.append(_examined(pieces, cells, some))
+        if not kept:
+            break
+        left = _joined(kept)
+        left = _still(cells, left)
+        deep = (cells.spent[left.cell] >= params.effort) | (low.shape[1] > params.inputs)
+        deep |= left.too_thin
+        cells.close(left.cell[deep], left.bounds[deep])
+        parts = left.take(~deep).halves()
+    return cells.ends
+
+
+def _still(cells: Narrowing, parts: Parts) -> Parts:
+    """The parts that are not closed by what is attained; the others are closed."""
+    done = parts.bounds <= cells.cutoff(parts.cell)
+    cells.close(parts.cell[done], parts.bounds[done])
+    return parts.take(~done)
+
+
+def _examined(pieces: Pieces, cells: Narrowing, parts: Parts) -> Parts:
+    """The parts that have to be halved, with new bounds; the others are closed."""
+    stack = Stack.unknown(parts.phases, parts.low, parts.high)
+    propagate(pieces.network.hidden, Boxes(parts.low, parts.high), stack)
+    open_ = stack.phases == OPEN
+    counts = open_.sum(axis=1)
+    parts = parts._replace(phases=stack.phases)
+    most = int(np.log2(max(pieces.params.pattern_work / max(pieces.work, 1), 1.0)))
+    left = []
+    many = counts > most
+    if many.any():
+        left.append(_sampled(pieces, cells, parts.take(many)))
+    for count in range(min(int(counts.max(initial=0)), most) + 1):
+        which = np.flatnonzero(counts == count)
+        if which.size:
+            units = np.nonzero(open_[which])[1].reshape(which.size, count)
+            left.append(_enumerated(pieces, cells, parts.take(which), units))
+    return _joined(left)
+
+
+def _joined(parts: Sequence[Parts]) -> Parts:
+    low, high, cell, bounds, phases = map(np.concatenate, zip(*parts, strict=True))
+    return Parts(low, high, cell, bounds, phases)
+
+
+def _sampled(pieces: Pieces, cells: Narrowing, parts: Parts) -> Parts:
+    """Boxes with many open units: relaxed bounds, and values at some points."""
+    bounds = np.minimum(parts.bounds, pieces.relaxed(parts.phases))
+    parts = _still(cells, parts._replace(bounds=bounds))
+    points, z, strict = _points(pieces, parts)
+    on = np.where((parts.phases == OPEN)[:, None], z > 0, (parts.phases == RIGHT)[:, None])
+    owner, place = np.nonzero(strict)
+    values, errors = pieces.norms(on[owner, place])
+    cells.attain(parts.cell[owner], values - errors, points[owner, place])
+    return _still(cells, parts)
+
+
+def _points(pieces: Pieces, parts: Parts) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Points (P, S, d) inside the boxes, pre-activations (P, S, N), and whether they count.
+
+    A point counts if it is inside, and no open unit can be at its kink.
+    """
+    shares = _shares(pieces.params.samples, parts.low.shape[1])
+    points = parts.low[:, None] + shares * (parts.high - parts.low)[:, None]
+    z = pieces.preactivations(points)
+    return points, z, _counts(pieces, parts, points, z)
+
+
+def _counts(pieces: Pieces, parts: Parts, points: FloatArray, z: FloatArray) -> BoolArray:
+    inside_ = ((points > parts.low[:, None]) & (points < parts.high[:, None])).all(axis=2)
+    near = (np.abs(z) <= pieces.errors) & (parts.phases == OPEN)[:, None]
+    return np.asarray(inside_ & ~near.any(axis=2))
+
+
+def _shares(count: int, d: int) -> FloatArray:
+    """Places (S, d) in the unit box: the middle, and some that are spread evenly."""
+    root = 2.0 ** (1.0 / (d + 1))  # of an additive recurrence with irrational steps
+    steps = np.array([(1.0 / root ** (j + 1)) % 1.0 for j in range(d)])
+    return np.asarray((0.5 + np.arange(count)[:, None] * steps) % 1.0)
+
+
+def _enumerated(pieces: Pieces, cells: Narrowing, parts: Parts, units: IntArray) -> Parts:
+    """Boxes with k open units (P, k): all patterns of these."""
+    count, k = units.shape
+    bits = ((np.arange(1 << k)[:, None] >> np.arange(k)) & 1).astype(bool)
+    on = np.repeat((parts.phases == RIGHT)[:, None], len(bits), axis=1)
+    on[np.arange(count)[:, None, None], np.arange(len(bits))[:, None], units[:, None]] = bits
+    values, errors = (
+        x.reshape(count, -1) for x in pieces.norms(on.reshape(count << k, on.shape[2]))
+    )
+    above, below = values + errors, values - errors
+    parts = parts._replace(bounds=np.minimum(parts.bounds, above.max(axis=1)))
+    if k == 0:
+        middle = np.clip(0.5 * (parts.low + parts.high), parts.low, parts.high)
+        cells.attain(parts.cell, below[:, 0], middle)
+        cells.close(parts.cell, parts.bounds)
+        return parts.take(slice(0, 0))
+    points, z, strict = _points(pieces, parts)
+    code = (np.take_along_axis(z, units[:, None], axis=2) > 0) @ (1 << np.arange(k))
+    reached = np.where(strict, np.take_along_axis(below, code, axis=1), -1.0)
+    best = reached.argmax(axis=1)[:, None]
+    cells.attain(
+        parts.cell,
+        np.take_along_axis(reached, best, axis=1)[:, 0],
+        np.take_along_axis(points, best[:, :, None], axis=1)[:, 0],
+    )
+    matters = above > cells.cutoff(parts.cell)[:, None]
+    many = matters.sum(axis=1)
+    test = (many > 0) & (many <= pieces.params.tests)
+    if test.any():
+        owner, place = np.nonzero(matters & test[:, None])
+        empty = _tested(
+            pieces, cells, parts.take(owner), units[owner], on[owner, place], below[owner, place]
+        )
+        above[owner[empty], place[empty]] = 0.0
+        bounds = np.minimum(parts.bounds, above.max(axis=1))
+        parts = parts._replace(bounds=bounds)
+    return _still(cells, parts)
+
+
+def _tested(
+    pieces: Pieces,
+    cells: Narrowing,
+    parts: Parts,
+    units: IntArray,
+    on: BoolArray,
+    values: FloatArray,
+) -> BoolArray:
+    """Which patterns `on` (n, N) of boxes are empty; those with a point attain their values."""
+    A, b = pieces.forms(on, units)
+    sign = np.where(np.take_along_axis(on, units, axis=1), 1.0, -1.0)
+    middle, radius = 0.5 * (parts.low + parts.high), 0.5 * (parts.high - parts.low)
+    rows = sign[:, :, None] * A * radius[:, None]
+    right = sign * (np.matmul(A, middle[:, :, None])[:, :, 0] + b)
+    answer = inside(rows, right, pieces.errors[units], pieces.params.steps)
+    which = np.flatnonzero(answer.found)
+    if which.size:
+        points = middle[which] + radius[which] * answer.points[which]
+        some = parts.take(which)
+        z = pieces.preactivations(points)
+        same = (np.take_along_axis(z > 0, units[which], 1) == (sign[which] > 0)).all(axis=1)
+        good = same & _counts(pieces, some, points[:, None], z[:, None])[:, 0]
+        cells.attain(some.cell[good], values[which[good]], points[good])
+    return answer.empty
