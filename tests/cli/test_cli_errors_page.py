@@ -20,7 +20,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "there is no file ...": ("none.onnx", *BOX),
     "... is not an ONNX model, or it is cut short": ("cut.onnx", *BOX),
     "... keeps weights in other files, which cannot be read": ("outside.onnx", *BOX),
-    "the model has ... inputs": ("inputs.onnx", *BOX),
+    "the model has no input ... to fix": ("net.onnx", *BOX, "--fix", "nowhere=1"),
     "the model has ... outputs": ("outputs.onnx", *BOX),
     "there is no tensor or node ... to cut at": ("net.onnx", *BOX, "--output", "nowhere"),
     "... has no fixed size": ("open.onnx", *BOX),

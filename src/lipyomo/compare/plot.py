@@ -55,6 +55,7 @@ def _draw_rows(axes: Any, rows: Sequence[Row]) -> None:
             va="center",
             fontsize=8,
             color="#444444",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
         )
     axes.set_yticks(range(len(shown)), [row.method for row in shown])
     axes.set_xscale("log")
