@@ -119,7 +119,8 @@ def test_no_value_is_outside(network: Network, seed: int) -> None:
     room = 1e-12 * (1.0 + np.abs(values).max())
     assert found.low[0] - room <= values.min()
     assert values.max() <= found.high[1] + room
-    assert found.low[0] <= found.low[1] <= found.high[0] <= found.high[1]
+    assert found.low[0] <= found.low[1] <= np.nextafter(found.high[0], np.inf)
+    assert found.high[0] <= found.high[1]
     halves = [Box([-1.0] * d, [0.0, *[1.0] * (d - 1)]), Box([0.0, *[-1.0] * (d - 1)], [1.0] * d)]
     parts = [value_range(network, half, row) for half in halves]
     assert max(part.high[0] for part in parts) <= found.high[1]
@@ -159,7 +160,8 @@ def test_ctrl_c_ends_it_with_what_is_known() -> None:
     timer.join()
     assert found.seconds < 30.0
     assert found.status in (Status.INTERRUPTED, Status.EXACT)
-    assert found.low[0] <= found.low[1] <= found.high[0] <= found.high[1]
+    assert found.low[0] <= found.low[1] <= np.nextafter(found.high[0], np.inf)
+    assert found.high[0] <= found.high[1]
 
 
 def test_workers_find_the_same() -> None:

@@ -19,6 +19,9 @@ class Params:
         certified radius.
     precision : float
         Relative width at which the bisection of a radius ends.
+    radius_nodes : int
+        Nodes that a search for the radius may split that is not asked to close it: a narrower
+        bracket against time.
     global_seconds : float
         For a constant over all valid inputs, which serves every row.
     slope : float
@@ -32,6 +35,7 @@ class Params:
     steps: int = 24
     doublings: int = 8
     precision: float = 1e-3
+    radius_nodes: int = 32
     global_seconds: float = 2.0
     slope: float = 1e-5
     stretch: float = 2.0**-36

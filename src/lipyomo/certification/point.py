@@ -12,8 +12,10 @@ any method with an upper end, such as ``crown`` or ``bnb``
     ``r < 1 / L`` with L over the ball.  ``bnb`` stops as soon as it decides.  A constant of a ball
     serves every smaller one.
 ``exact``
-    the least margin over the ball by the forward blocks and a MIP solver; an example that it finds
-    refutes, its dual bound certifies, if branch and bound proves it, or else on the solver's word.
+    branch and bound on the distance of the nearest input of another class (`radius.py`), of
+    piecewise-linear networks.  Where a solver is named, the least margin over the ball by the
+    forward blocks and that solver: an example that it finds refutes, its dual bound certifies, if
+    branch and bound proves it, or else on the solver's word.
 
 An adversarial example found by search refutes; between the two is open.
 """
@@ -39,7 +41,7 @@ from lipyomo.methods.registry import bounding_methods
 from lipyomo.network import FloatArray
 from lipyomo.run import PROVED, Clock
 
-METHODS = ("global", "margins", "crown", "bnb")
+METHODS = ("global", "margins", "crown", "exact", "bnb")
 
 Check = Callable[[FloatArray], int]
 """Class of a point, by a second evaluation (onnxruntime)."""
@@ -70,7 +72,10 @@ class PointSettings:
         Bisect for the certified radius (else it is R or 0).
     seed : int
     solver : str
-        Of ``exact``.
+        Of ``exact``; ``auto`` for none.
+    close : bool
+        Whether the radius is closed: the certified one and that of the nearest example differ by a
+        millionth at most, if there is time.
     """
 
     radius: float
@@ -79,6 +84,7 @@ class PointSettings:
     radii: bool = True
     seed: int = 0
     solver: str = "auto"
+    close: bool = False
 
     def __post_init__(self) -> None:
         if not math.isfinite(positive(self.radius, "the radius", LipyomoError)):
@@ -187,6 +193,11 @@ class _Job:
         self.least = classifier.least_margins(Box(x, x), label)
         self.constants: list[tuple[float, float, str]] = []  # (radius, constant, method)
         self.example: Example | None = None
+        self.inner = 0.0  # certified by the search of distances
+        self.methods = settings.methods
+        if classifier.network.smooth:
+            self.methods = tuple(name for name in settings.methods if name != "exact")
+        self.searches = "exact" in self.methods and settings.solver == "auto"
 
     def decide(self, row: RobustnessRow) -> RobustnessRow:
         """All that can be said in time."""
@@ -195,17 +206,19 @@ class _Job:
             return replace(row, verdict=Verdict.OPEN, method="rounding")
         rng = np.random.default_rng([settings.seed, row.index])
         self._take(find_example(self.classifier, self.x, self.label, radius, rng))
-        certified, method = self._certify(radius, settings.methods)
+        certified, method = self._certify(radius, self.methods)
         basis: str | None = PROVED
-        if not certified and "exact" in settings.methods and not self._refuted(radius):
+        by_solver = "exact" in self.methods and settings.solver != "auto"
+        if not certified and by_solver and not self._refuted(radius):
             basis, method = self._by_mip(radius), "exact"
             certified = basis is not None
         verdict = Verdict.ROBUST if certified else Verdict.OPEN
         if not certified and self._refuted(radius):
-            verdict, method = Verdict.NOT_ROBUST, method if method == "exact" else "attack"
+            verdict, method = Verdict.NOT_ROBUST, method or "attack"
         inner = known = radius if certified else 0.0
         if settings.radii:
-            inner = self._radius(inner)
+            inner = self._by_search(None) if self.searches else self._radius(inner)
+            inner = max(inner, known)
         if inner > known:  # what goes beyond the radius is proved
             basis = PROVED
         outer = math.inf if self.example is None else self.example.distance
@@ -232,6 +245,30 @@ class _Job:
         if agreed is not None:
             self.example = agreed
 
+    def _by_search(self, radius: float | None) -> float:
+        """What the search of the nearest example certifies, up to a radius; all of it if None.
+
+        Its examples are confirmed in exact arithmetic, where rounding cannot matter; `check` has to
+        see another class there or a little farther on the same way.
+        """
+        from lipyomo.certification.radius import farthest, smallest_perturbation
+
+        most, settings = radius, self.settings
+        if most is None:
+            most = farthest(self.classifier, self.x, 2.0**PARAMS.doublings * settings.radius)
+        if self.example is not None:
+            most = min(most, self.example.distance)
+        few = PARAMS.radius_nodes if radius is None and not settings.close else None
+        certified = max(self.inner, min(self._safe(), most))
+        found = smallest_perturbation(
+            self.classifier, self.x, self.label, most, self.clock, certified, self.example, few
+        )
+        example = found.example
+        if example is not None and example is not self.example and self._agreed(example):
+            self.example = example
+        self.inner = max(self.inner, found.certified)
+        return self.inner
+
     def _agreed(self, example: Example) -> Example | None:
         """The example, pushed on until `check` sees another class too; None if it never does."""
         if self.check is None:
@@ -252,9 +289,14 @@ class _Job:
     def _certify(self, radius: float, names: tuple[str, ...]) -> tuple[bool, str]:
         """Try one method after the other at one radius."""
         for name in names:
-            if name == "exact" or self._refuted(radius):
+            if self._refuted(radius):
                 continue
-            if name == "global":
+            if name == "exact":
+                if self.searches and not self.clock.expired and self._by_search(radius) >= radius:
+                    return True, name
+                if self._refuted(radius):
+                    return False, name
+            elif name == "global":
                 if any(known == name for _, _, known in self.constants):
                     continue
                 ratios = self.classifier.global_constants(self.label) / self.least
@@ -324,7 +366,7 @@ class _Job:
         With the margins' bounds if they are among the methods, else with all methods; then with
         the exact model if that is asked for.
         """
-        methods = self.settings.methods
+        methods = self.methods
         names = ("margins",) if "margins" in methods else tuple(n for n in methods if n != "exact")
         inner = max(inner, self._safe())
         high = self.settings.radius

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
@@ -143,15 +143,16 @@ def certify_robustness(
     time_limit : float, optional
         Seconds a point.
     exact : bool, optional
-        Decide what is left by a MIP over the forward blocks; branch and bound checks what the
-        solver claims, and the basis of a row says whether it could.
+        Find the smallest adversarial perturbation itself, to a relative 1e-6.  Where a solver is
+        named, decide what is left by a MIP over the forward blocks instead; branch and bound checks
+        what the solver claims, and the basis of a row says whether it could.
     methods : iterable of str, optional
         What certifies, cheapest first: ``global``, ``margins``, and methods with an upper end.
     radii : bool, optional
-        Bisect for the certified radius of each point, to a relative 1e-3.
+        Seek the certified radius of each point as well.
     seed : int, optional
     solver : str, optional
-        Of the MIP.
+        Of the MIP, instead of branch and bound on the distance.
     workers, executor, dask : optional
         As for `lipyomo.sweep`.
     onnx : path or (path, output), optional
@@ -184,8 +185,9 @@ def certify_robustness(
         methods = ladder
     points = data_points(inputs)
     instance(methods, Iterable, "methods", LipyomoError, "a sequence of names")
-    names = [*methods, "exact"] if exact else list(methods)
-    settings = PointSettings(radius, time_limit, tuple(names), radii, seed, solver)
+    settings = PointSettings(
+        radius, time_limit, with_exact(methods, exact), radii, seed, solver, exact
+    )
     classifier = Classifier(network, norm, clip)
     task = RobustnessTask(classifier, settings, onnx)
     found = []
@@ -222,8 +224,8 @@ class RobustnessTask(Task[Job, RobustnessRow]):
     ) -> None:
         self.classifier, self.settings = classifier, settings
         self._values = None if onnx is None else RuntimeValues(onnx, classifier.network.input_dim)
-        _check_smooth(classifier.network, settings.methods)
-        if "exact" in settings.methods:  # a solver that cannot be used is no matter of single rows
+        _check_smooth(classifier.network, settings)
+        if settings.solver != "auto":  # a solver that cannot be used is no matter of single rows
             from lipyomo.solvers.registry import get_solver
 
             get_solver(settings.solver)
@@ -239,11 +241,21 @@ class RobustnessTask(Task[Job, RobustnessRow]):
         return certify_point(self.classifier, x, label, self.settings, index, check)
 
 
-def _check_smooth(network: Network, names: Sequence[str]) -> None:
-    """Raise if the network has smooth units, and a method does not take them."""
+def with_exact(methods: Iterable[str], exact: bool) -> tuple[str, ...]:
+    """The methods, with ``exact`` among them if it is asked for."""
+    names = tuple(methods)
+    return (*names, "exact") if exact and "exact" not in names else names
+
+
+def _check_smooth(network: Network, settings: PointSettings) -> None:
+    """Raise if the network has smooth units, and what is asked for does not take them.
+
+    The usual methods go without ``exact`` there.
+    """
     if network.smooth:
-        for name in names:
-            if name == "exact" or (name in bounding_methods() and not get_method(name).smooth):
+        for name in settings.methods:
+            asked = name == "exact" and (settings.close or settings.methods != METHODS)
+            if asked or (name in bounding_methods() and not get_method(name).smooth):
                 raise LipyomoError(refuses_smooth(f"method {name}", network))
 
 

@@ -15,7 +15,7 @@ from lipyomo.certification import (
     Verdict,
 )
 from lipyomo.certification.point import METHODS
-from lipyomo.certification.report import RobustnessTask, data_rows
+from lipyomo.certification.report import RobustnessTask, data_rows, with_exact
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.inputs import name_solver_files
 from lipyomo.cli.options import add, flag, value
@@ -55,21 +55,22 @@ def run(words: Sequence[str]) -> int:
     text = "what certifies, cheapest first: global, margins, and methods with an upper end"
     shown = f"{text} ({','.join(METHODS)})"
     add(parser, "--methods", **value("A,B,...", shown, names, default=METHODS))
-    add(parser, "--exact", **flag("decide what is left by a MIP over the network"))
-    add(parser, "--solver", help="of --exact")
-    add(parser, "--no-radii", **flag("only the verdict at R, no bisection"))
+    add(parser, "--exact", **flag("the smallest adversarial perturbation itself, to 1e-6"))
+    add(parser, "--solver", help="decide by a MIP over the network instead of --exact's search")
+    add(parser, "--no-radii", **flag("only the verdict at R"))
     add(parser, "--seed", help="of the attack (0)")
     add(parser, "--plot", help="draw certified accuracy")
     arguments = parser.parse_args(words)
     settings = PointSettings(
         arguments.radius,
         arguments.time_limit,
-        (*arguments.methods, "exact") if arguments.exact else arguments.methods,
+        with_exact(arguments.methods, arguments.exact),
         not arguments.no_radii,
         arguments.seed,
         arguments.solver,
+        arguments.exact,
     )
-    if arguments.exact:
+    if arguments.solver != "auto":
         name_solver_files(None)
     job = RowsJob(arguments)
     task = RobustnessTask(

@@ -20,6 +20,10 @@ class Params:
         Of the best of them so many ascend, for so many steps.
     tangents : int
         Cuts of a Euclidean ball that one program may ask for.
+    first : float
+        Of the largest distance that matters: where the first program of a distance is.
+    back : float
+        By how much the next one is nearer, if that proved nothing.
     newton : int
         Programs that the distance of one node may take.
     closer : float
@@ -42,7 +46,9 @@ class Params:
     starts: int = 16
     steps: int = 30
     tangents: int = 12
-    newton: int = 12
+    first: float = 0.9
+    back: float = 0.2
+    newton: int = 20
     closer: float = 1e-8
     price: float = 1e4
     box_inputs: int = 3

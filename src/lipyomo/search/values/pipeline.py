@@ -117,30 +117,39 @@ class Pipeline:
         if clock.expired:
             return Outcome(returned=task.nodes)
         context = self._at(task.best.value)
-        left = narrowed(context, [child for node in task.nodes for child in node.sides()])
+        parts = [child for node in task.nodes for child in node.sides()]
+        left = narrowed(context, self._within(context, parts))
         pulse()
         found = self._bounded(context, left, task.best)
         return replace(found, counters={**found.counters, NODES: len(task.nodes)})
 
+    def _within(self, context: Context, nodes: Sequence[Node]) -> list[Node]:
+        """What of some nodes lies in the domain."""
+        return list(nodes)
+
     def _bounded(self, context: Context, nodes: Sequence[Node], best: Incumbent) -> Outcome[Node]:
-        """Nodes after their linear programs, with a better point if they have one.
+        """Nodes after their programs, with a better point if they have one.
 
         What is not in them, but in the nodes that they were narrowed from, is below the cutoff.
         """
-        children, closed, stuck = [], context.cutoff, 0
+        children, closed, stuck = [], self.cutoff(best.value), 0
         for node in nodes:
-            found = self._program.highest(node)
-            if found.point is not None:
-                best = self._challenged(best, found.point)
-            bound = min(node.bound, float(node.upper[context.aim]), found.bound)
-            node = replace(node, bound=bound)
-            node = chosen(context, node, found.units, found.scores)
-            if node.bound > context.question.cutoff(best.value) and node.splits:
-                children.append(node)
+            judged, best = self._judged(context, node, best)
+            is_open = judged.bound > self.cutoff(best.value)
+            if is_open and judged.splits:
+                children.append(judged)
                 continue
-            stuck += int(node.bound > context.question.cutoff(best.value))
-            closed = max(closed, node.bound)
+            stuck += int(is_open)
+            closed = max(closed, judged.bound)
         return Outcome(tuple(children), closed=closed, best=best, counters={STUCK: stuck})
+
+    def _judged(self, context: Context, node: Node, best: Incumbent) -> tuple[Node, Incumbent]:
+        """A node after its program, with what to split it on, and the incumbent after that."""
+        found = self._program.highest(node)
+        if found.point is not None:
+            best = self._challenged(best, found.point)
+        bound = min(node.bound, float(node.upper[context.aim]), found.bound)
+        return chosen(context, replace(node, bound=bound), found.units, found.scores), best
 
     def adopt(self, outcome: Outcome[Node]) -> Outcome[Node]:
         """See `lipyomo.search.protocol.Pipeline`."""

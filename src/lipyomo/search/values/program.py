@@ -110,7 +110,8 @@ class NodeProgram:
         """Bound the distance at which the aim's pre-activation reaches zero, from `start` on.
 
         By Newton's method: multipliers that are best within one distance prove that the value stays
-        below zero up to a larger one, since what they prove is concave in it.
+        below zero up to a larger one, since what they prove is concave in it.  The first program is
+        that of most of the way to the limit: a centre alone says little.
 
         Parameters
         ----------
@@ -126,19 +127,19 @@ class NodeProgram:
         rows, shift = self._rows(form, known)
         none = np.zeros(0)
         found = Nearest(start, None, none.astype(np.intp), none)
+        at = max(start, self._params.first * limit)
         for _ in range(self._params.newton):
-            reach = reach_of(found.distance)
-            point, proof = self._largest(rows, reach, elastic=True)
+            point, proof = self._largest(rows, reach_of(at), elastic=True)
             if point is None:
                 return found
             units, scores = _violations(form, known, point, proof.duals)
-            found = replace(found, point=point[: form.inputs], units=units, scores=scores)
             further = self._root(rows, shift, proof, reach_of, found.distance, limit)
-            if further <= found.distance * (1.0 + self._params.closer):
-                return replace(found, distance=further)
-            found = replace(found, distance=further)
-            if further >= limit:
+            step = further - found.distance
+            found = Nearest(further, point[: form.inputs], units, scores)
+            if further >= limit or (step <= self._params.closer * limit and at <= further):
                 break
+            # multipliers of too large a distance may prove nothing
+            at = further if step > 0.0 else max(further, self._params.back * at)
         return found
 
     def _root(
@@ -151,17 +152,21 @@ class NodeProgram:
         limit: float,
     ) -> float:
         """The largest distance found up to which a proof keeps the value below zero."""
+        from scipy.optimize import brentq
 
-        def below(t: float) -> bool:
-            return self._value(rows.proved(reach_of(t), proof), shift) < 0.0
+        def value(t: float) -> float:
+            return self._value(rows.proved(reach_of(t), proof), shift)
 
-        if below(limit):
+        if value(limit) < 0.0:
             return limit
-        low, high = start, limit
-        while high - low > 0.1 * self._params.closer * high:
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if below(middle) else (low, middle)
-        return low
+        if value(start) >= 0.0:
+            return start
+        width = self._params.closer * limit
+        root = float(brentq(value, start, limit, xtol=0.1 * width))
+        for back in (0.0, 0.1, 1.0, 10.0):
+            if value(root - back * width) < 0.0:
+                return max(root - back * width, start)
+        return start
 
     def _value(self, bound: float, shift: float) -> float:
         """A bound of the costs as one of the aim."""

@@ -1,0 +1,164 @@
+"""The smallest adversarial perturbation itself, as an interval, by branch and bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lipyomo.certification.attack import Example
+from lipyomo.certification.classifier import Classifier
+from lipyomo.certification.metric import Metric, Polyhedral
+from lipyomo.domains import Box, Domain
+from lipyomo.domains.norm_ball import rounded_out
+from lipyomo.network import FloatArray
+from lipyomo.numerics.rounding import gamma
+from lipyomo.run import Clock
+from lipyomo.search.engine import Engine, Found
+from lipyomo.search.protocol import NODES, Incumbent
+from lipyomo.search.values.nearest import NearestPipeline, NearestQuestion
+from lipyomo.search.values.reach import Reach
+
+
+@dataclass(frozen=True, eq=False)
+class MetricBall:
+    """The valid inputs around a point, as a search of the distance asks for them.
+
+    Attributes
+    ----------
+    metric : Metric
+    centre : ndarray, shape (d,)
+    clip : Box
+    """
+
+    metric: Metric
+    centre: FloatArray
+    clip: Box
+
+    def domain(self, distance: float) -> Domain:
+        """All of them within a distance."""
+        return self.metric.ball(self.centre, distance, self.clip)
+
+    def reach(self, distance: float) -> Reach:
+        """The same as a program has it; of a polyhedral metric without the box around it."""
+        metric, x, clip = self.metric, self.centre, self.clip
+        if isinstance(metric, Polyhedral):
+            rows = np.vstack([metric.rows, -metric.rows])
+            error = gamma(x.size + 3) * (np.abs(rows) @ np.abs(x) + distance)
+            return Reach(clip.lower, clip.upper, rows, rows @ x + distance + error)
+        low = np.maximum(rounded_out(x, -distance), clip.lower)
+        high = np.minimum(rounded_out(x, distance), clip.upper)
+        norm = None if metric.name == "linf" else metric.name
+        return Reach(low, high, np.zeros((0, x.size)), np.zeros(0), norm, x, distance)
+
+    def inside(self, points: FloatArray) -> FloatArray:
+        """Points (n, d), moved into the box."""
+        return np.clip(points, self.clip.lower, self.clip.upper)
+
+    def distances(self, points: FloatArray) -> FloatArray:
+        """Distances of points (n, d), rounded up, shape (n,)."""
+        return self.metric.distance(points - self.centre)
+
+
+@dataclass(frozen=True)
+class Radius:
+    """The interval of the smallest adversarial perturbation.
+
+    Attributes
+    ----------
+    certified : float
+        No valid input within it has another class.
+    example : Example or None
+        The nearest input of another class that is known, confirmed in exact arithmetic.
+    nodes : int
+    """
+
+    certified: float
+    example: Example | None
+    nodes: int
+
+
+def smallest_perturbation(
+    classifier: Classifier,
+    x: FloatArray,
+    label: int,
+    most: float,
+    clock: Clock,
+    certified: float = 0.0,
+    example: Example | None = None,
+    nodes: int | None = None,
+) -> Radius:
+    """Search for the nearest input of another class, one rival after another.
+
+    Parameters
+    ----------
+    classifier : Classifier
+        Piecewise linear.
+    x : ndarray, shape (d,)
+    label : int
+        Its class, with positive margins.
+    most : float
+        What is farther does not matter.
+    clock : Clock
+    certified : float, optional
+        A radius that is certified already.
+    example : Example, optional
+        An input of another class.
+    nodes : int, optional
+        After about so many nodes for a rival, what is known is enough.
+
+    Returns
+    -------
+    Radius
+    """
+    around = MetricBall(classifier.metric, x, classifier.clip)
+    rows = -classifier.functionals(label)
+    order = np.argsort(classifier.margins(x, label)[0], kind="stable")
+    inner, total = np.inf, 0
+    for number in order.tolist():
+        limit = most if example is None else min(most, example.distance)
+        start = Incumbent()
+        if example is not None and example.distance <= most:
+            start = Incumbent(-example.distance, example.point)
+        ties = bool(classifier.rivals(label)[number] < label)  # the first of equals is the class
+        question = NearestQuestion(
+            classifier.network, rows[number], around, limit, ties, min(certified, limit)
+        )
+        found = _searched(question, start, clock, nodes)
+        total += found.counters.get(NODES, 0)
+        inner = min(inner, -found.upper)
+        point = found.best.point
+        if point is not None and (example is None or -found.best.value < example.distance):
+            rival = int(classifier.rivals(label)[number])
+            example = Example(point, -found.best.value, rival)
+    return Radius(max(certified, inner), example, total)
+
+
+def _searched(
+    question: NearestQuestion, start: Incumbent, clock: Clock, nodes: int | None
+) -> Found[Any]:
+    """The engine, until it has split so many nodes."""
+    split = 0
+
+    def hear(point: FloatArray | None, upper: float, count: int, message: str) -> None:
+        nonlocal split
+        split = count
+
+    def enough() -> bool:
+        return clock.interrupted or (nodes is not None and split >= nodes)
+
+    part = Clock(clock.left, enough)
+    return Engine(NearestPipeline(question, start), part, news=hear).run()
+
+
+def farthest(classifier: Classifier, x: FloatArray, most: float) -> float:
+    """The largest distance of a valid input, or `most` if there is none."""
+    clip = classifier.clip
+    if not clip.is_bounded:
+        return most
+    corner = np.where(x - clip.lower > clip.upper - x, clip.lower, clip.upper)
+    if isinstance(classifier.metric, Polyhedral):
+        reach = np.maximum(x - clip.lower, clip.upper - x)
+        return float((np.abs(classifier.metric.rows) @ reach).max()) * (1.0 + gamma(x.size + 4))
+    return float(classifier.distance(x, corner[None])[0])

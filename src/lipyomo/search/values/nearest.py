@@ -1,0 +1,189 @@
+"""The pipeline of distances: how far from a point the value of a network reaches zero.
+
+The search maximises minus the distance.  Nodes live in the ball whose radius is that of the
+incumbent: their bounds know that nothing farther matters, and that the value is not negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import numpy as np
+
+from lipyomo.domains import Domain
+from lipyomo.network import FloatArray, Network
+from lipyomo.regions.value import value_at
+from lipyomo.run import Clock
+from lipyomo.search.protocol import Incumbent, Outcome, Root, Tell
+from lipyomo.search.values.context import Context, Question
+from lipyomo.search.values.examine import chosen, narrowed, region_of
+from lipyomo.search.values.node import Node
+from lipyomo.search.values.params import Params
+from lipyomo.search.values.pipeline import Pipeline
+from lipyomo.search.values.reach import Reach
+
+BEYOND = np.append(0.0, 10.0 ** -np.arange(12.0, 6.0, -1.0))
+"""Shares of a step by which it is made longer, until the value is positive beyond rounding."""
+
+
+class Around(Protocol):
+    """The points within a distance of a centre, up to a box."""
+
+    @property
+    def centre(self) -> FloatArray:
+        """Shape (d,)."""
+        ...
+
+    def domain(self, distance: float) -> Domain:
+        """All of them, as a domain."""
+        ...
+
+    def reach(self, distance: float) -> Reach:
+        """The same as a program has it."""
+        ...
+
+    def inside(self, points: FloatArray) -> FloatArray:
+        """Points (n, d), moved into the box."""
+        ...
+
+    def distances(self, points: FloatArray) -> FloatArray:
+        """Distances of points (n, d), rounded up, shape (n,)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class NearestQuestion:
+    """The least distance at which ``c . f`` is positive, or zero where that counts as well.
+
+    Attributes
+    ----------
+    network : Network
+        Piecewise linear.
+    row : ndarray, shape (m,)
+        c.
+    around : Around
+    most : float
+        What is farther does not matter; finite.
+    ties : bool
+        Whether points where the value is zero count.
+    least : float
+        Distance up to which the value is known to be negative.
+    params : Params
+    """
+
+    network: Network
+    row: FloatArray
+    around: Around
+    most: float
+    ties: bool = False
+    least: float = 0.0
+    params: Params = field(default_factory=Params)
+
+    def pipeline(self) -> NearestPipeline:
+        """A pipeline for tasks that have travelled: this is its own recipe."""
+        return NearestPipeline(self)
+
+
+class NearestPipeline(Pipeline):
+    """Searches the least distance.
+
+    Parameters
+    ----------
+    question : NearestQuestion
+    start : Incumbent, optional
+        Minus the distance of the nearest point that is known, and that point.
+    """
+
+    CLOSE = 0.5e-6
+    """Relative distance below the incumbent's that counts as met: half of what `exact` allows."""
+
+    def __init__(self, question: NearestQuestion, start: Incumbent | None = None) -> None:
+        self._nearest = question
+        whole = question.around.domain(question.most)
+        super().__init__(Question(question.network, question.row, whole, params=question.params))
+        self._best = start or Incumbent()
+        self._limit = question.most
+
+    def recipe(self) -> NearestQuestion:  # type: ignore[override]
+        """See `lipyomo.search.protocol.Pipeline`."""
+        return self._nearest
+
+    def cutoff(self, value: float) -> float:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        return max(value * (1.0 - self.CLOSE), -self._nearest.most)
+
+    def root(self, clock: Clock, tell: Tell) -> Root[Node]:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        tell(upper=-self._nearest.least, best=self._best)
+        context = self._at(self._best.value)
+        whole = replace(context.whole(), bound=-self._nearest.least)
+        nodes = narrowed(context, [whole], is_root=True)
+        if not nodes:
+            return Root(Outcome(closed=self.cutoff(self._best.value), best=self._best))
+        self._polish(context, nodes[0])
+        return Root(self.adopt(self._bounded(context, nodes, self._best)))
+
+    def _at(self, value: float) -> Context:
+        limit = -self.cutoff(value)
+        if limit < self._limit:
+            self._limit = limit
+            question = replace(self._context.question, domain=self._nearest.around.domain(limit))
+            self._context = replace(self._context, question=question)
+        return self._context
+
+    def _within(self, context: Context, nodes: Sequence[Node]) -> list[Node]:
+        """The domain may have become smaller since the nodes were made."""
+        domain, found = context.domain, []
+        for node in nodes:
+            low, high = np.maximum(node.low, domain.lower), np.minimum(node.high, domain.upper)
+            if (low <= high).all():
+                found.append(replace(node, low=low, high=high))
+        return found
+
+    def _judged(self, context: Context, node: Node, best: Incumbent) -> tuple[Node, Incumbent]:
+        limit = -self.cutoff(best.value)
+        found = self._program.nearest(node, self._reach_of(node), -node.bound, limit)
+        if found.point is not None and found.distance < limit:
+            best = self._challenged(best, found.point)
+        node = replace(node, bound=min(node.bound, -found.distance))
+        return chosen(context, node, found.units, found.scores), best
+
+    def _reach_of(self, node: Node) -> Callable[[float], Reach]:
+        """The inputs of a node within a distance."""
+
+        def reach(distance: float) -> Reach:
+            found = self._nearest.around.reach(distance)
+            low, high = np.maximum(found.low, node.low), np.minimum(found.high, node.high)
+            return replace(found, low=np.minimum(low, high), high=high)
+
+        return reach
+
+    def _polish(self, context: Context, whole: Node) -> None:
+        """Go from piece to piece: the nearest point on the piece around the best one."""
+        for _ in range(self._nearest.params.steps):
+            x, value = self._best.point, self._best.value
+            if x is None:
+                return
+            piece = region_of(context, whole, x)
+            limit = -value
+            found = self._program.nearest(piece, self._reach_of(piece), self._nearest.least, limit)
+            if found.point is None:
+                return
+            self._best = self._challenged(self._best, found.point)
+            if not self._best.value > value:
+                return
+
+    def _challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
+        """The better one of an incumbent and a point that counts, near a given one."""
+        question = self._nearest
+        centre, around = question.around.centre, question.around
+        points = around.inside(centre + (1.0 + BEYOND[:, None]) * (point - centre))
+        values = question.network.forward(points) @ question.row
+        for x in points[(values >= 0.0) if question.ties else (values > 0.0)]:
+            value = value_at(question.network, question.row, x)[0]
+            if value > 0.0 or (question.ties and value == 0.0):
+                distance = float(around.distances(x[None])[0])
+                return Incumbent(-distance, x) if -distance > best.value else best
+        return best
