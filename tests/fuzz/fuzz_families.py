@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from fuzz_composed import COMPOSED
 from fuzz_directions import directions_of
 from fuzz_domains import domain_of, norms_of
 from fuzz_extremes import EXTREMES, strange_domain, strange_norms
@@ -18,7 +19,7 @@ from smooth_oracle import SmoothOracle
 from lipyomo import Box, Layer, LipschitzProblem, Network
 
 NETWORKS = {**ORDINARY, **EXTREMES}
-FAMILIES = (*NETWORKS, *THIN)
+FAMILIES = (*NETWORKS, *THIN, *COMPOSED)
 """Networks of two-slope units; those with smooth ones are `CURVED`."""
 
 DIRECTED = tuple(f"{family}_directed" for family in NETWORKS)
@@ -49,6 +50,8 @@ def draw(family: str, seed: int) -> Sample:
     rng = np.random.default_rng([seed, *map(ord, family)])
     if family in CURVED:
         return _smooth(family, seed, rng)
+    if family in COMPOSED:
+        return _composed(family, seed, rng)
     asked: dict[str, Any] = {}
     directions = None
     directed = family in DIRECTED
@@ -74,6 +77,15 @@ def draw(family: str, seed: int) -> Sample:
     problem = LipschitzProblem(network, domain, input_norm, **given)
     oracle = oracle_of(network, plain_domain, input_norm, functionals, directions)
     return Sample(f"{family}{'_directed' * directed}", seed, problem, oracle)
+
+
+def _composed(family: str, seed: int, rng: np.random.Generator) -> Sample:
+    """A network made of networks; the oracle has a chain of its own."""
+    network, layers = COMPOSED[family](rng)
+    domain, plain_domain = domain_of(rng, network.input_dim)
+    input_norm, outputs, functionals = norms_of(rng, network.output_dim)
+    problem = LipschitzProblem(network, domain, input_norm, **outputs)  # type: ignore[arg-type]
+    return Sample(family, seed, problem, Oracle(layers, plain_domain, input_norm, functionals))
 
 
 def _smooth(family: str, seed: int, rng: np.random.Generator) -> Sample:

@@ -17,15 +17,19 @@ import numpy as np
 import pyomo.environ as pyo
 from flint import arb, fmpq
 from fuzz_cli import command_line
+from fuzz_composed import COMPOSED
 from fuzz_families import Sample, draw
 from fuzz_judge import faults
 from fuzz_networks import Rng, chain, decimal, faces, normals, plain, ties
 from fuzz_oracle import Oracle, PlainDomain, PlainLayer, exact
+from fuzz_thin import linear_norms
+from smooth_networks import box_of
 
 import lipyomo
 from lipyomo import Box, Layer, LipschitzProblem, LipyomoError, Network, Status
 from lipyomo.blocks import LipschitzBlock, UpperLipschitzBlock
 from lipyomo.certification import Trend, Verdict, certify_robustness, check_monotone
+from lipyomo.deviation import largest_value
 from lipyomo.proofs import write_proof
 from lipyomo.solvers import solve_model
 from lipyomo_check import ProofError, check_proof
@@ -380,8 +384,36 @@ def files(rng: Rng) -> list[str]:
     ]
 
 
+def deviations(rng: Rng) -> list[str]:
+    """The largest value of a network made of networks, in a norm with a dual polytope."""
+    name = str(rng.choice(list(COMPOSED)))
+    network, layers = COMPOSED[name](rng)
+    low, high = box_of(rng, network.input_dim)
+    _, outputs, functionals = linear_norms(rng, network.output_dim)
+    problem = LipschitzProblem(network, Box(low, high), **outputs)  # type: ignore[arg-type]
+    found = largest_value(problem, time_limit=20)
+    rows = problem.dual_vertices if functionals is None else functionals
+    oracle = Oracle(layers, _box(low, high), "linf", None)
+    both = [[exact(sign * y) for y in row] for row in rows for sign in (1.0, -1.0)]
+    truth = max(-oracle.least(row) for row in both)
+    wrong = []
+    if exact(found.lower) > truth:
+        wrong.append(f"{name} {problem!r}: lower {found.lower!r} is above {float(truth)!r}")
+    if exact(found.upper) < truth:
+        wrong.append(f"{name} {problem!r}: upper {found.upper!r} is below {float(truth)!r}")
+    if not found.is_exact and found.status is not Status.PRECISION:
+        wrong.append(f"OPEN {name} {problem!r}: [{found.lower}, {found.upper}] {found.status}")
+    if found.x is None or found.functional is None:
+        return [*wrong, f"{name} {problem!r}: no witness"]
+    values = zip(found.functional.tolist(), _value(layers, found.x.tolist()), strict=True)
+    attained = abs(sum((Fraction(y) * v for y, v in values), Fraction(0)))
+    if attained < Fraction(found.lower):
+        wrong.append(f"{name} {problem!r}: {found.lower!r} is not attained at {found.x}")
+    return wrong
+
+
 USERS: dict[str, Callable[[Rng], list[str]]] = {
-    f.__name__: f for f in (files, certify, monotone, blocks, proofs, sweeps, settings)
+    f.__name__: f for f in (files, certify, monotone, blocks, proofs, sweeps, settings, deviations)
 }
 
 
