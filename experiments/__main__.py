@@ -13,7 +13,7 @@
 - ``solvers``: model transfer, time to optimality and agreement of solvers
 - ``robustness``: certified accuracy, constants by activation, cost of decisions and sweeps
 - ``control``: closed loops of a plant and a neural policy over several steps
-- ``picture``: the picture of the README
+- ``picture``: the pictures of the README
 - ``glossary``: the pictures of the glossary and of the tutorial
 - ``report``: how far every estimator is from the truth, as one PDF
 - ``gallery``: every method on one network, with pictures, for the documentation

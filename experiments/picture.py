@@ -1,9 +1,11 @@
-"""The picture of the README: an interval that closes, beside what other methods say.
+"""The pictures of the README: an interval that closes, and a map of local constants.
 
-    python -m experiments picture --out docs/pictures/closing.png
+    python -m experiments picture --out docs/pictures
 
-One network of ``models/``, one domain; branch and bound is drawn over time, the others by their one
-number: FastLip, LipSDP, bound propagation (`interval`) and the product of the layers' norms.
+``closing.png``: one network of ``models/``, one domain; branch and bound is drawn over time, others
+by their one number: FastLip, LipSDP, bound propagation (`interval`) and random points.
+``map.png``: the constants of the cells of a grid, of a ReLU and of a tanh network that were trained
+on the same data, with the same colours.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from pathlib import Path
 import lipyomo
 from experiments.reference import ROOT
 from lipyomo.history import draw_interval, history_of
+from lipyomo.maps.plot import draw_panel, plane_of
 from lipyomo.pictures import (
     INK,
     QUIET,
@@ -36,6 +39,25 @@ OTHERS = {
     "random_lb": ("random points", QUIET),
 }
 WIDTH, HEIGHT = 7.2, 3.9
+
+
+def draw_map(out: Path, cells: int) -> None:
+    """The surrogates of the heat exchanger, with ReLU and with tanh units."""
+    found = []
+    for name in ("exchanger", "exchanger_tanh"):
+        network = lipyomo.load(ROOT / "models" / f"{name}.onnx")
+        problem = lipyomo.LipschitzProblem(network, lipyomo.Box([0.2, 0.0], [5.0, 0.95]))
+        found.append(lipyomo.map_cells(problem, (cells, cells), gap=0.001))
+    top = max(float(each.constant_upper.max()) for each in found)
+    figure = new_figure(WIDTH, 3.2)
+    for axes, each, units in zip(figure.subplots(1, 2), found, ("ReLU", "tanh"), strict=True):
+        name = "" if units == "ReLU" else f"constant, {mathematics(each.problem.describe_norms())}"
+        draw_panel(axes, each, plane_of(each.cells), each.constant_upper, name, (0.0, top))
+        axes.set_xlabel("transfer units")
+        axes.set_ylabel("ratio of capacities" if units == "ReLU" else "")
+        axes.set_title(f"{units}: local constants of {cells**2:,} cells", loc="left", fontsize=10)
+        print(f"{units}: {each.largest}, {sorted(set(each.status))}, {each.seconds:.2f} s")
+    save_figure(figure, out)
 
 
 def draw(network: str, out: Path, time_limit: float) -> None:
@@ -81,10 +103,12 @@ def draw(network: str, out: Path, time_limit: float) -> None:
 
 def main(words: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m experiments picture", description="Draw the picture of the README."
+        prog="python -m experiments picture", description="Draw the pictures of the README."
     )
     parser.add_argument("--network", default="random16_s0", help="a file of models/")
     parser.add_argument("--time-limit", type=float, default=300.0, metavar="S")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "pictures" / "closing.png")
+    parser.add_argument("--cells", type=int, default=96, metavar="N", help="N x N cells of the map")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "pictures")
     options = parser.parse_args(words)
-    draw(options.network, options.out, options.time_limit)
+    draw(options.network, options.out / "closing.png", options.time_limit)
+    draw_map(options.out / "map.png", options.cells)

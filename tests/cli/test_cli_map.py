@@ -45,7 +45,7 @@ def test_axes_and_the_others(cli: Cli, net: Path) -> None:
 
 def test_boxes_of_a_file_and_an_answer_for_people(cli: Cli, net: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "b.npy", np.array([[[0.0] * 3, [1.0] * 3], [[-1.0] * 3, [0.0] * 3]]))
-    ran = cli("map", net, "--boxes", tmp_path / "b.npy", "--quiet", "--out", tmp_path / "o.csv")
+    ran = cli("map", net, "--boxes", tmp_path / "b.npy", "--quiet", "--rows", tmp_path / "o.csv")
     assert ran.code == 0
     assert "2 exact" in ran.out
     assert (tmp_path / "o.csv").read_text().count("\n") == 4
@@ -74,7 +74,7 @@ def test_no_time_leaves_an_interval_and_says_so(cli: Cli, net: Path) -> None:
         (("--boxes", "b.npy", "--cells", "2x2"), "cells already"),
         (("--box", "0,1", "--cells", "2x2", "--largest"), "needs --until"),
         (("--box", "0,1", "--cells", "2x2", "--until", "1%", "--gap", "1%"), "give one"),
-        (("--box", "0,1", "--cells", "2x2", "--out", "m.txt"), "should end in"),
+        (("--box", "0,1", "--cells", "2x2", "--rows", "m.txt"), "should end in"),
         (("--box", "0,1", "--cells", "2x2", "--plot", "m.onnx"), "no known format"),
     ],
 )

@@ -31,13 +31,13 @@ from lipyomo.problem import LipschitzProblem
 EPILOG = """\
 exit codes:
   0  every cell is exact, or within --gap (or --until)
-  2  some intervals are open: time limit, or Ctrl-C (with --out, the same command goes on)
+  2  some intervals are open: time limit, or Ctrl-C (with --rows, the same command goes on)
   1  the input was wrong, or a file could not be written
 
 examples:
   lipyomo map net.onnx --box -2,2 --cells 64x64 --plot map.png
-  lipyomo map net.onnx --box 0,1 --axes 0,3 --at 0.5 --cells 100x100 --out map.npz
-  lipyomo map net.onnx --boxes boxes.csv --gap 1% --workers 4 --out map.csv
+  lipyomo map net.onnx --box 0,1 --axes 0,3 --at 0.5 --cells 100x100 --rows map.npz
+  lipyomo map net.onnx --boxes boxes.csv --gap 1% --workers 4 --rows map.csv
 """
 
 
@@ -69,7 +69,7 @@ def run(words: Sequence[str]) -> int:
     add(effort, "--dask", help="a dask scheduler to run on instead")
     answer = parser.add_argument_group("answer")
     text = f"write cells to this file ({', '.join(ENDINGS)}); a second run goes on there"
-    add(answer, "--out", **value("FILE", text, file_path))
+    add(answer, "--rows", **value("FILE", text, file_path))
     add(answer, "--plot", **value("FILE", "draw it: .png, .pdf, .svg, or .html", _picture))
     add(answer, "--json", help="one JSON object on stdout: the map as a whole")
     add(answer, "--quiet", "--debug")
@@ -107,9 +107,9 @@ def _map(problem: LipschitzProblem, cells: Cells, arguments: Namespace) -> CellM
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
         settings = replace(settings, progress=tracker.update, should_stop=interruption.requested)
         if arguments.until is None:
-            return map_cells(problem, cells, settings, arguments.out)
+            return map_cells(problem, cells, settings, arguments.rows)
         return refine_cells(
-            problem, cells, arguments.until, settings, arguments.out, largest=arguments.largest
+            problem, cells, arguments.until, settings, arguments.rows, largest=arguments.largest
         )
 
 
@@ -125,8 +125,8 @@ def _check(arguments: Namespace) -> None:
         raise UsageError("--largest needs --until")
     if arguments.until is not None and arguments.gap:
         raise UsageError("--gap leaves cells as they are, --until halves them: give one")
-    if arguments.out is not None and arguments.out.suffix not in ENDINGS:
-        raise UsageError(f"--out: {shown(arguments.out)} should end in {', '.join(ENDINGS)}")
+    if arguments.rows is not None and arguments.rows.suffix not in ENDINGS:
+        raise UsageError(f"--rows: {shown(arguments.rows)} should end in {', '.join(ENDINGS)}")
 
 
 def _cells(arguments: Namespace, d: int) -> Cells:

@@ -11,7 +11,7 @@ from typing import Any
 
 from lipyomo.errors import LipyomoError
 
-OUTPUTS = ("--checkpoint", "--plot", "--history", "--proof", "--rows", "--out")
+OUTPUTS = ("--checkpoint", "--plot", "--history", "--proof", "--rows")
 """Options that name files to write."""
 
 
