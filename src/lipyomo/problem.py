@@ -36,8 +36,9 @@ from lipyomo.numerics.exactness import product_is_exact
 from lipyomo.numerics.rounding import gamma
 from lipyomo.operator_norm import OperatorNorm, operator_norm
 from lipyomo.phases import Phases
-from lipyomo.reduce.direct import separated
+from lipyomo.reduce.direct import product_rounding, separated
 from lipyomo.reduce.exact import exactly
+from lipyomo.reduce.params import PARAMS
 from lipyomo.reduce.reduction import Reduction
 from lipyomo.reduce.thin import thin
 
@@ -174,9 +175,13 @@ class LipschitzProblem:
 
     @cached_property
     def underflow(self) -> float:
-        """What upper ends have to be raised by, because products may underflow; mostly zero."""
+        """What upper ends have to be raised by, because products may underflow; mostly zero.
+
+        Directions whose product with the first layer's weight rounds add what that is, if it is
+        negligible; else `reduced` makes the product exact.
+        """
         found = underflow_of(self.network, self._given_vertices, self.directions)
-        return 0.0 if found and self.is_constant else found
+        return self._reduced[1] + (0.0 if found and self.is_constant else found)
 
     @cached_property
     def is_constant(self) -> bool:
@@ -245,14 +250,22 @@ class LipschitzProblem:
     @cached_property
     def reduced(self) -> ReducedProblem:
         """The problem that algorithms work on: without frozen inputs, fused and merged."""
+        return self._reduced[0]
+
+    @cached_property
+    def _reduced(self) -> tuple[ReducedProblem, float]:
+        """That problem, and what rounding of its directions may take from norms."""
         found, domain, directions = exactly(self.network, self.domain), self.domain, self.directions
+        lost = 0.0
         if not found.moving.all():
             domain = domain.restrict(found.moving)
         if directions is not None:
             directions = directions[np.flatnonzero(found.moving)]
-            found = found.then(separated(found.network, directions))
+            lost = product_rounding(found.network, directions, self.output_norm)
+            if lost > PARAMS.directed * self.value_at(self.domain.center).value:
+                found, lost = found.then(separated(found.network)), 0.0
         problem = _Derived(self, found.network, domain, directions=directions)
-        return ReducedProblem(**vars(found), problem=problem)
+        return ReducedProblem(**vars(found), problem=problem), lost
 
     def thinned(self, phases: Phases) -> LipschitzProblem:
         """What primal heuristics look at: the same but for rounding, without decided kinks.

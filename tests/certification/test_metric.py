@@ -12,6 +12,7 @@ from lipyomo.certification.metric import metric_of
 from lipyomo.certification.params import PARAMS
 from lipyomo.domains import Box
 from lipyomo.errors import NormError
+from lipyomo.network import Network
 from lipyomo.norms import LinearOutput, parse_output_norm
 from networks import random_network
 from oracle import regions
@@ -116,7 +117,33 @@ def test_points_are_moved_into_ball_and_box() -> None:
         assert metric.ball(x, 0.4, clip).contains(points, 1e-12).all()
 
 
+@pytest.mark.parametrize("norm", ["linf", "l2", "l1"])
+def test_weights_are_units_of_the_inputs(norm: str) -> None:
+    network, weights = random_network(2, (3, 5, 4, 2)), np.array([0.5, 3.0, 1.7])
+    first, *rest = network.layers
+    scaled = Network([first.with_map(first.dense_weight * weights, first.bias), *rest])
+    x, clip = np.array([0.2, -0.1, 0.4]), Box([-0.1, -2, 0], [3, 0.5, 2])
+    metric, plain = metric_of(norm, 3, weights), metric_of(norm, 3)
+    inner = Box(clip.lower / weights, clip.upper / weights)
+    for at, of in ((x, x / weights), (None, None)):
+        here = metric.problem(network, at, 0.3, clip, parse_output_norm("l1"))
+        there = plain.problem(scaled, of, 0.3, inner, parse_output_norm("l1"))
+        assert lipyomo.solve(here).lower == pytest.approx(lipyomo.solve(there).lower, rel=1e-6)
+    steps = np.random.default_rng(0).standard_normal((20, 3))
+    near = metric.within(x, x + steps, 0.3, clip)
+    assert (metric.distance(near - x) <= 0.3 * (1 + 1e-12)).all()
+    assert all(metric.ball(x, 0.3, clip).contains(y) for y in near)
+    up = metric.ascent(steps, 0.1)
+    assert metric.distance(up) == pytest.approx(np.full(20, 0.1))
+
+
 def test_metrics_that_are_none() -> None:
+    with pytest.raises(NormError, match="positive"):
+        metric_of("linf", 2, [1.0, 0.0])
+    with pytest.raises(NormError, match="3 weights for 2"):
+        metric_of("linf", 2, [1.0, 2.0, 3.0])
+    with pytest.raises(NormError, match="dual ball"):
+        metric_of(LinearOutput(vertices=np.eye(2)), 2, 1.0)
     with pytest.raises(NormError, match="does not see"):
         metric_of(LinearOutput(vertices=[[1.0, 0.0], [2.0, 0.0]]), 2)
     with pytest.raises(NormError, match="of 2 inputs"):

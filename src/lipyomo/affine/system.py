@@ -187,8 +187,11 @@ def along(rows: FloatArray, directions: Matrix | None) -> FloatArray:
     """Rows in all inputs, and in more variables behind them, as rows in directions (d, k)."""
     if directions is None:
         return rows
-    d = directions.shape[0]
-    return np.hstack([rows[:, :d] @ directions, rows[:, d:]])
+    d, k = directions.shape
+    found = np.empty((len(rows), rows.shape[1] - d + k))
+    found[:, :k] = rows[:, :d] @ directions
+    found[:, k:] = rows[:, d:]
+    return found
 
 
 @dataclass

@@ -7,6 +7,7 @@ margins of class i at x are ``f_i(x) - f_j(x)`` for j != i.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from lipyomo.bounds import preactivation_bounds
 from lipyomo.certification.data import Clip, DataError, class_of, clip_box, data_point
@@ -31,6 +32,8 @@ class Classifier:
         A linear norm on the inputs is known by its dual ball.
     clip : (lower, upper), optional
         Box of valid inputs: no perturbation leaves it.
+    weights : array_like, shape (d,), or float, optional
+        Perturbations s are measured by ``|s / weights|``.
 
     Attributes
     ----------
@@ -41,10 +44,14 @@ class Classifier:
     """
 
     def __init__(
-        self, network: Network, norm: str | OutputNorm = "linf", clip: Clip | None = None
+        self,
+        network: Network,
+        norm: str | OutputNorm = "linf",
+        clip: Clip | None = None,
+        weights: npt.ArrayLike | None = None,
     ) -> None:
         check_network(network, LipyomoError)
-        self.metric = metric_of(norm, network.input_dim)
+        self.metric = metric_of(norm, network.input_dim, weights)
         self.network = _two_class(network) if network.output_dim == 1 else network
         self.classes = self.network.output_dim
         self.clip = clip_box(clip, network.input_dim)

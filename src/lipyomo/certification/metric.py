@@ -1,4 +1,6 @@
-"""In what perturbations are measured: a named norm, or the polyhedral norm of a dual ball.
+"""In what perturbations are measured: a named norm, a weighted one, or that of a dual ball.
+
+A weighted norm is ``|s / w|``: its ball of radius r around x holds ``x + r w u``, u in a unit ball.
 
 A fair metric that is a norm, ``|s| = max_k |y_k . s|``, is given by the vertices y_k of its dual
 ball.  Its ball around x is a polytope; constants with respect to it are those of the network after
@@ -17,7 +19,9 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
+from lipyomo.arguments import real_numbers
 from lipyomo.certification.params import PARAMS
 from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
 from lipyomo.errors import NormError
@@ -27,8 +31,25 @@ from lipyomo.numerics.rounding import gamma
 from lipyomo.problem import LipschitzProblem
 
 
-def metric_of(norm: str | OutputNorm, d: int) -> Metric:
-    """The metric that is meant by the name of a norm, or by a linear norm on d inputs."""
+def metric_of(norm: str | OutputNorm, d: int, weights: npt.ArrayLike | None = None) -> Metric:
+    """The metric that is meant by the name of a norm, weighted or not, or by a linear norm.
+
+    Parameters
+    ----------
+    norm : {'linf', 'l2', 'l1'} or OutputNorm
+    d : int
+        Number of inputs.
+    weights : array_like, shape (d,), or float, optional
+        Positive; of a named norm.
+
+    Raises
+    ------
+    NormError
+    """
+    if weights is not None:
+        if not isinstance(norm, str):
+            raise NormError("weights go with linf, l2 and l1.  Remedy: put them into the dual ball")
+        return Weighted(check_input_norm(norm), weights, d)
     return NamedMetric(check_input_norm(norm)) if isinstance(norm, str) else Polyhedral(norm, d)
 
 
@@ -108,6 +129,67 @@ class NamedMetric(Metric):
         """As of the base."""
         domain = clip if x is None else self.ball(x, radius, clip)
         return LipschitzProblem(network, domain, self.name, norm)
+
+
+class Weighted(NamedMetric):
+    """``|s / w|`` in linf, l2 or l1.
+
+    Parameters
+    ----------
+    name : {'linf', 'l2', 'l1'}
+    weights : array_like, shape (d,), or float
+        w, positive and finite.
+    d : int
+        Number of inputs.
+
+    Raises
+    ------
+    NormError
+        If the weights are no such numbers.
+    """
+
+    def __init__(self, name: InputNorm, weights: npt.ArrayLike, d: int) -> None:
+        super().__init__(name)
+        found = real_numbers(weights, "the weights", NormError).reshape(-1)
+        if found.size not in (1, d):
+            raise NormError(f"{found.size} weights for {d} inputs.  Remedy: give one an input")
+        if not (np.isfinite(found) & (found > 0)).all():
+            raise NormError("the weights of a metric must be positive and finite")
+        self.weights = np.broadcast_to(found, d)
+
+    def distance(self, steps: FloatArray) -> FloatArray:
+        """As of the base."""
+        return super().distance(steps / self.weights)
+
+    def ball(self, x: FloatArray, radius: float, clip: Box) -> Domain:
+        """A box, for l2 and l1 one that holds more than the ball."""
+        reach = radius * self.weights * (1.0 + gamma(2))
+        low, high = (x + sign * reach for sign in (-1.0, 1.0))
+        low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
+        return Box(np.maximum(low, clip.lower), np.minimum(high, clip.upper))
+
+    def within(self, x: FloatArray, points: FloatArray, radius: float, clip: Box) -> FloatArray:
+        """As of the base."""
+        unit = Box(-np.inf, np.inf, x.size)
+        steps = super().within(np.zeros(x.size), (points - x) / self.weights, radius, unit)
+        return np.clip(x + steps * self.weights, clip.lower, clip.upper)
+
+    def ascent(self, gradients: FloatArray, size: float) -> FloatArray:
+        """Steepest in the weighted inputs."""
+        return super().ascent(gradients * self.weights, size) * self.weights
+
+    def problem(
+        self, network: Network, x: FloatArray | None, radius: float, clip: Box, norm: OutputNorm
+    ) -> LipschitzProblem:
+        """In weighted directions; over a ball of l2 or l1 in the coordinates ``(x' - x) / w``."""
+        if x is None or self.name == "linf":
+            domain = clip if x is None else self.ball(x, radius, clip)
+            return LipschitzProblem(network, domain, self.name, norm, weights=self.weights)
+        low, high = ((side - x) / self.weights for side in (clip.lower, clip.upper))
+        outer = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
+        domain = ball(np.zeros(x.size), radius, self.name, outer)
+        charted = Network([Layer(np.diag(self.weights), x), *network.layers], network.name)
+        return LipschitzProblem(charted, domain, self.name, norm)
 
 
 class Polyhedral(Metric):

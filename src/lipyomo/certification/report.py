@@ -123,6 +123,7 @@ def certify_robustness(
     onnx: OnnxSource | None = None,
     progress: Callable[[RobustnessRow], None] | None = None,
     ladder: Iterable[str] | None = None,
+    weights: npt.ArrayLike | None = None,
 ) -> RobustnessReport:
     """Decide which points of a data set keep their class under every small perturbation.
 
@@ -162,6 +163,9 @@ def certify_robustness(
         Called with every row as it is decided.
     ladder : iterable of str, optional
         Deprecated: `methods`.
+    weights : array_like, shape (d,), or float, optional
+        Perturbations s are measured by ``|s / weights|`` in the norm: for inputs in units of their
+        own.
 
     Returns
     -------
@@ -188,7 +192,7 @@ def certify_robustness(
     settings = PointSettings(
         radius, time_limit, with_exact(methods, exact), radii, seed, solver, exact
     )
-    classifier = Classifier(network, norm, clip)
+    classifier = Classifier(network, norm, clip, weights)
     task = RobustnessTask(classifier, settings, onnx)
     found = []
     for row in task.run(data_rows(points, labels), workers, executor, dask):

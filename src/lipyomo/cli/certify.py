@@ -52,6 +52,7 @@ def run(words: Sequence[str]) -> int:
         dest="norm",
         help="a (fair) metric of the inputs instead, by its dual ball: vertices, or A and b",
     )
+    add(parser, "--weights", help="perturbations s are measured by |s / W| in the norm")
     text = "what certifies, cheapest first: global, margins, and methods with an upper end"
     shown = f"{text} ({','.join(METHODS)})"
     add(parser, "--methods", **value("A,B,...", shown, names, default=METHODS))
@@ -74,7 +75,9 @@ def run(words: Sequence[str]) -> int:
         name_solver_files(None)
     job = RowsJob(arguments)
     task = RobustnessTask(
-        Classifier(job.network, arguments.norm, arguments.clip), settings, job.onnx
+        Classifier(job.network, arguments.norm, arguments.clip, arguments.weights),
+        settings,
+        job.onnx,
     )
     jobs = data_rows(job.data.inputs, job.data.labels)
 

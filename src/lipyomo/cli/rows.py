@@ -62,6 +62,10 @@ class Worked:
                 print(f"{name}: {fact}", file=sys.stderr)
 
 
+DIRECTIONS = ("wrt", "weights", "directions")
+"""Options of which most runs have none."""
+
+
 def rows_parser(name: str, description: str, epilog: str, time: tuple[float, str]) -> Parser:
     """A parser with what all commands on rows take; `time` is the limit of each, and of what."""
     parser = Parser(f"lipyomo {name}", description, epilog)
@@ -114,12 +118,14 @@ class RowsJob:
     def head(self, *names: str) -> Row:
         """What all rows depend on: the network, the data, the box and the options of these names.
 
-        Arrays and norms are told by their digests.
+        Arrays and norms are told by their digests; directions only where there are some.
         """
         data = self._whole
         content = [data.inputs, *([] if data.labels is None else [data.labels])]
         found: Row = {"network": network_digest(self.network), "data": array_digest(content)}
-        return found | {name: _stated(getattr(self.arguments, name)) for name in ("clip", *names)}
+        asked = [name for name in DIRECTIONS if getattr(self.arguments, name, None) is not None]
+        named = ("clip", *names, *asked)
+        return found | {name: _stated(getattr(self.arguments, name)) for name in named}
 
     def work(
         self,
@@ -210,6 +216,8 @@ def _stated(value: Any) -> Any:
         return [_stated(part) for part in value]
     if isinstance(value, OutputNorm):
         value = value.vertices(0)
+    if isinstance(value, slice):
+        return str(value)
     return array_digest([value]) if isinstance(value, np.ndarray) else value
 
 

@@ -58,6 +58,8 @@ def run(words: Sequence[str]) -> int:
     text = "a (fair) metric of the inputs instead, by its dual ball"
     metric = value("FILE", text, reader("read_dual_ball", "--metric"), dest="norm")
     add(inputs, "--metric", **metric)
+    add(parser, "--weights", help="balls and directions s are measured by |s / W| in the norm")
+    add(parser, "--wrt", "--directions")
     outputs = parser.add_mutually_exclusive_group()
     add(outputs, "--output-norm", help="as of the main job")
     add(outputs, "--functional", "--dual-ball")
@@ -75,12 +77,18 @@ def run(words: Sequence[str]) -> int:
     )
     job = RowsJob(arguments)
     network, labels = job.network, job.data.labels
-    measured = metric_of(arguments.norm, network.input_dim)
+    measured = metric_of(arguments.norm, network.input_dim, arguments.weights)
+    along = {"wrt": arguments.wrt, "directions": arguments.directions}
+    directed = any(asked is not None for asked in along.values())
+    if directed and (arguments.weights is not None or not isinstance(arguments.norm, str)):
+        raise UsageError(
+            "--wrt and --directions go with --norm alone, not with --weights, --metric"
+        )
     clip, everywhere = clip_box(arguments.clip, network.input_dim), AllSpace(network.input_dim)
     # A wrong norm or functional is told now, not with every row.
     unit = Box(0.0, 1.0, network.input_dim)
     output_norm = LipschitzProblem(
-        network, unit, "linf", arguments.output_norm, arguments.functional
+        network, unit, "linf", arguments.output_norm, arguments.functional, **along
     ).output_norm
     pairs = [(row, radius) for row in range(len(job.data.inputs)) for radius in radii]
 
@@ -97,7 +105,10 @@ def run(words: Sequence[str]) -> int:
             known = label(row)
             predicted = int(network.forward(x).argmax())
             norm = CrossOutput(predicted if known is None else class_of(known))
-        return measured.problem(network, x, radius, clip, norm)
+        found = measured.problem(network, x, radius, clip, norm)
+        if directed:
+            found = LipschitzProblem(network, found.domain, found.input_norm, norm, **along)
+        return found
 
     def row_of(index: int, found: SweepRow) -> dict[str, Any]:
         row, radius = pairs[index]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lipyomo.methods.params import PARAMS
+from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Result, Status, Witness
 from lipyomo.run import Run
 from lipyomo.settings import Settings
@@ -19,7 +20,10 @@ INFINITE = "moving an input of infinite weight changes the output: the constant 
 UNKNOWN = "whether inputs of infinite weight change the output is not known: there is no upper end"
 
 
-def with_free(run: Run, solve: Callable[[Run], Result]) -> Result:
+Solve = Callable[[LipschitzProblem, Settings], Result]
+
+
+def with_free(run: Run, solve: Callable[[Run], Result], look: Solve) -> Result:
     """The answer to a problem with free directions.
 
     Parameters
@@ -27,8 +31,10 @@ def with_free(run: Run, solve: Callable[[Run], Result]) -> Result:
     run : Run
     solve : callable
         Runs the method as if there were none.
+    look : callable
+        An exact method, for the free directions alone.
     """
-    witness, vanish = _moved(run)
+    witness, vanish = _moved(run, look)
     if witness is not None:
         run.raise_lower(witness)  # its value is that along the free directions
         run.record(infinite=True)
@@ -41,10 +47,8 @@ def with_free(run: Run, solve: Callable[[Run], Result]) -> Result:
     return replace(found, upper=math.inf, basis=None, status=Status.TIME_LIMIT, warnings=warnings)
 
 
-def _moved(run: Run) -> tuple[Witness | None, bool]:
+def _moved(run: Run, look: Solve) -> tuple[Witness | None, bool]:
     """A witness that free directions move the output, and whether they surely do not."""
-    from lipyomo.methods.registry import run_method
-
     free = run.problem.free
     if free is None or free.is_constant:
         return None, True
@@ -55,6 +59,6 @@ def _moved(run: Run) -> tuple[Witness | None, bool]:
         seed=run.settings.seed,
         threads=1,
     )
-    found = run_method("bnb", free, settings)
+    found = look(free, settings)
     moves = found.witness is not None and found.witness.value > 0.0
     return found.witness if moves else None, found.upper == 0.0

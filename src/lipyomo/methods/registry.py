@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, TypeAlias
@@ -17,6 +18,7 @@ import numpy as np
 
 from lipyomo.errors import MethodError
 from lipyomo.magnitudes import overflow_is_meant
+from lipyomo.methods.free import with_free
 from lipyomo.network import Network
 from lipyomo.parallel import blas_threads
 from lipyomo.problem import LipschitzProblem
@@ -253,7 +255,6 @@ def finished(method: Method, run: Run) -> Result:
     -------
     Result
     """
-    from lipyomo.methods.free import with_free
 
     def begin(run: Run) -> Result:
         if run.settings.attain and method.guarantee is Guarantee.UPPER:
@@ -261,7 +262,9 @@ def finished(method: Method, run: Run) -> Result:
         return method.run(run)
 
     try:
-        return begin(run) if run.problem.free is None else with_free(run, begin)
+        if run.problem.free is None:
+            return begin(run)
+        return with_free(run, begin, partial(run_method, "bnb"))
     except KeyboardInterrupt:
         run.clock.stop()
         return run.result(done=False)

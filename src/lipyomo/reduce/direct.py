@@ -1,25 +1,37 @@
-"""Networks that are asked for directions: their product with the first layer is to be exact."""
+"""Networks that are asked for directions: what the product with the first layer's weight loses."""
 
 from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.affine.magnitudes import term_sizes
 from lipyomo.arrays import Matrix
 from lipyomo.network import Layer, Network
+from lipyomo.norms import OutputNorm
 from lipyomo.numerics.exactness import product_is_exact
+from lipyomo.numerics.rounding import gamma
 from lipyomo.reduce.reduction import Reduction
 from lipyomo.reduce.units import Counterparts
 
 
-def separated(network: Network, directions: Matrix) -> Reduction:
-    """The network with a first layer whose product with some directions (d, k) does not round.
+def product_rounding(network: Network, directions: Matrix, norm: OutputNorm) -> float:
+    """How much the rounding of ``W_1 T`` may change an operator norm of ``J T``; zero if none.
 
-    Where it would, a layer of identities takes the inputs first.
+    At most the sum of the absolute terms of all its entries (directions of any unit ball are at
+    most one in an entry), each weighted with what the output norm makes of its output.
     """
+    if product_is_exact(network.layers[0].weight, directions):
+        return 0.0
+    reach = np.asarray(abs(directions).sum(axis=1)).reshape(-1)
+    outputs = term_sizes(network.layers, reach, constants=False)[-1]
+    total = float(outputs @ norm.value(np.eye(outputs.size)))
+    return total * gamma(2 * network.input_dim + 8)
+
+
+def separated(network: Network) -> Reduction:
+    """The network with a layer of identities in front, whose product with directions is exact."""
     first = network.layers[0]
-    if product_is_exact(first.weight, directions):
-        return Reduction.none(network)
     same: Matrix = sp.eye_array(first.inputs, format="csr")
     if isinstance(first.weight, np.ndarray):
         same = np.eye(first.inputs)

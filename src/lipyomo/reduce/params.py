@@ -26,6 +26,9 @@ class Params:
         would overflow.
     alike : float
         Relative difference up to which two rows are compared in full: others are no multiples.
+    directed : float
+        Share of a norm up to which rounding of directions is added to upper ends; else a layer
+        more makes their product exact, a third more time.
     """
 
     least_units: int = 200
@@ -34,6 +37,7 @@ class Params:
     most_entries: int = 1 << 23
     largest_share: float = 1e9
     alike: float = 1e-12
+    directed: float = 1e-10
 
 
 PARAMS = Params()
