@@ -53,11 +53,11 @@ def _units(layer: PlainLayer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return layer.bias, layer.left, layer.right
 
 
-def part(rng: Rng) -> Chain:
-    """One small network."""
+def part(rng: Rng, most: int = 6) -> Chain:
+    """A network of at most so many units."""
     while True:
         layers = ORDINARY[str(rng.choice(PARTS))](rng)
-        if sum(len(v.bias) for v in layers[:-1]) <= 7:
+        if sum(len(v.bias) for v in layers[:-1]) <= most:
             return layers
 
 
@@ -118,9 +118,9 @@ def sides(rng: Rng) -> Made:
     return networks.affine_after(both, A, b), [*beside(f, g), affine(A, b)]
 
 
-def compositions(rng: Rng) -> Made:
+def afterwards(rng: Rng) -> Made:
     """g after f."""
-    f = part(rng)
+    f = part(rng, 4)
     sizes = (len(f[-1].bias), int(rng.integers(1, 4)), int(rng.integers(1, 3)))
     g = chain(rng, sizes, tenths, lambda r, n: tenths(r, (n,)), mixed=rng.random() < 0.5)
     return networks.compose(network_of(g), network_of(f)), [*f, *g]
@@ -136,5 +136,5 @@ def loops(rng: Rng) -> Made:
 
 
 COMPOSED: dict[str, Callable[[Rng], Made]] = {
-    f.__name__: f for f in (relatives, strangers, sides, compositions, loops)
+    f.__name__: f for f in (relatives, strangers, sides, afterwards, loops)
 }
