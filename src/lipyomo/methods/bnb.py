@@ -62,7 +62,7 @@ def why_no_boxes(problem: LipschitzProblem, box_bytes: int) -> str | None:
     "this project (node bounds: semidefinite multipliers, Cauchy-Schwarz; affine for smooth units)",
     unbounded=True,
     smooth=True,
-    directions=("two-slope",),
+    directions=("two-slope", "smooth"),
 )
 def run(run: Run) -> Result:
     """Search activation patterns and input boxes until the interval closes.

@@ -137,7 +137,7 @@ def fit_reverse_weibull(maxima: FloatArray) -> WeibullFit:
     "Weng et al., Evaluating the robustness of neural networks (ICLR 2018)",
     unbounded=True,
     smooth=True,
-    directions=("two-slope",),
+    directions=("two-slope", "smooth"),
     options={"batches": 500, "batch_size": 1024},
 )
 def run(run: Run) -> Result:

@@ -15,7 +15,7 @@ from lipyomo.run import Run
     "Shi et al., Efficiently computing local Lipschitz constants (NeurIPS 2022)",
     unbounded=True,
     smooth=True,
-    directions=("two-slope",),
+    directions=("two-slope", "smooth"),
 )
 def run(run: Run) -> Result:
     """Substitute linear bounds of the switches back, from the norm of the gradient to the outputs.

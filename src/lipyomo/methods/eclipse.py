@@ -17,7 +17,7 @@ from lipyomo.run import Run
     "Xu and Sivaranjani, ECLipsE (NeurIPS 2024)",
     unbounded=True,
     smooth=True,
-    directions=("two-slope",),
+    directions=("two-slope", "smooth"),
 )
 def run(run: Run) -> Result:
     """Carry an ellipsoid of tangents from the inputs to the outputs."""

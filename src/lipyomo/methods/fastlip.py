@@ -16,7 +16,7 @@ from lipyomo.run import Run
     "Weng et al., Towards fast computation of certified robustness (ICML 2018)",
     unbounded=True,
     smooth=True,
-    directions=("two-slope",),
+    directions=("two-slope", "smooth"),
     options={"adjoints": "interval"},
 )
 def run(run: Run) -> Result:

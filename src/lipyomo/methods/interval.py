@@ -22,7 +22,7 @@ INTERVALS: tuple[Stage, ...] = ("entries",)
     "Weng et al. (ICML 2018); Zhang et al. (NeurIPS 2018); Shi et al. (NeurIPS 2022)",
     unbounded=True,
     smooth=True,
-    directions=("two-slope",),
+    directions=("two-slope", "smooth"),
 )
 def run(run: Run) -> Result:
     """Run the cheap stages; ``bounds`` says how pre-activations are bounded."""

@@ -146,7 +146,7 @@ def pieces(network: Network, phases: Phases, length: int) -> Iterator[tuple[Netw
     "Fazlyab et al., Efficient and accurate estimation (NeurIPS 2019)",
     unbounded=True,
     smooth=True,
-    directions=("two-slope",),
+    directions=("two-slope", "smooth"),
     options={"form": "neuron", "solver": "auto", "split": 0, "slopes": "local"},
 )
 def run(run: Run) -> Result:

@@ -19,7 +19,7 @@ from lipyomo.search.smooth.local import smooth_incumbent
     "lipyomo",
     unbounded=True,
     smooth=True,
-    directions=("two-slope",),
+    directions=("two-slope", "smooth"),
     options={"evaluations": 0},
 )
 def run(run: Run) -> Result:

@@ -45,7 +45,7 @@ def layer_norm(layer: Layer, norm_in: InputNorm, norm_out: OutputNorm) -> float:
     "Jordan and Dimakis (NeurIPS 2020), appendix F.2; Szegedy et al. (2013)",
     unbounded=True,
     smooth=True,
-    directions=("two-slope",),
+    directions=("two-slope", "smooth"),
     options={"norms": "asked"},
 )
 def run(run: Run) -> Result:

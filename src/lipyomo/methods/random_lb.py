@@ -19,7 +19,7 @@ from lipyomo.sampling.evaluate import evaluation_work, sampled_norms
     "Jordan and Dimakis (NeurIPS 2020), appendix F.1",
     unbounded=True,
     smooth=True,
-    directions=("two-slope",),
+    directions=("two-slope", "smooth"),
     options={"samples": 1000},
 )
 def run(run: Run) -> Result:

@@ -16,7 +16,7 @@ from lipyomo.run import Run
     "this project (semidefinite multipliers; compare LipSDP, Fazlyab et al. 2019)",
     unbounded=True,
     smooth=True,
-    directions=("two-slope",),
+    directions=("two-slope", "smooth"),
 )
 def run(run: Run) -> Result:
     """Bound the constant over all switches that the domain's pre-activation bounds leave open.

@@ -164,7 +164,7 @@ def refuses(problem: LipschitzProblem) -> str | None:
     "Virmaux and Scaman, Lipschitz regularity of deep networks (NeurIPS 2018)",
     unbounded=True,
     smooth=True,
-    directions=("two-slope",),
+    directions=("two-slope", "smooth"),
     options={"search": "greedy", "slopes": "global"},
     refuses=refuses,
 )

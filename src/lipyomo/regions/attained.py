@@ -8,9 +8,11 @@ has jumps is proved not to be at one.  Units that depend on inputs which cannot 
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy.sparse as sp
 from flint import arb, arb_mat, ctx
 
 from lipyomo.activations import Activation, TwoSlope
@@ -70,7 +72,7 @@ def smooth_witness(problem: LipschitzProblem, point: FloatArray) -> Witness | No
         for layer, slope in zip(reversed(network.hidden), reversed(slopes), strict=True):
             row = arb_mat([[row[0, k] * s for k, s in enumerate(slope)]])
             row = row * matrix_of(layer)
-        gradient = [row[0, k] for k in np.flatnonzero(~problem.domain.frozen).tolist()]
+        gradient = _along(row, problem)
         value = _size(gradient, problem.input_norm)
         if problem.output_norm.dual_ball == "round":
             value = value / _size([arb(y) for y in found.functional.tolist()], "l2")
@@ -135,6 +137,18 @@ def _size(entries: Sequence[arb], input_norm: str) -> arb:
     if input_norm == "linf":
         return sum(sizes, arb(0))
     return max(sizes, key=lambda size: float(size.mid()))
+
+
+def _along(row: arb_mat, problem: LipschitzProblem) -> list[arb]:
+    """A gradient in the inputs that can move, or in a problem's directions."""
+    if problem.directions is None:
+        return [row[0, j] for j in np.flatnonzero(~problem.domain.frozen).tolist()]
+    columns = sp.csc_array(problem.directions)
+    found = []
+    for start, end in pairwise(columns.indptr.tolist()):
+        pairs = zip(columns.indices[start:end].tolist(), columns.data[start:end], strict=True)
+        found.append(sum((row[0, i] * arb(float(entry)) for i, entry in pairs), arb(0)))
+    return found
 
 
 def _below(value: arb) -> float:

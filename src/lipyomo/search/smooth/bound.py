@@ -81,7 +81,7 @@ def bounded(
     bounds = np.minimum(rest.norm(top.top), boxes.bounds)
     scores = _scores(context, boxes, layers, above, directions)
     if context.euclidean:
-        _credit_across(scores, context.inputs, rest, top.top, 0.5 * (boxes.high - boxes.low))
+        _credit_across(scores, context, rest, top.top, 0.5 * (boxes.high - boxes.low))
     boxes = replace(boxes, bounds=bounds, scores=scores)
     if decide and jacobian is not None:
         boxes = decided(boxes, jacobian)
@@ -137,27 +137,27 @@ def _scores(
     above: Above,
     directions: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
-    """Where the bounds' gaps come from: shares of inputs, entries of v, phases; (N, 2 d + p).
+    """Where the bounds' gaps come from: shares of inputs, entries of v, phases; (N, d + k + p).
 
     What a unit adds goes to the inputs in proportion to what they add to the width of its z (and
     of its u); that of a unit whose range holds a break goes to its phase as well: a phase is worth
     splitting where one unit alone adds more than all of them share through any input.
     """
-    d = context.inputs
+    d, k = context.inputs, context.directions
     x_radius = 0.5 * (boxes.high - boxes.low)
     v_radius = 0.5 * (directions[1] - directions[0])
-    found = np.zeros((len(boxes), 2 * d + boxes.floor.shape[1]))
-    x_part, v_part, phases = found[:, :d], found[:, d : 2 * d], found[:, 2 * d :]
+    found = np.zeros((len(boxes), d + k + boxes.floor.shape[1]))
+    x_part, v_part, phases = found[:, :d], found[:, d : d + k], found[:, d + k :]
     base = 0
     for stage, layer, (gap, off) in zip(context.stages, layers, above.gaps, strict=True):
         if stage.broken.size:
             low, high = layer.low[:, stage.broken], layer.high[:, stage.broken]
             breaks = context.breaks[base : base + stage.broken.size]
-            for k, unit in enumerate(stage.broken.tolist()):
+            for n, unit in enumerate(stage.broken.tolist()):
                 inside = np.zeros(len(boxes), dtype=bool)
-                for place in breaks[k]:
-                    inside |= (low[:, k] < place) & (high[:, k] > place)
-                phases[:, base + k] = np.where(inside, gap[:, unit], 0.0)
+                for place in breaks[n]:
+                    inside |= (low[:, n] < place) & (high[:, n] > place)
+                phases[:, base + n] = np.where(inside, gap[:, unit], 0.0)
         base += stage.broken.size
         _credit(layer.pre, gap, x_radius, v_radius, x_part, v_part)
         _credit(layer.pre_tangent, off, x_radius, v_radius, x_part, v_part)
@@ -167,7 +167,7 @@ def _scores(
 
 
 def _credit_across(
-    scores: FloatArray, d: int, rest: Across, top: FloatArray, x_radius: FloatArray
+    scores: FloatArray, context: Context, rest: Across, top: FloatArray, x_radius: FloatArray
 ) -> None:
     """Add what the rest of the Jacobian adds: to open entries of v, else to inputs."""
     with np.errstate(invalid="ignore"):
@@ -179,7 +179,8 @@ def _credit_across(
     weights = np.divide(
         rest.open_part, total[:, None], out=np.zeros_like(rest.open_part), where=total[:, None] > 0
     )
-    scores[:, d : 2 * d] += share[:, None] * weights
+    d = context.inputs
+    scores[:, d : d + context.directions] += share[:, None] * weights
     x_part = scores[:, :d]
     whole = x_part.sum(axis=1, keepdims=True)
     even = x_radius / x_radius.sum(axis=1, keepdims=True).clip(min=1e-300)

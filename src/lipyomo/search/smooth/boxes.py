@@ -24,13 +24,13 @@ class Boxes:
         Proved upper bounds; minus infinity for what is empty.
     low, high : ndarray, shape (N, d)
         Ends of x.
-    v_low, v_high : ndarray, shape (N, d)
+    v_low, v_high : ndarray, shape (N, k)
         Ends of the direction; for the l2 norm nothing but zeros, since it follows from the box.
     floor, ceiling : ndarray, shape (N, p)
         Phases: ends of the pre-activations of the units whose slope has breaks.
     rows : ndarray of int, shape (N,)
         The functional, a row of `Targets.functionals`; -1 for all of a Euclidean ball.
-    scores : ndarray, shape (N, 2 d + p)
+    scores : ndarray, shape (N, d + k + p)
         What of the bound goes back to each input, entry of the direction, and phase.
     """
 
@@ -62,7 +62,8 @@ class Boxes:
     @property
     def nbytes(self) -> int:
         """Bytes of one box."""
-        return 8 * (2 + 6 * int(self.low.shape[1]) + 3 * int(self.floor.shape[1]))
+        axes = int(self.low.shape[1] + self.v_low.shape[1] + self.floor.shape[1])
+        return 8 * (2 + 3 * axes)
 
     def take(self, which: IntArray | BoolArray | slice) -> Boxes:
         """Some of them."""
@@ -90,14 +91,14 @@ class Boxes:
 
         Directions of the other norms come with their negatives; along an input either may rise.
         """
-        targets, d = context.targets, context.inputs
+        targets, k = context.targets, context.directions
         phases, rows = len(context.breaks), targets.rows
         if targets.input_norm == "l1":
-            along = np.eye(d)[targets.columns]
+            along = np.eye(k)[targets.columns]
             v_low = v_high = np.concatenate([along, -along])
             rows = np.concatenate([rows, rows])
         else:
-            v_high = np.full((len(rows), d), float(targets.input_norm == "linf"))
+            v_high = np.full((len(rows), k), float(targets.input_norm == "linf"))
             v_low = -v_high
         below, above = (np.repeat(end, len(rows), axis=0) for end in (low, high))
         rows, v_low, v_high = (
@@ -106,7 +107,7 @@ class Boxes:
         count = len(rows)
         infinite = np.full(count, np.inf)
         floor, ceiling = (np.full((count, phases), end) for end in (-np.inf, np.inf))
-        scores = np.zeros((count, 2 * d + phases))
+        scores = np.zeros((count, context.inputs + k + phases))
         return cls(infinite, below, above, v_low, v_high, floor, ceiling, rows, scores)
 
 

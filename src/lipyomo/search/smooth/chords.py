@@ -75,7 +75,7 @@ def _above_norm(
 ) -> AboveNorm:
     """By the chords of entries in [low, high] (d,)."""
     alpha, beta = chords(low[None], high[None])
-    added = float(beta.sum()) * (1.0 + gamma(context.inputs))
+    added = float(beta.sum()) * (1.0 + gamma(context.directions))
     x, rest, tops = _along(context, box, alpha, row, 1.0)
     rest = rest + added
     top = tops + added + 2.0 * UNIT * (np.abs(tops) + added)
@@ -150,7 +150,7 @@ def _refined(
         if clock.expired:
             break
         which = order[start : start + together]
-        v = np.zeros((len(which), context.inputs))
+        v = np.zeros((len(which), context.directions))
         v[np.arange(len(which)), which] = 1.0
         high[which] = np.minimum(high[which], _along(context, box, v, row, 1.0)[2])
         low[which] = np.maximum(low[which], -_along(context, box, v, row, -1.0)[2])
@@ -205,6 +205,8 @@ def _entries(context: Context, boxes: Boxes, clock: Clock) -> tuple[FloatArray, 
     problem = context.question.problem
     known = preactivation_bounds(problem.network, problem.domain)
     switched = with_slopes(problem.network, known)
+    if problem.directions is not None:
+        switched = switched.with_directions(problem.directions)
     low, high = gradient_ranges(switched, known.phases, context.targets.functionals)
     low, high = low[boxes.rows], high[boxes.rows]
     longest, before = 0.0, clock.seconds

@@ -103,7 +103,7 @@ def collapsed(
         ).sum(axis=1)
         rounds = size * rr * ur
         gaps.append((over - under + rounds, rounds))
-        a, b = s @ stage.weight, (b * rate) @ stage.weight
+        a, b = s @ stage.weight, (b * rate) @ stage.along
     fuzz = fuzz * (1.0 + unit)
     return Above(a, b, constant + fuzz, fuzz, gaps[::-1])
 
@@ -117,7 +117,7 @@ def _worst(
         s = b * layer.tangent * layer.bend[0]
         if layer.value is not None:
             s += a * layer.value[0]
-        a, b = s @ stage.weight, (b * layer.rate) @ stage.weight
+        a, b = s @ stage.weight, (b * layer.rate) @ stage.along
     x, v, _ = inputs
     return x.middle + np.sign(a) * x.radius, v.middle + np.sign(b) * v.radius
 

@@ -46,8 +46,11 @@ class Stage:
 
     Attributes
     ----------
-    weight, sizes : ndarray, shape (n, k)
+    weight, sizes : ndarray, shape (n, h)
         The weight and its absolute values.
+    along, along_sizes : ndarray, shape (n, t)
+        The same for tangents: the first layer's are ``W T``, with the problem's directions T, which
+        does not round in a reduced problem.
     bias : ndarray, shape (n,)
     kinds : tuple of Kind
         Every unit is in one of them; two-slope units are activations as well.
@@ -59,6 +62,8 @@ class Stage:
 
     weight: FloatArray
     sizes: FloatArray
+    along: FloatArray
+    along_sizes: FloatArray
     bias: FloatArray
     kinds: tuple[Kind, ...]
     broken: IntArray
@@ -92,19 +97,22 @@ class Context:
         MethodError
             If the dual ball has too many vertices.
         """
-        network = question.problem.network
+        network, tangents = question.problem.network, question.problem.tangent_network
         stages, place = [], 0
-        for layer in network.hidden:
+        for layer, ahead in zip(network.hidden, tangents.hidden, strict=True):
             kinds = kinds_of(layer)
             has = np.zeros(layer.units, dtype=bool)
             for activation, units in kinds:
                 has[units] = bool(activation.breaks) and activation.limits[0] < activation.limits[1]
             broken = np.flatnonzero(has)
-            weight = np.ascontiguousarray(layer.dense_weight)
+            weight = along = np.ascontiguousarray(layer.dense_weight)
+            if ahead is not layer:
+                along = np.ascontiguousarray(ahead.dense_weight)
             phases = slice(place, place + broken.size)
-            stages.append(Stage(weight, abs(weight), layer.bias, kinds, broken, phases))
+            both = weight, abs(weight), along, abs(along)
+            stages.append(Stage(*both, layer.bias, kinds, broken, phases))
             place += broken.size
-        operations = sum(network.sizes) + 8 * len(network.layers)
+        operations = sum(network.sizes) + tangents.input_dim + 8 * len(network.layers)
         return cls(question, targets_of(question.problem), tuple(stages), gamma(operations))
 
     @property
@@ -121,6 +129,11 @@ class Context:
     def inputs(self) -> int:
         """D."""
         return self.question.problem.network.input_dim
+
+    @property
+    def directions(self) -> int:
+        """K: entries of a direction v; as many as inputs if all are asked for."""
+        return self.question.problem.tangent_network.input_dim
 
     @cached_property
     def breaks(self) -> tuple[tuple[float, ...], ...]:
@@ -167,7 +180,7 @@ class Context:
     @property
     def samples(self) -> int:
         """Points of the first look: their Jacobians take about as much as a bundle's rows."""
-        entries = 8 * len(self.rows) * self.inputs
+        entries = 8 * len(self.rows) * self.directions
         return int(np.clip(self.params.bundle_bytes // entries, 64, self.params.samples))
 
     @property

@@ -89,6 +89,6 @@ def enclosed(
         new[:, :, 0] = F[:, :, 0] * p
         new[:, :, 1:] += F[:, :, :1] * q[:, None]
         total = np.abs(new).sum(axis=2)
-        rest = rest @ stage.sizes + unit * (total @ stage.sizes)
-        F = new @ stage.weight
+        rest = rest @ stage.along_sizes + unit * (total @ stage.along_sizes)
+        F = new @ stage.along
     return Enclosed(F[:, :, 0], F[:, :, 1:], rest * (1.0 + unit))

@@ -65,7 +65,8 @@ def semidefinite_bounds(
     cutoff : float, optional
         Bounds at or below it need not be lowered.
     """
-    network, d = context.question.problem.network, context.inputs
+    problem, d = context.question.problem, context.inputs
+    network = problem.network
     hidden = [
         Layer(
             layer.weight, np.zeros(layer.units), np.nextafter(a, -np.inf), np.nextafter(b, np.inf)
@@ -74,8 +75,9 @@ def semidefinite_bounds(
     ]
     head = Layer(network.head.weight, np.zeros(network.output_dim))
     between = Network([*hidden, head])
-    system = UnitSystem(between, context.targets.functionals, AllSpace(d))
-    norm = context.question.problem.output_norm
+    along = problem.directions
+    system = UnitSystem(between, context.targets.functionals, AllSpace(d), directions=along)
+    norm = problem.output_norm
     start = _crude(context, slopes) if known is None else known
     root = RootBounds.of(system, context.targets, flat(open_phases(between)), start, norm)
     return root.run(cutoff, clock, report).upper
@@ -85,5 +87,5 @@ def _crude(context: Context, slopes: Slopes) -> FloatArray:
     """Bounds of all targets by products of absolute values, shape (T,)."""
     sizes = np.abs(context.rows) + context.row_errors
     for stage, (a, b) in zip(reversed(context.stages), reversed(slopes), strict=True):
-        sizes = (sizes * np.maximum(np.abs(a), np.abs(b))) @ stage.sizes
+        sizes = (sizes * np.maximum(np.abs(a), np.abs(b))) @ stage.along_sizes
     return np.asarray(context.targets.interval(sizes[None] * (1.0 + context.unit))[0])

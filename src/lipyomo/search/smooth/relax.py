@@ -123,15 +123,15 @@ def _layer(
     """Ranges of z and u: from what is known of the layer before, and by back-substitution."""
     unit, (h, t) = context.unit, signals
     reach = h.size @ stage.sizes.T + np.abs(stage.bias)
-    pace = t.size @ stage.sizes.T
+    pace = t.size @ stage.along_sizes.T
     z = h.middle @ stage.weight.T + stage.bias
     z_radius = h.radius @ stage.sizes.T + unit * reach
-    u, u_radius = t.middle @ stage.weight.T, t.radius @ stage.sizes.T + unit * pace
+    u, u_radius = t.middle @ stage.along.T, t.radius @ stage.along_sizes.T + unit * pace
     low, high = z - z_radius, z + z_radius
     if not before:
-        one = stage.weight[None]
+        one, flat = stage.weight[None], np.zeros((1, *stage.weight.shape))
         pre = Affine(one, None, np.broadcast_to(stage.bias, z.shape), unit * reach)
-        pre_tangent = Affine(np.zeros((1, *stage.weight.shape)), one, 0.0 * u, unit * pace)
+        pre_tangent = Affine(flat, stage.along[None], 0.0 * u, unit * pace)
         if inputs.row is not None:
             z, z_radius = _range(pre, inputs, unit)
             low, high = np.maximum(low, z - z_radius), np.minimum(high, z + z_radius)
@@ -152,8 +152,8 @@ def _layer(
     some_low = np.where(none, high, low)
     least, largest = each_kind(stage.kinds, "slope_range", some_low, high)
     rate, rate_radius = _centred(least, largest, unit)
-    flat = np.zeros_like(rate), rate, rate_radius  # until better lines are known
-    return Relaxed(low, high, u, u_radius, rate, rate_radius, reach, pace, pre, pre_tangent, flat)
+    lines = np.zeros_like(rate), rate, rate_radius  # until better ones are known
+    return Relaxed(low, high, u, u_radius, rate, rate_radius, reach, pace, pre, pre_tangent, lines)
 
 
 def _centred(low: FloatArray, high: FloatArray, unit: float) -> tuple[FloatArray, FloatArray]:
@@ -262,7 +262,7 @@ def _substituted(
             radius = radius + _times(np.abs(Y), spread)
             bent = Y * tilt[:, None, :]
             Z = bent if Z is None else Z + bent
-            Y = (Y * layer.rate[:, None, :]) @ own.weight
+            Y = (Y * layer.rate[:, None, :]) @ own.along
         assert Z is not None
         X = Z @ own.weight
     assert X is not None

@@ -24,37 +24,44 @@ def split(context: Context, boxes: Boxes) -> tuple[Boxes, Boxes]:
 
 def halved(context: Context, boxes: Boxes) -> tuple[Boxes, BoolArray]:
     """The children of the boxes that can be split, all lower ones first; and which boxes can."""
-    d = context.inputs
+    d, k = context.inputs, context.directions
     middle = boxes.middle
     scores = boxes.scores.copy()
     scores[:, :d][(middle <= boxes.low) | (middle >= boxes.high)] = -1.0
-    scores[:, d : 2 * d][boxes.v_low >= boxes.v_high] = -1.0
+    scores[:, d : d + k][boxes.v_low >= boxes.v_high] = -1.0
     breaks = _breaks(context, boxes)
-    scores[:, 2 * d :][np.isnan(breaks)] = -1.0
+    scores[:, d + k :][np.isnan(breaks)] = -1.0
     place = scores.argmax(axis=1)
     can = np.take_along_axis(scores, place[:, None], axis=1)[:, 0] >= 0.0
     can &= np.isfinite(boxes.bounds)
     if not can.all():
         boxes, place, middle, breaks = boxes.take(can), place[can], middle[can], breaks[can]
-    return joined([_child(boxes, place, middle, breaks, side, d) for side in (0, 1)]), can
+    starts = d, d + k
+    return joined([_child(boxes, place, middle, breaks, side, starts) for side in (0, 1)]), can
 
 
 def _child(
-    boxes: Boxes, place: IntArray, middle: FloatArray, breaks: FloatArray, side: int, d: int
+    boxes: Boxes,
+    place: IntArray,
+    middle: FloatArray,
+    breaks: FloatArray,
+    side: int,
+    starts: tuple[int, int],
 ) -> Boxes:
     """The lower (0) or upper (1) child of each box."""
     number = np.arange(len(boxes))
     names = (("high", "v_high", "ceiling"), ("low", "v_low", "floor"))[side]
     ends = [getattr(boxes, name).copy() for name in names]
-    kind = np.minimum(place // d, 2)
+    kind = np.searchsorted(starts, place, side="right")
+    place = place - np.array([0, *starts])[kind]
     for k, (end, source) in enumerate(zip(ends, (middle, None, breaks), strict=True)):
         mine: BoolArray = kind == k
-        rows, columns = number[mine], place[mine] - k * d
+        rows, columns = number[mine], place[mine]
         end[rows, columns] = (2.0 * side - 1.0) if source is None else source[rows, columns]
     child = replace(boxes, **dict(zip(names, ends, strict=True)))
     if (kind == 1).any():  # a sign that is fixed has both ends
         rows = number[kind == 1]
-        columns = place[rows] - d
+        columns = place[rows]
         other = ("v_low", "v_high")[side]
         both = getattr(child, other).copy()
         both[rows, columns] = 2.0 * side - 1.0

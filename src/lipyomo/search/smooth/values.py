@@ -63,7 +63,7 @@ def jacobians(context: Context, points: FloatArray, rows: FloatArray) -> FloatAr
         h = np.asarray(each_kind(stage.kinds, "value", z))
     found = np.broadcast_to(rows, (len(points), *rows.shape[-2:]))
     for stage, slope in zip(reversed(context.stages), reversed(slopes), strict=True):
-        found = (found * slope[:, None, :]) @ stage.weight
+        found = (found * slope[:, None, :]) @ stage.along
     return np.asarray(found)
 
 
@@ -71,7 +71,7 @@ def growth(context: Context, points: FloatArray, at: Slopes) -> FloatArray:
     """Gradients (N, d) of ``y . J(x) v`` in x, for y and v as they are."""
     h, t, steps = points, at.directions, []
     for stage in context.stages:
-        z, u = h @ stage.weight.T + stage.bias, t @ stage.weight.T
+        z, u = h @ stage.weight.T + stage.bias, t @ stage.along.T
         slope = np.asarray(each_kind(stage.kinds, "slope", z))
         step = STEP * (1.0 + np.abs(z))
         ahead, behind = (each_kind(stage.kinds, "slope", z + s) for s in (step, -step))
@@ -79,7 +79,7 @@ def growth(context: Context, points: FloatArray, at: Slopes) -> FloatArray:
         h, t = np.asarray(each_kind(stage.kinds, "value", z)), slope * u
     a, b = np.zeros_like(at.functionals), at.functionals
     for stage, (slope, bend) in zip(reversed(context.stages), reversed(steps), strict=True):
-        a, b = (a * slope + b * bend) @ stage.weight, (b * slope) @ stage.weight
+        a, b = (a * slope + b * bend) @ stage.weight, (b * slope) @ stage.along
     return np.asarray(a)
 
 
