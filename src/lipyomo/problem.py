@@ -177,11 +177,19 @@ class LipschitzProblem:
     def underflow(self) -> float:
         """What upper ends have to be raised by, because products may underflow; mostly zero.
 
-        Directions whose product with the first layer's weight rounds add what that is, if it is
-        negligible; else `reduced` makes the product exact.
+        The `rounding` of directions adds to it.
         """
         found = underflow_of(self.network, self._given_vertices, self.directions)
-        return self._reduced[1] + (0.0 if found and self.is_constant else found)
+        return self.rounding + (0.0 if found and self.is_constant else found)
+
+    @property
+    def rounding(self) -> float:
+        """By how much norms of `reduced` may be off on either side; zero but for some directions.
+
+        Their product with the first layer's weight rounds: where that is not negligible, `reduced`
+        has a layer more, and the product is exact.
+        """
+        return self._reduced[1]
 
     @cached_property
     def is_constant(self) -> bool:
@@ -290,8 +298,11 @@ class LipschitzProblem:
         Raises
         ------
         ProblemError
-            If the domain does not fit, or directions were left out since this domain fixes inputs.
+            If the domain does not fit, directions were left out since this domain fixes inputs, or
+            a weight is infinite.
         """
+        if self.free is not None:
+            raise ProblemError("infinite weights go with one domain.  Remedy: leave them out")
         if self.directions is not None and (self.domain.frozen & ~domain.frozen).any():
             raise ProblemError(
                 "directions that move an input which the domain fixes were left out.  Remedy: "

@@ -81,7 +81,8 @@ class Bounding:
             ends = bound_cells(self._pieces, low, high, clock)
         points = np.repeat(reduced.values[None], len(low), axis=0)
         points[:, reduced.moving] = ends.points
-        return Ends(ends.lower, ends.upper + self.problem.underflow, points)
+        lower = np.maximum(ends.lower - self.problem.rounding, 0.0)
+        return Ends(lower, ends.upper + self.problem.underflow, points)
 
     @cached_property
     def of_all(self) -> float:
