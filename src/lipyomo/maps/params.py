@@ -25,6 +25,8 @@ class Params:
         Points of a box at which the network is evaluated: lower ends against time.
     effort : int
         Boxes that a cell may take; then the search decides it.
+    levels : int
+        Halvings of a cell, one after another; where kinks meet in a point, there is no end.
     glance : int
         Boxes that a cell may take where cells are refined; then it is halved.
     inputs : int
@@ -42,6 +44,7 @@ class Params:
     tests: int = 24
     samples: int = 4
     effort: int = 400
+    levels: int = 32
     glance: int = 16
     inputs: int = 10
     entries: int = 1 << 18

@@ -10,6 +10,7 @@ one point, or touch a face) is for the search.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -77,11 +78,11 @@ def bound_cells(pieces: Pieces, low: FloatArray, high: FloatArray, clock: Clock)
 
     Rounding: bounds are norms with room for their errors, from phases that hold on the whole box.
     """
-    count, params = len(low), pieces.params
+    params = pieces.params
     cells = Narrowing(low, high, max(pieces.gap, params.slack))
-    phases = np.repeat(pieces.open[None], count, axis=0)
-    parts = Parts(low, high, np.arange(count), np.full(count, np.inf), phases)
-    while len(parts.cell):
+    phases = np.repeat(pieces.open[None], len(low), axis=0)
+    parts = Parts(low, high, np.arange(len(low)), np.full(len(low), np.inf), phases)
+    for level in count():
         kept = []
         cells.spend(parts.cell)
         for at in range(0, len(parts.cell), params.slice):
@@ -94,9 +95,11 @@ def bound_cells(pieces: Pieces, low: FloatArray, high: FloatArray, clock: Clock)
             break
         left = _joined(kept)
         left = _still(cells, left)
-        deep = (cells.spent[left.cell] >= params.effort) | (low.shape[1] > params.inputs)
-        deep |= left.too_thin
+        deep = (cells.spent[left.cell] >= params.effort) | left.too_thin
+        deep |= level == params.levels or low.shape[1] > params.inputs
         cells.close(left.cell[deep], left.bounds[deep])
+        if deep.all():
+            break
         parts = left.take(~deep).halves()
     return cells.ends
 
@@ -120,10 +123,10 @@ def _examined(pieces: Pieces, cells: Narrowing, parts: Parts) -> Parts:
     many = counts > most
     if many.any():
         left.append(_sampled(pieces, cells, parts.take(many)))
-    for count in range(min(int(counts.max(initial=0)), most) + 1):
-        which = np.flatnonzero(counts == count)
+    for k in range(min(int(counts.max(initial=0)), most) + 1):
+        which = np.flatnonzero(counts == k)
         if which.size:
-            units = np.nonzero(open_[which])[1].reshape(which.size, count)
+            units = np.nonzero(open_[which])[1].reshape(which.size, k)
             left.append(_enumerated(pieces, cells, parts.take(which), units))
     return _joined(left)
 
@@ -171,13 +174,11 @@ def _shares(count: int, d: int) -> FloatArray:
 
 def _enumerated(pieces: Pieces, cells: Narrowing, parts: Parts, units: IntArray) -> Parts:
     """Boxes with k open units (P, k): all patterns of these."""
-    count, k = units.shape
+    many, k = units.shape
     bits = ((np.arange(1 << k)[:, None] >> np.arange(k)) & 1).astype(bool)
     on = np.repeat((parts.phases == RIGHT)[:, None], len(bits), axis=1)
-    on[np.arange(count)[:, None, None], np.arange(len(bits))[:, None], units[:, None]] = bits
-    values, errors = (
-        x.reshape(count, -1) for x in pieces.norms(on.reshape(count << k, on.shape[2]))
-    )
+    on[np.arange(many)[:, None, None], np.arange(len(bits))[:, None], units[:, None]] = bits
+    values, errors = (x.reshape(many, -1) for x in pieces.norms(on.reshape(many << k, on.shape[2])))
     above, below = values + errors, values - errors
     parts = parts._replace(bounds=np.minimum(parts.bounds, above.max(axis=1)))
     if k == 0:
@@ -195,8 +196,8 @@ def _enumerated(pieces: Pieces, cells: Narrowing, parts: Parts, units: IntArray)
         np.take_along_axis(points, best[:, :, None], axis=1)[:, 0],
     )
     matters = above > cells.cutoff(parts.cell)[:, None]
-    many = matters.sum(axis=1)
-    test = (many > 0) & (many <= pieces.params.tests)
+    left = matters.sum(axis=1)
+    test = (left > 0) & (left <= pieces.params.tests)
     if test.any():
         owner, place = np.nonzero(matters & test[:, None])
         empty = _tested(

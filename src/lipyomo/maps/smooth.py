@@ -6,6 +6,8 @@ own, whose boxes are bounded together with those of other cells.
 
 from __future__ import annotations
 
+from itertools import count
+
 import numpy as np
 
 from lipyomo.arrays import FloatArray, IntArray
@@ -34,7 +36,7 @@ def bound_smooth_cells(
     cell = np.repeat(np.arange(len(low)), len(boxes) // len(low))
     if not context.euclidean:
         boxes = joined([_signed(context, part) for part in _slices(context, boxes)])
-    while len(boxes):
+    for level in count():
         kept, owners = [], []
         narrowing.spend(cell)
         for at in range(0, len(boxes), context.chunk):
@@ -56,13 +58,14 @@ def bound_smooth_cells(
             break
         boxes, cell = joined(kept), np.concatenate(owners)
         done = boxes.bounds <= narrowing.cutoff(cell)
-        done |= narrowing.spent[cell] >= params.effort
+        done |= (narrowing.spent[cell] >= params.effort) | (level == params.levels)
         narrowing.close(cell[done], boxes.bounds[done])
         boxes, cell = boxes.take(~done), cell[~done]
-        if len(boxes):
-            children, can = halved(context, boxes)
-            narrowing.close(cell[~can], boxes.bounds[~can])
-            boxes, cell = children, np.concatenate([cell[can], cell[can]])
+        if not len(boxes):
+            break
+        children, can = halved(context, boxes)
+        narrowing.close(cell[~can], boxes.bounds[~can])
+        boxes, cell = children, np.concatenate([cell[can], cell[can]])
     return narrowing.ends
 
 
