@@ -7,7 +7,8 @@ training run).  One problem that fails spoils nothing: its error comes back in i
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from lipyomo.api import chosen_settings, solve
 from lipyomo.arguments import instance
-from lipyomo.errors import MethodError, ProblemError
+from lipyomo.errors import LipyomoError, MethodError, ProblemError
+from lipyomo.maps.together import joins, together
 from lipyomo.methods.registry import get_method
 from lipyomo.parallel import Workers
 from lipyomo.problem import LipschitzProblem
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 logger = logging.getLogger(__name__)
+
+AT_ONCE = 4096
+"""Problems of a list that are bounded together: their rows come after that."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,8 @@ def sweep(
     Parameters
     ----------
     problems : iterable of LipschitzProblem
-        Taken as workers get free: a generator of a million is fine.
+        Taken as workers get free: a generator of a million is fine.  Boxes in a list that share
+        their network and norms are bounded together first, as those of a map (`lipyomo.maps`).
     method : str, optional
         As for `lipyomo.solve`.
     settings : Settings, optional
@@ -136,22 +142,66 @@ def sweep(
         get_solver(chosen.solver, chosen.solvers_file)
     chosen = replace(chosen, progress=None, should_stop=None, threads=chosen.threads or 1)
     known = len(problems) if isinstance(problems, list | tuple) else None
-    context: Workers[LipschitzProblem, Result] = Workers(workers, executor, dask, known)
+    context: Workers[Any, Any] = Workers(workers, executor, dask, known)
     return Sweep(_rows(context, problems, method, chosen))
 
 
 def _rows(
-    context: Workers[LipschitzProblem, Result],
+    context: Workers[Any, Any],
     problems: Iterable[LipschitzProblem],
     method: str,
     settings: Settings,
 ) -> Iterator[SweepRow]:
+    solved = partial(solve, method=method, settings=settings)
     with context as pool:
-        for index, found in pool.run(partial(solve, method=method, settings=settings), problems):
+        for index, result in _found(problems, joins(method, settings), solved, pool, settings):
             row = (
-                SweepRow(index, found)
-                if isinstance(found, Result)
-                else SweepRow(index, None, str(found))
+                SweepRow(index, result)
+                if isinstance(result, Result)
+                else SweepRow(index, None, str(result))
             )
             logger.info("problem %d: %s", index, row.error or f"{row.result!r}".splitlines()[0])
             yield row
+
+
+def _found(
+    problems: Iterable[LipschitzProblem],
+    joined: bool,
+    solved: Callable[[LipschitzProblem], Result],
+    pool: Workers[Any, Any],
+    settings: Settings,
+) -> Iterator[tuple[int, Result | LipyomoError]]:
+    """Problems one by one, after those that can be bounded together if they are in a list."""
+    if not (joined and isinstance(problems, Sequence)):
+        yield from pool.run(solved, problems)
+        return
+    for first in range(0, len(problems), AT_ONCE):
+        some = problems[first : first + AT_ONCE]
+        known = together(some, settings, pool)
+        for index, result in _merged(known, pool, solved, enumerate(some)):
+            yield first + index, result
+
+
+def _merged(
+    known: dict[int, Result],
+    pool: Workers[Any, Any],
+    solved: Callable[[LipschitzProblem], Result],
+    problems: Iterable[tuple[int, LipschitzProblem]],
+) -> Iterator[tuple[int, Result | LipyomoError]]:
+    """Results that are known and those that are still to come, in the order of the problems."""
+    numbers: list[int] = []
+
+    def jobs() -> Iterator[LipschitzProblem]:
+        for number, problem in problems:
+            if number not in known:
+                numbers.append(number)
+                yield problem
+
+    waiting = deque(sorted(known))
+    for place, result in pool.run(solved, jobs()):
+        while waiting and waiting[0] < numbers[place]:
+            k = waiting.popleft()
+            yield k, known[k]
+        yield numbers[place], result
+    for k in waiting:
+        yield k, known[k]

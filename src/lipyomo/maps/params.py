@@ -50,5 +50,9 @@ class Params:
     entries: int = 1 << 18
     steps: int = 18
 
+    def share(self, cells: int, workers: int) -> int:
+        """Cells of a job, where there are so many for so many workers (0: unknown)."""
+        return self.job if workers == 1 else min(self.job, 1 + cells // (4 * max(workers, 1)))
+
 
 PARAMS = Params()

@@ -269,8 +269,7 @@ class _State:
         cells, frozen = self._cells, self._problem.domain.frozen
         fixes = ((cells.lower[left] == cells.upper[left]) & ~frozen).any(axis=1)
         left = left[~fixes]
-        share = -(-len(left) // (4 * max(pool.count, 1)))
-        size = self._params.job if pool.count == 1 else max(1, min(self._params.job, share))
+        size = self._params.share(len(left), pool.count)
         batches = [left[at : at + size] for at in range(0, len(left), size)]
         for number, ends in pool.run(bounding, self._jobs(batches)):
             if not isinstance(ends, Ends):
