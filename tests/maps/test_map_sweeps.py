@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import networks
 import numpy as np
 import pytest
 
 import lipyomo
+import networks
 from lipyomo import Box, LipschitzProblem, Polytope, Status, sweep
 
 
