@@ -15,7 +15,7 @@ points of the domain.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,8 +28,8 @@ from lipyomo.arrays import BoolArray, FloatArray, IntArray, Matrix, read_only, s
 from lipyomo.errors import ProblemError
 from lipyomo.numerics.exact import exact
 
-Selection: TypeAlias = "int | slice | Iterable[int]"
-"""Some inputs: an index, a slice, indices, or a mask of all inputs."""
+Selection: TypeAlias = "int | slice | Iterable[int] | str | Iterable[str]"
+"""Some inputs: an index, a slice, indices, a mask of all inputs, or names (`by_name`)."""
 
 
 def parse_directions(
@@ -72,6 +72,32 @@ def parse_directions(
     if np.array_equal(chosen, np.arange(inputs)) and (scale == 1.0).all():
         return None
     return _columns(chosen, scale[chosen], inputs)
+
+
+def by_name(wrt: Any, parts: Mapping[str, int]) -> Any:
+    """Indices for names of inputs; any other selection as it is.
+
+    Parameters
+    ----------
+    wrt : str, iterable of str, or any other selection
+    parts : mapping of str to int
+        Names of inputs that follow each other, and the number of entries of each.
+
+    Raises
+    ------
+    ProblemError
+        If there is no input of a name.
+    """
+    names = [wrt] if isinstance(wrt, str) else wrt
+    if not isinstance(names, list | tuple) or not any(isinstance(name, str) for name in names):
+        return wrt
+    ends = np.cumsum([0, *parts.values()])
+    places = {name: np.arange(ends[k], ends[k + 1]) for k, name in enumerate(parts)}
+    for name in names:
+        if not isinstance(name, str) or name not in places:
+            known = ", ".join(map(repr, parts)) or "no names"
+            raise ProblemError(f"wrt names {brief(name)}, and the inputs have {known}")
+    return np.concatenate([places[name] for name in names]).tolist()
 
 
 def free_directions(

@@ -6,7 +6,7 @@ Shapes: d inputs, m outputs, n_i units in hidden layer i.  Networks are dimensio
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from itertools import pairwise
 from operator import is_
 from types import NoneType
@@ -79,6 +79,9 @@ class Network:
         Shown in summaries.
     input_shape, output_shape : sequence of int, optional
         Of one point and its value where these are no vectors (images, say); row-major.
+    input_parts : mapping of str to int, optional
+        Names of inputs that follow each other, and the number of entries of each, as a file with
+        several inputs has them.
 
     Raises
     ------
@@ -92,6 +95,7 @@ class Network:
         name: str = "network",
         input_shape: Sequence[int] | None = None,
         output_shape: Sequence[int] | None = None,
+        input_parts: Mapping[str, int] | None = None,
     ) -> None:
         remedy = "give a sequence of Layer, or use Network.from_arrays"
         instance(layers, Iterable, "the layers", NetworkError, remedy)
@@ -112,6 +116,11 @@ class Network:
         self.name = name
         self.input_shape = _shape_of(input_shape, self.input_dim, "inputs")
         self.output_shape = _shape_of(output_shape, self.output_dim, "outputs")
+        self.input_parts = dict(input_parts or {})
+        if self.input_parts and sum(self.input_parts.values()) != self.input_dim:
+            raise NetworkError(
+                f"the named inputs {self.input_parts} are not the {self.input_dim} inputs"
+            )
 
     @classmethod
     def from_arrays(
@@ -361,7 +370,8 @@ class Network:
         """A network of other layers with this one's name and shapes; itself if they are its own."""
         if len(layers) == len(self.layers) and all(map(is_, layers, self.layers)):
             return self
-        return Network(layers, self.name, self.input_shape, self.output_shape)
+        shapes = self.input_shape, self.output_shape
+        return Network(layers, self.name, *shapes, self.input_parts)
 
     def with_functional(self, functionals: npt.ArrayLike) -> Network:
         """The network ``C f`` for `functionals` C of shape (k, m) or (m,)."""

@@ -54,7 +54,8 @@ def parallel(*networks: Network, name: str | None = None) -> Network:
     if not networks:
         raise NetworkError("there is no network to put in parallel.  Remedy: give one or more")
     layers, shape = _rows(networks)
-    return Network(layers, name or ", ".join(n.name for n in networks), shape).fused()
+    label = name or ", ".join(n.name for n in networks)
+    return Network(layers, label, shape, input_parts=networks[0].input_parts).fused()
 
 
 def _rows(networks: Sequence[Network]) -> tuple[list[Layer], tuple[int, ...]]:
@@ -94,14 +95,15 @@ def difference(f: Network, g: Network, name: str | None = None) -> Network:
     outputs = _common(f.output_shape, g.output_shape, f"the outputs of {f.name}", g.name)
     (*hidden, heads), inputs = _rows((f, g))
     m = f.output_dim
-    name = name or f"{f.name} - {g.name}"
+    name, parts = name or f"{f.name} - {g.name}", f.input_parts
     if not hidden:  # here weights are subtracted, which may round
         lines = np.column_stack([heads.dense_weight, heads.bias])
         if sum_is_exact(lines[:m], -lines[m:]):
             found = lines[:m] - lines[m:]
-            return Network([Layer(found[:, :-1], found[:, -1])], name, inputs, outputs)
+            return Network([Layer(found[:, :-1], found[:, -1])], name, inputs, outputs, parts)
         eye = np.eye(m)
-        return Network([heads, Layer(np.hstack([eye, -eye]), np.zeros(m))], name, inputs, outputs)
+        last = Layer(np.hstack([eye, -eye]), np.zeros(m))
+        return Network([heads, last], name, inputs, outputs, parts)
     weight = sp.csr_array(heads.weight)
     weight = sp.csr_array(weight[:m] - weight[m:])
     first, second = heads.bias[:m], -heads.bias[m:]
@@ -115,7 +117,7 @@ def difference(f: Network, g: Network, name: str | None = None) -> Network:
         )
         weight = sp.csr_array(sp.hstack([weight, columns]))
     head = Layer(weight if _sparse([heads]) else dense(weight), bias)
-    return Network([*hidden, head], name, inputs, outputs).fused()
+    return Network([*hidden, head], name, inputs, outputs, parts).fused()
 
 
 def _with_constants(layer: Layer, values: FloatArray) -> Layer:
@@ -284,7 +286,8 @@ def _chained(
 ) -> Network:
     """Networks one after the other, the first one first."""
     layers = [layer for network in networks for layer in network.layers]
-    return Network(layers, name, networks[0].input_shape, output_shape).fused()
+    first = networks[0]
+    return Network(layers, name, first.input_shape, output_shape, first.input_parts).fused()
 
 
 def _carried(layers: Sequence[Layer], depth: int) -> list[Layer]:

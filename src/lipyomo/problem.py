@@ -12,6 +12,7 @@ from lipyomo.arguments import instance, real_numbers, whole_number
 from lipyomo.arrays import Matrix, product, read_only
 from lipyomo.directions import (
     Selection,
+    by_name,
     describe,
     free_directions,
     parse_directions,
@@ -66,8 +67,8 @@ class LipschitzProblem:
         Class i: the norm cross(i) instead of an output norm.
     directions : array_like, shape (d, k), optional
         T; the input norm is one on R^k.
-    wrt : int, slice, indices or mask, optional
-        The inputs that directions move; by default all.
+    wrt : int, slice, indices, mask or names, optional
+        The inputs that directions move; by default all.  Names are those of an ONNX file's inputs.
     weights : array_like, shape (d,), or float, optional
         The norm of a direction v is ``|v / weights|_alpha``: an input of weight zero does not move,
         one of infinite weight is free of cost, so that the constant is infinite unless its partial
@@ -136,6 +137,7 @@ class LipschitzProblem:
         else:
             self.output_norm = parse_output_norm(output_norm)
         self.output_norm.check(m)
+        wrt = by_name(wrt, network.input_parts)
         self.directions: Matrix | None = parse_directions(
             network.input_dim, directions, wrt, weights
         )

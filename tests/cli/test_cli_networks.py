@@ -187,6 +187,14 @@ def test_inputs_are_fixed_and_joined(cli: Cli, plant: Path, tmp_path: Path) -> N
     assert cli("info", plant, "--fix", "s=1,2", "--json").json["network"]["inputs"] == 1
 
 
+def test_inputs_are_named(cli: Cli, plant: Path) -> None:
+    some = [cli(plant, "--box", "-1,1", "--wrt", wrt, "--json") for wrt in ("u", "2")]
+    assert some[0].json["lower"] == some[1].json["lower"]
+    ran = cli(plant, "--box", "-1,1", "--wrt", "v")
+    assert ran.code == 1
+    assert "'s', 'u'" in ran.err
+
+
 def test_outputs_are_stacked(cli: Cli, plant: Path) -> None:
     ran = cli(plant, "--box", "-1,1", "--output", "y,n", "--json")
     assert ran.json["problem"]["outputs"] == 8

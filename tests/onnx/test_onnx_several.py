@@ -9,7 +9,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_builder import DOUBLE, FLOAT, model
 
-from lipyomo.errors import ImportRefused
+import lipyomo
+from lipyomo import Box, LipschitzProblem, Network, networks
+from lipyomo.errors import ImportRefused, NetworkError, ProblemError
 from lipyomo.onnx import check_against_runtime, from_model
 from lipyomo.onnx.arrange import SeveralInputs
 
@@ -134,3 +136,22 @@ def test_stored_names_are_not_taken() -> None:
     proto.graph.initializer.append(numpy_helper.from_array(np.array([0]), "s/places"))
     with pytest.warns(SeveralInputs):
         assert from_model(proto).input_dim == 4
+
+
+def test_inputs_have_names_and_directions_too() -> None:
+    with pytest.warns(SeveralInputs):
+        network = from_model(plant())
+    assert network.input_parts == {"s": 3, "u": 1}
+    assert from_model(plant(), fixed={"u": 0}).input_parts == {"s": 3}
+    assert network.fused().input_parts == networks.difference(network, network).input_parts
+    box = Box(-1, 1, 4)
+    for names, places in (("u", [3]), (["s"], [0, 1, 2]), (["u", "s"], [0, 1, 2, 3])):
+        named = LipschitzProblem(network, box, output_norm="linf", wrt=names)
+        numbered = LipschitzProblem(network, box, output_norm="linf", wrt=places)
+        assert named.describe_norms() == numbered.describe_norms()
+        assert lipyomo.solve(named).lower == lipyomo.solve(numbered).lower
+    for wrong in ("v", ["s", "v"], ["s", 3]):
+        with pytest.raises(ProblemError, match="'s', 'u'"):
+            LipschitzProblem(network, box, output_norm="linf", wrt=wrong)
+    with pytest.raises(NetworkError, match="named inputs"):
+        Network(network.layers, input_parts={"s": 3})

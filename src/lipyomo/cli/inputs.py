@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import math
+import re
 import sys
 import zipfile
 from collections.abc import Mapping
@@ -102,16 +103,19 @@ def read_matrix(text: str, option: str) -> FloatArray:
     return read_array(Path(text), option)
 
 
-def read_selection(text: str, option: str) -> list[int] | slice:
-    """Read numbers of inputs, ``0,3``, or a range of them, ``5:9``."""
-    try:
-        if ":" in text:
-            return slice(*(int(part) if part.strip() else None for part in text.split(":")))
-        return [int(part) for part in text.split(",")]
-    except (ValueError, TypeError):
+def read_selection(text: str, option: str) -> list[int] | slice | list[str]:
+    """Read numbers of inputs, ``0,3``, a range of them, ``5:9``, or names of a file's inputs."""
+    if re.fullmatch(r"\s*(-?\d+)?\s*:\s*(-?\d+)?\s*(:\s*(-?\d+)?\s*)?", text):
+        return slice(*(int(part) if part.strip() else None for part in text.split(":")))
+    parts = [part.strip() for part in text.split(",")]
+    if all(re.fullmatch(r"-?\d+", part) for part in parts):
+        return [int(part) for part in parts]
+    if not all(parts) or any(part[0] in "-.0123456789" for part in parts):
         raise UsageError(
-            f"{option}: '{text}' is neither numbers of inputs such as 0,3 nor a range such as 5:9"
-        ) from None
+            f"{option}: '{text}' is neither numbers of inputs such as 0,3, a range such as 5:9, "
+            "nor names"
+        )
+    return parts
 
 
 def read_side(text: str, option: str) -> Side:

@@ -110,7 +110,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--wrt": value(
         "I,...",
-        "inputs that directions move, by number, such as 0,3 or 5:9; all vary in the domain",
+        "inputs that directions move: numbers, such as 0,3 or 5:9, or names of the file's inputs; "
+        "all vary in the domain",
         reader("read_selection", "--wrt"),
     ),
     "--weights": value(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,10 +32,25 @@ class SeveralInputs(UserWarning):
     """A model has several inputs, which were joined."""
 
 
-def arranged(
-    model: onnx.ModelProto, output: Output = None, fixed: Fixed | None = None
-) -> tuple[onnx.ModelProto, str]:
-    """A model of one input and one output, and the name of that output.
+class Arranged(NamedTuple):
+    """A model of one input and one output.
+
+    Attributes
+    ----------
+    model : onnx.ModelProto
+    output : str
+        The name of its output.
+    parts : dict of str to int
+        Names of the inputs that its input is made of, in their order, and their sizes.
+    """
+
+    model: onnx.ModelProto
+    output: str
+    parts: dict[str, int]
+
+
+def arranged(model: onnx.ModelProto, output: Output = None, fixed: Fixed | None = None) -> Arranged:
+    """A model of one input and one output, and what they are.
 
     Parameters
     ----------
@@ -56,7 +71,7 @@ def arranged(
     if len(chosen) > 1:
         model = _stacked(model, chosen)
         chosen = [model.graph.output[0].name]
-    return _joined(model, chosen[0]), chosen[0]
+    return _joined(model, chosen[0])
 
 
 def _names(graph: onnx.GraphProto, output: Output) -> Sequence[str | None]:
@@ -145,11 +160,11 @@ def _tensor(value: onnx.ValueInfoProto, numbers: Any) -> TensorProto:
     return numpy_helper.from_array(typed, name)
 
 
-def _joined(model: onnx.ModelProto, output: str) -> onnx.ModelProto:
+def _joined(model: onnx.ModelProto, output: str) -> Arranged:
     """The model with one input, a row of the entries of all that the output reads."""
     inputs = _read(model.graph, [output])
     if len(inputs) < 2:
-        return model
+        return Arranged(model, output, {})
     kinds = {value.type.tensor_type.elem_type for value in inputs}
     if len(kinds) > 1 or not kinds <= REAL_TYPES:
         names = ", ".join(f"'{value.name}'" for value in inputs)
@@ -176,7 +191,7 @@ def _joined(model: onnx.ModelProto, output: str) -> onnx.ModelProto:
     graph.input.append(helper.make_tensor_value_info(row, kinds.pop(), [first]))
     graph.input.extend(others)
     graph.node.extend(nodes)
-    return found
+    return Arranged(found, output, dict(zip((value.name for value in inputs), sizes, strict=True)))
 
 
 def tell_choices(model: onnx.ModelProto, output: Output, fixed: Fixed | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -180,6 +180,8 @@ class Graph:
     output_name : str
     versions : dict of str to int
         Operator-set version of each domain.
+    parts : dict of str to int
+        Names of the inputs that its input is made of, and their sizes.
     """
 
     nodes: list[Node]
@@ -188,6 +190,7 @@ class Graph:
     input_shape: tuple[int, ...]
     output_name: str
     versions: dict[str, int]
+    parts: dict[str, int] = field(default_factory=dict)
 
 
 def producers(graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:

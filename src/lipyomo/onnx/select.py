@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import onnx
 
 from lipyomo.errors import ImportRefused
@@ -32,10 +34,11 @@ def select_graph(
     ImportRefused
         If a tensor is read that nothing makes, or there is no single input or output.
     """
-    model, output_name = arranged(model, output, fixed)
+    model, output_name, parts = arranged(model, output, fixed)
     graph = model.graph
     protos, wanted = ordered(graph, output_name)
     value = choose_input(graph, wanted)
+    parts = parts or {value.name: math.prod(input_shape(value))}
     stored = {tensor.name: tensor for tensor in graph.initializer}
     versions = {
         "" if opset.domain == "ai.onnx" else opset.domain: opset.version
@@ -55,7 +58,7 @@ def select_graph(
     constants = {
         name: tensor_array(stored[name], name) for name in wanted & stored.keys() - made_by.keys()
     }
-    return Graph(nodes, constants, value.name, input_shape(value), output_name, versions)
+    return Graph(nodes, constants, value.name, input_shape(value), output_name, versions, parts)
 
 
 def cut_model(
@@ -74,7 +77,7 @@ def cut_model(
     onnx.ModelProto
         Its only output is the chosen tensor; its inputs and initializers are those it reads.
     """
-    model, output_name = arranged(model, output, fixed)
+    model, output_name, _ = arranged(model, output, fixed)
     graph = model.graph
     protos, wanted = ordered(graph, output_name)
     value = choose_input(graph, wanted)
