@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         certify_robustness,
         check_monotone,
     )
+    from lipyomo.derivatives import JacobianRanges, derivative_range, jacobian_ranges
     from lipyomo.domains import AllSpace, Box, Domain, NormBall, Polytope, ball
     from lipyomo.errors import LipyomoError
     from lipyomo.importers import from_sklearn, from_torch
@@ -49,6 +50,7 @@ _NAMES = {
     "problem": ("LipschitzProblem",),
     "ranges": ("Range",),
     "values": ("value_range",),
+    "derivatives": ("JacobianRanges", "derivative_range", "jacobian_ranges"),
     "quick": ("lipschitz",),
     "result": ("Result", "Status", "Guarantee", "Progress", "Witness"),
     "settings": ("Settings",),
@@ -65,6 +67,7 @@ __all__ = [
     "Curve",
     "Domain",
     "Guarantee",
+    "JacobianRanges",
     "Layer",
     "LinearOutput",
     "LipschitzProblem",
@@ -87,9 +90,11 @@ __all__ = [
     "ball",
     "certify_robustness",
     "check_monotone",
+    "derivative_range",
     "from_sklearn",
     "from_torch",
     "functional",
+    "jacobian_ranges",
     "lipschitz",
     "load",
     "map_cells",

@@ -9,7 +9,7 @@ import pytest
 
 import lipyomo
 from lipyomo.certification import Trend
-from lipyomo.certification.monotone import least_slope, tilted
+from lipyomo.certification.monotone import least_slope
 from lipyomo.certification.params import PARAMS
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
@@ -54,18 +54,6 @@ def test_every_method_bounds_the_least_slope(method: str) -> None:
     found = least_slope(network, box, np.ones(1), 1, method)
     assert found.lower <= truth + 1e-12
     assert found.upper >= truth - 1e-12
-
-
-def test_the_tilted_network_is_the_tilted_function() -> None:
-    network = mixed_network(0, (3, 4, 4, 2))
-    points = np.random.default_rng(0).uniform(-2, 2, (50, 3))
-    row = np.array([0.5, -2.0])
-    expected = 8.0 * points[:, 1] - network.forward(points) @ row
-    assert tilted(network, row, 1, 8.0).forward(points)[:, 0] == pytest.approx(expected)
-    affine = Network.from_arrays([[[1.0, 2.0, 3.0]]])
-    assert tilted(affine, np.ones(1), 0, 4.0).forward(points[0]) == pytest.approx(
-        3 * points[0, 0] - 2 * points[0, 1] - 3 * points[0, 2]
-    )
 
 
 def test_weights_that_are_not_negative_make_everything_monotone() -> None:

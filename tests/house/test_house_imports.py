@@ -65,6 +65,7 @@ ORDER = [
     "proofs",
     "api",
     "values",
+    "derivatives",
     "largest",
     "deviation",
     "maps",

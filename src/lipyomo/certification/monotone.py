@@ -40,12 +40,12 @@ from lipyomo.certification.data import (
 )
 from lipyomo.certification.goal import bound_until
 from lipyomo.certification.params import PARAMS
+from lipyomo.derivatives import tilted
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
 from lipyomo.methods.registry import bounding_methods
-from lipyomo.network import FloatArray, Layer, Network, check_network
+from lipyomo.network import FloatArray, Network, check_network
 from lipyomo.problem import LipschitzProblem
-from lipyomo.regions import side_by_side
 from lipyomo.run import Clock
 
 
@@ -344,7 +344,8 @@ def least_slope(
         raise LipyomoError("the slopes have no bound")
     scale = 1.0 if size == 0 else math.ldexp(1.0, math.frexp(2.0 * size)[1])
     goal = scale + tolerance * size
-    problem = LipschitzProblem(tilted(network, row, i, scale), box, "l1")
+    tilt = tilted(network, -row[None], np.eye(1, network.input_dim, i), np.array([[scale]]))
+    problem = LipschitzProblem(tilt, box, "l1")
     found = bound_until(problem, method, goal, goal, max(clock.left, 1e-3))
     # M - upper has no error beyond its last place: both are of one size
     lower = max(float(np.nextafter(scale - found.upper, -math.inf)), -size)
@@ -352,13 +353,6 @@ def least_slope(
         return Slope(size, lower)
     upper = float(np.nextafter(scale - found.lower, math.inf))
     return Slope(size, lower, upper, found.witness.x)
-
-
-def tilted(network: Network, row: FloatArray, i: int, scale: float) -> Network:
-    """``scale x_i - row . f``, without rounding: x_i goes through all layers beside the units."""
-    entry = Layer(np.eye(1, network.input_dim, i), np.zeros(1))
-    both = side_by_side([network.with_functional(-row), Network([entry])])
-    return Network([*both.layers, Layer([[1.0, scale]], [0.0])], network.name)
 
 
 def _pair(

@@ -107,7 +107,12 @@ def run(run: Run) -> Result:
     return result
 
 
-def search(run: Run, cutoff: float = 0.0, checkpoint: Checkpoint | None = None) -> Result:
+def search(
+    run: Run,
+    cutoff: float = 0.0,
+    checkpoint: Checkpoint | None = None,
+    slack: float | None = None,
+) -> Result:
     """Search until the interval closes, or the constant is proved to be at most `cutoff`.
 
     Parameters
@@ -118,17 +123,21 @@ def search(run: Run, cutoff: float = 0.0, checkpoint: Checkpoint | None = None) 
         nodes closed, `run.upper` is at most this, or what is attained exceeds it.
     checkpoint : Checkpoint, optional
         Where to keep the state.
+    slack : float, optional
+        Relative distance from the incumbent at which a bound counts as met, if it is to be another
+        one than the search's own.
 
     Returns
     -------
     Result
     """
     from lipyomo.search.relu.learnt import COUNTERS
+    from lipyomo.search.relu.params import Params
     from lipyomo.search.relu.run import branch_and_bound
 
     problem, reduced = run.problem, run.problem.reduced
     if reduced.problem.network.smooth:
-        return search_smooth(run, cutoff, checkpoint)
+        return search_smooth(run, cutoff, checkpoint, slack)
 
     def tell(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if point is not None:
@@ -159,6 +168,7 @@ def search(run: Run, cutoff: float = 0.0, checkpoint: Checkpoint | None = None) 
         cascade=cascade,
         report=run.drop_upper,
         cutoff=cutoff,
+        params=None if slack is None else Params(slack=slack),
     )
     if found.best.point is not None:
         run.raise_lower(witness_near(problem, found.best.point))
@@ -181,10 +191,13 @@ def search(run: Run, cutoff: float = 0.0, checkpoint: Checkpoint | None = None) 
     return run.result(done, unstable=pipeline.open_units, look_ahead=ahead)
 
 
-def search_smooth(run: Run, cutoff: float, checkpoint: Checkpoint | None) -> Result:
+def search_smooth(
+    run: Run, cutoff: float, checkpoint: Checkpoint | None, slack: float | None = None
+) -> Result:
     """`search` of a network with smooth units: boxes instead of activation patterns."""
     from lipyomo.search.smooth.context import box_bytes
     from lipyomo.search.smooth.local import smooth_incumbent
+    from lipyomo.search.smooth.params import Params
     from lipyomo.search.smooth.pipeline import STUCK
     from lipyomo.search.smooth.run import smooth_search
 
@@ -206,8 +219,9 @@ def search_smooth(run: Run, cutoff: float, checkpoint: Checkpoint | None) -> Res
             run.raise_lower(witness_near(problem, point))
         run.show(upper, nodes, message)
 
+    params = None if slack is None else Params(slack=slack)
     found = smooth_search(
-        reduced.problem, run.settings, run.clock, tell, checkpoint, run.drop_upper, cutoff
+        reduced.problem, run.settings, run.clock, tell, checkpoint, run.drop_upper, cutoff, params
     )
     if found.best.point is not None:
         run.raise_lower(witness_near(problem, found.best.point))

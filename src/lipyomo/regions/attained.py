@@ -49,30 +49,15 @@ def smooth_witness(problem: LipschitzProblem, point: FloatArray) -> Witness | No
     """
     if not np.isfinite(point).all() or not holds(problem.domain, point):
         return None
-    network = problem.network
     found = problem.value_at(point)
     before = ctx.prec
     ctx.prec = PRECISION
     try:
-        h = arb_mat([[arb(value)] for value in point.tolist()])
-        slopes: list[list[arb]] = []
-        pattern = []
-        moving = ~problem.domain.frozen
-        for layer in network.hidden:
-            z = matrix_of(layer) * h + bias_of(layer)
-            moving = np.asarray(layer.sizes @ moving.astype(np.float64)) > 0
-            values = _units(layer, [z[k, 0] for k in range(layer.units)], moving)
-            if values is None:
-                return None
-            h = arb_mat([[value] for value, _ in values])
-            slopes.append([slope for _, slope in values])
-            pattern.append(np.array([bool(z[k, 0] > 0) for k in range(layer.units)]))
-        row = arb_mat([[arb(y) for y in found.functional.tolist()]])
-        row = row * matrix_of(network.head)
-        for layer, slope in zip(reversed(network.hidden), reversed(slopes), strict=True):
-            row = arb_mat([[row[0, k] * s for k, s in enumerate(slope)]])
-            row = row * matrix_of(layer)
-        gradient = _along(row, problem)
+        at = _rates(problem, point)
+        if at is None:
+            return None
+        slopes, pattern = at
+        gradient = _gradient(problem, slopes, found.functional)
         value = _size(gradient, problem.input_norm)
         if problem.output_norm.dual_ball == "round":
             value = value / _size([arb(y) for y in found.functional.tolist()], "l2")
@@ -83,6 +68,55 @@ def smooth_witness(problem: LipschitzProblem, point: FloatArray) -> Witness | No
     finally:
         ctx.prec = before
     return Witness(point, found.direction, found.functional, tuple(pattern), 0.0, least)
+
+
+def smooth_derivatives(
+    problem: LipschitzProblem, point: FloatArray, rows: FloatArray
+) -> list[list[arb]] | None:
+    """Gradients of functionals (p, m) at a point in a problem's directions, or inputs that move.
+
+    None where `smooth_witness` has none.
+    """
+    if not np.isfinite(point).all() or not holds(problem.domain, point):
+        return None
+    before = ctx.prec
+    ctx.prec = PRECISION
+    try:
+        at = _rates(problem, point)
+        return None if at is None else [_gradient(problem, at[0], row) for row in rows]
+    finally:
+        ctx.prec = before
+
+
+def _rates(
+    problem: LipschitzProblem, point: FloatArray
+) -> tuple[list[list[arb]], list[BoolArray]] | None:
+    """Slopes of all units at a point, and the signs of what they are applied to."""
+    h = arb_mat([[arb(value)] for value in point.tolist()])
+    slopes: list[list[arb]] = []
+    pattern = []
+    moving = ~problem.domain.frozen
+    for layer in problem.network.hidden:
+        z = matrix_of(layer) * h + bias_of(layer)
+        moving = np.asarray(layer.sizes @ moving.astype(np.float64)) > 0
+        values = _units(layer, [z[k, 0] for k in range(layer.units)], moving)
+        if values is None:
+            return None
+        h = arb_mat([[value] for value, _ in values])
+        slopes.append([slope for _, slope in values])
+        pattern.append(np.array([bool(z[k, 0] > 0) for k in range(layer.units)]))
+    return slopes, pattern
+
+
+def _gradient(
+    problem: LipschitzProblem, slopes: Sequence[Sequence[arb]], functional: FloatArray
+) -> list[arb]:
+    """The gradient of a functional where units have these slopes."""
+    network = problem.network
+    row = arb_mat([[arb(y) for y in functional.tolist()]]) * matrix_of(network.head)
+    for layer, slope in zip(reversed(network.hidden), reversed(slopes), strict=True):
+        row = arb_mat([[row[0, k] * s for k, s in enumerate(slope)]]) * matrix_of(layer)
+    return _along(row, problem)
 
 
 def holds(domain: Domain, point: FloatArray) -> bool:

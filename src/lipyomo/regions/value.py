@@ -37,10 +37,10 @@ def _exactly(network: Network, row: FloatArray, x: FloatArray) -> tuple[float, f
         signal = signal.past(UnitMap.decided(layer, on))
     outputs = exact_weights(network.head).after(signal.values)
     value = (Exact.of(np.append(row, 0.0)[None]) @ outputs).rationals()[0][0]
-    return _around(value)
+    return around(value)
 
 
-def _around(value: fmpq) -> tuple[float, float]:
+def around(value: fmpq) -> tuple[float, float]:
     """The largest float64 number that is not above a rational, and the least not below it."""
     try:
         middle = int(value.p) / int(value.q)
@@ -62,12 +62,12 @@ def _in_balls(network: Network, row: FloatArray, x: FloatArray) -> tuple[float, 
             h = arb_mat([[kind.exact(at)[0]] for kind, at in units])
         outputs = matrix_of(network.head) * h + bias_of(network.head)
         value = sum((arb(c) * outputs[k, 0] for k, c in enumerate(row.tolist())), arb(0))
-        return _outside(value)
+        return outside(value)
     finally:
         ctx.prec = before
 
 
-def _outside(value: arb) -> tuple[float, float]:
+def outside(value: arb) -> tuple[float, float]:
     """Float64 numbers around a ball."""
     low, high = float(value.lower()), float(value.upper())
     while np.isfinite(low) and not value >= arb(low):
