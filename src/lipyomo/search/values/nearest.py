@@ -16,12 +16,12 @@ from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Network
 from lipyomo.regions.value import value_at
 from lipyomo.run import Clock
-from lipyomo.search.protocol import Incumbent, Outcome, Root, Tell
+from lipyomo.search.protocol import Incumbent, Outcome, Recipe, Root, Tell
 from lipyomo.search.values.context import Context, Question
 from lipyomo.search.values.examine import chosen, narrowed, region_of
 from lipyomo.search.values.node import Node
 from lipyomo.search.values.params import Params
-from lipyomo.search.values.pipeline import Pipeline
+from lipyomo.search.values.pipeline import Pipeline, Task
 from lipyomo.search.values.reach import Reach
 
 BEYOND = np.append(0.0, 10.0 ** -np.arange(12.0, 6.0, -1.0))
@@ -106,7 +106,7 @@ class NearestPipeline(Pipeline):
         self._best = start or Incumbent()
         self._limit = question.most
 
-    def recipe(self) -> NearestQuestion:  # type: ignore[override]
+    def recipe(self) -> Recipe[Node, Task]:
         """See `lipyomo.search.protocol.Pipeline`."""
         return self._nearest
 

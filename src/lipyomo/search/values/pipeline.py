@@ -13,7 +13,7 @@ from lipyomo.network import FloatArray
 from lipyomo.regions.attained import holds
 from lipyomo.regions.value import value_at
 from lipyomo.run import Clock
-from lipyomo.search.protocol import NODES, Arrays, Incumbent, Outcome, Pulse, Root, Tell
+from lipyomo.search.protocol import NODES, Arrays, Incumbent, Outcome, Pulse, Recipe, Root, Tell
 from lipyomo.search.values.context import Context, Question
 from lipyomo.search.values.examine import chosen, narrowed, region_of
 from lipyomo.search.values.node import Node
@@ -39,7 +39,7 @@ class Task:
 
 
 @dataclass(frozen=True, eq=False)
-class Recipe:
+class ValueRecipe:
     """Makes a pipeline for tasks that have travelled."""
 
     question: Question
@@ -89,9 +89,9 @@ class Pipeline:
         """See `lipyomo.search.protocol.Pipeline`."""
         return replace(node, warmth=None)
 
-    def recipe(self) -> Recipe:
+    def recipe(self) -> Recipe[Node, Task]:
         """See `lipyomo.search.protocol.Pipeline`."""
-        return Recipe(self._context.question)
+        return ValueRecipe(self._context.question)
 
     # -- the search --------------------------------------------------------------------------------
 
