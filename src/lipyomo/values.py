@@ -26,6 +26,7 @@ from lipyomo.search.protocol import NODES
 from lipyomo.search.values.context import Question
 from lipyomo.search.values.params import PARAMS
 from lipyomo.search.values.pipeline import Pipeline
+from lipyomo.search.values.smooth import SmoothPipeline
 from lipyomo.search.workers import asked_for
 from lipyomo.settings import Settings
 
@@ -56,7 +57,8 @@ def value_range(
     Returns
     -------
     Range
-        Attained ends are values at the witnesses, in exact arithmetic on the weights as they are.
+        Attained ends are values at the witnesses, in exact arithmetic on the weights as they are,
+        or in balls where units are smooth.
 
     Raises
     ------
@@ -135,8 +137,6 @@ def _checked(network: Network, domain: Domain, functional: npt.ArrayLike | None)
         raise ProblemError(
             f"the domain has {domain.dimension} inputs, the network takes {network.input_dim}"
         )
-    if network.smooth:
-        raise ProblemError("ranges of values are known of piecewise-linear networks only")
     if not domain.is_bounded:
         raise ProblemError("values have a range on bounded domains only.  Remedy: give a box")
     m = network.output_dim
@@ -154,7 +154,8 @@ def _searched(
     question: Question, settings: Settings, clock: Clock, news: Callable[..., object]
 ) -> Found[Any]:
     """The engine with the pipeline of a question."""
-    pipeline = Pipeline(question, settings.seed)
+    make = SmoothPipeline if question.network.smooth else Pipeline
+    pipeline: Any = make(question, settings.seed)
     return Engine(pipeline, clock, workers=asked_for(settings), news=news).run()
 
 

@@ -79,7 +79,7 @@ def bounded(
         cutoffs = rest.cutoffs(cutoffs)
     top = confined(context, boxes, layers, above, directions, cutoffs)
     bounds = np.minimum(rest.norm(top.top), boxes.bounds)
-    scores = _scores(context, boxes, layers, above, directions)
+    scores = gaps_of(context, boxes, layers, above, directions)
     if context.euclidean:
         _credit_across(scores, context, rest, top.top, 0.5 * (boxes.high - boxes.low))
     boxes = replace(boxes, bounds=bounds, scores=scores)
@@ -130,7 +130,7 @@ def decided(boxes: Boxes, jacobian: Enclosed) -> Boxes:
     return replace(boxes, v_low=v_low, v_high=v_high)
 
 
-def _scores(
+def gaps_of(
     context: Context,
     boxes: Boxes,
     layers: Sequence[Relaxed],

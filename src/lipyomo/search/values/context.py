@@ -24,7 +24,6 @@ class Question:
     Attributes
     ----------
     network : Network
-        Piecewise linear.
     row : ndarray, shape (m,)
         c.
     domain : Domain

@@ -10,14 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.network import FloatArray
-from lipyomo.regions.attained import holds
-from lipyomo.regions.value import value_at
 from lipyomo.run import Clock
 from lipyomo.search.protocol import NODES, Arrays, Incumbent, Outcome, Pulse, Recipe, Root, Tell
 from lipyomo.search.values.context import Context, Question
 from lipyomo.search.values.examine import chosen, narrowed, region_of
 from lipyomo.search.values.node import Node
-from lipyomo.search.values.points import climbed, pulled_in
+from lipyomo.search.values.points import best_start, challenged
 from lipyomo.search.values.program import NodeProgram
 
 STUCK = "stuck"
@@ -56,14 +54,12 @@ class Pipeline:
     ----------
     question : Question
     seed : int, optional
-    start : ndarray, shape (n, d), optional
-        Points to begin from.
     """
 
-    def __init__(self, question: Question, seed: int = 0, start: FloatArray | None = None) -> None:
+    def __init__(self, question: Question, seed: int = 0) -> None:
         self._context = Context.of(question)
         self._program = NodeProgram(self._context.system, question.domain, question.params)
-        self._rng, self._start = np.random.default_rng(seed), start
+        self._rng = np.random.default_rng(seed)
         self._best = Incumbent()
 
     # -- what the engine asks of any node ----------------------------------------------------------
@@ -97,7 +93,7 @@ class Pipeline:
 
     def root(self, clock: Clock, tell: Tell) -> Root[Node]:
         """See `lipyomo.search.protocol.Pipeline`."""
-        self._look(clock)
+        self._best = best_start(self._context.question, self._rng, clock)
         tell(best=self._best)
         context = self._at(self._best.value)
         whole = narrowed(context, [context.whole()], is_root=True)
@@ -175,19 +171,6 @@ class Pipeline:
         """See `lipyomo.search.protocol.Pipeline`: programs of nodes find the points."""
         return self._best
 
-    def _look(self, clock: Clock) -> None:
-        """Climb from the best of some points."""
-        question, params = self._context.question, self._context.question.params
-        network, row, domain = question.network, question.row, question.domain
-        self._best = self._challenged(self._best, domain.center)
-        points = domain.sample(self._rng, params.samples)
-        if self._start is not None:
-            points = np.concatenate([self._start, points])
-        values = network.forward(points) @ row
-        best = points[np.argsort(-values, kind="stable")[: params.starts]]
-        points, values = climbed(network, row, domain, best, params.steps, clock)
-        self._best = self._challenged(self._best, points[values.argmax()])
-
     def _polish(self, context: Context, whole: Node) -> None:
         """Go from piece to piece: the largest value on the piece around the best point."""
         for _ in range(context.question.params.steps):
@@ -203,15 +186,7 @@ class Pipeline:
 
     def _challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
         """The better one of an incumbent and a point of the domain near the given one."""
-        question = self._context.question
-        domain, row = question.domain, question.row
-        for x in pulled_in(domain, point):
-            if not float(question.network.forward(x) @ row) > best.value:
-                return best
-            if holds(domain, x):
-                value = value_at(question.network, row, x)[0]
-                return Incumbent(value, x) if value > best.value else best
-        return best
+        return challenged(self._context.question, best, point)
 
     # -- checkpoints -------------------------------------------------------------------------------
 

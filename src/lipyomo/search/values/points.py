@@ -6,14 +6,45 @@ import numpy as np
 
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Network
+from lipyomo.regions.attained import holds
+from lipyomo.regions.value import value_at
 from lipyomo.run import Clock
+from lipyomo.search.protocol import Incumbent
 from lipyomo.search.smooth.ascent import drawn_in
+from lipyomo.search.values.context import Question
 
 INWARDS = 2.0 ** -np.arange(52.0, 20.0, -4.0)
 """Shares of the way to the centre by which a point that rounding left outside is pulled."""
 
 
-def climbed(
+def best_start(
+    question: Question, rng: np.random.Generator, clock: Clock, points: FloatArray | None = None
+) -> Incumbent:
+    """The best of ascents from given points (n, d), or from the best ones of a sample."""
+    network, row, domain = question.network, question.row, question.domain
+    params, best = question.params, Incumbent()
+    if points is None:
+        best = challenged(question, best, domain.center)
+        points = domain.sample(rng, params.samples)
+    values = network.forward(points) @ row
+    first = points[np.argsort(-values, kind="stable")[: params.starts]]
+    points, values = ascended(network, row, domain, first, params.steps, clock)
+    return challenged(question, best, points[values.argmax()])
+
+
+def challenged(question: Question, best: Incumbent, point: FloatArray) -> Incumbent:
+    """The better one of an incumbent and a point of the domain near the given one."""
+    domain, row = question.domain, question.row
+    for x in pulled_in(domain, point):
+        if not float(question.network.forward(x) @ row) > best.value:
+            return best
+        if holds(domain, x):
+            value = value_at(question.network, row, x)[0]
+            return Incumbent(value, x) if value > best.value else best
+    return best
+
+
+def ascended(
     network: Network, row: FloatArray, domain: Domain, points: FloatArray, steps: int, clock: Clock
 ) -> tuple[FloatArray, FloatArray]:
     """Points (n, d) after ascents of ``row . f`` along the gradients, and their values (n,).
