@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from networks import mixed_network
 from scipy.optimize import minimize
 
 from lipyomo import Box, Network, Polytope, Status, ball, value_range
@@ -15,11 +16,12 @@ from lipyomo.run import Clock
 from lipyomo.search.engine import Engine
 from lipyomo.search.values.context import Question
 from lipyomo.search.values.smooth import SmoothPipeline
+from networks import mixed_network
 
 
 def smooth_network(seed: int, sizes: tuple[int, ...], kinds: list[str] | str) -> Network:
     rng = np.random.default_rng(seed)
-    pairs = list(zip(sizes, sizes[1:], strict=False))
+    pairs = list(pairwise(sizes))
     weights = [1.5 * rng.standard_normal((n, k)) / np.sqrt(k) for k, n in pairs]
     biases = [0.3 * rng.standard_normal(n) for n in sizes[1:]]
     return Network.from_arrays(weights, biases, activation=kinds)

@@ -29,6 +29,7 @@ SUBCOMMANDS = {
     "certify": "lipyomo.cli.certify:run",
     "sweep": "lipyomo.cli.sweep:run",
     "map": "lipyomo.cli.map:run",
+    "range": "lipyomo.cli.range:run",
     "monotone": "lipyomo.cli.monotone:run",
     "info": "lipyomo.cli.info:run",
     "demo": "lipyomo.cli.demo:run",

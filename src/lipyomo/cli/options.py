@@ -38,6 +38,7 @@ commands:
   monotone   whether an output grows or falls with an input
   sweep      constants of balls around every row of a data set
   map        constants of thousands of cells, and a picture of them
+  range      the least and the largest value of each output
   compare    several methods side by side
   difference how far two networks can be off, and how much faster one moves
   verify     check a proof that --proof wrote

@@ -1,0 +1,60 @@
+"""``lipyomo range`` from the outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_ran import Ran
+
+import lipyomo
+from lipyomo import Box, to_onnx, value_range
+from networks import random_network
+
+Cli = Callable[..., Ran]
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """A network with three inputs and two outputs."""
+    to_onnx(random_network(0, (3, 6, 2)), tmp_path / "n.onnx")
+    return tmp_path / "n.onnx"
+
+
+def test_all_outputs_as_in_python(cli: Cli, net: Path) -> None:
+    ran = cli("range", net, "--box", "-1,1", "--json", "--quiet")
+    assert ran.code == 0
+    rows = ran.json["ranges"]
+    assert [row["row"] for row in rows] == ["output 0", "output 1"]
+    for row, c in zip(rows, np.eye(2), strict=True):
+        found = value_range(lipyomo.load(net), Box(-1, 1, 3), c)
+        assert row["status"] == "exact"
+        assert row["high"] == pytest.approx(found.high, rel=1e-6)
+        assert row["low"] == pytest.approx(found.low, rel=1e-6)
+
+
+def test_some_outputs_and_functionals(cli: Cli, net: Path) -> None:
+    words = ("range", net, "--ball", "0", "--radius", "1", "--ball-norm", "l2", "--quiet")
+    ran = cli(*words, "--entries", "1")
+    assert ran.code == 0
+    assert "output 1" in ran.out
+    assert "output 0" not in ran.out
+    difference = cli(*words, "--functional", "1,-1", "--json").json["ranges"]
+    assert len(difference) == 1
+    assert difference[0]["high"][0] <= difference[0]["high"][1]
+
+
+def test_no_time_leaves_intervals_and_says_so(cli: Cli, tmp_path: Path) -> None:
+    to_onnx(random_network(0, (12, 40, 40, 40, 1)), tmp_path / "n.onnx")
+    ran = cli("range", tmp_path / "n.onnx", "--box", "-1,1", "--time-limit", "0.5", "--json")
+    row = ran.json["ranges"][0]
+    assert ran.code == 2
+    assert row["status"] == "time_limit"
+
+
+def test_wrong_words_are_one_sentence(cli: Cli, net: Path) -> None:
+    assert "outputs 0 to 1" in cli("range", net, "--box", "0,1", "--entries", "5").err
+    assert "no domain" in cli("range", net).err
+    assert "c" in cli("range", net, "--box", "0,1", "--functional", "1,2,3").err
