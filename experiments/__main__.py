@@ -4,6 +4,7 @@
 - ``exact``: the exact methods side by side
 - ``families``: the search family by family, also beside another version
 - ``proofs``: what it costs to write and to check proofs
+- ``maps``: cells in batches beside single solves
 - ``methods``: upper bounds beside the published figures
 - ``build``: time and memory to build Pyomo models
 - ``mip``: the MIP route beside the plain big-M form
@@ -34,6 +35,7 @@ MEASUREMENTS = (
     "exact",
     "families",
     "proofs",
+    "maps",
     "methods",
     "build",
     "mip",

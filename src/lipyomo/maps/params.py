@@ -17,8 +17,9 @@ class Params:
         Cells that are bounded together: less overhead a cell against order and memory.
     slice : int
         Boxes whose arrays are in the cache at the same time (128 to 512 alike).
-    pattern_work : int
-        Multiplications for all patterns of a box, above which it is halved instead.
+    most_open, pattern_work : int
+        Open units of a box, and multiplications for all their patterns, above which it is halved
+        instead: norms in vain against boxes.
     tests : int
         Patterns of a box that are tested for an interior; with more the box is halved first.
     samples : int
@@ -40,7 +41,8 @@ class Params:
     slack: float = 9e-7
     job: int = 4096
     slice: int = 256
-    pattern_work: int = 1 << 19
+    most_open: int = 10
+    pattern_work: int = 1 << 21
     tests: int = 24
     samples: int = 4
     effort: int = 400

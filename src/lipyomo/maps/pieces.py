@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -66,11 +66,12 @@ class Pieces:
         return flat(open_phases(self.network))
 
     @cached_property
-    def work(self) -> int:
-        """Multiplications for one pattern's norm."""
-        return sum(layer.weight.size for layer in self.network.layers) * len(
-            self.targets.functionals
-        )
+    def most_open(self) -> int:
+        """Open units up to which all patterns of a box are looked at."""
+        rows = len(self.targets.functionals)
+        work = rows * sum(layer.weight.size for layer in self.network.layers)
+        share = max(self.params.pattern_work // max(work, 1), 1)
+        return min(self.params.most_open, share.bit_length() - 1)
 
     # -- rounding ----------------------------------------------------------------------------------
 
@@ -122,28 +123,86 @@ class Pieces:
 
     def norms(self, on: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Norms (n,) of full patterns (n, N), and what they may be off by."""
-        values, errors = np.empty(len(on)), np.full(len(on), self._largest)
-        step = max(1, self.params.entries // self._widest)
-        for at in range(0, len(on), step):
-            part = slice(at, at + step)
+        values = np.empty(len(on))
+        for part in self._chunks(len(on), 1):
             sides = self._sides(on[part])
             values[part] = self._sizes(
                 jacobian_rows(self.problem.tangent_network, sides, self.targets.functionals)
             )
-            weak = np.flatnonzero(values[part] * DOUBT < errors[part])
-            if weak.size:
-                errors[at + weak] = self._errors_of([side[weak] for side in sides])
-        return values, errors
+        return values, self._errors(values, lambda weak: on[weak])
+
+    def all_norms(self, on: BoolArray, units: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Norms (n, 2^k) of the patterns of k units each, (n, k), and what they may be off by.
+
+        The other units are as `on` (n, N) has them.  The number of a pattern has a bit a unit, the
+        first one being the lowest (`with_sides`).
+        """
+        count, k = units.shape
+        values = np.empty((count, 1 << k))
+        ends = np.cumsum([0, *(layer.units for layer in self.network.hidden)])
+        places = np.searchsorted(ends, units, side="right") - 1
+        shares = (places[:, :, None] == np.arange(len(ends) - 1)).sum(axis=1)
+        kinds, kind = np.unique(shares, axis=0, return_inverse=True)
+        for number, shared in enumerate(kinds):
+            which = np.flatnonzero(kind.reshape(-1) == number)
+            for part in self._chunks(which.size, 1 << k):
+                some = which[part]
+                rows = self._of_all_patterns(on[some], units[some], shared.tolist(), ends)
+                found = self._sizes(rows.reshape(-1, *rows.shape[2:]))
+                values[some] = found.reshape(len(some), -1)
+
+        def of(weak: IntArray) -> BoolArray:
+            return with_sides(on[weak >> k], units[weak >> k], weak & ((1 << k) - 1))
+
+        return values, self._errors(values.reshape(-1), of).reshape(values.shape)
+
+    def _of_all_patterns(
+        self, on: BoolArray, units: IntArray, shared: list[int], ends: IntArray
+    ) -> FloatArray:
+        """Jacobians (n, 2^k, rows, d) of the patterns of units, so many of each layer.
+
+        Layer by layer backwards: patterns of later layers share their products.
+        """
+        hidden = self.problem.tangent_network.hidden
+        rows = np.asarray(self.targets.functionals @ self.problem.network.head.dense_weight)
+        g = np.broadcast_to(rows, (len(on), 1, *rows.shape))
+        last = units.shape[1]
+        for layer, few, end in zip(reversed(hidden), shared[::-1], ends[:0:-1], strict=True):
+            start, last = end - layer.units, last - few
+            own = units[:, last : last + few] - start
+            slopes = np.where(on[:, start:end], layer.right, layer.left)
+            np.put_along_axis(slopes, own, 0.0, axis=1)
+            weight = layer.dense_weight
+            base = (g * slopes[:, None, None]) @ weight
+            if few:
+                left, right = layer.left[own][:, None], layer.right[own][:, None]
+                chosen = np.where(_bits(few), right, left)  # (n, 2^few, few)
+                picked = np.take_along_axis(g, own[:, None, None], axis=3)
+                terms = picked[:, :, None] * chosen[:, None, :, None]
+                shape = (len(on), -1, *rows.shape[:1], weight.shape[1])
+                added = terms.reshape(len(on), -1, few) @ weight[own]
+                base = (base[:, :, None] + added.reshape(*terms.shape[:4], -1)).reshape(shape)
+            g = base
+        return g
+
+    def _errors(self, values: FloatArray, on: Callable[[IntArray], BoolArray]) -> FloatArray:
+        """What norms (n,) may be off by; `on` gives the patterns of those that cancel."""
+        errors = np.full(len(values), self._largest)
+        weak = np.flatnonzero(values * DOUBT < errors)
+        for part in self._chunks(weak.size, 1):
+            errors[weak[part]] = self._errors_of(self._sides(on(weak[part])))
+        return errors
+
+    def _chunks(self, count: int, each: int) -> Iterator[slice]:
+        """Slices of things with so many patterns each."""
+        widest = max(self.network.sizes) * len(self.targets.functionals)
+        step = max(1, self.params.entries // (widest * each))
+        return (slice(at, at + step) for at in range(0, count, step))
 
     def _sides(self, on: BoolArray) -> list[BoolArray]:
         """Patterns (n, N) layer by layer."""
         parts = by_layer(self.network.hidden, on.T)
         return [np.ascontiguousarray(part.T) for part in parts]
-
-    @property
-    def _widest(self) -> int:
-        """Entries of the largest array for one pattern."""
-        return max(self.network.sizes) * len(self.targets.functionals)
 
     def _sizes(self, jacobians: FloatArray) -> FloatArray:
         """Norms (n,) of Jacobians (n, k, d), up to rounding."""
@@ -187,3 +246,16 @@ class Pieces:
         every = np.concatenate(found, axis=1)
         picked = np.take_along_axis(every, units[:, :, None], axis=1)
         return picked[:, :, :-1], picked[:, :, -1]
+
+
+def with_sides(on: BoolArray, units: IntArray, numbers: IntArray) -> BoolArray:
+    """Patterns (n, N) as `on`, but for units (n, k), which are as the bits of numbers (n,) say."""
+    found = on.copy()
+    bits = (numbers[:, None] >> np.arange(units.shape[1])) & 1
+    np.put_along_axis(found, units, bits.astype(bool), axis=1)
+    return found
+
+
+def _bits(k: int) -> BoolArray:
+    """All patterns (2^k, k) of k units."""
+    return ((np.arange(1 << k)[:, None] >> np.arange(k)) & 1).astype(bool)

@@ -20,7 +20,7 @@ from lipyomo.bounds.preactivation import Boxes, propagate
 from lipyomo.bounds.stack import PhaseBatch, Stack
 from lipyomo.maps.ends import Ends, Narrowing
 from lipyomo.maps.inside import inside
-from lipyomo.maps.pieces import Pieces
+from lipyomo.maps.pieces import Pieces, with_sides
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.run import Clock
 
@@ -118,7 +118,7 @@ def _examined(pieces: Pieces, cells: Narrowing, parts: Parts) -> Parts:
     open_ = stack.phases == OPEN
     counts = open_.sum(axis=1)
     parts = parts._replace(phases=stack.phases)
-    most = int(np.log2(max(pieces.params.pattern_work / max(pieces.work, 1), 1.0)))
+    most = pieces.most_open
     left = []
     many = counts > most
     if many.any():
@@ -174,11 +174,8 @@ def _shares(count: int, d: int) -> FloatArray:
 
 def _enumerated(pieces: Pieces, cells: Narrowing, parts: Parts, units: IntArray) -> Parts:
     """Boxes with k open units (P, k): all patterns of these."""
-    many, k = units.shape
-    bits = ((np.arange(1 << k)[:, None] >> np.arange(k)) & 1).astype(bool)
-    on = np.repeat((parts.phases == RIGHT)[:, None], len(bits), axis=1)
-    on[np.arange(many)[:, None, None], np.arange(len(bits))[:, None], units[:, None]] = bits
-    values, errors = (x.reshape(many, -1) for x in pieces.norms(on.reshape(many << k, on.shape[2])))
+    k, on = units.shape[1], parts.phases == RIGHT
+    values, errors = pieces.all_norms(on, units)
     above, below = values + errors, values - errors
     parts = parts._replace(bounds=np.minimum(parts.bounds, above.max(axis=1)))
     if k == 0:
@@ -200,9 +197,8 @@ def _enumerated(pieces: Pieces, cells: Narrowing, parts: Parts, units: IntArray)
     test = (left > 0) & (left <= pieces.params.tests)
     if test.any():
         owner, place = np.nonzero(matters & test[:, None])
-        empty = _tested(
-            pieces, cells, parts.take(owner), units[owner], on[owner, place], below[owner, place]
-        )
+        sides = with_sides(on[owner], units[owner], place)
+        empty = _tested(pieces, cells, parts.take(owner), units[owner], sides, below[owner, place])
         above[owner[empty], place[empty]] = 0.0
         bounds = np.minimum(parts.bounds, above.max(axis=1))
         parts = parts._replace(bounds=bounds)
