@@ -16,6 +16,7 @@ from lipyomo import AllSpace, Box, LipschitzProblem, Network, map_cells
 from lipyomo.errors import LipyomoError
 from lipyomo.maps import CellMap, Cells, cells_of, grid, refine_cells
 from lipyomo.maps.params import PARAMS
+from lipyomo.maps.pieces import Pieces, with_sides
 from lipyomo.maps.stages import Bounding, Job
 
 NORMS = [
@@ -274,3 +275,22 @@ def test_cells_from_files(tmp_path) -> None:
         assert isinstance(found, Cells)
         assert found.lower.tolist() == rows[:, 0].tolist()
         assert found.upper.tolist() == rows[:, 1].tolist()
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.sampled_from(["linf", "l2"]))
+@settings(max_examples=25, deadline=None)
+def test_norms_of_all_patterns_are_those_of_each(seed: int, k: int, output_norm: str) -> None:
+    """However patterns share their products, the norm of each is that of its own Jacobian."""
+    network = networks.mixed_network(seed, (3, 5, 4, 4, 2))
+    problem = LipschitzProblem(network, Box(-1, 1, 3), "l2", output_norm)
+    pieces, rng = Pieces(problem), np.random.default_rng(seed)
+    on = rng.random((7, 13)) < 0.5
+    units = np.sort([rng.choice(13, k, replace=False) for _ in range(7)], axis=1)
+    values, errors = pieces.all_norms(on, units)
+    for number in range(1 << k):
+        sides = with_sides(on, units, np.full(7, number))
+        for own, value, error in zip(sides, values[:, number], errors[:, number], strict=True):
+            pattern = np.split(own, [5, 9])
+            truth = problem.norm_of(network.jacobian(tuple(pattern))).value
+            assert abs(truth - value) <= 2 * error + 1e-300
+            assert error <= 1e-10 * max(truth, 1e-3)
