@@ -103,16 +103,16 @@ def test_a_file_of_the_current_folder_sets_order_tolerances_threads_and_limits(
     assert "solvers.toml" not in run(here, net, "--box", "0,1").stderr
 
 
-@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("solver", [("--exact", "--solver", "highs"), ("--exact",), ()])
 def test_certify_names_the_files_that_its_solver_uses(
-    here: Path, models: Path, exact: bool
+    here: Path, models: Path, solver: tuple[str, ...]
 ) -> None:
     (here / "solvers.toml").write_text("[defaults]\nrel_gap = 1e-3\n")
     (here / "data.csv").write_text("5,3,1,0.2\n")
     words = ["certify", models / "iris.onnx", "data.csv", "--radius", "0.1", "--workers", "1"]
-    ran = run(here, *words, *(["--exact"] if exact else []))
+    ran = run(here, *words, *solver)
     assert ran.returncode in (0, 2), ran.stderr
-    assert ("solvers.toml" in ran.stderr) == exact
+    assert ("solvers.toml" in ran.stderr) == ("--solver" in solver)
 
 
 @pytest.mark.parametrize("way", ["argument", "variable", "configuration"])
