@@ -34,9 +34,10 @@ def methods(words: Sequence[str]) -> int:
         print(markdown(found))
         return 0
     if arguments.json:
-        own = ("title", "guarantee", "input_norms", "output_norms", "relu_only", "smooth")
+        kinds = ("input_norms", "output_norms", "relu_only", "smooth", "directions")
+        own = ("title", "guarantee", *kinds, "reference", "options")
         record = {
-            name: {field: plain(getattr(method, field)) for field in (*own, "reference", "options")}
+            name: {field: plain(getattr(method, field)) for field in own}
             | {"unbounded_domains": method.unbounded}
             for name, method in found.items()
         }

@@ -50,7 +50,7 @@ class Stage:
         The weight and its absolute values.
     along, along_sizes : ndarray, shape (n, t)
         The same for tangents: the first layer's are ``W T``, with the problem's directions T, which
-        does not round in a reduced problem.
+        hardly rounds in a reduced problem (`LipschitzProblem.rounding`).
     bias : ndarray, shape (n,)
     kinds : tuple of Kind
         Every unit is in one of them; two-slope units are activations as well.
