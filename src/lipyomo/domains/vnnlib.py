@@ -14,7 +14,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -27,28 +27,14 @@ import numpy as np
 from lipyomo.arrays import FloatArray
 from lipyomo.domains.base import Domain
 from lipyomo.domains.box import Box
+from lipyomo.domains.expressions import Words, expressions, wrong
+from lipyomo.domains.params import PARAMS
 from lipyomo.domains.polytope import Polytope
 from lipyomo.errors import DomainError
 from lipyomo.outputs import shown, why
 
-MOST_PARTS = 10_000
-"""Parts of a disjunction; one that is multiplied out to more is refused."""
-
-MOST_BYTES = 1 << 28
-"""Of a file, unpacked."""
-
-DEEPEST = 100
-"""Parentheses in each other."""
-
-LONGEST = 1000
-"""Characters of a number."""
-
 SEVERAL = "a second network, but a constant is one of a single network"
 
-_TOKEN = re.compile(
-    r'(?P<space>\s+|;[^\n]*)|(?P<bracket>[()])|"[^"]*"|(?:[^\s()";\[\]]+\s*)?\[[^\]]*\]'
-    r'|[^\s()";\[\]]+'
-)
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
 _FIRST = re.compile(r"(?P<name>.*?)_(?P<place>\d+)")
 _SECOND = re.compile(r"(?P<name>\S+)\s*\[(?P<places>[\d\s,]*)\]")
@@ -68,20 +54,6 @@ class VnnLib:
 
     parts: tuple[Domain, ...]
     ignored: int
-
-
-@dataclass(frozen=True)
-class _Words:
-    """An expression in parentheses, or a word; and its line, from 1 on."""
-
-    line: int
-    word: str = ""
-    parts: tuple[_Words, ...] = ()
-
-    @property
-    def head(self) -> str:
-        """The first word of an expression."""
-        return self.parts[0].word if self.parts else ""
 
 
 Row: TypeAlias = tuple[tuple[tuple[int, Fraction], ...], Fraction]
@@ -128,13 +100,13 @@ def read_vnnlib(path: str | os.PathLike[str]) -> VnnLib:
     file = Path(path)
     try:
         with (gzip.open if file.suffix == ".gz" else open)(file, "rb") as stream:
-            data = stream.read(MOST_BYTES + 1)
+            data = stream.read(PARAMS.bytes + 1)
         text = data.decode("utf-8")
     except (OSError, EOFError, ValueError) as error:
         reason = why(error) if isinstance(error, OSError) else "it is no text"
         raise DomainError(f"{shown(file)} cannot be read: {reason}") from None
-    if len(data) > MOST_BYTES:
-        raise DomainError(f"{shown(file)} has more than {MOST_BYTES >> 20} megabytes")
+    if len(data) > PARAMS.bytes:
+        raise DomainError(f"{shown(file)} has more than {PARAMS.bytes >> 20} megabytes")
     return _Reader(shown(file)).read(text)
 
 
@@ -156,7 +128,7 @@ class _Reader:
     def read(self, text: str) -> VnnLib:
         """The domains that a text describes."""
         conditions = []
-        for words in self._expressions(text):
+        for words in expressions(text, self.name):
             if words.head == "assert" and len(words.parts) == 2:
                 conditions.append(words.parts[1])
             elif words.head == "declare-network":
@@ -164,7 +136,7 @@ class _Reader:
             elif words.head in ("declare-const", "declare-fun"):
                 self._declare(words)
             elif words.head not in ("vnnlib-version", "set-logic", "check-sat", "exit", "set-info"):
-                raise self._wrong(words, f"'{words.head or words.word}' is not known here")
+                raise wrong(self.name, words, f"'{words.head or words.word}' is not known here")
         size = sum(prod(shape) for _, shape in self._inputs.values()) or len(self._first)
         if not size:
             raise DomainError(
@@ -177,50 +149,9 @@ class _Reader:
         clauses = self._together(conditions)
         return VnnLib(tuple(self._domain(c, k, size) for k, c in enumerate(clauses)), self._ignored)
 
-    def _wrong(self, words: _Words, what: str) -> DomainError:
-        """The error that names the line."""
-        return DomainError(f"{self.name}, line {words.line}: {what}")
-
-    # -- words ----------------------------------------------------------------------------------
-
-    def _expressions(self, text: str) -> Iterator[_Words]:
-        """The expressions of a text, one after the other."""
-        line, place = 1, 0
-        lines: list[int] = []
-        open_: list[list[_Words]] = []
-        while place < len(text):
-            match = _TOKEN.match(text, place)
-            if match is None:
-                raise self._wrong(
-                    _Words(line), f"'{text[place]}' is not closed, or is not known here"
-                )
-            token, place = match[0], match.end()
-            if token == "(":
-                open_.append([])
-                lines.append(line)
-                if len(open_) > DEEPEST:
-                    raise self._wrong(
-                        _Words(line), f"more than {DEEPEST} parentheses in each other"
-                    )
-            elif token == ")":
-                if not open_:
-                    raise self._wrong(_Words(line), "a parenthesis is closed that was not opened")
-                done = _Words(lines.pop(), parts=tuple(open_.pop()))
-                if open_:
-                    open_[-1].append(done)
-                else:
-                    yield done
-            elif match["space"] is None:
-                if not open_:
-                    raise self._wrong(_Words(line), f"'{token}' stands outside of parentheses")
-                open_[-1].append(_Words(line, token))
-            line += token.count("\n")
-        if open_:
-            raise self._wrong(_Words(lines[-1]), "a parenthesis is not closed")
-
     # -- declarations ---------------------------------------------------------------------------
 
-    def _declare(self, words: _Words) -> None:
+    def _declare(self, words: Words) -> None:
         """A variable of version 1: X_i is an input, all others are outputs."""
         name = words.parts[1].word if len(words.parts) > 1 else ""
         match = _FIRST.fullmatch(name)
@@ -229,26 +160,28 @@ class _Reader:
         elif name:
             self._others.add(name)
         else:
-            raise self._wrong(words, "a declaration without a name")
+            raise wrong(self.name, words, "a declaration without a name")
 
-    def _declare_network(self, words: _Words) -> None:
+    def _declare_network(self, words: Words) -> None:
         """A network of version 2 with its tensors."""
         if self._inputs or self._others:
-            raise self._wrong(
-                words, "a second network.  Remedy: a constant is one of a single network"
+            raise wrong(
+                self.name, words, "a second network.  Remedy: a constant is one of a single network"
             )
         first = 0
         for tensor in words.parts[2:]:
             if tensor.head in ("isomorphic-to", "equal-to"):
-                raise self._wrong(
-                    tensor, "a second network.  Remedy: a constant is one of a single one"
+                raise wrong(
+                    self.name,
+                    tensor,
+                    "a second network.  Remedy: a constant is one of a single one",
                 )
             if tensor.head not in ("declare-input", "declare-hidden", "declare-output"):
-                raise self._wrong(
-                    tensor, f"'{tensor.head or tensor.word}' is no tensor of a network"
+                raise wrong(
+                    self.name, tensor, f"'{tensor.head or tensor.word}' is no tensor of a network"
                 )
             if len(tensor.parts) < 3:
-                raise self._wrong(tensor, "a tensor needs a name, a type and a shape")
+                raise wrong(self.name, tensor, "a tensor needs a name, a type and a shape")
             name = tensor.parts[1].word
             if tensor.head != "declare-input":
                 self._others.add(name)
@@ -256,16 +189,16 @@ class _Reader:
             described = " ".join(part.word for part in tensor.parts[2:4])
             match = re.search(r"\[([\d\s,]*)\]", described)
             if match is None:
-                raise self._wrong(tensor, "an input needs a shape of numbers, such as [1, 5]")
+                raise wrong(self.name, tensor, "an input needs a shape of numbers, such as [1, 5]")
             shape = tuple(int(n) for n in match[1].replace(",", " ").split())
-            if prod(shape) < 1 or prod(shape) > MOST_BYTES:
-                raise self._wrong(tensor, f"the shape {shape} is no shape of an input")
+            if prod(shape) < 1 or prod(shape) > PARAMS.bytes:
+                raise wrong(self.name, tensor, f"the shape {shape} is no shape of an input")
             self._inputs[name] = (first, shape)
             first += prod(shape)
 
     # -- conditions -----------------------------------------------------------------------------
 
-    def _clauses(self, words: _Words) -> list[Clause]:
+    def _clauses(self, words: Words) -> list[Clause]:
         """A condition as conjunctions of rows on inputs, one of which holds."""
         kind, parts = words.head, words.parts[1:]
         if kind == "and":
@@ -273,7 +206,7 @@ class _Reader:
         if kind == "or":
             several = [clause for part in parts for clause in self._clauses(part)]
             if not several:
-                raise self._wrong(words, "an 'or' of nothing")
+                raise wrong(self.name, words, "an 'or' of nothing")
             return [()] if () in several else list(dict.fromkeys(several))
         if kind in ("<=", "<", ">=", ">", "=", "==") and len(parts) == 2:
             left, right = map(self._affine, parts)
@@ -283,13 +216,14 @@ class _Reader:
                 return [()]
             signs = {"<": (1,), ">": (-1,), "=": (1, -1)}[kind[0]]
             return [tuple(_row(found_row, sign) for sign in signs)]
-        raise self._wrong(
+        raise wrong(
+            self.name,
             words,
             f"'{kind or words.word}' is no condition that is known here.  Remedy: use <=, >=, <, "
             ">, ==, and, or",
         )
 
-    def _together(self, conditions: Iterable[_Words]) -> list[Clause]:
+    def _together(self, conditions: Iterable[Words]) -> list[Clause]:
         """Conditions that hold together, as conjunctions one of which holds."""
         rows: list[Row] = []
         clauses: list[Clause] = [()]
@@ -297,25 +231,27 @@ class _Reader:
             found = self._clauses(words)
             if len(found) == 1:
                 rows.extend(found[0])
-            elif len(found) * len(clauses) > MOST_PARTS:
-                raise self._wrong(words, f"the conditions have more than {MOST_PARTS} parts")
+            elif len(found) * len(clauses) > PARAMS.parts:
+                raise wrong(self.name, words, f"the conditions have more than {PARAMS.parts} parts")
             else:
                 clauses = [a + b for a, b in product(clauses, found)]
         return list(dict.fromkeys((*rows, *clause) for clause in clauses))
 
-    def _affine(self, words: _Words) -> _Affine:
+    def _affine(self, words: Words) -> _Affine:
         """An expression as an affine function of the inputs."""
         if not words.parts:
             return self._term(words)
         kind, parts = words.head, [self._affine(part) for part in words.parts[1:]]
         if not parts or kind not in ("+", "-", "*"):
-            raise self._wrong(words, f"'{kind}' is no sum, difference or product")
+            raise wrong(self.name, words, f"'{kind}' is no sum, difference or product")
         first, *others = parts
         if kind == "*":
             for other in others:
                 if first.coefficients and other.coefficients:
-                    raise self._wrong(
-                        words, "a product of inputs.  Remedy: conditions have to be linear"
+                    raise wrong(
+                        self.name,
+                        words,
+                        "a product of inputs.  Remedy: conditions have to be linear",
                     )
                 affine, factor = (first, other) if first.coefficients else (other, first)
                 zero = _Affine({}, Fraction(0), first.foreign or other.foreign)
@@ -327,10 +263,10 @@ class _Reader:
             first = first.plus(other, Fraction(1 if kind == "+" else -1))
         return first
 
-    def _term(self, words: _Words) -> _Affine:
+    def _term(self, words: Words) -> _Affine:
         """A number, an input or an output."""
         word = words.word
-        if len(word) < LONGEST and _NUMBER.fullmatch(word):
+        if len(word) < PARAMS.digits and _NUMBER.fullmatch(word):
             return _Affine({}, Fraction(word))
         match = _SECOND.fullmatch(word)
         name = word if match is None else match["name"]
@@ -338,7 +274,9 @@ class _Reader:
             first, shape = self._inputs[name]
             places = () if match is None else tuple(map(int, re.findall(r"\d+", match["places"])))
             if len(places) != len(shape) or any(i >= n for i, n in zip(places, shape, strict=True)):
-                raise self._wrong(words, f"'{word}' is no entry of a tensor of shape {list(shape)}")
+                raise wrong(
+                    self.name, words, f"'{word}' is no entry of a tensor of shape {list(shape)}"
+                )
             index = int(np.ravel_multi_index(places, shape)) if shape else 0
             return _Affine({first + index: Fraction(1)}, Fraction(0))
         if name in self._others:
@@ -346,7 +284,7 @@ class _Reader:
         single = _FIRST.fullmatch(word)
         if single is not None and single["name"] == "X" and int(single["place"]) in self._first:
             return _Affine({int(single["place"]): Fraction(1)}, Fraction(0))
-        raise self._wrong(words, f"'{word}' is neither a number nor declared")
+        raise wrong(self.name, words, f"'{word}' is neither a number nor declared")
 
     # -- domains --------------------------------------------------------------------------------
 
