@@ -49,7 +49,8 @@ Whole = list[list[int]]
 class Tangents:
     """The rows U and N of a node over (t, s).
 
-    t are the inputs; or, if these are fewer, the tangents of the first layer in its weight's units.
+    t are the directions; or, if these are fewer, the tangents of the first layer in the units of
+    its weight.
 
     Attributes
     ----------
@@ -64,7 +65,7 @@ class Tangents:
     """
 
     def __init__(self, statement: Statement, linear: Linear, node: Node) -> None:
-        self.statement, first, bits = statement, statement.first, statement.layers[0].bits
+        self.statement, (first, bits) = statement, statement.first
         self.wide = len(first[0]) > len(first)
         table = eye(len(first)) if self.wide else first
         self.base, self.layers = len(table[0]), [0]
@@ -104,25 +105,25 @@ class Tangents:
         bound : float
         target : (int or None, int or None)
             Number of the dual vertex, None for the Euclidean norm of the outputs; the input of an
-            l1 target, None for all.
+            l1 target (or its direction), None for all.
         zeta : list of int
-            One a moving input (linf), or one number (l2, l1).
+            One a direction (linf), or one number (l2, l1).
         lam : list of int
             One an open unit; zeta and lambda may have any common factor.
         sides : sequence of (int, int, float), optional
             Prove it wherever one of some units is on one side, and not everywhere: numbers of open
             units (0 is the first open one), LEFT or RIGHT, and the multiple to take from Y.
         """
-        moving, euclidean = self.statement.domain.moving, self.statement.input_norm != "linf"
-        if len(zeta) != (1 if euclidean else len(moving)) or min(zeta + lam) <= 0 or bound <= 0:
+        columns, euclidean = self.statement.columns, self.statement.input_norm != "linf"
+        if len(zeta) != (1 if euclidean else len(columns)) or min(zeta + lam) <= 0 or bound <= 0:
             return False
         if sides is not None and target[0] is None:  # a multiple is taken from one functional
             return False
-        tau, zeta = (zeta[0], zeta * len(moving)) if euclidean else (sum(zeta), zeta)
+        tau, zeta = (zeta[0], zeta * len(columns)) if euclidean else (sum(zeta), zeta)
         Y, power = self._functionals(target[0], sides)
         rows, units = self._over_inputs(self.rows + Y), self.bits + [power] * len(Y)
         if target[1] is not None:
-            j, d = moving.index(target[1]), len(moving)
+            j, d = columns.index(target[1]), len(columns)
             zeta, rows = zeta[:1], [[row[j], *row[d:]] for row in rows]
         sizes = [fmpq(2 * v) for v in zeta + lam] + [2 * rational(bound) ** 2 / tau] * len(Y)
         starts = [0, *(len(zeta) + start for start in self.layers)]
@@ -132,10 +133,10 @@ class Tangents:
         return any(positive(*_scaled(*given, b), block, together, b) for b in ROOTS)
 
     def _over_inputs(self, rows: Rows) -> Rows:
-        """Rows over (v, s) instead of (t, s), v being the inputs that move."""
+        """Rows over (v, s) instead of (t, s), v being single directions."""
         if not self.wide:
             return rows
-        own = fmpz_mat([row[: self.base] for row in rows]) * fmpz_mat(self.statement.first)
+        own = fmpz_mat([row[: self.base] for row in rows]) * fmpz_mat(self.statement.first[0])
         return [v + row[self.base :] for v, row in zip(own.tolist(), rows, strict=True)]
 
     def _functionals(
@@ -172,7 +173,7 @@ class Tangents:
         limit = (rational(bound) * (fmpz(1) << power)) ** 2
         entries = gradient.entries()
         if column is not None:
-            entries = entries[self.statement.domain.moving.index(column) :: gradient.ncols()]
+            entries = entries[self.statement.columns.index(column) :: gradient.ncols()]
         if column is not None or (vertex is not None and norm == "l2"):
             return bool(sum((g * g for g in entries), fmpz(0)) <= limit)
         if vertex is not None:

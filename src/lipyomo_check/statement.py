@@ -6,7 +6,8 @@ last layer has slopes one.  The claim is ``lower <= L <= upper`` for
     L = sup |f(x) - f(y)|_beta / |x - y|_alpha    over x != y in X.
 
 With X convex and its interior (in the inputs that can move) not empty, L is the largest operator
-norm of the Jacobians of the full-dimensional pieces of f that meet that interior.
+norm of the Jacobians of the full-dimensional pieces of f that meet that interior.  With directions
+T, it is the largest one of ``J T``, for the input norm in as many numbers as T has columns.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import itertools
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from flint import fmpq, fmpq_mat, fmpz, fmpz_mat
@@ -24,6 +26,8 @@ from lipyomo_check.errors import ProofError
 from lipyomo_check.reading import entry, listed, real, reals, sparse, whole, wholes
 
 FORMAT = "lipyomo-proof-4"
+DIRECTED_FORMAT = "lipyomo-proof-5"
+"""The same with directions, which readers of the other one do not know."""
 SMOOTH_FORMAT = "lipyomo-proof-smooth-1"
 MOST_VERTICES = 1 << 12
 MOST_BLANK = 1000
@@ -102,7 +106,7 @@ class Box:
 class Domain:
     """A box, ``A x <= b``, and a ball (or None).
 
-    `moving` are the inputs that can move, `rows` the rows (A, b) as integers.
+    `sides` are the box's, `moving` the inputs that can move, `rows` the rows (A, b) as integers.
     """
 
     box: Box
@@ -111,8 +115,8 @@ class Domain:
     ball: tuple[str, list[float], float] | None
 
     def __post_init__(self) -> None:
-        sides = enumerate(zip(self.box.lower, self.box.upper, strict=True))
-        self.moving = [j for j, (low, high) in sides if low != high]
+        self.sides = list(zip(self.box.lower, self.box.upper, strict=True))
+        self.moving = [j for j, (low, high) in enumerate(self.sides) if low != high]
         self.rows = dyadic([*row, end] for row, end in zip(self.A, self.b, strict=True))
 
 
@@ -122,8 +126,9 @@ class Statement:
 
     `vertices` are the vertices of the output norm's dual ball (one of each pair +-y), or None for
     the Euclidean norm, whose dual ball has no finite number of them; `functionals` are the same (or
-    those of all outputs) as integers.  `first` is the first weight in the inputs that move, and
-    `hidden` are all layers but the last.  `smooth` says of which format the proof is.
+    those of all outputs) as integers.  `hidden` are all layers but the last.  `directions` are the
+    rows of T, or None for all inputs that move, and `columns` the numbers of single directions: of
+    these inputs, or of the columns of T.  `smooth` says of which format the proof is.
     """
 
     layers: list[Layer]
@@ -135,14 +140,31 @@ class Statement:
     upper: float
     onnx: str | None
     smooth: bool = False
+    directions: list[list[float]] | None = None
 
     def __post_init__(self) -> None:
         self.inputs, self.hidden = self.layers[0].inputs, self.layers[:-1]
         moving = self.domain.moving
-        self.first = [[row[j] for j in moving] for row in self.layers[0].table]
+        self.columns = list(moving if self.directions is None else range(len(self.directions[0])))
         outputs = eye(self.layers[-1].units), 0
         self.functionals = outputs if self.vertices is None else dyadic(self.vertices)
         self.digest = digest_of(self.layers)
+
+    @cached_property
+    def first(self) -> tuple[list[list[fmpz]], int]:
+        """The first weight in single directions, in units of ``2^-bits``, and these bits."""
+        layer = self.layers[0]
+        if self.directions is None:
+            return [[row[j] for j in self.columns] for row in layer.table], layer.bits
+        numbers, bits = dyadic(self.directions)
+        return (layer.weight * fmpz_mat(numbers)).tolist(), layer.bits + bits
+
+    @cached_property
+    def exact_directions(self) -> fmpq_mat:
+        """T in rationals; for all inputs that move, the columns of a unit matrix."""
+        if self.directions is None:
+            return fmpq_mat([[fmpq(int(i == j)) for j in self.columns] for i in range(self.inputs)])
+        return fmpq_mat([[rational(v) for v in row] for row in self.directions])
 
     def words(self) -> list[str]:
         """The claim in words."""
@@ -157,14 +179,15 @@ class Statement:
             f"{sizes} network, weights with SHA-256 {self.digest[:16]}...",
             f"{where} [{min(lower)!r}, {max(upper)!r}]^{self.inputs}"
             + (f", {frozen} inputs frozen" if frozen else ""),
-            f"norms {self.input_norm} -> {self.output_norm}",
+            f"norms {self.input_norm} -> {self.output_norm}"
+            + ("" if self.directions is None else f", along {len(self.columns)} directions"),
             f"Lipschitz constant in [{self.lower!r}, {self.upper!r}]",
         ]
 
 
 def read_statement(record: Any) -> Statement:
     """The statement of a proof's first line."""
-    if entry(record, "format") not in (FORMAT, SMOOTH_FORMAT):
+    if entry(record, "format") not in (FORMAT, DIRECTED_FORMAT, SMOOTH_FORMAT):
         raise ProofError(f"the first line is not that of the format '{FORMAT}'")
     smooth = record["format"] == SMOOTH_FORMAT
     layers = [_layer(item, smooth) for item in listed(entry(record, "network"), "the network")]
@@ -186,7 +209,27 @@ def read_statement(record: Any) -> Statement:
     onnx = record.get("onnx")
     if onnx is not None and not isinstance(onnx, str):
         raise ProofError("the digest of the ONNX file is not a string")
-    return Statement(layers, domain, input_norm, name, vertices, lower, upper, onnx, smooth)
+    directions = _directions(record, domain, layers[0].inputs)
+    ends = lower, upper, onnx
+    return Statement(layers, domain, input_norm, name, vertices, *ends, smooth, directions)
+
+
+def _directions(record: Any, domain: Domain, d: int) -> list[list[float]] | None:
+    """The rows of T."""
+    given = record.get("directions")
+    if given is None:
+        return None
+    if record["format"] == FORMAT:
+        raise ProofError("a proof of this format is about all directions")
+    columns = whole(entry(given, "columns"), "a number of directions", 10**6)
+    if not columns:
+        raise ProofError("there are no directions")
+    rows = _rows(listed(entry(given, "rows"), "the directions", d), columns, "the directions")
+    if any(
+        v for row, ends in zip(rows, domain.sides, strict=True) if ends[0] == ends[1] for v in row
+    ):
+        raise ProofError("a direction moves an input that cannot move")
+    return rows
 
 
 def _layer(record: Any, smooth: bool) -> Layer:
@@ -196,23 +239,29 @@ def _layer(record: Any, smooth: bool) -> Layer:
     given = listed(entry(record, "weight"), "a weight", units)
     if not units or not columns:
         raise ProofError("a layer has no units, or no inputs")
-    rows: list[list[float]] = []
-    named = 0
-    for row in given:
-        if isinstance(row, list) and row and isinstance(row[0], list):
-            entries = sparse(row, "a weight", columns, reals)
-        else:
-            entries = dict(enumerate(reals(row, "a weight", columns)))
-        named += len(entries)
-        if (len(rows) + 1) * columns > MOST_BLANK * (1000 + named):
-            raise ProofError("a weight has far more entries than the file names")
-        rows.append([entries.get(j, 0.0) for j in range(columns)])
+    rows = _rows(given, columns, "a weight")
     left = reals(entry(record, "left"), "a slope", units)
     right = reals(entry(record, "right"), "a slope", units)
     curves = _curves(record.get("curves", []), units)
     if curves and not smooth:
         raise ProofError("a proof of this format is about two-slope units only")
     return Layer(rows, bias, left, right, curves)
+
+
+def _rows(given: list[Any], columns: int, what: str) -> list[list[float]]:
+    """Rows of a matrix, each with all its entries or with those that are not zero."""
+    rows: list[list[float]] = []
+    named = 0
+    for row in given:
+        if isinstance(row, list) and row and isinstance(row[0], list):
+            entries = sparse(row, what, columns, reals)
+        else:
+            entries = dict(enumerate(reals(row, what, columns)))
+        named += len(entries)
+        if (len(rows) + 1) * columns > MOST_BLANK * (1000 + named):
+            raise ProofError(f"{what}: far more entries than the file names")
+        rows.append([entries.get(j, 0.0) for j in range(columns)])
+    return rows
 
 
 def _curves(record: Any, units: int) -> list[tuple[str, list[int]]]:

@@ -13,9 +13,9 @@ it or ends it:
     ["empty", weights]              the weights contradict the node
     ["end"]                         every target is closed (or the values of a full pattern are)
 
-A target is a dual vertex (None for the Euclidean norm) and an input (None unless the input norm is
-l1).  A split stands for every piece, because on a piece no pre-activation changes its sign; a cut
-because a piece that meets the interior of a box meets that of one half.
+A target is a dual vertex (None for the Euclidean norm) and an input or direction (None unless the
+input norm is l1). A split stands for every piece, because on a piece no pre-activation changes its
+sign; a cut because a piece that meets the interior of a box meets that of one half.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def targets_of(statement: Statement) -> list[Target]:
         vertices = list(range(len(statement.vertices)))
     columns: list[int | None] = [None]
     if statement.input_norm == "l1":
-        columns = list(statement.domain.moving)
+        columns = list(statement.columns)
     if len(vertices) * len(columns) > MOST_TARGETS:
         raise ProofError("there are too many targets")
     return [(v, c) for v in vertices for c in columns]

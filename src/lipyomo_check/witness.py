@@ -39,7 +39,7 @@ def check_witness(statement: Statement, record: Any) -> None:
     slopes = _slopes(statement, x, listed(entry(record, "pattern"), "the pattern"))
     y = [rational(v) for v in reals(entry(record, "functional"), "the functional", m)]
     square = size_squared(statement, y)
-    gradient = _gradient(statement, slopes, y)
+    gradient = (fmpq_mat([_gradient(statement, slopes, y)]) * statement.exact_directions).entries()
     value = max(g * g for g in gradient)
     if statement.input_norm != "l1":
         power = 1 if statement.input_norm == "linf" else 2
@@ -81,7 +81,8 @@ def _slopes(statement: Statement, x: list[fmpq], pattern: list[Any]) -> list[lis
             kinked = layer.left[k] != layer.right[k]
             if kinked and not z[k] * (1 if on == "1" else -1) > 0:
                 unit = [fmpq(int(j == k)) for j in range(layer.units)]
-                if z[k] != 0 or any(g != 0 for g in _gradient(statement, slopes, unit)):
+                gradient = _gradient(statement, slopes, unit)
+                if z[k] != 0 or any(gradient[j] != 0 for j in statement.domain.moving):
                     raise ProofError("a unit does not have the pattern's sign at the witness")
         sides = zip(text, layer.left, layer.right, strict=True)
         slopes.append([rational(right if on == "1" else left) for on, left, right in sides])
@@ -90,12 +91,12 @@ def _slopes(statement: Statement, x: list[fmpq], pattern: list[Any]) -> list[lis
 
 
 def _gradient(statement: Statement, slopes: list[list[fmpq]], y: list[fmpq]) -> list[fmpq]:
-    """The gradient of ``y . z`` for the pre-activations z behind the layers with known slopes."""
+    """The gradient in all inputs of ``y . z``, z following the layers with known slopes."""
     for i in range(len(slopes), -1, -1):
         if i < len(slopes):
             y = [a * v for a, v in zip(slopes[i], y, strict=True)]
         y = (fmpq_mat([y]) * statement.layers[i].exact_weight).entries()
-    return [y[j] for j in statement.domain.moving]
+    return y
 
 
 def size_squared(statement: Statement, y: list[fmpq]) -> fmpq:

@@ -86,7 +86,11 @@ def run(count: int, first_seed: int = 0) -> list[str]:
             rng = np.random.default_rng(seed)
             seed += 1
             network = random_network(rng)
-            problem = LipschitzProblem(network, Box(-1, 1, network.input_dim))
+            d = network.input_dim
+            along = (
+                rng.standard_normal((d, int(rng.integers(1, 4)))) if rng.random() < 0.3 else None
+            )
+            problem = LipschitzProblem(network, Box(-1, 1, d), directions=along)
             result = lipyomo.solve(problem, gap=1e-3, time_limit=5)
             path.unlink(missing_ok=True)
             if result.witness is None or result.lower == 0.0:

@@ -45,6 +45,7 @@ FIRST: dict[str, Any] = {
 }
 """f(x) = 2 max(x, 0) + max(-x, 0) on [-1, 1]."""
 
+DIRECTED = "lipyomo-proof-5"
 NO: list[Any] = [[], []]
 BOTH = [0, [[0, 1], [1, 1]], NO, NO]
 NONE: list[Any] = [0, NO, NO, NO]
@@ -118,6 +119,18 @@ LIES: dict[str, bytes] = {
     "input norm": stated("input_norm", to="l3"),
     "interval": stated("upper", to=1.0),
     "digest": stated("onnx", to=3),
+    "directions in the old format": cased(*CASES, directions={"columns": 1, "rows": [[1.0]]}),
+    "no directions": cased(*CASES, format=DIRECTED, directions={"columns": 0, "rows": [[]]}),
+    "direction of a fixed input": cased(
+        *CASES,
+        format=DIRECTED,
+        directions={"columns": 1, "rows": [[1.0], [2.0]]},
+        domain={"lower": [-1.0, 0.0], "upper": [1.0, 0.0], "A": [], "b": [], "ball": None},
+        network=[
+            FIRST["network"][0] | {"inputs": 2, "weight": [[1.0, 0.0], [-1.0, 0.0]]},
+            FIRST["network"][1],
+        ],
+    ),
     "layer without units": stated(
         "network", 0, to={"inputs": 1, "weight": [], "bias": [], "left": [], "right": []}
     ),
@@ -344,6 +357,7 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
     other = tmp_path / "other.onnx"
     write(lipyomo.Network.from_arrays([np.array([[2.0]])]), other)
     found.add(rejected(lambda: check_proof(true, other)))
+    found.add(rejected(lambda: check_proof(true, digest="0" * 64)))
     found.add(rejected(lambda: check_proof(true, tmp_path / "none.onnx")))
     (tmp_path / "text.onnx").write_bytes(b"this is no ONNX file")
     found.add(rejected(lambda: check_proof(true, tmp_path / "text.onnx")))

@@ -231,7 +231,9 @@ def test_bounds_hold_at_sampled_points(names: list[str]) -> None:
         weight = rng.standard_normal((units, inputs))
         parts = np.array_split(np.arange(units), len(kinds))
         groups = tuple(Group(p, k) for p, k in zip(parts, kinds, strict=True))
-        levels.append(Level(weight, np.abs(weight), rng.standard_normal(units), groups))
+        sizes = np.abs(weight)
+        bias = rng.standard_normal(units)
+        levels.append(Level(weight, sizes, bias, groups, weight, sizes))
     chain = Chain(levels, rng.standard_normal((2, 5)), 10.0)
     functional = rng.standard_normal(2)
     for width in (4.0, 0.5, 1e-2, 1e-5, 1e-9, 0.0):

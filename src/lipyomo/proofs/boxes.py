@@ -74,14 +74,14 @@ def _step(question: Question, boxes: Boxes, bounded: Bounded, may_end: BoolArray
     """What becomes of cases: those that may end do, the others are cut and split."""
     split = ~may_end
     codes = np.zeros(len(split), dtype=np.uint16)
-    d = boxes.low.shape[1]
+    d, sides = boxes.low.shape[1], question.sides
     if not split.any():
-        return Step(codes, np.zeros((0, 2 * d), dtype=np.uint8))
+        return Step(codes, np.zeros((0, sides), dtype=np.uint8))
     scores = np.hstack([_scores(boxes, bounded), _of_breaks(question, bounded)])[split]
     boxes = Boxes(*(side[split] for side in boxes))
     cuts = _cuts(question.upper, boxes, bounded.upper[split], bounded.x[split], bounded.v[split])
     left = np.hstack([1.0 - cuts[:, :d] / SHARES, 1.0 * (cuts[:, d:] == 0)])
-    scores[:, : 2 * d] *= left
+    scores[:, :sides] *= left
     codes[split] = np.argmax(scores, axis=1) + 1
     middle = boxes.low + (boxes.high - boxes.low) / 2.0
     stuck = ((middle == boxes.low) | (middle == boxes.high)).all(axis=1)
@@ -107,9 +107,9 @@ def _cuts(aim: float, boxes: Boxes, upper: FloatArray, x: FloatArray, v: FloatAr
 
 
 def _scores(boxes: Boxes, bounded: Bounded) -> FloatArray:
-    """How much of the gaps comes from each axis, (N, 2 d); -1 where nothing can be split."""
+    """How much of the gaps comes from each axis, (N, d + k); -1 where nothing can be split."""
     reach, v_reach = (boxes.high - boxes.low) / 2.0, (boxes.v_high - boxes.v_low) / 2.0
-    of_x, of_v = np.zeros_like(reach), np.zeros_like(reach)
+    of_x, of_v = np.zeros_like(reach), np.zeros_like(v_reach)
     for (z, u), (line, product) in zip(bounded.rows, bounded.gaps, strict=True):
         ranges = np.abs(z.x) * reach[:, None, :]
         of_x += _shared(line + product, [ranges])[0]

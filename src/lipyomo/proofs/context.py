@@ -74,12 +74,20 @@ class Recording:
         own = np.flatnonzero(found.moving)
         if own.size < domain.dimension:
             domain = domain.restrict(found.moving)
-        small = LipschitzProblem(found.network, domain, problem.input_norm, problem.output_norm)
+        along = problem.directions
+        small = LipschitzProblem(
+            found.network,
+            domain,
+            problem.input_norm,
+            problem.output_norm,
+            directions=None if along is None else along[own],
+        )
         search = Context.of(Question(small))
         points = Points(small, search.presolved, np.random.default_rng(0), search.params)
         points.enter(domain.sample(np.random.default_rng(0), params.points))
         pairs = tuple(targets_of(statement))
-        numbers, turned = _numbered(search.targets, own, statement, pairs)
+        columns = np.array(statement.columns)
+        numbers, turned = _numbered(search.targets, columns, statement, pairs)
         region = RegionProgram(search.system, domain)
         linear = checked.Linear(statement)
         return cls(search, linear, own, pairs, numbers, turned, points, region, clock, params)
@@ -97,7 +105,7 @@ class Recording:
 
 def _numbered(
     targets: Targets,
-    moving: IntArray,
+    columns: IntArray,
     statement: Statement,
     pairs: tuple[tuple[int | None, int | None], ...],
 ) -> tuple[tuple[int, ...], frozenset[int]]:
@@ -107,7 +115,7 @@ def _numbered(
     found: list[int] = []
     turned: set[int] = set()
     for row, column in zip(targets.rows, targets.columns, strict=True):
-        own = None if column == ALL else int(moving[column])
+        own = None if column == ALL else int(columns[column])
         if row == ALL:
             vertex = None if statement.vertices is None else 0
         else:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from lipyomo.arrays import Matrix, dense
 from lipyomo.domains import Domain
 from lipyomo.errors import ProofError
 from lipyomo.network import Layer
@@ -22,18 +23,9 @@ def line_of(value: Any) -> bytes:
 
 def layer_record(layer: Layer) -> dict[str, Any]:
     """A layer with all its numbers."""
-    rows: list[Any]
-    matrix = sp.csr_array(layer.weight, copy=True)
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    if matrix.nnz <= PARAMS.sparse * layer.units * layer.inputs:
-        parts = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
-        rows = [[matrix.indices[a:b].tolist(), matrix.data[a:b].tolist()] for a, b in parts]
-    else:
-        rows = layer.dense_weight.tolist()
     record: dict[str, Any] = {
         "inputs": layer.inputs,
-        "weight": rows,
+        "weight": _rows(layer.weight),
         "bias": layer.bias.tolist(),
         "left": layer.left.tolist(),
         "right": layer.right.tolist(),
@@ -42,6 +34,23 @@ def layer_record(layer: Layer) -> dict[str, Any]:
         curves = [[curve.activation.name, curve.units.tolist()] for curve in layer.curves]
         record["curves"] = curves
     return record
+
+
+def directions_record(directions: Matrix) -> dict[str, Any]:
+    """The matrix T of a problem's directions."""
+    return {"columns": int(directions.shape[1]), "rows": _rows(directions)}
+
+
+def _rows(given: Matrix) -> list[Any]:
+    """Rows of a matrix, with their zeros unless it has many."""
+    matrix = sp.csr_array(given, copy=True)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    if matrix.nnz <= PARAMS.sparse * matrix.shape[0] * matrix.shape[1]:
+        parts = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
+        return [[matrix.indices[a:b].tolist(), matrix.data[a:b].tolist()] for a, b in parts]
+    rows: list[Any] = dense(given).tolist()
+    return rows
 
 
 def _number(value: float) -> float | str:

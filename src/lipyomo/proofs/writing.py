@@ -20,12 +20,18 @@ from lipyomo.proofs.boxes import UnfinishedError, write_boxes
 from lipyomo.proofs.context import Recording
 from lipyomo.proofs.params import PARAMS
 from lipyomo.proofs.recorder import Recorder, Unfinished
-from lipyomo.proofs.records import domain_record, layer_record, line_of, output_norm_record
+from lipyomo.proofs.records import (
+    directions_record,
+    domain_record,
+    layer_record,
+    line_of,
+    output_norm_record,
+)
 from lipyomo.proofs.replay import replay
 from lipyomo.result import EXACT_TOLERANCE, Result
 from lipyomo.run import PROVED, Clock
 from lipyomo_check.errors import ProofError as CheckError
-from lipyomo_check.statement import FORMAT, SMOOTH_FORMAT, read_statement
+from lipyomo_check.statement import DIRECTED_FORMAT, FORMAT, SMOOTH_FORMAT, read_statement
 
 _WITNESS = ("x", "rest", "functional", "pattern")
 """What a proof holds of a witness; ``rest`` only between float64 numbers."""
@@ -75,11 +81,11 @@ def statement_of(
         raise ProofError("a result without a witness proves nothing from below")
     if not np.isfinite(result.upper):
         raise ProofError("a result without an upper end proves nothing from above")
-    if problem.directions is not None:
+    if problem.free is not None:
         raise ProofError(
-            "proofs know no directions (wrt, weights, directions).  Remedy: leave the proof out"
+            "proofs know no infinite weights.  Remedy: give finite ones, or leave the proof out"
         )
-    smooth = problem.network.smooth
+    smooth, along = problem.network.smooth, problem.directions
     witness = result.witness.to_dict()
     named = {key: witness[key] for key in (_SMOOTH if smooth else _WITNESS) if key in witness}
     if smooth:
@@ -93,10 +99,11 @@ def statement_of(
         lower = min(result.lower, exact.below)
     proved = certify or result.basis in (None, PROVED)
     return {
-        "format": SMOOTH_FORMAT if smooth else FORMAT,
+        "format": SMOOTH_FORMAT if smooth else FORMAT if along is None else DIRECTED_FORMAT,
         "network": [layer_record(layer) for layer in problem.network.layers],
         "domain": domain_record(problem.domain),
         "input_norm": problem.input_norm,
+        **({} if along is None else {"directions": directions_record(along)}),
         "output_norm": output_norm_record(problem),
         "lower": lower,
         "upper": _upper(result, smooth),

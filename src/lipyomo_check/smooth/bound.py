@@ -57,16 +57,22 @@ class Group(NamedTuple):
 
 
 class Level(NamedTuple):
-    """A hidden layer as this needs it."""
+    """A hidden layer as this needs it.
+
+    Its pre-activations have the weight `weight`; their derivatives have `tangents`, which is the
+    same except in the first layer, where directions are given.  The sizes are absolute values.
+    """
 
     weight: Array
     sizes: Array
     bias: Array
     groups: tuple[Group, ...]
+    tangents: Array
+    tangent_sizes: Array
 
 
 class Boxes(NamedTuple):
-    """Boxes of points and directions, shape (N, d) each, and phases, shape (N, K).
+    """Boxes of points, shape (N, d), and directions, shape (N, k), and phases, shape (N, K).
 
     The points of a box are those at which the pre-activation of each of the chain's units with
     breaks lies in [z_low, z_high].
@@ -104,7 +110,7 @@ class Relaxed(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Affine functions of (x, v): coefficients (N, k, d), and bounds over the boxes (N, k)."""
+    """Affine functions of (x, v): coefficients (N, n, d) and (N, n, k), and bounds (N, n)."""
 
     x: Array
     v: Array | None
@@ -120,7 +126,7 @@ class Bounded:
     ----------
     upper : ndarray, shape (N,)
         ``w . J(x) v`` is at most this (minus infinity where there is no point).
-    x, v : ndarray, shape (N, d)
+    x, v : ndarray, shapes (N, d) and (N, k)
         Coefficients of an affine upper function, whose maximum on the box `upper` is (or less).
     layers : tuple of Relaxed
     rows : tuple of (Rows, Rows)
@@ -177,12 +183,15 @@ class Chain:
         self._places = [np.array(places, dtype=np.int64) for places in of_layer]
         self._units = [np.array([self.broken[n][1] for n in p], dtype=np.int64) for p in of_layer]
         widths = [level.weight.shape for level in levels]
+        if levels and levels[0].tangents is not levels[0].weight:
+            widths.append(levels[0].tangents.shape)
         widest = max(max(max(shape) for shape in widths), *head.shape)
-        self.gamma = (widest + 16) * (len(widths) + 2) * 2.0**-51
+        self.gamma = (widest + 16) * (len(levels) + 2) * 2.0**-51
         growth = 1.0 + largest
         for level in levels:
             steepest = max(1.0, *(sum(group.kind.scale) for group in level.groups))
-            size = float(level.sizes.sum(axis=1).max(initial=0.0))
+            sums = [sizes.sum(axis=1) for sizes in (level.sizes, level.tangent_sizes)]
+            size = float(np.maximum(*sums).max(initial=0.0))
             growth *= steepest * (1.0 + size + float(np.abs(level.bias).max(initial=0.0)))
         growth *= 1.0 + float(np.abs(head).sum())
         if not growth < MOST_GROWTH:
@@ -206,11 +215,11 @@ class Chain:
             h, t = (centre, reach), (v_centre, v_reach)
             if i:
                 h, t = _outputs(layers[-1]), _tangents(layers[-1])
-                z = _both(z, self._natural(level, *h, level.bias))
-                u = _both(u, self._natural(level, *t, None))
+                z = _both(z, self._values(level, h))
+                u = _both(u, self._tangents(level, t))
             rows.append(both)
             z = self._in_phase(i, z, boxes)
-            terms = _terms(level, h) + np.abs(level.bias), _terms(level, t)
+            terms = _terms(level.sizes, h) + np.abs(level.bias), _terms(level.tangent_sizes, t)
             layers.append(_relaxed(level, z, u, terms, i + 1 < len(self.levels)))
         return self._objective(functionals, layers, rows, span, boxes)
 
@@ -230,23 +239,33 @@ class Chain:
         """Affine functions and bounds of a layer's pre-activations and tangents."""
         level = self.levels[i]
         if i == 0:
-            shape = (len(span.centre), *level.weight.shape)
-            weight = np.broadcast_to(level.weight, shape)
-            z = self._natural(level, span.centre, span.reach, level.bias)
-            u = self._natural(level, span.v_centre, span.v_reach, None)
-            return (Rows(weight, None, *z), Rows(np.zeros((shape[0], 1, 1)), weight, *u)), z, u
+            count = len(span.centre)
+            weight, along = (
+                np.broadcast_to(rows, (count, *rows.shape))
+                for rows in (level.weight, level.tangents)
+            )
+            z = self._values(level, (span.centre, span.reach))
+            u = self._tangents(level, (span.v_centre, span.v_reach))
+            return (Rows(weight, None, *z), Rows(np.zeros((count, 1, 1)), along, *u)), z, u
         values = self._back(layers, i - 1, level.weight, None, level.bias, span)
         tangents = self._back(layers, i - 1, None, level.weight, None, span)
         return (values, tangents), (values.low, values.high), (tangents.low, tangents.high)
 
+    def _values(self, level: Level, signal: tuple[Array, Array]) -> tuple[Array, Array]:
+        """Interval bounds of a layer's pre-activations, from those of the signal before it."""
+        return self._natural(level.weight, level.sizes, signal, level.bias)
+
+    def _tangents(self, level: Level, signal: tuple[Array, Array]) -> tuple[Array, Array]:
+        """The same of their tangents."""
+        return self._natural(level.tangents, level.tangent_sizes, signal, np.zeros(1))
+
     def _natural(
-        self, level: Level, centre: Array, reach: Array, bias: Array | None
+        self, weight: Array, sizes: Array, signal: tuple[Array, Array], bias: Array
     ) -> tuple[Array, Array]:
         """Interval bounds of ``W h + b`` for h in ``centre +- reach``."""
-        middle, radius = centre @ level.weight.T, reach @ level.sizes.T
-        mass = np.abs(centre) @ level.sizes.T + radius
-        if bias is not None:
-            middle, mass = middle + bias, mass + np.abs(bias)
+        centre, reach = signal
+        middle, radius = centre @ weight.T + bias, reach @ sizes.T
+        mass = np.abs(centre) @ sizes.T + radius + np.abs(bias)
         radius = radius + (self.gamma * mass + UNDERFLOW)
         return middle - radius, middle + radius
 
@@ -290,7 +309,7 @@ class Chain:
                 weight = weight + np.abs(known) + np.abs(layer.d) * layer.tangent_size
                 added = _times2(np.abs(B), spread, weight)
                 radius, mass = radius + added[..., 0], mass + added[..., 0] + added[..., 1]
-                B = (B * layer.d[:, None, :]) @ level.weight
+                B = (B * layer.d[:, None, :]) @ level.tangents
             assert P is not None
             shift = P @ level.bias
             constant = constant + shift
@@ -338,7 +357,7 @@ class Chain:
             sizes = sizes + np.abs(C) * (np.abs(layer.d) + layer.d_reach)
             mass = mass + (sizes + np.abs(B * layer.d) * layer.tangent_size).sum(axis=1)
             gaps.append((high - low, product))
-            A, B = s @ level.weight, (B * layer.d) @ level.weight
+            A, B = s @ level.weight, (B * layer.d) @ level.tangents
         upper = constant
         for row, middle, reach in (
             (A, span.centre, span.reach),
@@ -450,9 +469,9 @@ def _both(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, 
     return np.maximum(one[0], other[0]), np.minimum(one[1], other[1])
 
 
-def _terms(level: Level, signal: tuple[Array, Array]) -> Array:
+def _terms(sizes: Array, signal: tuple[Array, Array]) -> Array:
     """Sums of absolute values of the terms of ``W h`` for h in an interval."""
-    return np.asarray((np.abs(signal[0]) + signal[1]) @ level.sizes.T)
+    return np.asarray((np.abs(signal[0]) + signal[1]) @ sizes.T)
 
 
 def _relaxed(

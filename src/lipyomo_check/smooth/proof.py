@@ -13,7 +13,7 @@ from lipyomo_check.smooth.bound import Bounded, Boxes
 from lipyomo_check.smooth.kinds import kind_of, two_slopes
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step, read_step
 from lipyomo_check.smooth.strict import Affine, StrictChain, Unit
-from lipyomo_check.smooth.tree import Cases, Question
+from lipyomo_check.smooth.tree import Cases, Question, hidden_of
 from lipyomo_check.statement import Domain, Layer, Statement
 
 
@@ -40,7 +40,6 @@ def check_tree(
         If it does not prove the upper end.
     """
     question = Question.of(statement)
-    d = question.first.boxes.low.shape[1]
     again = _Strict(statement, question) if strict else None
     place = 0
 
@@ -56,7 +55,7 @@ def check_tree(
         return found
 
     def decide(cases: Cases, bounded: Bounded, may_end: npt.NDArray[np.bool_]) -> Step:
-        step = read_step(following, len(cases.target), d, question.axes)
+        step = read_step(following, len(cases.target), question.sides, question.axes)
         if again is not None:
             again.check(question, cases, step)
         return step
@@ -75,7 +74,7 @@ class _Strict:
     """Checks in Arb what float64 has found."""
 
     def __init__(self, statement: Statement, question: Question) -> None:
-        units = [_units(layer) for layer in statement.hidden]
+        units = [_units(layer) for layer in hidden_of(statement)]
         self._chain = StrictChain(question.chain, units)
 
     def check(self, question: Question, cases: Cases, step: Step) -> None:

@@ -32,17 +32,17 @@ class Step(NamedTuple):
 
 
 def read_step(
-    following: Callable[[type, int], npt.NDArray[np.generic]], count: int, d: int, axes: int
+    following: Callable[[type, int], npt.NDArray[np.generic]], count: int, sides: int, axes: int
 ) -> Step:
-    """Read what becomes of some cases with d inputs, which may be split in so many ways."""
+    """Read what becomes of cases with so many inputs and directions, and so many ways to split."""
     codes = following(code_type(axes), count).astype(np.uint16)
     if (codes > axes).any():
         raise ProofError("a case is split along an axis that there is not")
     inner = int((codes > 0).sum())
     flags = np.unpackbits(following(np.uint8, -(-inner // 8)).astype(np.uint8), count=inner)
-    cuts = np.zeros((inner, 2 * d), dtype=np.uint8)
+    cuts = np.zeros((inner, sides), dtype=np.uint8)
     which = flags.astype(bool)
-    cuts[which] = following(np.uint8, int(which.sum()) * 2 * d).reshape(-1, 2 * d)
+    cuts[which] = following(np.uint8, int(which.sum()) * sides).reshape(-1, sides)
     return Step(codes, cuts)
 
 

@@ -93,6 +93,7 @@ class StrictChain:
     def __init__(self, chain: Chain, units: Sequence[list[Unit]]) -> None:
         self.chain, self.units = chain, list(units)
         self.weights = [_matrix(level.weight) for level in chain.levels]
+        self.tangents = [_matrix(level.tangents) for level in chain.levels]
         self.biases = [list(map(arb, level.bias.tolist())) for level in chain.levels]
         self.head = _matrix(chain.head)
 
@@ -103,7 +104,7 @@ class StrictChain:
             layers: list[Known] = []
             h, t = x, v
             for i, weight in enumerate(self.weights):
-                natural = _affine(weight, h, self.biases[i]), _affine(weight, t)
+                natural = _affine(weight, h, self.biases[i]), _affine(self.tangents[i], t)
                 if i == 0:
                     z, u, rows = *natural, weight
                 else:
@@ -174,7 +175,7 @@ class StrictChain:
                         ),
                     )
                 )
-                B = _scaled(B, d) * self.weights[j]
+                B = _scaled(B, d) * self.tangents[j]
             for rows, (mids, reaches) in parts:
                 middle = _plus(middle, _times(rows, mids))
                 radius = _plus(radius, _times(_sizes(rows), reaches))
@@ -205,7 +206,7 @@ class StrictChain:
                 slopes.append(s)
             B = [b * d for b, d in zip(B, layer.d[0], strict=True)]
             A = (arb_mat([slopes]) * self.weights[i]).entries()
-            B = (arb_mat([B]) * self.weights[i]).entries()
+            B = (arb_mat([B]) * self.tangents[i]).entries()
         return Affine(total + _most(A, x) + _most(B, v), A, B)
 
     def _by_phases(

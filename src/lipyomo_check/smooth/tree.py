@@ -15,18 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, ldexp
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from flint import fmpq, fmpz
 
 from lipyomo_check.errors import ProofError
 from lipyomo_check.smooth.bound import Bounded, Boxes, Chain, Group, Level
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.kinds import kind_of, two_slopes
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step
-from lipyomo_check.statement import Domain, Layer, Statement
+from lipyomo_check.statement import Domain, Layer, Statement, rational
 
 ULP = 2.0**-52
 
@@ -85,15 +86,14 @@ class Question:
         if statement.vertices is None or statement.input_norm == "l2":
             raise ProofError("there is no proof of this kind for Euclidean norms")
         largest = float(np.maximum(np.abs(low), np.abs(high)).max())
-        levels = [_level(layer) for layer in statement.hidden]
+        levels = levels_of(statement)
         chain = Chain(levels, np.array(statement.layers[-1].rows), largest)
-        moving = np.zeros(len(low))
-        moving[domain.moving] = 1.0
         functionals = np.array(statement.vertices, dtype=np.float64)
+        directions = np.eye(len(low))[domain.moving]
+        if statement.directions is not None:
+            directions = np.eye(len(statement.columns))
         if statement.input_norm == "linf":
-            directions = moving[None]
-        else:
-            directions = np.eye(len(low))[domain.moving]
+            directions = directions.sum(axis=0, keepdims=True)
         count = len(functionals) * len(directions)
         v = np.tile(directions, (len(functionals), 1))
         anywhere = np.full((count, len(chain.broken)), np.inf)
@@ -113,7 +113,13 @@ class Question:
     @property
     def axes(self) -> int:
         """Ways to split a case."""
-        return 2 * int(self.first.boxes.low.shape[1]) + len(self.breaks)
+        return self.sides + len(self.breaks)
+
+    @property
+    def sides(self) -> int:
+        """How many inputs and directions there are."""
+        boxes = self.first.boxes
+        return int(boxes.low.shape[1] + boxes.v_low.shape[1])
 
     def walk(self, decide: Decide) -> Iterator[int]:
         """Go through the tree, whose cases `decide` splits; yields how many are done.
@@ -191,7 +197,7 @@ def _halves(
     boxes, target = cases
     if not len(target):
         return []
-    d = boxes.low.shape[1]
+    d, both = boxes.low.shape[1], boxes.low.shape[1] + boxes.v_low.shape[1]
     row = np.arange(len(axis))
     first = Boxes(*(side.copy() for side in boxes))
     second = Boxes(*(side.copy() for side in boxes))
@@ -200,15 +206,15 @@ def _halves(
     middle = boxes.low[i, j] + (boxes.high[i, j] - boxes.low[i, j]) / 2.0
     first.high[i, j] = middle
     second.low[i, j] = middle
-    which = (axis >= d) & (axis < 2 * d)
+    which = (axis >= d) & (axis < both)
     i, j = row[which], axis[which] - d
     first.v_high[i, j] = boxes.v_low[i, j]
     second.v_low[i, j] = boxes.v_high[i, j]
-    which = axis >= 2 * d
+    which = axis >= both
     if which.any():
         units = np.array([n for n, _ in breaks])
         values = np.array([b for _, b in breaks])
-        i, j = row[which], axis[which] - 2 * d
+        i, j = row[which], axis[which] - both
         k, b = units[j], values[j]
         first.z_high[i, k] = np.minimum(boxes.z_high[i, k], b)
         second.z_low[i, k] = np.maximum(boxes.z_low[i, k], b)
@@ -235,9 +241,48 @@ def _outside(domain: Domain, boxes: Boxes) -> npt.NDArray[np.bool_]:
     return found
 
 
+def hidden_of(statement: Statement) -> list[Layer]:
+    """The hidden layers, behind identities if the first one's product with directions rounds."""
+    if statement.directions is None or (statement.hidden and _in_floats(statement) is not None):
+        return statement.hidden
+    ones = [1.0] * statement.inputs
+    rows = [[float(i == j) for j in range(statement.inputs)] for i in range(statement.inputs)]
+    return [Layer(rows, [0.0] * statement.inputs, ones, ones), *statement.hidden]
+
+
+def levels_of(statement: Statement) -> list[Level]:
+    """The layers of `hidden_of` in arrays."""
+    hidden = hidden_of(statement)
+    levels = [_level(layer) for layer in hidden]
+    if statement.directions is None:
+        return levels
+    passed = statement.directions if len(hidden) > len(statement.hidden) else _in_floats(statement)
+    tangents = np.array(passed)
+    return [levels[0]._replace(tangents=tangents, tangent_sizes=np.abs(tangents)), *levels[1:]]
+
+
+def _in_floats(statement: Statement) -> list[list[float]] | None:
+    """The first weight in the statement's directions, if its entries are floats."""
+    rows, bits = statement.first
+    found = []
+    for row in rows:
+        try:
+            values = [ldexp(float(int(v)), -bits) for v in row]
+        except OverflowError:
+            return None
+        if any(
+            rational(value) != fmpq(v, fmpz(1) << bits)
+            for value, v in zip(values, row, strict=True)
+        ):
+            return None
+        found.append(values)
+    return found
+
+
 def _level(layer: Layer) -> Level:
     """A hidden layer in arrays, its units in groups of one kind."""
     weight = np.array(layer.rows)
+    sizes = np.abs(weight)
     of: dict[object, list[int]] = {}
     smooth = {k: name for name, units in layer.curves for k in units}
     for k in range(layer.units):
@@ -246,4 +291,4 @@ def _level(layer: Layer) -> Level:
         Group(np.array(units), two_slopes(*key) if isinstance(key, tuple) else kind_of(str(key)))
         for key, units in of.items()
     )
-    return Level(weight, np.abs(weight), np.array(layer.offset), groups)
+    return Level(weight, sizes, np.array(layer.offset), groups, weight, sizes)

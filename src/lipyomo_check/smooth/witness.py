@@ -54,7 +54,7 @@ def check_smooth_witness(statement: Statement, record: Any) -> None:
 
 
 def gradient_at(statement: Statement, x: list[fmpq], y: list[fmpq]) -> list[arb]:
-    """The gradient of ``y . f`` at x, in the inputs that move.
+    """The gradient of ``y . f`` at x, in the statement's directions.
 
     Raises
     ------
@@ -75,8 +75,8 @@ def gradient_at(statement: Statement, x: list[fmpq], y: list[fmpq]) -> list[arb]
     for layer, steep in zip(reversed(statement.hidden), reversed(slopes), strict=True):
         scaled = [[a * b for a, b in zip(row.entries(), steep, strict=True)]]
         row = arb_mat(scaled) * arb_mat(layer.exact_weight)
-    gradient = row.entries()
-    return [gradient[j] for j in statement.domain.moving]
+    along: list[arb] = (row * arb_mat(statement.exact_directions)).entries()
+    return along
 
 
 def _dual_norm(input_norm: str, gradient: list[arb]) -> arb:
