@@ -294,3 +294,15 @@ def test_norms_of_all_patterns_are_those_of_each(seed: int, k: int, output_norm:
             truth = problem.norm_of(network.jacobian(tuple(pattern))).value
             assert abs(truth - value) <= 2 * error + 1e-300
             assert error <= 1e-10 * max(truth, 1e-3)
+
+
+def test_kinks_on_faces_are_settled_without_a_search() -> None:
+    """Ranges that touch zero but for their rounding are decided in exact arithmetic."""
+    weight = [[1.0, 0.0], [0.0, 0.7], [0.3, 0.3], [1.0, 1.0]]
+    network = networks.relu([weight, [[1.0, 3.0, -2.0, 5.0]]], [[-0.5, -0.35, -0.3, 7.0], [0.0]])
+    cells = grid(0.0, 1.0, (4, 4))
+    ends = Bounding(LipschitzProblem(network, Box(0, 1, 2)), 0.0)(Job(cells.lower, cells.upper))
+    for k in range(len(cells)):
+        truth = oracle.exact_constant(LipschitzProblem(network, cells.box(k)))
+        assert ends.upper[k] == pytest.approx(truth, rel=1e-6)
+        assert ends.lower[k] == pytest.approx(truth, rel=1e-6)

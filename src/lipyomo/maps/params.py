@@ -54,7 +54,7 @@ class Params:
 
     def share(self, cells: int, workers: int) -> int:
         """Cells of a job, where there are so many for so many workers (0: unknown)."""
-        return self.job if workers == 1 else min(self.job, 1 + cells // (4 * max(workers, 1)))
+        return self.job if workers == 1 else min(self.job, 1 + cells // (16 * max(workers, 1)))
 
 
 PARAMS = Params()

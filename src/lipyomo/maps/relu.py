@@ -19,6 +19,7 @@ from lipyomo.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.bounds.preactivation import Boxes, propagate
 from lipyomo.bounds.stack import PhaseBatch, Stack
 from lipyomo.maps.ends import Ends, Narrowing
+from lipyomo.maps.faces import with_faces
 from lipyomo.maps.inside import inside
 from lipyomo.maps.pieces import Pieces, with_sides
 from lipyomo.phases import OPEN, RIGHT
@@ -80,7 +81,7 @@ def bound_cells(pieces: Pieces, low: FloatArray, high: FloatArray, clock: Clock)
     """
     params = pieces.params
     cells = Narrowing(low, high, max(pieces.gap, params.slack))
-    phases = np.repeat(pieces.open[None], len(low), axis=0)
+    phases = with_faces(pieces, np.repeat(pieces.open[None], len(low), axis=0), low, high)
     parts = Parts(low, high, np.arange(len(low)), np.full(len(low), np.inf), phases)
     for level in count():
         kept = []
