@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine.magnitudes import preactivation_errors, steepest
-from lipyomo.affine.signal import FloatSignal, SizeSignal, UnitMap, carry, unit_maps_of
+from lipyomo.affine.signal import FloatSignal, SizeSignal, UnitMap, carry
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Matrix, Network
 from lipyomo.numerics.exactness import product_is_exact
@@ -164,7 +164,15 @@ class UnitSystem:
         These begin at `first`, if it is given.
         """
         first = self.inputs if first is None else first
-        return unit_maps_of(self.network.hidden, self.split(phases), first)
+        units = np.flatnonzero(phases == OPEN)
+        slope = np.where(phases == RIGHT, self.right, self.left)
+        change = (self.right - self.left)[units]
+        columns = np.arange(first, first + units.size)
+        ends = np.searchsorted(units, self.starts).tolist()
+        return [
+            UnitMap(slope[span], units[a:b] - span.start, columns[a:b], change[a:b])
+            for span, (a, b) in zip(self._spans, pairwise(ends), strict=True)
+        ]
 
     def form(self, phases: FlatPhases) -> NodeForm:
         """What is left once the decided units of `phases` are multiplied through."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -86,19 +86,32 @@ def root_cost(
     layers : sequence of int, optional
         The units, layer by layer; by default they all are in one.
     """
-    euclidean = targets.input_norm == "l2" or targets.columns[0] != ALL
-    d = 1 if targets.columns[0] != ALL else inputs
-    whole = targets.rows[0] == ALL
+    single, whole = bool(targets.columns[0] != ALL), bool(targets.rows[0] == ALL)
     functionals = len(targets.functionals) if whole else 1
+    euclidean = targets.input_norm == "l2" or single
     ball: Ball = "l2" if whole else "vertices"
-    closed = seconds_of(closed_form_cost(inputs, [units] if layers is None else layers))
+    parts = (units,) if layers is None else tuple(layers)
+    return _cost(inputs, units, functionals, euclidean, single, ball, parts)
+
+
+@cache
+def _cost(
+    inputs: int,
+    units: int,
+    functionals: int,
+    euclidean: bool,
+    single: bool,
+    ball: Ball,
+    layers: tuple[int, ...],
+) -> RootCost:
+    """The cost by all that it depends on; every node asks for it."""
+    d = 1 if single else inputs
+    closed = seconds_of(closed_form_cost(inputs, layers))
     proof = seconds_of(4.0 * inputs * units**2 + 3.0 * units**3)
     full = predicted_seconds(d, units, functionals, euclidean, ball)
     step = predicted_seconds(d, units, functionals, euclidean, ball, steps=1)
-    approach = step / PARAMS.newton
-    return RootCost(
-        closed, proof, approach, step, full, 8.0 * PARAMS.matrices * (d + units + functionals) ** 2
-    )
+    size = 8.0 * PARAMS.matrices * (d + units + functionals) ** 2
+    return RootCost(closed, proof, step / PARAMS.newton, step, full, size)
 
 
 @dataclass(frozen=True)
