@@ -93,7 +93,7 @@ class Params:
     turns: int = 3
     best_functionals: int = 4
     most_functionals: int = 128
-    quick: int = 24
+    quick: int = 8
     quick_time: float = 0.1
     flip_entries: int = 1_000_000
     interior_steps: int = 25

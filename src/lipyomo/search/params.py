@@ -11,9 +11,9 @@ class Params:
 
     Attributes
     ----------
-    queue_share, limit_share : int
-        Waiting nodes may take one in so many bytes of the machine's memory, and of a limit if one
-        is set; then the search goes depth first, which keeps few nodes and splits more.
+    queue_share : int
+        Waiting nodes may take one in so many bytes of the machine's memory, or of a limit if one is
+        set; then the search goes depth first, which keeps few nodes and splits more.
     least_queue : int
         Nodes that may wait in any case.
     waiting : int
@@ -49,12 +49,11 @@ class Params:
         Deaths of workers in a row after which this process does all tasks.
     """
 
-    queue_share: int = 8
-    limit_share: int = 2
+    queue_share: int = 4
     least_queue: int = 1000
     waiting: int = 3
     at_once: int = 4
-    first_improvement: float = 32.0
+    first_improvement: float = 8.0
     improvement: float = 48.0
     root_share: float = 0.1
     seeds: int = 64

@@ -147,7 +147,7 @@ class Queue(Generic[N]):
     def _measure(self, kept: int, warm: int) -> None:
         """See how many nodes of this size there is room for."""
         params = self._params
-        room = min(machine_memory() / params.queue_share, memory_limit() / params.limit_share) / 2
+        room = min(machine_memory(), memory_limit()) / params.queue_share / 2
         self._capacity = max(params.least_queue, int(room / max(kept, 1)))
         self._warm_room = max(room, float(params.least_queue * warm))
 

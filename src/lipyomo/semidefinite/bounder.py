@@ -126,7 +126,7 @@ class Bounder:
         warm: tuple[IntArray, FloatArray] | None = None,
         aim: float | None = None,
         stop: Callable[[], bool] | None = None,
-        steps: int = 60,
+        steps: int = PARAMS.most_steps,
     ) -> Minimum | None:
         """Lower the bound of a target.
 

@@ -111,7 +111,7 @@ def minimise(
     kernel: Kernel,
     warm: FloatArray | None = None,
     target: float | None = None,
-    max_iterations: int = 60,
+    max_iterations: int = PARAMS.most_steps,
     tolerance: float = 1e-3,
     stop: Callable[[], bool] | None = None,
 ) -> State | None:
@@ -337,7 +337,7 @@ class Descent:
         return (
             self.centred
             and self.value - PARAMS.out_of_reach * rest > target
-            and rest < PARAMS.root_accuracy * self.value
+            and rest < PARAMS.coarse * self.value
         )
 
     def _at(self, point: _Point, iterations: int) -> Descent:
@@ -386,7 +386,7 @@ class Descent:
         if found is None:
             return replace(self, memory=None)
         end, length = found
-        little = not point.merit(mu) - end.merit(mu) > PARAMS.little * end.value
+        little = not point.merit(mu) - end.merit(mu) > PARAMS.coarse * end.value
         moved = None if little else memory.moved(length * direction, slopes)
         return replace(self, memory=moved)._at(end, 0)
 
@@ -400,6 +400,6 @@ class Descent:
             return None
         along = kernel.expand(self.mu * tangent)
         reach = PARAMS.predicted * kernel.reach(centre.factor, centre.y, along)
-        share = min(reach, PARAMS.most_fall)
+        share = min(reach, PARAMS.to_boundary)
         found = _at(kernel, centre.y + share * along)
         return None if found is None else (found, share)

@@ -14,33 +14,30 @@ class Params:
     first_mu : float
         First weight of the barrier, as a share of the objective, and twice that of a warm start:
         less, and steps are cut short; more, and nodes that stay open end with looser bounds.
-    little : float
-        Relative fall of the barrier function in a quasi-Newton step after which Newton's method
-        goes on: more, and its dearer steps begin earlier.
+    coarse : float
+        Relative accuracy where little is wanted: a quasi-Newton step that gains no more is the
+        last; a descent goes on to it though its target is out of reach, since a tree inherits its
+        multipliers; conjugate gradients end there.
     tries : int
         Most lengths of a step that are tried, each half of the one before.
     central : float
         Squared decrement (over mu) of points that count as central.  With three times as much there
         are a third fewer steps, which drift off the path and end up to 0.5 % above the optimum.
     to_boundary, predicted : float
-        Shares of the way to the boundary that a step may take, and one to a smaller mu.
-    most_fall : float
-        Share by which mu falls at most.
+        Shares of the way to the boundary that a step may take (mu falls by no more at a time), and
+        one to a smaller mu.
     most_steps : int
         Newton steps of a descent: only numbers that do not converge take so many.
-    root_accuracy : float
-        A descent goes on to this accuracy though its target is out of reach: a tree inherits its
-        multipliers.
     out_of_reach : float
         Times mu and the order that a target has to be below a bound to be out of reach.
     damped : float
         First length of a step after a warm start, over the root of its squared decrement (over mu).
         The boundary is about so far away, and longer steps end beyond it (2 to 3 alike).
     warm_central : float
-        Squared decrement (over mu and the order) up to which mu falls after a warm start: few steps
-        are wanted then, and the parent was central.
+        Squared decrement (over mu and the order) of points that count as central after a warm
+        start: few steps are wanted then, and the parent was central.
     fall : float
-        Factor by which mu falls there.
+        Factor by which mu falls at these.
     stretch : float
         Inherited zeta are multiplied by this before the first step, away from the boundary: without
         it trees on trained networks have a third more nodes.
@@ -55,14 +52,12 @@ class Params:
     off_boundary : float
         Times that the multipliers of a ball of functionals begin above what is needed: on the
         boundary there is no Newton step.
-    conjugate, usual_conjugate : int
-        Conjugate gradients that a Newton step of a wide kernel takes at most, and usually.
-    conjugate_accuracy : float
-        Of its solution, relative.
+    conjugate : int
+        Conjugate gradients that a Newton step of a wide kernel takes at most; half as many usually.
     proportional_pays : float
         Times that a step must be cheaper with the inputs' multipliers in proportion.
-    corrected : (float, float)
-        Range of the moments that correct these proportions.
+    corrected : float
+        Largest moment, and inverse of the least one, that corrects these proportions.
     joined : float
         Largest share of the inputs that is left where those of fixed signs are joined.
     paired : int
@@ -71,7 +66,7 @@ class Params:
         case.
     usual_steps : int
         Newton steps of a descent from a closed form.  So many have to be left where products of
-        pairs are looked for.
+        pairs are looked for, and so many first steps where points are looked for before them.
     newton : float
         Times that a Newton step takes as long as one of a quasi-Newton method.  So many of these
         have to be left where closed forms are proved before all outputs are lowered together.
@@ -96,14 +91,12 @@ class Params:
     """
 
     first_mu: float = 0.1
-    little: float = 0.01
+    coarse: float = 0.01
     tries: int = 16
     central: float = 1.0
     to_boundary: float = 0.95
     predicted: float = 0.85
-    most_fall: float = 0.98
     most_steps: int = 400
-    root_accuracy: float = 0.01
     out_of_reach: float = 1.1
     damped: float = 2.5
     warm_central: float = 0.3
@@ -114,11 +107,9 @@ class Params:
     lanczos: int = 20
     power: float = 16.0
     off_boundary: float = 1.5
-    conjugate: int = 25
-    usual_conjugate: int = 10
-    conjugate_accuracy: float = 1e-2
+    conjugate: int = 20
     proportional_pays: float = 4.0
-    corrected: tuple[float, float] = (0.01, 20.0)
+    corrected: float = 100.0
     joined: float = 0.5
     paired: int = 128
     usual_steps: int = 20

@@ -491,7 +491,7 @@ class _Conjugate:
                 residual = residual - step * product
                 z = precondition(residual)
                 new = float(residual @ z)
-                if not new > PARAMS.conjugate_accuracy**2 * first:
+                if not new > PARAMS.coarse**2 * first:
                     break
                 p, size = z + new / size * p, new
             return x

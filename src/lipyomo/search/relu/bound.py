@@ -21,6 +21,7 @@ from lipyomo.search.relu.learnt import Learnt
 from lipyomo.search.relu.node import Evidence, Node
 from lipyomo.search.relu.part import Part, Watch, Worst
 from lipyomo.semidefinite.bounder import Minimum
+from lipyomo.semidefinite.params import PARAMS
 from lipyomo.semidefinite.root import RootBounds, root_cost
 
 
@@ -126,7 +127,7 @@ def bound_targets(
             old = evidence.get(target)
             # multipliers that were found for this very form are not refined once more
             same = old is not None and np.array_equal(old.units, form.units)
-            most = 0 if same and not afresh else context.params.newton_steps
+            most = 0 if same and not afresh else PARAMS.most_steps
             start = None if old is None else (old.units, old.multipliers)
             found = bounder.minimise(form, target, start, aim, lambda: clock.expired, most)
             solved += 1

@@ -26,14 +26,8 @@ class Params:
         A look for points inside the tree is this many times shorter than one by itself (8 to 16).
     large_part, most_large : float
         About the root of a large network such a look is so many times longer, times its size over
-        the common one, which counts up to the second number: incumbents against bounds.
-    early : float
-        The share of it that comes before the root's slow bounds, which profit (0.2 to 0.6 alike).
-    root_room, root_steps : float
-        That share is left out where so many first steps of the root, or so many times its time,
-        would not fit into what is left.
-    newton_steps : int
-        Most Newton steps from inherited multipliers; most nodes take less than ten.
+        the common one, which counts up to the second number: incumbents against bounds.  Half of it
+        comes before the root's slow bounds, which profit.
     ascent_steps, ascent_cold : int
         Steps of dual ascent that all bounds of a node take, and how many times as many where there
         is no parent to go on from: time a node against nodes (with 16 steps deep networks take 1.09
@@ -84,10 +78,6 @@ class Params:
     quick_part: int = 12
     large_part: float = 4.0
     most_large: float = 48.0
-    early: float = 0.4
-    root_room: float = 2.0
-    root_steps: float = 10.0
-    newton_steps: int = 60
     ascent_steps: int = 24
     ascent_cold: int = 3
     near: float = 0.3

@@ -30,6 +30,7 @@ from lipyomo.search.relu.points import Points
 from lipyomo.search.relu.root import begin
 from lipyomo.search.relu.saved import Saved, decode, encode
 from lipyomo.search.relu.split import split, together
+from lipyomo.semidefinite.params import PARAMS as SEMIDEFINITE
 from lipyomo.semidefinite.root import root_cost
 
 
@@ -157,7 +158,7 @@ class Pipeline:
         if part.is_open and not part.node.examined:
             outcome = replace(outcome, children=(), returned=(part.node,))
         outcome = replace(outcome, best=self._points.best)
-        effort = (1.0 - self._context.params.early) * self._large if part.is_open else 0.0
+        effort = 0.5 * self._large if part.is_open else 0.0
         return Root(outcome, 2.0 * found.seconds, effort)
 
     @property
@@ -168,12 +169,12 @@ class Pipeline:
 
     def _improve_early(self, clock: Clock, tell: Tell) -> None:
         """Look for points once the root has bounds, if there is time for the next ones."""
-        context, params = self._context, self._context.params
+        context = self._context
         cost = root_cost(context.targets, context.system.tangents.input_dim, self._open_units)
-        seconds = cost.closed + 2.0 * cost.proof + params.root_steps * cost.approach
-        if self._large and fits(params.root_room * seconds, clock.left):
+        seconds = 2.0 * cost.closed + 4.0 * cost.proof + SEMIDEFINITE.usual_steps * cost.approach
+        if self._large and fits(seconds, clock.left):
             within = clock.within(PARAMS.quick_time * clock.left)
-            tell(best=self.improve(params.early * self._large, [], within))
+            tell(best=self.improve(0.5 * self._large, [], within))
 
     # -- nodes -------------------------------------------------------------------------------------
 
