@@ -143,7 +143,7 @@ def derivative_range(
         if not v.any():
             raise ProblemError("the direction is zero.  Remedy: give one that moves an input")
         along = LipschitzProblem(network, problem.domain, "l1", "linf", directions=v)
-    return _ranges(along, row[None], settings).entries[0][0]
+    return ranges_along(along, row[None], settings).entries[0][0]
 
 
 def jacobian_ranges(
@@ -166,7 +166,7 @@ def jacobian_ranges(
     rows = np.eye(_checked(problem).network.output_dim)
     if problem.functional is not None:
         rows = problem.functional[None]
-    return _ranges(problem, rows, chosen_settings(settings, changes))
+    return ranges_along(problem, rows, chosen_settings(settings, changes))
 
 
 def tilted(network: Network, rows: FloatArray, skip: FloatArray, scale: FloatArray) -> Network:
@@ -204,8 +204,8 @@ def _functional(problem: LipschitzProblem, functional: npt.ArrayLike | None) -> 
     return row
 
 
-def _ranges(problem: LipschitzProblem, rows: FloatArray, settings: Settings) -> JacobianRanges:
-    """The ranges of ``rows . J T``, some rows at a time."""
+def ranges_along(problem: LipschitzProblem, rows: FloatArray, settings: Settings) -> JacobianRanges:
+    """The ranges of ``rows . J T`` for functionals (p, m), some at a time."""
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
     size, count = max(1, TOGETHER // _steps(problem)[0].shape[1]), len(rows)
     entries: list[tuple[Range, ...]] = []
@@ -286,12 +286,12 @@ class _Search:
             if self._clock.expired:
                 break
             self._look(x)
-        idle = 0
-        while idle < IDLE and not self._done and not self._clock.expired:
-            idle = 0 if self._local(rng) else idle + 1
-        while not self._done and not self._clock.expired:
-            if not self._round():
-                break
+        idle, going = 0, True
+        while going and not self._done and not self._clock.expired:
+            if idle < IDLE:
+                idle = 0 if self._local(rng, 2.0**idle) else idle + 1
+            else:
+                going, idle = self._round(), IDLE - 1
 
     def ranges(self) -> list[tuple[Range, ...]]:
         """What is known of all entries."""
@@ -370,7 +370,7 @@ class _Search:
         directions = self._problem.directions
         return LipschitzProblem(network, self._problem.domain, "l1", "linf", directions=directions)
 
-    def _local(self, rng: np.random.Generator) -> bool:
+    def _local(self, rng: np.random.Generator, effort: float) -> bool:
         """Look for better points; True if there was one."""
         from lipyomo.sampling.local_search import default_evaluations, search_incumbent
         from lipyomo.search.smooth.local import smooth_incumbent
@@ -380,7 +380,7 @@ class _Search:
         if joint.network.smooth:
             found = smooth_incumbent(joint, rng, None, self._clock)
         else:
-            evaluations = default_evaluations(joint.reduced.problem) // 4
+            evaluations = int(effort * default_evaluations(joint.reduced.problem)) // 4
             found = search_incumbent(joint, rng, evaluations, self._clock)
         return found is not None and self._look(_parts(found))
 
@@ -398,14 +398,16 @@ class _Search:
             better[0] |= progress.lower > C * (1.0 + slack)
             self._tell(progress, C)
 
-        stop = self._clock
-        run = Run(
-            joint,
-            replace(
-                self._settings, time_limit=stop.left, progress=hear, started=None, checkpoint=None,
-                should_stop=lambda: better[0] or stop.interrupted,
-            ),
-        )  # fmt: skip
+        clock = self._clock
+        settings = replace(
+            self._settings,
+            time_limit=max(clock.left, 1e-3),
+            should_stop=lambda: better[0] or clock.interrupted,
+            progress=hear,
+            started=None,
+            checkpoint=None,
+        )
+        run = Run(joint, settings)
         found = search(run, C * (1.0 + slack), slack=slack)
         self.nodes += found.nodes or 0
         self._drop(found.upper, M)

@@ -66,6 +66,7 @@ CHECKPOINT_START = b"lipyomo checkpoint "
 
 PROOF = Kind("a proof", _is_proof)
 CHECKPOINT = starting("a checkpoint", CHECKPOINT_START)
+DERIVATIVES = starting("a table of derivatives", b"row,input,low_proved,")
 HISTORY = starting("the history of an interval", b"seconds,lower,upper\n", b'[\n {\n  "seconds": ')
 RESULT = starting("a result", b'{\n "lower": ')
 _ROWS = b'# {"', b'{"run": {'

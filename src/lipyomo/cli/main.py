@@ -30,6 +30,7 @@ SUBCOMMANDS = {
     "sweep": "lipyomo.cli.sweep:run",
     "map": "lipyomo.cli.map:run",
     "range": "lipyomo.cli.range:run",
+    "jacobian": "lipyomo.cli.jacobian:run",
     "monotone": "lipyomo.cli.monotone:run",
     "info": "lipyomo.cli.info:run",
     "demo": "lipyomo.cli.demo:run",

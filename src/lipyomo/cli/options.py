@@ -39,6 +39,7 @@ commands:
   sweep      constants of balls around every row of a data set
   map        constants of thousands of cells, and a picture of them
   range      the least and the largest value of each output
+  jacobian   the least and the largest value of each derivative
   compare    several methods side by side
   difference how far two networks can be off, and how much faster one moves
   verify     check a proof that --proof wrote

@@ -1,0 +1,188 @@
+"""``lipyomo jacobian``: the least and the largest value of each derivative over a domain."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import time
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from lipyomo.arrays import FloatArray
+from lipyomo.cli.codes import Exit
+from lipyomo.cli.config import OPTION as CONFIG
+from lipyomo.cli.inputs import read_domain
+from lipyomo.cli.interrupt import Interruption, Leaving
+from lipyomo.cli.live import live_line
+from lipyomo.cli.options import add, value
+from lipyomo.cli.parser import Parser
+from lipyomo.cli.source import read_network
+from lipyomo.cli.streams import answer_only, wrote
+from lipyomo.cli.tables import print_table
+from lipyomo.cli.words import UsageError, new_file, reader
+from lipyomo.decimals import down, seconds, up
+from lipyomo.derivatives import JacobianRanges, ranges_along
+from lipyomo.outputs import DERIVATIVES, written
+from lipyomo.pictures import new_figure, save_figure
+from lipyomo.problem import LipschitzProblem
+from lipyomo.result import Status
+from lipyomo.settings import Settings
+
+EPILOG = """\
+exit codes:
+  0  both ends of every entry are known to 1e-6
+  2  some are intervals: time limit, or Ctrl-C
+  1  the input was wrong, or a file could not be written
+
+examples:
+  lipyomo jacobian net.onnx --box 0,1
+  lipyomo jacobian net.onnx --box -1,1 --wrt 0,3 --entries 2 --csv slopes.csv --plot slopes.png
+"""
+
+COLUMNS = ("row", "input", "low_proved", "low", "high", "high_proved", "status")
+
+
+def run(words: Sequence[str]) -> int:
+    """Run ``lipyomo jacobian`` with the words after it; returns the exit code."""
+    began = time.monotonic()
+    about = "The least and the largest value of each partial derivative over a domain."
+    parser = Parser("lipyomo jacobian", about, EPILOG)
+    add(parser, "NET", CONFIG, "--output", "--fix")
+    rows = parser.add_mutually_exclusive_group()
+    text = "numbers of the outputs, such as 0,2 or 1: (all)"
+    add(rows, "--entries", **value("I,J", text, reader("read_selection", "--entries")))
+    add(rows, "--functional", help="of c.f for numbers such as 1,-1 or a .npy file")
+    add(parser, "--wrt", help="numbers of the inputs, such as 0,3 or 5:9 (all that can move)")
+    domain = parser.add_argument_group(
+        "domain (one of --box, --ball, --polytope, --vnnlib, --everywhere)"
+    )
+    kinds = domain.add_mutually_exclusive_group()
+    add(kinds, "--box", "--ball", "--polytope", "--vnnlib", "--everywhere")
+    add(domain, "--radius", "--ball-norm", "--clip", "--part")
+    add(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
+    add(
+        parser,
+        "--csv",
+        **value("FILE", "write the table", new_file("--csv", "DERIVATIVES", ".csv")),
+    )
+    add(parser, "--plot", help="draw a heat map of the largest sizes, with all ranges")
+    add(parser, "--json", "--quiet", "--debug")
+    arguments = parser.parse_args(words)
+    with Leaving():
+        given = read_network(arguments)
+        where = read_domain(arguments, given.network.input_dim)
+        given.check(where)
+    problem = LipschitzProblem(given.network, where, "l1", "linf", wrt=arguments.wrt)
+    names, functionals = _rows(arguments, given.network.output_dim)
+    with (
+        answer_only(),
+        Interruption() as interruption,
+        live_line(arguments.quiet) as tracker,
+    ):
+        settings = Settings(
+            time_limit=arguments.time_limit,
+            threads=arguments.workers,
+            seed=arguments.seed,
+            should_stop=interruption.requested,
+            progress=tracker.update,
+            started=began,
+        )
+        found = ranges_along(problem, functionals, settings)
+    if arguments.json:
+        head = {"network": str(arguments.network), "rows": names}
+        print(json.dumps({**head, **found.to_dict()}, allow_nan=False))
+    else:
+        _show(found, names)
+    files = [
+        path is None or wrote(lambda path=path, write=write: write(found, names, path))
+        for path, write in ((arguments.csv, _write), (arguments.plot, plot_jacobian))
+    ]
+    if not all(files):
+        return Exit.FAILED
+    return Exit.DONE if found.status is Status.EXACT else Exit.OPEN
+
+
+def _rows(arguments: Namespace, m: int) -> tuple[list[str], FloatArray]:
+    """Names and functionals (p, m) of the rows."""
+    if arguments.functional is not None:
+        if arguments.functional.size != m:
+            count = arguments.functional.size
+            raise UsageError(f"--functional: {count} entries, the network has {m} outputs")
+        return ["c.f"], arguments.functional[None]
+    chosen = np.arange(m)
+    if arguments.entries is not None:
+        try:
+            chosen = np.atleast_1d(chosen[arguments.entries])
+        except IndexError as error:
+            raise UsageError(f"--entries: the network has the outputs 0 to {m - 1}") from error
+    return [f"output {i}" for i in chosen.tolist()], np.eye(m)[chosen]
+
+
+def _lines(found: JacobianRanges, names: Sequence[str]) -> list[tuple[object, ...]]:
+    """The table's rows, in the order of `COLUMNS`."""
+    return [
+        (name, column, *entry.low, *entry.high, str(entry.status))
+        for name, row in zip(names, found.entries, strict=True)
+        for column, entry in zip(found.columns, row, strict=True)
+    ]
+
+
+def _show(found: JacobianRanges, names: Sequence[str]) -> None:
+    """Print a table, and how it was reached."""
+    print_table(
+        ("", "input", "least derivative", "largest derivative", "status"),
+        [
+            (
+                name,
+                str(column),
+                f"[{down(entry.low[0])}, {up(entry.low[1])}]",
+                f"[{down(entry.high[0])}, {up(entry.high[1])}]",
+                str(entry.status),
+            )
+            for name, row in zip(names, found.entries, strict=True)
+            for column, entry in zip(found.columns, row, strict=True)
+        ],
+    )
+    print(f"{found.status}, {found.nodes} nodes, {seconds(found.seconds)}")
+
+
+def _write(found: JacobianRanges, names: Sequence[str], path: Path) -> None:
+    """Write the table as CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(_lines(found, names))
+    with written(path, DERIVATIVES) as stream:
+        stream.write(text.getvalue().encode())
+
+
+def plot_jacobian(found: JacobianRanges, names: Sequence[str], path: Path) -> None:
+    """Draw a heat map: colours are the largest sizes, what is written are the ranges.
+
+    Red entries are never negative, blue ones never positive, grey ones have both signs.
+    """
+    ends = np.array([[(e.low[0], e.high[1]) for e in row] for row in found.entries])
+    size = np.abs(ends).max(axis=2)
+    sign = (ends[..., 0] >= 0).astype(float) - (ends[..., 1] <= 0)
+    top = max(float(size[np.isfinite(size)].max(initial=0.0)), 1e-300)
+    p, k = size.shape
+    figure = new_figure(min(2.0 + 1.1 * k, 14.0), min(1.2 + 0.6 * p, 14.0))
+    axes = figure.add_subplot()
+    shade = np.clip(np.nan_to_num(size, posinf=top) / top, 0.0, 1.0)
+    red, blue = np.array([0.75, 0.22, 0.17]), np.array([0.12, 0.44, 0.70])
+    grey = np.array([0.5, 0.55, 0.55])
+    colour = np.where(sign[..., None] > 0, red, np.where(sign[..., None] < 0, blue, grey))
+    axes.imshow(1.0 - shade[..., None] * 0.7 * (1.0 - colour), aspect="auto")
+    if p * k <= 200:
+        for i, j in np.ndindex(p, k):
+            text = f"{ends[i, j, 0]:.3g}\n{ends[i, j, 1]:.3g}"
+            axes.text(j, i, text, ha="center", va="center", fontsize=8)
+    axes.set_xticks(range(k), [str(column) for column in found.columns])
+    axes.set_yticks(range(p), names)
+    axes.set_xlabel("input")
+    axes.set_title("least and largest derivative")
+    save_figure(figure, path)
