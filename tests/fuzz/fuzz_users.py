@@ -18,7 +18,7 @@ import pyomo.environ as pyo
 from flint import arb, fmpq
 from fuzz_cli import command_line
 from fuzz_composed import COMPOSED
-from fuzz_families import Sample, draw
+from fuzz_families import FAMILIES, Sample, draw
 from fuzz_judge import faults
 from fuzz_networks import Rng, chain, decimal, faces, normals, plain, ties
 from fuzz_oracle import Oracle, PlainDomain, PlainLayer, exact
@@ -26,11 +26,12 @@ from fuzz_thin import linear_norms
 from smooth_networks import box_of
 
 import lipyomo
-from lipyomo import Box, Layer, LipschitzProblem, LipyomoError, Network, Status
+from lipyomo import Box, Layer, LipschitzProblem, LipyomoError, Network, Status, value_range
 from lipyomo.blocks import LipschitzBlock, UpperLipschitzBlock
 from lipyomo.certification import Trend, Verdict, certify_robustness, check_monotone
 from lipyomo.deviation import largest_value
 from lipyomo.proofs import write_proof
+from lipyomo.regions.attained import holds
 from lipyomo.solvers import solve_model
 from lipyomo_check import ProofError, check_proof
 
@@ -124,6 +125,44 @@ def certify(rng: Rng) -> list[str]:
                 wrong.append("the example is outside the box of valid inputs")
         if row.verdict is Verdict.NOT_ROBUST and not row.adversarial_radius <= radius:
             wrong.append(f"refuted without an example within {radius}")
+        nearly = row.adversarial_radius * (1.0 - 3e-6)
+        if decide and row.seconds < 4 and 0 < row.certified_radius < nearly < 4 * clip:
+            if _least(layers, _within(x, nearly, norm, clip), label) > 0:  # no tie keeps it open
+                wrong.append(f"{row.certified_radius} < {row.adversarial_radius} at {x} not closed")
+    return wrong
+
+
+def ranges(rng: Rng) -> list[str]:
+    """Ranges of values of hostile networks against the least values in exact arithmetic."""
+    sample = draw(str(rng.choice(FAMILIES)), int(rng.integers(0, 10**6)))
+    problem, oracle = sample.problem, sample.oracle
+    network, domain = problem.network, problem.domain
+    if not isinstance(oracle, Oracle) or not domain.is_bounded:
+        return []
+    row = rng.integers(-2, 3, network.output_dim).astype(float)
+    found = value_range(network, domain, row, time_limit=5)
+    wrong = []
+    values = network.forward(domain.sample(rng, 200)) @ row
+    sizes = np.abs(np.concatenate([values, [found.low[1], found.high[0]]]))
+    room = 1e-9 * float(sizes.max())
+    if found.low[0] > values.min() + room or found.high[1] < values.max() - room:
+        wrong.append(f"{sample}: a value is outside {found}")
+    for x, end, sign in zip(found.witnesses, (found.low[1], found.high[0]), (1, -1), strict=True):
+        if x is None:
+            continue
+        there = sum(Fraction(c) * v for c, v in zip(row, _value(oracle.layers, x), strict=True))
+        if sign * Fraction(end) < sign * there:
+            wrong.append(f"{sample}: {end} is not attained at {x}")
+        if not (domain.frozen.any() or holds(domain, x)):  # frozen values may be rounded ones
+            wrong.append(f"{sample}: the witness {x} is outside")
+    if found.status is Status.INTERRUPTED or (found.status is not Status.EXACT and found.is_exact):
+        wrong.append(f"{sample}: {found} says something else than its ends")
+    if oracle.domain.ball is not None and oracle.domain.ball[0] == "l2":
+        return wrong
+    for sign, (near, far) in ((1, found.low), (-1, (-found.high[1], -found.high[0]))):
+        truth = oracle.least([sign * exact(c) for c in row.tolist()])
+        if not exact(near) <= truth <= exact(far):
+            wrong.append(f"{sample}: {near} <= {float(truth.p) / float(truth.q)} <= {far} fails")
     return wrong
 
 
@@ -413,7 +452,8 @@ def deviations(rng: Rng) -> list[str]:
 
 
 USERS: dict[str, Callable[[Rng], list[str]]] = {
-    f.__name__: f for f in (files, certify, monotone, blocks, proofs, sweeps, settings, deviations)
+    f.__name__: f
+    for f in (files, certify, ranges, monotone, blocks, proofs, sweeps, settings, deviations)
 }
 
 

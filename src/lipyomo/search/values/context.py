@@ -44,7 +44,13 @@ class Question:
     params: Params = field(default_factory=Params)
 
     def cutoff(self, value: float) -> float:
-        """Bounds at or below it fathom, where `value` is attained."""
+        """Bounds at or below it fathom, where `value` is attained.
+
+        If no point is known to be inside (minus infinity), that of the centre will do: it only says
+        from where on bounds matter.
+        """
+        if not np.isfinite(value):
+            value = float(self.network.forward(self.domain.center) @ self.row)
         return max(value + 0.5 * tolerance_of(value, self.scale), self.enough)
 
 
@@ -101,7 +107,8 @@ class Context:
     @cached_property
     def ascent(self) -> DualAscent:
         """Dual ascent of pre-activation bounds."""
-        return DualAscent(self.layers, self.domain)
+        with np.errstate(over="ignore"):  # what single precision cannot hold proves nothing
+            return DualAscent(self.layers, self.domain)
 
     def whole(self) -> Node:
         """The whole domain as a node of which nothing is known."""

@@ -38,7 +38,8 @@ def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> 
     stack.settle(context.kinked)
     before = stack.phases.copy()
     none = [None] * len(nodes)
-    warmth = tighten(context.ascent, context.system, stack, warmth, none, aim=aim)
+    with np.errstate(over="ignore", invalid="ignore"):  # bounds that are no numbers are infinite
+        warmth = tighten(context.ascent, context.system, stack, warmth, none, aim=aim)
     _follow(context, stack, before)
     stack.upper[:, aim] = np.nextafter(stack.upper[:, aim] + context.cutoff, np.inf)
     return [

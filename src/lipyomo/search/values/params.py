@@ -29,7 +29,9 @@ class Params:
     closer : float
         Relative step of a distance at which these end: far below the tolerance of `exact`.
     price : float
-        What violating a row by one costs where that is allowed, times the sum of all costs.
+        What violating a row by its range costs where that is allowed, times the sum of all costs.
+    tolerance : float
+        Of the solver, in programs whose numbers are of size one.
     box_inputs, box_units : int
         Most inputs for which the box is split, and open units up to which units are split even
         then: few, and exhaustive splits are cheap.
@@ -51,6 +53,7 @@ class Params:
     newton: int = 20
     closer: float = 1e-8
     price: float = 1e4
+    tolerance: float = 1e-9
     box_inputs: int = 3
     box_units: int = 6
     least_width: float = 2.0**-8

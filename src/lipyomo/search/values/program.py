@@ -231,22 +231,31 @@ class NodeProgram:
     ) -> tuple[FloatArray | None, FloatArray]:
         """Point and row duals of ``max cost . w, A w <= b, least <= w <= most``.
 
-        The first so many rows are `elastic`.
+        The first so many rows are `elastic`.  Solvers have absolute tolerances: variables are moved
+        to [-1, 1], and rows and costs have entries of at most one.
         """
-        price = self._params.price * float(np.abs(cost).sum())
+        middle, half = 0.5 * (least + most), 0.5 * (most - least)
+        with np.errstate(over="ignore", invalid="ignore"):
+            A, b, cost = A * half, b - A @ middle, cost * half
+            sizes, top = np.abs(A).max(axis=1, initial=0.0), float(np.abs(cost).max(initial=0.0))
+            sizes, top = np.where(sizes > 0, sizes, 1.0), top or 1.0
+            A, b, cost = A / sizes[:, None], b / sizes, cost / top
+        if not (np.isfinite(A).all() and np.isfinite(b).all() and np.isfinite(cost).all()):
+            return None, np.zeros(len(b))
+        low, high = -np.sign(half), np.sign(half)
         if elastic:
+            price = self._params.price * float(np.abs(cost).sum())
             column = np.where(np.arange(len(b)) < elastic, -1.0, 0.0)
-            A = np.hstack([A, column[:, None]])
-            least, most, cost = np.append(least, 0.0), np.append(most, np.inf), np.append(cost, 0.0)
-            cost[-1] = -price
+            A, cost = np.hstack([A, column[:, None]]), np.append(cost, -price)
+            low, high = np.append(low, 0.0), np.append(high, np.inf)
         if self._program is None:
-            self._program = LinearProgram(least, most, A, b)
+            self._program = LinearProgram(low, high, A, b, self._params.tolerance)
         else:
-            self._program.load(least, most, A, b)
+            self._program.load(low, high, A, b)
         found = self._program.optimum(cost)
         if found is None:
             return None, np.zeros(len(b))
-        return found[1][: cost.size - bool(elastic)], self._program.duals
+        return middle + half * found[1][: half.size], self._program.duals * (top / sizes)
 
     def _in_cross(self, rows: Rows, reach: Reach, elastic: bool) -> tuple[FloatArray | None, Proof]:
         """The same in an l1 ball."""
