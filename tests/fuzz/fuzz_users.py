@@ -126,9 +126,9 @@ def certify(rng: Rng) -> list[str]:
         if row.verdict is Verdict.NOT_ROBUST and not row.adversarial_radius <= radius:
             wrong.append(f"refuted without an example within {radius}")
         nearly = row.adversarial_radius * (1.0 - 3e-6)
-        if decide and row.seconds < 4 and 0 < row.certified_radius < nearly < 4 * clip:
-            if _least(layers, _within(x, nearly, norm, clip), label) > 0:  # no tie keeps it open
-                wrong.append(f"{row.certified_radius} < {row.adversarial_radius} at {x} not closed")
+        asks = decide and row.seconds < 4 and 0 < row.certified_radius < nearly < 4 * clip
+        if asks and _least(layers, _within(x, nearly, norm, clip), label) > 0:  # there is no tie
+            wrong.append(f"{row.certified_radius} < {row.adversarial_radius} at {x} is not closed")
     return wrong
 
 
