@@ -242,6 +242,16 @@ def test_refined_cells_cover_what_was_given(largest: bool) -> None:
     assert_true(replace(found, gap=1.0) if largest else found, 4, np.random.default_rng(7))
 
 
+def test_refining_ends_where_kinks_meet_in_a_point() -> None:
+    network = networks.random_network(7, (2, 6, 6, 1), bias=0.0)
+    problem = LipschitzProblem(network, Box(-1, 1, 2))
+    found = refine_cells(problem, (4, 4), 1e-3)
+    left = found.status == "bounds"
+    assert np.abs(found.cells.middle[left]).max(initial=0.0) < 1e-5  # only around the origin
+    assert (found.constant_lower <= found.constant_upper).all()
+    assert np.prod(found.upper - found.lower, axis=1).sum() == pytest.approx(4.0)
+
+
 @pytest.mark.parametrize(
     ("given_", "said"),
     [

@@ -31,7 +31,7 @@ class Params:
     glance : int
         Boxes that a cell may take where cells are refined; then it is halved.
     inputs : int
-        Inputs up to which boxes are halved: with more, that does not lead far.
+        Inputs up to which boxes are halved, and patterns tested: with more, that does not lead far.
     entries : int
         Numbers of the arrays with which norms are computed: they are in the cache.
     steps : int

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.arguments import real_number, whole_number
-from lipyomo.arrays import BoolArray
+from lipyomo.arrays import BoolArray, FloatArray
 from lipyomo.domains import Box
 from lipyomo.errors import MethodError
 from lipyomo.maps.cells import Cells
@@ -25,6 +25,10 @@ from lipyomo.parallel import Workers
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, Status
 from lipyomo.run import Clock
+
+FINEST = 2.0**-24
+"""Share of the largest cell's longest edge at which cells are not halved any more: kinks may meet in
+a point."""
 
 
 def refine_cells(
@@ -60,7 +64,8 @@ def refine_cells(
     Returns
     -------
     CellMap
-        Without a grid.
+        Without a grid.  Cells that are too small to be halved, or left at the `most`, have the status
+        ``bounds``.
 
     Raises
     ------
@@ -79,6 +84,7 @@ def refine_cells(
         raise MethodError(
             f"cells cannot be refined in the norms {over.describe_norms()}.  Remedy: map_cells"
         )
+    finest = FINEST * float(_edges(start).max())
     kept: list[_Some | None] = []
     parts, count, best = start, len(start), 0.0
     with chosen.pool(len(start)) as pool:
@@ -88,6 +94,7 @@ def refine_cells(
             lower = np.full(len(parts), best) if largest else ends.lower
             good = ends.upper - lower <= until * ends.upper
             count += int((~good).sum())
+            good |= _edges(parts) <= finest
             good |= clock.expired or count > most
             kept.append(_Some(parts, ends).take(good))
             if chosen.progress is not None:
@@ -130,6 +137,11 @@ def _bounded(pool: Workers[Job, Ends], bounding: Bounding, cells: Cells) -> Ends
     return joined([found[number] for number in sorted(found)])
 
 
+def _edges(cells: Cells) -> FloatArray:
+    """The longest edge of each cell, shape (n,)."""
+    return np.asarray((cells.upper - cells.lower).max(axis=1))
+
+
 def _halves(cells: Cells) -> Cells:
     """Both halves of each cell."""
     axis = (cells.upper - cells.lower).argmax(axis=1)
@@ -148,7 +160,8 @@ def _joined(
     )
     cells = Cells(lower, upper)
     ends = joined([part.ends for part in some])
-    end = Status.INTERRUPTED if clock.interrupted else Status.TIME_LIMIT
+    end = Status.TIME_LIMIT if clock.expired else Status.BOUNDS
+    end = Status.INTERRUPTED if clock.interrupted else end
     status = statuses(ends.lower, ends.upper, until, end)
     status[(ends.upper - best <= until * ends.upper) & (status == end.value)] = Status.GAP.value
     return CellMap(over, cells, ends.lower, ends.upper, status, ends.points, clock.seconds, until)

@@ -195,7 +195,7 @@ def _enumerated(pieces: Pieces, cells: Narrowing, parts: Parts, units: IntArray)
     )
     matters = above > cells.cutoff(parts.cell)[:, None]
     left = matters.sum(axis=1)
-    test = (left > 0) & (left <= pieces.params.tests)
+    test = (left > 0) & (left <= pieces.params.tests) & (points.shape[2] <= pieces.params.inputs)
     if test.any():
         owner, place = np.nonzero(matters & test[:, None])
         sides = with_sides(on[owner], units[owner], place)
