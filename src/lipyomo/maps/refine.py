@@ -27,8 +27,8 @@ from lipyomo.result import Progress, Status
 from lipyomo.run import Clock
 
 FINEST = 2.0**-24
-"""Share of the largest cell's longest edge at which cells are not halved any more: kinks may meet in
-a point."""
+"""Share of the largest cell's longest edge at which cells are not halved any more: kinks may meet
+in a point."""
 
 
 def refine_cells(
@@ -64,8 +64,8 @@ def refine_cells(
     Returns
     -------
     CellMap
-        Without a grid.  Cells that are too small to be halved, or left at the `most`, have the status
-        ``bounds``.
+        Without a grid.  Cells that are too small to be halved, or left at the `most`, have the
+        status ``bounds``.
 
     Raises
     ------
