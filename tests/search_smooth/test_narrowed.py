@@ -15,10 +15,12 @@ from lipyomo.activations import activation
 from lipyomo.network import Curve, Layer
 from lipyomo.run import Clock
 from lipyomo.sampling.evaluate import sampled_norms
+from lipyomo.search.smooth.bound import bounded
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.chords import with_chords
 from lipyomo.search.smooth.context import Context, Question
-from lipyomo.search.smooth.inputs import Row, Signal, largest
+from lipyomo.search.smooth.cut import cut
+from lipyomo.search.smooth.inputs import Inputs, Row, Signal, spans
 
 
 def tanh_network(seed, inputs=18):
@@ -36,25 +38,32 @@ def problem_of(seed, radius):
     return LipschitzProblem(tanh_network(seed), Box(-radius, radius, 18), output_norm="linf")
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_maxima_over_a_box_and_a_half_space_are_those_of_a_linear_program(seed):
+@pytest.mark.parametrize("boxes", [1, 6])
+@pytest.mark.parametrize("seed", range(10))
+def test_spans_hold_a_linear_program_and_one_box_has_its_optimum(seed, boxes):
     rng = np.random.default_rng(seed)
-    low = rng.normal(size=5)
-    high = low + rng.exponential(size=5) * rng.integers(0, 2, size=5)
+    low = rng.normal(size=(boxes, 5))
+    high = low + rng.exponential(size=(boxes, 5)) * rng.integers(0, 2, size=(boxes, 5))
     middle, radius = 0.5 * (low + high), 0.5 * (high - low)
-    rows, g = rng.normal(size=(4, 5)), rng.normal(size=5) * rng.integers(0, 2, size=5)
-    least, most = (g * middle + s * np.abs(g) * radius for s in (-1.0, 1.0))
-    h = float(least.sum() + rng.random() * (most - least).sum())
+    rows = rng.normal(size=(boxes, 4, 5))
+    g = rng.normal(size=(boxes, 5)) * rng.integers(0, 2, size=(boxes, 5))
+    reach = (np.abs(g) * radius).sum(axis=1)
+    h = (g * middle).sum(axis=1) + rng.uniform(-1, 1, size=boxes) * reach
+    h[rng.random(boxes) < 0.2] = np.inf
     size = np.maximum(np.abs(low), np.abs(high))
-    x = Signal(middle[None], radius[None] * (1 + 1e-15), size[None])
-    found = largest(rows, x, Row(g, h), 1e-14)
-    for row, top in zip(rows, found, strict=True):
-        best = scipy.optimize.linprog(
-            -row, A_ub=g[None], b_ub=[h + 1e-13], bounds=list(zip(low, high, strict=True))
-        )
-        assert best.status == 0
-        assert -best.fun <= top + 1e-11
-        assert top <= -best.fun + 1e-9
+    x = Signal(middle, radius * (1 + 1e-15), size)
+    down, up = spans(rows, Inputs(x, x, Row(g, h)), 1e-14)
+    for k in range(boxes):
+        box = list(zip(low[k], high[k], strict=True))
+        within = {} if np.isinf(h[k]) else {"A_ub": g[k][None], "b_ub": [h[k] + 1e-13]}
+        for row, least, most in zip(rows[k], -down[k], up[k], strict=True):
+            for sign, end in ((1.0, least), (-1.0, -most)):
+                best = scipy.optimize.linprog(sign * row, bounds=box, **within)
+                assert best.status == 0
+                true = best.fun - sign * (row @ middle[k])
+                assert end <= true + 1e-11
+                if boxes == 1:
+                    assert end >= true - 1e-9
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -97,3 +106,21 @@ def test_the_image_network_is_exact_on_a_small_cube(shared):
     result = lipyomo.solve(LipschitzProblem(network, cube, output_norm="linf"))
     assert result.status is Status.EXACT
     assert result.lower == pytest.approx(222.310410, rel=1e-6)
+
+
+@pytest.mark.parametrize("norms", [("linf", "linf"), ("l1", "linf"), ("l2", "l2"), ("linf", "l2")])
+def test_the_half_space_of_a_cut_holds_all_that_is_above_the_cutoff(norms):
+    problem = LipschitzProblem(tanh_network(1, 4), Box(-1, 1, 4), *norms)
+    context = Context.of(Question(problem))
+    points = problem.domain.sample(np.random.default_rng(0), 4000)
+    values = sampled_norms(problem, points)
+    cutoff = 0.9 * values.max()
+    found = bounded(context, Boxes.whole(context), cutoff)
+    found = found.take(np.flatnonzero(found.boxes.bounds > cutoff))
+    above = points[values > cutoff]
+    left, held = cut(found), np.zeros(len(above), dtype=bool)
+    for k in range(len(left)):
+        inside = above @ left.half[k] <= left.room[k]
+        held |= inside & ((left.low[k] <= above) & (above <= left.high[k])).all(axis=1)
+    assert len(above)
+    assert held.all()

@@ -106,7 +106,9 @@ def least_bound(context: Context, box: Boxes, cutoff: float) -> float:
     points = np.concatenate([box.low + share * width for share in INSIDE])
     points = np.clip(points, box.low, box.high)
     parts = box.take(np.zeros(len(points), dtype=np.intp))
-    found = bounded(context, replace(parts, low=points, high=points), cutoff)
+    found = bounded(
+        context, replace(parts, low=points, high=points, room=np.full(len(points), np.inf)), cutoff
+    )
     least = float(found.boxes.bounds.min())
     decided = bool((box.v_low == box.v_high).all())
     return least * ALIKE if decided and least > cutoff else 0.0

@@ -32,6 +32,8 @@ class Boxes:
         The functional, a row of `Targets.functionals`; -1 for all of a Euclidean ball.
     scores : ndarray, shape (N, d + k + p)
         What of the bound goes back to each input, entry of the direction, and phase.
+    half, room : ndarray, shapes (N, d) and (N,)
+        Nothing counts but where ``half . x <= room``, which may be infinite.
     """
 
     bounds: FloatArray
@@ -43,6 +45,8 @@ class Boxes:
     ceiling: FloatArray
     rows: IntArray
     scores: FloatArray
+    half: FloatArray
+    room: FloatArray
 
     def __len__(self) -> int:
         return len(self.bounds)
@@ -63,7 +67,7 @@ class Boxes:
     def nbytes(self) -> int:
         """Bytes of one box."""
         axes = int(self.low.shape[1] + self.v_low.shape[1] + self.floor.shape[1])
-        return 8 * (2 + 3 * axes)
+        return 8 * (3 + 3 * axes + int(self.low.shape[1]))
 
     def take(self, which: IntArray | BoolArray | slice) -> Boxes:
         """Some of them."""
@@ -108,7 +112,8 @@ class Boxes:
         infinite = np.full(count, np.inf)
         floor, ceiling = (np.full((count, phases), end) for end in (-np.inf, np.inf))
         scores = np.zeros((count, context.inputs + k + phases))
-        return cls(infinite, below, above, v_low, v_high, floor, ceiling, rows, scores)
+        ends = (below, above, v_low, v_high, floor, ceiling)
+        return cls(infinite, *ends, rows, scores, np.zeros((count, context.inputs)), infinite)
 
 
 def at_faces(context: Context) -> tuple[FloatArray, FloatArray]:

@@ -30,7 +30,7 @@ from lipyomo.search.smooth.collapse import collapsed
 from lipyomo.search.smooth.context import Context, Question
 from lipyomo.search.smooth.euclid import framed
 from lipyomo.search.smooth.gradient import enclosed
-from lipyomo.search.smooth.inputs import Row, inputs_of, largest
+from lipyomo.search.smooth.inputs import highest, inputs_of
 from lipyomo.search.smooth.relax import relaxed
 
 
@@ -45,7 +45,7 @@ def with_chords(context: Context, boxes: Boxes, clock: Clock, cutoff: float = ma
     bounds = boxes.bounds.copy()
     parts = [boxes.take(slice(k, k + 1)) for k in range(len(boxes))]
     for k, part in enumerate(parts):
-        bounds[k] = min(bounds[k], _above_norm(context, part, low[k], high[k], None).top)
+        bounds[k] = min(bounds[k], _above_norm(context, part, low[k], high[k]).top)
     for k in np.argsort(-bounds).tolist():
         if bounds[k] > cutoff:
             found = _narrowed(context, parts[k], low[k], high[k], cutoff, clock)
@@ -55,7 +55,7 @@ def with_chords(context: Context, boxes: Boxes, clock: Clock, cutoff: float = ma
 
 @dataclass(frozen=True, eq=False)
 class AboveNorm:
-    """``x . X + rest``, not below the norm of a gradient on one box and within a half-space.
+    """``x . X + rest``, not below the norm of a gradient on one box, within its half-space.
 
     Attributes
     ----------
@@ -70,33 +70,31 @@ class AboveNorm:
     top: float
 
 
-def _above_norm(
-    context: Context, box: Boxes, low: FloatArray, high: FloatArray, row: Row | None
-) -> AboveNorm:
+def _above_norm(context: Context, box: Boxes, low: FloatArray, high: FloatArray) -> AboveNorm:
     """By the chords of entries in [low, high] (d,)."""
     alpha, beta = chords(low[None], high[None])
     added = float(beta.sum()) * (1.0 + gamma(context.directions))
-    x, rest, tops = _along(context, box, alpha, row, 1.0)
+    x, rest, tops = _along(context, box, alpha, 1.0)
     rest = rest + added
     top = tops + added + 2.0 * UNIT * (np.abs(tops) + added)
     return AboveNorm(x[0], float(rest[0] + UNIT * abs(rest[0])), float(top[0]))
 
 
 def _along(
-    context: Context, box: Boxes, v: FloatArray, row: Row | None, sign: float
+    context: Context, box: Boxes, v: FloatArray, sign: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Affine functions not below ``sign y . J(x) v`` for directions (N, d): x, rest, maxima.
 
-    On one box, and within a half-space.
+    On one box, within its half-space.
     """
-    inputs, unit = inputs_of(context, box, v, v, row), context.unit
+    inputs, unit = inputs_of(context, box, v, v), context.unit
     frame = framed(context, replace(box, v_low=v, v_high=v))
     rows = np.repeat(sign * frame.rows, len(v), axis=0)
     layers = relaxed(context, box, inputs)
     above = collapsed(context, layers, rows, frame.errors, inputs)
     sizes = (np.abs(above.v) * np.abs(v)).sum(axis=1) + np.abs(above.constant)
     rest = (above.v * v).sum(axis=1) + above.constant + 2.0 * unit * sizes
-    tops = largest(above.x, inputs.x, row, unit)
+    tops = highest(above.x, inputs, unit)
     tops = tops + rest + UNIT * (np.abs(tops) + np.abs(rest))
     if any(layer.empty.any() for layer in layers):
         tops = np.full(len(v), -np.inf)
@@ -114,31 +112,32 @@ def _narrowed(
     it does not, the same is tried with aims between the cutoff and the bound, by bisection.
     """
     less, aim = context.params.narrower, cutoff
-    start = low, high, _above_norm(context, box, low, high, None)
-    bound, missed = start[2].top, cutoff
+    start = box, low, high, _above_norm(context, box, low, high)
+    bound, missed = start[3].top, cutoff
     while bound - missed > (1.0 - less) * (bound - cutoff) and not clock.expired:
-        low, high, found = start
+        part, low, high, found = start
         top = math.inf
         while aim < found.top < aim + less * (top - aim) and not clock.expired:
             top, gap = found.top, found.rest - aim
-            row = Row(-found.x, gap + UNIT * abs(gap))
-            low, high = _refined(context, box, low, high, row, clock)
-            found = _above_norm(context, box, low, high, row)
+            room = np.array([gap + UNIT * abs(gap)])
+            part = replace(box, half=-found.x[None], room=room)
+            low, high = _refined(context, part, low, high, clock)
+            found = _above_norm(context, part, low, high)
         bound = min(bound, max(aim, found.top))
         if found.top > aim:
             missed = aim
             if aim == cutoff:
-                if not bound - cutoff < less * (start[2].top - cutoff):
+                if not bound - cutoff < less * (start[3].top - cutoff):
                     break
-                start = low, high, found
+                start = part, low, high, found
         aim = 0.5 * (missed + bound)
     return bound
 
 
 def _refined(
-    context: Context, box: Boxes, low: FloatArray, high: FloatArray, row: Row, clock: Clock
+    context: Context, box: Boxes, low: FloatArray, high: FloatArray, clock: Clock
 ) -> tuple[FloatArray, FloatArray]:
-    """Ranges of entries whose sign is open, within a half-space: those that cost most first.
+    """Ranges of entries whose sign is open, on one box: those that cost most first.
 
     It ends where they do not become much smaller.
     """
@@ -152,8 +151,8 @@ def _refined(
         which = order[start : start + together]
         v = np.zeros((len(which), context.directions))
         v[np.arange(len(which)), which] = 1.0
-        high[which] = np.minimum(high[which], _along(context, box, v, row, 1.0)[2])
-        low[which] = np.maximum(low[which], -_along(context, box, v, row, -1.0)[2])
+        high[which] = np.minimum(high[which], _along(context, box, v, 1.0)[2])
+        low[which] = np.maximum(low[which], -_along(context, box, v, -1.0)[2])
         now = np.maximum(np.minimum(-low[which], high[which]), 0.0)
         if not now.sum() < context.params.narrower * cost[which].sum():
             break

@@ -2,7 +2,9 @@
 
 With ``x . X + v . V + constant`` not below the objective, and M its maximum over the box, points
 whose x_i is farther than ``(M - cutoff) / |X_i|`` from the maximiser's are below the cutoff.  That
-leaves a smaller box; and an entry v_i has one sign only where ``2 |V_i| > M - cutoff``.
+leaves a smaller box; and an entry v_i has one sign only where ``2 |V_i| > M - cutoff``.  All that
+is left lies in the half-space ``-x . X <= (M - cutoff) - max x . X``, which the box keeps: ranges
+of its children's units are smaller there.
 """
 
 from __future__ import annotations
@@ -34,4 +36,7 @@ def cut(found: Bounded) -> Boxes:
     decided = open_ & (2.0 * np.abs(found.v) > slack * _ROOM)
     sign = np.where(found.v > 0, 1.0, -1.0)
     v_low, v_high = (np.where(decided, sign, end) for end in (boxes.v_low, boxes.v_high))
-    return replace(boxes, low=low, high=high, v_low=v_low, v_high=v_high)
+    sizes = np.abs(found.x) * np.maximum(np.abs(boxes.low), np.abs(boxes.high))
+    top = np.maximum(found.x * boxes.low, found.x * boxes.high).sum(axis=1)
+    room = slack[:, 0] - top + gamma(2 * boxes.low.shape[1] + 4) * (slack[:, 0] + sizes.sum(axis=1))
+    return replace(boxes, low=low, high=high, v_low=v_low, v_high=v_high, half=-found.x, room=room)

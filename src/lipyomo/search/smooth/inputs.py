@@ -1,4 +1,12 @@
-"""What is known of x and v on boxes, and maxima over a box and one half-space together."""
+"""What is known of x and v on boxes, and the ranges of affine functions there.
+
+A box may come with a half-space outside of which nothing counts.  For any m >= 0
+
+    max a . x <= max over the box of (a - m g) . x + m h        where g . x <= h,
+
+and the best m is that of a fractional knapsack; some that are near do nearly as well, and cost no
+sorting.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.arrays import FloatArray
+from lipyomo.numerics.rounding import UNIT
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.context import Context
 
@@ -22,10 +31,10 @@ class Signal:
 
 
 class Row(NamedTuple):
-    """The half-space ``g . x <= h``, g of the shape (d,)."""
+    """Half-spaces ``g . x <= h`` of N boxes, shapes (N, d) and (N,); infinite ones are none."""
 
     g: FloatArray
-    h: float
+    h: FloatArray
 
 
 class Inputs(NamedTuple):
@@ -36,21 +45,15 @@ class Inputs(NamedTuple):
     x, v : Signal
         On N boxes; x may be one box that all directions share.
     row : Row, optional
-        Where else x lies, for one box.
+        Outside of which nothing counts.
     """
 
     x: Signal
     v: Signal
-    row: Row | None = None
+    row: Row | None
 
 
-def inputs_of(
-    context: Context,
-    boxes: Boxes,
-    v_low: FloatArray,
-    v_high: FloatArray,
-    row: Row | None = None,
-) -> Inputs:
+def inputs_of(context: Context, boxes: Boxes, v_low: FloatArray, v_high: FloatArray) -> Inputs:
     """X and v on boxes, for directions between `v_low` and `v_high` (N, d)."""
     unit, middle = context.unit, boxes.middle
     radius = np.maximum(boxes.high - middle, middle - boxes.low) * (1.0 + unit)
@@ -59,25 +62,70 @@ def inputs_of(
     return Inputs(
         Signal(middle, radius, np.abs(middle) + radius),
         Signal(v_middle, v_radius, np.abs(v_middle) + v_radius),
-        row,
+        Row(boxes.half, boxes.room) if np.isfinite(boxes.room).any() else None,
     )
 
 
-def largest(a: FloatArray, x: Signal, row: Row | None, unit: float) -> FloatArray:
-    """Bounds (M,) of ``a . x`` for rows `a` (M, d) on one box, and where the half-space holds.
+USUAL = 0.7
+"""Share of the multiplier that is mostly best: less for rows that are nearly those of g."""
 
-    Rounding: what products and sums are off by is added; `unit` pays for them as in `relax.py`.
+
+def spans(rows: FloatArray, inputs: Inputs, unit: float) -> tuple[FloatArray, FloatArray]:
+    """How far ``rows . x`` goes below and above its value at the boxes' middles; (N, n) each.
+
+    Rows are of the shape (N, n, d), or (1, n, d).  What the sums over x are off by is to be paid
+    for by the caller, that of the multipliers is added here.
     """
-    size = np.abs(a) @ x.size[0]
-    top = a @ x.middle[0] + np.abs(a) @ x.radius[0] + unit * size
+    x, row = inputs.x, inputs.row
     if row is None:
-        return np.asarray(top)
-    g, h = np.broadcast_to(row.g, a.shape), np.full(len(a), row.h)
-    m = best_multiplier(a, g, h, x)
-    away = a - m[:, None] * g
-    size = size + m * (np.abs(row.g) @ x.size[0] + abs(row.h))
-    other = m * row.h + away @ x.middle[0] + np.abs(away) @ x.radius[0] + 2.0 * unit * size
-    return np.asarray(np.fmin(top, other))
+        whole = times(np.abs(rows), x.radius)
+        return whole, whole
+    scaled, g = rows * x.radius[:, None], row.g * x.radius
+    whole, reach = np.abs(scaled).sum(axis=2), np.abs(g).sum(axis=1)
+    room = row.h - (row.g * x.middle).sum(axis=1)
+    room = room + unit * (np.abs(row.h) + (np.abs(row.g) * x.size).sum(axis=1))
+    room = np.where(room < reach, room, reach)
+    ends = []
+    for turned in (-scaled, scaled):
+        m = _multipliers(turned, whole, g, reach, room)
+        size = whole + m * (reach + np.abs(room))[:, None]
+        away = np.abs(turned - m[:, :, None] * g[:, None]).sum(axis=2)
+        ends.append(np.fmin(whole, away + m * room[:, None] + 4.0 * unit * size))
+    return ends[0], ends[1]
+
+
+def _multipliers(
+    rows: FloatArray, whole: FloatArray, g: FloatArray, reach: FloatArray, room: FloatArray
+) -> FloatArray:
+    """Multipliers (N, n) for rows over [-1, 1]^d: the best for one box, else such as are near.
+
+    Where the half-space has a share of its range, those entries turn whose ratio to g is among the
+    largest of that share; their number falls like an exponential of the ratio.
+    """
+    if len(rows) == 1:
+        count, d = rows.shape[1:]
+        cube = Signal(np.zeros((1, d)), np.ones((1, d)), np.ones((1, d)))
+        many = np.broadcast_to(g, (count, d)), np.broadcast_to(room, count)
+        return best_multiplier(rows[0], *many, cube)[None]
+    some = np.where(reach > 0, reach, 1.0)
+    share = np.clip(0.5 + 0.5 * room / some, UNIT, 1.0)
+    return np.asarray(whole * (-USUAL * np.log(share) / some)[:, None])
+
+
+def highest(rows: FloatArray, inputs: Inputs, unit: float) -> FloatArray:
+    """Bounds (N,) of ``rows . x`` for rows (N, d) on N boxes, or on one, the rounding included."""
+    x = inputs.x
+    size = (np.abs(rows) * x.size).sum(axis=1)
+    alone = len(x.middle) == 1
+    above = spans(rows[None] if alone else rows[:, None], inputs, unit)[1].reshape(-1)
+    return np.asarray((rows * x.middle).sum(axis=1) + above + 2.0 * unit * size)
+
+
+def times(rows: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Rows (N, n, k), or (1, n, k), times vectors (N, k)."""
+    if rows.shape[0] == 1:
+        return np.asarray(vectors @ rows[0].T)
+    return np.asarray(np.matmul(rows, vectors[:, :, None])[:, :, 0])
 
 
 def best_multiplier(a: FloatArray, g: FloatArray, h: FloatArray, x: Signal) -> FloatArray:

@@ -31,7 +31,7 @@ from lipyomo.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.bounds.kinds import each_kind
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.context import Context, Stage
-from lipyomo.search.smooth.inputs import Inputs, Signal, largest
+from lipyomo.search.smooth.inputs import Inputs, Signal, spans, times
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,9 @@ def _layer(
         pre_tangent = _substituted(context, stage, before, inputs, True)
         z, z_radius = _range(pre, inputs, unit)
         low, high = np.maximum(low, z - z_radius), np.minimum(high, z + z_radius)
-        other, other_radius = _range(pre_tangent, inputs, unit)
+        alone = len(inputs.x.middle) == 1  # the half-spaces of many take longer than they gain
+        within = inputs if alone else inputs._replace(row=None)
+        other, other_radius = _range(pre_tangent, within, unit)
         u_low = np.maximum(u - u_radius, other - other_radius)
         u_high = np.minimum(u + u_radius, other + other_radius)
         u, u_radius = _centred(u_low, u_high, unit)
@@ -202,35 +204,24 @@ def _tangents(layer: Relaxed, unit: float) -> Signal:
 
 
 def _range(affine: Affine, inputs: Inputs, unit: float) -> tuple[FloatArray, FloatArray]:
-    """Middle and radius of affine functions on boxes, the rounding of both included.
-
-    A half-space counts where all share one set of functions: there are multipliers for each.
-    """
+    """Middle and radius of affine functions on boxes, the rounding of both included."""
     x, v, row = inputs
-    if row is not None and affine.x.shape[0] == 1:
-        high, low = (largest(rows, x, row, unit) for rows in (affine.x[0], -affine.x[0]))
-        middle, radius = _centred(-low, high, unit)
-        middle, radius = affine.constant + middle, affine.radius + radius
-    else:
-        middle = affine.constant + _times(affine.x, x.middle)
-        radius = affine.radius + _times(np.abs(affine.x), x.radius)
+    middle = affine.constant + times(affine.x, x.middle)
+    down, up = spans(affine.x, inputs, unit)
+    radius = up
+    if row is not None:
+        middle, radius = _centred(middle - down, middle + up, unit)
+    radius = affine.radius + radius
     if affine.v is not None:
-        middle = middle + _times(affine.v, v.middle)
-        radius = radius + _times(np.abs(affine.v), v.radius)
+        middle = middle + times(affine.v, v.middle)
+        radius = radius + times(np.abs(affine.v), v.radius)
     return middle, radius
 
 
 def at(affine: Affine, x: FloatArray, v: FloatArray) -> FloatArray:
     """Affine functions at points (N, d) and directions (N, d), shape (N, n)."""
-    found = affine.constant + _times(affine.x, x)
-    return found if affine.v is None else found + _times(affine.v, v)
-
-
-def _times(rows: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Rows (N, n, k), or (1, n, k), times vectors (N, k)."""
-    if rows.shape[0] == 1:
-        return np.asarray(vectors @ rows[0].T)
-    return np.asarray(np.matmul(rows, vectors[:, :, None])[:, :, 0])
+    found = affine.constant + times(affine.x, x)
+    return found if affine.v is None else found + times(affine.v, v)
 
 
 def _substituted(
@@ -254,21 +245,21 @@ def _substituted(
         (slope, middle, away), (tilt, drift, spread) = layer.value, layer.change
         Z = None
         if X is not None:
-            constant = constant + _times(X, middle)
-            radius = radius + _times(np.abs(X), away)
+            constant = constant + times(X, middle)
+            radius = radius + times(np.abs(X), away)
             Z = X * slope[:, None, :]
         if Y is not None:
-            constant = constant + _times(Y, drift)
-            radius = radius + _times(np.abs(Y), spread)
+            constant = constant + times(Y, drift)
+            radius = radius + times(np.abs(Y), spread)
             bent = Y * tilt[:, None, :]
             Z = bent if Z is None else Z + bent
             Y = (Y * layer.rate[:, None, :]) @ own.along
         assert Z is not None
         X = Z @ own.weight
     assert X is not None
-    size = unit * (_times(np.abs(X), x.size) + np.abs(start) + np.abs(constant) + radius)
+    size = unit * (times(np.abs(X), x.size) + np.abs(start) + np.abs(constant) + radius)
     if Y is not None:
-        size += unit * _times(np.abs(Y), v.size)
+        size += unit * times(np.abs(Y), v.size)
     return Affine(X, Y, np.asarray(constant), radius + size)
 
 
