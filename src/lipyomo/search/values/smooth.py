@@ -103,7 +103,7 @@ class SmoothPipeline:
         scores = np.zeros((1, 2 * context.inputs + len(context.breaks)))
         whole = Boxes(
             np.full(1, np.inf), domain.lower[None], domain.upper[None], none, none, floor, ceiling,
-            np.zeros(1, dtype=np.intp), scores,
+            np.zeros(1, dtype=np.intp), scores, none, np.full(1, np.inf),
         )  # fmt: skip
         found = bounded(context, whole, self.cutoff(self._best.value)).boxes
         return Root(self.settle([found], self.cutoff(self._best.value)))
