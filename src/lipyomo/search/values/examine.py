@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from lipyomo.arrays import FloatArray, IntArray
+from lipyomo.arrays import FloatArray
 from lipyomo.bounds.preactivation import propagate, within
 from lipyomo.bounds.stack import PhaseBatch, Stack
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.search.relu.tighten import tighten
 from lipyomo.search.values.context import Context
 from lipyomo.search.values.node import Node, stack_of
+from lipyomo.search.values.program import Highest, Nearest
 
 
 def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> list[Node]:
@@ -66,7 +67,7 @@ def _follow(context: Context, stack: Stack, before: PhaseBatch) -> None:
         stack.put(more, some)
 
 
-def chosen(context: Context, node: Node, units: IntArray, scores: FloatArray) -> Node:
+def chosen(context: Context, node: Node, found: Highest | Nearest | None = None) -> Node:
     """The node with what to split it on, if there is anything.
 
     With few inputs and many open units the longest side of its box, which decides many of them at
@@ -78,8 +79,8 @@ def chosen(context: Context, node: Node, units: IntArray, scores: FloatArray) ->
         width = (node.high - node.low) / (domain.upper - domain.lower)
         if width.max() > params.least_width:
             return replace(node, axis=int(width.argmax()))
-    if units.size and scores.max() > 0.0:
-        return replace(node, unit=int(units[scores.argmax()]))
+    if found is not None and found.scores.max(initial=0.0) > 0.0:
+        return replace(node, unit=int(found.units[found.scores.argmax()]))
     if not still.size:
         return node
     reach = np.minimum(node.upper, -node.lower)[still]

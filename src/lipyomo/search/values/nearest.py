@@ -123,7 +123,7 @@ class NearestPipeline(Pipeline):
         if not nodes:
             return Root(Outcome(closed=self.cutoff(self._best.value), best=self._best))
         self._polish(context, nodes[0])
-        return Root(self.adopt(self._bounded(context, nodes, self._best)))
+        return Root(self.adopt(self._bounded(context, nodes, self._best, clock)))
 
     def _at(self, value: float) -> Context:
         limit = -self.cutoff(value)
@@ -148,7 +148,7 @@ class NearestPipeline(Pipeline):
         if found.point is not None and found.distance < limit:
             best = self._challenged(best, found.point)
         node = replace(node, bound=min(node.bound, -found.distance))
-        return chosen(context, node, found.units, found.scores), best
+        return chosen(context, node, found), best
 
     def _reach_of(self, node: Node) -> Callable[[float], Reach]:
         """The inputs of a node within a distance."""

@@ -101,7 +101,7 @@ class Pipeline:
             return Root(Outcome(closed=context.cutoff, best=self._best))
         tell(upper=float(whole[0].upper[context.aim]))
         self._polish(context, whole[0])
-        outcome = self._bounded(context, whole, self._best)
+        outcome = self._bounded(context, whole, self._best, clock)
         return Root(self.adopt(outcome))
 
     def plan(self, nodes: Sequence[Node], travels: bool) -> Task:
@@ -116,21 +116,26 @@ class Pipeline:
         parts = [child for node in task.nodes for child in node.sides()]
         left = narrowed(context, self._within(context, parts))
         pulse()
-        found = self._bounded(context, left, task.best)
+        found = self._bounded(context, left, task.best, clock)
         return replace(found, counters={**found.counters, NODES: len(task.nodes)})
 
     def _within(self, context: Context, nodes: Sequence[Node]) -> list[Node]:
         """What of some nodes lies in the domain."""
         return list(nodes)
 
-    def _bounded(self, context: Context, nodes: Sequence[Node], best: Incumbent) -> Outcome[Node]:
+    def _bounded(
+        self, context: Context, nodes: Sequence[Node], best: Incumbent, clock: Clock
+    ) -> Outcome[Node]:
         """Nodes after their programs, with a better point if they have one.
 
         What is not in them, but in the nodes that they were narrowed from, is below the cutoff.
         """
         children, closed, stuck = [], self.cutoff(best.value), 0
         for node in nodes:
-            judged, best = self._judged(context, node, best)
+            if clock.expired:  # no time for its program: what the parent knew holds
+                judged = chosen(context, node)
+            else:
+                judged, best = self._judged(context, node, best)
             is_open = judged.bound > self.cutoff(best.value)
             if is_open and judged.splits:
                 children.append(judged)
@@ -145,7 +150,7 @@ class Pipeline:
         if found.point is not None:
             best = self._challenged(best, found.point)
         bound = min(node.bound, float(node.upper[context.aim]), found.bound)
-        return chosen(context, replace(node, bound=bound), found.units, found.scores), best
+        return chosen(context, replace(node, bound=bound), found), best
 
     def adopt(self, outcome: Outcome[Node]) -> Outcome[Node]:
         """See `lipyomo.search.protocol.Pipeline`."""
