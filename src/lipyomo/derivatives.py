@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -42,14 +42,18 @@ SAMPLES = 32
 TOGETHER = 256
 """Most entries of one search: memory against sharing."""
 
-IDLE = 3
-"""Local searches in a row that find nothing, before branch and bound begins."""
+IDLE = 2
+"""Local searches of all entries in a row that find nothing, before each has one of its own."""
 
 SHARE = 0.4
 """Of an entry's tolerance, what a search may leave open: rounding and the offset take some."""
 
 LEAST_SLACK = 1e-9
 """Relative distance from the cutoff below which bounds in float64 hardly come."""
+
+
+End: TypeAlias = tuple[int, ...]
+"""A negative (0) or an entry (1), its row, and its column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,9 +291,14 @@ class _Search:
                 break
             self._look(x)
         idle, going = 0, True
+        waiting = list(np.ndindex(*self.proved.shape))
         while going and not self._done and not self._clock.expired:
             if idle < IDLE:
-                idle = 0 if self._local(rng, 2.0**idle) else idle + 1
+                idle = 0 if self._local(rng) else idle + 1
+            elif waiting:
+                end = waiting.pop()
+                if self._open[end] and self._local(rng, end):
+                    idle = IDLE - 1
             else:
                 going, idle = self._round(), IDLE - 1
 
@@ -355,14 +364,21 @@ class _Search:
             self._points[s][i][j] = at
         return gain
 
-    def _offsets(self) -> tuple[float, FloatArray]:
-        """C and M, shape (2, p, k), with ``attained + M reach = C``, but for rounding."""
+    def _offsets(self, only: End | None = None) -> tuple[float, FloatArray]:
+        """C and M, shape (2, p, k), with ``attained + M reach = C``, but for rounding.
+
+        Entries that are settled have no say, nor have the others of one that is asked for alone.
+        """
         known = np.where(np.isfinite(self.attained), self.attained, -self.proved[::-1])
         widest = float((known.sum(axis=0) / 2.0).max())
         size = float(np.abs(known).max())
         C = max(1.01 * widest, 0.01 * size, 1e-200)
-        middle = known.sum(axis=0) / 2.0  # at which settled entries have no say, with either sign
-        return C, (np.where(self._open, C, middle) - known) / self._reach
+        middle = np.broadcast_to(known.sum(axis=0) / 2.0, known.shape)
+        active = self._open
+        if only is not None:
+            active = np.zeros_like(active)
+            active[only] = True
+        return C, (np.where(active, C, middle) - known) / self._reach
 
     def _joint(self, M: FloatArray) -> LipschitzProblem:
         rows = np.concatenate([-self._rows, self._rows])
@@ -370,17 +386,17 @@ class _Search:
         directions = self._problem.directions
         return LipschitzProblem(network, self._problem.domain, "l1", "linf", directions=directions)
 
-    def _local(self, rng: np.random.Generator, effort: float) -> bool:
-        """Look for better points; True if there was one."""
+    def _local(self, rng: np.random.Generator, only: End | None = None) -> bool:
+        """Look for better points, maybe of one end alone; True if there was one."""
         from lipyomo.sampling.local_search import default_evaluations, search_incumbent
         from lipyomo.search.smooth.local import smooth_incumbent
 
-        _, M = self._offsets()
+        _, M = self._offsets(only)
         joint = self._joint(M)
         if joint.network.smooth:
             found = smooth_incumbent(joint, rng, None, self._clock)
         else:
-            evaluations = int(effort * default_evaluations(joint.reduced.problem)) // 4
+            evaluations = default_evaluations(joint.reduced.problem) // 4
             found = search_incumbent(joint, rng, evaluations, self._clock)
         return found is not None and self._look(_parts(found))
 
