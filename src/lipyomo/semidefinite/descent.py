@@ -22,6 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
+from lipyomo.frozen import but
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.ellipsoids import LARGE
 from lipyomo.semidefinite.kernel import Factor, Kernel, State, bound_of
@@ -56,7 +57,7 @@ class _Point:
     def balanced(self, iterations: int) -> State:
         """The state at this point, both halves of its bound made equal."""
         state = self.kernel.state(self.factor, self.y, self.tau, self.quarter, self.x)
-        return replace(state, iterations=iterations)
+        return but(state, iterations=iterations)
 
 
 def _at(kernel: Kernel, y: FloatArray) -> _Point | None:

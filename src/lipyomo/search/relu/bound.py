@@ -7,11 +7,12 @@ targets.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from lipyomo.affine.system import NodeForm
+from lipyomo.frozen import but
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import fits
 from lipyomo.phases import OPEN
@@ -79,7 +80,7 @@ def bounded(
             found = bound_targets(context, node, form, aim, cutoff, watch.clock)
         else:
             found = bound_whole(context, node, form, cutoff, watch.clock, root)
-        part = replace(part, node=found.node, worst=found.worst).without_targets(cutoff)
+        part = but(part, node=found.node, worst=found.worst).without_targets(cutoff)
         solved, steps = solved + found.solved, steps + found.steps
         closed += not part.is_open
         claims.append(part)
@@ -183,7 +184,7 @@ def with_root(context: Context, node: Node, root: RootBounds) -> Node:
         target: _evidence(context, root.form, target, y) for target, y in root.multipliers.items()
     }
     bounds = np.minimum(node.target_bounds, proved)
-    return replace(node, proved=proved, target_bounds=bounds, evidence=evidence)
+    return node.but(proved=proved, target_bounds=bounds, evidence=evidence)
 
 
 def proved(context: Context, node: Node) -> Node:
@@ -203,7 +204,7 @@ def proved(context: Context, node: Node) -> Node:
             forms[key] = context.system.form(phases)
         bound = context.bounder.prover.bound(forms[key], target, own.multipliers)
         known[index] = min(bound, float(known[index]))
-    return replace(node, proved=known, target_bounds=known)
+    return node.but(proved=known, target_bounds=known)
 
 
 def _evidence(context: Context, form: NodeForm, target: int, y: FloatArray) -> Evidence:

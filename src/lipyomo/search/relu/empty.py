@@ -6,11 +6,11 @@ A linear program a part answers, with a point of those that have interior.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from lipyomo.affine.system import NodeForm
+from lipyomo.frozen import but
 from lipyomo.numerics.exact import approximate
 from lipyomo.regions.full import examine
 from lipyomo.regions.partial import RegionProgram
@@ -65,8 +65,8 @@ def with_interior(
         visited = points.visit(np.array(near), np.array(margins))
         for k, inside in zip(numbers, visited, strict=True):
             node = claims[k].node
-            node = replace(node, points=points.within(inside, node.phases, units))
-            claims[k] = replace(claims[k], node=node)
+            node = node.but(points=points.within(inside, node.phases, units))
+            claims[k] = but(claims[k], node=node)
     solved = region.solved - before
     return claims, learnt.counting(programs=solved, empty_by_program=empty, empty=empty)
 

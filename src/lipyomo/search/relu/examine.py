@@ -9,10 +9,11 @@ first.  A step sees what earlier ones claim, and the incumbent of the moment.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from lipyomo.frozen import but
 from lipyomo.network import FloatArray
 from lipyomo.regions.partial import RegionProgram
 from lipyomo.search.relu.bound import bounded
@@ -85,7 +86,7 @@ def examine(
             cutoff = context.cutoff(points.best.value)
             part = part.without_unproved(cutoff).without_targets(cutoff)
             if part.is_open:
-                part = replace(part, form=context.system.form(part.node.phases))
+                part = but(part, form=context.system.form(part.node.phases))
             claims[k] = part
     bench.watch.check()
     full = [k for k, part in enumerate(claims) if part.is_open and not part.known_form.units.size]
@@ -135,7 +136,7 @@ def scored(bench: Bench, part: Part, learnt: Learnt, weights: FloatArray) -> tup
         bench.context, part.node, part.known_form, part.worst, learnt, weights, cutoff
     )
     node = part.node.but(candidates=units, features=features)
-    return replace(part, node=node), learnt
+    return but(part, node=node), learnt
 
 
 def _judged(

@@ -6,10 +6,9 @@ of the part.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
+from lipyomo.frozen import but
 from lipyomo.phases import OPEN
 from lipyomo.search.relu.context import Context
 from lipyomo.search.relu.learnt import Learnt
@@ -39,5 +38,5 @@ def fixed(context: Context, part: Part, learnt: Learnt, points: Points) -> tuple
         learnt = learnt.counting(fixed=count)
         more = np.flatnonzero(remaining.phases != node.phases)
         inside = points.within(node.points, remaining.phases, more)
-        part = replace(part, node=replace(remaining, points=inside))
+        part = but(part, node=remaining.but(points=inside))
     return part, learnt

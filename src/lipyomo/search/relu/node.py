@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases
 from lipyomo.bounds.stack import Stack
+from lipyomo.frozen import but
 from lipyomo.network import FloatArray
 from lipyomo.phases import LEFT, OPEN, RIGHT
 from lipyomo.search.relu.learnt import FEATURES
@@ -163,13 +164,8 @@ class Node:
         return self.candidates.size > 0
 
     def but(self, **changes: Any) -> Node:
-        """The same but for some fields.
-
-        There are many nodes, and `dataclasses.replace` takes ten times as long.
-        """
-        new = object.__new__(Node)
-        vars(new).update(vars(self), **changes)
-        return new
+        """The same but for some fields."""
+        return but(self, **changes)
 
     def sides(self, unit: int) -> list[Node]:
         """The two children of a split on an open unit."""

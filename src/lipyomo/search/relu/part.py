@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from lipyomo.affine.system import NodeForm
+from lipyomo.frozen import but
 from lipyomo.network import FloatArray
 from lipyomo.run import Clock
 from lipyomo.search.protocol import Pulse
@@ -114,7 +115,7 @@ class Part:
         if not math.isinf(bound):
             bound = max(bound, self.node.dropped)
         fathomed = (*self.fathomed, (self.node if piece is None else piece, bound))
-        return replace(self, fathomed=fathomed, is_open=piece is not None)
+        return but(self, fathomed=fathomed, is_open=piece is not None)
 
     def without_targets(self, cutoff: float) -> Part:
         """Without the targets that cannot beat the incumbent; if none is left, fathomed."""
@@ -131,7 +132,7 @@ class Part:
             target_bounds=node.target_bounds[keep],
             proved=node.proved[keep],
         )
-        return replace(self, node=node)
+        return but(self, node=node)
 
     def without_unproved(self, cutoff: float) -> Part:
         """Without inherited floating-point bounds that an incumbent found since has overtaken."""
@@ -140,4 +141,4 @@ class Part:
         if not stale.any():
             return self
         bounds = np.where(stale, node.proved, node.target_bounds)
-        return replace(self, node=node.but(target_bounds=bounds))
+        return but(self, node=node.but(target_bounds=bounds))

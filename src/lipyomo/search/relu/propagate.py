@@ -7,7 +7,6 @@ gradient by intervals.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from lipyomo.affine.system import UnitSystem
 from lipyomo.bounds.derivative import gradient_sizes
 from lipyomo.bounds.preactivation import Boxes, propagate, within
 from lipyomo.bounds.stack import PhaseBatch, Stack
+from lipyomo.frozen import but
 from lipyomo.network import FloatArray
 from lipyomo.phases import OPEN
 from lipyomo.search.relu.context import Context
@@ -108,4 +108,4 @@ def taken(
         points=points,
         warmth=warmth,
     )
-    return replace(part, node=node)
+    return but(part, node=node)

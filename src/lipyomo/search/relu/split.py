@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -80,7 +79,7 @@ def halves(context: Context, node: Node) -> list[Node]:
     for i, (a, b) in enumerate(zip(low, high, strict=True)):
         j = i % d
         trail = (*node.trail, Split(j, None, (float(a[j]), float(b[j]))))
-        nodes.append(replace(node, low=a, high=b, trail=trail))
+        nodes.append(node.but(low=a, high=b, trail=trail))
     stack = stack_of(nodes)
     substitute_back(context.system, within(domain, low, high), stack)
     still = np.where(stack.alive, (stack.phases == OPEN).sum(axis=1), 0.0)
@@ -102,7 +101,7 @@ def _split(
     A node that is still to be examined is its own and only child.
     """
     if not node.examined:
-        return None, [replace(node)]
+        return None, [node.but()]
     boxes = halves(context, node) if wants_box(context, node) else []
     if boxes:
         return None, boxes
