@@ -27,9 +27,11 @@ from lipyomo.bounds.slopes import with_slopes
 from lipyomo.errors import ProblemError
 from lipyomo.network import Layer, Network
 from lipyomo.networks import affine_after, parallel
+from lipyomo.norms import LinfOutput
 from lipyomo.numerics.exact import exact
 from lipyomo.problem import LipschitzProblem
 from lipyomo.ranges import Range, tolerance_of
+from lipyomo.reduce.direct import product_rounding
 from lipyomo.regions.derivative import derivatives_at
 from lipyomo.regions.value import around
 from lipyomo.result import Progress, Status
@@ -324,11 +326,13 @@ class _Search:
         """Ends that follow from bounds of all units."""
         small = self._problem.reduced.problem
         known = preactivation_bounds(small.network, small.domain)
-        network = with_slopes(small.network, known)
+        network, rounding = with_slopes(small.network, known), 0.0
         if small.directions is not None:
+            size = float(np.abs(self._rows).max(initial=0.0))
+            rounding = size * product_rounding(network, small.directions, LinfOutput())
             network = network.with_directions(small.directions)
         low, high = gradient_ranges(network, known.phases, self._rows)
-        lost = self._problem.underflow
+        lost = self._problem.underflow + rounding
         return np.stack([-low, high]) + (lost * (1 + 1e-12) if lost else 0.0)
 
     @property
