@@ -43,6 +43,14 @@ def test_axes_and_the_others(cli: Cli, net: Path) -> None:
     assert fixed["largest"]["upper"] <= ranging["largest"]["upper"]
 
 
+def test_directions(cli: Cli, net: Path) -> None:
+    words = ("map", net, "--box", "-1,1", "--cells", "3x3", "--json", "--quiet")
+    all_, some = cli(*words).json, cli(*words, "--wrt", "1").json
+    problem = LipschitzProblem(lipyomo.load(net), Box(-1, 1, 3), wrt=[1])
+    assert some["largest"]["upper"] == pytest.approx(lipyomo.solve(problem).upper, rel=1e-6)
+    assert some["largest"]["upper"] < all_["largest"]["lower"]
+
+
 def test_boxes_of_a_file_and_an_answer_for_people(cli: Cli, net: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "b.npy", np.array([[[0.0] * 3, [1.0] * 3], [[-1.0] * 3, [0.0] * 3]]))
     ran = cli("map", net, "--boxes", tmp_path / "b.npy", "--quiet", "--rows", tmp_path / "o.csv")

@@ -281,16 +281,17 @@ def read_fix(text: str) -> tuple[str, FloatArray]:
 
 def read_problem(arguments: argparse.Namespace, network: Network) -> LipschitzProblem:
     """Build the problem that the options describe, on the one domain."""
-    return _problem(arguments, network, read_domain(arguments, network.input_dim))
+    return problem_on(arguments, network, read_domain(arguments, network.input_dim))
 
 
 def read_problems(arguments: argparse.Namespace, network: Network) -> list[LipschitzProblem]:
     """Build the problems that the options describe, one a part of the domain."""
     domains = read_domains(arguments, network.input_dim)
-    return [_problem(arguments, network, domain) for domain in domains]
+    return [problem_on(arguments, network, domain) for domain in domains]
 
 
-def _problem(arguments: argparse.Namespace, network: Network, domain: Domain) -> LipschitzProblem:
+def problem_on(arguments: argparse.Namespace, network: Network, domain: Domain) -> LipschitzProblem:
+    """Build the problem that the options describe, on a domain."""
     return LipschitzProblem(
         network,
         domain,

@@ -12,10 +12,10 @@ import numpy as np
 
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.config import OPTION as CONFIG
-from lipyomo.cli.inputs import read_picture
+from lipyomo.cli.inputs import problem_on, read_picture
 from lipyomo.cli.interrupt import Interruption, Leaving
 from lipyomo.cli.live import live_line
-from lipyomo.cli.options import add, flag, value
+from lipyomo.cli.options import add, add_norms, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.source import read_network
 from lipyomo.cli.streams import answer_only, wrote
@@ -55,10 +55,7 @@ def run(words: Sequence[str]) -> int:
     add(cells, "--at", **value("X", f"{at} (they range in the box)", reader("read_side", "--at")))
     text = "a .npy file (n, 2, d), or CSV rows: all lower ends, then all upper ends"
     add(cells, "--boxes", **value("FILE", text, file_path))
-    norms = parser.add_argument_group("norms")
-    add(norms, "--norm")
-    outputs = norms.add_mutually_exclusive_group()
-    add(outputs, "--output-norm", "--functional", "--margin", "--dual-ball")
+    add_norms(parser)
     effort = parser.add_argument_group("effort")
     add(effort, "--gap", help="leave a cell at this relative gap: 0.05 or 5%%")
     text = "halve cells until a glance at each leaves this gap, instead of searching inside them"
@@ -82,14 +79,7 @@ def run(words: Sequence[str]) -> int:
         given.check(where.hull)
     if arguments.plot is not None:
         plane_of(where)
-    problem = LipschitzProblem(
-        network,
-        where.hull,
-        arguments.norm,
-        arguments.output_norm,
-        arguments.functional,
-        arguments.margin,
-    )
+    problem = problem_on(arguments, network, where.hull)
     found = _map(problem, where, arguments)
     if arguments.json:
         print(json.dumps(found.to_dict(), allow_nan=False))

@@ -255,15 +255,20 @@ def add_job(parser: Parser) -> None:
 
 def add_problem(parser: Parser) -> None:
     """Add the options that make a problem of a network: norms, directions and a domain."""
-    norms = parser.add_argument_group("norms")
-    add(norms, "--norm")
-    outputs = norms.add_mutually_exclusive_group()
-    add(outputs, "--output-norm", "--functional", "--margin", "--dual-ball")
-    directions = parser.add_argument_group("directions (by default all)")
-    add(directions, "--wrt", "--weights", "--directions")
+    add_norms(parser)
     domain = parser.add_argument_group(
         "domain (one of --box, --ball, --polytope, --vnnlib, --everywhere)"
     )
     kinds = domain.add_mutually_exclusive_group()
     add(kinds, "--box", "--ball", "--polytope", "--vnnlib", "--everywhere")
     add(domain, "--radius", "--ball-norm", "--clip", "--part")
+
+
+def add_norms(parser: Parser) -> None:
+    """Add the options of norms and directions."""
+    norms = parser.add_argument_group("norms")
+    add(norms, "--norm")
+    outputs = norms.add_mutually_exclusive_group()
+    add(outputs, "--output-norm", "--functional", "--margin", "--dual-ball")
+    directions = parser.add_argument_group("directions (by default all)")
+    add(directions, "--wrt", "--weights", "--directions")

@@ -54,7 +54,9 @@ class Params:
 
     def share(self, cells: int, workers: int) -> int:
         """Cells of a job, where there are so many for so many workers (0: unknown)."""
-        return self.job if workers == 1 else min(self.job, 1 + cells // (16 * max(workers, 1)))
+        if workers == 1:
+            return self.job
+        return min(self.job // 4, 1 + cells // (16 * max(workers, 1)))
 
 
 PARAMS = Params()
