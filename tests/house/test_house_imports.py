@@ -22,6 +22,7 @@ ORDER = [
     "pictures",
     "memory",
     "data",
+    "frozen",
     "arrays",
     "arguments",
     "numerics",
