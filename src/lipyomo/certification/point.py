@@ -255,7 +255,11 @@ class _Job:
 
         most, settings = radius, self.settings
         if most is None:
-            most = farthest(self.classifier, self.x, 2.0**PARAMS.doublings * settings.radius)
+            far = 2.0**PARAMS.doublings * settings.radius
+            most = farthest(self.classifier, self.x, far)
+            if self.example is None and far < most:  # the search is long without any
+                rng = np.random.default_rng(settings.seed)
+                self._take(find_example(self.classifier, self.x, self.label, far, rng))
         if self.example is not None:
             most = min(most, self.example.distance)
         few = PARAMS.radius_nodes if radius is None and not settings.close else None

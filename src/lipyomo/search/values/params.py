@@ -22,6 +22,9 @@ class Params:
         Cuts of a Euclidean ball that one program may ask for.
     first : float
         Of the largest distance that matters: where the first program of a distance is.
+    beyond : float
+        How much farther than the distance, relatively, a point is taken, so that the value there is
+        positive; below what counts as close.
     back : float
         By how much the next one is nearer, if that proved nothing.
     newton : int
@@ -49,6 +52,7 @@ class Params:
     steps: int = 30
     tangents: int = 12
     first: float = 0.9
+    beyond: float = 3e-7
     back: float = 0.2
     newton: int = 20
     closer: float = 1e-8

@@ -60,8 +60,10 @@ class Nearest:
     ----------
     distance : float
         It stays below zero up to there; infinite where the node is empty.
-    point, units, scores
-        As in `Highest`, of the relaxation at that distance.
+    point
+        As in `Highest`, of the relaxation at that distance or a little farther.
+    units, scores
+        Likewise.
     """
 
     distance: float
@@ -136,7 +138,14 @@ class NodeProgram:
             further = self._root(rows, shift, proof, reach_of, found.distance, limit)
             step = further - found.distance
             found = Nearest(further, point[: form.inputs], units, scores)
-            if further >= limit or (step <= self._params.closer * limit and at <= further):
+            if further >= limit:
+                break
+            if step <= self._params.closer * limit and at <= further:
+                beyond, _ = self._largest(
+                    rows, reach_of(further * (1.0 + self._params.beyond)), True
+                )
+                if beyond is not None:
+                    found = replace(found, point=beyond[: form.inputs])
                 break
             # multipliers of too large a distance may prove nothing
             at = further if step > 0.0 else max(further, self._params.back * at)
