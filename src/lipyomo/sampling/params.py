@@ -51,7 +51,7 @@ class Params:
     most_functionals : int
         Vertices of a dual ball up to which the gradients of all are computed.
     quick : int
-        How many times shorter the search is before any bound is known.
+        How many times shorter the search is before any bound is known, and within a tree (8 to 24).
     quick_time : float
         Most of the time left that it may take.
     flip_entries : int
@@ -93,7 +93,7 @@ class Params:
     turns: int = 3
     best_functionals: int = 4
     most_functionals: int = 128
-    quick: int = 8
+    quick: int = 12
     quick_time: float = 0.1
     flip_entries: int = 1_000_000
     interior_steps: int = 25

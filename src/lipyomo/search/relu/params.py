@@ -22,12 +22,10 @@ class Params:
     long_root : float
         Predicted seconds of the root's bound from which it is lowered step by step, each one an
         answer: early answers against a few percent of time (0.1 to 1 alike).
-    quick_part : int
-        A look for points inside the tree is this many times shorter than one by itself (8 to 16).
     large_part, most_large : float
-        About the root of a large network such a look is so many times longer, times its size over
-        the common one, which counts up to the second number: incumbents against bounds.  Half of it
-        comes before the root's slow bounds, which profit.
+        About the root of a large network a look for points is so many times longer, times its size
+        over the common one, which counts up to the second number: incumbents against bounds.  Half
+        of it comes before the root's slow bounds, which profit.
     ascent_steps, ascent_cold : int
         Steps of dual ascent that all bounds of a node take, and how many times as many where there
         is no parent to go on from: time a node against nodes (with 16 steps deep networks take 1.09
@@ -75,7 +73,6 @@ class Params:
     together: int = 16
     common: int = 40_000
     long_root: float = 0.3
-    quick_part: int = 12
     large_part: float = 4.0
     most_large: float = 48.0
     ascent_steps: int = 24

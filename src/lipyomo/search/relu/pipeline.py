@@ -235,7 +235,7 @@ class Pipeline:
 
     def improve(self, effort: float, seeds: Sequence[Node], clock: Clock) -> Incumbent | None:
         """See `lipyomo.search.protocol.Pipeline`."""
-        evaluations = default_evaluations(self._searched) // self._context.params.quick_part
+        evaluations = default_evaluations(self._searched) // PARAMS.quick
         self._improve(int(evaluations * effort), clock, seeds)
         return self._points.best
 
