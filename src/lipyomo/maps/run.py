@@ -247,16 +247,14 @@ class _State:
             own = pool.own and pool.count == 1
             stop = settings.should_stop if own else None
             bounding = Bounding(self._problem, settings.gap, self._params, stop)
-            if bounding.able:
+            if bounding.able and left.size:
+                everywhere = np.full(left.size, bounding.of_all)
+                self._enter(left, Ends(np.zeros(left.size), everywhere, self._points[left]))
                 self._bound(pool, bounding, left, settle)
             left = self._open(left)
             left = left[np.argsort(-self._upper[left], kind="stable")]
             searching = Searching(self._problem, settings.gap, stop)
             self._search(pool, searching, left, settle)
-            left = self._open(left)
-            if np.isinf(self._upper[left]).any():
-                everywhere = np.full(left.size, bounding.of_all if bounding.able else np.inf)
-                self._enter(left, Ends(np.zeros(left.size), everywhere, self._points[left]))
 
     def _bound(
         self,
