@@ -260,8 +260,6 @@ class _Job:
             if self.example is None and far < most:  # the search is long without any
                 rng = np.random.default_rng(settings.seed)
                 self._take(find_example(self.classifier, self.x, self.label, far, rng))
-        if self.example is not None:
-            most = min(most, self.example.distance)
         few = PARAMS.radius_nodes if radius is None and not settings.close else None
         certified = max(self.inner, min(self._safe(), most))
         found = smallest_perturbation(

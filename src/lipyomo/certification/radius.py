@@ -17,7 +17,7 @@ from lipyomo.numerics.rounding import gamma
 from lipyomo.run import Clock
 from lipyomo.search.engine import Engine, Found
 from lipyomo.search.protocol import NODES, Incumbent
-from lipyomo.search.values.nearest import NearestPipeline, NearestQuestion
+from lipyomo.search.values.nearest import NearestPipeline, NearestQuestion, confirmed
 from lipyomo.search.values.reach import Reach
 
 
@@ -116,22 +116,31 @@ def smallest_perturbation(
     rows = -classifier.functionals(label)
     order = np.argsort(classifier.margins(x, label)[0], kind="stable")
     inner, total = np.inf, 0
+
+    def question(number: int, limit: float) -> NearestQuestion:
+        ties = bool(classifier.rivals(label)[number] < label)  # the first of equals is the class
+        least = min(certified, limit)
+        return NearestQuestion(classifier.network, rows[number], around, limit, ties, least)
+
+    if example is not None:  # what rounding has found may be a hair too near
+        number = int(np.argmax(classifier.rivals(label) == example.label))
+        found = confirmed(question(number, most), example.point)
+        example = None
+        if found is not None and found.point is not None:
+            rival = int(classifier.rivals(label)[number])
+            example = Example(found.point, -found.value, rival)
     for number in order.tolist():
         limit = most if example is None else min(most, example.distance)
         start = Incumbent()
         if example is not None and example.distance <= most:
             start = Incumbent(-example.distance, example.point)
-        ties = bool(classifier.rivals(label)[number] < label)  # the first of equals is the class
-        question = NearestQuestion(
-            classifier.network, rows[number], around, limit, ties, min(certified, limit)
-        )
-        found = _searched(question, start, clock, nodes)
-        total += found.counters.get(NODES, 0)
-        inner = min(inner, -found.upper)
-        point = found.best.point
-        if point is not None and (example is None or -found.best.value < example.distance):
+        ended = _searched(question(number, limit), start, clock, nodes)
+        total += ended.counters.get(NODES, 0)
+        inner = min(inner, -ended.upper)
+        point = ended.best.point
+        if point is not None and (example is None or -ended.best.value < example.distance):
             rival = int(classifier.rivals(label)[number])
-            example = Example(point, -found.best.value, rival)
+            example = Example(point, -ended.best.value, rival)
     return Radius(max(certified, inner), example, total)
 
 

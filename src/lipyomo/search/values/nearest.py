@@ -177,13 +177,17 @@ class NearestPipeline(Pipeline):
 
     def _challenged(self, best: Incumbent, point: FloatArray) -> Incumbent:
         """The better one of an incumbent and a point that counts, near a given one."""
-        question = self._nearest
-        centre, around = question.around.centre, question.around
-        points = around.inside(centre + (1.0 + BEYOND[:, None]) * (point - centre))
-        values = question.network.forward(points) @ question.row
-        for x in points[(values >= 0.0) if question.ties else (values > 0.0)]:
-            value = value_at(question.network, question.row, x)[0]
-            if value > 0.0 or (question.ties and value == 0.0):
-                distance = float(around.distances(x[None])[0])
-                return Incumbent(-distance, x) if -distance > best.value else best
-        return best
+        found = confirmed(self._nearest, point)
+        return found if found is not None and found.value > best.value else best
+
+
+def confirmed(question: NearestQuestion, point: FloatArray) -> Incumbent | None:
+    """A point that counts in exact arithmetic: the given one, or one a little farther that way."""
+    centre, around = question.around.centre, question.around
+    points = around.inside(centre + (1.0 + BEYOND[:, None]) * (point - centre))
+    values = question.network.forward(points) @ question.row
+    for x in points[(values >= 0.0) if question.ties else (values > 0.0)]:
+        value = value_at(question.network, question.row, x)[0]
+        if value > 0.0 or (question.ties and value == 0.0):
+            return Incumbent(-float(around.distances(x[None])[0]), x)
+    return None
