@@ -400,9 +400,9 @@ class _Search:
         if joint.network.smooth:
             found = smooth_incumbent(joint, rng, None, self._clock)
         else:
-            evaluations = default_evaluations(joint.reduced.problem) // 4
+            evaluations = default_evaluations(joint.reduced.problem) // 8
             found = search_incumbent(joint, rng, evaluations, self._clock)
-        return found is not None and self._look(_parts(found))
+        return found is not None and self._look(found.point)
 
     def _round(self) -> bool:
         """One search; True if another one is to follow."""
@@ -433,7 +433,7 @@ class _Search:
         self._drop(found.upper, M)
         if found.witness is None:
             return False
-        return self._look(_parts(found.witness)) or better[0]
+        return self._look(found.witness.point) or better[0]
 
     def _tell(self, progress: Progress, C: float) -> None:
         """Tell the caller how much of the widest gap is left."""
@@ -450,9 +450,3 @@ class _Search:
             offset = exact(float(M[s, i, j])) * exact(float(self._reach[j]))
             _, above = around(exact(upper) - offset)
             self.proved[s, i, j] = min(self.proved[s, i, j], above)
-
-
-def _parts(witness: Any) -> FloatArray:
-    """A witness's point, or the two whose sum it is."""
-    point: FloatArray = witness.point
-    return point if witness.rest is None else np.stack([point, witness.rest])

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from fuzz_families import DIRECTED, FAMILIES, draw
 from fuzz_judge import faults
+from fuzz_oracle import Oracle
+from fuzz_signs import sign_faults
 
 import lipyomo
+from lipyomo import LipschitzProblem
 from lipyomo.errors import DomainError, ProblemError
 from lipyomo.methods import get_method
 
@@ -46,6 +49,22 @@ def test_no_promise_about_directions_is_broken(family: str) -> None:
                 result = lipyomo.solve(sample.problem, method, time_limit=5)
                 assert not faults(result, truth), (str(sample), method, result)
                 judged += 1
+    assert judged
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_promise_about_signs_is_broken(family: str) -> None:
+    judged = 0
+    for seed in SEEDS:
+        try:
+            sample = draw(family, seed)
+        except DomainError:
+            continue
+        problem = LipschitzProblem(sample.problem.network, sample.problem.domain)
+        assert isinstance(sample.oracle, Oracle)
+        found = lipyomo.jacobian_ranges(problem, time_limit=2)
+        assert not sign_faults(found, sample.oracle), (str(sample), found.to_dict())
+        judged += 1
     assert judged
 
 
