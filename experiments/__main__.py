@@ -5,6 +5,7 @@
 - ``families``: the search family by family, also beside another version
 - ``proofs``: what it costs to write and to check proofs
 - ``maps``: cells in batches beside single solves
+- ``smooth``: smooth networks that other tools only bound from above
 - ``methods``: upper bounds beside the published figures
 - ``build``: time and memory to build Pyomo models
 - ``mip``: the MIP route beside the plain big-M form
@@ -36,6 +37,7 @@ MEASUREMENTS = (
     "families",
     "proofs",
     "maps",
+    "smooth",
     "methods",
     "build",
     "mip",

@@ -124,3 +124,16 @@ def test_the_half_space_of_a_cut_holds_all_that_is_above_the_cutoff(norms):
         held |= inside & ((left.low[k] <= above) & (above <= left.high[k])).all(axis=1)
     assert len(above)
     assert held.all()
+
+
+def test_deep_networks_have_no_worse_bound_than_the_simple_methods():
+    rng = np.random.default_rng(0)
+    sizes, layers = [3, 40, 40, 40, 40, 1], []
+    for before, units in pairwise(sizes):
+        weight = rng.uniform(-1, 1, (units, before)) / np.sqrt(before)
+        curves = (Curve(activation("tanh"), np.arange(units)),) if units > 1 else ()
+        layers.append(Layer(weight, np.zeros(units), curves=curves))
+    problem = LipschitzProblem(Network(layers), Box(-1, 1, 3), "l2")
+    result = lipyomo.solve(problem, "bnb", time_limit=1.0)
+    for method in ("naive", "interval"):
+        assert result.lower <= result.upper <= lipyomo.solve(problem, method).upper

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lipyomo.cascade import QUICK
+from lipyomo.cascade import QUICK, STAGES
 from lipyomo.errors import MethodError
+from lipyomo.methods.naive import product_of_norms
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import STARVED, method
 from lipyomo.methods.support import (
@@ -214,6 +215,9 @@ def search_smooth(
         run.raise_lower(smooth_incumbent(problem, rng, None, run.clock))
         return run.result()
 
+    run.drop_upper(product_of_norms(reduced.problem))  # of deep networks boxes may say less
+    run_cascade(run, STAGES)
+
     def tell(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if point is not None:
             run.raise_lower(witness_near(problem, point))
@@ -226,8 +230,6 @@ def search_smooth(
     if found.best.point is not None:
         run.raise_lower(witness_near(problem, found.best.point))
     run.drop_upper(found.upper)
-    if not np.isfinite(run.upper):  # there was no time for the root
-        run_cascade(run, ("entries",))
     if found.starved:
         run.warn(STARVED)
     run.count(found.counters.get(NODES, 0))
