@@ -16,7 +16,7 @@ class Params:
     job : int
         Cells that are bounded together: less overhead a cell against order and memory.
     slice : int
-        Boxes whose arrays are in the cache at the same time (128 to 512 alike).
+        Boxes whose arrays are in the cache at the same time (512 to 1024 alike).
     most_open, pattern_work : int
         Open units of a box, and multiplications for all their patterns, above which it is halved
         instead: norms in vain against boxes.
@@ -40,10 +40,10 @@ class Params:
 
     slack: float = 9e-7
     job: int = 4096
-    slice: int = 256
+    slice: int = 512
     most_open: int = 10
     pattern_work: int = 1 << 21
-    tests: int = 24
+    tests: int = 64
     samples: int = 4
     effort: int = 400
     levels: int = 32

@@ -124,7 +124,7 @@ class Pieces:
     def norms(self, on: BoolArray) -> tuple[FloatArray, FloatArray]:
         """Norms (n,) of full patterns (n, N), and what they may be off by."""
         values = np.empty(len(on))
-        for part in self._chunks(len(on), 1):
+        for part in self.chunks(len(on), 1):
             sides = self._sides(on[part])
             values[part] = self._sizes(
                 jacobian_rows(self.problem.tangent_network, sides, self.targets.functionals)
@@ -145,7 +145,7 @@ class Pieces:
         kinds, kind = np.unique(shares, axis=0, return_inverse=True)
         for number, shared in enumerate(kinds):
             which = np.flatnonzero(kind.reshape(-1) == number)
-            for part in self._chunks(which.size, 1 << k):
+            for part in self.chunks(which.size, 1 << k):
                 some = which[part]
                 rows = self._of_all_patterns(on[some], units[some], shared.tolist(), ends)
                 found = self._sizes(rows.reshape(-1, *rows.shape[2:]))
@@ -189,11 +189,11 @@ class Pieces:
         """What norms (n,) may be off by; `on` gives the patterns of those that cancel."""
         errors = np.full(len(values), self._largest)
         weak = np.flatnonzero(values * DOUBT < errors)
-        for part in self._chunks(weak.size, 1):
+        for part in self.chunks(weak.size, 1):
             errors[weak[part]] = self._errors_of(self._sides(on(weak[part])))
         return errors
 
-    def _chunks(self, count: int, each: int) -> Iterator[slice]:
+    def chunks(self, count: int, each: int) -> Iterator[slice]:
         """Slices of things with so many patterns each."""
         widest = max(self.network.sizes) * len(self.targets.functionals)
         step = max(1, self.params.entries // (widest * each))

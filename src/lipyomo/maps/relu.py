@@ -198,9 +198,12 @@ def _enumerated(pieces: Pieces, cells: Narrowing, parts: Parts, units: IntArray)
     test = (left > 0) & (left <= pieces.params.tests) & (points.shape[2] <= pieces.params.inputs)
     if test.any():
         owner, place = np.nonzero(matters & test[:, None])
-        sides = with_sides(on[owner], units[owner], place)
-        empty = _tested(pieces, cells, parts.take(owner), units[owner], sides, below[owner, place])
-        above[owner[empty], place[empty]] = 0.0
+        for part in pieces.chunks(owner.size, 1 + points.shape[2]):
+            own, number = owner[part], place[part]
+            sides = with_sides(on[own], units[own], number)
+            some = parts.take(own)
+            empty = _tested(pieces, cells, some, units[own], sides, below[own, number])
+            above[own[empty], number[empty]] = 0.0
         bounds = np.minimum(parts.bounds, above.max(axis=1))
         parts = parts._replace(bounds=bounds)
     return _still(cells, parts)
