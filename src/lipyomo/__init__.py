@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lipyomo.domains import AllSpace, Box, Domain, NormBall, Polytope, ball
     from lipyomo.errors import LipyomoError
     from lipyomo.importers import from_sklearn, from_torch
+    from lipyomo.lie import lie_derivative
     from lipyomo.maps import CellMap, map_cells, refine_cells
     from lipyomo.network import Curve, Layer, Network
     from lipyomo.norms import LinearOutput, OutputNorm, functional, parse_output_norm
@@ -50,6 +51,7 @@ _NAMES = {
     "problem": ("LipschitzProblem",),
     "ranges": ("Range",),
     "values": ("value_range",),
+    "lie": ("lie_derivative",),
     "derivatives": ("JacobianRanges", "derivative_range", "jacobian_ranges"),
     "quick": ("lipschitz",),
     "result": ("Result", "Status", "Guarantee", "Progress", "Witness"),
@@ -95,6 +97,7 @@ __all__ = [
     "from_torch",
     "functional",
     "jacobian_ranges",
+    "lie_derivative",
     "lipschitz",
     "load",
     "map_cells",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from lipyomo.run import Clock
 from lipyomo.search.engine import Engine, Found
 from lipyomo.search.protocol import NODES
 from lipyomo.search.values.context import Question
+from lipyomo.search.values.field import FieldPipeline, FieldQuestion
 from lipyomo.search.values.params import PARAMS
 from lipyomo.search.values.pipeline import Pipeline
 from lipyomo.search.values.smooth import SmoothPipeline
@@ -83,20 +85,36 @@ def value_range(
     domain = domain if reduced.moving.all() else domain.restrict(reduced.moving)
     sample = domain.sample(np.random.default_rng(settings.seed), 64)
     scale = _scale(reduced.network, row, sample)
+    found = ends_of(
+        lambda sign: Question(reduced.network, sign * row, domain, scale), settings, clock
+    )
+    low, high = found.witnesses
+    return replace(found, witnesses=(_lifted(reduced, low), _lifted(reduced, high)))
+
+
+def ends_of(question: Callable[[float], Question], settings: Settings, clock: Clock) -> Range:
+    """Both ends: the largest values of two questions, that of minus one and that of one.
+
+    Parameters
+    ----------
+    question : callable
+        From a sign to the question about values of that sign.
+    settings : Settings
+    clock : Clock
+        For both together.
+    """
     ends: list[Found[Any]] = []
     for sign in (-1.0, 1.0):
-        question = Question(reduced.network, sign * row, domain, scale)
         part = clock.within((1.0 if ends else 0.5) * clock.left)
-        ends.append(_searched(question, settings, part, _heard(settings, clock, sign)))
+        ends.append(_searched(question(sign), settings, part, _heard(settings, clock, sign)))
         if part.interrupted:
             clock.stop()
     lower, upper = ends
-    points = (_lifted(reduced, lower.best.point), _lifted(reduced, upper.best.point))
     low, high = (-lower.upper, -lower.best.value), (upper.best.value, upper.upper)
     return Range(
         (low[0] + 0.0, low[1] + 0.0),  # no negative zeros
         (high[0] + 0.0, high[1] + 0.0),
-        points,
+        (lower.best.point, upper.best.point),
         _status(low, high, clock),
         clock.seconds,
         sum(end.counters.get(NODES, 0) for end in ends),
@@ -154,8 +172,12 @@ def _searched(
     question: Question, settings: Settings, clock: Clock, news: Callable[..., object]
 ) -> Found[Any]:
     """The engine with the pipeline of a question."""
-    make = SmoothPipeline if question.network.smooth else Pipeline
-    pipeline: Any = make(question, settings.seed)
+    pipeline: Any
+    if isinstance(question, FieldQuestion):
+        pipeline = FieldPipeline(question, settings.seed)
+    else:
+        make = SmoothPipeline if question.network.smooth else Pipeline
+        pipeline = make(question, settings.seed)
     return Engine(pipeline, clock, workers=asked_for(settings), news=news).run()
 
 

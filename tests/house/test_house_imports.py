@@ -66,6 +66,7 @@ ORDER = [
     "proofs",
     "api",
     "values",
+    "lie",
     "derivatives",
     "largest",
     "deviation",

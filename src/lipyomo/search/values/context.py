@@ -13,6 +13,7 @@ from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray, Layer, Network
 from lipyomo.phases import RIGHT
 from lipyomo.ranges import tolerance_of
+from lipyomo.regions.value import value_at
 from lipyomo.search.values.node import Node
 from lipyomo.search.values.params import Params
 
@@ -50,8 +51,20 @@ class Question:
         from where on bounds matter.
         """
         if not np.isfinite(value):
-            value = float(self.network.forward(self.domain.center) @ self.row)
+            value = float(self.values(self.domain.center[None])[0])
         return max(value + 0.5 * tolerance_of(value, self.scale), self.enough)
+
+    def values(self, points: FloatArray) -> FloatArray:
+        """The values at points (n, d), in floating point."""
+        return np.asarray(self.network.forward(points) @ self.row)
+
+    def gradients(self, points: FloatArray) -> FloatArray:
+        """Their gradients (n, d)."""
+        return self.network.gradients(points, self.row)
+
+    def attained(self, x: FloatArray) -> float:
+        """A number that the value at a point of the domain is not below; minus infinity if none."""
+        return value_at(self.network, self.row, x)[0]
 
 
 @dataclass(frozen=True, eq=False)

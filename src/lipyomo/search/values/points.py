@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.domains import Domain
-from lipyomo.network import FloatArray, Network
+from lipyomo.network import FloatArray
 from lipyomo.regions.attained import holds
-from lipyomo.regions.value import value_at
 from lipyomo.run import Clock
 from lipyomo.search.protocol import Incumbent
 from lipyomo.search.smooth.ascent import drawn_in
@@ -21,47 +20,45 @@ def best_start(
     question: Question, rng: np.random.Generator, clock: Clock, points: FloatArray | None = None
 ) -> Incumbent:
     """The best of ascents from given points (n, d), or from the best ones of a sample."""
-    network, row, domain = question.network, question.row, question.domain
-    params, best = question.params, Incumbent()
+    domain, params, best = question.domain, question.params, Incumbent()
     if points is None:
         best = challenged(question, best, domain.center)
         points = domain.sample(rng, params.samples)
-    values = network.forward(points) @ row
+    values = question.values(points)
     first = points[np.argsort(-values, kind="stable")[: params.starts]]
-    points, values = ascended(network, row, domain, first, params.steps, clock)
+    points, values = ascended(question, first, clock)
     return challenged(question, best, points[values.argmax()])
 
 
 def challenged(question: Question, best: Incumbent, point: FloatArray) -> Incumbent:
     """The better one of an incumbent and a point of the domain near the given one."""
-    domain, row = question.domain, question.row
+    domain = question.domain
     for x in pulled_in(domain, point):
-        if not float(question.network.forward(x) @ row) > best.value:
+        if not float(question.values(x[None])[0]) > best.value:
             return best
-        if holds(domain, x):
-            value = value_at(question.network, row, x)[0]
+        value = question.attained(x) if holds(domain, x) else -np.inf
+        if np.isfinite(value):
             return Incumbent(value, x) if value > best.value else best
     return best
 
 
-def ascended(
-    network: Network, row: FloatArray, domain: Domain, points: FloatArray, steps: int, clock: Clock
-) -> tuple[FloatArray, FloatArray]:
-    """Points (n, d) after ascents of ``row . f`` along the gradients, and their values (n,).
+def ascended(question: Question, points: FloatArray, clock: Clock) -> tuple[FloatArray, FloatArray]:
+    """Points (n, d) after ascents along the gradients, and their values (n,).
 
     Steps are shares of the domain's width; one that loses is taken back and halved.
     """
+    domain = question.domain
     width = domain.upper - domain.lower
     x, size = drawn_in(domain, points), np.full(len(points), 0.25)
-    values = network.forward(x) @ row
-    for _ in range(steps):
+    values = question.values(x)
+    for _ in range(question.params.steps):
         if clock.expired:
             break
-        slopes = network.gradients(x, row) * width
+        slopes = question.gradients(x) * width
         longest = np.abs(slopes).max(axis=1, keepdims=True)
         aim = slopes / np.where(longest > 0, longest, 1.0)
         new = drawn_in(domain, x + size[:, None] * width * aim)
-        found = network.forward(new) @ row
+        found = question.values(new)
         better = found > values
         x, values = np.where(better[:, None], new, x), np.where(better, found, values)
         size = np.where(better, size, 0.5 * size)

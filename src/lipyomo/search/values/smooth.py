@@ -65,9 +65,18 @@ class SmoothPipeline:
 
     def __init__(self, question: Question, seed: int = 0) -> None:
         self._question, self._rng = question, np.random.default_rng(seed)
-        network = question.network.with_functional(question.row)
-        self._context = Context.of(BoxQuestion(LipschitzProblem(network, question.domain)))
+        self._context = self._of(question)
         self._best = Incumbent()
+
+    @staticmethod
+    def _of(question: Question) -> Context:
+        """What boxes are bounded in."""
+        network = question.network.with_functional(question.row)
+        return Context.of(BoxQuestion(LipschitzProblem(network, question.domain)))
+
+    def _bounded(self, boxes: Boxes, cutoff: float) -> Bounded:
+        """Boxes with bounds and scores."""
+        return bounded(self._context, boxes, cutoff)
 
     def cutoff(self, value: float) -> float:
         """See `lipyomo.search.protocol.Pipeline`."""
@@ -105,7 +114,7 @@ class SmoothPipeline:
             np.full(1, np.inf), domain.lower[None], domain.upper[None], none, none, floor, ceiling,
             np.zeros(1, dtype=np.intp), scores, none, np.full(1, np.inf),
         )  # fmt: skip
-        found = bounded(context, whole, self.cutoff(self._best.value)).boxes
+        found = self._bounded(whole, self.cutoff(self._best.value)).boxes
         return Root(self.settle([found], self.cutoff(self._best.value)))
 
     def plan(self, nodes: Sequence[Boxes], travels: bool) -> Task:
@@ -123,7 +132,7 @@ class SmoothPipeline:
                 break
             cutoff = self.cutoff(best.value)
             children, unsplit = split(context, boxes.take(slice(at, at + size)))
-            found = bounded(context, children, cutoff)
+            found = self._bounded(children, cutoff)
             bounds = found.boxes.bounds
             stuck += len(unsplit)
             done = bounds <= cutoff
@@ -133,7 +142,7 @@ class SmoothPipeline:
                 closed = max(closed, cutoff)  # what is cut off
                 left = cut(found.take(keep))
                 points = drawn_in(self._question.domain, left.middle)
-                values = self._question.network.forward(points) @ self._question.row
+                values = self._question.values(points)
                 best = challenged(self._question, best, points[values.argmax()])
                 hopeless = left.bounds - values < 2.0 * found.fuzz[keep]
                 stuck += int(hopeless.sum())

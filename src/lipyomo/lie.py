@@ -1,0 +1,123 @@
+"""The range of a Lie derivative over a domain: what Lyapunov and barrier certificates ask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.api import chosen_settings
+from lipyomo.arguments import instance, real_numbers
+from lipyomo.arrays import FloatArray
+from lipyomo.domains import Domain
+from lipyomo.errors import ProblemError
+from lipyomo.magnitudes import check_magnitudes
+from lipyomo.network import Layer, Network, check_network
+from lipyomo.ranges import Range
+from lipyomo.run import Clock
+from lipyomo.search.values.field import FieldQuestion
+from lipyomo.settings import Settings
+from lipyomo.values import ends_of
+
+
+def lie_derivative(
+    V: Network,
+    g: Network | Sequence[Any],
+    domain: Domain,
+    functional: npt.ArrayLike | None = None,
+    settings: Settings | None = None,
+    **changes: Any,
+) -> Range:
+    """The least and the largest value of ``grad V(x) . g(x)`` over a domain.
+
+    Along solutions of ``x' = g(x)`` V changes so fast: if all values are negative, it falls.
+
+    Parameters
+    ----------
+    V : Network
+        Piecewise linear or smooth.
+    g : Network, or (A, b), or (A,)
+        The field: a network with as many outputs as inputs, or the map ``A x + b``.
+    domain : Domain
+        Bounded, and all inputs can move in it.
+    functional : array_like, shape (m,), optional
+        Of V; not needed for a network with one output.
+    settings : Settings, optional
+        Uses time_limit (for both ends together), threads (processes), executor, dask, seed,
+        progress and should_stop.
+    **changes
+        Fields of `Settings` to set, such as ``time_limit=60``.
+
+    Returns
+    -------
+    Range
+        Of the values at points of the domain at which V has a gradient (inside of the domain, if it
+        is piecewise linear); attained ends are enclosed at the witnesses.
+
+    Raises
+    ------
+    ProblemError
+        If the parts do not fit together, the domain is unbounded, or an input cannot move.
+
+    Examples
+    --------
+    >>> import lipyomo
+    >>> V = lipyomo.Network.from_arrays([[[1.0], [-1.0]], [[1.0, 1.0]]])  # |x|
+    >>> found = lipyomo.lie_derivative(V, ([[-2.0]], [0.0]), lipyomo.Box(-1, 3, 1))  # x' = -2 x
+    >>> round(found.low[0], 5), round(abs(found.high[1]), 5)
+    (-6.0, 0.0)
+    """
+    settings = chosen_settings(settings, changes)
+    check_network(V, ProblemError)
+    instance(domain, Domain, "the domain", ProblemError, "give a Box, a ball or a Polytope")
+    if domain.dimension != V.input_dim:
+        raise ProblemError(
+            f"the domain has {domain.dimension} inputs, the network takes {V.input_dim}"
+        )
+    if not domain.is_bounded:
+        raise ProblemError("Lie derivatives need a bounded domain.  Remedy: give a box")
+    if domain.frozen.any():
+        raise ProblemError("an input cannot move in the domain.  Remedy: give it a little width")
+    if functional is None and V.output_dim > 1:
+        raise ProblemError(f"the network has {V.output_dim} outputs.  Remedy: give a functional")
+    row = real_numbers([1.0] if functional is None else functional, "the functional", ProblemError)
+    row = row.reshape(-1)
+    if row.size != V.output_dim or not np.isfinite(row).all():
+        raise ProblemError(f"the functional needs {V.output_dim} finite entries, one an output")
+    field = _field(g, V.input_dim)
+    check_magnitudes(V, domain, row[None])
+    check_magnitudes(field, domain, None)
+    clock = Clock(settings.time_limit, settings.should_stop, settings.started)
+    points = domain.sample(np.random.default_rng(settings.seed), 64)
+    terms = np.abs(V.gradients(points, row) * field.forward(points)).sum(axis=1)
+    scale = float(terms.max())
+
+    def question(sign: float) -> FieldQuestion:
+        return FieldQuestion(V, sign * row, domain, scale, field=field)
+
+    return ends_of(question, settings, clock)
+
+
+def _field(g: Any, d: int) -> Network:
+    """The field as a network from R^d to R^d."""
+    if isinstance(g, Network):
+        field = g
+    else:
+        instance(g, Sequence, "the field", ProblemError, "give a Network, or (A, b)")
+        if len(g) not in (1, 2):
+            raise ProblemError("the field is neither a network nor (A, b)")
+        A: FloatArray = real_numbers(g[0], "the matrix A", ProblemError)
+        b = np.zeros(d) if len(g) == 1 else real_numbers(g[1], "the offset b", ProblemError)
+        if A.shape != (d, d) or b.shape != (d,):
+            raise ProblemError(
+                f"the field has the shapes {A.shape} and {b.shape}, expected ({d}, {d}) and ({d},)"
+            )
+        field = Network([Layer(A, b)], "field")
+    if (field.input_dim, field.output_dim) != (d, d):
+        raise ProblemError(
+            f"the field takes {field.input_dim} inputs and has {field.output_dim} outputs: both "
+            f"should be {d}, the inputs of V"
+        )
+    return field

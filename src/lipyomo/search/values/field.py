@@ -1,0 +1,180 @@
+"""The pipeline of Lie derivatives: ``grad V(x) . g(x)``, the derivative of V along a field g.
+
+On a box, with v in the range of g, the bound of ``grad V(x) . v`` is an affine function of (x, v)
+(`lipyomo.search.smooth.collapse`); g itself lies between affine functions of x, which take the
+place of v.  So the error is of the second order in the box's width, as it is for a constant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lipyomo.arrays import FloatArray
+from lipyomo.domains import Domain
+from lipyomo.network import Layer, Network
+from lipyomo.numerics.exact import exact
+from lipyomo.problem import LipschitzProblem
+from lipyomo.regions.derivative import derivatives_at
+from lipyomo.regions.value import around, value_at
+from lipyomo.search.protocol import Recipe
+from lipyomo.search.smooth.bound import Bounded, gaps_of
+from lipyomo.search.smooth.boxes import Boxes
+from lipyomo.search.smooth.collapse import collapsed
+from lipyomo.search.smooth.confine import confined
+from lipyomo.search.smooth.context import Context
+from lipyomo.search.smooth.context import Question as BoxQuestion
+from lipyomo.search.smooth.inputs import inputs_of
+from lipyomo.search.smooth.relax import relaxed
+from lipyomo.search.values.context import Question
+from lipyomo.search.values.smooth import SmoothPipeline, Task
+
+STEP = 2.0**-20
+"""Of difference quotients, as a share of the domain's width; their error misleads ascents only."""
+
+
+@dataclass(frozen=True, eq=False)
+class FieldQuestion(Question):
+    """The largest value of ``c grad V . g``, for V = `network` with one output and c = `row`.
+
+    Attributes
+    ----------
+    field : Network or None
+        g, with as many outputs as inputs.
+    """
+
+    field: Network | None = None
+
+    @property
+    def along(self) -> Network:
+        """G."""
+        assert self.field is not None
+        return self.field
+
+    def values(self, points: FloatArray) -> FloatArray:
+        """See `Question.values`."""
+        gradients = self.network.gradients(points, self.row)
+        return np.asarray((gradients * self.along.forward(points)).sum(axis=1))
+
+    def gradients(self, points: FloatArray) -> FloatArray:
+        """See `Question.gradients`: by differences."""
+        found = np.empty_like(points)
+        for j, step in enumerate((STEP * (self.domain.upper - self.domain.lower)).tolist()):
+            ahead, behind = points.copy(), points.copy()
+            ahead[:, j] += step
+            behind[:, j] -= step
+            found[:, j] = (self.values(ahead) - self.values(behind)) / (2.0 * step)
+        return found
+
+    def attained(self, x: FloatArray) -> float:
+        """See `Question.attained`."""
+        own = derivatives_at(LipschitzProblem(self.network, self.domain), x, self.row[None])
+        if own is None:
+            return -np.inf
+        total = exact(0.0)
+        for k, (low, high) in enumerate(zip(own[0][0].tolist(), own[1][0].tolist(), strict=True)):
+            ends = value_at(self.along, np.eye(x.size)[k], x)
+            total += min(exact(a) * exact(b) for a in (low, high) for b in ends)
+        return around(total)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class FieldRecipe:
+    """Makes a pipeline for tasks that have travelled."""
+
+    question: FieldQuestion
+
+    def pipeline(self) -> FieldPipeline:
+        """The pipeline."""
+        return FieldPipeline(self.question)
+
+
+class FieldPipeline(SmoothPipeline):
+    """Searches the largest value of a Lie derivative.
+
+    Parameters
+    ----------
+    question : FieldQuestion
+    seed : int, optional
+    """
+
+    def __init__(self, question: FieldQuestion, seed: int = 0) -> None:
+        self._asked = question
+        super().__init__(question, seed)
+        self._field = _context(_as_units(question.along), question.domain)
+
+    @staticmethod
+    def _of(question: Question) -> Context:
+        """See `SmoothPipeline`."""
+        network = question.network.with_functional(question.row)
+        if not network.hidden:  # bounds go through at least one layer
+            same = Layer(np.eye(network.input_dim), np.zeros(network.input_dim))
+            network = Network([same, network.head])
+        return _context(network, question.domain)
+
+    def recipe(self) -> Recipe[Boxes, Task]:
+        """See `lipyomo.search.protocol.Pipeline`."""
+        return FieldRecipe(self._asked)
+
+    def _bounded(self, boxes: Boxes, cutoff: float) -> Bounded:
+        """See `SmoothPipeline`."""
+        context, field, count = self._context, self._field, len(boxes)
+        unit = 4.0 * max(context.unit, field.unit)
+        free = np.full((count, len(field.breaks)), np.inf)
+        inside = replace(boxes, floor=-free, ceiling=free)
+        still = boxes.v_low, boxes.v_high
+        g = relaxed(field, inside, inputs_of(field, inside, *still))[-1]
+        inputs = inputs_of(context, boxes, g.low, g.high)
+        layers = relaxed(context, boxes, inputs)
+        rows = np.broadcast_to(context.rows, (count, context.rows.shape[1]))
+        errors = None
+        if context.row_errors.any():
+            errors = np.broadcast_to(context.row_errors, rows.shape)
+        above = collapsed(context, layers, rows, errors, inputs)
+        # v = g(x), which lies in ``pre.x . x + pre.constant +- pre.radius``
+        pre, sizes = g.pre, np.abs(above.v)
+        slopes = np.broadcast_to(pre.x, (count, *pre.x.shape[1:]))
+        x = above.x + np.matmul(above.v[:, None], slopes)[:, 0]
+        known = np.abs(pre.constant) + pre.radius
+        constant = above.constant + (above.v * pre.constant + sizes * pre.radius).sum(axis=1)
+        reach = np.matmul(np.abs(slopes), inputs.x.size[:, :, None])[:, :, 0]
+        rounding = (np.abs(above.x) * inputs.x.size).sum(axis=1) + np.abs(above.constant)
+        fuzz = unit * (rounding + (sizes * (reach + known)).sum(axis=1))
+        above = replace(
+            above,
+            x=x,
+            v=np.zeros_like(above.v),
+            constant=constant + fuzz,
+            fuzz=above.fuzz + fuzz,
+        )
+        cutoffs = np.full(count, cutoff)
+        top = confined(context, boxes, layers, above, still, cutoffs)
+        scores = gaps_of(context, boxes, layers, above, (g.low, g.high))
+        _credit_field(context, scores, np.abs(slopes), sizes * pre.radius, boxes)
+        found = replace(boxes, bounds=np.minimum(top.top, boxes.bounds), scores=scores)
+        return Bounded(found, top.top, top.x, above.v, top.fuzz, cutoffs)
+
+
+def _credit_field(
+    context: Context, scores: FloatArray, slopes: FloatArray, gaps: FloatArray, boxes: Boxes
+) -> None:
+    """Give to the inputs what is owed to entries of v, as the range of that entry of g does."""
+    d, k = context.inputs, context.directions
+    parts = slopes * (0.5 * (boxes.high - boxes.low))[:, None]
+    total = parts.sum(axis=2, keepdims=True)
+    shares = np.divide(parts, total, out=np.zeros_like(parts), where=total > 0)
+    owed = scores[:, d : d + k] / context.params.sign_weight + gaps
+    scores[:, :d] += np.matmul(owed[:, None], shares)[:, 0]
+    scores[:, d : d + k] = 0.0
+
+
+def _as_units(network: Network) -> Network:
+    """The network with its outputs as the units of a last hidden layer, whose ranges are found."""
+    m = network.output_dim
+    outputs = Layer(network.head.weight, network.head.bias)
+    return Network([*network.hidden, outputs, Layer(np.eye(m), np.zeros(m))])
+
+
+def _context(network: Network, domain: Domain) -> Context:
+    return Context.of(BoxQuestion(LipschitzProblem(network, domain, "linf", "linf")))
