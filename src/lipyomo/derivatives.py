@@ -292,6 +292,13 @@ class _Search:
             if self._clock.expired:
                 break
             self._look(x)
+        try:
+            self._search(rng)
+        except ProblemError:  # terms as large as the slopes leave the range of float64 numbers
+            return
+
+    def _search(self, rng: np.random.Generator) -> None:
+        """Local searches, first of all entries together, and branch and bound."""
         idle, going = 0, True
         waiting = list(np.ndindex(*self.proved.shape))
         while going and not self._done and not self._clock.expired:
@@ -449,4 +456,4 @@ class _Search:
         for s, i, j in np.ndindex(*M.shape):
             offset = exact(float(M[s, i, j])) * exact(float(self._reach[j]))
             _, above = around(exact(upper) - offset)
-            self.proved[s, i, j] = min(self.proved[s, i, j], above)
+            self.proved[s, i, j] = min(float(self.proved[s, i, j]), above)

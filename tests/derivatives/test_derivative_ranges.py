@@ -115,7 +115,9 @@ def test_smooth_tables_hold_all_samples(name: str) -> None:
         assert entry.low[1] <= least + 1e-9
         assert entry.high[1] >= largest - 1e-9
         assert entry.high[0] >= largest - 1e-9
-        assert network.jacobian_at(entry.witnesses[1])[i, j] == pytest.approx(entry.high[0])
+        highest = entry.witnesses[1]
+        assert highest is not None
+        assert network.jacobian_at(highest)[i, j] == pytest.approx(entry.high[0])
 
 
 def test_columns_are_the_inputs_that_are_asked_for() -> None:
@@ -157,3 +159,11 @@ def test_the_tilted_network_is_the_tilted_function() -> None:
         expected = 8.0 * points[:, 1] + network.forward(points) @ rows[0]
         found = tilted(network, rows, np.eye(1, 3, 1), np.array([[8.0]]))
         assert found.forward(points)[:, 0] == pytest.approx(expected)
+
+
+def test_slopes_too_large_for_a_linear_term_leave_what_is_known() -> None:
+    """The derivative is known, but 1e100 and more is no weight."""
+    network = Network.from_arrays([[[1e60], [-1e60]], [[2e40, 1e40]]])
+    found = lipyomo.derivative_range(LipschitzProblem(network, Box(-1, 1, 1)))
+    assert found.low[0] <= -1e100 <= found.low[1]
+    assert found.high[0] <= 2e100 <= found.high[1]

@@ -97,11 +97,9 @@ def run(words: Sequence[str]) -> int:
         print(json.dumps({**head, **found.to_dict()}, allow_nan=False))
     else:
         _show(found, names)
-    files = [
-        path is None or wrote(lambda path=path, write=write: write(found, names, path))
-        for path, write in ((arguments.csv, _write), (arguments.plot, plot_jacobian))
-    ]
-    if not all(files):
+    table, picture = arguments.csv, arguments.plot
+    good = table is None or wrote(lambda: _write(found, names, table))
+    if not ((picture is None or wrote(lambda: plot_jacobian(found, names, picture))) and good):
         return Exit.FAILED
     return Exit.DONE if found.status is Status.EXACT else Exit.OPEN
 
