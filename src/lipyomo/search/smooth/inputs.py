@@ -87,10 +87,11 @@ def spans(rows: FloatArray, inputs: Inputs, unit: float) -> tuple[FloatArray, Fl
     room = np.where(room < reach, room, reach)
     ends = []
     for turned in (-scaled, scaled):
-        m = _multipliers(turned, whole, g, reach, room)
-        size = whole + m * (reach + np.abs(room))[:, None]
-        away = np.abs(turned - m[:, :, None] * g[:, None]).sum(axis=2)
-        ends.append(np.fmin(whole, away + m * room[:, None] + 4.0 * unit * size))
+        with np.errstate(over="ignore", invalid="ignore"):  # multipliers that overflow say nothing
+            m = _multipliers(turned, whole, g, reach, room)
+            size = whole + m * (reach + np.abs(room))[:, None]
+            away = np.abs(turned - m[:, :, None] * g[:, None]).sum(axis=2)
+            ends.append(np.fmin(whole, away + m * room[:, None] + 4.0 * unit * size))
     return ends[0], ends[1]
 
 
