@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -66,22 +67,21 @@ def _network(layers: Sequence[tuple[np.ndarray, np.ndarray]], kind: str) -> Netw
 def cases() -> Iterator[tuple[str, Callable[[], LipschitzProblem], Sequence[str]]]:
     """Names, problems, and the methods that are printed beside the interval."""
     for radius in (0.5, 1.0):
-        cube = Box(-radius, radius, 10)
-        yield (
-            f"10-20-20-1 tanh [-{radius:g},{radius:g}]",
-            lambda cube=cube: LipschitzProblem(trained(10, (20, 20)), cube),
-            (),
-        )
+        yield f"10-20-20-1 tanh [-{radius:g},{radius:g}]", partial(_on_cube, radius), ()
     for kind in ("leaky", "tanh"):
         for seed in (0, 1):
             for radius in (0.2, 1.0, 5.0):
-                network = random((5, *[128] * 5, 1), kind, seed)
-                domain = ball(np.zeros(5), radius, norm="l2")
-                yield (
-                    f"5-128x5 {kind} seed {seed} radius {radius:g}",
-                    lambda given=(network, domain): LipschitzProblem(*given, "l2"),
-                    SIDE_BY_SIDE,
-                )
+                build = partial(_on_ball, kind, seed, radius)
+                yield f"5-128x5 {kind} seed {seed} radius {radius:g}", build, SIDE_BY_SIDE
+
+
+def _on_cube(radius: float) -> LipschitzProblem:
+    return LipschitzProblem(trained(10, (20, 20)), Box(-radius, radius, 10))
+
+
+def _on_ball(kind: str, seed: int, radius: float) -> LipschitzProblem:
+    domain = ball(np.zeros(5), radius, norm="l2")
+    return LipschitzProblem(random((5, *[128] * 5, 1), kind, seed), domain, "l2")
 
 
 def main(words: Sequence[str]) -> None:
