@@ -146,6 +146,8 @@ def search(
         run.show(upper, nodes, message)
 
     rng = np.random.default_rng(run.settings.seed)
+    if len(reduced.problem.network.hidden) > 1:  # deep random ones: relaxations say less
+        run.drop_upper(product_of_norms(reduced.problem))
     cascade = run_cascade(run, QUICK)
     joint_first(cascade, run.clock)
     phases = cascade.bounds.phases
