@@ -40,7 +40,9 @@ def trained(inputs: int, hidden: Sequence[int], seed: int = 0) -> Network:
     rng = np.random.default_rng(seed)
     x = rng.uniform(-2.0, 2.0, (4000, inputs))
     y = np.sin(2.0 * x[:, 0]) * np.cos(x[:, 1]) + 0.3 * (x * x).sum(axis=1) / inputs
-    model = MLPRegressor(hidden, activation="tanh", max_iter=300, random_state=seed).fit(x, y)
+    model = MLPRegressor(
+        hidden_layer_sizes=hidden, activation="tanh", max_iter=300, random_state=seed
+    ).fit(x, y)
     pairs = zip(model.coefs_, model.intercepts_, strict=True)
     return _network([(weight.T, bias) for weight, bias in pairs], "tanh")
 
