@@ -240,9 +240,11 @@ def test_ctrl_c_before_anything_is_known(module: str, models: Path) -> None:
     assert process.stderr is not None
     assert any(line.endswith(f" {module}\n") for line in process.stderr)  # it has come so far
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert "interrupted before anything was known" in err
+    # the last of these imports is near the search, which a busy machine may let begin
+    begun = module == "onnxruntime" and "status      interrupted" in out
+    assert begun or "interrupted before anything was known" in err
     assert "Traceback" not in err
 
 
