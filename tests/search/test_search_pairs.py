@@ -48,7 +48,7 @@ def test_a_stopped_search_goes_on_with_its_pairs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Bounder, "takes_pairs", lambda *given: True)
-    problem = LipschitzProblem(random_network(3, (8, 14, 14, 2)), Box(0, 1, 8), "linf", "cross")
+    problem = LipschitzProblem(random_network(3, (9, 16, 16, 2)), Box(0, 1, 9), "linf", "cross")
     state, nodes = tmp_path / "state", [0]
     first = solve(
         problem,
