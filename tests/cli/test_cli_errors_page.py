@@ -126,8 +126,8 @@ CASES: dict[str, tuple[str, ...]] = {
 
 
 def messages() -> list[str]:
-    """What the tables of the page say, without the table of classes."""
-    part = PAGE.read_text(encoding="utf-8").split("## Messages of the command line")[1]
+    """What the table of the page says."""
+    part = PAGE.read_text(encoding="utf-8").split("## Messages")[1]
     return re.findall(r"^\| `([^`]+)` \|", part.split("## Questions")[0], re.MULTILINE)
 
 
@@ -192,7 +192,9 @@ def folder(net: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_message_of_the_page_has_a_case() -> None:
-    assert messages() == list(CASES)
+    """The page leaves out messages that explain themselves; their cases stay."""
+    assert len(messages()) > 25
+    assert [message for message in CASES if message in messages()] == messages()
 
 
 @pytest.mark.parametrize("message", CASES)
