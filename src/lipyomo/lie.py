@@ -17,7 +17,7 @@ from lipyomo.magnitudes import check_magnitudes
 from lipyomo.network import Layer, Network, check_network
 from lipyomo.ranges import Range
 from lipyomo.run import Clock
-from lipyomo.search.values.field import FieldQuestion
+from lipyomo.search.values.field import FieldPipeline, FieldQuestion
 from lipyomo.settings import Settings
 from lipyomo.values import ends_of
 
@@ -94,10 +94,11 @@ def lie_derivative(
     terms = np.abs(V.gradients(points, row) * field.forward(points)).sum(axis=1)
     scale = float(terms.max())
 
-    def question(sign: float) -> FieldQuestion:
-        return FieldQuestion(V, sign * row, domain, scale, field=field)
+    def pipeline(sign: float) -> FieldPipeline:
+        question = FieldQuestion(V, sign * row, domain, scale, field=field)
+        return FieldPipeline(question, settings.seed)
 
-    return ends_of(question, settings, clock)
+    return ends_of(pipeline, settings, clock)
 
 
 def _field(g: Any, d: int) -> Network:

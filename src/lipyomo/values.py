@@ -22,14 +22,14 @@ from lipyomo.reduce.reduction import Reduction
 from lipyomo.regions.value import value_at
 from lipyomo.result import Progress, Status
 from lipyomo.run import Clock
-from lipyomo.search.engine import Engine, Found
+from lipyomo.search.engine import Found
 from lipyomo.search.protocol import NODES
+from lipyomo.search.protocol import Pipeline as Searching
+from lipyomo.search.start import searched
 from lipyomo.search.values.context import Question
-from lipyomo.search.values.field import FieldPipeline, FieldQuestion
 from lipyomo.search.values.params import PARAMS
 from lipyomo.search.values.pipeline import Pipeline
 from lipyomo.search.values.smooth import SmoothPipeline
-from lipyomo.search.workers import asked_for
 from lipyomo.settings import Settings
 
 
@@ -85,20 +85,25 @@ def value_range(
     domain = domain if reduced.moving.all() else domain.restrict(reduced.moving)
     sample = domain.sample(np.random.default_rng(settings.seed), 64)
     scale = _scale(reduced.network, row, sample)
-    found = ends_of(
-        lambda sign: Question(reduced.network, sign * row, domain, scale), settings, clock
-    )
+    kind = SmoothPipeline if reduced.network.smooth else Pipeline
+
+    def pipeline(sign: float) -> Searching[Any, Any]:
+        return kind(Question(reduced.network, sign * row, domain, scale), settings.seed)
+
+    found = ends_of(pipeline, settings, clock)
     low, high = found.witnesses
     return replace(found, witnesses=(_lifted(reduced, low), _lifted(reduced, high)))
 
 
-def ends_of(question: Callable[[float], Question], settings: Settings, clock: Clock) -> Range:
-    """Both ends: the largest values of two questions, that of minus one and that of one.
+def ends_of(
+    pipeline: Callable[[float], Searching[Any, Any]], settings: Settings, clock: Clock
+) -> Range:
+    """Both ends: the largest values that two searches find, that of minus one and that of one.
 
     Parameters
     ----------
-    question : callable
-        From a sign to the question about values of that sign.
+    pipeline : callable
+        From a sign to what searches values of that sign.
     settings : Settings
     clock : Clock
         For both together.
@@ -106,7 +111,8 @@ def ends_of(question: Callable[[float], Question], settings: Settings, clock: Cl
     ends: list[Found[Any]] = []
     for sign in (-1.0, 1.0):
         part = clock.within((1.0 if ends else 0.5) * clock.left)
-        ends.append(_searched(question(sign), settings, part, _heard(settings, clock, sign)))
+        heard = _heard(settings, clock, sign)
+        ends.append(searched(pipeline(sign), settings, part, heard))
         if part.interrupted:
             clock.stop()
     lower, upper = ends
@@ -166,19 +172,6 @@ def _checked(network: Network, domain: Domain, functional: npt.ArrayLike | None)
         raise ProblemError(f"the functional needs {m} finite entries, one an output")
     check_magnitudes(network, domain, row[None])
     return row
-
-
-def _searched(
-    question: Question, settings: Settings, clock: Clock, news: Callable[..., object]
-) -> Found[Any]:
-    """The engine with the pipeline of a question."""
-    pipeline: Any
-    if isinstance(question, FieldQuestion):
-        pipeline = FieldPipeline(question, settings.seed)
-    else:
-        make = SmoothPipeline if question.network.smooth else Pipeline
-        pipeline = make(question, settings.seed)
-    return Engine(pipeline, clock, workers=asked_for(settings), news=news).run()
 
 
 def _heard(settings: Settings, clock: Clock, sign: float) -> Callable[..., object]:

@@ -134,7 +134,8 @@ def search(
     """
     from lipyomo.search.relu.learnt import COUNTERS
     from lipyomo.search.relu.params import Params
-    from lipyomo.search.relu.run import branch_and_bound
+    from lipyomo.search.relu.pipeline import pipeline_for
+    from lipyomo.search.start import searched
 
     problem, reduced = run.problem, run.problem.reduced
     if reduced.problem.network.smooth:
@@ -162,17 +163,9 @@ def search(
         if run.witness is None or not run.expired:
             run.raise_lower(search_incumbent(problem, rng, None, run.clock, phases))
         return run.result()
-    found, pipeline = branch_and_bound(
-        reduced.problem,
-        run.settings,
-        run.clock,
-        tell,
-        checkpoint,
-        cascade=cascade,
-        report=run.drop_upper,
-        cutoff=cutoff,
-        params=None if slack is None else Params(slack=slack),
-    )
+    params = None if slack is None else Params(slack=slack)
+    pipeline = pipeline_for(reduced.problem, run.settings, checkpoint, cascade, cutoff, params)
+    found = searched(pipeline, run.settings, run.clock, tell, checkpoint, run.drop_upper)
     if found.best.point is not None:
         run.raise_lower(witness_near(problem, found.best.point))
     if run.witness is None:  # nothing exceeds zero, which any interior point attains
@@ -198,11 +191,12 @@ def search_smooth(
     run: Run, cutoff: float, checkpoint: Checkpoint | None, slack: float | None = None
 ) -> Result:
     """`search` of a network with smooth units: boxes instead of activation patterns."""
-    from lipyomo.search.smooth.context import box_bytes
+    from lipyomo.search.smooth.bundled import STUCK
+    from lipyomo.search.smooth.context import Question, box_bytes
     from lipyomo.search.smooth.local import smooth_incumbent
     from lipyomo.search.smooth.params import Params
-    from lipyomo.search.smooth.pipeline import STUCK
-    from lipyomo.search.smooth.run import smooth_search
+    from lipyomo.search.smooth.pipeline import Pipeline
+    from lipyomo.search.start import searched
 
     problem, reduced = run.problem, run.problem.reduced
     if problem.is_constant:  # boxes would be left with their rounding
@@ -225,10 +219,10 @@ def search_smooth(
             run.raise_lower(witness_near(problem, point))
         run.show(upper, nodes, message)
 
-    params = None if slack is None else Params(slack=slack)
-    found = smooth_search(
-        reduced.problem, run.settings, run.clock, tell, checkpoint, run.drop_upper, cutoff, params
-    )
+    params = Params() if slack is None else Params(slack=slack)
+    question = Question(reduced.problem, run.settings.gap, cutoff, params)
+    pipeline = Pipeline(question, run.settings.seed)
+    found = searched(pipeline, run.settings, run.clock, tell, checkpoint, run.drop_upper)
     if found.best.point is not None:
         run.raise_lower(witness_near(problem, found.best.point))
     run.drop_upper(found.upper)

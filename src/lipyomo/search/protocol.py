@@ -130,8 +130,34 @@ class Recipe(Protocol[N, T]):
         ...
 
 
+Q = TypeVar("Q")
+
+
+@dataclass(frozen=True, eq=False)
+class Making(Generic[N, T, Q]):
+    """The recipe of a pipeline that needs nothing but a question.
+
+    Attributes
+    ----------
+    kind : callable
+        Makes the pipeline; picklable, like a class.
+    question : object
+        Likewise.
+    """
+
+    kind: Callable[[Q], Pipeline[N, T]]
+    question: Q
+
+    def pipeline(self) -> Pipeline[N, T]:
+        """The pipeline."""
+        return self.kind(self.question)
+
+
 class Pipeline(Protocol[N, T]):
-    """What a search does with nodes.  All but `process` is asked at home only."""
+    """What a search does with nodes.  All but `process` is asked at home only.
+
+    A pipeline that is declared to be one inherits `weight` and `cool`.
+    """
 
     def root(self, clock: Clock, tell: Tell) -> Root[N]:
         """The whole as a node, bounded; the first look for points belongs to it."""
@@ -200,7 +226,7 @@ class Pipeline(Protocol[N, T]):
 
     def weight(self) -> float:
         """How many nodes of a common size one of this search amounts to, at least 1."""
-        ...
+        return 1.0
 
     def nbytes(self, node: N) -> tuple[int, int]:
         """About the bytes that a node takes: what it cannot do without, and what `cool` frees."""
@@ -208,7 +234,7 @@ class Pipeline(Protocol[N, T]):
 
     def cool(self, node: N) -> N:
         """The node without what can be found again."""
-        ...
+        return node
 
     def encode(self, nodes: Sequence[N]) -> Arrays:
         """Nodes, and what else is known at home, for a checkpoint."""

@@ -35,7 +35,6 @@ from lipyomo.run import Clock
 from lipyomo.search.params import Params
 from lipyomo.search.protocol import N, Outcome, Pipeline, Pulse, Recipe, T
 from lipyomo.search.queue import Batch
-from lipyomo.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -290,11 +289,3 @@ def _deaths() -> tuple[type[BaseException], ...]:
     )
     scheduler = sys.modules.get("distributed.scheduler")
     return known if scheduler is None else (*known, scheduler.KilledWorker)
-
-
-def asked_for(settings: Settings) -> Workers[Any, Any] | None:
-    """Who helps; None if nobody does."""
-    shared = settings.executor is not None or settings.dask is not None
-    if not shared and (settings.threads or 1) == 1:
-        return None
-    return Workers(settings.threads, settings.executor, settings.dask, helping=True)

@@ -18,13 +18,16 @@ from lipyomo.regions.partial import RegionProgram
 from lipyomo.run import Clock
 from lipyomo.sampling.local_search import default_evaluations, quick_budget
 from lipyomo.sampling.params import PARAMS
-from lipyomo.search.protocol import Arrays, Incumbent, Outcome, Pulse, Root, Tell
+from lipyomo.search.checkpoint import Checkpoint
+from lipyomo.search.protocol import Arrays, Incumbent, Making, Outcome, Pulse, Root, Tell
+from lipyomo.search.protocol import Pipeline as Searching
 from lipyomo.search.relu.bound import proved
 from lipyomo.search.relu.context import Context, Question
 from lipyomo.search.relu.examine import Bench
 from lipyomo.search.relu.heuristics import Around, heuristics
 from lipyomo.search.relu.learnt import Learnt
 from lipyomo.search.relu.node import Node
+from lipyomo.search.relu.params import Params
 from lipyomo.search.relu.part import OutOfTimeError, Part, Watch
 from lipyomo.search.relu.points import Points
 from lipyomo.search.relu.root import begin
@@ -32,6 +35,7 @@ from lipyomo.search.relu.saved import Saved, decode, encode
 from lipyomo.search.relu.split import split, together
 from lipyomo.semidefinite.params import PARAMS as SEMIDEFINITE
 from lipyomo.semidefinite.root import root_cost
+from lipyomo.settings import Settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,18 +68,7 @@ class Task:
     baggage: Baggage | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Recipe:
-    """Makes a pipeline for tasks that have travelled."""
-
-    question: Question
-
-    def pipeline(self) -> Pipeline:
-        """The pipeline."""
-        return Pipeline(self.question)
-
-
-class Pipeline:
+class Pipeline(Searching[Node, Task]):
     """Searches one problem.
 
     Parameters
@@ -134,9 +127,9 @@ class Pipeline:
         """See `lipyomo.search.protocol.Pipeline`."""
         return replace(node, warmth=None)
 
-    def recipe(self) -> Recipe:
+    def recipe(self) -> Making[Node, Task, Question]:
         """See `lipyomo.search.protocol.Pipeline`."""
-        return Recipe(self._context.question)
+        return Making(Pipeline, self._context.question)
 
     # -- the root ----------------------------------------------------------------------------------
 
@@ -285,6 +278,38 @@ class Pipeline:
             self._points.challenge(saved.best)
         self._learnt, self._open_units = saved.learnt, saved.open_units
         return Outcome(saved.nodes, best=self._points.best)
+
+
+def pipeline_for(
+    problem: LipschitzProblem,
+    settings: Settings,
+    checkpoint: Checkpoint | None = None,
+    cascade: Cascade | None = None,
+    cutoff: float = 0.0,
+    params: Params | None = None,
+) -> Pipeline:
+    """The pipeline of a search that begins with a cascade, or where a checkpoint left off.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+        Without frozen inputs.
+    settings : Settings
+        Uses gap and seed.
+    checkpoint : Checkpoint, optional
+        From where the search goes on.
+    cascade : Cascade, optional
+        Bounds that the root starts from.
+    cutoff : float, optional
+        A bound that is to be proved: nodes with bounds up to it are fathomed, whatever is attained.
+    params : Params, optional
+    """
+    state = None if checkpoint is None else checkpoint.state
+    known = None if state is None else state.get("known")
+    if state is None and cascade is not None:
+        known = np.concatenate([np.zeros(0, dtype=np.int8), *cascade.bounds.phases])
+    question = Question(problem, settings.gap, cutoff, known, params=params or Params())
+    return Pipeline(question, settings.seed, cascade)
 
 
 def _packed(points: Points, node: Node, sample: int) -> Node:

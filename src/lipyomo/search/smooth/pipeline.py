@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,53 +13,20 @@ import numpy.typing as npt
 from lipyomo.arrays import FloatArray, keep_memory
 from lipyomo.regions.witness import make_witness
 from lipyomo.run import Clock
-from lipyomo.search.protocol import NODES, Arrays, Incumbent, Outcome, Pulse, Root, Tell
-from lipyomo.search.smooth.ascent import ascended, drawn_in
-from lipyomo.search.smooth.bound import bounded, least_bound
-from lipyomo.search.smooth.boxes import NAMES, Boxes, bundles, joined
+from lipyomo.search.protocol import Arrays, Incumbent, Making, Outcome, Root, Tell
+from lipyomo.search.smooth.ascent import ascended
+from lipyomo.search.smooth.bound import Bounded, bounded, least_bound
+from lipyomo.search.smooth.boxes import Boxes, bundles, joined
+from lipyomo.search.smooth.bundled import BundlePipeline, Task
 from lipyomo.search.smooth.chords import with_chords
 from lipyomo.search.smooth.context import Context, Question
-from lipyomo.search.smooth.cut import cut
 from lipyomo.search.smooth.inputs import inputs_of
 from lipyomo.search.smooth.ranges import global_slopes, semidefinite_bounds, slopes_on
 from lipyomo.search.smooth.relax import relaxed
-from lipyomo.search.smooth.split import split
 from lipyomo.search.smooth.values import slopes_at
 
-STUCK = "stuck"
-"""The counter of boxes that float64 numbers are too coarse to split, or to bound any better."""
 
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """Boxes to split.
-
-    Attributes
-    ----------
-    bundles : tuple of Boxes
-    value : float
-        Of the incumbent.
-    floor : float
-        No box with a bound up to it can be told from one that float64 numbers cannot close.
-    """
-
-    bundles: tuple[Boxes, ...]
-    value: float
-    floor: float
-
-
-@dataclass(frozen=True, eq=False)
-class Recipe:
-    """Makes a pipeline for tasks that have travelled."""
-
-    question: Question
-
-    def pipeline(self) -> Pipeline:
-        """The pipeline."""
-        return Pipeline(self.question)
-
-
-class Pipeline:
+class Pipeline(BundlePipeline):
     """Searches one problem.
 
     Parameters
@@ -70,36 +37,22 @@ class Pipeline:
 
     def __init__(self, question: Question, seed: int = 0) -> None:
         keep_memory()
-        self._context = Context.of(question)
+        super().__init__(Context.of(question))
         self._rng = np.random.default_rng(seed)
-        self._best = Incumbent()
-        self._effort, self._turn, self._floor = 0.0, 1.0, 0.0
+        self._effort, self._turn = 0.0, 1.0
 
-    # -- what the engine asks of any node ----------------------------------------------------------
-
-    def cutoff(self, value: float) -> float:
+    def recipe(self) -> Making[Boxes, Task, Question]:
         """See `lipyomo.search.protocol.Pipeline`."""
-        return max(self._context.cutoff(value), self._floor)
+        return Making(Pipeline, self._context.question)
 
-    def together(self, node: Boxes) -> int:
-        """See `lipyomo.search.protocol.Pipeline`."""
-        return max(1, 4 * self._context.bundle // len(node))
+    def _met(self, value: float) -> float:
+        return self._context.cutoff(value)
 
-    def weight(self) -> float:
-        """See `lipyomo.search.protocol.Pipeline`."""
-        return 1.0
+    def _bounds_of(self, boxes: Boxes, cutoff: float) -> Bounded:
+        return bounded(self._context, boxes, cutoff)
 
-    def nbytes(self, node: Boxes) -> tuple[int, int]:
-        """See `lipyomo.search.protocol.Pipeline`; every bundle counts as a full one."""
-        return max(len(node), self._context.bundle) * node.nbytes, 0
-
-    def cool(self, node: Boxes) -> Boxes:
-        """See `lipyomo.search.protocol.Pipeline`."""
-        return node
-
-    def recipe(self) -> Recipe:
-        """See `lipyomo.search.protocol.Pipeline`."""
-        return Recipe(self._context.question)
+    def _values(self, points: FloatArray) -> FloatArray:
+        return slopes_at(self._context, points).values
 
     # -- the search --------------------------------------------------------------------------------
 
@@ -171,68 +124,7 @@ class Pipeline:
         worst = max(nodes, key=lambda node: node.bound)
         first = worst.take(np.array([worst.bounds.argmax()]))
         self._floor = max(self._floor, least_bound(self._context, first, cutoff))
-        return Task(tuple(nodes), self._best.value, self._floor)
-
-    def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Boxes]:
-        """See `lipyomo.search.protocol.Pipeline`."""
-        context, base = self._context, self._context.cutoff(task.value)
-        cutoff = max(base, task.floor)
-        boxes = joined(task.bundles)
-        kept: list[Boxes] = []
-        rest: list[Boxes] = []
-        closed, stuck, best = 0.0, int(task.floor > base), Incumbent(task.value)
-        size = max(1, context.chunk // 2)
-        for at in range(0, len(boxes), size):
-            if clock.expired:
-                rest.append(boxes.take(slice(at, len(boxes))))
-                break
-            children, unsplit = split(context, boxes.take(slice(at, at + size)))
-            found = bounded(context, children, cutoff)
-            bounds = found.boxes.bounds
-            stuck += len(unsplit)
-            closed = max(closed, unsplit.bound, float(bounds[bounds <= cutoff].max(initial=0.0)))
-            keep = np.flatnonzero(bounds > cutoff)
-            if keep.size:
-                closed = max(closed, cutoff)
-                left = cut(found.take(keep))
-                values = self._middles(left)
-                top = int(values.argmax())
-                if values[top] > best.value:
-                    best = Incumbent(float(values[top]), left.middle[top])
-                hopeless = left.bounds - values < 2.0 * found.fuzz[keep]
-                stuck += int(hopeless.sum())
-                closed = max(closed, left.take(hopeless).bound)
-                kept.append(left.take(~hopeless))
-            pulse()
-        return Outcome(
-            bundles(joined(kept), context.bundle) if kept else (),
-            returned=bundles(joined(rest), context.bundle) if rest else (),
-            closed=closed,
-            best=best if best.point is not None else None,
-            counters={NODES: len(boxes) - sum(map(len, rest)), STUCK: stuck},
-        )
-
-    def adopt(self, outcome: Outcome[Boxes]) -> Outcome[Boxes]:
-        """See `lipyomo.search.protocol.Pipeline`."""
-        if outcome.best is not None and outcome.best.point is not None:
-            self._challenge(outcome.best.point)
-        return Outcome(
-            outcome.children,
-            outcome.returned,
-            outcome.closed,
-            best=self._best,
-            counters=outcome.counters,
-        )
-
-    def settle(self, nodes: Sequence[Boxes], cutoff: float) -> Outcome[Boxes]:
-        """See `lipyomo.search.protocol.Pipeline`: all bounds are proved."""
-        closed, left = -math.inf, []
-        for node in nodes:
-            done = node.bounds <= cutoff
-            closed = max(closed, float(node.bounds[done].max(initial=-math.inf)))
-            if not done.all():
-                left.append(node.take(~done) if done.any() else node)
-        return Outcome(returned=tuple(left), closed=closed)
+        return super().plan(nodes, travels)
 
     # -- points ------------------------------------------------------------------------------------
 
@@ -249,14 +141,10 @@ class Pipeline:
             self._look(first.take(order).middle, clock)
         return self._best
 
-    def _middles(self, boxes: Boxes) -> FloatArray:
-        """Values at the boxes' middles."""
-        return slopes_at(self._context, drawn_in(self._context.domain, boxes.middle)).values
-
     def _look(self, points: FloatArray, clock: Clock) -> None:
         """Ascend from the best of some points, and take what is found."""
         context = self._context
-        values = slopes_at(context, points).values
+        values = self._values(points)
         starts = points[np.argsort(-values)[: context.params.starts]]
         found, values = ascended(context, starts, clock)
         for k in np.argsort(-values)[: context.params.tries].tolist():
@@ -275,22 +163,10 @@ class Pipeline:
 
     def encode(self, nodes: Sequence[Boxes]) -> Arrays:
         """See `lipyomo.search.protocol.Pipeline`."""
-        whole = joined(nodes) if nodes else Boxes.whole(self._context).take(slice(0, 0))
-        point = self._best.point
-        return {f"boxes.{name}": array for name, array in whole.encode().items()} | {
-            "sizes": np.array([len(node) for node in nodes], dtype=np.int64),
-            "best": np.zeros((0, self._context.inputs)) if point is None else point[None],
-            "course": np.array([self._effort, self._turn, self._floor]),
-        }
+        course = np.array([self._effort, self._turn, self._floor])
+        return super().encode(nodes) | {"course": course}
 
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Boxes]:
         """See `lipyomo.search.protocol.Pipeline`."""
-        whole = Boxes.decode({name: arrays[f"boxes.{name}"] for name in NAMES})
-        ends = np.cumsum(arrays["sizes"]).tolist()
-        nodes = tuple(
-            whole.take(slice(start, end)) for start, end in zip([0, *ends], ends, strict=False)
-        )
         self._effort, self._turn, self._floor = arrays["course"].tolist()
-        for point in arrays["best"]:
-            self._challenge(point)
-        return Outcome(nodes, best=self._best)
+        return super().decode(arrays)

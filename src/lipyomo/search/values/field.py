@@ -18,9 +18,10 @@ from lipyomo.numerics.exact import exact
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.derivative import derivatives_at
 from lipyomo.regions.value import around, value_at
-from lipyomo.search.protocol import Recipe
+from lipyomo.search.protocol import Making, Recipe
 from lipyomo.search.smooth.bound import Bounded, gaps_of
 from lipyomo.search.smooth.boxes import Boxes
+from lipyomo.search.smooth.bundled import Task
 from lipyomo.search.smooth.collapse import collapsed
 from lipyomo.search.smooth.confine import confined
 from lipyomo.search.smooth.context import Context
@@ -28,7 +29,7 @@ from lipyomo.search.smooth.context import Question as BoxQuestion
 from lipyomo.search.smooth.inputs import inputs_of
 from lipyomo.search.smooth.relax import relaxed
 from lipyomo.search.values.context import Question
-from lipyomo.search.values.smooth import SmoothPipeline, Task
+from lipyomo.search.values.smooth import SmoothPipeline
 
 STEP = 2.0**-20
 """Of difference quotients, as a share of the domain's width; their error misleads ascents only."""
@@ -79,17 +80,6 @@ class FieldQuestion(Question):
         return around(total)[0]
 
 
-@dataclass(frozen=True, eq=False)
-class FieldRecipe:
-    """Makes a pipeline for tasks that have travelled."""
-
-    question: FieldQuestion
-
-    def pipeline(self) -> FieldPipeline:
-        """The pipeline."""
-        return FieldPipeline(self.question)
-
-
 class FieldPipeline(SmoothPipeline):
     """Searches the largest value of a Lie derivative.
 
@@ -100,8 +90,8 @@ class FieldPipeline(SmoothPipeline):
     """
 
     def __init__(self, question: FieldQuestion, seed: int = 0) -> None:
-        self._asked = question
         super().__init__(question, seed)
+        self._asked = question
         self._field = _context(_as_units(question.along), question.domain)
 
     @staticmethod
@@ -115,9 +105,9 @@ class FieldPipeline(SmoothPipeline):
 
     def recipe(self) -> Recipe[Boxes, Task]:
         """See `lipyomo.search.protocol.Pipeline`."""
-        return FieldRecipe(self._asked)
+        return Making(FieldPipeline, self._asked)
 
-    def _bounded(self, boxes: Boxes, cutoff: float) -> Bounded:
+    def _bounds_of(self, boxes: Boxes, cutoff: float) -> Bounded:
         """See `SmoothPipeline`."""
         context, field, count = self._context, self._field, len(boxes)
         unit = 4.0 * max(context.unit, field.unit)

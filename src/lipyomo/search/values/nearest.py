@@ -16,7 +16,7 @@ from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Network
 from lipyomo.regions.value import value_at
 from lipyomo.run import Clock
-from lipyomo.search.protocol import Incumbent, Outcome, Recipe, Root, Tell
+from lipyomo.search.protocol import Incumbent, Making, Outcome, Recipe, Root, Tell
 from lipyomo.search.values.context import Context, Question
 from lipyomo.search.values.examine import chosen, narrowed, region_of
 from lipyomo.search.values.node import Node
@@ -81,10 +81,6 @@ class NearestQuestion:
     least: float = 0.0
     params: Params = field(default_factory=Params)
 
-    def pipeline(self) -> NearestPipeline:
-        """A pipeline for tasks that have travelled: this is its own recipe."""
-        return NearestPipeline(self)
-
 
 class NearestPipeline(Pipeline):
     """Searches the least distance.
@@ -108,7 +104,7 @@ class NearestPipeline(Pipeline):
 
     def recipe(self) -> Recipe[Node, Task]:
         """See `lipyomo.search.protocol.Pipeline`."""
-        return self._nearest
+        return Making(NearestPipeline, self._nearest)
 
     def cutoff(self, value: float) -> float:
         """See `lipyomo.search.protocol.Pipeline`."""

@@ -11,7 +11,18 @@ import numpy.typing as npt
 
 from lipyomo.network import FloatArray
 from lipyomo.run import Clock
-from lipyomo.search.protocol import NODES, Arrays, Incumbent, Outcome, Pulse, Recipe, Root, Tell
+from lipyomo.search.protocol import (
+    NODES,
+    Arrays,
+    Incumbent,
+    Making,
+    Outcome,
+    Pulse,
+    Recipe,
+    Root,
+    Tell,
+)
+from lipyomo.search.protocol import Pipeline as Searching
 from lipyomo.search.values.context import Context, Question
 from lipyomo.search.values.examine import chosen, narrowed, region_of
 from lipyomo.search.values.node import Node
@@ -36,18 +47,7 @@ class Task:
     best: Incumbent
 
 
-@dataclass(frozen=True, eq=False)
-class ValueRecipe:
-    """Makes a pipeline for tasks that have travelled."""
-
-    question: Question
-
-    def pipeline(self) -> Pipeline:
-        """The pipeline."""
-        return Pipeline(self.question)
-
-
-class Pipeline:
+class Pipeline(Searching[Node, Task]):
     """Searches the largest value.
 
     Parameters
@@ -72,10 +72,6 @@ class Pipeline:
         """See `lipyomo.search.protocol.Pipeline`."""
         return self._context.question.params.together
 
-    def weight(self) -> float:
-        """See `lipyomo.search.protocol.Pipeline`."""
-        return 1.0
-
     def nbytes(self, node: Node) -> tuple[int, int]:
         """See `lipyomo.search.protocol.Pipeline`."""
         kept = 1024 + 17 * node.phases.size + 16 * node.low.size
@@ -87,7 +83,7 @@ class Pipeline:
 
     def recipe(self) -> Recipe[Node, Task]:
         """See `lipyomo.search.protocol.Pipeline`."""
-        return ValueRecipe(self._context.question)
+        return Making(Pipeline, self._context.question)
 
     # -- the search --------------------------------------------------------------------------------
 

@@ -1,0 +1,57 @@
+"""The engine as settings ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lipyomo.parallel import Workers
+from lipyomo.run import Clock
+from lipyomo.search.checkpoint import Checkpoint
+from lipyomo.search.engine import Engine, Found, News
+from lipyomo.search.protocol import N, Pipeline, T
+from lipyomo.settings import Settings
+
+
+def searched(
+    pipeline: Pipeline[N, T],
+    settings: Settings,
+    clock: Clock | None = None,
+    news: News | None = None,
+    checkpoint: Checkpoint | None = None,
+    report: Callable[[float], object] | None = None,
+) -> Found[N]:
+    """What the search of a pipeline finds.
+
+    Parameters
+    ----------
+    pipeline : Pipeline
+        Knows in the end what was learnt on the way.
+    settings : Settings
+        Uses threads (processes), executor and dask; time_limit and should_stop where no clock is
+        given.
+    clock : Clock, optional
+    news : callable, optional
+        Hears of better points and bounds.
+    checkpoint : Checkpoint, optional
+        Where to keep the state, and from where to go on.
+    report : callable, optional
+        Called with proved bounds of the whole.
+    """
+    engine = Engine(
+        pipeline,
+        clock or Clock(settings.time_limit, settings.should_stop),
+        workers=_asked_for(settings),
+        checkpoint=checkpoint,
+        news=news,
+        report=report,
+    )
+    return engine.run()
+
+
+def _asked_for(settings: Settings) -> Workers[Any, Any] | None:
+    """Who helps; None if nobody does."""
+    shared = settings.executor is not None or settings.dask is not None
+    if not shared and (settings.threads or 1) == 1:
+        return None
+    return Workers(settings.threads, settings.executor, settings.dask, helping=True)
