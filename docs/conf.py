@@ -20,6 +20,7 @@ myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
+autodoc_default_options = {"members": True, "show-inheritance": True}
 exclude_patterns = ["_build"]
 html_math_renderer = "mathml"
 html_theme = "furo"

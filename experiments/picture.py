@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import lipyomo
+from experiments.colours import CROWN, FASTLIP, LIPSDP
 from experiments.reference import ROOT
 from lipyomo.history import draw_interval, history_of
 from lipyomo.maps.plot import draw_panel, plane_of
@@ -33,9 +34,9 @@ from lipyomo.pictures import (
 )
 
 OTHERS = {
-    "fastlip": ("FastLip", "#8e44ad"),
-    "interval": ("bound propagation", "#d68910"),
-    "lipsdp": ("LipSDP", "#16a085"),
+    "fastlip": ("FastLip", FASTLIP),
+    "interval": ("bound propagation", CROWN),
+    "lipsdp": ("LipSDP", LIPSDP),
     "random_lb": ("random points", QUIET),
 }
 WIDTH, HEIGHT = 7.2, 3.9

@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments import colours
 from experiments.mnist import read_mnist
 from experiments.recipes import DIGITS
 from experiments.reference import ROOT, SHARED
@@ -50,7 +51,7 @@ from lipyomo import (
 )
 from lipyomo.certification import Classifier, PointSettings, RobustnessRow, Verdict, certify_point
 from lipyomo.network import FloatArray
-from lipyomo.pictures import new_figure, save_figure, tidy
+from lipyomo.pictures import QUIET, new_figure, save_figure, tidy
 
 VALID = (0.0, 1.0)
 RADII = (0.02, 0.05, 0.1, 0.15, 0.2)
@@ -63,6 +64,7 @@ TRAINING: dict[str, dict[str, Any]] = {
     "l2 penalty": {"l2": 1e-3},
     "FGSM": {"fgsm": 0.1},
 }
+TITLES = {"l1 penalty": r"$\ell_1$ penalty", "l2 penalty": r"$\ell_2$ penalty"}
 GLOBAL = {"naive": {}, "lipsdp": {"slopes": "global"}}
 """Methods that give one constant for all points, with their options."""
 
@@ -72,6 +74,15 @@ METHODS_OF: dict[str, tuple[str, ...]] = {
     "exact constants": ("crown", "bnb"),
     "margins": ("margins",),
     "exact model": ("margins", "exact"),
+}
+COLOUR_OF = {
+    "naive": colours.NAIVE,
+    "lipsdp": colours.LIPSDP,
+    "fastlip": colours.FASTLIP,
+    "crown": colours.CROWN,
+    "exact constants": colours.LP,
+    "margins": colours.MARGINS,
+    "exact model": colours.EXACT,
 }
 
 
@@ -101,7 +112,8 @@ def curves(options: argparse.Namespace) -> None:
         trained = train(images[~held], labels[~held], **penalties)
         classifier = Classifier(trained.network(), "linf", VALID)
         right = float((classifier.predict(images[held]) == labels[held]).mean())
-        axes.set_title(f"{name}, {100 * right:.1f} % of held-out images", fontsize=9)
+        title = f"{TITLES.get(name, name)}: {100 * right:.1f} % of held-out images are right"
+        axes.set_title(title, fontsize=10, loc="left")
         radii = np.linspace(0.0, 0.3, 301)
         for method, report, seconds in _methods(
             classifier, images[picked], labels[picked], options.time_limit
@@ -110,14 +122,17 @@ def curves(options: argparse.Namespace) -> None:
             mean = np.mean([row.certified_radius for row in report.rows])
             shares = "".join(f"{value:7.0f}" for value in share)
             print(f"{name:12} {method:16}{shares} {mean:12.4f} {seconds:14.3f}", flush=True)
-            axes.step(radii, 100 * report.certified_accuracy(radii), label=method, lw=1.3)
-        axes.step(radii, 100 * report.attacked_accuracy(radii), color="0.5", lw=0.9, ls=":")
+            shown = 100 * report.certified_accuracy(radii)
+            axes.step(radii, shown, label=method, color=COLOUR_OF[method], lw=1.3)
+        attacked = 100 * report.attacked_accuracy(radii)
+        axes.step(radii, attacked, label="no attack found", color=QUIET, lw=0.9, ls=":")
         tidy(axes)
     for axes in panels[2:]:
-        axes.set_xlabel("radius (linf)")
+        axes.set_xlabel(r"radius ($\ell_\infty$)")
     for axes in panels[::2]:
         axes.set_ylabel("certified accuracy (%)")
-    panels[0].legend(fontsize=8)
+    lines = panels[0].get_legend_handles_labels()
+    figure.legend(*lines, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     save_figure(figure, options.out / "robustness.png")
 
 

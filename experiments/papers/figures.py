@@ -7,28 +7,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments import colours
 from experiments.papers.records import Record
-from lipyomo.pictures import new_figure, save_figure
+from lipyomo.pictures import INK, LOWER, TRUTH, UPPER, new_figure, save_figure, tidy
 
 _LINES = {
-    "NaiveUB": ("#b7950b", "upper"),
-    "SeqLip": ("#7f8c8d", "heuristic"),
-    "FastLip": ("#8e44ad", "upper"),
-    "LipLP": ("#c0392b", "upper"),
-    "LipSDP": ("#16a085", "upper"),
-    "LipSDP, own norm, local": ("#58d3b4", "upper"),
-    "Exact": ("#1b1b1b", ""),
-    "CLEVER": ("#d68910", "heuristic"),
-    "RandomLB": ("#1f6fb2", "lower"),
+    "NaiveUB": (colours.NAIVE, "upper"),
+    "SeqLip": (colours.SEQLIP, "heuristic"),
+    "FastLip": (colours.FASTLIP, "upper"),
+    "LipLP": (colours.LP, "upper"),
+    "LipSDP": (colours.LIPSDP, "upper"),
+    "LipSDP, own norm, local": (colours.LOCAL_LIPSDP, "upper"),
+    "Exact": (colours.EXACT, ""),
+    "CLEVER": (colours.CLEVER, "heuristic"),
+    "RandomLB": (colours.RANDOM, "lower"),
 }
 """Colour and guarantee, about from the largest to the smallest."""
 
 _DASHES = {"": "-", "upper": "-", "lower": ":", "heuristic": "--"}
 _SCHEMES = {
-    "ce": ("no penalty", "#1b1b1b"),
-    "l1": ("l1 weights", "#1f6fb2"),
-    "l2": ("l2 weights", "#c0392b"),
-    "fgsm": ("FGSM", "#16a085"),
+    "ce": ("no penalty", INK),
+    "l1": (r"$\ell_1$ penalty", LOWER),
+    "l2": (r"$\ell_2$ penalty", UPPER),
+    "fgsm": ("FGSM", TRUTH),
 }
 
 
@@ -43,18 +44,15 @@ def _series(records: Sequence[Record], group: str, label: str) -> tuple[list[flo
 
 def _tidy(axes: Any, title: str, x: str, y: str) -> None:
     axes.set_title(title, fontsize=10, loc="left")
-    axes.set_xlabel(x, fontsize=9)
-    axes.set_ylabel(y, fontsize=9)
-    axes.grid(color="#e3e3e3", linewidth=0.6)
-    axes.set_axisbelow(True)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    tidy(axes)
 
 
 def _constant(norm: str) -> str:
     """Axis label: networks have no units, so neither has their constant."""
-    inputs, dual = {"linf": ("\u221e", "1"), "l1": ("1", "\u221e")}[norm]
-    return f"$L^{inputs}$: largest $\\ell_{dual}$ norm of the gradient"
+    inputs, dual = {"linf": (r"\infty", "1"), "l1": ("1", r"\infty")}[norm]
+    return rf"$L^{{{inputs}}}$: largest $\ell_{{{dual}}}$ norm of the gradient"
 
 
 def _estimators(axes: Any, records: Sequence[Record], group: str) -> None:
@@ -80,7 +78,7 @@ def _estimators(axes: Any, records: Sequence[Record], group: str) -> None:
             [x for x, _ in low],
             [v for _, v in low],
             upper,
-            color="#1b1b1b",
+            color=INK,
             alpha=0.2,
             label="not closed in the time limit",
         )
@@ -132,7 +130,7 @@ def draw_histograms(records: Sequence[Record], path: Path) -> None:
         values = [r.value for r in records if r.group == group and math.isfinite(r.value)]
         if values:
             bins = max(8, min(60, round(math.sqrt(len(values)) * 1.5)))
-            axes.hist(values, bins=bins, color="#1f6fb2", edgecolor="white", linewidth=0.4)
+            axes.hist(values, bins=bins, color=LOWER, edgecolor="white", linewidth=0.4)
             spread = float(np.std(values) / np.mean(values))
             title = f"{len(values)} random networks, standard deviation {spread:.0%} of the mean"
             _tidy(axes, title, _constant(group), "networks")
