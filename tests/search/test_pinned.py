@@ -42,7 +42,7 @@ def _cube(
 
 
 def _features() -> LipschitzProblem:
-    """Units that see five features of 300 inputs exclude each other's sides often."""
+    """Many units that see five features of 300 inputs."""
     rng = np.random.default_rng(0)
     features = rng.standard_normal((5, 300)) / 20.0
     first = rng.standard_normal((150, 5)) @ features
@@ -102,11 +102,11 @@ CASES: dict[str, Callable[[], LipschitzProblem]] = {
     "integers": lambda: LipschitzProblem(integer_network(4, (4, 8, 8, 2)), Box(-1, 1, 4)),
     "frozen inputs": _frozen,
     "decided units": _decided,
-    "pairs": _features,
+    "features": _features,
 }
 
 OTHERWISE: dict[str, dict[str, Any]] = {
-    "pairs": {"gap": 0.64},
+    "features": {"gap": 0.64},
     "cross, gap": {"gap": 0.05},
     "cross, seed": {"seed": 3},
     "cross, two workers": {"threads": 2, "executor": InlineExecutor()},
@@ -116,7 +116,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
 
 NAMES = list(dict.fromkeys([*CASES, *OTHERWISE]))
 
-WITHOUT_PROOF = {"pairs", "decided units", "deep, scalar", "l2 to l1"}
+WITHOUT_PROOF = {"features", "decided units", "deep, scalar", "l2 to l1"}
 """Their proofs take longer than the rest together."""
 
 

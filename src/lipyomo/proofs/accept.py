@@ -15,8 +15,9 @@ from lipyomo.affine.system import NodeForm
 from lipyomo.network import FloatArray
 from lipyomo.proofs.case import Case, Step
 from lipyomo.proofs.context import Recording
-from lipyomo.search.relu.bound import bound_targets, inherited
+from lipyomo.search.relu.bound import bound_targets
 from lipyomo.search.relu.part import Worst
+from lipyomo.semidefinite.bounder import inherited
 from lipyomo.targets import ALL
 from lipyomo_check import linear as checked
 
@@ -63,7 +64,9 @@ def undivided(recording: Recording, case: Case) -> tuple[float, list[Step]] | No
         own = ours.evidence.get(target)
         if own is None:
             return None
-        bound, step = _proved(recording, target, inherited(recording.search, form, own), form)
+        kernel = recording.search.bounder.kernel(form, target)
+        y = inherited(kernel, form, own.units, own.multipliers)
+        bound, step = _proved(recording, target, y, form)
         upper = max(upper, bound / (1.0 - 2.0 * recording.params.aim))
         steps.append(step)
     if not math.isfinite(upper):

@@ -33,7 +33,7 @@ from lipyomo.outputs import (
 from lipyomo.search.params import Params
 from lipyomo.search.protocol import Arrays
 
-VERSION = b"7"
+VERSION = b"8"
 
 _OWNER, _BEST, _UPPER = "known.owner", "known.best", "known.upper"
 

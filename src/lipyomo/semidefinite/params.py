@@ -60,13 +60,9 @@ class Params:
         Largest moment, and inverse of the least one, that corrects these proportions.
     joined : float
         Largest share of the inputs that is left where those of fixed signs are joined.
-    paired : int
-        Open units from which on products of pairs pay: with 64 networks of Chen et al. take half as
-        many nodes again with them, and twice the time.  Half as many pairs may be chosen in any
-        case.
     usual_steps : int
-        Newton steps of a descent from a closed form.  So many have to be left where products of
-        pairs are looked for, and so many first steps where points are looked for before them.
+        Newton steps of a descent from a closed form, and first steps that have to be left where
+        points are looked for before them.
     newton : float
         Times that a Newton step takes as long as one of a quasi-Newton method.  So many of these
         have to be left where closed forms are proved before all outputs are lowered together.
@@ -111,7 +107,6 @@ class Params:
     proportional_pays: float = 4.0
     corrected: float = 100.0
     joined: float = 0.5
-    paired: int = 128
     usual_steps: int = 20
     newton: float = 5.0
     joint_below: float = 0.3

@@ -13,7 +13,6 @@ import numpy as np
 
 from lipyomo.affine.system import NodeForm
 from lipyomo.frozen import but
-from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import fits
 from lipyomo.phases import OPEN
 from lipyomo.run import Clock
@@ -94,7 +93,6 @@ def bound_targets(
     aim: float | None,
     cutoff: float,
     clock: Clock,
-    afresh: bool = False,
 ) -> Bounded:
     """Bound the node's targets, worst first, until one stays above the next one's bound.
 
@@ -110,8 +108,6 @@ def bound_targets(
         Bounds at or below it must be proved: they close targets.
     clock : Clock
         Iterations stop once it has expired.
-    afresh : bool, optional
-        Whether to refine multipliers that were found for this very form.
     """
     bounder = context.bounder
     evidence = dict(node.evidence)
@@ -128,7 +124,7 @@ def bound_targets(
             old = evidence.get(target)
             # multipliers that were found for this very form are not refined once more
             same = old is not None and np.array_equal(old.units, form.units)
-            most = 0 if same and not afresh else PARAMS.most_steps
+            most = 0 if same else PARAMS.most_steps
             start = None if old is None else (old.units, old.multipliers)
             found = bounder.minimise(form, target, start, aim, lambda: clock.expired, most)
             solved += 1
@@ -137,7 +133,7 @@ def bound_targets(
             continue
         state = found.state
         steps += state.iterations
-        evidence[target] = _evidence(context, form, target, state.multipliers)
+        evidence[target] = Evidence(target, form.units, state.multipliers)
         value = state.value
         if value <= cutoff:
             value = bounder.prover.bound(form, target, state.multipliers)
@@ -170,19 +166,18 @@ def bound_whole(
             context.system, context.targets, node.phases, known, bounder=context.bounder
         )
     root = root.run(cutoff, clock)
-    node = with_root(context, node, root)
+    node = with_root(node, root)
     target = int(node.targets[np.argmax(node.target_bounds)])
     found = root.minima.get(target)
     worst = None if found is None or node.bound <= cutoff else Worst.of(found)
     return Bounded(node, worst, max(len(root.minima), 1), root.steps)
 
 
-def with_root(context: Context, node: Node, root: RootBounds) -> Node:
+def with_root(node: Node, root: RootBounds) -> Node:
     """The whole problem as a node with what is known of it."""
     proved = root.upper[node.targets]
-    evidence = {
-        target: _evidence(context, root.form, target, y) for target, y in root.multipliers.items()
-    }
+    units = root.form.units
+    evidence = {target: Evidence(target, units, y) for target, y in root.multipliers.items()}
     bounds = np.minimum(node.target_bounds, proved)
     return node.but(proved=proved, target_bounds=bounds, evidence=evidence)
 
@@ -205,20 +200,6 @@ def proved(context: Context, node: Node) -> Node:
         bound = context.bounder.prover.bound(forms[key], target, own.multipliers)
         known[index] = min(bound, float(known[index]))
     return node.but(proved=known, target_bounds=known)
-
-
-def _evidence(context: Context, form: NodeForm, target: int, y: FloatArray) -> Evidence:
-    """Multipliers of a form as evidence."""
-    pairs = context.bounder.prover.pairs
-    products = int(np.count_nonzero(pairs.within(form.units))) if pairs.count else 0
-    return Evidence(target, form.units, y, products)
-
-
-def inherited(context: Context, form: NodeForm, own: Evidence) -> FloatArray:
-    """What evidence of a form with more open units says of this one."""
-    bounder = context.bounder
-    kernel = bounder.kernel(form, own.target)
-    return bounder.inherited(kernel, form, own.units, own.multipliers)
 
 
 def _affordable(context: Context, form: NodeForm, clock: Clock) -> bool:

@@ -10,7 +10,6 @@ import numpy as np
 from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.bounds.dual_ascent import DualAscent
 from lipyomo.bounds.layers import by_layer
-from lipyomo.bounds.pairs import Pairs
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Pattern
 from lipyomo.phases import RIGHT
@@ -40,8 +39,6 @@ class Question:
     known : ndarray of int8, shape (N,), optional
         Phases that follow from the domain: the search lives in the presolved network where that is
         much smaller.
-    pairs, chosen : Pairs
-        Pairs of units that exclude each other, and those whose products bounds make use of.
     record : bool
         Whether to keep the nodes that are fathomed.
     params : Params
@@ -53,8 +50,6 @@ class Question:
     gap: float = 0.0
     enough: float = 0.0
     known: FlatPhases | None = None
-    pairs: Pairs = field(default_factory=Pairs.none)
-    chosen: Pairs = field(default_factory=Pairs.none)
     record: bool = False
     params: Params = field(default_factory=Params)
     branching: str = LEARNT
@@ -95,13 +90,8 @@ class Context:
         left = presolve(*given, problem.directions)
         targets = replace(targets, functionals=left.functionals)
         known, join = (None, False) if phases is None else (left.phases, True)
-        bounder = Bounder(left.system, targets, known, join=join, pairs=question.chosen)
+        bounder = Bounder(left.system, targets, known, join=join)
         return cls(question, left, targets, bounder)
-
-    def with_pairs(self, pairs: Pairs, chosen: Pairs) -> Context:
-        """The context once pairs of units that exclude each other are known."""
-        question = replace(self.question, pairs=pairs, chosen=chosen)
-        return replace(self, question=question, bounder=self.bounder.with_pairs(chosen))
 
     @property
     def system(self) -> UnitSystem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -52,20 +52,12 @@ class Evidence:
     units : ndarray of int, shape (F,)
         The open units of the form that they were found for.
     multipliers : ndarray
-        (gamma of a ball of functionals, zeta, lambda of `units`, those of products).
-    products : int
-        How many of them belong to products of pairs: of the context's, those within `units`.
+        (gamma of a ball of functionals, zeta, lambda of `units`).
     """
 
     target: int
     units: IntArray
     multipliers: FloatArray
-    products: int = 0
-
-    def with_products(self, count: int) -> Evidence:
-        """The same with multipliers of zero for products of pairs that it did not know."""
-        zeros = np.zeros(count - self.products)
-        return replace(self, multipliers=np.append(self.multipliers, zeros), products=count)
 
 
 @dataclass(frozen=True, eq=False)

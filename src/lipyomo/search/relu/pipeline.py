@@ -146,8 +146,7 @@ class Pipeline(Searching[Node, Task]):
             lambda: self._improve_early(clock, tell),
         )
         outcome = self._outcome([found.part], found.learnt.since(self._learnt))
-        self._context, self._learnt = found.context, found.learnt
-        self._open_units, part = found.still, found.part
+        self._learnt, self._open_units, part = found.learnt, found.still, found.part
         if part.is_open and not part.node.examined:
             outcome = replace(outcome, children=(), returned=(part.node,))
         outcome = replace(outcome, best=self._points.best)
@@ -265,14 +264,12 @@ class Pipeline(Searching[Node, Task]):
         """See `lipyomo.search.protocol.Pipeline`."""
         question, best = self._context.question, self._points.best.point
         points, on = self._points.all
-        known = question.known, question.pairs, question.chosen
-        saved = Saved(tuple(nodes), points, on, best, self._open_units, self._learnt, *known)
-        return encode(saved)
+        known = self._open_units, self._learnt, question.known
+        return encode(Saved(tuple(nodes), points, on, best, *known))
 
     def decode(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Outcome[Node]:
         """See `lipyomo.search.protocol.Pipeline`."""
         saved = decode(arrays)
-        self._context = self._context.with_pairs(saved.pairs, saved.chosen)
         self._points.restore(saved.points, saved.on)
         if saved.best is not None:
             self._points.challenge(saved.best)

@@ -40,7 +40,6 @@ def propagated(context: Context, parts: Sequence[Part], is_known: bool) -> Stack
         Whether pre-activation bounds are known.
     """
     stack, system = stack_of([part.node for part in parts]), context.system
-    context.question.pairs.settle(stack)
     # a split on a unit leaves the first layer's ranges as they are, and an ascent that goes on from
     # a parent's multipliers knows what substitution would find
     same = all(part.node is not part.parent and part.keeps_box for part in parts)
@@ -54,14 +53,12 @@ def propagated(context: Context, parts: Sequence[Part], is_known: bool) -> Stack
 
 def follow(context: Context, stack: Stack, before: PhaseBatch) -> None:
     """Let phases that were decided since `before`, shape (B, N), decide others."""
-    context.question.pairs.settle(stack)
     more = np.flatnonzero(stack.alive & (stack.phases != before).any(axis=1))
     if more.size:
         some = stack.take(more)
         over = within(context.domain, some.low, some.high)
         substitute_back(context.system, over, some, first=1)
         stack.put(more, some)
-    context.question.pairs.settle(stack)
 
 
 def located(points: Points, parts: Sequence[Part], stack: Stack) -> list[IntArray]:

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases
 from lipyomo.arrays import dense
-from lipyomo.bounds.pairs import Pairs
 from lipyomo.digest import array_digest, network_digest
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.problem import LipschitzProblem
@@ -44,8 +43,6 @@ class Saved:
     learnt : Learnt
     known : ndarray of int8 or None
         Phases under which the context was made.
-    pairs, chosen : Pairs
-        Of units that exclude each other, and those among them with multipliers.
     """
 
     nodes: tuple[Node, ...]
@@ -55,8 +52,6 @@ class Saved:
     open_units: int
     learnt: Learnt
     known: FlatPhases | None
-    pairs: Pairs
-    chosen: Pairs
 
 
 def owner_of(problem: LipschitzProblem) -> dict[str, str]:
@@ -94,8 +89,6 @@ def encode(saved: Saved) -> Arrays:
     }
     if saved.known is not None:
         data["known"] = saved.known
-    for name, pairs in (("pairs", saved.pairs), ("chosen", saved.chosen)):
-        data[name] = np.array([pairs.first, pairs.second, pairs.exclusive], dtype=np.int64)
     for name in _STACKED:
         data[f"node_{name}"] = np.array([getattr(node, name) for node in nodes])
     for name in _RAGGED:
@@ -103,8 +96,8 @@ def encode(saved: Saved) -> Arrays:
     _put(data, "features", [node.features.reshape(-1) for node in nodes])
     _put(data, "trail", [_numbers(node.trail) for node in nodes])
     evidence = [(i, own) for i, node in enumerate(nodes) for own in node.evidence.values()]
-    keys = [(i, own.target, own.products) for i, own in evidence]
-    data["evidence"] = np.array(keys, dtype=np.int64).reshape(-1, 3)
+    keys = [(i, own.target) for i, own in evidence]
+    data["evidence"] = np.array(keys, dtype=np.int64).reshape(-1, 2)
     _put(data, "evidence_units", [own.units for _, own in evidence])
     _put(data, "evidence_multipliers", [own.multipliers for _, own in evidence])
     for item in fields(saved.learnt):
@@ -117,10 +110,8 @@ def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
     count = len(data["dropped"])
     evidence: list[dict[int, Evidence]] = [{} for _ in range(count)]
     own = data["evidence"].tolist(), _taken(data, "evidence_units")
-    for (i, target, products), units, y in zip(
-        *own, _taken(data, "evidence_multipliers"), strict=True
-    ):
-        evidence[i][target] = Evidence(target, units.astype(np.int64), y, products)
+    for (i, target), units, y in zip(*own, _taken(data, "evidence_multipliers"), strict=True):
+        evidence[i][target] = Evidence(target, units.astype(np.int64), y)
     ragged: dict[str, list[Any]] = {name: _taken(data, f"node_{name}") for name in _RAGGED}
     stacked: dict[str, Any] = {name: data[f"node_{name}"] for name in _STACKED}
     features, trails = _taken(data, "features"), _taken(data, "trail")
@@ -144,7 +135,6 @@ def decode(data: Mapping[str, npt.NDArray[Any]]) -> Saved:
         int(data["open_units"]),
         Learnt(**learnt),
         data.get("known"),
-        *(Pairs(i, j, exclusive > 0) for i, j, exclusive in (data["pairs"], data["chosen"])),
     )
 
 
