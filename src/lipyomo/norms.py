@@ -51,17 +51,18 @@ def vector_norm(values: FloatArray, norm: InputNorm) -> FloatArray:
 
 
 def maximiser(gradient: FloatArray, norm: InputNorm) -> FloatArray:
-    """A direction v with ``|v|_norm <= 1`` that maximises ``gradient . v``, shape (d,)."""
+    """Directions v with ``|v|_norm <= 1`` that maximise ``gradient . v``, both (..., d)."""
     if norm == "linf":
         return np.where(gradient >= 0, 1.0, -1.0)
+    v = np.zeros_like(gradient)
     if norm == "l1":
-        v = np.zeros_like(gradient)
         if gradient.size:
-            k = int(np.argmax(np.abs(gradient)))
-            v[k] = 1.0 if gradient[k] >= 0 else -1.0
+            k = np.abs(gradient).argmax(axis=-1, keepdims=True)
+            sign = np.where(np.take_along_axis(gradient, k, axis=-1) >= 0, 1.0, -1.0)
+            np.put_along_axis(v, k, sign, axis=-1)
         return v
-    size = float(np.linalg.norm(gradient))
-    return gradient / size if size > 0 else np.zeros_like(gradient)
+    size = lengths(gradient)[..., None]
+    return np.divide(gradient, size, out=v, where=size > 0)
 
 
 class OutputNorm(ABC):

@@ -157,7 +157,7 @@ def _over_signs(
         return _finish(jacobian, input_norm, output_norm.attaining(jacobian @ best))
     if m == 2 and output_norm.dual_ball == "round":
         return _planar(jacobian)
-    return _alternating(jacobian, input_norm, output_norm)
+    return _local(jacobian, input_norm, output_norm)
 
 
 def _planar(jacobian: FloatArray) -> OperatorNorm:
@@ -174,9 +174,7 @@ def _planar(jacobian: FloatArray) -> OperatorNorm:
     return _finish(jacobian, "linf", maximiser(corners[k], "l2"))
 
 
-def _alternating(
-    jacobian: FloatArray, input_norm: InputNorm, output_norm: OutputNorm
-) -> OperatorNorm:
+def _local(jacobian: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) -> OperatorNorm:
     """A local maximum over (v, y), and a bound by norm equivalence.
 
     With ``|v|_2 <= sqrt(d)`` on the cube and ``|z|_1 <= sqrt(m) |z|_2`` the spectral norm bounds
@@ -190,15 +188,34 @@ def _alternating(
         upper *= np.sqrt(m)
     if input_norm == "linf":
         upper = min(upper, float(output_norm.value(np.abs(jacobian).sum(axis=1))))
-    found = []
-    for current in np.random.default_rng(0).standard_normal((32, m)):
-        value = -1.0
-        for _ in range(100):
-            v = maximiser(current @ jacobian, input_norm)
-            outputs = jacobian @ v
-            new = float(output_norm.value(outputs))
-            if new <= value * (1.0 + 1e-12):
-                break
-            value, current = new, output_norm.attaining(outputs)
-        found.append(_finish(jacobian, input_norm, current, upper))
-    return max(found, key=lambda norm: norm.value)
+    starts = np.random.default_rng(0).standard_normal((32, m))
+    values, y, _ = alternating(jacobian, starts, input_norm, output_norm)
+    return _finish(jacobian, input_norm, y[int(np.argmax(values))], upper)
+
+
+def alternating(
+    jacobians: FloatArray, functionals: FloatArray, input_norm: InputNorm, output_norm: OutputNorm
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Local maxima of ``y . J v``: each the best for the other in turn, until none grows.
+
+    Parameters
+    ----------
+    jacobians : ndarray, shape (N, m, d), or (m, d) for all
+    functionals : ndarray, shape (N, m)
+        Where to begin; of any length.
+
+    Returns
+    -------
+    values : ndarray, shape (N,)
+    functionals : ndarray, shape (N, m)
+    directions : ndarray, shape (N, d)
+    """
+    y, best = functionals, np.full(len(functionals), -np.inf)
+    growth = 1.0 + gamma(sum(jacobians.shape[-2:]) + 8)
+    while True:
+        v = maximiser(np.matmul(y[:, None], jacobians)[:, 0], input_norm)
+        outputs = np.matmul(jacobians, v[:, :, None])[:, :, 0]
+        y, values = output_norm.attaining(outputs), output_norm.value(outputs)
+        if not (values > growth * best).any():
+            return np.maximum(values, best), y, v
+        best = np.maximum(values, best)

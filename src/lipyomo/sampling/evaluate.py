@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from lipyomo.arrays import lengths
 from lipyomo.network import BoolArray, FloatArray, Network
-from lipyomo.norms import DUAL, InputNorm, OutputNorm, vector_norm
+from lipyomo.norms import DUAL, vector_norm
+from lipyomo.operator_norm import alternating
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.params import PARAMS as REGIONS
 from lipyomo.sampling.params import PARAMS
@@ -115,7 +115,9 @@ def _norms(
         elif problem.input_norm == "l2" and problem.output_norm.dual_ball == "round":
             values[part] = np.linalg.norm(g, 2, axis=(1, 2))
         else:
-            values[part] = _alternating(g, problem.input_norm, problem.output_norm)
+            sizes = vector_norm(g, DUAL[problem.input_norm])
+            y = np.eye(g.shape[1])[sizes.argmax(axis=1)]
+            values[part] = alternating(g, y, problem.input_norm, problem.output_norm)[0]
     return values
 
 
@@ -141,22 +143,3 @@ def sampled_norms(problem: LipschitzProblem, points: FloatArray) -> FloatArray:
         return _rows_under(problem.tangent_network, slopes, used)
 
     return _norms(problem, len(points), gradients, None)
-
-
-def _alternating(g: FloatArray, input_norm: InputNorm, output_norm: OutputNorm) -> FloatArray:
-    """Alternate between the best direction and the best functional; l1 or l2 outputs."""
-    sizes = vector_norm(g, DUAL[input_norm])
-    y = np.eye(g.shape[1])[np.argmax(sizes, axis=1)]
-    best = sizes.max(axis=1)
-    while True:
-        gradient = np.einsum("nk,nkd->nd", y, g)
-        if input_norm == "linf":
-            v = np.where(gradient >= 0, 1.0, -1.0)
-        else:
-            size = lengths(gradient)[:, None]
-            v = gradient / np.where(size > 0, size, 1.0)
-        outputs = np.einsum("nkd,nd->nk", g, v)
-        before, best = best, np.maximum(best, output_norm.value(outputs))
-        if not (best > before * GROWTH).any():
-            return np.asarray(best)
-        y = output_norm.attaining(outputs)

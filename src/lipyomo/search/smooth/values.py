@@ -8,14 +8,13 @@ import numpy as np
 
 from lipyomo.arrays import FloatArray, lengths
 from lipyomo.bounds.kinds import each_kind
+from lipyomo.norms import DUAL, InputNorm, L2Output, maximiser, vector_norm
+from lipyomo.operator_norm import alternating
 from lipyomo.search.smooth.context import Context
 from lipyomo.targets import ALL
 
 STEP = 1e-6
 """Of the difference quotient of slopes; its error only misleads an ascent."""
-
-ROUNDS = 8
-"""Alternating steps between direction and functional where the norm has no closed form."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +46,9 @@ def slopes_at(context: Context, points: FloatArray) -> Slopes:
         gradients = np.matmul(y[:, None, :], jacobian)[:, 0]
         functionals = y @ context.head
     else:
-        best = _sizes(jacobian, targets.input_norm).argmax(axis=1)
+        best = vector_norm(jacobian, DUAL[targets.input_norm]).argmax(axis=1)
         gradients, functionals = jacobian[everything, best], rows[best]
-        directions = _maximisers(gradients, targets.input_norm)
+        directions = maximiser(gradients, targets.input_norm)
     values = (gradients * directions).sum(axis=1)
     return Slopes(values, functionals, directions)
 
@@ -83,30 +82,7 @@ def growth(context: Context, points: FloatArray, at: Slopes) -> FloatArray:
     return np.asarray(a)
 
 
-def _sizes(gradients: FloatArray, input_norm: str) -> FloatArray:
-    """Dual norms along the last axis."""
-    if input_norm == "linf":
-        return np.asarray(np.abs(gradients).sum(axis=-1))
-    if input_norm == "l1":
-        return np.asarray(np.abs(gradients).max(axis=-1))
-    return lengths(gradients)
-
-
-def _maximisers(gradients: FloatArray, input_norm: str) -> FloatArray:
-    """Directions of norm one along which gradients (N, d) are largest."""
-    if input_norm == "linf":
-        return np.where(gradients >= 0, 1.0, -1.0)
-    if input_norm == "l1":
-        best = np.abs(gradients).argmax(axis=1)
-        found = np.zeros_like(gradients)
-        rows = np.arange(len(gradients))
-        found[rows, best] = np.where(gradients[rows, best] >= 0, 1.0, -1.0)
-        return found
-    size = lengths(gradients)[:, None]
-    return np.divide(gradients, size, out=np.zeros_like(gradients), where=size > 0)
-
-
-def steepest(jacobian: FloatArray, input_norm: str) -> tuple[FloatArray, FloatArray]:
+def steepest(jacobian: FloatArray, input_norm: InputNorm) -> tuple[FloatArray, FloatArray]:
     """Functional and direction (N, m), (N, d) of Jacobians (N, m, d) for a Euclidean output.
 
     The best for the l1 and l2 norm of the inputs; good ones for the linf norm.
@@ -117,11 +93,8 @@ def steepest(jacobian: FloatArray, input_norm: str) -> tuple[FloatArray, FloatAr
     everything = np.arange(len(jacobian))
     if input_norm == "l1":
         best = lengths(jacobian, axis=1).argmax(axis=1)
-        y = _maximisers(jacobian[everything, :, best], "l2")
+        y = maximiser(jacobian[everything, :, best], "l2")
     else:
         y = np.eye(jacobian.shape[1])[np.abs(jacobian).sum(axis=2).argmax(axis=1)]
-    v = np.zeros((len(jacobian), jacobian.shape[2]))
-    for _ in range(ROUNDS):
-        v = _maximisers(np.matmul(y[:, None, :], jacobian)[:, 0], input_norm)
-        y = _maximisers(np.matmul(jacobian, v[:, :, None])[:, :, 0], "l2")
+    _, y, v = alternating(jacobian, y, input_norm, L2Output())
     return y, v
