@@ -128,6 +128,42 @@ def test_no_attack_is_nearer_than_what_is_certified(norm: str, make, seed: int) 
                 assert closed(row.certified_radius, row.adversarial_radius)
 
 
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("weights", [(4.0, 0.5, 1.0), (0.25, 2.0, 8.0)])
+@pytest.mark.parametrize("seed", range(2))
+def test_weighted_radii_are_those_of_the_scaled_network(norm: str, weights, seed: int) -> None:
+    network = random_network(seed, (3, 6, 4, 3))
+    x, scale = np.random.default_rng(seed).uniform(-1, 1, 3), np.array(weights)
+    scaled = Network([Layer(np.diag(scale), np.zeros(3)), *network.layers])  # rounds nothing
+    ask = {"radius": 0.1, "norm": norm, "workers": 1, "exact": True}
+    row = lipyomo.certify_robustness(network, [x], clip=(-4, 4), weights=weights, **ask).rows[0]
+    ends = -4.0 / scale, 4.0 / scale
+    plain = lipyomo.certify_robustness(scaled, [x / scale], clip=ends, **ask).rows[0]
+    assert row.certified_radius > 0
+    assert row.certified_radius == pytest.approx(plain.certified_radius, rel=2e-6)
+    assert row.adversarial_radius == pytest.approx(plain.adversarial_radius, rel=2e-6)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("seed", range(3))
+def test_weighted_radii_hold_in_the_weighted_ball(norm: str, seed: int) -> None:
+    network, weights = random_network(seed, (2, 6, 4, 3)), np.array([3.3, 0.3])
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, 2)
+    row = lipyomo.certify_robustness(
+        network, [x], radius=0.1, norm=norm, clip=(-4, 4), weights=weights, workers=1, exact=True
+    ).rows[0]
+    classifier = Classifier(network, norm, (-4, 4), weights)
+    tries = x + row.certified_radius * weights * rng.uniform(-1, 1, (50_000, 2))
+    tries = np.clip(tries, -4, 4)
+    tries = tries[classifier.distance(x, tries) <= row.certified_radius]
+    assert len(tries) > 1000
+    assert (classifier.predict(tries) == row.predicted).all()
+    if row.example is not None:
+        assert closed(row.certified_radius, row.adversarial_radius)
+        assert classifier.predict(np.array([row.example]))[0] != row.predicted
+
+
 def test_a_metric_of_a_dual_ball_has_exact_radii() -> None:
     network = random_network(3, (2, 6, 4, 2))
     metric = LinearOutput(vertices=[[3.0, 0.0], [0.0, 1.0], [1.0, 1.0]])

@@ -24,11 +24,13 @@ import numpy.typing as npt
 from lipyomo.arguments import real_numbers
 from lipyomo.certification.params import PARAMS
 from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
+from lipyomo.domains.norm_ball import rounded_out
 from lipyomo.errors import NormError
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import InputNorm, LinearOutput, OutputNorm, check_input_norm, vector_norm
 from lipyomo.numerics.rounding import gamma
 from lipyomo.problem import LipschitzProblem
+from lipyomo.search.values.reach import Reach
 
 
 def metric_of(norm: str | OutputNorm, d: int, weights: npt.ArrayLike | None = None) -> Metric:
@@ -72,6 +74,10 @@ class Metric(ABC):
         """All points of a box within `radius` of x, as a domain that holds every one of them."""
 
     @abstractmethod
+    def reach(self, x: FloatArray, radius: float, clip: Box) -> Reach:
+        """The same points as rows, a box and a ball of their own; the radius may be zero."""
+
+    @abstractmethod
     def within(self, x: FloatArray, points: FloatArray, radius: float, clip: Box) -> FloatArray:
         """Points (n, d) moved into ball and box."""
 
@@ -87,7 +93,15 @@ class Metric(ABC):
 
 
 class NamedMetric(Metric):
-    """``linf``, ``l2`` or ``l1``."""
+    """``linf``, ``l2`` or ``l1``.
+
+    Attributes
+    ----------
+    weights : ndarray, shape (d,), or None
+        In what units inputs are measured, where these are not all one.
+    """
+
+    weights: FloatArray | None = None
 
     def __init__(self, name: InputNorm) -> None:
         self.name: InputNorm = name
@@ -99,6 +113,18 @@ class NamedMetric(Metric):
     def ball(self, x: FloatArray, radius: float, clip: Box) -> Domain:
         """A box for linf, else a ball cut by the box."""
         return ball(x, radius, self.name, (clip.lower, clip.upper))
+
+    def sides(self, x: FloatArray, radius: float, clip: Box) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper ends, both (d,), of a box that holds what the ball has of another."""
+        low, high = rounded_out(x, -radius), rounded_out(x, radius)
+        return np.maximum(low, clip.lower), np.minimum(high, clip.upper)
+
+    def reach(self, x: FloatArray, radius: float, clip: Box) -> Reach:
+        """As of the base."""
+        sides, rows = self.sides(x, radius, clip), np.zeros((0, x.size))
+        if self.name == "linf":
+            return Reach(*sides, rows, np.zeros(0))
+        return Reach(*sides, rows, np.zeros(0), self.name, x, radius, self.weights)
 
     def within(self, x: FloatArray, points: FloatArray, radius: float, clip: Box) -> FloatArray:
         """Nearest points of the ball, then of the box."""
@@ -155,7 +181,7 @@ class Weighted(NamedMetric):
             raise NormError(f"{found.size} weights for {d} inputs.  Remedy: give one an input")
         if not (np.isfinite(found) & (found > 0)).all():
             raise NormError("the weights of a metric must be positive and finite")
-        self.weights = np.broadcast_to(found, d)
+        self.weights: FloatArray = np.broadcast_to(found, d)
 
     def distance(self, steps: FloatArray) -> FloatArray:
         """As of the base."""
@@ -163,10 +189,14 @@ class Weighted(NamedMetric):
 
     def ball(self, x: FloatArray, radius: float, clip: Box) -> Domain:
         """A box, for l2 and l1 one that holds more than the ball."""
+        return Box(*self.sides(x, radius, clip))
+
+    def sides(self, x: FloatArray, radius: float, clip: Box) -> tuple[FloatArray, FloatArray]:
+        """As of the base."""
         reach = radius * self.weights * (1.0 + gamma(2))
         low, high = (x + sign * reach for sign in (-1.0, 1.0))
         low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
-        return Box(np.maximum(low, clip.lower), np.minimum(high, clip.upper))
+        return np.maximum(low, clip.lower), np.minimum(high, clip.upper)
 
     def within(self, x: FloatArray, points: FloatArray, radius: float, clip: Box) -> FloatArray:
         """As of the base."""
@@ -230,9 +260,14 @@ class Polyhedral(Metric):
 
     def ball(self, x: FloatArray, radius: float, clip: Box) -> Domain:
         """A polytope, cut by the box."""
+        found = self.reach(x, radius, clip)
+        return Polytope(found.A, found.b, found.low, found.high)
+
+    def reach(self, x: FloatArray, radius: float, clip: Box) -> Reach:
+        """As of the base."""
         rows = np.vstack([self.rows, -self.rows])
         error = gamma(x.size + 3) * (np.abs(rows) @ np.abs(x) + radius)
-        return Polytope(rows, rows @ x + radius + error, clip.lower, clip.upper)
+        return Reach(clip.lower, clip.upper, rows, rows @ x + radius + error)
 
     def within(self, x: FloatArray, points: FloatArray, radius: float, clip: Box) -> FloatArray:
         """Points of the box, pulled towards x."""

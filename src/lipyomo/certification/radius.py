@@ -11,7 +11,6 @@ from lipyomo.certification.attack import Example
 from lipyomo.certification.classifier import Classifier
 from lipyomo.certification.metric import Metric, Polyhedral
 from lipyomo.domains import Box, Domain
-from lipyomo.domains.norm_ball import rounded_out
 from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import gamma
 from lipyomo.run import Clock
@@ -42,15 +41,7 @@ class MetricBall:
 
     def reach(self, distance: float) -> Reach:
         """The same as a program has it; of a polyhedral metric without the box around it."""
-        metric, x, clip = self.metric, self.centre, self.clip
-        if isinstance(metric, Polyhedral):
-            rows = np.vstack([metric.rows, -metric.rows])
-            error = gamma(x.size + 3) * (np.abs(rows) @ np.abs(x) + distance)
-            return Reach(clip.lower, clip.upper, rows, rows @ x + distance + error)
-        low = np.maximum(rounded_out(x, -distance), clip.lower)
-        high = np.minimum(rounded_out(x, distance), clip.upper)
-        norm = None if metric.name == "linf" else metric.name
-        return Reach(low, high, np.zeros((0, x.size)), np.zeros(0), norm, x, distance)
+        return self.metric.reach(self.centre, distance, self.clip)
 
     def inside(self, points: FloatArray) -> FloatArray:
         """Points (n, d), moved into the box."""

@@ -18,8 +18,6 @@ class Params:
         Points of the first look.
     starts, steps : int
         Of the best of them so many ascend, for so many steps.
-    tangents : int
-        Cuts of a Euclidean ball that one program may ask for.
     first : float
         Of the largest distance that matters: where the first program of a distance is.
     beyond : float
@@ -50,7 +48,6 @@ class Params:
     samples: int = 256
     starts: int = 16
     steps: int = 30
-    tangents: int = 12
     first: float = 0.9
     beyond: float = 3e-7
     back: float = 0.2

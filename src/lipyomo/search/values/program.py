@@ -3,9 +3,8 @@
 In the variables x (inputs) and y (what open units add above their kinks) the rows are those of
 `lipyomo.regions.partial` without margin.  Every row is loosened by the rounding error of its own
 pre-activation, and bounds are recomputed from the row duals (`reach.py`).  In an l1 ball x is
-``p + s - t`` with s, t >= 0, and one row says how long the step is.  Of a Euclidean ball a program
-knows tangents, as many as it asked for; their duals with their normals are a pull.  Without open
-units, the dual is smooth and minimised as a whole.
+``p + s - t`` with s, t >= 0, and one row says how long the step is.  A Euclidean ball makes it a
+program of its own (`ball.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from lipyomo.affine.system import NodeForm, UnitSystem
-from lipyomo.arrays import IntArray, lengths
+from lipyomo.arrays import IntArray
 from lipyomo.bounds.preactivation import preactivation_bounds
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray
@@ -25,6 +24,7 @@ from lipyomo.numerics.lp import LinearProgram
 from lipyomo.numerics.rounding import UNIT
 from lipyomo.phases import OPEN
 from lipyomo.regions.partial import NodeRows, RegionProgram
+from lipyomo.search.values.ball import largest_in_ball
 from lipyomo.search.values.node import Node
 from lipyomo.search.values.params import Params
 from lipyomo.search.values.reach import Proof, Reach, Rows
@@ -223,9 +223,7 @@ class NodeProgram:
         if reach.norm == "l1":
             return self._in_cross(rows, reach, elastic)
         if reach.norm == "l2":
-            if not rows.least.size:
-                return _smooth_dual(rows, reach, self._params.price)
-            return self._in_ball(rows, reach, elastic)
+            return largest_in_ball(rows, reach, elastic, self._params)
         point, duals = self._solved(A, b, least, most, rows.cost, len(rows.b) * elastic)
         return point, Proof(duals, np.zeros(d))
 
@@ -269,15 +267,16 @@ class NodeProgram:
     def _in_cross(self, rows: Rows, reach: Reach, elastic: bool) -> tuple[FloatArray | None, Proof]:
         """The same in an l1 ball."""
         assert reach.point is not None
-        d, p = reach.low.size, reach.point
+        d, p, unit = reach.low.size, reach.point, reach.sizes
         A, b = rows.within(reach)
-        steps = np.hstack([A[:, :d], -A[:, :d], A[:, d:]])
+        inputs = A[:, :d] * unit
+        steps = np.hstack([inputs, -inputs, A[:, d:]])
         total = np.zeros(steps.shape[1])
         total[: 2 * d] = 1.0
         least = np.concatenate([np.zeros(2 * d), rows.least])
-        most = np.concatenate([reach.high - p, p - reach.low, rows.most])
-        c = rows.cost
-        costs = np.concatenate([c[:d], -c[:d], c[d:]])
+        most = np.concatenate([(reach.high - p) / unit, (p - reach.low) / unit, rows.most])
+        c, gain = rows.cost, rows.cost[:d] * unit
+        costs = np.concatenate([gain, -gain, c[d:]])
         point, duals = self._solved(
             np.vstack([steps, total]),
             np.append(b - A[:, :d] @ p, reach.radius),
@@ -287,78 +286,12 @@ class NodeProgram:
             len(rows.b) * elastic,
         )
         rest = (c - A.T @ duals[:-1])[:d]
-        proof = Proof(duals[:-1], np.clip(rest, -duals[-1], duals[-1]))
+        most_pull = duals[-1] / unit
+        proof = Proof(duals[:-1], np.clip(rest, -most_pull, most_pull))
         if point is None:
             return None, proof
-        return np.append(p + point[:d] - point[d : 2 * d], point[2 * d :]), proof
-
-    def _in_ball(self, rows: Rows, reach: Reach, elastic: bool) -> tuple[FloatArray | None, Proof]:
-        """The same in a Euclidean ball, by tangents."""
-        assert reach.point is not None
-        d, count = reach.low.size, 0
-        A, b = rows.within(reach)
-        aim, proof = rows.cost[:d], Proof(np.zeros(len(b)), np.zeros(d))
-        best: tuple[float, FloatArray | None, Proof] = np.inf, None, proof
-        normals = np.zeros((0, d))
-        for _ in range(self._params.tangents):
-            size = float(lengths(aim))
-            if size > 0:
-                normals = np.concatenate([normals, aim[None] / size])
-            count = len(normals)
-            cuts = np.hstack([normals, np.zeros((count, rows.least.size))])
-            limits = normals @ reach.point + reach.radius
-            point, duals = self._solved(
-                np.concatenate([A, cuts]),
-                np.append(b, limits),
-                *rows.box(reach),
-                rows.cost,
-                len(rows.b) * elastic,
-            )
-            if point is None:
-                break
-            proof = Proof(duals[: len(b)], duals[len(b) :] @ normals)
-            best = min(best, (rows.proved(reach, proof), point, proof), key=lambda one: one[0])
-            aim = point[:d] - reach.point
-            if lengths(aim) <= reach.radius * (1.0 + 1e-9):
-                break
-        return best[1], best[2]
-
-
-def _smooth_dual(rows: Rows, reach: Reach, price: float) -> tuple[FloatArray, Proof]:
-    """Maximise over rows, box and Euclidean ball by the dual in (y, nu); rows are elastic.
-
-    min over 0 <= y <= price, nu > 0 of
-    y . b + nu r^2 / 2 + max over the box of (c - A^T y) . x - nu |x - p|^2 / 2
-    """
-    from scipy.optimize import minimize
-
-    assert reach.point is not None
-    A, b = rows.within(reach)
-    p, r, cost = reach.point, reach.radius, rows.cost
-    size = float(lengths(cost)) or 1.0
-    scale = size * r  # of values; nu is in units of size / r
-
-    def primal(v: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        nu = v[-1] * size / r
-        return (
-            np.clip(p + (cost - A.T @ (v[:-1] * size)) / nu, reach.low, reach.high),
-            (v[:-1] * size),
-            nu,
-        )
-
-    def dual(v: FloatArray) -> tuple[float, FloatArray]:
-        x, y, nu = primal(v)
-        away = 0.5 * (r * r - float(np.square(x - p).sum()))
-        value = float(y @ b) + float((cost - A.T @ y) @ x) + nu * away - float(cost @ p)
-        return value / scale, np.append((b - A @ x) * size, away * size / r) / scale
-
-    start = np.append(np.zeros(len(b)), 1.0)
-    bounds = [(0.0, price)] * len(b) + [(1e-9, None)]
-    options = {"maxiter": 500, "maxfun": 1000, "ftol": 1e-16, "gtol": 1e-11}
-    found = minimize(dual, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    v = np.maximum(np.asarray(found.x), [low for low, _ in bounds])
-    x, y, nu = primal(v)
-    return x, Proof(y, nu * (x - p))  # what of the costs the ball takes: the box has the rest
+        moved = p + reach.sizes * (point[:d] - point[d : 2 * d])
+        return np.append(moved, point[2 * d :]), proof
 
 
 def _violations(

@@ -5,7 +5,7 @@ For row multipliers y >= 0 and any *pull* q, every (x, y') in box and rows, with
     c . w  <=  y . b + max over the box of (c - A^T y - q) . w  +  q . p + r |q|_dual,
 
 whatever a solver did: rows and box by weak duality, what the pull takes from the costs of the
-inputs by the ball.
+inputs by the ball.  In a weighted ball, |(x - p) / w| <= r, the norm is that of w q.
 """
 
 from __future__ import annotations
@@ -32,9 +32,11 @@ class Reach:
     A, b : ndarray, shapes (k, d) and (k,)
         Rows ``A x <= b``.
     norm : {'l1', 'l2'} or None
-        Of the ball ``|x - point| <= radius``, if there is one.
+        Of the ball ``|(x - point) / weights| <= radius``, if there is one.
     point : ndarray, shape (d,)
     radius : float
+    weights : ndarray, shape (d,), or None
+        Positive; all one if None.
     """
 
     low: FloatArray
@@ -44,6 +46,7 @@ class Reach:
     norm: str | None = None
     point: FloatArray | None = None
     radius: float = 0.0
+    weights: FloatArray | None = None
 
     @classmethod
     def of(cls, domain: Domain) -> Reach:
@@ -52,14 +55,20 @@ class Reach:
         found = domain.lower, domain.upper, rows, domain.rows.b
         return cls(*found) if ball is None else cls(*found, ball.norm, ball.point, ball.radius)
 
+    @property
+    def sizes(self) -> FloatArray:
+        """The weights, shape (d,)."""
+        return np.ones_like(self.low) if self.weights is None else self.weights
+
     def pulled(self, pull: FloatArray) -> float:
         """The largest product of a pull (d,) with a point of the ball, rounded up."""
         if self.point is None or not pull.any():
             return 0.0
-        size = float(lengths(pull) if self.norm == "l2" else np.abs(pull).max())
+        weighted = self.sizes * pull
+        size = float(lengths(weighted) if self.norm == "l2" else np.abs(weighted).max())
         found = float(pull @ self.point) + self.radius * size
         rounding = float(np.abs(pull) @ np.abs(self.point)) + self.radius * size
-        return found + gamma(pull.size + 4) * rounding
+        return found + gamma(pull.size + 5) * rounding
 
 
 @dataclass(frozen=True, eq=False)
