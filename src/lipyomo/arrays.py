@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from lipyomo.memory import BATCH, MEGABYTE
+
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 IntArray: TypeAlias = npt.NDArray[np.intp]
@@ -17,9 +19,6 @@ Pattern: TypeAlias = "tuple[BoolArray, ...]"
 """One boolean array a hidden layer: True where the unit is on its right-hand slope."""
 
 
-_KEPT = 31 << 20
-
-
 def keep_memory() -> None:
     """Have this process keep the memory of arrays that it frees, for the next ones.
 
@@ -27,7 +26,7 @@ def keep_memory() -> None:
     to 12 % of a search's time.  Pieces count as large when they are larger than any that was freed
     before, up to 32 MB.  With other libraries nothing happens.
     """
-    np.empty(_KEPT, dtype=np.uint8)
+    np.empty(BATCH - MEGABYTE, dtype=np.uint8)  # with what the library keeps beside it
 
 
 def read_only(values: Array) -> Array:
@@ -44,7 +43,7 @@ def dense(matrix: Matrix) -> FloatArray:
 DENSE = 0.1
 """Share of entries from which a sparse product is kept as a dense array."""
 
-FAINT = 1e-140
+FAINT = float(np.sqrt(np.finfo(np.float64).tiny) / np.finfo(np.float64).eps)
 """Lengths above this are not changed by the underflow of squares."""
 
 

@@ -33,7 +33,7 @@ from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import count_open
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
-from lipyomo.targets import ALL, Targets, targets_of
+from lipyomo.targets import ALL, ONE_BY_ONE, Targets, targets_of
 
 Stage = Literal["entries", "tangents", "joint"]
 
@@ -41,9 +41,6 @@ STAGES: tuple[Stage, ...] = get_args(Stage)
 
 QUICK: tuple[Stage, ...] = ("entries", "tangents")
 """Stages that treat all targets in one pass."""
-
-MAX_FUNCTIONALS = 512
-"""Most vertices of the dual ball that are bounded one by one."""
 
 TOGETHER = 16
 """Most functionals that are substituted back at once: they share the products of the weights."""
@@ -228,7 +225,7 @@ class Cascade:
 def cascade_targets(problem: LipschitzProblem) -> Targets:
     """The targets of a problem, coarser than those of the search where these are too many."""
     vertices = problem.dual_vertices
-    if vertices is not None and len(vertices) <= MAX_FUNCTIONALS:
+    if vertices is not None and len(vertices) <= ONE_BY_ONE:
         try:
             return targets_of(problem)
         except MethodError:

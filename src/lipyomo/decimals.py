@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 import numpy as np
@@ -39,20 +40,16 @@ def _trimmed(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-SHOWN = 6
-"""Entries of a vector that are written out."""
-
-
 def percent(ratio: float) -> str:
     """Such as ``12.3%``, ``0.0042%``."""
     return f"{100 * ratio:.3g}%"
 
 
 def vector(values: FloatArray) -> str:
-    """The first entries of a vector, and how many there are."""
-    flat = np.asarray(values).reshape(-1)
-    head = ", ".join(f"{value:.6g}" for value in flat[:SHOWN])
-    return f"({head})" if flat.size <= SHOWN else f"({head}, ...; {flat.size} entries)"
+    """The first entries of a vector, as many as Python shows of a list in brief, and the number."""
+    flat, shown = np.asarray(values).reshape(-1), reprlib.aRepr.maxlist
+    head = ", ".join(f"{value:.6g}" for value in flat[:shown])
+    return f"({head})" if flat.size <= shown else f"({head}, ...; {flat.size} entries)"
 
 
 def seconds(value: float) -> str:

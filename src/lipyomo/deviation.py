@@ -14,16 +14,13 @@ from lipyomo.arrays import FloatArray
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.largest import LEAST
 from lipyomo.network import Network
-from lipyomo.numerics.rounding import gamma
+from lipyomo.numerics.rounding import UNDERFLOW, gamma
 from lipyomo.problem import LipschitzProblem
 from lipyomo.ranges import Range, tolerance_of
 from lipyomo.result import Status, plain
 from lipyomo.run import Clock
 from lipyomo.settings import Settings
 from lipyomo.values import value_range
-
-SMALLEST = 1e-290
-"""More than what underflows in a sum of products."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +146,9 @@ def _apart(f: Network, g: Network, problem: LipschitzProblem, row: FloatArray) -
         room = 1.0 + gamma(2 * a.inputs + 8)
         moved = abs(a.weight - b.weight) @ size + np.abs(a.bias - b.bias)
         steep = np.maximum(np.abs(a.left), np.abs(a.right))
-        apart = steep * (room * (a.sizes @ apart + moved) + SMALLEST)
-        size = steep * (room * (b.sizes @ size + np.abs(b.bias)) + SMALLEST)
-    return float((1.0 + gamma(2 * row.size + 8)) * (np.abs(row) @ apart) + SMALLEST)
+        apart = steep * (room * (a.sizes @ apart + moved) + UNDERFLOW)
+        size = steep * (room * (b.sizes @ size + np.abs(b.bias)) + UNDERFLOW)
+    return float((1.0 + gamma(2 * row.size + 8)) * (np.abs(row) @ apart) + UNDERFLOW)
 
 
 def _vertices(problem: LipschitzProblem) -> FloatArray:

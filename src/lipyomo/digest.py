@@ -12,10 +12,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.arrays import Matrix
+from lipyomo.memory import BATCH
 from lipyomo.network import Network
-
-BLOCK = 2**22
-"""Entries of a weight that are looked at together, so that a large one takes little memory."""
 
 
 def network_digest(network: Network) -> str:
@@ -57,10 +55,7 @@ def file_digest(path: Path) -> str:
 
 def rest_digest(stream: BinaryIO) -> str:
     """SHA-256 of what is left to read."""
-    digest = hashlib.sha256()
-    while block := stream.read(2**20):
-        digest.update(block)
-    return digest.hexdigest()
+    return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _plain(values: npt.NDArray[np.float64]) -> bytes:
@@ -69,9 +64,9 @@ def _plain(values: npt.NDArray[np.float64]) -> bytes:
 
 
 def _blocks(weight: Matrix) -> Iterator[sp.csr_array]:
-    """The rows of a matrix in their order, some together, without zeros."""
+    """The rows of a matrix in their order, without zeros, as many together as are a batch."""
     rows, columns = weight.shape
-    step = max(1, BLOCK // max(columns, 1))
+    step = max(1, BATCH // (8 * max(columns, 1)))
     source = weight if isinstance(weight, np.ndarray) else sp.csr_array(weight)
     for first in range(0, rows, step):
         block = sp.csr_array(source[first : first + step], copy=True)

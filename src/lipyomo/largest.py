@@ -14,8 +14,8 @@ from lipyomo.result import Progress, Result, Status, close_enough
 from lipyomo.run import PROVED, Clock
 from lipyomo.settings import Settings
 
-LEAST = 0.01
-"""Seconds that a part may take when time is over: what bounds it at once."""
+LEAST = time.get_clock_info("monotonic").resolution
+"""Seconds that a part gets when time is over: there is a bound even so."""
 
 
 def solve_largest(

@@ -14,6 +14,7 @@ from lipyomo.arrays import FloatArray, Matrix
 from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
 from lipyomo.network import Layer, Network
+from lipyomo.numerics.rounding import UNDERFLOW
 
 LARGEST = 1e100
 """Numbers above this are refused: their products overflow."""
@@ -29,9 +30,9 @@ inverse is added to upper ends."""
 THINNEST = 10.0**-FAINT
 """Domains that are thinner in an input that can move are refused."""
 
-LOST = -230.0
-"""Decimal exponent of the gradients that may be lost at a pre-activation that underflows: some
-1e-300 in a domain of width 1e-60, and room.  Later layers multiply it by their gain."""
+LOST = math.log10(UNDERFLOW) + FAINT
+"""Decimal exponent of the gradients that may be lost at a pre-activation that underflows, in the
+thinnest domain.  Later layers multiply it by their gain."""
 
 SINGLE = 15.0
 """Decimal exponent up to which squares of products stay in the range of float32."""

@@ -12,6 +12,19 @@ from lipyomo.errors import ProblemError
 
 MEGABYTE = 2**20
 
+CACHED = MEGABYTE
+"""Bytes of arrays that many operations in a row go through: about what a core's cache holds."""
+
+BATCH = 32 * MEGABYTE
+"""Bytes of arrays that are made at a time: larger ones come page by page from the GNU C library."""
+
+LARGE = 2048 * MEGABYTE
+"""Bytes from which a step is predicted to be too large for common machines, and is not begun."""
+
+DEEPEST = 50
+"""Graphs in graphs, or parentheses in parentheses, that no file needs: before long Python's own
+stack would end."""
+
 
 def machine_memory() -> int:
     """Bytes of memory of this machine, or of the control group that this process runs in."""

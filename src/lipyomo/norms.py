@@ -22,6 +22,7 @@ import numpy.typing as npt
 from lipyomo.arguments import brief, one_of, real_numbers
 from lipyomo.arrays import lengths, read_only
 from lipyomo.errors import NormError
+from lipyomo.memory import BATCH
 from lipyomo.network import FloatArray
 from lipyomo.numerics.exact import approximate, exact
 from lipyomo.numerics.rounding import gamma
@@ -30,9 +31,6 @@ from lipyomo.numerics.vertices import exact_vertices
 InputNorm = Literal["l1", "l2", "linf"]
 NormKind = Literal["l1", "l2", "linf", "cross", "cross(i)", "linear"]
 DUAL: dict[str, InputNorm] = {"l1": "linf", "l2": "l2", "linf": "l1"}
-
-MAX_SIGNS = 1 << 16
-"""Most sign vectors that are enumerated for an exact operator norm."""
 
 
 def check_input_norm(name: str) -> InputNorm:
@@ -134,6 +132,11 @@ class OutputNorm(ABC):
         return f"OutputNorm({self.name})"
 
 
+def signs_fit(count: int) -> bool:
+    """Whether there are so few sign vectors of a length that all of them may be enumerated."""
+    return 8 * count << max(count - 1, 0) <= BATCH
+
+
 def _signs(count: int) -> FloatArray:
     """All sign vectors of length `count` up to sign, shape (2^(count-1), count)."""
     index = np.arange(1 << max(count - 1, 0))[:, None]
@@ -153,8 +156,8 @@ class L1Output(OutputNorm):
         return np.where(outputs >= 0, 1.0, -1.0)
 
     def vertices(self, m: int) -> FloatArray | None:
-        """Sign vectors, or None when there are more than `MAX_SIGNS`."""
-        return _signs(m) if m <= MAX_SIGNS.bit_length() else None
+        """Sign vectors, or None where they are too many."""
+        return _signs(m) if signs_fit(m) else None
 
     def inequalities(self, m: int) -> tuple[FloatArray, FloatArray]:
         """``-1 <= y <= 1``."""
@@ -176,8 +179,8 @@ class LinfOutput(OutputNorm):
         return np.eye(m)
 
     def inequalities(self, m: int) -> tuple[FloatArray, FloatArray] | None:
-        """The cross-polytope has 2^m facets; None when they are more than `MAX_SIGNS`."""
-        if m > MAX_SIGNS.bit_length():
+        """The cross-polytope has 2^m facets; None where they are too many."""
+        if not signs_fit(m):
             return None
         half = _signs(m)
         return np.vstack([half, -half]), np.ones(2 * len(half))

@@ -13,19 +13,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from flint import fmpq
 
+from lipyomo.memory import BATCH, CACHED
 from lipyomo.network import FloatArray
 from lipyomo.norms import (
     DUAL,
-    MAX_SIGNS,
     InputNorm,
     L1Output,
     OutputNorm,
     maximiser,
+    signs_fit,
     vector_norm,
 )
 from lipyomo.numerics.rounding import gamma
-
-_CHUNK = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def _rounded(jacobian: FloatArray, input_norm: InputNorm, output_norm: OutputNor
         return _over_rows(jacobian, input_norm)
     vertices = output_norm.vertices(m)
     signs = output_norm.dual_ball == "cube"
-    if vertices is not None and (not signs or len(vertices) * d <= 64 * MAX_SIGNS):
+    if vertices is not None and (not signs or 8 * len(vertices) * d <= BATCH):
         return _over_vertices(jacobian, input_norm, vertices)
     if input_norm == "l1":
         return _over_columns(jacobian, output_norm)
@@ -120,7 +119,7 @@ def _longest(
     rows: FloatArray, matrix: FloatArray, size: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
     """The row whose product with a matrix is largest, in chunks."""
-    chunk = max(1, min(_CHUNK, 64 * MAX_SIGNS // matrix.shape[1]))
+    chunk = max(1, CACHED // (8 * max(matrix.shape)))
     blocks = (rows[start : start + chunk] for start in range(0, len(rows), chunk))
     sizes = np.concatenate([size(block @ matrix) for block in blocks])
     return np.asarray(rows[int(np.argmax(sizes))])
@@ -149,8 +148,7 @@ def _over_signs(
     When both are too long, alternating maximisation gives a value and norm equivalence a bound.
     """
     m, d = jacobian.shape
-    limit = MAX_SIGNS.bit_length()
-    if input_norm == "linf" and d <= limit:
+    if input_norm == "linf" and signs_fit(d):
         signs = L1Output().vertices(d)
         assert signs is not None
         best = _longest(signs, jacobian.T, output_norm.value)

@@ -7,6 +7,7 @@ holds something else, or that the same command reads, is refused.
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 import shutil
@@ -21,14 +22,9 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from lipyomo.errors import LipyomoError
+from lipyomo.memory import BATCH
 
 AnyPath = str | os.PathLike[str]
-
-_FIRST_BYTES = 4096
-"""How much of a file is read to find out what it holds."""
-
-_IN_MEMORY = 2**24
-"""Most bytes for a device or a pipe that are kept in memory."""
 
 
 class OutputError(LipyomoError):
@@ -187,7 +183,7 @@ def is_of(path: AnyPath, kind: Kind) -> bool:
     """
     try:
         with open(path, "rb") as stream:
-            first = stream.read(_FIRST_BYTES)
+            first = stream.read(io.DEFAULT_BUFFER_SIZE)
     except OSError as error:
         raise OutputError(f"cannot look at what {shown(path)} holds: {why(error)}") from None
     return not first or kind.owns(first)
@@ -219,7 +215,7 @@ def written(path: AnyPath, kind: Kind, reads: Iterable[AnyPath] = ()) -> Iterato
                 yield stream
         else:
             # first elsewhere: pipes take nothing back, and those who write go back in their files
-            with tempfile.SpooledTemporaryFile(_IN_MEMORY) as stream:
+            with tempfile.SpooledTemporaryFile(BATCH) as stream:
                 yield cast(BinaryIO, stream)
                 stream.seek(0)
                 with os.fdopen(_number(path, there), "wb") as device:

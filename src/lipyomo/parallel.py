@@ -29,9 +29,6 @@ Value = TypeVar("Value")
 AHEAD = 2
 """Jobs a worker that are handed over before any is finished."""
 
-HELD = 8
-"""Most functions that a process keeps."""
-
 UNKNOWN = 16
 """Workers that an executor of somebody else's is taken to have."""
 
@@ -142,13 +139,13 @@ class Carried(Generic[Job, Value]):
     def __call__(self, job: Job) -> Value:
         """Call the function."""
         if self._key not in _CARRIED:
-            if len(_CARRIED) >= HELD:
-                _CARRIED.clear()
+            _CARRIED.clear()
             _CARRIED[self._key] = pickle.loads(self._content)
         return cast(Value, _CARRIED[self._key](job))
 
 
 _CARRIED: dict[bytes, Callable[[Any], Any]] = {}
+"""The function that this process was last asked for, by its digest."""
 
 
 class WorkerDied(LipyomoError):

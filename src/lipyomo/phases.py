@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from lipyomo.network import FloatArray, Network, Pattern
 
-LEFT, RIGHT, OPEN = 0, 1, 2
+LEFT, RIGHT, OPEN = range(3)
 
 Phases: TypeAlias = "tuple[npt.NDArray[np.int8], ...]"
 """One int8 array a hidden layer, with entries LEFT, RIGHT or OPEN; shape (n_i,)."""

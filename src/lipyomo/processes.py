@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, TypeAlias, TypeVar, cast
 
 from lipyomo.errors import LipyomoError, ProcessDied, SolverError
+from lipyomo.memory import MEGABYTE
 
 Value = TypeVar("Value")
 
@@ -32,12 +33,12 @@ Message: TypeAlias = tuple[Any, ...]
 POLL = 0.05
 """Seconds between two questions whether to stop."""
 
-WATCH = 1.0
-"""Seconds between two looks at whether the process that asked is still there."""
+REPORT_SECONDS = 0.25
+"""Least seconds between two reports of progress that bring nothing better."""
 
-PIPE_BYTES = 1 << 20
-"""What fits into a pipe between processes (on Linux; more is for administrators): whoever sends
-more waits until the other one has read."""
+GRACE = 3.0
+"""Seconds that another process may take to say what it is, to end after it was told to, and to
+notice that the one that asked is gone."""
 
 _LENGTH = struct.Struct("<Q")
 
@@ -165,13 +166,14 @@ class Interpreter:
 def _widen(pipe: BinaryIO) -> None:
     """Let messages of a megabyte fit into a pipe, on Linux.
 
-    Else each piece of 64 kB waits for the thread that computes in the other process.
+    Else each piece of 64 kB waits for the thread that computes in the other process; more than a
+    megabyte is for administrators.
     """
     if sys.platform == "linux":
         import fcntl
 
         with contextlib.suppress(OSError):  # the user may have no more of that width
-            fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+            fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, MEGABYTE)
 
 
 def _write(pipe: BinaryIO, content: bytes) -> None:
@@ -320,7 +322,7 @@ def _end_with(parent: int) -> None:
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(WATCH)
+            time.sleep(GRACE)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

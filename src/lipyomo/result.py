@@ -18,13 +18,11 @@ from lipyomo.arguments import deprecated
 from lipyomo.decimals import down, percent, up
 from lipyomo.errors import ResultError
 from lipyomo.network import FloatArray, Pattern
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.outputs import RESULT, shown, why, written
 
 EXACT_TOLERANCE = 1e-6
 """Relative gap at which an interval with an attained lower end is called exact."""
-
-WITNESS_ROUNDING = 1e-9
-"""Relative amount by which the rounded norm of a witness may exceed a bound of the true one."""
 
 
 class Status(StrEnum):
@@ -438,7 +436,7 @@ def close_enough(lower: float, upper: float) -> bool:
 
 def contradict(lower: float, upper: float) -> bool:
     """Whether an attained value exceeds a bound by more than the rounding of a witness's norm."""
-    return lower > upper + WITNESS_ROUNDING * abs(upper)
+    return lower > upper + EQUAL * abs(upper)
 
 
 def finite(value: float | None) -> float | None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from lipyomo.numerics.pace import fits
 from lipyomo.problem import LipschitzProblem
+from lipyomo.processes import REPORT_SECONDS
 from lipyomo.result import (
     Guarantee,
     Progress,
@@ -31,11 +32,8 @@ from lipyomo.settings import Settings
 PROVED = "proved"
 """What an upper end rests on that follows from the weights alone, with rounding accounted for."""
 
-_PAUSE, _PAUSE_SHARE = 0.02, 0.005
-"""Least seconds between two rows of the history, also as a share of the time that has passed."""
-
-_REPORT_SECONDS = 0.25
-"""Least seconds between two reports of progress that bring no better lower end."""
+PAUSE_SHARE = 0.005
+"""Least time between two rows of the history, as a share of what has passed."""
 
 
 class Clock:
@@ -290,11 +288,11 @@ class Run:
         seconds = self.seconds
         upper = max(min(self._shown, self.upper), self.lower)
         if not self.history or self.history[-1][1:] != (self.lower, upper):
-            pause = max(_PAUSE, _PAUSE_SHARE * seconds)
+            pause = PAUSE_SHARE * seconds
             if better or not self.history or seconds - self.history[-1][0] >= pause:
                 self.history.append((seconds, self.lower, upper))
         progress = self.settings.progress
-        if progress is not None and (better or seconds - self._reported >= _REPORT_SECONDS):
+        if progress is not None and (better or seconds - self._reported >= REPORT_SECONDS):
             self._reported = seconds
             progress(Progress(seconds, self.lower, upper, self.nodes or 0, message))
 

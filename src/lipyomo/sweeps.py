@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from lipyomo.api import chosen_settings, solve
 from lipyomo.arguments import instance
 from lipyomo.errors import LipyomoError, MethodError, ProblemError
+from lipyomo.maps.params import PARAMS
 from lipyomo.maps.together import joins, together
 from lipyomo.methods.registry import get_method
 from lipyomo.parallel import Workers
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 logger = logging.getLogger(__name__)
-
-AT_ONCE = 4096
-"""Problems of a list that are bounded together: their rows come after that."""
 
 
 @dataclass(frozen=True)
@@ -175,8 +173,8 @@ def _found(
     if not (joined and isinstance(problems, Sequence)):
         yield from pool.run(solved, problems)
         return
-    for first in range(0, len(problems), AT_ONCE):
-        some = problems[first : first + AT_ONCE]
+    for first in range(0, len(problems), PARAMS.job):
+        some = problems[first : first + PARAMS.job]
         known = together(some, settings, pool)
         for index, result in _merged(known, pool, solved, enumerate(some)):
             yield first + index, result

@@ -18,9 +18,9 @@ ROOT = Path(lipyomo.__file__).resolve().parent
 ORDER = [
     "version",
     "errors",
+    "memory",
     "outputs",
     "pictures",
-    "memory",
     "data",
     "frozen",
     "arrays",

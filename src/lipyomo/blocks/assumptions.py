@@ -8,8 +8,8 @@ from typing import Any
 
 from pyomo.contrib.fbbt.fbbt import compute_bounds_on_expr
 
-from lipyomo.blocks.params import PARAMS
 from lipyomo.blocks.ranges import ends_of, is_variable
+from lipyomo.numerics.rounding import EQUAL
 
 
 @dataclass
@@ -36,13 +36,13 @@ class Assumption:
                 return found
             # A variable in it may be fixed outside its own bounds.
             low, high = compute_bounds_on_expr(source)
-            slack = PARAMS.rounding * max(1.0, abs(low or 0.0), abs(high or 0.0))
+            slack = EQUAL * max(1.0, abs(low or 0.0), abs(high or 0.0))
             return self._compare(source, low, high, slack)
         low, high = source.bounds
         found = self._compare(source, low, high, 0.0)
         if found is None and source.fixed and source.value is not None:
             value = float(source.value)
-            slack = PARAMS.rounding * max(1.0, abs(value))
+            slack = EQUAL * max(1.0, abs(value))
             found = self._compare(source, value, value, slack, "fixed at")
         return found
 

@@ -22,6 +22,7 @@ from lipyomo.blocks.norm import output_norm_of
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray
 from lipyomo.norms import OutputNorm
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.solvers.rows import Affine
 
 if TYPE_CHECKING:
@@ -160,4 +161,4 @@ if TYPE_CHECKING:
 def _symmetric(vertices: FloatArray) -> bool:
     """Whether the negative of each vertex is a vertex, up to rounding."""
     gaps = np.abs(vertices[:, None, :] + vertices[None, :, :]).max(axis=-1)
-    return bool((gaps.min(axis=1) <= 1e-9 * np.abs(vertices).max()).all())
+    return bool((gaps.min(axis=1) <= EQUAL * np.abs(vertices).max()).all())

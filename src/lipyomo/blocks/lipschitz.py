@@ -43,6 +43,7 @@ from lipyomo.domains import Domain
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray, Matrix, Network
 from lipyomo.norms import DUAL, InputNorm, OutputNorm
+from lipyomo.numerics.rounding import EQUAL
 
 if TYPE_CHECKING:
     from lipyomo.blocks.typed import Members
@@ -263,7 +264,7 @@ class LipschitzBlockData(FormulationBlockData):
         coefs = (-only[entries]).tolist()
         outputs = [derivative[k] for k in entries.tolist()]
         ends = np.maximum(only * limits.end_lower, only * limits.end_upper)
-        value = add_value(self, 0.0, max(float(ends[entries].sum()) * (1.0 + PARAMS.rounding), 0.0))
+        value = add_value(self, 0.0, max(float(ends[entries].sum()) * (1.0 + EQUAL), 0.0))
         Rows(self, "value_below", [0]).at_most(0, [*coefs, 1.0], [*outputs, value], 0.0)
 
     def _tie_value(self, source: Any) -> None:

@@ -23,12 +23,12 @@ from lipyomo.arguments import one_of
 from lipyomo.blocks.assemble import Rows, add_sizes, add_value, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
 from lipyomo.blocks.inputs import variables_of
-from lipyomo.blocks.params import PARAMS
 from lipyomo.blocks.ranges import box_of, ends_of, set_bounds
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray
 from lipyomo.norms import OutputNorm, parse_output_norm
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.solvers.rows import Affine
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class NormBlockData(FormulationBlockData):
                 sign[0].fix(1)
         self.value.setlb(-float(reach.sum()) if one_sided and np.isfinite(reach).all() else 0.0)
         if np.isfinite(reach).all():
-            self.value.setub(float(np.maximum(reach, 0.0).sum()) * (1.0 + PARAMS.rounding))
+            self.value.setub(float(np.maximum(reach, 0.0).sum()) * (1.0 + EQUAL))
         rows = Rows(self, "sum", [0])
         coefs.append(1.0)
         terms.append(self.value)
@@ -177,7 +177,7 @@ class NormBlockData(FormulationBlockData):
         """The Euclidean norm, from above."""
         box = box_of(variables, finite=False)
         top = float(np.hypot.reduce(np.maximum(np.abs(box.lower), np.abs(box.upper))))
-        set_bounds(self.value, 0.0, top * (1.0 + PARAMS.rounding))
+        set_bounds(self.value, 0.0, top * (1.0 + EQUAL))
         squares = sum(variable**2 for variable in variables)
         self.cone = pyo.Constraint(expr=squares <= self.value**2)
 
@@ -191,7 +191,7 @@ class NormBlockData(FormulationBlockData):
         rows = list(forms.rows())
         keys = range(len(signed))
         highs, lows = box.support(signed), -box.support(-signed)
-        top = float(highs.max()) + PARAMS.rounding * float(np.abs(highs).max())
+        top = float(highs.max()) + EQUAL * float(np.abs(highs).max())
         self.value.setlb((-top if np.isfinite(top) else None) if one_sided else 0.0)
         self.value.setub(top if np.isfinite(top) else None)
         if sense != "max":

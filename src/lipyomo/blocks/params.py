@@ -11,10 +11,6 @@ class Params:
 
     Attributes
     ----------
-    rounding : float
-        Relative widening of bounds that are sums of the variables' bounds, and by how much a value
-        that a model was built on may differ from the present one; bands that are as narrow are not
-        cut any more.
     tolerance : float
         Above the tolerances of solvers: nearer than this to a kink a unit counts as open, and
         bounds that differ by less are the same.
@@ -23,9 +19,6 @@ class Params:
     most_vertices : int
         Of a dual ball whose hull bounds the adjoints, and corners of a box of functionals; the box
         of more is looser and costs nothing.
-    most_passes : int
-        Vertices of a dual ball that get a pass each in an upper block, and sums with signs in a
-        pass: tighter values against rows.
     steps, points, work : int, int, float
         Of the ascents that give solvers a start; fewer points where a network takes more
         multiplications.
@@ -34,11 +27,9 @@ class Params:
         big-Ms.
     """
 
-    rounding: float = 1e-9
     tolerance: float = 1e-6
     violation: float = 1e-4
     most_vertices: int = 4096
-    most_passes: int = 256
     steps: int = 40
     points: int = 64
     work: float = 4e8

@@ -23,8 +23,8 @@ import numpy as np
 
 from lipyomo.activations import Activation
 from lipyomo.blocks.assemble import Rows, add_variables
-from lipyomo.blocks.params import PARAMS
 from lipyomo.network import FloatArray
+from lipyomo.numerics.rounding import EQUAL
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _next_cut(activation: Activation, segments: list[Segment]) -> tuple[int, flo
         low, high = segments[j].low, segments[j].high
         inside = [at for at in activation.breaks if low < at < high]
         middle = inside[0] if inside else low + 0.5 * (high - low)
-        if low < middle < high and segments[j].gap > PARAMS.rounding * (abs(low) + abs(high) + 1.0):
+        if low < middle < high and segments[j].gap > EQUAL * (abs(low) + abs(high) + 1.0):
             return j, middle
     return None
 

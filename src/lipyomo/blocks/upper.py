@@ -64,6 +64,7 @@ from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import InputNorm
 from lipyomo.solvers.rows import Affine
+from lipyomo.targets import ONE_BY_ONE
 
 if TYPE_CHECKING:
     from lipyomo.blocks.typed import Members
@@ -182,10 +183,10 @@ class UpperLipschitzBlockData(FormulationBlockData):
         need_two_slopes(net, "UpperLipschitzBlock")
         vertices = norm.vertices(net.output_dim)
         norm.check(net.output_dim)
-        if vertices is None or len(vertices) > PARAMS.most_passes:
+        if vertices is None or len(vertices) > ONE_BY_ONE:
             raise NormError(
                 f"the dual ball of {norm.name} over {net.output_dim} outputs has more than "
-                f"{PARAMS.most_passes} vertices, and each takes a pass.  Remedy: another norm"
+                f"{ONE_BY_ONE} vertices, and each takes a pass.  Remedy: another norm"
             )
         check_domain(domain, net.input_dim)
         self.network = net
@@ -261,7 +262,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
             now = now.map(network.layers[i + 1].weight.T)
             now = through_slopes(block.layer[i], network.hidden[i], now, certain[i])
         first = sp.csr_array(network.layers[0].weight.T)[np.flatnonzero(counted)]
-        if input_norm == "linf" and 2.0 ** (first.shape[0] - 1) <= PARAMS.most_passes:
+        if input_norm == "linf" and 2.0 ** (first.shape[0] - 1) <= ONE_BY_ONE:
             # Each sum of entries with signs, so that all entries share the units' slopes.
             return self._keep_above(block, now.map(sp.csr_array(signs(first.shape[0]) @ first)))
         entries = now.map(first)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-INSIDE = 1e-9
-"""Relative distance to the known interval that counts as none."""
+from lipyomo.numerics.rounding import EQUAL
 
 
 def joint_interval(ends: Iterable[tuple[float, float, bool]]) -> tuple[float, float]:
@@ -43,7 +42,7 @@ def relative_error(value: float, lower: float, upper: float) -> float | None:
     """
     if math.isnan(value):
         return None
-    if lower * (1.0 - INSIDE) <= value <= upper * (1.0 + INSIDE):
+    if lower * (1.0 - EQUAL) <= value <= upper * (1.0 + EQUAL):
         return 0.0
     end = upper if value > upper else lower
     return value / end - 1.0 if end > 0 else None

@@ -17,15 +17,12 @@ from lipyomo.errors import LipyomoError, MethodError, ProblemError
 from lipyomo.memory import limit_memory
 from lipyomo.methods.registry import Method, get_method, methods, run_method
 from lipyomo.problem import LipschitzProblem
-from lipyomo.processes import Child
+from lipyomo.processes import GRACE, Child
 from lipyomo.result import Guarantee, Progress, Result
 from lipyomo.settings import Settings
 
 START = 120.0
 """Seconds that a process may take to start and import."""
-
-GRACE = 3.0
-"""Seconds beyond its time limit in which a method may still hand over its result."""
 
 LEFT_OUT = ("crosslip", "mipcrosslip", "pairwise", "interval", "shor")
 """Methods that are no part of the default comparison: others say the same."""

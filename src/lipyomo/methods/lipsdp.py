@@ -36,7 +36,7 @@ from lipyomo.semidefinite.lipsdp_model import Sharing, along_norms, solve_conic
 from lipyomo.semidefinite.prove import Prover
 from lipyomo.semidefinite.root import RootBounds
 from lipyomo.semidefinite.verify import IntArray, SizedForm
-from lipyomo.targets import Targets
+from lipyomo.targets import ONE_BY_ONE, Targets
 
 _SOLVERS = ("auto", "newton", "clarabel", "scs", "mosek")
 
@@ -61,10 +61,10 @@ def _targets(
     if vertices is None or (len(vertices) > 1 and norm.dual_ball == "cube"):
         vertices = None
     else:
-        if len(vertices) > PARAMS.most_vertices:
+        if len(vertices) > ONE_BY_ONE:
             raise MethodError(
                 f"method lipsdp treats the {len(vertices)} vertices of the dual ball of "
-                f"{norm.name} one by one, at most {PARAMS.most_vertices}.  Remedy: give a "
+                f"{norm.name} one by one, at most {ONE_BY_ONE}.  Remedy: give a "
                 "functional, or use the output norm l2"
             )
         ball = "vertices"

@@ -23,8 +23,6 @@ class Params:
         Rows of LipOpt's linear program; larger ones take minutes to write down.
     most_multipliers : int
         Of one of Shor's programs, whose dense system then takes about 8 GB.
-    most_vertices : int
-        Of a dual ball for which a method solves one scalar problem each.
     exact_units : int
         Open units of a layer for which SeqLip enumerates all slopes: each doubles the time.
     singular_order : int
@@ -52,7 +50,6 @@ class Params:
     most_terms: float = 1e7
     most_products: int = 150_000
     most_multipliers: int = 12_000
-    most_vertices: int = 256
     exact_units: int = 14
     singular_order: int = 2000
     conic_order: int = 160

@@ -34,6 +34,7 @@ from lipyomo.run import Clock, Run
 from lipyomo.sampling.local_search import quick_incumbent
 from lipyomo.search.smooth.chords import whole_bound
 from lipyomo.semidefinite.root import RootBounds, root_cost, semidefinite_targets, tighten_root
+from lipyomo.targets import ONE_BY_ONE
 
 
 def option(run: Run, name: str) -> object:
@@ -303,10 +304,10 @@ def few_vertices(problem: LipschitzProblem, method: str) -> FloatArray:
         If the dual ball has too many.
     """
     vertices = problem.dual_vertices
-    if vertices is None or len(vertices) > PARAMS.most_vertices:
+    if vertices is None or len(vertices) > ONE_BY_ONE:
         raise MethodError(
             f"method {method} treats the vertices of the dual ball one by one, and the norm "
             f"{problem.output_norm.name} of {problem.network.output_dim} outputs has more than "
-            f"{PARAMS.most_vertices}.  Remedy: give a functional or a margin"
+            f"{ONE_BY_ONE}.  Remedy: give a functional or a margin"
         )
     return vertices

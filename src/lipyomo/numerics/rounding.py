@@ -23,6 +23,12 @@ UNIT = float(np.finfo(np.float64).eps)
 UNIT_ROUNDOFF = UNIT / 2.0
 """Largest relative error u of one operation."""
 
+EQUAL = 1e-9
+"""Relative difference below which two results of long computations are taken to be equal."""
+
+UNDERFLOW = 1e-290
+"""More than what underflows in a sum of products."""
+
 
 def gamma(terms: int) -> float:
     """Relative error of a sum of `terms` products and a few more operations."""

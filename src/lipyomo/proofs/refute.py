@@ -18,11 +18,11 @@ from lipyomo.affine.rows import ExactForm
 from lipyomo.affine.system import NodeForm
 from lipyomo.network import FloatArray
 from lipyomo.numerics.exact import row_reduced
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.phases import RIGHT
 from lipyomo.proofs.case import Case
 from lipyomo.proofs.context import Recording
 from lipyomo.regions.euclidean import nearest_point
-from lipyomo.regions.params import PARAMS as REGIONS
 from lipyomo.regions.partial import NodeRows, Optimum
 from lipyomo.search.relu.empty import asks_program
 from lipyomo.search.relu.learnt import Learnt
@@ -109,7 +109,7 @@ def _of_decided(recording: Recording, form: NodeForm, ours: Node) -> Suggestion 
         size=rows.size[own],
     )
     found = recording.region.optimum(form, rows)
-    if found is None or found.margin > REGIONS.rounding:
+    if found is None or found.margin > EQUAL:
         return None
     return _kept(recording, rows.owners, found.weights[: own.size] / rows.size), [], []
 
@@ -152,7 +152,7 @@ def _suggested(
         return [], None
     pushed = _pushed_out(recording, form, rows, ours)
     found = recording.region.optimum(form, rows)
-    if found is None or found.margin > REGIONS.rounding:
+    if found is None or found.margin > EQUAL:
         return pushed, found
     duals = found.weights[: len(rows.owners)]
     beta = duals[:count] / size

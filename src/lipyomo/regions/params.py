@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lipyomo.numerics.rounding import EQUAL
+
 
 @dataclass(frozen=True)
 class Params:
@@ -40,7 +42,7 @@ class Params:
         Units times inputs from which regions are not written out as rows, nor gradients exactly.
     """
 
-    rounding: float = 1e-9
+    rounding: float = EQUAL
     elastic: float = 10.0
     cuts: int = 60
     wide: int = 40

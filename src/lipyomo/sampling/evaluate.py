@@ -8,12 +8,12 @@ import numpy as np
 
 from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.norms import DUAL, vector_norm
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.operator_norm import alternating
 from lipyomo.problem import LipschitzProblem
-from lipyomo.regions.params import PARAMS as REGIONS
 from lipyomo.sampling.params import PARAMS
 
-GROWTH = 1.0 + REGIONS.rounding
+GROWTH = 1.0 + EQUAL
 """Larger by less is equal, but for rounding."""
 
 

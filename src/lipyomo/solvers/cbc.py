@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from lipyomo.errors import SolverError
+from lipyomo.processes import GRACE
 from lipyomo.solvers import cbc_log
 from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.extras import installed
@@ -107,7 +108,7 @@ class Cbc(MatrixSolver):
     @property
     def _patience(self) -> float:
         """Seconds for a question to the program: the time limit binds there, too."""
-        limit, most = self.config.time_limit, PARAMS.patience_seconds
+        limit, most = self.config.time_limit, GRACE
         return most if limit is None else min(most, float(limit))
 
     def _banner(self, program: str) -> str:

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from lipyomo.solvers.params import PARAMS
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.solvers.status import SolveStatus
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
@@ -137,7 +137,7 @@ def _bound_from_gap(incumbent: float, gap: float, unit: float) -> float | None:
         bound = incumbent / (1.0 - widest)
     else:
         return None
-    return bound - PARAMS.rounding * abs(bound)
+    return bound - EQUAL * abs(bound)
 
 
 def unit_of_last_digit(text: str, digits: int = 6) -> float:

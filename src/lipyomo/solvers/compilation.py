@@ -36,6 +36,7 @@ from pyomo.repn.util import categorize_valid_components
 
 from lipyomo.arguments import instance
 from lipyomo.errors import SolverError
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.solvers.matrices import FloatArray, LinearModel
 from lipyomo.solvers.params import PARAMS
 from lipyomo.solvers.reading import ORDER, Reader, numbers
@@ -221,12 +222,12 @@ def _settled(model: LinearModel, scale: FloatArray) -> LinearModel:
     low[low <= -INFINITE], high[high >= INFINITE] = -np.inf, np.inf
     lower, upper = model.lower, model.upper
     infeasible = None
-    crossed = np.flatnonzero(lower > upper + PARAMS.rounding * np.maximum(1.0, np.abs(upper)))
+    crossed = np.flatnonzero(lower > upper + EQUAL * np.maximum(1.0, np.abs(upper)))
     if crossed.size:
         name = model.columns[crossed[0]].name
         infeasible = f"the bounds of the variable '{name}' exclude each other"
     empty = np.bincount(model.matrix.indices, minlength=low.size) == 0
-    slack = PARAMS.rounding * scale
+    slack = EQUAL * scale
     for wrong, why in (
         (empty & ((low > slack) | (high < -slack)), "cannot be satisfied: it has no free variable"),
         (~empty & ((low >= INFINITE) | (high <= -INFINITE)), "asks for an infinite value"),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from pyomo.contrib.solver.common.results import SolutionStatus, TerminationCondition
 
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.solvers.matrices import FloatArray, LinearModel
 from lipyomo.solvers.params import PARAMS
 from lipyomo.solvers.runs import RunReport
@@ -82,7 +83,7 @@ def normalise(model: LinearModel, report: RunReport, start: FloatArray | None) -
 
 def ending(incumbent: float, bound: float) -> SolveStatus:
     """Return what a claimed optimum is: one, or a gap in double precision."""
-    closed = abs(incumbent - bound) <= PARAMS.rounding * max(1.0, abs(incumbent))
+    closed = abs(incumbent - bound) <= EQUAL * max(1.0, abs(incumbent))
     return SolveStatus.OPTIMAL if closed else SolveStatus.GAP
 
 
@@ -106,7 +107,7 @@ def true_bound(
 
 def _start_objective(model: LinearModel, start: FloatArray | None) -> float | None:
     """Return the objective of the start if it is complete and feasible."""
-    if start is None or np.isnan(start).any() or model.violation(start) > PARAMS.rounding:
+    if start is None or np.isnan(start).any() or model.violation(start) > EQUAL:
         return None
     return model.objective(start)
 

@@ -11,9 +11,6 @@ class Params:
 
     Attributes
     ----------
-    rounding : float
-        What differs by less, relative to its size, is equal in double precision: bound and
-        incumbent, a point and the sides of rows, a row without variables and its side.
     tolerance : float
         What a solver's tolerances may make of equal numbers: a switch that is nearly an integer is
         one; a claim that a feasible point refutes by more is wrong.
@@ -21,17 +18,9 @@ class Params:
         A point that violates the model by more is no solution, whatever a solver tolerates.
     increment : float
         By how much CBC's next solution must be better than the last; its own 1e-4 loses optima.
-    poll_seconds : float
-        Between two looks at a solver that runs: how soon Ctrl-C is heard, against work.
-    quiet_seconds : float
-        Between two reports of progress that differ in the number of nodes only.
     late_seconds : float
         What a solver in another process may take beyond its time limit, to put its answer together,
         before it is told to end; with less time than that none is started.
-    grace_seconds : float
-        What a program may take to end after it was told to, before it is killed.
-    patience_seconds : float
-        What a program may take to say which version it is.
     most_terms : int
         Terms of a model whose steps all end within about a second: HiGHS solves larger ones in a
         process of their own.
@@ -42,15 +31,10 @@ class Params:
         if their diagonal dominates.
     """
 
-    rounding: float = 1e-9
     tolerance: float = 1e-5
     gross: float = 1e-3
     increment: float = 1e-10
-    poll_seconds: float = 0.02
-    quiet_seconds: float = 0.25
     late_seconds: float = 0.25
-    grace_seconds: float = 2.0
-    patience_seconds: float = 5.0
     most_terms: int = 250_000
     completion_nodes: int = 500
     largest_hessian: int = 3000

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lipyomo.errors import SolverError
-from lipyomo.solvers.params import PARAMS
+from lipyomo.processes import GRACE
 
 
 class Program:
@@ -96,12 +96,12 @@ class Program:
 
     def interrupt(self) -> None:
         """Tell the program to finish; kill it if it does not."""
-        if not self._started.wait(PARAMS.grace_seconds) or self._process is None:
+        if not self._started.wait(GRACE) or self._process is None:
             return
         _signal(self._process, self._gently)
         if self._gently:
             kill = functools.partial(_signal, self._process, gently=False)
-            self._after(PARAMS.grace_seconds, kill)
+            self._after(GRACE, kill)
 
     def _end_late(self) -> None:
         self.late = True

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.solvers.matrices import FloatArray, LinearModel
-from lipyomo.solvers.params import PARAMS
 
 
 def proposed_start(model: Any, linear: LinearModel) -> FloatArray | None:
@@ -31,6 +31,6 @@ def proposed_start(model: Any, linear: LinearModel) -> FloatArray | None:
         values = None if propose is None else propose(block, model, linear.columns)
         if values is not None:
             point = linear.vector(values)
-            if np.isfinite(point).all() and linear.violation(point) <= PARAMS.rounding:
+            if np.isfinite(point).all() and linear.violation(point) <= EQUAL:
                 return point
     return None

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from queue import Empty, SimpleQueue
 from typing import Protocol, TypeVar
 
-from lipyomo.solvers.params import PARAMS
+from lipyomo.processes import POLL, REPORT_SECONDS
 from lipyomo.solvers.status import INFINITE, Progress
 
 T = TypeVar("T")
@@ -90,7 +90,7 @@ class Supervisor:
             bound = math.copysign(math.inf, bound)
         now = self.seconds
         if self._progress is None or (
-            (incumbent, bound) == self._news and now < self._reported + PARAMS.quiet_seconds
+            (incumbent, bound) == self._news and now < self._reported + REPORT_SECONDS
         ):
             return
         self._news, self._reported = (incumbent, bound), now
@@ -108,7 +108,7 @@ class Supervisor:
         try:
             while True:
                 try:
-                    done = bool(wait([future], timeout=PARAMS.poll_seconds).done)
+                    done = bool(wait([future], timeout=POLL).done)
                     self._deliver()
                     if done:
                         return future.result()
