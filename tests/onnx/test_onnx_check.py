@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
@@ -141,7 +139,7 @@ def test_more_outputs_than_fit_into_memory_at_once(monkeypatch: pytest.MonkeyPat
     network = deep()
     points = np.random.default_rng(0).normal(size=(5, 5))
     whole = check.rounding_tolerance(network, points, 2.0**-23)
-    monkeypatch.setattr(check, "PARAMS", replace(check.PARAMS, held_entries=25))
+    monkeypatch.setattr(check, "BATCH", 8 * 25)
     np.testing.assert_allclose(check.rounding_tolerance(network, points, 2.0**-23), whole)
 
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lipyomo.domains.params import PARAMS
 from lipyomo.errors import DomainError
+from lipyomo.memory import DEEPEST
 
 _TOKEN = re.compile(
     r'(?P<space>\s+|;[^\n]*)|(?P<bracket>[()])|"[^"]*"|(?:[^\s()";\[\]]+\s*)?\[[^\]]*\]'
@@ -60,8 +60,8 @@ def expressions(text: str, name: str) -> Iterator[Words]:
         if token == "(":
             open_.append([])
             lines.append(line)
-            if len(open_) > PARAMS.deepest:
-                deep = f"over {PARAMS.deepest} parentheses in each other"
+            if len(open_) > DEEPEST:
+                deep = f"over {DEEPEST} parentheses in each other"
                 raise wrong(name, Words(line), deep)
         elif token == ")":
             if not open_:

@@ -15,16 +15,10 @@ class Params:
         Of a disjunction that is multiplied out.
     bytes : int
         Of a file, unpacked.
-    deepest : int
-        Parentheses in each other.
-    digits : int
-        Characters of a number.
     """
 
     parts: int = 10_000
     bytes: int = 1 << 28
-    deepest: int = 100
-    digits: int = 1000
 
 
 PARAMS = Params()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -266,7 +267,7 @@ class _Reader:
     def _term(self, words: Words) -> _Affine:
         """A number, an input or an output."""
         word = words.word
-        if len(word) < PARAMS.digits and _NUMBER.fullmatch(word):
+        if len(word) < sys.int_info.default_max_str_digits and _NUMBER.fullmatch(word):
             return _Affine({}, Fraction(word))
         match = _SECOND.fullmatch(word)
         name = word if match is None else match["name"]

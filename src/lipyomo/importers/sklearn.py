@@ -13,6 +13,7 @@ from lipyomo.errors import ImportRefused, MissingExtra
 from lipyomo.network import FloatArray, Network
 from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.chain import to_network
+from lipyomo.onnx.check import SAMPLES
 from lipyomo.onnx.lower.affine_maps import times_constant
 from lipyomo.onnx.lower.units import clip_between
 from lipyomo.onnx.system import System
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 SMOOTH = {"tanh": "tanh", "logistic": "sigmoid"}
 """Names of smooth activations there and here."""
-
-CHECK_POINTS = 16
-"""Number of random points at which the network is compared with the estimator."""
 
 
 def from_sklearn(estimator: BaseEstimator, name: str | None = None) -> Network:
@@ -170,7 +168,7 @@ def _predicted(estimator: BaseEstimator, points: FloatArray, logits: FloatArray)
 
 def _compare(network: Network, estimator: BaseEstimator) -> None:
     """Compare with the estimator's own predictions at random points."""
-    points = np.random.default_rng(0).normal(size=(CHECK_POINTS, network.input_dim))
+    points = np.random.default_rng(0).normal(size=(SAMPLES, network.input_dim))
     allowed = 1e-9 if _last(estimator).coefs_[0].dtype == np.float64 else 1e-4
     difference = _predicted(estimator, points, network.forward(points))
     if not (difference <= allowed).all():

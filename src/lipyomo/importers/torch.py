@@ -22,26 +22,15 @@ import onnx
 from lipyomo.arguments import instance
 from lipyomo.errors import ImportRefused, MissingExtra
 from lipyomo.network import Network
+from lipyomo.onnx.check import SAMPLES
 from lipyomo.onnx.graph import first_line
 from lipyomo.onnx.importing import from_model
+from lipyomo.onnx.write import COMPLETE_OPSET
+from lipyomo.result import EXACT_TOLERANCE
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
-
-CHECK_POINTS = 16
-"""Number of random points at which the network is compared with the module."""
-
-OPSET = 20
-"""Operator set: the first one in which both forms of GELU are operators, without constants."""
-
-AGREES = 1e-6
-"""Relative difference that is allowed: ONNX keeps slopes and the epsilon of a normalisation in
-float32, where the float64 twin of the module has them in float64."""
-
-
-JUMP = 1e-6
-"""Largest jump of a Softplus at its threshold for which it is taken for one without."""
 
 
 class SoftplusThreshold(UserWarning):
@@ -142,7 +131,7 @@ def _check_softplus(module: Module) -> None:
         if isinstance(child, nn.Softplus):
             jump = float(np.log1p(np.exp(-child.threshold)) / abs(child.beta))
             what = f"PyTorch's Softplus ('{name}') jumps by {jump:.2g} at its threshold"
-            if jump > JUMP:
+            if jump > EXACT_TOLERANCE:
                 raise ImportRefused(
                     f"{what}, so it has no Lipschitz constant", remedy="use a threshold of 20"
                 )
@@ -211,7 +200,7 @@ def _exported(module: Module, example: Tensor) -> onnx.ModelProto:
                 (example,),
                 target,
                 dynamo=False,
-                opset_version=OPSET,
+                opset_version=COMPLETE_OPSET,
                 do_constant_folding=False,  # nor any other rounding of weights: no BatchNorm is
                 training=torch.onnx.TrainingMode.PRESERVE,  # fused into the layer before it
             )
@@ -246,7 +235,7 @@ def _compare(network: Network, module: Module, shape: tuple[int, ...]) -> None:
     import torch
 
     twin = copy.deepcopy(module).double()
-    points = np.random.default_rng(0).normal(size=(CHECK_POINTS, network.input_dim))
+    points = np.random.default_rng(0).normal(size=(SAMPLES, network.input_dim))
     found = network.forward(points)
     with torch.no_grad():
         values = [twin(torch.from_numpy(point.reshape(1, *shape))) for point in points]
@@ -258,7 +247,8 @@ def _compare(network: Network, module: Module, shape: tuple[int, ...]) -> None:
         )
     scale = 1.0 + np.abs(expected).max()
     difference = float(np.abs(expected - found).max())
-    if not difference <= AGREES * scale:
+    # ONNX keeps slopes and the epsilon of a normalisation in float32, the twin in float64
+    if not difference <= EXACT_TOLERANCE * scale:
         raise ImportRefused(
             f"the network and the module disagree by {difference:.3g} at random points: PyTorch's "
             "exporter does not write down what the module computes",

@@ -19,7 +19,7 @@ import numpy as np
 import onnx
 
 from lipyomo.errors import ImportRefused
-from lipyomo.memory import machine_memory
+from lipyomo.memory import CACHED, machine_memory
 from lipyomo.onnx.graph import Array, Node
 from lipyomo.onnx.params import PARAMS
 
@@ -184,7 +184,7 @@ def forecast(
                 kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
             except (KeyError, ValueError):
                 return None
-        if array is not None and array.size <= PARAMS.small and array.dtype.kind in "iufb":
+        if array is not None and array.nbytes <= CACHED and array.dtype.kind in "iufb":
             scales = array.dtype.kind == "f" and node.op_type in ("Resize", "Upsample")
             if scales:  # these are float32 by definition
                 kind = onnx.TensorProto.FLOAT

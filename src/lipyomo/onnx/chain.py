@@ -11,19 +11,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.activations import Activation
+from lipyomo.arrays import settled
+from lipyomo.memory import CACHED
 from lipyomo.network import Curve, FloatArray, Layer, Matrix, Network
-from lipyomo.onnx.budget import budget
+from lipyomo.onnx.budget import NUMBER, budget
 from lipyomo.onnx.cover import distinct_rows, smallest_cover
-from lipyomo.onnx.params import PARAMS
 from lipyomo.onnx.system import IntArray, Kinds, System
 
 
 def _settle(weight: sp.csr_array) -> Matrix:
-    """Dense or sparse, whichever suits."""
-    entries = weight.shape[0] * weight.shape[1]
-    if entries >= PARAMS.small and weight.nnz < PARAMS.sparse_below * entries:
-        return weight
-    return np.asarray(weight.toarray())
+    """Dense or sparse, whichever suits; small ones are dense."""
+    small = NUMBER * weight.shape[0] * weight.shape[1] <= CACHED
+    return np.asarray(weight.toarray()) if small else settled(weight)
 
 
 def _selection(columns: np.ndarray, width: int) -> sp.csr_array:

@@ -24,9 +24,10 @@ import onnx
 
 from lipyomo.arrays import dense
 from lipyomo.errors import ImportRefused
+from lipyomo.memory import BATCH
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.onnx.arrange import Fixed, Output
-from lipyomo.onnx.budget import budget
+from lipyomo.onnx.budget import NUMBER, budget
 from lipyomo.onnx.lower import lower_graph
 from lipyomo.onnx.params import PARAMS
 from lipyomo.onnx.read import PathLike, inlined, read_model
@@ -35,6 +36,9 @@ from lipyomo.onnx.select import select_graph
 
 SINGLE = float(np.finfo(np.float32).eps)
 """Unit roundoff of the formulas of smooth operators, at least."""
+
+SAMPLES = 16
+"""Random points at which an import is compared with what it was imported from."""
 
 
 class Samples(Protocol):
@@ -96,11 +100,11 @@ def rounding_tolerance(
         slopes.append(_steepest(layer, z, PARAMS.safety * eps * size))
     coarse = max(1.0, SINGLE / eps)
     formulas = [_formula_sizes(*pair, coarse) for pair in zip(network.hidden, found, strict=True)]
-    widest = max(network.sizes)
-    some = max(1, PARAMS.held_entries // widest)
+    widest, entries = max(network.sizes), BATCH // NUMBER
+    some = max(1, entries // widest)
     for start in range(0, network.output_dim, some):
         outputs = slice(start, min(start + some, network.output_dim))
-        count = max(1, PARAMS.held_entries // (widest * (outputs.stop - outputs.start)))
+        count = max(1, entries // (widest * (outputs.stop - outputs.start)))
         for first in range(0, len(h), count):
             budget().poll()
             part = slice(first, min(first + count, len(h)))
@@ -175,7 +179,7 @@ def check_against_runtime(
     model: onnx.ModelProto | PathLike,
     points: npt.ArrayLike | None = None,
     domain: Samples | None = None,
-    samples: int = 16,
+    samples: int = SAMPLES,
     seed: int = 0,
     output: Output = None,
     fixed: Fixed | None = None,
@@ -250,13 +254,13 @@ def check_against_runtime(
             remedy="please report this model",
         )
     difference = np.abs(expected - found)
-    cancelled = PARAMS.cancelled * runtime.eps * largest[:, None]
+    cancelled = PARAMS.complete * runtime.eps * largest[:, None]
     tolerance = cancelled + rounding_tolerance(network, chosen, runtime.eps, difference - cancelled)
     if not (difference <= tolerance).all():
         whole = inlined(proto)
         separate = lower_graph(select_graph(whole, output, fixed), separate=True)
         by_node = rounding_tolerance(separate, chosen, runtime.eps) * (
-            PARAMS.by_node / PARAMS.safety
+            PARAMS.complete / PARAMS.safety
         )
         tolerance = np.maximum(tolerance, by_node)
     _compare(found, expected, tolerance)

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.graph import Array, Node
 from lipyomo.onnx.trace import Trace
 
-ROUNDED = 2.0**-22
+ROUNDED = 2.0 * float(np.finfo(np.float32).eps)
 """Relative error of a constant such as sqrt(2) that was stored as a float32 number."""
 
 MOST_TERMS = 16
@@ -54,14 +54,17 @@ class Function:
         return cls(name, frozenset(argument.items()))
 
 
-Term: TypeAlias = tuple[int, Function | None]
-"""``x**p``, or ``x**p f``."""
+class Term(NamedTuple):
+    """``x**power``, or ``x**power function``."""
+
+    power: int
+    function: Function | None = None
+
 
 Expanded: TypeAlias = dict[Term, Fraction]
 """Terms and their coefficients, none of them zero."""
 
-ONE: Term = (0, None)
-SIGNAL: Term = (1, None)
+ONE, SIGNAL = Term(power=0), Term(power=1)
 
 
 @dataclass(frozen=True, eq=False)

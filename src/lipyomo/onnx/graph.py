@@ -12,7 +12,7 @@ import onnx
 from onnx import numpy_helper
 
 from lipyomo.errors import ImportRefused
-from lipyomo.onnx.params import PARAMS
+from lipyomo.memory import DEEPEST
 
 Array: TypeAlias = npt.NDArray[Any]
 Attribute: TypeAlias = "int | float | str | Array | list[int] | list[float] | list[str]"
@@ -227,9 +227,9 @@ def reads(node: onnx.NodeProto, depth: int = 0) -> list[str]:
     """The tensors that a node reads, those that its inner graphs take from outside included."""
     names = [name for name in node.input if name]
     for inner in branches(node).values():
-        if depth >= PARAMS.deepest:
+        if depth >= DEEPEST:
             raise ImportRefused(
-                f"graphs are nested more than {PARAMS.deepest} deep",
+                f"graphs are nested more than {DEEPEST} deep",
                 node=node.name,
                 op_type=node.op_type,
                 remedy="simplify the model first (for example with onnxsim)",

@@ -12,6 +12,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from lipyomo.errors import ImportRefused
+from lipyomo.memory import DEEPEST
 from lipyomo.onnx.budget import budget
 from lipyomo.onnx.graph import branches, first_line
 from lipyomo.onnx.params import PARAMS
@@ -153,10 +154,10 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
             total += 1.0 + sum(size(inner.node, above) for inner in branches(node).values())
             if key not in functions:
                 continue
-            if key in above or len(above) > PARAMS.deepest:
+            if key in above or len(above) > DEEPEST:
                 raise ImportRefused(
                     f"the local function '{node.op_type}' calls itself, or calls are nested more "
-                    f"than {PARAMS.deepest} deep",
+                    f"than {DEEPEST} deep",
                     node=node.name,
                     op_type=node.op_type,
                     remedy="export the model without local functions (onnx.inliner)",

@@ -36,9 +36,7 @@ from lipyomo.outputs import MODEL, written
 from lipyomo.version import __version__
 
 OPSET = 17
-IR_VERSION = 8
-LATER_IR_VERSION = 9
-"""With operator sets from 19 on."""
+"""The operator set of what is written, where no operator of a later one is needed."""
 
 _OPERATORS: dict[type[Activation], tuple[str, int]] = {
     Tanh: ("Tanh", 13),
@@ -55,6 +53,9 @@ _OPERATORS: dict[type[Activation], tuple[str, int]] = {
     Gelu: ("Gelu", 20),
 }
 """Operators whose attributes are named as the parameters, and the set from which on they exist."""
+
+COMPLETE_OPSET = max(since for _, since in _OPERATORS.values())
+"""The first operator set that has all of these: none is spelt out with rounded constants."""
 
 
 def _parameters(kind: Activation) -> dict[str, Any]:
@@ -243,10 +244,11 @@ def to_onnx(network: Network, path: PathLike | None = None) -> onnx.ModelProto:
         [onnx.helper.make_tensor_value_info("y", kind, ["batch", network.output_dim])],
         writer.initializers,
     )
+    opset = [onnx.helper.make_opsetid("", writer.opset)]
     model = onnx.helper.make_model(
         graph,
-        opset_imports=[onnx.helper.make_opsetid("", writer.opset)],
-        ir_version=IR_VERSION if writer.opset == OPSET else LATER_IR_VERSION,
+        opset_imports=opset,
+        ir_version=onnx.helper.find_min_ir_version_for(opset),
         producer_name="lipyomo",
         producer_version=__version__,
     )

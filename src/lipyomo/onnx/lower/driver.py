@@ -175,7 +175,7 @@ def _lower_alone(
         _check_finite(node, arguments)
     _, made = expect(node, arguments)
     if graph.output_name in node.outputs:
-        budget().charge(PARAMS.output_bytes * made, f"{made:,.0f} outputs")
+        budget().charge(PARAMS.unit_bytes * made, f"{made:,.0f} outputs")
 
     def later() -> list[Node]:
         return graph.nodes[position + 1 :]
