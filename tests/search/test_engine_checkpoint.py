@@ -103,7 +103,7 @@ def test_a_first_checkpoint_comes_early(tmp_path: Path) -> None:
     path = tmp_path / "state"
     known = Known(None, 3.0)
     with Checkpoint(
-        path, {"problem": "polynomial"}, known=lambda: known, params=Params(first_checkpoint=0.0)
+        path, {"problem": "polynomial"}, known=lambda: known, params=Params(checkpoint_seconds=0.0)
     ):
         clock = Clock(60.0)
         while not path.exists() and not clock.expired:

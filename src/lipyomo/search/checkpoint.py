@@ -111,7 +111,7 @@ class Checkpoint:
         self._written = self.before is not None
         self._writing = threading.Lock()
         self._over = threading.Event()
-        early = (params or Params()).first_checkpoint
+        early = (params or Params()).checkpoint_seconds
         self._early = threading.Thread(target=self._save_early, args=(early,), daemon=True)
 
     def __enter__(self) -> Checkpoint:

@@ -144,8 +144,7 @@ class Engine(Generic[N, T]):
             bound = max([node.bound for node in nodes], default=root.outcome.closed)
             self._enter_all(root.outcome, bound)
             if nodes and root.effort:
-                share = self._params.root_share * self._clock.left
-                self._improve(root.effort, [], self._clock.within(share))
+                self._improve(root.effort, [])
         self._note()
 
     def _enter_all(self, outcome: Outcome[N], root: float) -> None:
@@ -166,7 +165,7 @@ class Engine(Generic[N, T]):
     def _split_next(self) -> None:
         """Replace the best nodes by their children."""
         if self._clock.left < self._batch_seconds:  # what is left is for the lower end
-            self._improve(1.0, self._queue.first(self._params.seeds))
+            self._improve(1.0, self._seeds)
             self._note()
             return
         began = self._clock.seconds
@@ -175,7 +174,7 @@ class Engine(Generic[N, T]):
         outcome = self._pipeline.process(task, self._clock, lambda: None)
         self._enter(batch, self._pipeline.adopt(outcome))
         self._batch_seconds = self._clock.seconds - began
-        self._after_batch(self._queue.first(self._params.seeds))
+        self._after_batch(self._seeds)
 
     def _take(self) -> Batch[N]:
         """The next batch: large where many nodes wait, or where a full queue is emptied."""
@@ -184,9 +183,16 @@ class Engine(Generic[N, T]):
         workers = 1 if self._team is None else self._team.size
         together = 1 if node is None else self._pipeline.together(node)
         share = queue.ordered // (params.waiting * workers)
-        least = min(together // params.at_once, -(-queue.ordered // workers))
+        least = min(together // params.waiting, -(-queue.ordered // workers))
         most = together if queue.dives else min(together, max(share, least))
         return queue.take(max(most, 1), self._cutoff)
+
+    @property
+    def _seeds(self) -> list[N]:
+        """Some of the best waiting nodes."""
+        node = self._queue.next
+        together = 1 if node is None else self._pipeline.together(node)
+        return self._queue.first(self._params.waiting * together)
 
     def _enter(self, batch: Batch[N], outcome: Outcome[N]) -> None:
         """Enter what became of a batch; only then it leaves the books."""
@@ -210,9 +216,9 @@ class Engine(Generic[N, T]):
             pause = self._params.checkpoint_share * (now - began)
             self._saves_at = now + max(pause, self._params.checkpoint_seconds)
 
-    def _improve(self, effort: float, seeds: list[N], clock: Clock | None = None) -> None:
+    def _improve(self, effort: float, seeds: list[N]) -> None:
         """Look for a better incumbent."""
-        found = self._pipeline.improve(effort, seeds, clock or self._clock)
+        found = self._pipeline.improve(effort, seeds, self._clock)
         self._standing = self._standing.with_best(found)
 
     # -- several workers ---------------------------------------------------------------------------
@@ -257,7 +263,7 @@ class Engine(Generic[N, T]):
         """
         self._enter(batch, self._pipeline.adopt(outcome))
         team.done()
-        seeds = self._queue.first(self._params.seeds)
+        seeds = self._seeds
         self._fill(team)
         self._after_batch(seeds)
         self._waiting()
@@ -306,7 +312,7 @@ class Engine(Generic[N, T]):
         if not math.isfinite(self._standing.root):
             return self._known_upper()
         top, params = self._standing.closed, self._params
-        end = (1.0 + params.proof_share) * self._clock.seconds + params.last_seconds
+        end = self._clock.seconds + params.last_seconds
         left = sorted(self._queue.nodes, key=lambda node: -node.bound)
         while left:
             low = left[0].bound < top - params.proof_margin * abs(top)

@@ -208,7 +208,7 @@ class Team(Generic[N, T]):
             if free is not None and helps and left > 0:
                 free.do(self._parcel(free), self._clock.within(left), self._pulse)
             else:
-                self._jobs[0].wait(min(self._params.poll_seconds, self._clock.left))
+                self._jobs[0].wait(min(self._params.last_seconds, self._clock.left))
         return None
 
     def at_hand(self) -> tuple[Batch[N], Outcome[N]] | None:
@@ -242,7 +242,7 @@ class Team(Generic[N, T]):
 
     @property
     def _given_up(self) -> bool:
-        return self._deaths > self._params.deaths
+        return self._deaths > self.size
 
     def _parcel(self, job: _Job[N, T]) -> Parcel[T]:
         seconds = self._clock.left - self._params.last_seconds

@@ -165,8 +165,7 @@ class Pipeline(Searching[Node, Task]):
         cost = root_cost(context.targets, context.system.tangents.input_dim, self._open_units)
         seconds = 2.0 * cost.closed + 4.0 * cost.proof + SEMIDEFINITE.usual_steps * cost.approach
         if self._large and fits(seconds, clock.left):
-            within = clock.within(PARAMS.quick_time * clock.left)
-            tell(best=self.improve(0.5 * self._large, [], within))
+            tell(best=self.improve(0.5 * self._large, [], clock))
 
     # -- nodes -------------------------------------------------------------------------------------
 
@@ -228,6 +227,8 @@ class Pipeline(Searching[Node, Task]):
     def improve(self, effort: float, seeds: Sequence[Node], clock: Clock) -> Incumbent | None:
         """See `lipyomo.search.protocol.Pipeline`."""
         evaluations = default_evaluations(self._searched) // PARAMS.quick
+        if not seeds:  # about the root of a large network
+            clock = clock.within(PARAMS.quick_time * clock.left)
         self._improve(int(evaluations * effort), clock, seeds)
         return self._points.best
 
