@@ -28,10 +28,50 @@ def test_help_is_one_screen_and_names_what_there_is(cli: Cli) -> None:
     assert set(re.findall(r"^  (\w+) ", commands, re.MULTILINE)) == set(SUBCOMMANDS)
 
 
+@pytest.mark.parametrize("name", SUBCOMMANDS)
+def test_help_of_every_command_is_one_screen(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = cli(name, "--help").out.splitlines()
+    assert lines[0].startswith(f"usage: lipyomo {name}")
+    assert len(lines) <= 45
+    assert max(map(len, lines)) <= 85
+    assert set(cli(name, "--help-all").out.split()) >= {"--debug", "--help-all"}
+
+
 def test_all_options_are_a_word_away(cli: Cli) -> None:
     said = cli("--help-all").out
     for action in main_parser()._actions:
         assert all(word in said for word in action.option_strings)
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (("net.onnx", "--nrom", "l1"), "did you mean --norm?"),
+        (("certify", "net.onnx", "rows.csv", "--raduis", "1", "--radius", "1"), "mean --radius?"),
+        (("net.onnx", "--box"), "--box LO,HI: numbers"),
+        (("net.onnx", "--norm"), "--norm linf|l1|l2"),
+        (("sweep", "net.onnx"), "lipyomo sweep NET DATA --radius R,... [OPTIONS]"),
+        (("difference", "net.onnx"), "lipyomo difference A B [OPTIONS]"),
+    ],
+)
+def test_slips_get_a_remedy(cli: Cli, words: tuple[str, ...], remedy: str) -> None:
+    ran = cli(*words)
+    assert ran.code == 1
+    assert remedy in ran.err.split("Remedy: ")[1]
+
+
+@pytest.mark.parametrize("command", ["certify", "sweep", "map", "difference", "jacobian", "range"])
+def test_files_of_options_are_for_every_command(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("job.toml").write_text('norma = "l1"\n')
+    ran = cli(command, "--config", "job.toml")
+    assert ran.code == 1
+    assert "there is no option 'norma'" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ COLUMNS = (
 )  # fmt: skip
 EXAMPLE = """
 example:
-  lipyomo certify net.onnx test.npz --radius 0.02 --clip 0,1 --rows rows.csv --plot curve.png
+  lipyomo certify net.onnx test.npz --radius 0.02 --clip 0,1 --rows rows.csv
 """
 
 
@@ -38,8 +38,8 @@ def run(words: Sequence[str]) -> int:
     """Run ``lipyomo certify`` with the words after it; returns the exit code."""
     parser = rows_parser(
         "certify",
-        "Robustness of a classifier at the points of a data set: certified radii, adversarial "
-        "examples, verdicts.",
+        "Robustness of a classifier at the points of a data set: certified radii,\n"
+        "adversarial examples, verdicts.",
         EXIT_CODES + EXAMPLE,
         (10.0, "a point"),
     )
@@ -53,8 +53,7 @@ def run(words: Sequence[str]) -> int:
         help="a (fair) metric of the inputs instead, by its dual ball: vertices, or A and b",
     )
     add(parser, "--weights", help="perturbations s are measured by |s / W| in the norm")
-    text = "what certifies, cheapest first: global, margins, and methods with an upper end"
-    shown = f"{text} ({','.join(METHODS)})"
+    shown = f"what certifies, in this order ({','.join(METHODS)})"
     add(parser, "--methods", **value("A,B,...", shown, names, default=METHODS))
     add(parser, "--exact", **flag("the smallest adversarial perturbation itself, to 1e-6"))
     add(parser, "--solver", help="decide by a MIP over the network instead of --exact's search")

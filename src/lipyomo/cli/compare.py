@@ -37,15 +37,14 @@ from lipyomo.problem import LipschitzProblem
 STOPPING = b"lipyomo: stopping the methods; Ctrl-C again leaves at once\n"
 HEAD = ("method", "guarantee", "value", "error", "time", "status")
 EPILOG = """\
-The error is relative to the exact value if a method found it; else it is the distance to the nearer
-end of the best interval of all methods, and marked *: the true error is at least that.  An exact
-method that was stopped shows how far its upper end may be above the truth.
+The error is relative to the exact value, or at least that (*) where no method found
+it: then it is the distance to the nearer end of the best interval.
 
-exit codes: 0 every method came to an end; 1 none gave an answer, or the input was wrong; 2 stopped
-by Ctrl-C, which shows what there is.
+exit codes: 0 every method came to an end; 1 none gave an answer, or the input was
+wrong; 2 stopped by Ctrl-C, which shows what there is
 
 example:
-  lipyomo compare net.onnx --box 0,1 --methods naive,fastlip,lp,bnb --time-limit 20
+  lipyomo compare net.onnx --box 0,1 --methods naive,fastlip,lp,bnb
 """
 
 
@@ -53,7 +52,7 @@ def run(words: Sequence[str]) -> int:
     """Run ``lipyomo compare`` with the words after it; returns the exit code."""
     parser = Parser(
         "lipyomo compare",
-        "Several methods on several networks, each in a process of its own with its own limits.",
+        "Several methods on several networks, each in a process of its own.",
         EPILOG,
     )
     parser.add_argument("networks", metavar="NET", nargs="+", type=file_path, help="ONNX files")

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import lipyomo.data
+from lipyomo.cli.imports import import_and_run
 from lipyomo.cli.options import main_parser
 
 NETWORK = Path(lipyomo.data.__file__).resolve().parent / "iris.onnx"
@@ -20,7 +21,8 @@ DOMAINS = {"--box", "--ball", "--polytope", "--everywhere"}
 DESCRIPTION = """\
 The main job on a classifier of iris flowers that comes along, over the box [0, 8]^4.
 
-Its options are those of the main job; NET is given, and the box unless another domain is.
+Its options are those of the main job ('lipyomo --help'); NET is given, and the box
+unless another domain is.
 """
 
 
@@ -29,11 +31,8 @@ def run(words: Sequence[str]) -> int:
     began = time.monotonic()
     has_domain = any(word.partition("=")[0] in DOMAINS for word in words)
     all_words = [str(NETWORK), *(() if has_domain else BOX), *words]
-    parser = main_parser(screen=None)
-    parser.usage, parser.description = "lipyomo demo [OPTIONS]", DESCRIPTION
+    parser = main_parser(screen=f"usage: lipyomo demo [OPTIONS]\n\n{DESCRIPTION}")
     arguments = parser.parse_args(all_words)
     if not (arguments.json or arguments.quiet):
         print(f"$ lipyomo {shlex.join(all_words)}", file=sys.stderr)
-    from lipyomo.cli.job import run as run_job
-
-    return run_job(arguments, began)
+    return import_and_run(arguments, began)

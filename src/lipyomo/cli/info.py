@@ -17,7 +17,7 @@ from lipyomo.cli.show import laid_out, terminal_width, uses_colour
 from lipyomo.errors import ImportRefused
 
 EPILOG = """\
-exit codes: 0 the network can be imported; 1 it cannot, or only after a cut that is named.
+exit codes: 0 the network can be imported; 1 it cannot, or only after a cut
 """
 
 

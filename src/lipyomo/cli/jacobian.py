@@ -6,24 +6,20 @@ import csv
 import io
 import json
 import time
-from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from lipyomo.arrays import FloatArray
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.config import OPTION as CONFIG
-from lipyomo.cli.inputs import read_domain
-from lipyomo.cli.interrupt import Interruption, Leaving
+from lipyomo.cli.entries import add_entries, read_case, read_rows
+from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add, value
 from lipyomo.cli.parser import Parser
-from lipyomo.cli.source import read_network
 from lipyomo.cli.streams import answer_only, wrote
 from lipyomo.cli.tables import print_table
-from lipyomo.cli.words import UsageError, new_file, reader
+from lipyomo.cli.words import new_file
 from lipyomo.decimals import down, seconds, up
 from lipyomo.derivatives import JacobianRanges, ranges_along
 from lipyomo.outputs import DERIVATIVES, written
@@ -40,7 +36,7 @@ exit codes:
 
 examples:
   lipyomo jacobian net.onnx --box 0,1
-  lipyomo jacobian net.onnx --box -1,1 --wrt 0,3 --entries 2 --csv slopes.csv --plot slopes.png
+  lipyomo jacobian net.onnx --box -1,1 --wrt 0,3 --entries 2 --plot slopes.png
 """
 
 COLUMNS = ("row", "input", "low_proved", "low", "high", "high_proved", "status")
@@ -51,19 +47,8 @@ def run(words: Sequence[str]) -> int:
     began = time.monotonic()
     about = "The least and the largest value of each partial derivative over a domain."
     parser = Parser("lipyomo jacobian", about, EPILOG)
-    add(parser, "NET", CONFIG, "--output", "--fix")
-    rows = parser.add_mutually_exclusive_group()
-    text = "numbers of the outputs, such as 0,2 or 1: (all)"
-    add(rows, "--entries", **value("I,J", text, reader("read_selection", "--entries")))
-    add(rows, "--functional", help="of c.f for numbers such as 1,-1 or a .npy file")
-    add(parser, "--wrt", help="numbers of the inputs, such as 0,3 or 5:9 (all that can move)")
-    domain = parser.add_argument_group(
-        "domain (one of --box, --ball, --polytope, --vnnlib, --everywhere)"
-    )
-    kinds = domain.add_mutually_exclusive_group()
-    add(kinds, "--box", "--ball", "--polytope", "--vnnlib", "--everywhere")
-    add(domain, "--radius", "--ball-norm", "--clip", "--part")
-    add(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
+    add_entries(parser, everywhere=True)
+    add(parser, "--wrt", help="inputs, such as 0,3 or 5:9, or names (all that can move)")
     add(
         parser,
         "--csv",
@@ -72,12 +57,9 @@ def run(words: Sequence[str]) -> int:
     add(parser, "--plot", help="draw a heat map of the largest sizes, with all ranges")
     add(parser, "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words)
-    with Leaving():
-        given = read_network(arguments)
-        where = read_domain(arguments, given.network.input_dim)
-        given.check(where)
-    problem = LipschitzProblem(given.network, where, "l1", "linf", wrt=arguments.wrt)
-    names, functionals = _rows(arguments, given.network.output_dim)
+    network, domain = read_case(arguments, began)
+    problem = LipschitzProblem(network, domain, "l1", "linf", wrt=arguments.wrt)
+    names, functionals = read_rows(arguments, network.output_dim)
     with (
         answer_only(),
         Interruption() as interruption,
@@ -102,22 +84,6 @@ def run(words: Sequence[str]) -> int:
     if not ((picture is None or wrote(lambda: plot_jacobian(found, names, picture))) and good):
         return Exit.FAILED
     return Exit.DONE if found.status is Status.EXACT else Exit.OPEN
-
-
-def _rows(arguments: Namespace, m: int) -> tuple[list[str], FloatArray]:
-    """Names and functionals (p, m) of the rows."""
-    if arguments.functional is not None:
-        if arguments.functional.size != m:
-            count = arguments.functional.size
-            raise UsageError(f"--functional: {count} entries, the network has {m} outputs")
-        return ["c.f"], arguments.functional[None]
-    chosen = np.arange(m)
-    if arguments.entries is not None:
-        try:
-            chosen = np.atleast_1d(chosen[arguments.entries])
-        except IndexError as error:
-            raise UsageError(f"--entries: the network has the outputs 0 to {m - 1}") from error
-    return [f"output {i}" for i in chosen.tolist()], np.eye(m)[chosen]
 
 
 def _lines(found: JacobianRanges, names: Sequence[str]) -> list[tuple[object, ...]]:

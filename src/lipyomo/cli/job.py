@@ -23,7 +23,7 @@ from lipyomo.cli.inputs import read_notes, read_options, read_problems, read_set
 from lipyomo.cli.interrupt import Interruption
 from lipyomo.cli.live import live_line
 from lipyomo.cli.show import show, write_history
-from lipyomo.cli.source import read_network
+from lipyomo.cli.source import LEAST, read_network
 from lipyomo.cli.streams import answer_only, warn, wrote
 from lipyomo.cli.words import UsageError
 from lipyomo.deviation import largest_value
@@ -42,9 +42,6 @@ from lipyomo.settings import Settings
 ENDING = b"lipyomo: ending the proof with what is proved; Ctrl-C again leaves at once\n"
 LIMITED = (Status.TIME_LIMIT, Status.INTERRUPTED)
 """How a search ends that more time would take further."""
-
-LEAST = 1.0
-"""Seconds that an import may always take: on a busy machine Python's start can take the rest."""
 
 
 def run(arguments: argparse.Namespace, started: float | None = None) -> int:

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from lipyomo.result import Progress
 
-FIRST, PERIOD = 1.0, 5.0
-"""Seconds before the first line and between two lines where stderr is no terminal."""
+PERIOD = 2.0
+"""Seconds between two lines where stderr is no terminal."""
 
 
 class Tracker:
@@ -68,7 +68,5 @@ def live_line(quiet: bool = False) -> Iterator[Tracker]:
 
 
 def _write_lines(tracker: Tracker, done: threading.Event) -> None:
-    pause = FIRST
-    while not done.wait(pause):
+    while not done.wait(PERIOD):
         print(tracker.now, file=sys.stderr, flush=True)
-        pause = PERIOD

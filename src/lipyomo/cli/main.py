@@ -12,7 +12,7 @@ from importlib import import_module
 
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.complete import asked_words
-from lipyomo.cli.imports import importing
+from lipyomo.cli.imports import import_and_run, importing
 from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.options import main_parser
 from lipyomo.cli.streams import StreamClosed, answer_is_written, open_streams
@@ -133,15 +133,7 @@ def _dispatch(words: list[str], began: float) -> int:
             parser.first_words = tuple(SUBCOMMANDS)
             _check_first(name)
             arguments = parser.parse_args(words)
-            # Only now, so that --help and wrong options answer at once.
-            from lipyomo.parallel import called_early
-
-        searches = arguments.dask is None and arguments.method in ("auto", "bnb")
-        with called_early(arguments.threads if searches else 1, "lipyomo.search.relu.pipeline"):
-            with importing():
-                from lipyomo.cli.job import run
-
-            return run(arguments, began)
+        return import_and_run(arguments, began)
 
 
 def _check_first(name: str) -> None:

@@ -31,13 +31,11 @@ from lipyomo.problem import LipschitzProblem
 EPILOG = """\
 exit codes:
   0  every cell is exact, or within --gap (or --until)
-  2  some intervals are open: time limit, or Ctrl-C (with --rows, the same command goes on)
+  2  some are open: time limit, or Ctrl-C (with --rows, the same command goes on)
   1  the input was wrong, or a file could not be written
 
-examples:
-  lipyomo map net.onnx --box -2,2 --cells 64x64 --plot map.png
-  lipyomo map net.onnx --box 0,1 --axes 0,3 --at 0.5 --cells 100x100 --rows map.npz
-  lipyomo map net.onnx --boxes boxes.csv --gap 1% --workers 4 --rows map.csv
+example:
+  lipyomo map net.onnx --box 0,1 --axes 0,3 --at 0.5 --cells 64x64 --plot map.png
 """
 
 
@@ -48,24 +46,24 @@ def run(words: Sequence[str]) -> int:
     )
     add(parser, "NET", CONFIG, "--output", "--fix")
     cells = parser.add_argument_group("cells (--box and --cells, or --boxes)")
-    add(cells, "--box", help="the box that is divided: numbers, or .npy files with one an input")
+    add(cells, "--box", help="the box that is divided: numbers, or .npy files")
     add(cells, "--cells", **value("NxM", "cells along each divided input: 64x64", _counts))
     add(cells, "--axes", **value("I,J", "the inputs that are divided (the first ones)", _axes))
-    at = "the others stay at this value: a number, or a .npy file with one an input"
-    add(cells, "--at", **value("X", f"{at} (they range in the box)", reader("read_side", "--at")))
-    text = "a .npy file (n, 2, d), or CSV rows: all lower ends, then all upper ends"
+    at = "numbers, or a .npy file, for the others (they range)"
+    add(cells, "--at", **value("X", at, reader("read_side", "--at")))
+    text = ".npy (n, 2, d), or CSV: all lower, then all upper ends"
     add(cells, "--boxes", **value("FILE", text, file_path))
     add_norms(parser)
     effort = parser.add_argument_group("effort")
     add(effort, "--gap", help="leave a cell at this relative gap: 0.05 or 5%%")
-    text = "halve cells until a glance at each leaves this gap, instead of searching inside them"
+    text = "halve cells, without a search, until this gap is left"
     add(effort, "--until", **value("G", text, ratio))
     add(effort, "--largest", **flag("--until is about the largest constant only"))
     add(effort, "--time-limit", help="seconds for the map")
     add(effort, "--workers", default=1, help="processes (1)")
     add(effort, "--dask", help="a dask scheduler to run on instead")
     answer = parser.add_argument_group("answer")
-    text = f"write cells to this file ({', '.join(ENDINGS)}); a second run goes on there"
+    text = f"write cells ({', '.join(ENDINGS)}); a second run goes on there"
     add(answer, "--rows", **value("FILE", text, file_path))
     add(answer, "--plot", **value("FILE", "draw it: .png, .pdf, .svg, or .html", _picture))
     add(answer, "--json", help="one JSON object on stdout: the map as a whole")

@@ -28,7 +28,7 @@ HEAD = ("radius", "increasing", "decreasing", "functional", "method", "tolerance
 
 EXAMPLE = """
 example:
-  lipyomo monotone net.onnx rows.csv --radius 0.1 --increasing 0,3 --decreasing 1 --rows rows.jsonl
+  lipyomo monotone net.onnx rows.csv --radius 0.1 --increasing 0,3 --decreasing 1
 """
 
 
@@ -36,8 +36,8 @@ def run(words: Sequence[str]) -> int:
     """Run ``lipyomo monotone`` with the words after it; returns the exit code."""
     parser = rows_parser(
         "monotone",
-        "Whether an output grows, or falls, with some inputs everywhere in boxes around the rows "
-        "of a data set: proofs, or pairs of points that show the contrary.",
+        "Whether an output grows, or falls, with some inputs everywhere in boxes around\n"
+        "the rows of a data set: proofs, or pairs of points that show the contrary.",
         EXIT_CODES + EXAMPLE,
         (10.0, "a row and input"),
     )

@@ -76,7 +76,7 @@ def value(metavar: str, text: str, kind: Callable[[str], Any] = str, **more: Any
 
 def choice(text: str, *values: str, default: str | None = None) -> dict[str, Any]:
     """Keywords of an option with one of a few values."""
-    return {"choices": values, "default": default, "help": text}
+    return {"choices": values, "metavar": "|".join(values), "default": default, "help": text}
 
 
 def flag(text: str, action: str = "store_true", **more: Any) -> dict[str, Any]:
@@ -87,19 +87,17 @@ def flag(text: str, action: str = "store_true", **more: Any) -> dict[str, Any]:
 OPTIONS: dict[str, dict[str, Any]] = {
     "NET": {"dest": "network", "type": file_path, "help": "an ONNX file"},
     CONFIG: value("FILE", "a TOML file of options, by the same names; others win"),
-    "--output": value("NODE", "cut the graph at this node or tensor (the logits), or several: a,b"),
+    "--output": value("NODE", "cut the graph at this node or tensor; several: a,b"),
     "--fix": value(
         "NAME=VALUE",
-        "a value for an input: a number, one for each entry, or a .npy file; may be repeated",
+        "a value for an input: numbers or a .npy file; may be repeated",
         reader("read_fix"),
         action="append",
         default=[],
     ),
     # the problem
     "--norm": choice("on the inputs (linf)", "linf", "l1", "l2", default="linf"),
-    "--output-norm": value(
-        "NORM", "linf, l1, l2, cross or cross(I); default: |.| for one output, else linf"
-    ),
+    "--output-norm": value("NORM", "linf (or |.| of one output), l1, l2, cross or cross(I)"),
     "--functional": value(
         "C", "|c.f| for numbers such as 1,-1 or a .npy file", reader("read_numbers", "--functional")
     ),
@@ -112,8 +110,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--wrt": value(
         "I,...",
-        "inputs that directions move: numbers, such as 0,3 or 5:9, or names of the file's inputs; "
-        "all vary in the domain",
+        "inputs that directions move: 0,3 or 5:9, or names (all)",
         reader("read_selection", "--wrt"),
     ),
     "--weights": value(
@@ -131,7 +128,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--ball": value(
         "CENTER",
-        "a number for all inputs, or one for each, or a .npy file",
+        "a number for all inputs, one for each, or a .npy file",
         reader("read_side", "--ball"),
     ),
     "--polytope": value(
@@ -173,7 +170,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--checkpoint": value(
         "FILE",
-        "branch and bound writes its state here soon, every few minutes, and when it is stopped",
+        "branch and bound writes its state here, every few minutes and when it is stopped",
         new_file("--checkpoint", "CHECKPOINT"),
     ),
     "--resume": flag("go on from the checkpoint, if the file exists"),
@@ -240,12 +237,11 @@ def add_job(parser: Parser) -> None:
     add(
         method,
         "--method",
-        help="auto, mip, bnb, lp, interval, ...: see 'lipyomo methods' (auto: an exact one; mip "
-        "if a solver or formulation is asked for)",
+        help="see 'lipyomo methods' (auto: an exact one)",
     )
     add(method, "--formulation", "--bounds", "--option", "--solver", "--solvers-file")
     add(method, "--cross-check", "--no-check", "--time-limit", "--memory-limit", "--gap")
-    text = "processes of branch and bound, threads of a MIP solver"
+    text = "processes of a search, or threads of a MIP solver"
     add(method, "--workers", dest="threads", help=text)
     add(method, "--dask")
     add(method, "--checkpoint", "--resume", "--overwrite", "--seed", "--upper-only", "--rational")
@@ -256,19 +252,21 @@ def add_job(parser: Parser) -> None:
 def add_problem(parser: Parser) -> None:
     """Add the options that make a problem of a network: norms, directions and a domain."""
     add_norms(parser)
-    domain = parser.add_argument_group(
-        "domain (one of --box, --ball, --polytope, --vnnlib, --everywhere)"
-    )
-    kinds = domain.add_mutually_exclusive_group()
-    add(kinds, "--box", "--ball", "--polytope", "--vnnlib", "--everywhere")
+    add_domain(parser)
+
+
+def add_domain(parser: Parser, everywhere: bool = True) -> None:
+    """Add the options of a domain, which may be all of R^d if `everywhere` says so."""
+    kinds = ("--box", "--ball", "--polytope", "--vnnlib", *(["--everywhere"] * everywhere))
+    domain = parser.add_argument_group(f"domain (one of {', '.join(kinds)})")
+    add(domain.add_mutually_exclusive_group(), *kinds)
     add(domain, "--radius", "--ball-norm", "--clip", "--part")
 
 
 def add_norms(parser: Parser) -> None:
     """Add the options of norms and directions."""
-    norms = parser.add_argument_group("norms")
+    norms = parser.add_argument_group("norms and directions")
     add(norms, "--norm")
     outputs = norms.add_mutually_exclusive_group()
     add(outputs, "--output-norm", "--functional", "--margin", "--dual-ball")
-    directions = parser.add_argument_group("directions (by default all)")
-    add(directions, "--wrt", "--weights", "--directions")
+    add(norms, "--wrt", "--weights", "--directions")

@@ -11,9 +11,12 @@ from lipyomo.cli.complete import complete
 from lipyomo.cli.config import OPTION as CONFIG
 from lipyomo.cli.config import expand
 from lipyomo.cli.streams import warn
-from lipyomo.cli.words import UsageError, check_files, renamed, values_of
+from lipyomo.cli.words import RARE, UsageError, check_files, renamed, values_of
 
 _NEGATIVE = re.compile(r"^-(\d|\.\d|inf)")
+
+
+_VALUE = re.compile(r"argument (?P<names>--\S+): ")
 
 
 class _HelpAll(argparse.Action):
@@ -25,6 +28,13 @@ class _HelpAll(argparse.Action):
         parser.exit()
 
 
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Texts as they are written; options in one column of a width that fits most of them."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=22)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that raises `UsageError` instead of leaving the program.
 
@@ -33,7 +43,8 @@ class Parser(argparse.ArgumentParser):
     prog, description, epilog : str
         As of `argparse.ArgumentParser`.
     screen : str, optional
-        What ``--help`` prints instead of all options, which ``--help-all`` then lists.
+        What ``--help`` prints; without it, all options but the rare ones.  ``--help-all`` lists
+        every option.
     """
 
     def __init__(
@@ -43,18 +54,40 @@ class Parser(argparse.ArgumentParser):
             prog=prog,
             description=description,
             epilog=epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_Formatter,
             allow_abbrev=False,
+            add_help=False,
         )
         self._negative_number_matcher = _NEGATIVE  # values such as -1,1 are no options
         self.first_words: tuple[str, ...] = ()
         self._screen = screen
-        if screen is not None:
-            self.add_argument("--help-all", action=_HelpAll, nargs=0, help="list every option")
+        self.add_argument("--help", "-h", action="help", help="these lines")
+        self.add_argument("--help-all", action=_HelpAll, nargs=0, help="every option")
 
     def format_help(self) -> str:
-        """One screen, or all options."""
-        return super().format_help() if self._screen is None else self._screen
+        """One screen: the options but the rare ones."""
+        if self._screen is not None:
+            return self._screen
+        formatter = self._get_formatter()
+        formatter.add_usage(self._usage(), self._actions, ())
+        formatter.add_text(self.description)
+        for group in self._action_groups:
+            formatter.start_section(group.title)
+            kept = (a for a in group._group_actions if RARE.isdisjoint(a.option_strings))
+            formatter.add_arguments(kept)
+            formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
+
+    def _usage(self) -> str:
+        """The shortest line of words that can be given."""
+        places = [str(action.metavar) for action in self._actions if not action.option_strings]
+        needed = [
+            f"{action.option_strings[0]} {action.metavar}"
+            for action in self._actions
+            if action.option_strings and action.required
+        ]
+        return " ".join([self.prog, *places, *needed, "[OPTIONS]"])
 
     def parse_args(self, *words: Any, **options: Any) -> Any:
         """Parse the words, or answer a shell that wants them completed."""
@@ -81,5 +114,18 @@ class Parser(argparse.ArgumentParser):
         """Raise instead of printing the usage and leaving with 2."""
         wrong = re.search(r"unrecognized arguments: (--[\w-]+)", message)
         close = get_close_matches(wrong[1], self._option_string_actions, n=1) if wrong else []
-        remedy = f"did you mean {close[0]}?" if close else f"see {self.prog} --help"
+        value = _VALUE.match(message)
+        if close:
+            remedy = f"did you mean {close[0]}?"
+        elif "not allowed with" in message:
+            remedy = "leave one of them out"
+        elif value:
+            option = value["names"].split("/")[0]
+            action = self._option_string_actions[option]
+            form = f"{option} {action.metavar or ''}".strip()
+            remedy = f"{form}: {str(action.help).replace('%%', '%')}"
+        elif "are required:" in message:
+            remedy = self._usage()
+        else:
+            remedy = f"see {self.prog} --help"
         raise UsageError(f"{message}.  Remedy: {remedy}")

@@ -8,20 +8,15 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from lipyomo.arrays import FloatArray
 from lipyomo.cli.codes import Exit
-from lipyomo.cli.config import OPTION as CONFIG
-from lipyomo.cli.inputs import read_domain
-from lipyomo.cli.interrupt import Interruption, Leaving
-from lipyomo.cli.live import FIRST, PERIOD
-from lipyomo.cli.options import add, value
+from lipyomo.cli.entries import add_entries, read_case, read_rows
+from lipyomo.cli.interrupt import Interruption
+from lipyomo.cli.live import PERIOD
+from lipyomo.cli.options import add
 from lipyomo.cli.parser import Parser
-from lipyomo.cli.source import read_network
 from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
-from lipyomo.cli.words import UsageError, reader
 from lipyomo.decimals import down, seconds, up
 from lipyomo.domains import Domain
 from lipyomo.network import Network
@@ -39,55 +34,30 @@ exit codes:
 
 examples:
   lipyomo range net.onnx --box 0,1
-  lipyomo range net.onnx --ball image.npy --radius 0.05 --clip 0,1 --functional 1,-1 --json
+  lipyomo range net.onnx --ball image.npy --radius 0.05 --functional 1,-1
 """
 
 
 def run(words: Sequence[str]) -> int:
     """Run ``lipyomo range`` with the words after it; returns the exit code."""
+    began = time.monotonic()
     parser = Parser(
         "lipyomo range", "The least and the largest value of each output over a domain.", EPILOG
     )
-    add(parser, "NET", CONFIG, "--output", "--fix")
-    rows = parser.add_mutually_exclusive_group()
-    text = "numbers of the outputs, such as 0,2 or 1: (all)"
-    add(rows, "--entries", **value("I,J", text, reader("read_selection", "--entries")))
-    add(rows, "--functional", help="c.f for numbers such as 1,-1 or a .npy file")
-    domain = parser.add_argument_group("domain (one of --box, --ball, --polytope, --vnnlib)")
-    kinds = domain.add_mutually_exclusive_group()
-    add(kinds, "--box", "--ball", "--polytope", "--vnnlib")
-    add(domain, "--radius", "--ball-norm", "--clip", "--part")
-    add(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
+    add_entries(parser, everywhere=False)
     add(parser, "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words, Namespace(everywhere=False))
-    began = time.monotonic()
-    with Leaving():
-        given = read_network(arguments)
-        where = read_domain(arguments, given.network.input_dim)
-        given.check(where)
-    functionals = _functionals(arguments, given.network)
-    found = _ranges(given.network, where, functionals, arguments, began)
+    network, domain = read_case(arguments, began)
+    names, functionals = read_rows(arguments, network.output_dim)
+    rows = dict(zip(names, functionals, strict=True))
+    found = _ranges(network, domain, rows, arguments, began)
     if arguments.json:
-        rows_ = [{"row": name, **one.to_dict()} for name, one in found.items()]
-        print(json.dumps({"network": str(arguments.network), "ranges": rows_}, allow_nan=False))
+        records = [{"row": name, **one.to_dict()} for name, one in found.items()]
+        print(json.dumps({"network": str(arguments.network), "ranges": records}, allow_nan=False))
     else:
         _show(found)
     done = all(one.status is Status.EXACT for one in found.values())
     return Exit.DONE if done else Exit.OPEN
-
-
-def _functionals(arguments: Namespace, network: Network) -> dict[str, FloatArray]:
-    """What is to be bounded, by name."""
-    m = network.output_dim
-    if arguments.functional is not None:
-        return {"c.f": arguments.functional}
-    chosen = np.arange(m)
-    if arguments.entries is not None:
-        try:
-            chosen = np.atleast_1d(chosen[arguments.entries])
-        except IndexError as error:
-            raise UsageError(f"--entries: the network has the outputs 0 to {m - 1}") from error
-    return {f"output {i}": np.eye(m)[i] for i in chosen.tolist()}
 
 
 def _ranges(
@@ -116,7 +86,7 @@ def _ranges(
 
 def _teller(name: str) -> Callable[[Progress], None]:
     """Says on stderr now and then how far one row is."""
-    due = FIRST
+    due = PERIOD
 
     def tell(progress: Progress) -> None:
         nonlocal due

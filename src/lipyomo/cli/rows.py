@@ -30,7 +30,7 @@ from lipyomo.rowfile import Row, RowFile
 EXIT_CODES = """\
 exit codes:
   0  every usable row was decided
-  2  some rows are open, or Ctrl-C ended the run (rows that were finished are kept)
+  2  some rows are open, or Ctrl-C ended the run (finished rows are kept)
   1  the input was wrong, no row could be used, or a file could not be written
 """
 
@@ -74,7 +74,7 @@ def rows_parser(name: str, description: str, epilog: str, time: tuple[float, str
         "data",
         metavar="DATA",
         type=file_path,
-        help=".npz, .npy or .csv: inputs, with or without labels (else the predicted classes)",
+        help=".npz, .npy or .csv: inputs, and labels if there are any",
     )
     add(parser, "--output")
     add(parser, "--clip", help="box of valid inputs")
@@ -84,7 +84,7 @@ def rows_parser(name: str, description: str, epilog: str, time: tuple[float, str
     add(rows, "--first", **value("N", "only the first rows", count(1)))
     add(rows, "--workers")
     add(rows, "--dask", help="a dask scheduler to run on instead")
-    text = "write rows to this .csv or .jsonl file as they finish; a second run goes on there"
+    text = "write rows to this .csv or .jsonl file; a second run goes on there"
     add(rows, "--rows", **value("FILE", text, new_file("--rows", "ROWS", ".csv", ".jsonl")))
     add(rows, "--json", "--quiet", "--debug")
     return parser

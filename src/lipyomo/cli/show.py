@@ -55,7 +55,7 @@ def write_history(result: Result, path: Path) -> None:
         stream.write(f"{text}\n".encode())
 
 
-INDENT = 12
+INDENT = len("directions  ")
 MOST_PARTS = 20
 """Parts of a domain that are listed."""
 _COLOURS = {"constant": "1", "warning": "33"}

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from lipyomo.onnx.check import Samples
 
 
+LEAST = 1.0
+"""Seconds that an import may always take: on a busy machine Python's start can take the rest."""
+
+
 @dataclass(frozen=True)
 class Source:
     """One file, and what is taken of it.

@@ -29,11 +29,11 @@ COLUMNS = (
 EPILOG = """\
 exit codes:
   0  every usable row has its constant, or what its method guarantees
-  2  some intervals are open, or Ctrl-C ended the run (rows that were finished are kept)
+  2  some intervals are open, or Ctrl-C ended the run (finished rows are kept)
   1  the input was wrong, no row could be used, or a file could not be written
 
 example:
-  lipyomo sweep net.onnx test.npz --radius 0.01,0.02 --clip 0,1 --margin-of-label --rows rows.csv
+  lipyomo sweep net.onnx test.npz --radius 0.01,0.02 --clip 0,1 --margin-of-label
 """
 
 

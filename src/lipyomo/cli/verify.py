@@ -10,6 +10,7 @@ from typing import Any
 
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.interrupt import Leaving
+from lipyomo.cli.live import PERIOD
 from lipyomo.cli.options import add, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.source import read_network
@@ -19,7 +20,6 @@ from lipyomo.errors import LipyomoError
 from lipyomo.parallel import Workers
 from lipyomo_check import ProofError, Verdict, check_proof
 
-EVERY = 0.5
 EPILOG = """\
 exit codes:
   0  both ends of the interval are proved
@@ -92,7 +92,7 @@ def _progress(quiet: bool) -> Callable[[int], None] | None:
     told = [time.monotonic()]
 
     def tell(nodes: int) -> None:
-        if time.monotonic() - told[0] >= EVERY:
+        if time.monotonic() - told[0] >= PERIOD:
             told[0] = time.monotonic()
             print(f"\r{nodes} cases checked", end="", file=sys.stderr, flush=True)
 

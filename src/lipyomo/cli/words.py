@@ -25,6 +25,19 @@ RENAMED = {
 """Options by their names of 0.2.0, which still work, with a warning."""
 
 
+RARE = frozenset(
+    (
+        *("--config", "--fix", "--weights", "--directions", "--dual-ball", "--metric"),
+        *("--ball-norm", "--part", "--vnnlib", "--formulation", "--bounds", "--option"),
+        *("--solver", "--solvers-file", "--cross-check", "--no-check", "--memory-limit"),
+        *("--dask", "--checkpoint", "--resume", "--overwrite", "--seed", "--upper-only"),
+        *("--rational", "--history", "--prove-upper", "--debug", "--tolerance", "--no-radii"),
+        *("--jobs", "--strict", "--largest", "--help"),
+    )
+)
+"""Options that ``--help`` leaves to ``--help-all``, so that it is one screen."""
+
+
 class UsageError(LipyomoError):
     """An option of the command line is wrong."""
 

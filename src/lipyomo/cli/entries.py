@@ -1,0 +1,86 @@
+"""What ``lipyomo range`` and ``lipyomo jacobian`` share: a network, a domain, and its outputs."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+import numpy as np
+
+from lipyomo.arrays import FloatArray
+from lipyomo.cli.config import OPTION as CONFIG
+from lipyomo.cli.inputs import read_domain
+from lipyomo.cli.interrupt import Leaving
+from lipyomo.cli.options import add, add_domain, value
+from lipyomo.cli.parser import Parser
+from lipyomo.cli.source import LEAST, read_network
+from lipyomo.cli.words import UsageError, reader
+from lipyomo.domains import Domain
+from lipyomo.memory import limit_memory
+from lipyomo.network import Network
+from lipyomo.run import Clock
+
+
+def add_entries(parser: Parser, everywhere: bool) -> None:
+    """Add a network, which of its outputs are meant, a domain and limits.
+
+    Parameters
+    ----------
+    parser : Parser
+    everywhere : bool
+        Whether the domain may be all of R^d.
+    """
+    add(parser, "NET", CONFIG, "--output", "--fix")
+    rows = parser.add_mutually_exclusive_group()
+    text = "numbers of the outputs, such as 0,2 or 1: (all)"
+    add(rows, "--entries", **value("I,J", text, reader("read_selection", "--entries")))
+    add(rows, "--functional", help="c.f for numbers such as 1,-1 or a .npy file")
+    add_domain(parser, everywhere)
+    add(parser, "--time-limit", "--memory-limit", "--workers", "--seed")
+
+
+def read_case(arguments: Namespace, began: float) -> tuple[Network, Domain]:
+    """The network and the domain; the import keeps the limits of the command.
+
+    Parameters
+    ----------
+    arguments : Namespace
+    began : float
+        Value of ``time.monotonic()`` when the command began.
+
+    Raises
+    ------
+    LipyomoError
+        If a file is refused, the domain is none, or a limit does not suffice.
+    """
+    memory = arguments.memory_limit
+    if memory is not None:
+        limit_memory(memory)
+    with Leaving():
+        left = Clock(arguments.time_limit, began=began).left
+        given = read_network(arguments, max(left, LEAST), memory)
+        domain = read_domain(arguments, given.network.input_dim)
+        given.check(domain)
+    return given.network, domain
+
+
+def read_rows(arguments: Namespace, outputs: int) -> tuple[list[str], FloatArray]:
+    """Names and functionals, shape (rows, outputs), of what is asked about.
+
+    Raises
+    ------
+    UsageError
+        If there is no such output, or the functional has another length.
+    """
+    if arguments.functional is not None:
+        count = arguments.functional.size
+        if count != outputs:
+            raise UsageError(f"--functional: {count} entries, the network has {outputs} outputs")
+        return ["c.f"], arguments.functional[None]
+    chosen = np.arange(outputs)
+    if arguments.entries is not None:
+        try:
+            chosen = np.atleast_1d(chosen[arguments.entries])
+        except IndexError as error:
+            text = f"--entries: the network has the outputs 0 to {outputs - 1}"
+            raise UsageError(text) from error
+    return [f"output {i}" for i in chosen.tolist()], np.eye(outputs)[chosen]
