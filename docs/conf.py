@@ -8,7 +8,8 @@ from lipyomo import __version__
 sys.path.insert(0, str(Path(__file__).resolve().parent / "_ext"))
 
 project = "lipyomo"
-author = "The lipyomo developers"
+author = "the lipyomo developers"
+copyright = f"{author}, BSD-3-Clause"
 version = release = __version__
 extensions = [
     "myst_parser",
