@@ -19,7 +19,7 @@ import numpy as np
 
 import lipyomo
 from experiments.reference import ROOT
-from lipyomo.pictures import new_figure, save_figure
+from lipyomo.pictures import entitle, new_figure, save_figure
 from lipyomo.regions import interior_point
 
 BOUND, ATTAINED = "#c0392b", "#1f6fb2"
@@ -33,7 +33,7 @@ def _glossary(axes: Any) -> None:
     _regions(axes, lipyomo.LipschitzProblem(network, square, functional=functional), functional)
     axes.set_xlabel("$x_1$")
     axes.set_ylabel("$x_2$")
-    axes.set_title(r"$\Vert\nabla (f_0 - f_1)(x)\Vert_1$: one shade a region", fontsize=10)
+    entitle(axes, r"$\Vert\nabla (f_0 - f_1)(x)\Vert_1$: one shade a region")
 
 
 def _tutorial(axes: Any) -> None:
@@ -49,7 +49,7 @@ def _tutorial(axes: Any) -> None:
     axes.plot(*names["states"].T, ".", color="#1b1b1b", markersize=2.5)
     axes.set_xlabel("angle")
     axes.set_ylabel("velocity")
-    axes.set_title(r"$\Vert\nabla f(x)\Vert_1$ of the policy, and the examples", fontsize=10)
+    entitle(axes, r"$\Vert\nabla f(x)\Vert_1$ of the policy, and the examples")
 
 
 def _regions(axes: Any, problem: lipyomo.LipschitzProblem, functional: Sequence[float]) -> None:
@@ -119,7 +119,7 @@ def _balls(panels: Any) -> None:
         axes.set_xlim(-1.25, 1.25)
         axes.set_ylim(-1.25, 1.25)
         axes.set_aspect("equal")
-        axes.set_title(name, fontsize=11)
+        entitle(axes, name)
         axes.set_xticks([-1, 0, 1])
         axes.set_yticks([-1, 0, 1])
         axes.grid(color="#e3e3e3", linewidth=0.6)

@@ -24,6 +24,7 @@ from lipyomo.pictures import (
     INK,
     QUIET,
     Label,
+    entitle,
     in_words,
     label_ends,
     mathematics,
@@ -56,7 +57,7 @@ def draw_map(out: Path, cells: int) -> None:
         draw_panel(axes, each, plane_of(each.cells), each.constant_upper, name, (0.0, top))
         axes.set_xlabel("transfer units")
         axes.set_ylabel("ratio of capacities" if units == "ReLU" else "")
-        axes.set_title(f"{units}: local constants of {cells**2:,} cells", loc="left", fontsize=10)
+        entitle(axes, f"{units}: local constants of {cells**2:,} cells")
         print(f"{units}: {each.largest}, {sorted(set(each.status))}, {each.seconds:.2f} s")
     save_figure(figure, out)
 
@@ -95,8 +96,8 @@ def draw(network: str, out: Path, time_limit: float) -> None:
     axes.set_ylabel("Lipschitz constant")
     domain, norms = in_words(box.describe()), mathematics(problem.describe_norms())
     sizes = "-".join(map(str, net.sizes))
-    axes.set_title(f"{network} ({sizes}), {domain}, {norms}", loc="left", fontsize=10)
-    axes.legend(frameon=False, loc=(0.02, 0.58), fontsize=9)
+    entitle(axes, f"{network} ({sizes}), {domain}, {norms}")
+    axes.legend(frameon=False, loc=(0.45, 0.07), ncols=2, fontsize=9)
     figure.draw_without_rendering()
     label_ends(axes, right, labels)
     save_figure(figure, out)

@@ -51,7 +51,7 @@ from lipyomo import (
 )
 from lipyomo.certification import Classifier, PointSettings, RobustnessRow, Verdict, certify_point
 from lipyomo.network import FloatArray
-from lipyomo.pictures import QUIET, new_figure, save_figure, tidy
+from lipyomo.pictures import QUIET, entitle, new_figure, save_figure, tidy
 
 VALID = (0.0, 1.0)
 RADII = (0.02, 0.05, 0.1, 0.15, 0.2)
@@ -113,7 +113,7 @@ def curves(options: argparse.Namespace) -> None:
         classifier = Classifier(trained.network(), "linf", VALID)
         right = float((classifier.predict(images[held]) == labels[held]).mean())
         title = f"{TITLES.get(name, name)}: {100 * right:.1f} % of held-out images are right"
-        axes.set_title(title, fontsize=10, loc="left")
+        entitle(axes, title)
         radii = np.linspace(0.0, 0.3, 301)
         for method, report, seconds in _methods(
             classifier, images[picked], labels[picked], options.time_limit

@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments import colours
 from experiments.papers.records import Record
-from lipyomo.pictures import INK, LOWER, TRUTH, UPPER, new_figure, save_figure, tidy
+from lipyomo.pictures import INK, LOWER, TRUTH, UPPER, entitle, new_figure, save_figure, tidy
 
 _LINES = {
     "NaiveUB": (colours.NAIVE, "upper"),
@@ -43,7 +43,7 @@ def _series(records: Sequence[Record], group: str, label: str) -> tuple[list[flo
 
 
 def _tidy(axes: Any, title: str, x: str, y: str) -> None:
-    axes.set_title(title, fontsize=10, loc="left")
+    entitle(axes, title)
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     tidy(axes)

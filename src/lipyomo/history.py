@@ -14,6 +14,7 @@ from lipyomo.pictures import (
     UPPER,
     Label,
     drawable,
+    entitle,
     in_words,
     label_ends,
     mathematics,
@@ -87,7 +88,7 @@ def figure_of(result: Result, title: str = "", norms: str = "") -> Any:
     tidy(axes)
     axes.set_xlabel("seconds")
     axes.set_ylabel(f"Lipschitz constant, {mathematics(norms)}" if norms else "Lipschitz constant")
-    axes.set_title(f"{title}: {result.method}" if title else result.method, loc="left", fontsize=10)
+    entitle(axes, f"{title}: {result.method}" if title else result.method)
     if axes.lines:
         axes.legend(frameon=False)
     rows = history_of(result)

@@ -77,6 +77,11 @@ def tidy(axes: Any, bare: Sequence[str] = ("top", "right"), **grid: Any) -> None
         axes.spines[side].set_visible(False)
 
 
+def entitle(axes: Any, title: str) -> None:
+    """Write the title of a panel where its lines begin."""
+    axes.set_title(title, loc="left", fontsize=10)
+
+
 def plain_decades(axis: Any) -> None:
     """Ticks at 1, 2 and 5 times powers of ten, as plain numbers, on a logarithmic axis."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator

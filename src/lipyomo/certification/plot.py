@@ -10,7 +10,7 @@ import numpy as np
 from lipyomo.arrays import FloatArray
 from lipyomo.certification.monotone import MonotoneReport
 from lipyomo.certification.report import RobustnessReport
-from lipyomo.pictures import LOWER, QUIET, new_figure, save_figure, tidy
+from lipyomo.pictures import LOWER, QUIET, entitle, new_figure, save_figure, tidy
 
 NAMED = 20
 
@@ -102,7 +102,7 @@ def plot_slopes(report: MonotoneReport, path: Path) -> None:
         axes.vlines(places, low, high, color=LOWER, linewidth=1.5)
         axes.plot(places, low, ".", color=LOWER, markersize=4)
         axes.axhline(0.0, color=QUIET, linewidth=0.8)
-        axes.set_title(title, fontsize=9)
+        entitle(axes, title)
         if len(rows) <= NAMED:
             axes.set_xticks(places, [str(row) for row in rows], fontsize=8)
         else:

@@ -23,7 +23,7 @@ from lipyomo.cli.words import new_file
 from lipyomo.decimals import down, seconds, up
 from lipyomo.derivatives import JacobianRanges, ranges_along
 from lipyomo.outputs import DERIVATIVES, written
-from lipyomo.pictures import new_figure, save_figure
+from lipyomo.pictures import entitle, new_figure, save_figure
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Status
 from lipyomo.settings import Settings
@@ -148,5 +148,5 @@ def plot_jacobian(found: JacobianRanges, names: Sequence[str], path: Path) -> No
     axes.set_xticks(range(k), [str(column) for column in found.columns])
     axes.set_yticks(range(p), names)
     axes.set_xlabel("input")
-    axes.set_title("least and largest derivative")
+    entitle(axes, "least and largest derivative")
     save_figure(figure, path)

@@ -15,6 +15,7 @@ from lipyomo.pictures import (
     LOWER,
     TRUTH,
     UPPER,
+    entitle,
     mathematics,
     new_figure,
     plain,
@@ -111,7 +112,7 @@ def plot_rows(rows: Sequence[Row], path: Path) -> None:
         if lower > 0 and math.isfinite(upper):
             axes.axvspan(lower, upper, color=TRUTH, alpha=0.15, linewidth=0)
             axes.axvline(lower, color=TRUTH, linewidth=1.0)
-        axes.set_title(f"{plain(network)}, {mathematics(norms)}", fontsize=10, loc="left")
+        entitle(axes, f"{plain(network)}, {mathematics(norms)}")
         axes.set_xlabel("Lipschitz constant", fontsize=9)
     used = [style for key, style in _STYLES.items() if any(row.guarantee == key for row in rows)]
     handles = [

@@ -13,7 +13,7 @@ from lipyomo.errors import ProblemError
 from lipyomo.maps.cells import Cells
 from lipyomo.maps.page import write_page
 from lipyomo.maps.result import CellMap
-from lipyomo.pictures import INK, mathematics, new_figure, plain, save_figure
+from lipyomo.pictures import INK, entitle, mathematics, new_figure, plain, save_figure
 
 SAMPLES = 400
 """Points along each axis from which kinks are drawn."""
@@ -79,10 +79,10 @@ def plot_map(found: CellMap, path: str | PathLike[str]) -> None:
     draw_kinks(left, found, plane)
     draw_witness(left, found, plane)
     draw_panel(right, found, plane, 100.0 * found.gaps, "gap between the ends (%)")
-    left.set_title(plain(f"{found.problem.network.name}: upper ends"), loc="left", fontsize=10)
+    entitle(left, plain(f"{found.problem.network.name}: upper ends"))
     most = 100.0 * float(found.gaps.max())
     said = f"gap: at most {most:.2g} %" if most else "gap: none"
-    right.set_title(said, loc="left", fontsize=10)
+    entitle(right, said)
     save_figure(figure, where)
 
 
