@@ -28,7 +28,10 @@ from lipyomo_check.reading import entry, listed, real, reals, sparse, whole, who
 FORMAT = "lipyomo-proof-4"
 DIRECTED_FORMAT = "lipyomo-proof-5"
 """The same with directions, which readers of the other one do not know."""
-SMOOTH_FORMAT = "lipyomo-proof-smooth-1"
+SMOOTH_FORMAT = "lipyomo-proof-6"
+"""That of networks with smooth units."""
+FIRST_SMOOTH_FORMAT = "lipyomo-proof-smooth-1"
+"""An earlier one: no Euclidean norms, and no half-spaces of the domain in bounds."""
 MOST_VERTICES = 1 << 12
 MOST_BLANK = 1000
 """Entries of a weight for each one that the file names (and a million): memory has bounds."""
@@ -128,7 +131,8 @@ class Statement:
     the Euclidean norm, whose dual ball has no finite number of them; `functionals` are the same (or
     those of all outputs) as integers.  `hidden` are all layers but the last.  `directions` are the
     rows of T, or None for all inputs that move, and `columns` the numbers of single directions: of
-    these inputs, or of the columns of T.  `smooth` says of which format the proof is.
+    these inputs, or of the columns of T.  `smooth` says of which format the proof is, and
+    `first_smooth` whether it is of the first one of smooth networks.
     """
 
     layers: list[Layer]
@@ -141,6 +145,7 @@ class Statement:
     onnx: str | None
     smooth: bool = False
     directions: list[list[float]] | None = None
+    first_smooth: bool = False
 
     def __post_init__(self) -> None:
         self.inputs, self.hidden = self.layers[0].inputs, self.layers[:-1]
@@ -187,9 +192,10 @@ class Statement:
 
 def read_statement(record: Any) -> Statement:
     """The statement of a proof's first line."""
-    if entry(record, "format") not in (FORMAT, DIRECTED_FORMAT, SMOOTH_FORMAT):
+    of_smooth = (SMOOTH_FORMAT, FIRST_SMOOTH_FORMAT)
+    if entry(record, "format") not in (FORMAT, DIRECTED_FORMAT, *of_smooth):
         raise ProofError(f"the first line is not that of the format '{FORMAT}'")
-    smooth = record["format"] == SMOOTH_FORMAT
+    smooth = record["format"] in of_smooth
     layers = [_layer(item, smooth) for item in listed(entry(record, "network"), "the network")]
     if not layers:
         raise ProofError("the network has no layers")
@@ -211,7 +217,8 @@ def read_statement(record: Any) -> Statement:
         raise ProofError("the digest of the ONNX file is not a string")
     directions = _directions(record, domain, layers[0].inputs)
     ends = lower, upper, onnx
-    return Statement(layers, domain, input_norm, name, vertices, *ends, smooth, directions)
+    kind = smooth, directions, record["format"] == FIRST_SMOOTH_FORMAT
+    return Statement(layers, domain, input_norm, name, vertices, *ends, *kind)
 
 
 def _directions(record: Any, domain: Domain, d: int) -> list[list[float]] | None:

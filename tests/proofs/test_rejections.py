@@ -227,7 +227,7 @@ LIES: dict[str, bytes] = {
 
 
 SMOOTH: dict[str, Any] = {
-    "format": "lipyomo-proof-smooth-1",
+    "format": "lipyomo-proof-6",
     "network": [
         {"inputs": 1, "weight": [[1.0], [1.0]], "bias": [0.0, 0.5], "left": [0.0] * 2}
         | {"right": [1.0] * 2, "curves": [["tanh", [0]]]},
@@ -287,7 +287,7 @@ def smooth_lies() -> dict[str, bytes]:
         ),
         "smooth: too large": packed(network=[weights, SMOOTH["network"][1]], lower=0.0),
         "smooth: no box": packed(domain=SMOOTH["domain"] | {"upper": ["inf"]}),
-        "smooth: Euclidean": packed(input_norm="l2"),
+        "smooth: Euclidean": packed(input_norm="l2", format="lipyomo-proof-smooth-1"),
         "smooth: outside": packed(witness=SMOOTH["witness"] | {"x": [2.0]}),
         "smooth: no interior": packed(domain=row, witness=SMOOTH["witness"] | {"inside": [0.9]}),
         "smooth: not attained": packed(lower=3.001),
@@ -372,7 +372,7 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
         found.add(rejected(lambda: check_proof(true, other)))
     path.write_bytes(gzip.compress(json.dumps(SMOOTH).encode() + b"\n" + boxes_of(SMOOTH)))
     with monkeypatch.context() as patch:
-        patch.setattr(StrictChain, "bound", lambda *box: Affine(arb(9), [arb(0)], [arb(0)]))
+        patch.setattr(StrictChain, "bound", lambda *box: (Affine(arb(9), [arb(0)], [arb(0)]), []))
         found.add(rejected(lambda: check_proof(path, strict=True)))
     with monkeypatch.context() as patch:
         patch.setattr(np, "log1p", lambda e: 2.0 * e)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import itertools
 import json
@@ -21,6 +22,8 @@ from lipyomo.proofs import write_proof
 from lipyomo_check import ProofError, check_proof
 from lipyomo_check.smooth.bound import Bounded, Boxes, Chain, Group, Level
 from lipyomo_check.smooth.kinds import kind_of, two_slopes
+from lipyomo_check.smooth.tree import Cases, Question
+from lipyomo_check.statement import read_statement
 
 MIXES = [
     ["tanh"],
@@ -137,21 +140,141 @@ def test_without_time_only_the_lower_end_is_proved(tmp_path: Path) -> None:
     assert "end" in verdict.basis
 
 
-def test_euclidean_norms_are_proved_from_below(tmp_path: Path) -> None:
-    problem = LipschitzProblem(random_network([2, 4, 1], ["tanh"], 0), Box(-1, 1, 2), "l2")
-    x = np.array([0.25, 0.5])
-    gradient = problem.network.gradients(x[None], [1.0])[0]
-    value = float(np.linalg.norm(gradient)) * (1 - 1e-12)
-    first = _statement(problem, value, value * 10, x)
+@pytest.mark.parametrize(
+    ("norm", "output"), [("l2", "linf"), ("l2", "l2"), ("linf", "l2"), ("l1", "l2")]
+)
+@pytest.mark.parametrize("mix", [["tanh"], ["elu", "relu"], ["hard_swish"]], ids="-".join)
+def test_euclidean_norms(mix: list[str], norm: str, output: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    network = random_network([2, 4, 3, 2], mix, seed=6)
+    along = rng.standard_normal((2, 3))
+    frozen = Box([-1, 0.25], [1, 0.25])
+    cases = (
+        LipschitzProblem(network, Box(-1, 1, 2), norm, output),
+        LipschitzProblem(network, Box(-0.5, 0.5, 2), norm, output, directions=along),
+        LipschitzProblem(network, frozen, norm, output),
+        LipschitzProblem(network, ball([0.1, 0.2], 0.25, "l2"), norm, output),
+    )
+    for k, problem in enumerate(cases):
+        path = tmp_path / f"{k}.proof"
+        proved(path, problem, gap=0.3)
+        first, payload = _parts(path)
+        for upper in (first["lower"] * (1 - 1e-6), first["lower"] * 0.9):
+            _write(path, first | {"upper": upper, "lower": 0.0}, payload)
+            with pytest.raises(ProofError):
+                check_proof(path)
+
+
+@pytest.mark.parametrize(("norm", "output"), [("l2", "linf"), ("l2", "l2"), ("linf", "l2")])
+def test_ball_arithmetic_confirms_euclidean_norms(norm: str, output: str, tmp_path: Path) -> None:
     path = tmp_path / "a.proof"
-    _write(path, first | {"basis": "a test"}, b"")
-    assert not check_proof(path).upper_proved
-    _write(path, first, b"\0")
-    with pytest.raises(ProofError, match="Euclidean"):
+    network = random_network([2, 4, 3, 2], ["tanh", "relu"], seed=6)
+    proved(path, LipschitzProblem(network, ball([0.1, 0.2], 0.25, "l2"), norm, output), gap=0.3)
+    assert check_proof(path, strict=True).upper_proved
+    first, payload = _parts(path)
+    wrong = first | {"upper": first["lower"] * 0.99, "lower": 0.0}
+    _write(path, wrong, bytes(len(payload)))
+    with pytest.raises(ProofError):
+        check_proof(path, strict=True)
+
+
+def test_affine_networks_with_euclidean_norms(tmp_path: Path) -> None:
+    rows = [[3.0, 0.0], [4.0, 5.0]]
+    network = Network([Layer([[1.0, 0.0], [0.0, 1.0]], [0.0, 0.0]), Layer(rows, [0.0, 0.0])])
+    curved = Network(
+        [
+            Layer(np.eye(2), [9.0, 9.0], curves=[Curve(activation("softplus"), [0, 1])]),
+            Layer(rows, [0.0, 0.0]),
+        ]
+    )
+    for k, (one, norm) in enumerate(itertools.product((network, curved), ("l2", "linf", "l1"))):
+        problem = LipschitzProblem(one, Box(-1, 1, 2), norm, "l2")
+        result = lipyomo.solve(problem)
+        write_proof(tmp_path / f"{k}.proof", problem, result)
+        assert check_proof(tmp_path / f"{k}.proof").upper_proved
+
+
+@pytest.mark.parametrize("single", [True, False])
+@pytest.mark.parametrize("names", [["tanh"], ["gelu", "relu", "elu"], ["hard_swish", "relu"]])
+def test_goals_hold_at_sampled_points(names: list[str], single: bool) -> None:
+    """Wherever a bound is at most its goal, the Jacobian's norm is at most the upper end."""
+    rng = np.random.default_rng(11)
+    network = random_network([3, 6, 5, 2], names, seed=8)
+    norm = "l2" if single else "linf"
+    some = 0
+    for output in ("l2", "linf") if single else ("l2",):
+        problem = LipschitzProblem(network, Box(-2, 2, 3), norm, output)
+        first = _statement(problem, 0.0, 1.0, np.zeros(3))
+        question = Question.of(read_statement(first))
+        for width in (2.0, 0.3, 1e-2, 1e-6, 0.0):
+            count = 30
+            centre = rng.uniform(-1, 1, (count, 3))
+            low, high = centre - width / 2, centre + width / 2
+            breaks = len(question.chain.broken)
+            v_low, v_high = np.sort(rng.choice([-1.0, 1.0], (2, count, 3)), axis=0)
+            v_high[:, 1:] = v_low[:, 1:] = np.where(width > 1, v_low, v_high)[:, 1:]
+            anywhere = np.full((count, breaks), np.inf)
+            ends = (low[:, :0], low[:, :0]) if single else (v_low, v_high)
+            boxes = Boxes(low, high, *ends, -anywhere, anywhere)
+            target = rng.integers(0, 1 if output == "l2" else 2, count)
+            points = [low + rng.random((count, 3)) * (high - low) for _ in range(20)]
+            jacobians = np.stack(
+                [[network.gradients(x, row) for row in np.eye(2)] for x in points]
+            ).transpose(0, 2, 1, 3)
+            if output == "linf":
+                jacobians = jacobians[:, np.arange(count), target][:, :, None]
+            if single:
+                norms = np.linalg.norm(jacobians, 2, axis=(2, 3))
+            else:
+                corners = [np.where(rng.random(v_low.shape) < 0.5, v_low, v_high) for _ in points]
+                outputs = np.matmul(jacobians, np.stack(corners)[..., None])[..., 0]
+                norms = np.linalg.norm(outputs, axis=2)
+            largest = norms.max(axis=0)
+            for upper in np.quantile(largest, [0.2, 0.5, 0.8]) * (1 + 1e-9 + width):
+                asked = replace(question, upper=float(upper))
+                taken = asked.bounded(Cases(boxes, target))
+                assert (largest <= upper * (1 + 1e-12))[taken.may_end].all()
+                some += taken.may_end.sum()
+    assert some > 100
+
+
+OLD = (
+    "H4sIAAAAAAAA/3VQsW7bMBA9CciSP+jSgchIuSQlOZG2AgE69QsEoVBtqiYqkYJE1SkMAQWyZu9U9Au6dm3+IP2G"
+    "fIGzZQiCHm3FidvmIFG647t7796KlKatC0tSUqnms6lN0LTGlEFXG2MXASeUaGmXpv1I0mxFlG5625FUULKU6sMC"
+    "G7OMTxgN2CTOaYYnxTTPKXmvCgRiRcTjLalkaTclRvHFQjuOcBP4pjLr20/S9WXEFnpBcGSe5wN9hlqMjU/52CMT"
+    "/5slHzCfm7pQmqQrUpmlbPHG6WN7wWkQyyAUEeL7ptmg/gPCkfshEP8asU7Q+CmqynFpNNrZLNDSmdR2HOmscN60"
+    "xVz1uABmw0C327576FG6xC7T23+L4wpikuzHdKc7RI3TjbgQf3iS4CStz0iq+6pCM5XVsuucxLOtFTw54WEiBOci"
+    "ik4iFqFEzsJjweM4mcZhyJJjVFz2emaV0UW1c1rpTs3lk70Gt3+nui3ZcHjwBcDzwAPfv/wNAKenLve9NdwCXLwA"
+    "OPoB8BIvwPd8BHl3sAK4+g7w6g1A/RPg/g4gfotdDuRtn/Wvc4DrG4CvDCD9Brv4AxvbmoPfAgAA"
+)
+
+
+def test_the_first_format_is_still_read(tmp_path: Path) -> None:
+    """A file that was written before bounds took half-spaces of the domain."""
+    path = tmp_path / "a.proof"
+    path.write_bytes(base64.b64decode(OLD))
+    assert check_proof(path).upper_proved
+    assert check_proof(path, strict=True).upper_proved
+    first, payload = _parts(path)
+    assert first["format"] == "lipyomo-proof-smooth-1"
+    _write(path, first | {"format": "lipyomo-proof-6"}, payload)
+    with pytest.raises(ProofError):  # other boxes are closed in this one
         check_proof(path)
-    _write(path, first | {"basis": "a test", "lower": value * (1 + 1e-9)}, b"")
-    with pytest.raises(ProofError, match="attain"):
-        check_proof(path)
+
+
+def test_balls_and_faces_need_few_boxes(tmp_path: Path) -> None:
+    """Where the maximum lies on a ball or an oblique face, its tangents enter the bound."""
+    network = random_network([3, 8, 6, 1], ["tanh"], 1)
+    for k, domain in enumerate(
+        [
+            ball([0.1, 0.2, 0.3], 0.5, "l2"),
+            ball([0.1, 0.2, 0.3], 0.5, "l1"),
+            Polytope([[1.0, 1.0, 1.0], [1.0, -1.0, 0.5]], [0.5, 0.3], -1, 1),
+        ]
+    ):
+        path = tmp_path / f"{k}.proof"
+        proved(path, LipschitzProblem(network, domain), gap=1e-6)
+        assert check_proof(path).nodes < 5000  # 700,000 on the first domain without its tangents
 
 
 def test_witnesses_at_jumps_and_outside_are_refused(tmp_path: Path) -> None:
@@ -276,7 +399,7 @@ def _statement(
     from lipyomo.proofs.records import domain_record, layer_record, output_norm_record
 
     return {
-        "format": "lipyomo-proof-smooth-1",
+        "format": "lipyomo-proof-6",
         "network": [layer_record(layer) for layer in problem.network.layers],
         "domain": domain_record(problem.domain),
         "input_norm": problem.input_norm,
@@ -287,6 +410,12 @@ def _statement(
         "witness": {"x": x.tolist(), "functional": [1.0]},
         "basis": None,
     }
+
+
+def _parts(path: Path) -> tuple[dict[str, Any], bytes]:
+    """The first line of a proof, and its bytes."""
+    line, _, payload = gzip.decompress(path.read_bytes()).partition(b"\n")
+    return json.loads(line), payload
 
 
 def _write(path: Path, first: dict[str, Any], payload: bytes) -> None:

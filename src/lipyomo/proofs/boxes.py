@@ -12,12 +12,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lipyomo.network import BoolArray, FloatArray
+from lipyomo.network import FloatArray
 from lipyomo.proofs.params import PARAMS
 from lipyomo.run import Clock
 from lipyomo_check.smooth.bound import Bounded, Boxes
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step, write_step
-from lipyomo_check.smooth.tree import Cases, Question
+from lipyomo_check.smooth.tree import Question, Taken
 from lipyomo_check.statement import Statement
 
 
@@ -56,10 +56,10 @@ def write_boxes(
     """
     question = Question.of(statement)
 
-    def decide(cases: Cases, bounded: Bounded, may_end: BoolArray) -> Step:
+    def decide(taken: Taken) -> Step:
         if clock.expired:
             raise UnfinishedError("its tree of boxes was not written to its end")
-        step = _step(question, cases.boxes, bounded, may_end)
+        step = _step(question, taken)
         write(write_step(step, question.axes))
         return step
 
@@ -70,16 +70,17 @@ def write_boxes(
     return done
 
 
-def _step(question: Question, boxes: Boxes, bounded: Bounded, may_end: BoolArray) -> Step:
+def _step(question: Question, taken: Taken) -> Step:
     """What becomes of cases: those that may end do, the others are cut and split."""
-    split = ~may_end
+    boxes, bounded, split = taken.cases.boxes, taken.bounded, ~taken.may_end
     codes = np.zeros(len(split), dtype=np.uint16)
     d, sides = boxes.low.shape[1], question.sides
     if not split.any():
         return Step(codes, np.zeros((0, sides), dtype=np.uint8))
-    scores = np.hstack([_scores(boxes, bounded), _of_breaks(question, bounded)])[split]
+    scores = np.hstack([_scores(question, taken), _of_breaks(question, bounded)])[split]
     boxes = Boxes(*(side[split] for side in boxes))
-    cuts = _cuts(question.upper, boxes, bounded.upper[split], bounded.x[split], bounded.v[split])
+    v = bounded.v[split, : sides - d]
+    cuts = _cuts(taken.goals.most[split], boxes, bounded.upper[split], bounded.x[split], v)
     left = np.hstack([1.0 - cuts[:, :d] / SHARES, 1.0 * (cuts[:, d:] == 0)])
     scores[:, :sides] *= left
     codes[split] = np.argmax(scores, axis=1) + 1
@@ -90,10 +91,10 @@ def _step(question: Question, boxes: Boxes, bounded: Bounded, may_end: BoolArray
     return Step(codes, cuts)
 
 
-def _cuts(aim: float, boxes: Boxes, upper: FloatArray, x: FloatArray, v: FloatArray) -> Bytes:
+def _cuts(goal: FloatArray, boxes: Boxes, upper: FloatArray, x: FloatArray, v: FloatArray) -> Bytes:
     """How many parts of each width may be cut off; none where that is hardly worth its bytes."""
-    slack = upper - aim
-    slack = slack + PARAMS.aim * slack + PARAMS.room * aim  # the checker's own lies in between
+    slack = upper - goal
+    slack = slack + PARAMS.aim * slack + PARAMS.room * np.abs(goal)  # the checker's own is less
     width, flip = boxes.high - boxes.low, boxes.v_high - boxes.v_low
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         kept = slack[:, None] / (np.abs(x) * width)
@@ -106,21 +107,26 @@ def _cuts(aim: float, boxes: Boxes, upper: FloatArray, x: FloatArray, v: FloatAr
     return np.where(enough[:, None], cuts, np.zeros_like(cuts))
 
 
-def _scores(boxes: Boxes, bounded: Bounded) -> FloatArray:
+def _scores(question: Question, taken: Taken) -> FloatArray:
     """How much of the gaps comes from each axis, (N, d + k); -1 where nothing can be split."""
+    boxes, bounded = taken.cases.boxes, taken.bounded
     reach, v_reach = (boxes.high - boxes.low) / 2.0, (boxes.v_high - boxes.v_low) / 2.0
     of_x, of_v = np.zeros_like(reach), np.zeros_like(v_reach)
     for (z, u), (line, product) in zip(bounded.rows, bounded.gaps, strict=True):
         ranges = np.abs(z.x) * reach[:, None, :]
         of_x += _shared(line + product, [ranges])[0]
-        parts = [np.abs(u.x) * reach[:, None, :]] if u.x.shape[2] > 1 else []
         assert u.v is not None
-        found = _shared(product, [*parts, np.abs(u.v) * v_reach[:, None, :]])
-        of_v += found[-1]
-        if parts:
-            of_x += found[0]
+        parts = [np.abs(u.x) * reach[:, None, :]]
+        if v_reach.shape[1]:
+            parts.append(np.abs(u.v) * v_reach[:, None, :])
+        found = _shared(product, parts)
+        of_x += found[0]
+        if v_reach.shape[1]:
+            of_v += found[1]
     splittable = np.hstack([reach > 0, v_reach > 0])
-    scores = np.hstack([of_x, PARAMS.sign_weight * of_v])
+    shares = taken.goals.shares  # of what is across, which adds half its square to the norm
+    across = shares * shares.sum(axis=1, keepdims=True) / (2.0 * max(question.upper, 1e-300))
+    scores = np.hstack([of_x, PARAMS.sign_weight * of_v]) + across
     finite = np.nan_to_num(scores, nan=1.0, posinf=1e300)
     plain = np.hstack([reach / np.maximum(reach.max(axis=1, keepdims=True), 1e-300), v_reach])
     return np.where(

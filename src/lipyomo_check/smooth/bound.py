@@ -34,13 +34,20 @@ import numpy.typing as npt
 
 from lipyomo_check.errors import ProofError
 from lipyomo_check.smooth.elementary import Array
+from lipyomo_check.smooth.halfspaces import (
+    UNDERFLOW,
+    Above,
+    HalfSpaces,
+    Multiple,
+    confined,
+    with_multiples,
+)
 from lipyomo_check.smooth.kinds import Kind
 from lipyomo_check.smooth.lines import Samples
+from lipyomo_check.statement import Domain
 
 MOST_GROWTH = 1e60
 """Of the product of all layers' norms (with biases and slopes)."""
-
-UNDERFLOW = 1e-220
 
 TOGETHER = 512
 """Most boxes that are bounded at once.  The order of a file's cases follows from it."""
@@ -90,7 +97,7 @@ class Relaxed(NamedTuple):
     """A layer's units over N boxes, arrays of shape (N, n).
 
     ``s z + [middle - reach, middle + reach]`` holds sigma(z), and with the second three sigma'(z)
-    (in inner layers: nothing goes back through the last one's rows);
+    (in inner layers, and in the last one if Jacobians are enclosed);
     sigma'(z) lies in ``d +- d_reach``, u in ``m +- m_reach``.  `size` and `tangent_size` are at
     least the sums of absolute values of the terms that z and u are made of, `samples` the units'
     groups.
@@ -128,6 +135,8 @@ class Bounded:
         ``w . J(x) v`` is at most this (minus infinity where there is no point).
     x, v : ndarray, shapes (N, d) and (N, k)
         Coefficients of an affine upper function, whose maximum on the box `upper` is (or less).
+    multiples : tuple of Multiple
+        What it has of each half-space.
     layers : tuple of Relaxed
     rows : tuple of (Rows, Rows)
         Of each layer's pre-activations and tangents.
@@ -139,6 +148,7 @@ class Bounded:
     upper: Array
     x: Array
     v: Array
+    multiples: tuple[Multiple, ...]
     layers: tuple[Relaxed, ...]
     rows: tuple[tuple[Rows, Rows], ...]
     gaps: tuple[tuple[Array, Array], ...]
@@ -154,6 +164,10 @@ class Chain:
         Weight of the last layer.
     largest : float
         Of any |x|.
+    domain : Domain, optional
+        Whose half-spaces count, as well as the boxes.
+    euclidean : bool, optional
+        Whether Jacobians are to be enclosed (`euclid`).
 
     Attributes
     ----------
@@ -168,8 +182,16 @@ class Chain:
         If its numbers are too large for this arithmetic.
     """
 
-    def __init__(self, levels: Sequence[Level], head: Array, largest: float) -> None:
+    def __init__(
+        self,
+        levels: Sequence[Level],
+        head: Array,
+        largest: float,
+        domain: Domain | None = None,
+        euclidean: bool = False,
+    ) -> None:
         self.levels, self.head = tuple(levels), head
+        self.domain, self.euclidean = domain, euclidean
         self.broken = tuple(
             (i, int(k))
             for i, level in enumerate(levels)
@@ -220,7 +242,8 @@ class Chain:
             rows.append(both)
             z = self._in_phase(i, z, boxes)
             terms = _terms(level.sizes, h) + np.abs(level.bias), _terms(level.tangent_sizes, t)
-            layers.append(_relaxed(level, z, u, terms, i + 1 < len(self.levels)))
+            inner = i + 1 < len(self.levels) or self.euclidean
+            layers.append(_relaxed(level, z, u, terms, inner))
         return self._objective(functionals, layers, rows, span, boxes)
 
     def _in_phase(self, i: int, z: tuple[Array, Array], boxes: Boxes) -> tuple[Array, Array]:
@@ -246,7 +269,11 @@ class Chain:
             )
             z = self._values(level, (span.centre, span.reach))
             u = self._tangents(level, (span.v_centre, span.v_reach))
-            return (Rows(weight, None, *z), Rows(np.zeros((count, 1, 1)), along, *u)), z, u
+            return (
+                (Rows(weight, None, *z), Rows(np.broadcast_to(0.0, weight.shape), along, *u)),
+                z,
+                u,
+            )
         values = self._back(layers, i - 1, level.weight, None, level.bias, span)
         tangents = self._back(layers, i - 1, None, level.weight, None, span)
         return (values, tangents), (values.low, values.high), (tangents.low, tangents.high)
@@ -367,19 +394,22 @@ class Chain:
             mass = mass + (np.abs(row) * (np.abs(middle) + reach)).sum(axis=1)
         upper = upper + (self.gamma * mass + UNDERFLOW)
         upper = np.where(np.isnan(upper), np.inf, upper)
-        upper, A = self._by_phases(upper, A, rows, span.reach, boxes)
+        above = self._by_phases(Above(upper, A), rows, span.reach, boxes)
+        if self.domain is not None:
+            above = confined(self.domain, above, span.centre, span.reach)
+        upper = above.upper
         for layer in layers:
             upper = np.where((layer.low > layer.high).any(axis=1), -np.inf, upper)
-        return Bounded(upper, A, B, tuple(layers), tuple(rows), tuple(reversed(gaps)))
+        found = tuple(layers), tuple(rows), tuple(reversed(gaps))
+        return Bounded(upper, above.x, B, above.multiples, *found)
 
     def _by_phases(
         self,
-        upper: Array,
-        x: Array,
+        found: Above,
         rows: list[tuple[Rows, Rows]],
         reach: Array,
         boxes: Boxes,
-    ) -> tuple[Array, Array]:
+    ) -> Above:
         """The same upper functions with multiples of those of phases that cut through the boxes.
 
         In a phase ``z <= t`` of a unit with an affine lower function ``a . x + g`` the sum
@@ -390,51 +420,16 @@ class Chain:
             for side, sign in ((boxes.z_high[:, n], -1.0), (boxes.z_low[:, n], 1.0)):
                 low, high = z.low[:, k], z.high[:, k]
                 active = np.flatnonzero(np.isfinite(side) & (low < side) & (side < high))
-                if active.size:
-                    a = sign * z.x[active, k]
-                    span = (np.abs(a) * reach[active]).sum(axis=1)
-                    outer, inner = (high if sign > 0 else -low)[active], sign * side[active]
-                    level = outer - inner - span
-                    size = np.abs(outer) + np.abs(inner) + span
-                    found = _with_multiple(upper[active], x[active], a, level, size, reach[active])
-                    upper, x = upper.copy(), x.copy()
-                    upper[active], x[active] = found
-        return upper, x
-
-
-def best_multiple(x: Array, a: Array, level: Array, reach: Array) -> Array:
-    """The multiple mu >= 0 for which ``x + mu a`` with ``mu level`` gives about the least bound."""
-    turn = np.abs(a) * reach
-    with np.errstate(divide="ignore", invalid="ignore"):
-        where = np.where(x * a < 0, -x / a, np.inf)
-    order = np.argsort(where, axis=1)
-    where = np.take_along_axis(where, order, axis=1)
-    rise = level + np.where(x * a < 0, -turn, turn).sum(axis=1)
-    rises = rise[:, None] + 2.0 * np.cumsum(np.take_along_axis(turn, order, axis=1), axis=1)
-    first = np.argmax(rises >= 0, axis=1)
-    mu = np.take_along_axis(where, first[:, None], axis=1)[:, 0]
-    return np.where((rise < 0) & np.isfinite(mu), mu, 0.0)
-
-
-def _with_multiple(
-    upper: Array, x: Array, a: Array, level: Array, level_size: Array, reach: Array
-) -> tuple[Array, Array]:
-    """The least bound of ``f + mu g`` for mu >= 0, where g = level + a . (x - centre) >= 0 holds.
-
-    `level_size` is the sum of absolute values of the terms that `level` was added up from.
-
-    As a function of mu it is convex and piecewise linear; its minimum is where an entry of
-    ``x + mu a`` vanishes, or at 0.  Whatever mu is, the bound is computed with room for rounding.
-    """
-    size = (np.abs(x) * reach).sum(axis=1)
-    turn = np.abs(a) * reach
-    mu = best_multiple(x, a, level, reach)
-    new = x + mu[:, None] * a
-    parts = upper - size, mu * level, (np.abs(new) * reach).sum(axis=1)
-    mass = np.abs(upper) + size + mu * (level_size + turn.sum(axis=1)) + parts[2]
-    bound = parts[0] + parts[1] + parts[2] + (x.shape[1] + 16) * 2.0**-50 * mass
-    better = bound < upper
-    return np.where(better, bound, upper), np.where(better[:, None], new, x)
+                if not active.size:
+                    found = found.without()
+                    continue
+                a = sign * z.x[active, k]
+                span = (np.abs(a) * reach[active]).sum(axis=1)
+                outer, inner = (high if sign > 0 else -low)[active], sign * side[active]
+                level = outer - inner - span
+                size = np.abs(outer) + np.abs(inner) + span
+                found = with_multiples(found, HalfSpaces(active, a, level, size), reach)
+        return found
 
 
 class _Span(NamedTuple):

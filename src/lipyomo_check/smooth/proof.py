@@ -9,11 +9,12 @@ import numpy.typing as npt
 from flint import arb
 
 from lipyomo_check.errors import ProofError
-from lipyomo_check.smooth.bound import Bounded, Boxes
+from lipyomo_check.smooth.bound import Boxes
 from lipyomo_check.smooth.kinds import kind_of, two_slopes
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step, read_step
-from lipyomo_check.smooth.strict import Affine, StrictChain, Unit
-from lipyomo_check.smooth.tree import Cases, Question, hidden_of
+from lipyomo_check.smooth.strict import Affine, Known, StrictChain, Unit
+from lipyomo_check.smooth.strict_euclid import across
+from lipyomo_check.smooth.tree import Question, Taken, hidden_of
 from lipyomo_check.statement import Domain, Layer, Statement
 
 
@@ -54,10 +55,10 @@ def check_tree(
         place += size
         return found
 
-    def decide(cases: Cases, bounded: Bounded, may_end: npt.NDArray[np.bool_]) -> Step:
-        step = read_step(following, len(cases.target), question.sides, question.axes)
+    def decide(taken: Taken) -> Step:
+        step = read_step(following, len(taken.may_end), question.sides, question.axes)
         if again is not None:
-            again.check(question, cases, step)
+            again.check(taken, step)
         return step
 
     done = 0
@@ -75,9 +76,9 @@ class _Strict:
 
     def __init__(self, statement: Statement, question: Question) -> None:
         units = [_units(layer) for layer in hidden_of(statement)]
-        self._chain = StrictChain(question.chain, units)
+        self._chain, self._question = StrictChain(question.chain, units), question
 
-    def check(self, question: Question, cases: Cases, step: Step) -> None:
+    def check(self, taken: Taken, step: Step) -> None:
         """Check cases that end and cuts of the others.
 
         Raises
@@ -87,18 +88,30 @@ class _Strict:
         """
         inner = -1
         for k, code in enumerate(step.codes.tolist()):
-            box = cases.part(slice(k, k + 1)).boxes
+            one = taken.part(slice(k, k + 1))
             cuts = None
             if code:
                 inner += 1
                 cuts = step.cuts[inner]
                 if not cuts.any():
                     continue
-            elif self._outside(question.domain, box):
+            elif self._outside(self._question.domain, one.boxes):
                 continue
-            found = self._chain.bound(question.functionals[cases.target[k]], box)
-            if not all(left <= arb(question.upper) for left in _left(found, box, cuts)):
+            found, layers = self._chain.bound(one.functionals[0], one.boxes, one.bounded.multiples)
+            if not found.x:  # no point
+                continue
+            left = list(_left(found, one, cuts))
+            if not self._are_small(left, one, layers):
                 raise ProofError("ball arithmetic does not confirm a bound")
+
+    def _are_small(self, left: list[arb], one: Taken, layers: list[Known]) -> bool:
+        """Whether bounds along a box's directions are small enough."""
+        upper, moving = self._question.upper, self._question.moving
+        if one.frame is None:
+            return all(bound <= arb(upper) for bound in left)
+        functional = one.functionals[0]
+        found = across(self._chain, functional, one.boxes, one.frame, layers, moving)
+        return all(found.hold(bound, upper) for bound in left)
 
     def _outside(self, domain: Domain, box: Boxes) -> bool:
         """Whether a box surely has no point of the domain."""
@@ -117,23 +130,30 @@ class _Strict:
         return bool(sum((abs(g) ** power for g in gaps), arb(0)) > arb(radius) ** power)
 
 
-def _left(found: Affine, box: Boxes, cuts: Bytes | None) -> Iterator[arb]:
-    """What has to be at most the upper end: a bound, or bounds of parts that are cut off."""
+def _left(found: Affine, one: Taken, cuts: Bytes | None) -> Iterator[arb]:
+    """What has to be small enough: a bound, or bounds of parts that are cut off.
+
+    Which parts these are the signs in float64 say.
+    """
     if cuts is None:
         yield found.upper
         return
+    box, x, v = one.cases.boxes, one.bounded.x[0], one.bounded.v[0]
     d = len(found.x)
     for j, share in enumerate(cuts[:d].tolist()):
         low, high = float(box.low[0, j]), float(box.high[0, j])
         if share and low < high:
-            kept = arb(high) - arb(low + (high - low) * (share / SHARES))
-            if not found.x[j] > 0:
-                kept = arb(high - (high - low) * (share / SHARES)) - arb(low)
-            yield found.upper - abs(found.x[j]) * kept
+            away = (high - low) * (share / SHARES)
+            if x[j] > 0:
+                kept, slope = arb(high) - arb(low + away), found.x[j]
+            else:
+                kept, slope = arb(high - away) - arb(low), -found.x[j]
+            yield found.upper - slope.max(arb(0)) * kept
     for j, gone in enumerate(cuts[d:].tolist()):
         low, high = float(box.v_low[0, j]), float(box.v_high[0, j])
         if gone and low < high:
-            yield found.upper - abs(found.v[j]) * (arb(high) - arb(low))
+            slope = found.v[j] if v[j] > 0 else -found.v[j]
+            yield found.upper - slope.max(arb(0)) * (arb(high) - arb(low))
 
 
 def _units(layer: Layer) -> list[Unit]:

@@ -9,15 +9,17 @@ Arb themselves: the radius that such a number has of its own has 30 bits only.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from flint import arb, arb_mat, ctx
 
-from lipyomo_check.smooth.bound import Boxes, Chain, best_multiple
+from lipyomo_check.smooth.bound import Boxes, Chain
 from lipyomo_check.smooth.definitions import Sides, derivatives_at, line_at
 from lipyomo_check.smooth.elementary import Array
+from lipyomo_check.smooth.halfspaces import Multiple
 from lipyomo_check.smooth.kinds import Kind
 from lipyomo_check.smooth.lines import CHORD, Samples
 
@@ -97,8 +99,14 @@ class StrictChain:
         self.biases = [list(map(arb, level.bias.tolist())) for level in chain.levels]
         self.head = _matrix(chain.head)
 
-    def bound(self, functional: Array, box: Boxes) -> Affine:
-        """Bound ``w . J(x) v`` on one box; minus infinity if it has no point in its phases."""
+    def bound(
+        self, functional: Array, box: Boxes, multiples: Sequence[Multiple]
+    ) -> tuple[Affine, list[Known]]:
+        """Bound ``w . J(x) v`` on one box; minus infinity if it has no point in its phases.
+
+        The multiples of half-spaces are those that float64 found.  The layers are those of a box
+        that has points.
+        """
         with ctx.workprec(BITS):
             x, v = _ranges(box.low[0], box.high[0]), _ranges(box.v_low[0], box.v_high[0])
             layers: list[Known] = []
@@ -113,10 +121,15 @@ class StrictChain:
                 outer = z
                 ends = self._in_phase(i, _meet(natural[0], z), box)
                 if ends is None:
-                    return Affine(arb(-math.inf), [], [])
+                    return Affine(arb(-math.inf), [], []), []
                 layers.append(self._layer(i, ends, u, rows, outer))
                 h, t = _outputs(layers[-1], ends), _products(layers[-1].d, u)
-            return self._by_phases(self._objective(functional, layers, x, v), layers, x, v, box)
+            found = self._objective(functional, layers, x, v)
+            spaces = (*self._of_phases(layers, x, box), *self._of_domain(x, multiples[-2:]))
+            for one, space in zip(multiples, spaces, strict=True):
+                if one.mu is not None and one.mu[0] > 0.0:
+                    found = _with_multiple(found, arb(float(one.mu[0])), *space(), x[1])
+            return found, layers
 
     def _in_phase(self, i: int, z: Ranges, box: Boxes) -> list[tuple[float, float]] | None:
         """Ends of pre-activations within the phases, as floats."""
@@ -133,7 +146,7 @@ class StrictChain:
         pieces = [_pieces(unit, *end) for unit, end in zip(self.units[i], ends, strict=True)]
         one, nothing = arb(1), arb(0)
         slopes, rests = [], []
-        inner = i + 1 < len(self.weights)  # nothing goes back through the last layer's rows
+        inner = i + 1 < len(self.weights) or self.chain.euclidean  # else nothing goes back there
         for A, c in ((one, nothing), *(((nothing, one),) if inner else ())):
             chosen = [_chord(own, A, c) for own in pieces]
             found = [_extremes(own, A, c, s) for own, s in zip(pieces, chosen, strict=True)]
@@ -209,28 +222,59 @@ class StrictChain:
             B = (arb_mat([B]) * self.tangents[i]).entries()
         return Affine(total + _most(A, x) + _most(B, v), A, B)
 
-    def _by_phases(
-        self, found: Affine, layers: list[Known], x: Ranges, v: Ranges, box: Boxes
-    ) -> Affine:
-        """The same with multiples of affine functions of phases that cut through the box."""
-        reach = np.array([[float(r) for r in x[1]]])
+    def _of_phases(self, layers: list[Known], x: Ranges, box: Boxes) -> Iterator[Space]:
+        """The half-spaces of phases that cut through the box."""
         for n, (i, k) in enumerate(self.chain.broken):
-            middle, radius = layers[i].z[0][k], layers[i].z[1][k]
             for side, sign in ((float(box.z_high[0, n]), -1), (float(box.z_low[0, n]), 1)):
-                if not (math.isfinite(side) and middle - radius < side < middle + radius):
-                    continue
-                a = [sign * layers[i].rows[k, j] for j in range(len(x[0]))]
-                turn = sum((abs(b) * r for b, r in zip(a, x[1], strict=True)), arb(0))
-                level = sign * middle + radius - sign * arb(side) - turn
-                parts = [np.array([list(map(float, row))]) for row in (found.x, a, [level])]
-                mu = arb(float(best_multiple(parts[0], parts[1], parts[2][0], reach)[0]))
-                new = [b + mu * c for b, c in zip(found.x, a, strict=True)]
-                sizes = [abs(b) - abs(c) for b, c in zip(new, found.x, strict=True)]
-                upper = found.upper + mu * level
-                upper += sum((b * r for b, r in zip(sizes, x[1], strict=True)), arb(0))
-                if upper < found.upper:
-                    found = Affine(upper, new, found.v)
-        return found
+                yield partial(_of_phase, layers[i], k, side, sign, x)
+
+    def _of_domain(self, x: Ranges, last: Sequence[Multiple]) -> Iterator[Space]:
+        """Those of the domain's rows, and tangents of its ball, whose normals are given."""
+        domain = self.chain.domain
+        if domain is None:
+            return
+        for row, b in zip(domain.A, domain.b, strict=True):
+            yield partial(_of_row, row, b, x)
+        if domain.ball is not None:
+            for one in last:
+                yield partial(_tangent, domain.ball, one, x)
+
+
+Space = Callable[[], tuple[Numbers, arb]]
+"""Makes the coefficients of a half-space, ``level + a . (x - centre) >= 0``, and its level."""
+
+
+def _of_phase(layer: Known, k: int, side: float, sign: int, x: Ranges) -> tuple[Numbers, arb]:
+    a = [sign * layer.rows[k, j] for j in range(len(x[0]))]
+    middle, radius = layer.z[0][k], layer.z[1][k]
+    return a, sign * middle + radius - sign * arb(side) - _size(a, x[1])
+
+
+def _of_row(row: Sequence[float], b: float, x: Ranges) -> tuple[Numbers, arb]:
+    a = [arb(-v) for v in row]
+    return a, sum((v * m for v, m in zip(a, x[0], strict=True)), arb(b))
+
+
+def _tangent(ball: tuple[str, list[float], float], one: Multiple, x: Ranges) -> tuple[Numbers, arb]:
+    assert one.rows is not None
+    norm, point, radius = ball
+    normal = [arb(v) for v in one.rows[0].tolist()]
+    size = max(map(abs, normal)) if norm == "l1" else sum((v * v for v in normal), arb(0)).sqrt()
+    gaps = (v * (m - arb(c)) for v, m, c in zip(normal, x[0], point, strict=True))
+    return [-v for v in normal], arb(radius) * size - sum(gaps, arb(0))
+
+
+def _with_multiple(found: Affine, mu: arb, a: Numbers, level: arb, reach: Numbers) -> Affine:
+    """An upper function with a multiple of what is not negative."""
+    new = [b + mu * c for b, c in zip(found.x, a, strict=True)]
+    return Affine(
+        found.upper + mu * level + _size(new, reach) - _size(found.x, reach), new, found.v
+    )
+
+
+def _size(row: Numbers, reach: Numbers) -> arb:
+    """The sum of absolute values of a row times the radii of a box."""
+    return sum((abs(a) * r for a, r in zip(row, reach, strict=True)), arb(0))
 
 
 def _pieces(unit: Unit, low: float, high: float) -> list[Piece]:

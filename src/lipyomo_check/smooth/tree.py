@@ -25,6 +25,7 @@ from flint import fmpq, fmpz
 from lipyomo_check.errors import ProofError
 from lipyomo_check.smooth.bound import Bounded, Boxes, Chain, Group, Level
 from lipyomo_check.smooth.elementary import Array
+from lipyomo_check.smooth.euclid import Frame, Goals, framed, goals
 from lipyomo_check.smooth.kinds import kind_of, two_slopes
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step
 from lipyomo_check.statement import Domain, Layer, Statement, rational
@@ -43,8 +44,53 @@ class Cases(NamedTuple):
         return Cases(Boxes(*(side[which] for side in self.boxes)), self.target[which])
 
 
-Decide = Callable[[Cases, Bounded, npt.NDArray[np.bool_]], Step]
-"""From cases, their bounds and which of them may end, to what becomes of them."""
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """Cases that are bounded together.
+
+    Attributes
+    ----------
+    cases : Cases
+        As they waited.
+    functionals : ndarray, shape (N, m)
+    boxes : Boxes
+        The same with their directions (which Euclidean norms choose).
+    frame : Frame or None
+        Of Euclidean norms.
+    bounded : Bounded
+    goals : Goals
+        What their bounds may be at most.
+    may_end : ndarray of bool, shape (N,)
+    """
+
+    cases: Cases
+    functionals: Array
+    boxes: Boxes
+    frame: Frame | None
+    bounded: Bounded
+    goals: Goals
+    may_end: npt.NDArray[np.bool_]
+
+    def part(self, which: slice) -> Taken:
+        """Some of them, without what was found in layers on the way."""
+        frame, bounded = self.frame, self.bounded
+        if frame is not None and frame.y is not None:
+            frame = frame._replace(y=frame.y[which])
+        multiples = tuple(one.part(which) for one in bounded.multiples)
+        ends = bounded.upper[which], bounded.x[which], bounded.v[which], multiples
+        return Taken(
+            self.cases.part(which),
+            self.functionals[which],
+            Boxes(*(side[which] for side in self.boxes)),
+            frame,
+            Bounded(*ends, (), (), ()),
+            Goals(*(part[which] for part in self.goals)),
+            self.may_end[which],
+        )
+
+
+Decide = Callable[[Taken], Step]
+"""From cases and what is known of them to what becomes of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +102,12 @@ class Question:
     chain : Chain
     breaks : list of (int, float)
         Place of the unit among those with breaks, and a break, of each axis after the directions.
-    functionals : ndarray, shape (T, m)
+    functionals : ndarray, shape (T, m), or None
+        None for the Euclidean norm of several outputs.
+    moving : ndarray, shape (D,)
+        1 for each direction, 0 for inputs that cannot move.
+    single : bool
+        Whether the input's norm is Euclidean.
     first : Cases
         The whole domain, once for each target.
     domain : Domain
@@ -65,7 +116,9 @@ class Question:
 
     chain: Chain
     breaks: list[tuple[int, float]]
-    functionals: Array
+    functionals: Array | None
+    moving: Array
+    single: bool
     first: Cases
     domain: Domain
     upper: float
@@ -83,24 +136,34 @@ class Question:
         low, high = np.array(box.lower), np.array(box.upper)
         if not all(isfinite(v) for v in (*box.lower, *box.upper)):
             raise ProofError("the domain has no finite box")
-        if statement.vertices is None or statement.input_norm == "l2":
-            raise ProofError("there is no proof of this kind for Euclidean norms")
+        single, vertices = statement.input_norm == "l2", statement.vertices
+        euclidean = single or vertices is None
+        if euclidean and statement.first_smooth:
+            raise ProofError("there is no proof of this format for Euclidean norms")
         largest = float(np.maximum(np.abs(low), np.abs(high)).max())
         levels = levels_of(statement)
-        chain = Chain(levels, np.array(statement.layers[-1].rows), largest)
-        functionals = np.array(statement.vertices, dtype=np.float64)
+        confining = None if statement.first_smooth else domain
+        head = np.array(statement.layers[-1].rows)
+        chain = Chain(levels, head, largest, confining, euclidean)
+        functionals = None if vertices is None else np.array(vertices, dtype=np.float64)
         directions = np.eye(len(low))[domain.moving]
         if statement.directions is not None:
             directions = np.eye(len(statement.columns))
-        if statement.input_norm == "linf":
-            directions = directions.sum(axis=0, keepdims=True)
-        count = len(functionals) * len(directions)
-        v = np.tile(directions, (len(functionals), 1))
+        moving = directions.sum(axis=0)
+        if single:
+            directions = np.zeros((1, 0))
+        elif statement.input_norm == "linf":
+            directions = moving[None]
+        targets = 1 if vertices is None else len(vertices)
+        count = targets * len(directions)
+        v = np.tile(directions, (targets, 1))
         anywhere = np.full((count, len(chain.broken)), np.inf)
         boxes = Boxes(
             np.tile(low, (count, 1)), np.tile(high, (count, 1)), -v, v, -anywhere, anywhere
         )
-        target = np.repeat(np.arange(len(functionals)), len(directions))
+        if vertices is None and not single:  # v and -v are of the same norm
+            boxes.v_low[np.arange(count), np.argmax(v, axis=1)] = 1.0
+        target = np.repeat(np.arange(targets), len(directions))
         breaks = [
             (n, b)
             for n, (i, k) in enumerate(chain.broken)
@@ -108,7 +171,8 @@ class Question:
             if k in group.units
             for b in group.kind.breaks
         ]
-        return cls(chain, breaks, functionals, Cases(boxes, target), domain, statement.upper)
+        first = Cases(boxes, target)
+        return cls(chain, breaks, functionals, moving, single, first, domain, statement.upper)
 
     @property
     def axes(self) -> int:
@@ -132,15 +196,28 @@ class Question:
         stack = [self.first]
         while stack:
             cases, stack = self._take(stack)
-            bounded = self.chain.bound(self.functionals[cases.target], cases.boxes)
-            may_end = (bounded.upper <= self.upper) | _outside(self.domain, cases.boxes)
-            codes, cuts = decide(cases, bounded, may_end)
-            if not may_end[codes == 0].all():
+            taken = self.bounded(cases)
+            codes, cuts = decide(taken)
+            if not taken.may_end[codes == 0].all():
                 raise ProofError("a case ends whose bound is larger than the upper end")
             split = codes > 0
-            rest = Cases(self._cut(cases.boxes, bounded, split, cuts), cases.target[split])
+            rest = Cases(self._cut(taken, split, cuts), cases.target[split])
             stack += _halves(rest, codes[split].astype(np.int64) - 1, self.breaks)
             yield len(codes)
+
+    def bounded(self, cases: Cases) -> Taken:
+        """Cases with their bounds, and with what these may be."""
+        chain, boxes, frame = self.chain, cases.boxes, None
+        functionals = None if self.functionals is None else self.functionals[cases.target]
+        if chain.euclidean or functionals is None:
+            functionals, boxes, frame = framed(chain, functionals, boxes, self.moving, self.single)
+        bounded = chain.bound(functionals, boxes)
+        count = len(cases.target)
+        allowed = Goals(np.full(count, self.upper), np.zeros((count, self.sides)))
+        if frame is not None:
+            allowed = goals(chain, functionals, boxes, frame, bounded, self.moving, self.upper)
+        may_end = (bounded.upper <= allowed.most) | _outside(self.domain, cases.boxes)
+        return Taken(cases, functionals, boxes, frame, bounded, allowed, may_end)
 
     def _take(self, stack: list[Cases]) -> tuple[Cases, list[Cases]]:
         """The last cases, as many as are bounded together, and the stack without them."""
@@ -158,17 +235,15 @@ class Question:
         )
         return Cases(together, np.concatenate([c.target for c in taken])), stack
 
-    def _cut(
-        self, boxes: Boxes, bounded: Bounded, split: npt.NDArray[np.bool_], cuts: Bytes
-    ) -> Boxes:
-        """Boxes without what is cut off, once that is shown to be at most `upper`.
+    def _cut(self, taken: Taken, split: npt.NDArray[np.bool_], cuts: Bytes) -> Boxes:
+        """Boxes without what is cut off, once that is shown to be at most the goals.
 
         Where x_j is ``t`` away from the end where the affine function is larger, the function is at
         most ``bound - |c_j| t``.
         """
-        low, high, v_low, v_high, z_low, z_high = (side[split] for side in boxes)
-        d = low.shape[1]
-        bound, x, v = bounded.upper[split], bounded.x[split], bounded.v[split]
+        low, high, v_low, v_high, z_low, z_high = (side[split] for side in taken.cases.boxes)
+        d, bounded, most = low.shape[1], taken.bounded, taken.goals.most[split, None]
+        bound, x, v = bounded.upper[split], bounded.x[split], bounded.v[split, : v_low.shape[1]]
         width = high - low
         away = width * (cuts[:, :d] / SHARES)
         up = x > 0
@@ -178,11 +253,11 @@ class Question:
         with np.errstate(invalid="ignore"):  # an infinite bound allows no cut
             left = bound[:, None] - np.abs(x) * kept * (1.0 - 4.0 * ULP)
             gone = bound[:, None] - np.abs(v) * (v_high - v_low) * (1.0 - 4.0 * ULP)
-            room = 4.0 * ULP * (np.abs(bound[:, None]) + abs(self.upper))
-            small, one_small = left + room <= self.upper, gone + room <= self.upper
-        taken = (new_low > low) | (new_high < high)
+            room = 4.0 * ULP * (np.abs(bound[:, None]) + np.abs(most))
+            small, one_small = left + room <= most, gone + room <= most
+        one_side = (new_low > low) | (new_high < high)
         one_sign = (cuts[:, d:] > 0) & (v_low < v_high)
-        fine = bool((small | ~taken).all() and (one_small | ~one_sign).all())
+        fine = bool((small | ~one_side).all() and (one_small | ~one_sign).all())
         if not fine:
             raise ProofError("a cut takes more than its bound allows")
         v_new_low = np.where(one_sign & (v > 0), v_high, v_low)

@@ -1,0 +1,141 @@
+"""The bound of an affine function on the part of a box that lies in half-spaces.
+
+Where ``g(x) = level + a . (x - centre) >= 0`` holds, any multiple of g may be added to an upper
+function: it stays one, and the least maximum over the box is found among multiples.  Half-spaces
+are phases of units (`bound`), the rows of the domain, and tangents of its ball.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo_check.smooth.elementary import Array
+from lipyomo_check.statement import Domain
+
+UNDERFLOW = 1e-220
+"""More than what underflows in a sum."""
+
+
+class Multiple(NamedTuple):
+    """What was added of one half-space: multiples (N,), and its rows (N, d) if they were chosen.
+
+    Both are None where it cuts through none of the boxes.
+    """
+
+    mu: Array | None = None
+    rows: Array | None = None
+
+    def part(self, which: slice) -> Multiple:
+        """Those of some boxes."""
+        return Multiple(*(None if side is None else side[which] for side in self))
+
+
+class Above(NamedTuple):
+    """Upper functions of N boxes: their maxima (N,), and coefficients of x (N, d).
+
+    `multiples` are those that were added, of all half-spaces in their order.
+    """
+
+    upper: Array
+    x: Array
+    multiples: tuple[Multiple, ...] = ()
+
+    def without(self) -> Above:
+        """The same, with a half-space that cuts through none of the boxes."""
+        return self._replace(multiples=(*self.multiples, Multiple()))
+
+
+class HalfSpaces(NamedTuple):
+    """``level + a . (x - centre) >= 0`` for some of the boxes.
+
+    `size` is the sum of absolute values of the terms that `level` was added up from.
+    """
+
+    which: npt.NDArray[np.int64]
+    a: Array
+    level: Array
+    size: Array
+
+
+def confined(domain: Domain, found: Above, centre: Array, reach: Array) -> Above:
+    """Upper functions with multiples of the domain's rows, and of tangents of its ball."""
+    for row, b in zip(domain.A, domain.b, strict=True):
+        a, size = -np.array(row), np.abs(row)
+        level = centre @ a + b
+        which = np.flatnonzero(level < reach @ size)
+        terms = np.abs(centre[which]) @ size + abs(b)
+        rows = np.broadcast_to(a, (which.size, a.size))
+        found = with_multiples(found, HalfSpaces(which, rows, level[which], terms), reach)
+    if domain.ball is None:
+        return found
+    _, point, radius = domain.ball
+    for corner in (True, False):
+        normal, size = normals(domain, found.x, centre, reach, corner)
+        level = radius * size - (normal * (centre - point)).sum(axis=1)
+        which = np.flatnonzero(level < (np.abs(normal) * reach).sum(axis=1))
+        n, gap = normal[which], np.abs(centre[which]) + np.abs(point)
+        terms = radius * size[which] + (np.abs(n) * gap).sum(axis=1)
+        found = with_multiples(found, HalfSpaces(which, -n, level[which], terms), reach, normal)
+    return found
+
+
+def normals(
+    domain: Domain, x: Array, centre: Array, reach: Array, corner: bool
+) -> tuple[Array, Array]:
+    """Normals of tangents of the ball, and their dual norms.
+
+    They point to the corner of each box where its upper function is largest, or to its centre: any
+    normals would do.
+    """
+    assert domain.ball is not None
+    norm, point, _ = domain.ball
+    gap = centre + np.sign(x) * reach * corner - point
+    if norm == "l1":
+        return np.where(gap >= 0, 1.0, -1.0), np.ones(len(gap))
+    gap = gap / np.maximum(np.abs(gap).max(axis=1, keepdims=True), 1e-300)
+    return gap, np.sqrt((gap * gap).sum(axis=1))
+
+
+def best_multiple(x: Array, a: Array, level: Array, reach: Array) -> Array:
+    """The multiple mu >= 0 for which ``x + mu a`` with ``mu level`` gives about the least bound."""
+    turn = np.abs(a) * reach
+    with np.errstate(divide="ignore", invalid="ignore"):
+        where = np.where(x * a < 0, -x / a, np.inf)
+    order = np.argsort(where, axis=1)
+    where = np.take_along_axis(where, order, axis=1)
+    rise = level + np.where(x * a < 0, -turn, turn).sum(axis=1)
+    rises = rise[:, None] + 2.0 * np.cumsum(np.take_along_axis(turn, order, axis=1), axis=1)
+    first = np.argmax(rises >= 0, axis=1)
+    mu = np.take_along_axis(where, first[:, None], axis=1)[:, 0]
+    return np.where((rise < 0) & np.isfinite(mu), mu, 0.0)
+
+
+def with_multiples(
+    found: Above, spaces: HalfSpaces, reach: Array, chosen: Array | None = None
+) -> Above:
+    """The least bounds of ``f + mu g`` for mu >= 0; rows that were `chosen` are kept as well.
+
+    As a function of mu a bound is convex and piecewise linear; its minimum is where an entry of
+    ``x + mu a`` vanishes, or at 0.  Whatever mu is, the bound is computed with room for rounding.
+    """
+    which, a, level, level_size = spaces
+    if not which.size:
+        return found.without()
+    upper, x, reach = found.upper[which], found.x[which], reach[which]
+    size = (np.abs(x) * reach).sum(axis=1)
+    turn = np.abs(a) * reach
+    mu = best_multiple(x, a, level, reach)
+    new = x + mu[:, None] * a
+    parts = upper - size, mu * level, (np.abs(new) * reach).sum(axis=1)
+    mass = np.abs(upper) + size + mu * (level_size + turn.sum(axis=1)) + parts[2]
+    room = (x.shape[1] + 16) * 2.0**-50 * mass + mu * UNDERFLOW
+    bound = parts[0] + parts[1] + parts[2] + room
+    better = bound < upper
+    all_upper, all_x, multiple = found.upper.copy(), found.x.copy(), np.zeros(len(found.upper))
+    all_upper[which] = np.where(better, bound, upper)
+    all_x[which] = np.where(better[:, None], new, x)
+    multiple[which] = np.where(better, mu, 0.0)
+    return Above(all_upper, all_x, (*found.multiples, Multiple(multiple, chosen)))
