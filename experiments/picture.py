@@ -90,6 +90,7 @@ def draw(network: str, out: Path, time_limit: float) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(left, right)
+    axes.set_ylim(0.85 * min(labels).value, 1.3 * max(labels).value)
     plain_decades(axes.xaxis)
     plain_decades(axes.yaxis)
     axes.set_xlabel("seconds")

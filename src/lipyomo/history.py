@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,15 @@ def draw_interval(axes: Any, result: Result) -> None:
         axes.fill_between(times, lows, highs, step="post", color=QUIET, alpha=0.18, linewidth=0)
 
 
+def _top(rows: Sequence[tuple[float, float, float]]) -> float:
+    """Where the axis of values ends.
+
+    Bounds from before the first point is known, which can be many times larger, may run off it.
+    """
+    both = [row for row in rows if len(drawable(row[1:])) == 2]
+    return 1.08 * max(drawable([end for row in both or rows for end in row[1:]]), default=1.0)
+
+
 def _ends(result: Result) -> list[Label]:
     """The final values, rounded outwards."""
     if result.is_exact:
@@ -92,7 +102,7 @@ def figure_of(result: Result, title: str = "", norms: str = "") -> Any:
     if axes.lines:
         axes.legend(frameon=False)
     rows = history_of(result)
-    axes.set_ylim(0.0, 1.08 * max(drawable([end for row in rows for end in row[1:]]), default=1.0))
+    axes.set_ylim(0.0, _top(rows))
     last = rows[-1][0]
     axes.set_xlim(*window(min((row[0] for row in rows if drawable(row[1:])), default=last), last))
     figure.draw_without_rendering()  # labels need the axes where they will be
