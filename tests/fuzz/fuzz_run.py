@@ -10,11 +10,14 @@ for other things than constants: ``--users files certify proofs``, say.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from flint import arb
 from fuzz_families import DIRECTED, FAMILIES, Sample, draw
@@ -31,6 +34,26 @@ EXACT = ("auto", "bnb", "mip")
 """Methods whose answers are counted as open unless they are exact."""
 
 
+ORACLE_SECONDS = 20.0
+"""CPU seconds after which a network has too many regions for the oracle."""
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise OverflowError after so many CPU seconds."""
+
+    def stop(*_: object) -> None:
+        raise OverflowError
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
 class Fuzz:
     """What was run, and what came of it."""
 
@@ -44,8 +67,9 @@ class Fuzz:
         """A problem and its constant."""
         work = time.process_time()
         try:
-            found = draw(family, seed)
-            truth = found.oracle.constant()
+            with limited(ORACLE_SECONDS):
+                found = draw(family, seed)
+                truth = found.oracle.constant()
         except LipyomoError as error:
             self.refusals[f"the problem: {str(error).splitlines()[0][:90]}"] += 1
         except OverflowError:
