@@ -44,6 +44,10 @@ from lipyomo.reduce.reduction import Reduction
 from lipyomo.reduce.thin import thin
 
 
+LOOKS = 8
+"""Points that tell how large norms are, beside the domain's centre."""
+
+
 class LipschitzProblem:
     """``L(f, X) = sup |f(x) - f(y)|_beta / |x - y|_alpha`` over x != y in X.
 
@@ -272,7 +276,8 @@ class LipschitzProblem:
         if directions is not None:
             directions = directions[np.flatnonzero(found.moving)]
             lost = product_rounding(found.network, directions, self.output_norm)
-            if lost > PARAMS.directed * self.value_at(self.domain.center).value:
+            points = [self.domain.center, *self.domain.sample(np.random.default_rng(0), LOOKS)]
+            if all(lost > PARAMS.directed * self.value_at(x).value for x in points):
                 found, lost = found.then(separated(found.network)), 0.0
         problem = _Derived(self, found.network, domain, directions=directions)
         return ReducedProblem(**vars(found), problem=problem), lost

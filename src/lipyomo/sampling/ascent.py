@@ -133,10 +133,11 @@ class SmoothAscent:
                 y, v, uphill = self._uphill(y, v, loyal, hard, soft, steep)
             # where kinks are so steep that numbers overflow, only signs are left to follow
             uphill = np.nan_to_num(uphill, nan=0.0, posinf=1.0, neginf=-1.0)
+            scale = np.where(self._free, np.maximum(1.0, np.abs(x)), self._width)
+            uphill = uphill * (scale / scale.max())  # in shares of the domain's widths
             size = np.abs(uphill).sum(axis=1, keepdims=True)
             size[size == 0] = 1.0
             drift = PARAMS.momentum * drift + (1.0 - PARAMS.momentum) * (uphill / size)
-            scale = np.where(self._free, np.maximum(1.0, np.abs(x)), self._width)
             step = (reach * PARAMS.shortening**-share)[:, None] * scale * np.sign(drift)
             x = pulled_inside(self._problem.domain, x + step, x)
         return found

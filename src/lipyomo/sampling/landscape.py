@@ -248,8 +248,10 @@ class Landscape:
         """Points straight across the nearest kinks and a bit beyond, as many as children."""
         network, steps = self.problem.network, [np.zeros((0, x.size))]
         pieces = affine_pieces(network, network.pattern(x))
+        scale = np.where(np.isfinite(self.width), self.width, 1.0)
+        scale = scale / scale.max()  # straight, and near, in shares of the domain's widths
         for layer, (gain, offset) in zip(network.hidden, pieces, strict=False):
-            z = gain @ x + offset
+            z, gain = gain @ x + offset, gain * scale
             size = np.square(gain).sum(axis=1)
             use = layer.kinked & (size > 0)
             steps.append(-(z[use] / size[use])[:, None] * gain[use])
@@ -257,6 +259,7 @@ class Landscape:
         if len(across) > self.children:
             near = np.argsort(np.abs(across).max(axis=1), kind="stable")
             across = across[near[: self.children]]
+        across *= scale
         beyond = 1.0 + 10.0 ** rng.uniform(-4.0, 0.0, (len(across), 1))
         parents = np.broadcast_to(x, across.shape)
         return pulled_inside(self.problem.domain, x + beyond * across, parents)
