@@ -8,12 +8,12 @@ In the variables x (inputs), y (open units that later units need) and a margin t
     low + t r <= x <= high - t r,   A x + t |A| <= b
 
 with n_k the size of the row, e measured by the range of y_j, and all variables in shares of their
-ranges: inputs in other units make the same program.  The elastic variable e >= 0 keeps the program feasible; if its
-optimum is not positive, no point of the node has positive margin.  That is never taken from the
-solver: its dual values are weights of the rows, and if the weighted sum of the rows contradicts
-itself on the node's box by more than all rounding errors, the node is empty.  Where the sum is
-zero up to rounding (kinks that meet on a boundary), or a variable is unbounded, exact arithmetic
-decides.
+ranges: inputs in other units make the same program.  The elastic variable e >= 0 keeps the program
+feasible; if its optimum is not positive, no point of the node has positive margin.  That is never
+taken from the solver: its dual values are weights of the rows, and if the weighted sum of the rows
+contradicts itself on the node's box by more than all rounding errors, the node is empty.  Where the
+sum is zero up to rounding (kinks that meet on a boundary), or a variable is unbounded, exact
+arithmetic decides.
 """
 
 from __future__ import annotations

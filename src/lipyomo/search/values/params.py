@@ -42,6 +42,17 @@ class Params:
     cancelled : float
         Share of the terms that cancel in a value of which a tolerance is a millionth: less is not
         told apart from rounding by linear programs, and takes for ever.
+    looks : int
+        Points whose derivatives are looked at before they are bounded.
+    entries : int
+        Most entries of a Jacobian that are searched together: memory against sharing.
+    cell_inputs, cells : int
+        Most inputs with which entries are bounded in batches of boxes, and boxes to begin with:
+        with six inputs batches end nowhere.
+    share : float
+        Of an entry's tolerance, what a search may leave open: rounding and its offset take some.
+    least_slack : float
+        Relative distance from a cutoff below which bounds in float64 hardly come.
     """
 
     together: int = 16
@@ -59,6 +70,12 @@ class Params:
     box_units: int = 6
     least_width: float = 2.0**-8
     cancelled: float = 1e-5
+    looks: int = 32
+    entries: int = 256
+    cell_inputs: int = 4
+    cells: int = 64
+    share: float = 0.4
+    least_slack: float = 1e-9
 
 
 PARAMS = Params()
