@@ -171,7 +171,7 @@ def gaps_of(
 def _credit_across(
     scores: FloatArray, context: Context, rest: Across, top: FloatArray, x_radius: FloatArray
 ) -> None:
-    """Add what the rest of the Jacobian adds: to open entries of v, else to inputs."""
+    """Add what the rest of the Jacobian adds: to open entries of v, else to inputs and phases."""
     with np.errstate(invalid="ignore"):
         added = np.where(np.isfinite(top), rest.norm(top) - np.maximum(top, 0.0), 0.0)
     total = rest.open_part.sum(axis=1)
@@ -188,6 +188,8 @@ def _credit_across(
     even = x_radius / x_radius.sum(axis=1, keepdims=True).clip(min=1e-300)
     weights = np.where(whole > 0, x_part / np.where(whole > 0, whole, 1.0), even)
     x_part += (added - share)[:, None] * weights
+    more = np.divide(added - share, whole[:, 0], out=np.zeros_like(added), where=whole[:, 0] > 0)
+    scores[:, d + context.directions :] *= 1.0 + more[:, None]
 
 
 def _credit(
