@@ -32,6 +32,10 @@ InputNorm = Literal["l1", "l2", "linf"]
 NormKind = Literal["l1", "l2", "linf", "cross", "cross(i)", "linear"]
 DUAL: dict[str, InputNorm] = {"l1": "linf", "l2": "l2", "linf": "l1"}
 
+ONE_BY_ONE = 512
+"""Most vertices of a dual ball that get a bound, a program or a pass each; a ball of more counts as
+a whole.  So many has that of the l1 norm of ten outputs."""
+
 
 def check_input_norm(name: str) -> InputNorm:
     """Return `name` if it is an input norm, else raise `NormError`."""

@@ -35,12 +35,11 @@ from lipyomo.norms import (
     functional as functional_norm,
 )
 from lipyomo.numerics.exactness import product_is_exact
-from lipyomo.numerics.rounding import gamma
+from lipyomo.numerics.rounding import EQUAL, gamma
 from lipyomo.operator_norm import OperatorNorm, operator_norm
 from lipyomo.phases import Phases
 from lipyomo.reduce.direct import product_rounding, separated
 from lipyomo.reduce.exact import exactly
-from lipyomo.reduce.params import PARAMS
 from lipyomo.reduce.reduction import Reduction
 from lipyomo.reduce.thin import thin
 
@@ -306,7 +305,7 @@ class LipschitzProblem:
             directions = directions[np.flatnonzero(found.moving)]
             lost = product_rounding(found.network, directions, self.output_norm)
             points = [self.domain.center, *self.domain.sample(np.random.default_rng(0), LOOKS)]
-            if all(lost > PARAMS.directed * self.value_at(x).value for x in points):
+            if all(lost > EQUAL * self.value_at(x).value for x in points):
                 found, lost = found.then(separated(found.network)), 0.0
         problem = _Derived(self, found.network, domain, directions=directions)
         return ReducedProblem(**vars(found), problem=problem), lost

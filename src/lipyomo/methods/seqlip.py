@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from lipyomo.errors import MethodError
+from lipyomo.memory import LARGE
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import method
 from lipyomo.methods.support import choice, domain_bounds, few_vertices, switched
@@ -148,7 +149,7 @@ def refuses(problem: LipschitzProblem) -> str | None:
     for layer in problem.reduced.problem.network.layers:
         rows, columns = layer.weight.shape
         # a dense copy, its singular vectors, and what is done with them
-        large = 8.0 * 4.0 * rows * columns > PARAMS.most_bytes
+        large = 8.0 * 4.0 * rows * columns > LARGE
         if large or min(rows, columns) > PARAMS.singular_order:
             return (
                 f"it decomposes every layer into singular vectors, and one is {rows} x {columns}, "

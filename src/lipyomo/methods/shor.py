@@ -10,6 +10,7 @@ import numpy as np
 
 from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError
+from lipyomo.memory import LARGE, MEGABYTE
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import domain_bounds, few_vertices, option, vertex_bounds
@@ -85,10 +86,10 @@ def _too_much(
 ) -> str | None:
     """Why no program is solved, if that would take too much memory or time."""
     variables, products = program_size(problem, bounds, cells)
-    if products > PARAMS.most_multipliers:
+    if 16.0 * products**2 > LARGE:  # the matrix of the multipliers and its factor
         return (
-            f"the relaxation has about {products} multipliers, more than "
-            f"{PARAMS.most_multipliers}: its dense linear algebra would not fit"
+            f"the relaxation has about {products} multipliers: their dense system would take more "
+            f"than {LARGE // MEGABYTE} MB"
         )
     if not clock.fits(predicted_seconds(variables, products)):
         return (
