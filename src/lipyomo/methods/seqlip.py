@@ -20,6 +20,7 @@ from lipyomo.phases import LEFT, OPEN, Phases, open_phases
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Clock, Run
+from lipyomo.sampling.params import PARAMS as SAMPLING
 
 Stop: TypeAlias = Callable[[], bool]
 
@@ -40,7 +41,7 @@ def _norms(left: FloatArray, slopes: FloatArray, right: FloatArray) -> FloatArra
 
 def _at_once(left: FloatArray, right: FloatArray) -> int:
     """How many products are formed at once."""
-    return max(int(PARAMS.slice / (left.size * right.shape[1])), 1)
+    return max(int(SAMPLING.look_work / (left.size * right.shape[1])), 1)
 
 
 def _greedy(
