@@ -14,11 +14,11 @@ from lipyomo.arguments import instance, real_numbers
 from lipyomo.arrays import FloatArray, Matrix
 from lipyomo.entries import EntrySearch
 from lipyomo.errors import ProblemError
+from lipyomo.norms import ONE_BY_ONE
 from lipyomo.problem import LipschitzProblem
 from lipyomo.ranges import Range, chosen_functional, why_open
 from lipyomo.result import Status
 from lipyomo.run import Clock
-from lipyomo.search.values.params import PARAMS
 from lipyomo.settings import Settings
 
 
@@ -152,7 +152,7 @@ def ranges_along(problem: LipschitzProblem, rows: FloatArray, settings: Settings
     """The ranges of ``rows . J T`` for functionals (p, m), some at a time."""
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
     steps, columns = _steps(problem)
-    size, count = max(1, PARAMS.entries // steps.shape[1]), len(rows)
+    size, count = max(1, ONE_BY_ONE // (2 * steps.shape[1])), len(rows)
     entries: list[tuple[Range, ...]] = []
     nodes = 0
     for start in range(0, count, size):

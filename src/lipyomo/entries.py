@@ -30,7 +30,7 @@ from lipyomo.network import Layer, Network
 from lipyomo.networks import affine_after, parallel
 from lipyomo.norms import LinfOutput
 from lipyomo.numerics.exact import exact
-from lipyomo.numerics.rounding import gamma
+from lipyomo.numerics.rounding import EQUAL, gamma
 from lipyomo.problem import LipschitzProblem
 from lipyomo.ranges import Range, tolerance_of, why_open
 from lipyomo.reduce.direct import product_rounding
@@ -116,7 +116,7 @@ class EntrySearch:
         """Search until all ends are known, or time is over."""
         rng = np.random.default_rng(self._settings.seed)
         domain = self._problem.domain
-        for x in [domain.center, *domain.sample(rng, PARAMS.looks)]:
+        for x in [domain.center, *domain.sample(rng, PARAMS.starts)]:
             if self._clock.expired:
                 break
             self._look(x)
@@ -277,7 +277,7 @@ class EntrySearch:
         C, M = self._offsets()
         joint = self._joint(M)
         tolerance = float(self._tolerance[self._open.any(axis=0)].min())
-        slack = float(np.clip(PARAMS.share * tolerance / C, PARAMS.least_slack, 9e-7))
+        slack = float(np.clip(PARAMS.share * tolerance / C, EQUAL, 9e-7))
         better = [False]
 
         def hear(progress: Progress) -> None:

@@ -44,11 +44,8 @@ def lie_derivative(
         Bounded, and all inputs can move in it.
     functional : array_like, shape (m,), optional
         Of V; not needed for a network with one output.
-    settings : Settings, optional
-        Uses time_limit (for both ends together), threads (processes), executor, dask, seed,
-        progress and should_stop.
-    **changes
-        Fields of `Settings` to set, such as ``time_limit=60``.
+    settings, **changes : optional
+        As of `lipyomo.derivative_range`.
 
     Returns
     -------

@@ -48,11 +48,8 @@ def value_range(
         A bounded one: a box, a ball, or a polytope; inputs may be frozen.
     functional : array_like, shape (m,), optional
         c; not needed for a network with one output.
-    settings : Settings, optional
-        Uses time_limit (for both ends together), threads (processes), executor, dask, seed,
-        progress and should_stop.
-    **changes
-        Fields of `Settings` to set, such as ``time_limit=60``.
+    settings, **changes : optional
+        As of `lipyomo.derivative_range`.
 
     Returns
     -------
