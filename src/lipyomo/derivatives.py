@@ -36,7 +36,7 @@ class JacobianRanges:
         ``exact`` if all entries are, else why some are not.
     seconds : float
     nodes : int
-        Of branch and bound.
+        Of branch and bound: boxes, or parts of the domain and of patterns.
     """
 
     entries: tuple[tuple[Range, ...], ...]

@@ -141,8 +141,9 @@ class EntrySearch:
             return self._known
 
         pieces = EntryPieces(small.problem, rows=self._rows, known=self._known, enough=PARAMS.share)
-        upper = bound_entries(pieces, low, high, self._clock, look)
-        room = upper * self._tolerance + self._lost
+        excess, boxes = bound_entries(pieces, low, high, self._clock, look)
+        self.nodes += boxes
+        room = excess * self._tolerance + self._lost
         above = self.attained + room
         above += gamma(4) * (np.abs(self.attained) + room)
         self.proved = np.minimum(self.proved, above)

@@ -108,7 +108,7 @@ def bound_entries(
     high: FloatArray,
     clock: Clock,
     look: Callable[[FloatArray], Known],
-) -> float:
+) -> tuple[float, int]:
     """Bound the excess of all entries over the cells ``low <= x <= high``, both (n, d).
 
     Parameters
@@ -122,8 +122,10 @@ def bound_entries(
 
     Returns
     -------
-    float
+    excess : float
         No entry exceeds by more tolerances what is known in the end.
+    boxes : int
+        That were looked at.
     """
     cells = Narrowing(low, high, pieces.params.slack, pieces.enough)
 
@@ -132,4 +134,4 @@ def bound_entries(
         return replace(now, known=look(points)) if len(points) else now  # type: ignore[call-arg]
 
     narrow(cells, pieces, low, high, clock, learn)
-    return float(cells.ends.upper.max())
+    return float(cells.ends.upper.max()), int(cells.spent.sum())
