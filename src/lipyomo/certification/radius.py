@@ -18,7 +18,6 @@ from lipyomo.search.engine import Engine, Found
 from lipyomo.search.protocol import NODES, Incumbent
 from lipyomo.search.values.nearest import NearestPipeline, NearestQuestion, confirmed
 from lipyomo.search.values.reach import Reach
-from lipyomo.search.values.smooth_nearest import SmoothNearestPipeline
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +85,7 @@ def smallest_perturbation(
     Parameters
     ----------
     classifier : Classifier
-        Piecewise linear, or in a norm by name.
+        Piecewise linear.
     x : ndarray, shape (d,)
     label : int
         Its class, with positive margins.
@@ -150,8 +149,7 @@ def _searched(
         return clock.interrupted or (nodes is not None and split >= nodes)
 
     part = Clock(clock.left, enough)
-    make: Any = SmoothNearestPipeline if question.network.smooth else NearestPipeline
-    return Engine(make(question, start), part, news=hear).run()
+    return Engine(NearestPipeline(question, start), part, news=hear).run()
 
 
 def farthest(classifier: Classifier, x: FloatArray, most: float) -> float:

@@ -254,15 +254,10 @@ def _phases(
 
 
 def _outside(context: Context, boxes: Boxes) -> FloatArray:
-    """Boxes that one of the domain's rows, or its ball, does not meet."""
-    ball, rows = context.domain.ball, context.domain.rows
+    """Boxes that the domain's ball does not meet."""
+    ball = context.domain.ball
     if ball is None:
-        if not rows.count:
-            return np.zeros(len(boxes), dtype=bool)
-        A, size = rows.A.toarray(), np.maximum(np.abs(boxes.low), np.abs(boxes.high))
-        least = boxes.low @ np.maximum(A, 0.0).T + boxes.high @ np.minimum(A, 0.0).T
-        room = context.unit * (size @ np.abs(A).T + np.abs(rows.b))
-        return np.asarray((least - room > rows.b).any(axis=1))
+        return np.zeros(len(boxes), dtype=bool)
     away = np.maximum(np.maximum(boxes.low - ball.point, ball.point - boxes.high), 0.0)
     size = np.abs(away).sum(axis=1) if ball.norm == "l1" else np.sqrt((away * away).sum(axis=1))
     return np.asarray(size * (1.0 - 2.0 * context.unit) > ball.radius)
