@@ -2,11 +2,14 @@
 
 Usage::
 
-    python -m experiments maps [--cases NAME ...] [--sample 20] [--workers 1] [--million]
+    python -m experiments maps [--cases NAME ...] [--sample 20] [--workers 1] [--million] [--two]
 
 Prints one line a case: CPU (with workers: wall-clock) seconds of the map, how many of its cells the
 batches settled, and how long single solves of all cells would take, from a sample.  ``--million``
-maps 10^6 cells and prints the memory that it took.  Networks are random, He-normal.
+maps 10^6 cells and prints the memory that it took.  ``--two`` maps 10^5 cells and more with one
+process and with two workers, and prints both wall-clock times, and what CPU seconds say of two
+workers that have a core each: those of one process over half of the workers' and all of the
+parent's.  Networks are random, He-normal.
 """
 
 from __future__ import annotations
@@ -98,6 +101,34 @@ def million(workers: int) -> None:
     print(f"10^6 cells: {time.perf_counter() - began:.1f} s, {memory:.0f} MB, done: {found.done}")
 
 
+def cpu_of(who: int) -> float:
+    """CPU seconds of this process, or of those that it has ended."""
+    used = resource.getrusage(who)
+    return used.ru_utime + used.ru_stime
+
+
+def two() -> None:
+    """Print how much faster two workers are on maps that take 10 s or more."""
+    for sizes, activation, side in (((2, 64, 64, 1), "relu", 320), (DEEP, "tanh", 250)):
+        cells, taken = grid(-2.0, 2.0, (side, side)), []
+        problem = LipschitzProblem(network(sizes, activation), cells.hull)
+        for workers in (1, 2):
+            mine, theirs = cpu_of(resource.RUSAGE_SELF), cpu_of(resource.RUSAGE_CHILDREN)
+            began = time.perf_counter()
+            map_cells(problem, cells, workers=workers)
+            wall = time.perf_counter() - began
+            mine = cpu_of(resource.RUSAGE_SELF) - mine
+            taken.append((wall, mine, cpu_of(resource.RUSAGE_CHILDREN) - theirs))
+        (alone, own, _), (wall, mine, theirs) = taken
+        print(
+            f"{problem.network.name} {activation}, {len(cells)} cells: one process "
+            f"{alone:.1f} s (CPU {own:.1f}), two workers {wall:.1f} s (CPU {theirs:.1f} and "
+            f"{mine:.1f} here): {alone / wall:.2f} times faster, by CPU "
+            f"{own / (mine + 0.5 * theirs):.2f}",
+            flush=True,
+        )
+
+
 def main(words: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m experiments maps", description=__doc__.splitlines()[0]
@@ -106,7 +137,11 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--sample", type=int, default=20, help="cells that are solved alone")
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--million", action="store_true", help="10^6 cells instead")
+    parser.add_argument("--two", action="store_true", help="two workers beside one process instead")
     options = parser.parse_args(words)
+    if options.two:
+        two()
+        return
     if options.million:
         million(options.workers)
         return

@@ -8,6 +8,7 @@ import pytest
 import lipyomo
 import networks
 from lipyomo import Box, LipschitzProblem, Polytope, Status, sweep
+from lipyomo.maps.params import PARAMS, shares
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -40,3 +41,15 @@ def test_what_cannot_be_joined_is_solved_alone() -> None:
     assert set(joined) <= {0, 3}
     for row, problem in zip(rows, problems, strict=True):
         assert row.result.upper == pytest.approx(lipyomo.solve(problem).upper, rel=2e-6)
+
+
+@pytest.mark.parametrize("cells", [1, 63, 64, 65, 1000, 4096, 100_000])
+@pytest.mark.parametrize("workers", [0, 1, 2, 7])
+def test_jobs_are_all_cells_once_and_the_last_ones_are_small(cells: int, workers: int) -> None:
+    parts = shares(PARAMS, cells, workers)
+    assert np.concatenate([np.arange(cells)[part] for part in parts]).tolist() == list(range(cells))
+    sizes = [part.stop - part.start for part in parts]
+    assert sizes == sorted(sizes, reverse=True)
+    if workers > 1 and cells >= 1000:
+        assert len(parts) > workers
+        assert sizes[-1] * workers < cells

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lipyomo.parallel import UNKNOWN
+
 
 @dataclass(frozen=True)
 class Params:
@@ -36,6 +38,8 @@ class Params:
         Numbers of the arrays with which norms are computed: they are in the cache.
     steps : int
         Newton steps of a test; what is open then is left to the search.
+    least : int
+        Cells of the smallest job of several workers.
     """
 
     slack: float = 9e-7
@@ -51,12 +55,22 @@ class Params:
     inputs: int = 10
     entries: int = 1 << 18
     steps: int = 18
+    least: int = 64
 
-    def share(self, cells: int, workers: int) -> int:
-        """Cells of a job, where there are so many for so many workers (0: unknown)."""
-        if workers == 1:
-            return self.job
-        return min(self.job // 4, 1 + cells // (16 * max(workers, 1)))
+
+def shares(params: Params, cells: int, workers: int) -> list[slice]:
+    """The jobs that so many cells are for so many workers (0: unknown).
+
+    Half a worker's share of what is left at a time: large ones cost less a cell, and with the small
+    ones at the end all workers are done at about the same time.
+    """
+    found, at = [], 0
+    while at < cells:
+        part = params.job if workers == 1 else (cells - at) // (2 * (workers or UNKNOWN))
+        end = min(at + min(max(part, params.least), params.job), cells)
+        found.append(slice(at, end))
+        at = end
+    return found
 
 
 PARAMS = Params()

@@ -16,7 +16,7 @@ from lipyomo.domains import Box
 from lipyomo.errors import MethodError
 from lipyomo.maps.cells import Cells
 from lipyomo.maps.ends import Ends, joined
-from lipyomo.maps.params import PARAMS
+from lipyomo.maps.params import PARAMS, shares
 from lipyomo.maps.result import CellMap, statuses
 from lipyomo.maps.run import MapSettings, cells_for, over_all
 from lipyomo.maps.stages import Bounding, Job
@@ -125,11 +125,9 @@ class _Some(NamedTuple):
 
 def _bounded(pool: Workers[Job, Ends], bounding: Bounding, cells: Cells) -> Ends:
     """A glance at each cell."""
-    size, found = PARAMS.job, dict[int, Ends]()
-    jobs = (
-        Job(cells.lower[at : at + size], cells.upper[at : at + size])
-        for at in range(0, len(cells), size)
-    )
+    found = dict[int, Ends]()
+    parts = shares(PARAMS, len(cells), pool.count)
+    jobs = (Job(cells.lower[part], cells.upper[part]) for part in parts)
     for number, ends in pool.run(bounding, jobs):
         if not isinstance(ends, Ends):
             raise ends

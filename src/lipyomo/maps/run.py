@@ -19,7 +19,7 @@ from lipyomo.domains import Box
 from lipyomo.errors import MethodError, ProblemError
 from lipyomo.maps.cells import Cells, cells_of, grid
 from lipyomo.maps.ends import Ends
-from lipyomo.maps.params import PARAMS, Params
+from lipyomo.maps.params import PARAMS, Params, shares
 from lipyomo.maps.result import CellMap, StatusArray, statuses
 from lipyomo.maps.stages import Bounding, Job, Searched, Searching
 from lipyomo.maps.store import store_of
@@ -267,8 +267,7 @@ class _State:
         cells, frozen = self._cells, self._problem.domain.frozen
         fixes = ((cells.lower[left] == cells.upper[left]) & ~frozen).any(axis=1)
         left = left[~fixes]
-        size = self._params.share(len(left), pool.count)
-        batches = [left[at : at + size] for at in range(0, len(left), size)]
+        batches = [left[part] for part in shares(self._params, len(left), pool.count)]
         for number, ends in pool.run(bounding, self._jobs(batches)):
             if not isinstance(ends, Ends):
                 raise ends

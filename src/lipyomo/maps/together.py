@@ -10,7 +10,7 @@ import numpy as np
 from lipyomo.errors import LipyomoError
 from lipyomo.maps.cells import Cells
 from lipyomo.maps.ends import Ends
-from lipyomo.maps.params import PARAMS
+from lipyomo.maps.params import PARAMS, shares
 from lipyomo.maps.stages import Bounding, Job
 from lipyomo.methods.registry import get_method
 from lipyomo.parallel import Workers
@@ -63,13 +63,11 @@ def together(
             continue
         same = ((low == high) == over.domain.frozen).all(axis=1)
         chosen, low, high = np.asarray(places)[same], low[same], high[same]
-        size = PARAMS.share(len(chosen), pool.count)
-        starts = range(0, len(chosen), size)
-        limit = settings.time_limit
-        jobs = (Job(low[at : at + size], high[at : at + size], limit) for at in starts)
+        parts = shares(PARAMS, len(chosen), pool.count)
+        jobs = (Job(low[part], high[part], settings.time_limit) for part in parts)
         for number, ends in pool.run(bounding, jobs):
             if isinstance(ends, Ends):
-                own = chosen[number * size : (number + 1) * size]
+                own = chosen[parts[number]]
                 found |= dict(_answers(problems, own.tolist(), ends, settings))
     return found
 
