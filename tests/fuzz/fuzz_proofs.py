@@ -1,7 +1,8 @@
-"""False proofs of smooth networks: ``python tests/fuzz/fuzz_proofs.py COUNT [FIRST]``.
+"""False proofs: ``python tests/fuzz/fuzz_proofs.py COUNT [FIRST]``.
 
-Each file claims an upper end below the constant, or a lower end above it, with the
-boxes of a true proof or with damaged ones.  The checker has to reject all of them.
+Each file claims an upper end below the constant, or a lower end above it, with the cases of a true
+proof or with damaged ones.  The checker has to reject all of them.  Every third network has no
+smooth units; norms, domains and directions are any.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from typing import Any
 import numpy as np
 
 import lipyomo
-from lipyomo import Box, LipschitzProblem
+from lipyomo import Box, LipschitzProblem, Polytope, ball
 from lipyomo.activations import activation, activations
+from lipyomo.domains import Domain
 from lipyomo.network import Curve, Layer, Network
 from lipyomo.proofs import write_proof
 from lipyomo_check import ProofError, check_proof
@@ -27,10 +29,11 @@ EACH = 50
 """False files of a network."""
 
 
-def random_network(rng: np.random.Generator) -> Network:
+def random_network(rng: np.random.Generator, smooth: bool = True) -> Network:
     """One to three inputs, one or two hidden layers, any activations, ReLUs among them."""
-    names = [name for name in activations() if name != "two_slope"]
-    sizes = [int(rng.integers(1, 4)), *rng.integers(2, 6, rng.integers(1, 3)).tolist(), 1]
+    names = [name for name in activations() if name != "two_slope"] if smooth else []
+    outputs = int(rng.integers(1, 3))
+    sizes = [int(rng.integers(1, 4)), *rng.integers(2, 6, rng.integers(1, 3)).tolist(), outputs]
     layers = []
     for k, (inputs, units) in enumerate(pairwise(sizes)):
         weight = rng.standard_normal((units, inputs)) * np.exp(rng.uniform(-1, 1)) / np.sqrt(inputs)
@@ -45,6 +48,42 @@ def random_network(rng: np.random.Generator) -> Network:
             ]
         layers.append(Layer(weight, rng.standard_normal(units), left, 1.0, curves))
     return Network(layers)
+
+
+def random_problem(rng: np.random.Generator, smooth: bool) -> LipschitzProblem:
+    """A network with a box, a ball or a half-space, norms, and perhaps directions."""
+    network = random_network(rng, smooth)
+    d = network.input_dim
+    domain: Domain = Box(-1, 1, d)
+    if rng.random() < 0.2:
+        domain = ball(rng.uniform(-0.5, 0.5, d), 0.5, str(rng.choice(["l1", "l2"])))
+    elif rng.random() < 0.2:
+        domain = Polytope(rng.standard_normal((1, d)), [0.25], -1, 1)
+    along = rng.standard_normal((d, int(rng.integers(1, 4)))) if rng.random() < 0.3 else None
+    norms = str(rng.choice(["linf", "l1", "l2"])), str(rng.choice(["linf", "l1", "l2"]))
+    return LipschitzProblem(network, domain, *norms, directions=along)
+
+
+def damaged_steps(payload: bytes, rng: np.random.Generator) -> bytes:
+    """Lines of cases with a number changed, a step left out, or two lines exchanged."""
+    lines = [json.loads(line) for line in payload.splitlines()]
+    at, kind = int(rng.integers(len(lines))), rng.integers(4)
+    if kind == 1:
+        other = int(rng.integers(len(lines)))
+        lines[at], lines[other] = lines[other], lines[at]
+    elif kind == 2 and len(lines[at]) > 1:
+        del lines[at][int(rng.integers(len(lines[at])))]
+    elif kind == 3:
+        place: Any = lines[at]
+        inner = place
+        while isinstance(inner, list) and inner:
+            place, k = inner, int(rng.integers(len(inner)))
+            inner = place[k]
+        if isinstance(inner, int | float):
+            place[k] = type(inner)(inner * float(rng.choice([0.0, -1.0, 0.5, 2.0])))
+        elif inner in ("L", "R"):
+            place[k] = "L" if inner == "R" else "R"
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
 
 
 def damaged(payload: bytes, rng: np.random.Generator) -> bytes:
@@ -74,7 +113,9 @@ def falsified(first: dict[str, Any], payload: bytes, rng: np.random.Generator) -
     else:
         lower = first["upper"] * (1 + share)
         entries = {"lower": lower, "upper": lower * 2}
-    return gzip.compress(json.dumps(first | entries).encode() + b"\n" + damaged(payload, rng))
+    smooth = any("curves" in layer for layer in first["network"])
+    cases = damaged(payload, rng) if smooth or rng.random() < 0.3 else damaged_steps(payload, rng)
+    return gzip.compress(json.dumps(first | entries).encode() + b"\n" + cases)
 
 
 def run(count: int, first_seed: int = 0) -> list[str]:
@@ -84,13 +125,8 @@ def run(count: int, first_seed: int = 0) -> list[str]:
         path = Path(folder) / "p.proof"
         while done < count:
             rng = np.random.default_rng(seed)
+            problem = random_problem(rng, smooth=seed % 3 > 0)
             seed += 1
-            network = random_network(rng)
-            d = network.input_dim
-            along = (
-                rng.standard_normal((d, int(rng.integers(1, 4)))) if rng.random() < 0.3 else None
-            )
-            problem = LipschitzProblem(network, Box(-1, 1, d), directions=along)
             result = lipyomo.solve(problem, gap=1e-3, time_limit=5)
             path.unlink(missing_ok=True)
             if result.witness is None or result.lower == 0.0:

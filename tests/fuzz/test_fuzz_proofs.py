@@ -1,4 +1,4 @@
-"""A few false proofs of smooth networks; `fuzz_proofs.py` makes more."""
+"""A few false proofs; `fuzz_proofs.py` makes more."""
 
 from fuzz_proofs import run
 
