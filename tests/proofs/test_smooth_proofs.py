@@ -262,6 +262,53 @@ def test_the_first_format_is_still_read(tmp_path: Path) -> None:
         check_proof(path)
 
 
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+@pytest.mark.parametrize("factor", [1.0, -1.0, -2.0])
+def test_kinks_of_equal_and_opposite_rows_are_split_together(
+    factor: float, norm: str, tmp_path: Path
+) -> None:
+    """Behind smooth units: where one is at its kink, so is the other, on the same or other side."""
+    rng = np.random.default_rng(0)
+    rows, bias = rng.standard_normal((2, 4)), 0.3 * rng.standard_normal(2)
+    network = Network(
+        [
+            Layer(
+                rng.standard_normal((4, 2)),
+                0.3 * rng.standard_normal(4),
+                curves=[Curve(activation("tanh"), range(4))],
+            ),
+            Layer(np.vstack([rows, factor * rows]), np.concatenate([bias, factor * bias]), 0.0),
+            Layer(rng.standard_normal((1, 4)), [0.0]),
+        ]
+    )
+    problem = LipschitzProblem(network, Box(-1, 1, 2), norm)
+    path = tmp_path / "a.proof"
+    proved(path, problem, gap=1e-6)
+    assert check_proof(path, strict=True).upper_proved
+
+
+def test_only_exact_multiples_are_split_together() -> None:
+    row = np.array([0.1, -0.3])
+    almost = np.nextafter(-2.0 * row, np.inf)
+    rows = np.stack([row, -2.0 * row, almost, 0.0 * row, 3.0 * row])
+    bias = np.array([0.7, -1.4, -1.4, 0.0, 0.7])
+    units = [Curve(activation("hard_swish"), [1])]
+    network = Network([Layer(rows, bias, 0.0, 1.0, units), Layer(np.ones((1, 5)), [0.0])])
+    problem = LipschitzProblem(network, Box(-1, 1, 2))
+    question = Question.of(read_statement(_statement(problem, 0.0, 9.0, np.zeros(2))))
+    unit = {n: k for n, (_, k) in enumerate(question.chain.broken)}
+    found = {
+        (unit[n], b): [(unit[twin.unit], twin.place, twin.opposite) for twin in twins]
+        for (n, b), twins in zip(question.breaks, question.twins, strict=True)
+    }
+    assert found == {
+        (0, 0.0): [(1, 0.0, True)],
+        (1, -3.0): [(0, 1.5, True)],
+        (1, 3.0): [(0, -1.5, True)],
+        **{(k, 0.0): [] for k in (2, 3, 4)},
+    }
+
+
 def test_balls_and_faces_need_few_boxes(tmp_path: Path) -> None:
     """Where the maximum lies on a ball or an oblique face, its tangents enter the bound."""
     network = random_network([3, 8, 6, 1], ["tanh"], 1)

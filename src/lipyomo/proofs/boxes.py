@@ -15,7 +15,7 @@ import numpy as np
 from lipyomo.network import FloatArray
 from lipyomo.proofs.params import PARAMS
 from lipyomo.run import Clock
-from lipyomo_check.smooth.bound import Bounded, Boxes
+from lipyomo_check.smooth.bound import Boxes
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step, write_step
 from lipyomo_check.smooth.tree import Question, Taken
 from lipyomo_check.statement import Statement
@@ -77,16 +77,14 @@ def _step(question: Question, taken: Taken) -> Step:
     d, sides = boxes.low.shape[1], question.sides
     if not split.any():
         return Step(codes, np.zeros((0, sides), dtype=np.uint8))
-    scores = np.hstack([_scores(question, taken), _of_breaks(question, bounded)])[split]
+    scores = np.hstack([_scores(question, taken), _of_breaks(question, taken)])[split]
     boxes = Boxes(*(side[split] for side in boxes))
     v = bounded.v[split, : sides - d]
     cuts = _cuts(taken.goals.most[split], boxes, bounded.upper[split], bounded.x[split], v)
     left = np.hstack([1.0 - cuts[:, :d] / SHARES, 1.0 * (cuts[:, d:] == 0)])
     scores[:, :sides] *= left
     codes[split] = np.argmax(scores, axis=1) + 1
-    middle = boxes.low + (boxes.high - boxes.low) / 2.0
-    stuck = ((middle == boxes.low) | (middle == boxes.high)).all(axis=1)
-    if (stuck & (boxes.v_low == boxes.v_high).all(axis=1)).any():
+    if (scores.max(axis=1) < 0.0).any():
         raise UnfinishedError("boxes are as small as float64 allows before they are closed")
     return Step(codes, cuts)
 
@@ -123,9 +121,11 @@ def _scores(question: Question, taken: Taken) -> FloatArray:
         of_x += found[0]
         if v_reach.shape[1]:
             of_v += found[1]
-    splittable = np.hstack([reach > 0, v_reach > 0])
-    shares = taken.goals.shares  # of what is across, which adds half its square to the norm
-    across = shares * shares.sum(axis=1, keepdims=True) / (2.0 * max(question.upper, 1e-300))
+    middle = boxes.low + (boxes.high - boxes.low) / 2.0
+    inside = (boxes.low < middle) & (middle < boxes.high)
+    splittable = np.hstack([inside, v_reach > 0])
+    shares = taken.goals.shares
+    across = shares * shares.sum(axis=1, keepdims=True) / (2.0 * _size(question))
     scores = np.hstack([of_x, PARAMS.sign_weight * of_v]) + across
     finite = np.nan_to_num(scores, nan=1.0, posinf=1e300)
     plain = np.hstack([reach / np.maximum(reach.max(axis=1, keepdims=True), 1e-300), v_reach])
@@ -136,15 +136,30 @@ def _scores(question: Question, taken: Taken) -> FloatArray:
     )
 
 
-def _of_breaks(question: Question, bounded: Bounded) -> FloatArray:
-    """The gaps of units whose range has a break inside, (N, number of breaks)."""
+def _of_breaks(question: Question, taken: Taken) -> FloatArray:
+    """The gaps of units whose range has a break inside, (N, number of breaks).
+
+    What is across, and comes from no input, is shared among them as the ranges of their slopes are.
+    """
+    bounded, goals = taken.bounded, taken.goals
     found = np.full((len(bounded.upper), len(question.breaks)), -1.0)
+    jumps = np.zeros_like(found)
     for place, (n, b) in enumerate(question.breaks):
         i, k = question.chain.broken[n]
         layer, (line, product) = bounded.layers[i], bounded.gaps[i]
         inside = (layer.low[:, k] < b) & (b < layer.high[:, k])
-        found[:, place] = np.where(inside, line[:, k] + product[:, k], -1.0)
-    return found
+        units = [k, *(question.chain.broken[twin.unit][1] for twin in question.twins[place])]
+        gap = (line[:, units] + product[:, units]).sum(axis=1)
+        found[:, place] = np.where(inside, gap, -1.0)
+        jumps[:, place] = np.where(inside, layer.d_reach[:, units].sum(axis=1), 0.0)
+    whole = np.maximum(jumps.sum(axis=1), 1e-300)
+    across = goals.left * (goals.left + goals.shares.sum(axis=1)) / (2.0 * _size(question))
+    return np.asarray(found + jumps * (across / whole)[:, None])
+
+
+def _size(question: Question) -> float:
+    """The upper end: what is across adds half its square, over this, to the norm."""
+    return max(question.upper, 1e-300)
 
 
 def _shared(gap: FloatArray, ranges: list[FloatArray]) -> list[FloatArray]:

@@ -57,10 +57,11 @@ class Jacobian(NamedTuple):
 
 
 class Goals(NamedTuple):
-    """What M may be at most, (N,), and the share of what is across that comes from each input."""
+    """What M may be at most, (N,); what is across, by inputs (and directions), and what is left."""
 
     most: Array
     shares: Array
+    left: Array
 
 
 def jacobian_at(chain: Chain, rows: Array, boxes: Boxes) -> tuple[Array, Array]:
@@ -199,7 +200,7 @@ def _across_both(
         slopes = parts[:, 1:].reshape(len(parts), -1, rest.shape[1] * rest.shape[2])
         c = _spectral(middle, gamma) + lengths(np.abs(slopes).sum(axis=1)) + away
     minus = np.abs(along[:, 1:]).sum(axis=1) - along[:, 0] + away
-    return Goals(_most(a, b, c, minus, upper, gamma), shares)
+    return Goals(_most(a, b, c, minus, upper, gamma), shares, away)
 
 
 def _across_outputs(
@@ -219,7 +220,7 @@ def _across_outputs(
     zero = np.zeros_like(b)
     of_v = lengths(np.swapaxes(np.abs(across).sum(axis=1), 1, 2)) * open_v
     shares = np.hstack([lengths(outputs[:, 1:]), of_v])
-    return Goals(_most(zero, b, zero, minus, upper, gamma), shares)
+    return Goals(_most(zero, b, zero, minus, upper, gamma), shares, away)
 
 
 def _most(a: Array, b: Array, c: Array, minus: Array, upper: float, gamma: float) -> Array:

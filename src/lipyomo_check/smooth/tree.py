@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from math import isfinite, ldexp
 from typing import NamedTuple
 
@@ -42,6 +43,17 @@ class Cases(NamedTuple):
     def part(self, which: npt.NDArray[np.bool_] | slice) -> Cases:
         """Some of them."""
         return Cases(Boxes(*(side[which] for side in self.boxes)), self.target[which])
+
+
+class Twin(NamedTuple):
+    """A unit whose pre-activation is an exact multiple of another one's.
+
+    Where the other one is at its break, this one is at `place`; `opposite` if it then falls.
+    """
+
+    unit: int
+    place: float
+    opposite: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +114,8 @@ class Question:
     chain : Chain
     breaks : list of (int, float)
         Place of the unit among those with breaks, and a break, of each axis after the directions.
+    twins : list of list of Twin
+        What else is split along each of these axes.
     functionals : ndarray, shape (T, m), or None
         None for the Euclidean norm of several outputs.
     moving : ndarray, shape (D,)
@@ -116,6 +130,7 @@ class Question:
 
     chain: Chain
     breaks: list[tuple[int, float]]
+    twins: list[list[Twin]]
     functionals: Array | None
     moving: Array
     single: bool
@@ -172,7 +187,10 @@ class Question:
             for b in group.kind.breaks
         ]
         first = Cases(boxes, target)
-        return cls(chain, breaks, functionals, moving, single, first, domain, statement.upper)
+        twins = [[] for _ in breaks] if statement.first_smooth else _twins(chain, breaks)
+        return cls(
+            chain, breaks, twins, functionals, moving, single, first, domain, statement.upper
+        )
 
     @property
     def axes(self) -> int:
@@ -202,7 +220,7 @@ class Question:
                 raise ProofError("a case ends whose bound is larger than the upper end")
             split = codes > 0
             rest = Cases(self._cut(taken, split, cuts), cases.target[split])
-            stack += _halves(rest, codes[split].astype(np.int64) - 1, self.breaks)
+            stack += _halves(rest, codes[split].astype(np.int64) - 1, self.breaks, self.twins)
             yield len(codes)
 
     def bounded(self, cases: Cases) -> Taken:
@@ -213,7 +231,7 @@ class Question:
             functionals, boxes, frame = framed(chain, functionals, boxes, self.moving, self.single)
         bounded = chain.bound(functionals, boxes)
         count = len(cases.target)
-        allowed = Goals(np.full(count, self.upper), np.zeros((count, self.sides)))
+        allowed = Goals(np.full(count, self.upper), np.zeros((count, self.sides)), np.zeros(count))
         if frame is not None:
             allowed = goals(chain, functionals, boxes, frame, bounded, self.moving, self.upper)
         may_end = (bounded.upper <= allowed.most) | _outside(self.domain, cases.boxes)
@@ -265,8 +283,41 @@ class Question:
         return Boxes(new_low, new_high, v_new_low, v_new_high, z_low, z_high)
 
 
+def _twins(chain: Chain, breaks: list[tuple[int, float]]) -> list[list[Twin]]:
+    """Units of a layer whose pre-activations are exact multiples of that of each axis.
+
+    Quotients of exact multiples are equal, and are rounded to the same numbers.
+    """
+    alike: dict[tuple[int, bytes], list[int]] = {}
+    first = {}
+    for n, (i, k) in enumerate(chain.broken):
+        row = np.append(chain.levels[i].weight[k], chain.levels[i].bias[k])
+        filled = np.flatnonzero(row[:-1])
+        if filled.size:
+            first[n] = row, filled[0]
+            alike.setdefault((i, (row / row[filled[0]] + 0.0).tobytes()), []).append(n)
+    group = {n: others for others in alike.values() for n in others}
+    found: list[list[Twin]] = []
+    for n, b in breaks:
+        own: list[Twin] = []
+        for other in group.get(n, []):
+            factor = rational(float(first[other][0][first[other][1]])) / rational(
+                float(first[n][0][first[n][1]])
+            )
+            pairs = zip(first[other][0].tolist(), first[n][0].tolist(), strict=True)
+            place = float(Fraction(int(factor.p), int(factor.q)) * Fraction(b))
+            exact = rational(place) == factor * rational(b)
+            if other != n and exact and all(rational(u) == factor * rational(v) for u, v in pairs):
+                own.append(Twin(other, place, factor < 0))
+        found.append(own)
+    return found
+
+
 def _halves(
-    cases: Cases, axis: npt.NDArray[np.int64], breaks: list[tuple[int, float]]
+    cases: Cases,
+    axis: npt.NDArray[np.int64],
+    breaks: list[tuple[int, float]],
+    twins: list[list[Twin]],
 ) -> list[Cases]:
     """Both parts of each case, along the axis of each."""
     boxes, target = cases
@@ -293,6 +344,13 @@ def _halves(
         k, b = units[j], values[j]
         first.z_high[i, k] = np.minimum(boxes.z_high[i, k], b)
         second.z_low[i, k] = np.maximum(boxes.z_low[i, k], b)
+        for number in np.unique(j).tolist():
+            rows = i[j == number]
+            for twin in twins[number]:
+                below, above = (second, first) if twin.opposite else (first, second)
+                k, b = twin.unit, twin.place
+                below.z_high[rows, k] = np.minimum(boxes.z_high[rows, k], b)
+                above.z_low[rows, k] = np.maximum(boxes.z_low[rows, k], b)
     return [Cases(first, target), Cases(second, target)]
 
 
