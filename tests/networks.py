@@ -203,3 +203,8 @@ def from_pattern(network: Network, pattern: Pattern) -> Phases:
         np.where(layer.kinked & ~on, np.int8(LEFT), np.int8(RIGHT)).astype(np.int8)
         for layer, on in zip(network.hidden, pattern, strict=True)
     )
+
+
+def to_pattern(phases: Phases) -> Pattern:
+    """The pattern of phases without open units."""
+    return tuple(np.asarray(layer == RIGHT) for layer in phases)

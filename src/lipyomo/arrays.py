@@ -43,6 +43,9 @@ def dense(matrix: Matrix) -> FloatArray:
 DENSE = 0.1
 """Share of entries from which a sparse product is kept as a dense array."""
 
+LITTLE = 1 << 12
+"""Entries up to which a dense array is quicker, however many of them are zero."""
+
 FAINT = float(np.sqrt(np.finfo(np.float64).tiny) / np.finfo(np.float64).eps)
 """Lengths above this are not changed by the underflow of squares."""
 
@@ -83,10 +86,10 @@ def product(left: Matrix, right: Matrix) -> Matrix:
 
 
 def settled(matrix: Matrix) -> Matrix:
-    """The matrix, dense if a sparse one has many entries."""
+    """The matrix, dense if it is small, or a sparse one has many entries."""
     if isinstance(matrix, np.ndarray):
         return matrix
     rows, columns = matrix.shape
-    if matrix.nnz > DENSE * rows * columns:
+    if rows * columns <= LITTLE or matrix.nnz > DENSE * rows * columns:
         return np.asarray(matrix.toarray())
     return sp.csr_array(matrix)

@@ -28,12 +28,13 @@ from lipyomo.bounds.balls import Ball, DualBall, Points
 from lipyomo.bounds.gradient import gradient_ends, tangent_ends
 from lipyomo.errors import MethodError
 from lipyomo.network import FloatArray
+from lipyomo.norms import ONE_BY_ONE
 from lipyomo.numerics.pace import dense_entries, seconds_of
 from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import count_open
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
-from lipyomo.targets import ALL, ONE_BY_ONE, Targets, targets_of
+from lipyomo.targets import ALL, Targets, targets_of
 
 Stage = Literal["entries", "tangents", "joint"]
 

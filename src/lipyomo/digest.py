@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.arrays import Matrix
-from lipyomo.memory import BATCH
+from lipyomo.memory import BATCH, CACHED
 from lipyomo.network import Network
 
 
@@ -55,7 +55,10 @@ def file_digest(path: Path) -> str:
 
 def rest_digest(stream: BinaryIO) -> str:
     """SHA-256 of what is left to read."""
-    return hashlib.file_digest(stream, "sha256").hexdigest()
+    digest = hashlib.sha256()
+    while block := stream.read(CACHED):
+        digest.update(block)
+    return digest.hexdigest()
 
 
 def _plain(values: npt.NDArray[np.float64]) -> bytes:

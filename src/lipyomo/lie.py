@@ -14,8 +14,8 @@ from lipyomo.arrays import FloatArray
 from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
 from lipyomo.magnitudes import check_magnitudes
-from lipyomo.network import Layer, Network, check_network
-from lipyomo.ranges import Range
+from lipyomo.network import Layer, Network
+from lipyomo.ranges import Range, check_parts, chosen_functional
 from lipyomo.run import Clock
 from lipyomo.search.values.field import FieldPipeline, FieldQuestion
 from lipyomo.settings import Settings
@@ -44,11 +44,8 @@ def lie_derivative(
         Bounded, and all inputs can move in it.
     functional : array_like, shape (m,), optional
         Of V; not needed for a network with one output.
-    settings : Settings, optional
-        Uses time_limit (for both ends together), threads (processes), executor, dask, seed,
-        progress and should_stop.
-    **changes
-        Fields of `Settings` to set, such as ``time_limit=60``.
+    settings, **changes : optional
+        As of `lipyomo.derivative_range`.
 
     Returns
     -------
@@ -70,22 +67,10 @@ def lie_derivative(
     (-6.0, 0.0)
     """
     settings = chosen_settings(settings, changes)
-    check_network(V, ProblemError)
-    instance(domain, Domain, "the domain", ProblemError, "give a Box, a ball or a Polytope")
-    if domain.dimension != V.input_dim:
-        raise ProblemError(
-            f"the domain has {domain.dimension} inputs, the network takes {V.input_dim}"
-        )
-    if not domain.is_bounded:
-        raise ProblemError("Lie derivatives need a bounded domain.  Remedy: give a box")
+    check_parts(V, domain)
     if domain.frozen.any():
         raise ProblemError("an input cannot move in the domain.  Remedy: give it a little width")
-    if functional is None and V.output_dim > 1:
-        raise ProblemError(f"the network has {V.output_dim} outputs.  Remedy: give a functional")
-    row = real_numbers([1.0] if functional is None else functional, "the functional", ProblemError)
-    row = row.reshape(-1)
-    if row.size != V.output_dim or not np.isfinite(row).all():
-        raise ProblemError(f"the functional needs {V.output_dim} finite entries, one an output")
+    row = chosen_functional(V, functional)
     field = _field(g, V.input_dim)
     check_magnitudes(V, domain, row[None])
     check_magnitudes(field, domain, None)

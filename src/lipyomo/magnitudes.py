@@ -34,8 +34,8 @@ LOST = math.log10(UNDERFLOW) + FAINT
 """Decimal exponent of the gradients that may be lost at a pre-activation that underflows, in the
 thinnest domain.  Later layers multiply it by their gain."""
 
-SINGLE = 15.0
-"""Decimal exponent up to which squares of products stay in the range of float32."""
+SINGLE = 0.5 * math.log10(np.finfo(np.float32).max)
+"""Decimal exponent up to which squares of products, and sums of them, stay within float32."""
 
 _REMEDY = "scale the network, or the units of its inputs and outputs"
 

@@ -32,6 +32,10 @@ InputNorm = Literal["l1", "l2", "linf"]
 NormKind = Literal["l1", "l2", "linf", "cross", "cross(i)", "linear"]
 DUAL: dict[str, InputNorm] = {"l1": "linf", "l2": "l2", "linf": "l1"}
 
+ONE_BY_ONE = 512
+"""Most vertices of a dual ball, or ends of entries, that get a bound, a program or a pass each;
+more count as a whole, or in groups.  So many has the dual ball of the l1 norm of ten outputs."""
+
 
 def check_input_norm(name: str) -> InputNorm:
     """Return `name` if it is an input norm, else raise `NormError`."""

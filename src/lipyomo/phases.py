@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.network import FloatArray, Network, Pattern
+from lipyomo.network import FloatArray, Network
 
 LEFT, RIGHT, OPEN = range(3)
 
@@ -30,11 +30,6 @@ def open_phases(network: Network) -> Phases:
 def flat(phases: Phases) -> npt.NDArray[np.int8]:
     """Phases of all layers in one array, shape (N,)."""
     return np.concatenate([np.zeros(0, dtype=np.int8), *phases])
-
-
-def to_pattern(phases: Phases) -> Pattern:
-    """The pattern of phases without open units (open ones count as left)."""
-    return tuple(np.asarray(layer == RIGHT) for layer in phases)
 
 
 def decide(phases: Phases, lower: list[FloatArray], upper: list[FloatArray]) -> Phases:

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.arguments import instance, real_numbers, whole_number
-from lipyomo.arrays import Matrix, product, read_only
+from lipyomo.arrays import BoolArray, Matrix, product, read_only
 from lipyomo.directions import (
     Selection,
     by_name,
     describe,
     free_directions,
     parse_directions,
+    selected,
     without_frozen,
 )
 from lipyomo.domains import Domain
@@ -34,14 +35,16 @@ from lipyomo.norms import (
     functional as functional_norm,
 )
 from lipyomo.numerics.exactness import product_is_exact
-from lipyomo.numerics.rounding import gamma
+from lipyomo.numerics.rounding import EQUAL, gamma
 from lipyomo.operator_norm import OperatorNorm, operator_norm
 from lipyomo.phases import Phases
 from lipyomo.reduce.direct import product_rounding, separated
 from lipyomo.reduce.exact import exactly
-from lipyomo.reduce.params import PARAMS
 from lipyomo.reduce.reduction import Reduction
 from lipyomo.reduce.thin import thin
+
+LOOKS = 8
+"""Points that tell how large norms are, beside the domain's centre."""
 
 
 class LipschitzProblem:
@@ -69,6 +72,8 @@ class LipschitzProblem:
         T; the input norm is one on R^k.
     wrt : int, slice, indices, mask or names, optional
         The inputs that directions move; by default all.  Names are those of an ONNX file's inputs.
+        Of a smooth network, an input that the domain fixes may be named: then ``J(x) T`` has its
+        partial derivative at the fixed value, such as a normal derivative on a boundary.
     weights : array_like, shape (d,), or float, optional
         The norm of a direction v is ``|v / weights|_alpha``: an input of weight zero does not move,
         one of infinite weight is free of cost, so that the constant is infinite unless its partial
@@ -78,6 +83,9 @@ class LipschitzProblem:
     ----------
     directions : Matrix, shape (d, k), or None
         T, read-only, without directions that move an input which the domain fixes; None for all.
+    at_fixed : ndarray of bool, shape (d,)
+        Inputs that the domain fixes and `wrt` names, where the network is smooth: derivatives along
+        them count, at the values that they have.
     free : LipschitzProblem or None
         That of the directions which are free of cost: the constant is infinite unless this one's is
         zero.
@@ -148,10 +156,18 @@ class LipschitzProblem:
                 "the domain is a single point, where a Lipschitz constant has no meaning.  "
                 "Remedy: let at least one input move"
             )
-        if frozen:
+        self.at_fixed = self._named_though_fixed(wrt)
+        if self.at_fixed.any():
+            names = ", ".join(map(str, np.flatnonzero(self.at_fixed)))
             self.notes.append(
-                f"{frozen} of {network.input_dim} inputs cannot move in the domain and were "
-                "eliminated: the constant is over the other directions"
+                f"wrt names what cannot move in the domain (input {names}): derivatives along that "
+                "are taken at its value"
+            )
+        out = domain.frozen & ~self.at_fixed
+        if out.any():
+            self.notes.append(
+                f"{int(out.sum())} of {network.input_dim} inputs cannot move in the domain and "
+                "were eliminated: the constant is over the other directions"
             )
         self.free: LipschitzProblem | None = None
         free = free_directions(network.input_dim, wrt, weights)
@@ -159,8 +175,24 @@ class LipschitzProblem:
             free = free[:, np.flatnonzero(~domain.frozen @ free)]
             if free.shape[1]:
                 self.free = _Derived(self, network, domain, directions=free)
-        if frozen and self.directions is not None and (self.free is None or self.directions.any()):
-            self.directions = without_frozen(self.directions, domain.frozen)
+        if (
+            out.any()
+            and self.directions is not None
+            and (self.free is None or self.directions.any())
+        ):
+            self.directions = without_frozen(self.directions, out)
+
+    def _named_though_fixed(self, wrt: Selection | None) -> BoolArray:
+        """See `at_fixed`; directions are written out where there are such inputs."""
+        d, found = self.network.input_dim, np.zeros(self.network.input_dim, dtype=bool)
+        if wrt is None or not self.network.smooth:
+            return found
+        found[selected(wrt, d)] = True
+        found &= self.domain.frozen
+        if found.any():
+            self.directions = np.eye(d) if self.directions is None else self.directions
+            found &= np.asarray(abs(self.directions).sum(axis=1)).reshape(-1) > 0
+        return read_only(found)
 
     # -- shape -----------------------------------------------------------------------------------
 
@@ -265,14 +297,15 @@ class LipschitzProblem:
     @cached_property
     def _reduced(self) -> tuple[ReducedProblem, float]:
         """That problem, and what rounding of its directions may take from norms."""
-        found, domain, directions = exactly(self.network, self.domain), self.domain, self.directions
-        lost = 0.0
+        domain, directions, lost = self.domain, self.directions, 0.0
+        found = exactly(self.network, domain, self.at_fixed)
         if not found.moving.all():
             domain = domain.restrict(found.moving)
         if directions is not None:
             directions = directions[np.flatnonzero(found.moving)]
             lost = product_rounding(found.network, directions, self.output_norm)
-            if lost > PARAMS.directed * self.value_at(self.domain.center).value:
+            points = [self.domain.center, *self.domain.sample(np.random.default_rng(0), LOOKS)]
+            if all(lost > EQUAL * self.value_at(x).value for x in points):
                 found, lost = found.then(separated(found.network)), 0.0
         problem = _Derived(self, found.network, domain, directions=directions)
         return ReducedProblem(**vars(found), problem=problem), lost
@@ -335,6 +368,8 @@ class _Derived(LipschitzProblem):
         directions: Matrix | None = None,
     ) -> None:
         self.network, self.domain, self.notes = network, domain, []
+        # a smaller network has inputs left that cannot move only where these are differentiated by
+        self.at_fixed = origin.at_fixed if domain is origin.domain else domain.frozen
         self.directions, self.free = directions, None
         self.input_norm, self.functional = origin.input_norm, origin.functional
         self.output_norm = origin.output_norm

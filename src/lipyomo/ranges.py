@@ -6,8 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from lipyomo.arguments import instance, real_numbers
 from lipyomo.arrays import FloatArray
+from lipyomo.domains import Domain
+from lipyomo.errors import ProblemError
+from lipyomo.network import Network, check_network
 from lipyomo.result import EXACT_TOLERANCE, Status
+from lipyomo.run import Clock
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +81,48 @@ def tolerance_of(*values: float) -> float:
     """Width up to which an interval around such values counts as exact: relative, and a floor."""
     size = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
     return EXACT_TOLERANCE * max(size, EXACT_TOLERANCE)
+
+
+def why_open(clock: Clock) -> Status:
+    """Why an end of a range is an interval still, where a search has come to an end."""
+    if clock.interrupted:
+        return Status.INTERRUPTED
+    return Status.TIME_LIMIT if clock.expired else Status.PRECISION
+
+
+def check_parts(network: Network, domain: Domain) -> None:
+    """Raise an error unless a network and a bounded domain fit together.
+
+    Raises
+    ------
+    ProblemError
+    """
+    check_network(network, ProblemError)
+    instance(domain, Domain, "the domain", ProblemError, "give a Box, a ball or a Polytope")
+    if domain.dimension != network.input_dim:
+        raise ProblemError(
+            f"the domain has {domain.dimension} inputs, the network takes {network.input_dim}"
+        )
+    if not domain.is_bounded:
+        raise ProblemError("values have a range on bounded domains only.  Remedy: give a box")
+
+
+def chosen_functional(network: Network, functional: npt.ArrayLike | None) -> FloatArray:
+    """The functional (m,) that is given, or the one output of a network.
+
+    Raises
+    ------
+    ProblemError
+        If it does not fit, or there are several outputs and none is given.
+    """
+    m = network.output_dim
+    if functional is None and m > 1:
+        raise ProblemError(f"the network has {m} outputs.  Remedy: give a functional of them")
+    given = [1.0] if functional is None else functional
+    row = real_numbers(given, "the functional", ProblemError).reshape(-1)
+    if row.size != m or not np.isfinite(row).all():
+        raise ProblemError(f"the functional needs {m} finite entries, one an output")
+    return row
 
 
 def _finite(end: float) -> float | None:

@@ -28,10 +28,6 @@ from lipyomo.problem import LipschitzProblem
 MAX_TARGETS = 1 << 14
 """Most pairs of a dual vertex and an input column that are told apart."""
 
-ONE_BY_ONE = 512
-"""Most vertices of a dual ball that get a bound, a program or a pass each; a ball of more counts as
-a whole.  So many has that of the l1 norm of ten outputs."""
-
 ALL = -1
 
 

@@ -11,12 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.api import chosen_settings
-from lipyomo.arguments import instance, real_numbers
 from lipyomo.domains import Domain
-from lipyomo.errors import ProblemError
 from lipyomo.magnitudes import check_magnitudes
-from lipyomo.network import FloatArray, Network, check_network
-from lipyomo.ranges import Range, tolerance_of
+from lipyomo.network import FloatArray, Network
+from lipyomo.ranges import Range, check_parts, chosen_functional, why_open
 from lipyomo.reduce.exact import exactly
 from lipyomo.reduce.reduction import Reduction
 from lipyomo.regions.value import value_at
@@ -50,11 +48,8 @@ def value_range(
         A bounded one: a box, a ball, or a polytope; inputs may be frozen.
     functional : array_like, shape (m,), optional
         c; not needed for a network with one output.
-    settings : Settings, optional
-        Uses time_limit (for both ends together), threads (processes), executor, dask, seed,
-        progress and should_stop.
-    **changes
-        Fields of `Settings` to set, such as ``time_limit=60``.
+    settings, **changes : optional
+        As of `lipyomo.derivative_range`.
 
     Returns
     -------
@@ -76,7 +71,9 @@ def value_range(
     (True, 6.0, 'exact')
     """
     settings = chosen_settings(settings, changes)
-    row = _checked(network, domain, functional)
+    check_parts(network, domain)
+    row = chosen_functional(network, functional)
+    check_magnitudes(network, domain, row[None])
     clock = Clock(settings.time_limit, settings.should_stop, settings.started)
     reduced = exactly(network, domain)
     if not reduced.moving.any() or not reduced.network.linked[row != 0].any():  # a constant
@@ -116,15 +113,15 @@ def ends_of(
         if part.interrupted:
             clock.stop()
     lower, upper = ends
-    low, high = (-lower.upper, -lower.best.value), (upper.best.value, upper.upper)
-    return Range(
-        (low[0] + 0.0, low[1] + 0.0),  # no negative zeros
-        (high[0] + 0.0, high[1] + 0.0),
+    found = Range(
+        (-lower.upper + 0.0, -lower.best.value + 0.0),  # no negative zeros
+        (upper.best.value + 0.0, upper.upper + 0.0),
         (lower.best.point, upper.best.point),
-        _status(low, high, clock),
+        Status.EXACT,
         clock.seconds,
         sum(end.counters.get(NODES, 0) for end in ends),
     )
+    return found if found.is_exact else replace(found, status=why_open(clock))
 
 
 def _scale(network: Network, row: FloatArray, points: FloatArray) -> float:
@@ -142,36 +139,6 @@ def _scale(network: Network, row: FloatArray, points: FloatArray) -> float:
 
 def _lifted(reduced: Reduction, x: FloatArray | None) -> FloatArray | None:
     return None if x is None else reduced.lift_point(x)
-
-
-def _status(low: tuple[float, float], high: tuple[float, float], clock: Clock) -> Status:
-    """How a search of both ends ended; it follows from the ends as they are stated."""
-    if max(low[1] - low[0], high[1] - high[0]) <= tolerance_of(low[1], high[0]):
-        return Status.EXACT
-    if clock.interrupted:
-        return Status.INTERRUPTED
-    return Status.TIME_LIMIT if clock.expired else Status.PRECISION
-
-
-def _checked(network: Network, domain: Domain, functional: npt.ArrayLike | None) -> FloatArray:
-    """The functional, shape (m,), of a problem whose parts fit together."""
-    check_network(network, ProblemError)
-    instance(domain, Domain, "the domain", ProblemError, "give a Box, a ball or a Polytope")
-    if domain.dimension != network.input_dim:
-        raise ProblemError(
-            f"the domain has {domain.dimension} inputs, the network takes {network.input_dim}"
-        )
-    if not domain.is_bounded:
-        raise ProblemError("values have a range on bounded domains only.  Remedy: give a box")
-    m = network.output_dim
-    if functional is None and m > 1:
-        raise ProblemError(f"the network has {m} outputs.  Remedy: give a functional of them")
-    given = [1.0] if functional is None else functional
-    row = real_numbers(given, "the functional", ProblemError).reshape(-1)
-    if row.size != m or not np.isfinite(row).all():
-        raise ProblemError(f"the functional needs {m} finite entries, one an output")
-    check_magnitudes(network, domain, row[None])
-    return row
 
 
 def _heard(settings: Settings, clock: Clock, sign: float) -> Callable[..., object]:

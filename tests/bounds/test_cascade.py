@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,6 @@ from lipyomo.bounds.sharpen import sharpen
 from lipyomo.cascade import STAGES, Cascade, Stage
 from lipyomo.domains import Box
 from lipyomo.methods import run_method
-from lipyomo.methods.params import PARAMS
 from lipyomo.network import Layer, Network
 from lipyomo.norms import DUAL, InputNorm, LinearOutput, LinfOutput, vector_norm
 from lipyomo.phases import open_phases
@@ -256,7 +253,7 @@ def test_sharpened_bounds_hold_and_are_not_looser(seed: int) -> None:
 def test_networks_too_large_to_branch_are_bounded_from_both_sides(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("lipyomo.methods.bnb.PARAMS", replace(PARAMS, most_bytes=1))
+    monkeypatch.setattr("lipyomo.methods.bnb.LARGE", 1)
     problem = LipschitzProblem(random_network(4, (2, 6, 6, 3)), Box(-1, 1, 2), "linf", "linf")
     result = run_method("bnb", problem, Settings())
     truth = exact_constant(problem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -246,9 +247,63 @@ def test_limits_bind() -> None:
         assert found.certified <= found.example.distance
 
 
-def test_smooth_networks_are_refused_by_name() -> None:
+def smooth_network(seed: int, sizes: tuple[int, ...], activation: str) -> Network:
+    rng = np.random.default_rng(seed)
+    weights = [rng.standard_normal((n, k)) * np.sqrt(2 / k) for k, n in pairwise(sizes)]
+    biases = [0.3 * rng.standard_normal(n) for n in sizes[1:]]
+    return Network.from_arrays(weights, biases, activation=activation)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("weights", [None, (0.4, 2.5, 1.0)])
+@pytest.mark.parametrize("activation", ["tanh", "gelu", "elu"])
+def test_radii_of_smooth_networks_are_exact(norm: str, weights, activation: str) -> None:
+    network = smooth_network(1, (3, 8, 8, 3), activation)
+    rng = np.random.default_rng(1)
+    x, clip = rng.uniform(-1, 1, 3), (-2.0, 2.0)
+    classifier = Classifier(network, norm, clip, weights)
+    row = lipyomo.certify_robustness(
+        network, [x], radius=0.1, norm=norm, clip=clip, weights=weights, workers=1, exact=True,
+        time_limit=60,
+    ).rows[0]  # fmt: skip
+    assert row.predicted is not None
+    scale = np.ones(3) if weights is None else np.array(weights)
+    tries = x + row.certified_radius * scale * rng.uniform(-1, 1, (100_000, 3))
+    tries = np.clip(tries, *clip)
+    tries = tries[classifier.distance(x, tries) <= row.certified_radius]
+    assert (classifier.predict(tries) == row.predicted).all()
+    if row.example is None:
+        assert row.certified_radius >= farthest(classifier, x, np.inf) * (1 - 1e-6)
+        return
+    assert closed(row.certified_radius, row.adversarial_radius)
+    example = np.array(row.example)
+    gain = np.eye(3)[int(classifier.predict(example[None])[0])] - np.eye(3)[row.predicted]
+    assert value_at(network, gain, example)[0] >= 0
+    assert classifier.distance(x, example[None])[0] <= row.adversarial_radius
+
+
+def test_a_smooth_network_of_one_layer_has_the_radius_of_the_formula() -> None:
+    # tanh(x0) + tanh(x1) > 1: nearest to zero in l2 on the diagonal, in linf likewise
+    network = Network.from_arrays(
+        [np.eye(2), [[0.0, 0.0], [1.0, 1.0]]], [[0, 0], [0, -1.0]], activation="tanh"
+    )
+    for norm, truth in (("linf", np.arctanh(0.5)), ("l2", 2**0.5 * np.arctanh(0.5))):
+        row = lipyomo.certify_robustness(
+            network, [[0.0, 0.0]], radius=0.1, norm=norm, clip=(-3, 3), workers=1, exact=True
+        ).rows[0]
+        assert row.certified_radius <= truth <= row.adversarial_radius
+        assert closed(row.certified_radius, row.adversarial_radius)
+
+
+def test_what_smooth_networks_have_no_exact_radii_for_is_refused_by_name() -> None:
     network = Network.from_arrays([np.eye(2), np.eye(2)], activation="tanh")
-    with pytest.raises(LipyomoError, match="exact"):
-        lipyomo.certify_robustness(network, [[0.1, 0.2]], radius=0.1, workers=1, exact=True)
-    row = lipyomo.certify_robustness(network, [[0.1, 0.4]], radius=0.1, workers=1).rows[0]
+    ask = {"radius": 0.1, "workers": 1, "exact": True}
+    with pytest.raises(LipyomoError, match=r"exact with a solver"):
+        lipyomo.certify_robustness(network, [[0.1, 0.2]], solver="highs", **ask)
+    metric = LinearOutput(vertices=[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    with pytest.raises(LipyomoError, match=r"exact in the metric of a dual ball"):
+        lipyomo.certify_robustness(network, [[0.1, 0.2]], norm=metric, **ask)
+    row = lipyomo.certify_robustness(
+        network, [[0.1, 0.4]], radius=0.1, norm=metric, workers=1
+    ).rows[0]
     assert row.verdict is Verdict.ROBUST

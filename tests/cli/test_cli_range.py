@@ -58,3 +58,10 @@ def test_wrong_words_are_one_sentence(cli: Cli, net: Path) -> None:
     assert "outputs 0 to 1" in cli("range", net, "--box", "0,1", "--entries", "5").err
     assert "no domain" in cli("range", net).err
     assert "c" in cli("range", net, "--box", "0,1", "--functional", "1,2,3").err
+
+
+@pytest.mark.parametrize("command", ["range", "jacobian"])
+def test_the_memory_limit_binds(cli: Cli, net: Path, command: str) -> None:
+    ran = cli(command, net, "--box", "-1,1", "--memory-limit", "1")
+    assert ran.code == 1
+    assert "memory" in ran.err

@@ -157,10 +157,18 @@ def test_sweep(cli: Cli, net: Path, data: Path) -> None:
     assert [row["status"] for row in ran.json] == ["exact"] * 3
 
 
-def test_certify_exact_is_refused_by_name(cli: Cli, classes: Path, data: Path) -> None:
-    ran = cli("certify", classes, data, "--radius", "0.02", "--exact", "--methods", "bnb")
+def test_certify_exact(cli: Cli, classes: Path, data: Path) -> None:
+    ran = cli("certify", classes, data, "--radius", "0.02", "--exact", "--clip=-2,2", "--json")
+    assert ran.code == 0
+    assert len(ran.json["rows"]) == 3
+    for row in ran.json["rows"]:
+        assert row["error"] is None
+        inner, outer = row["certified_radius"], row["adversarial_radius"]
+        assert row["verdict"] == "misclassified" or inner > 0
+        assert outer is None or inner <= outer <= inner * (1 + 2e-6)
+    ran = cli("certify", classes, data, "--radius", "0.02", "--exact", "--solver", "highs")
     assert ran.code == 1
-    assert "method exact is for piecewise-linear networks" in ran.err
+    assert "method exact with a solver is for piecewise-linear networks" in ran.err
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])

@@ -23,9 +23,8 @@ from lipyomo.phases import (
     count_open,
     decide,
     open_phases,
-    to_pattern,
 )
-from networks import from_pattern, mixed_network, random_network, small_networks
+from networks import from_pattern, mixed_network, random_network, small_networks, to_pattern
 
 POINTS = np.random.default_rng(0).uniform(-2, 2, (40, 5))
 

@@ -10,13 +10,16 @@ import pytest
 import scipy.sparse as sp
 
 import lipyomo
+from lipyomo.activations import activation
 from lipyomo.arrays import dense
 from lipyomo.directions import parse_directions
 from lipyomo.domains import Box
-from lipyomo.errors import MethodError, ProblemError
+from lipyomo.errors import MethodError, ProblemError, ProofError
 from lipyomo.methods.registry import methods, run_method
-from lipyomo.network import Network
+from lipyomo.network import Curve, Layer, Network
+from lipyomo.norms import DUAL, vector_norm
 from lipyomo.problem import LipschitzProblem
+from lipyomo.proofs import write_proof
 from lipyomo.result import Result
 from lipyomo.settings import Settings
 from networks import mixed_network, random_network
@@ -88,6 +91,53 @@ def test_frozen_inputs_take_their_directions_along() -> None:
     plain = LipschitzProblem(network, box, "l2").value_at(x)
     same = LipschitzProblem(network, box, "l2", weights=1.0, wrt=[0, 1, 2]).value_at(x)
     assert same.value == pytest.approx(plain.value, rel=1e-12)
+
+
+@pytest.mark.parametrize("wrt", [[1], [0, 1]])
+@pytest.mark.parametrize("norm_in", ["l1", "l2", "linf"])
+def test_smooth_networks_are_differentiated_along_fixed_inputs_that_are_named(
+    norm_in: Any, wrt: list[int]
+) -> None:
+    """The normal derivative on an edge of a square, against points close together."""
+    network, box = tanh_network(), Box([-1, 0.3], [1, 0.3])
+    problem = LipschitzProblem(network, box, norm_in, wrt=wrt)
+    assert any("input 1" in note for note in problem.notes)
+    x = np.column_stack([np.linspace(-1, 1, 2001), np.full(2001, 0.3)])
+    slopes = network.gradients(x, np.ones(1))[:, wrt]
+    truth = float(vector_norm(slopes, DUAL[norm_in]).max())
+    found = lipyomo.solve(problem)
+    assert found.is_exact
+    assert truth * (1 - 1e-9) <= found.upper <= truth * (1 + 1e-4)
+    assert found.witness is not None
+    assert found.witness.x[1] == 0.3
+    for method in ("crown", "sdp", "interval", "naive"):
+        assert lipyomo.solve(problem, method).upper >= truth
+    one = lipyomo.derivative_range(LipschitzProblem(network, box, wrt=[1]))
+    along = network.gradients(x, np.ones(1))[:, 1]
+    assert one.low[0] <= along.min()
+    assert one.high[1] >= along.max()
+    assert one.is_exact
+
+
+def test_fixed_inputs_that_are_not_named_have_no_say() -> None:
+    """By weights or for all inputs; piecewise-linear networks have one meaning only."""
+    network, box = tanh_network(), Box([-1, 0.3], [1, 0.3])
+    whole = lipyomo.solve(LipschitzProblem(network, box)).upper
+    assert lipyomo.solve(LipschitzProblem(network, box, wrt=0)).upper == whole
+    assert lipyomo.solve(LipschitzProblem(network, box, weights=[1, 2])).upper == whole
+    named = LipschitzProblem(network, box, wrt=1)
+    with pytest.raises(ProblemError, match="cannot move"):
+        named.over(Box([-1, 0.2], [0, 0.2]))
+    with pytest.raises(ProofError, match="cannot move"):
+        write_proof("never.proof", named, lipyomo.solve(named))
+
+
+def tanh_network() -> Network:
+    """Of two inputs."""
+    rng = np.random.default_rng(1)
+    curve = Curve(activation("tanh"), np.arange(6))
+    first = Layer(rng.standard_normal((6, 2)), rng.standard_normal(6), curves=(curve,))
+    return Network([first, Layer(rng.standard_normal((1, 6)), np.zeros(1))])
 
 
 @pytest.mark.parametrize("norm_in", ["l1", "l2", "linf"])

@@ -7,7 +7,7 @@ import pytest
 
 import lipyomo
 from lipyomo import AllSpace, Box, Curve, Layer, LipschitzProblem, Network, activation, ball
-from lipyomo.derivatives import tilted
+from lipyomo.entries import tilted
 from lipyomo.errors import ProblemError
 from networks import mixed_network, random_network, relu
 from oracle import regions

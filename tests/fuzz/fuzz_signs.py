@@ -10,8 +10,8 @@ from lipyomo import JacobianRanges, Status
 EXACT = fmpq(1, 10**6)
 """Relative width up to which an entry may be called exact."""
 
-LEAST = fmpq(1, 10**12)
-"""The same of entries that are smaller than this in size."""
+LEAST = fmpq(1, 10**6)
+"""Smaller entries count as of this size: a range's tolerance is at least 1e-12."""
 
 
 def sign_faults(found: JacobianRanges, oracle: Oracle) -> list[str]:

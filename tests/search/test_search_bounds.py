@@ -17,7 +17,7 @@ from lipyomo.bounds.stack import Stack
 from lipyomo.domains import AllSpace, Box, ball
 from lipyomo.network import FloatArray
 from lipyomo.norms import vector_norm
-from lipyomo.phases import LEFT, OPEN, RIGHT, to_pattern
+from lipyomo.phases import LEFT, OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import examine
 from lipyomo.regions.partial import RegionProgram
@@ -28,7 +28,7 @@ from lipyomo.semidefinite.prove import Exclusion, Prover
 from lipyomo.semidefinite.spectral import SpectralKernel
 from lipyomo.semidefinite.wide import WideKernel
 from lipyomo.targets import targets_of
-from networks import mixed_network, random_network
+from networks import mixed_network, random_network, to_pattern
 
 DUAL = {"linf": "l1", "l2": "l2", "l1": "linf"}
 

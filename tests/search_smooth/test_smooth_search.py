@@ -101,6 +101,27 @@ def test_maxima_on_oblique_faces_are_exact(domain):
     assert result.upper <= whole.upper * (1.0 + 1e-6)
 
 
+OBLIQUE = Polytope([[1.0, 1.0, 1.0], [1.0, -1.0, 0.5]], [0.5, 0.3], -1, 1)
+
+
+@pytest.mark.parametrize("output", ["l2", "linf"])
+@pytest.mark.parametrize(
+    ("names", "mixed", "domain"),
+    [
+        (["tanh"], 0.0, ball([0.1, 0.2, 0.3], 0.5, "l2")),
+        (["tanh"], 0.0, OBLIQUE),
+        (["elu", "tanh"], 0.5, Box(-1, 1, 2)),
+    ],
+    ids=["ball", "faces", "kinks"],
+)
+def test_euclidean_inputs_take_few_boxes(names, mixed, domain, output):
+    """The bound along a box's direction is that of its own phases, and points up the gradient."""
+    network = smooth_network(np.random.default_rng(6), (domain.dimension, 6, 5, 2), names, mixed)
+    result = solved(LipschitzProblem(network, domain, "l2", output))
+    assert result.status is Status.EXACT
+    assert result.nodes < 10_000
+
+
 def test_all_of_space_gets_a_bound_of_every_box():
     network = smooth_network(np.random.default_rng(2), (2, 4, 3, 1), ["tanh"], mixed=0.3)
     result = lipyomo.solve(LipschitzProblem(network, AllSpace(2)), "bnb", time_limit=20)

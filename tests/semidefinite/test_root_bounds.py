@@ -15,7 +15,7 @@ from lipyomo.domains import AllSpace
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import CrossOutput, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.operator_norm import operator_norm
-from lipyomo.phases import OPEN, Phases, flat, open_phases, to_pattern
+from lipyomo.phases import OPEN, Phases, flat, open_phases
 from lipyomo.run import Clock
 from lipyomo.semidefinite.bounder import Bounder, inherited, shaped
 from lipyomo.semidefinite.choice import kernel_for, shared_kernel, step_costs
@@ -30,7 +30,7 @@ from lipyomo.semidefinite.spectral import SpectralKernel
 from lipyomo.semidefinite.verify import SizedForm, VerifiedMatrix, bound_from, bounds_from
 from lipyomo.semidefinite.wide import WideKernel
 from lipyomo.targets import ALL, Targets
-from networks import integer_network, mixed_network, random_network
+from networks import integer_network, mixed_network, random_network, to_pattern
 from references import load_reference
 
 INPUTS = ("l1", "l2", "linf")

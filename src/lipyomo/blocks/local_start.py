@@ -23,6 +23,7 @@ from lipyomo.blocks.params import PARAMS
 from lipyomo.blocks.ranges import ends_of
 from lipyomo.blocks.units import switch_of
 from lipyomo.network import FloatArray
+from lipyomo.sampling.params import PARAMS as SAMPLING
 
 
 @dataclass(frozen=True)
@@ -64,19 +65,19 @@ class _Ascent:
     def best(self) -> FloatArray:
         """The best point that a few dozen ascents meet, shape (d,)."""
         layers = [layer for block, _, _ in self.parts for layer in block.network.layers]
-        each = 4 * PARAMS.steps * sum(layer.weight.size for layer in layers)
-        count = int(np.clip(PARAMS.work / each, 1, PARAMS.points))
+        each = 4 * SAMPLING.ascent_steps * sum(layer.weight.size for layer in layers)
+        count = int(np.clip(PARAMS.work / each, 1, SAMPLING.population))
         rng = np.random.default_rng(0)
         points = rng.uniform(self.lower, self.upper, (count, self.lower.size))
         points[0] = 0.5 * (self.lower + self.upper)
         width = 0.5 * (self.upper - self.lower)
         top, point = -np.inf, points[0]
-        for turn in range(PARAMS.steps + 1):
+        for turn in range(SAMPLING.ascent_steps + 1):
             values = self.values(points)
             k = int(values.argmax())
             if values[k] > top:
                 top, point = float(values[k]), points[k].copy()
-            if turn < PARAMS.steps:
+            if turn < SAMPLING.ascent_steps:
                 step = width * np.sign(self.slopes(points)) / (2.0 + 0.25 * turn)
                 points = np.clip(points + step, self.lower, self.upper)
         return np.asarray(point)

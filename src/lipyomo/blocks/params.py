@@ -19,9 +19,8 @@ class Params:
     most_vertices : int
         Of a dual ball whose hull bounds the adjoints, and corners of a box of functionals; the box
         of more is looser and costs nothing.
-    steps, points, work : int, int, float
-        Of the ascents that give solvers a start; fewer points where a network takes more
-        multiplications.
+    work : float
+        Multiplications of the ascents that give solvers a start.
     ascent_work : int
         Open units times weights for which dual ascent is tried: a third of a second, for smaller
         big-Ms.
@@ -30,8 +29,6 @@ class Params:
     tolerance: float = 1e-6
     violation: float = 1e-4
     most_vertices: int = 4096
-    steps: int = 40
-    points: int = 64
     work: float = 4e8
     ascent_work: int = 10_000_000
 

@@ -62,9 +62,8 @@ from lipyomo.bounds import preactivation_bounds
 from lipyomo.domains import Box, Domain
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray, Network
-from lipyomo.norms import InputNorm
+from lipyomo.norms import ONE_BY_ONE, InputNorm
 from lipyomo.solvers.rows import Affine
-from lipyomo.targets import ONE_BY_ONE
 
 if TYPE_CHECKING:
     from lipyomo.blocks.typed import Members

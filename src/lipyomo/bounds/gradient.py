@@ -88,9 +88,21 @@ def gradient_norms(
 
     By entry and jointly, as `gradient_ends`.
     """
-    way = Way.backwards(network, tuple(part.T for part in by_layer(network.hidden, phases.T)))
-    ball = Points(np.repeat(functional[None], len(phases), axis=0))
+    way, ball = _each(network, phases, functional)
     return _gradient_ends(way, ball, input_norm, "linear", None).norm
+
+
+def gradient_entries(
+    network: Network, phases: PhaseBatch, functional: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Least and largest entries (B, d) of a functional's gradient under partial patterns (B, N)."""
+    return _ends(*_each(network, phases, functional), "linear", None)[1:]
+
+
+def _each(network: Network, phases: PhaseBatch, functional: FloatArray) -> tuple[Way, Ball]:
+    """The way of each of B partial patterns, with one functional for all."""
+    way = Way.backwards(network, tuple(part.T for part in by_layer(network.hidden, phases.T)))
+    return way, Points(np.repeat(functional[None], len(phases), axis=0))
 
 
 def _gradient_ends(

@@ -123,7 +123,7 @@ class NamedMetric(Metric):
         """As of the base."""
         sides, rows = self.sides(x, radius, clip), np.zeros((0, x.size))
         if self.name == "linf":
-            return Reach(*sides, rows, np.zeros(0))
+            return Reach(*sides, rows, np.zeros(0), weights=self.weights)
         return Reach(*sides, rows, np.zeros(0), self.name, x, radius, self.weights)
 
     def within(self, x: FloatArray, points: FloatArray, radius: float, clip: Box) -> FloatArray:

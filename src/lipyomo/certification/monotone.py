@@ -40,8 +40,8 @@ from lipyomo.certification.data import (
 )
 from lipyomo.certification.goal import bound_until
 from lipyomo.certification.params import PARAMS
-from lipyomo.derivatives import tilted
 from lipyomo.domains import Box
+from lipyomo.entries import tilted
 from lipyomo.errors import LipyomoError
 from lipyomo.methods.registry import bounding_methods
 from lipyomo.network import FloatArray, Network, check_network

@@ -34,6 +34,7 @@ from lipyomo.certification.attack import Example, find_example, pulled
 from lipyomo.certification.classifier import Classifier
 from lipyomo.certification.data import Row
 from lipyomo.certification.goal import bound_until
+from lipyomo.certification.metric import Polyhedral
 from lipyomo.certification.params import PARAMS
 from lipyomo.domains import Box
 from lipyomo.errors import LipyomoError
@@ -195,9 +196,10 @@ class _Job:
         self.example: Example | None = None
         self.inner = 0.0  # certified by the search of distances
         self.methods = settings.methods
-        if classifier.network.smooth:
+        searchable = settings.solver == "auto" and not isinstance(classifier.metric, Polyhedral)
+        if classifier.network.smooth and not searchable:
             self.methods = tuple(name for name in settings.methods if name != "exact")
-        self.searches = "exact" in self.methods and settings.solver == "auto"
+        self.searches = "exact" in self.methods
 
     def decide(self, row: RobustnessRow) -> RobustnessRow:
         """All that can be said in time."""
@@ -208,8 +210,7 @@ class _Job:
         self._take(find_example(self.classifier, self.x, self.label, radius, rng))
         certified, method = self._certify(radius, self.methods)
         basis: str | None = PROVED
-        by_solver = "exact" in self.methods and settings.solver != "auto"
-        if not certified and by_solver and not self._refuted(radius):
+        if not certified and self._by_solver and not self._refuted(radius):
             basis, method = self._by_mip(radius), "exact"
             certified = basis is not None
         verdict = Verdict.ROBUST if certified else Verdict.OPEN
@@ -217,8 +218,7 @@ class _Job:
             verdict, method = Verdict.NOT_ROBUST, method or "attack"
         inner = known = radius if certified else 0.0
         if settings.radii:
-            inner = self._by_search(None) if self.searches else self._radius(inner)
-            inner = max(inner, known)
+            inner = self._largest(known)
         if inner > known:  # what goes beyond the radius is proved
             basis = PROVED
         outer = math.inf if self.example is None else self.example.distance
@@ -231,6 +231,11 @@ class _Job:
             method=method if verdict is not Verdict.OPEN else "",
             basis=basis if inner > 0 else None,
         )
+
+    @property
+    def _by_solver(self) -> bool:
+        """Whether a solver decides what the cheaper methods leave."""
+        return "exact" in self.methods and self.settings.solver != "auto"
 
     def _refuted(self, radius: float) -> bool:
         return self.example is not None and self.example.distance <= radius
@@ -294,7 +299,9 @@ class _Job:
             if self._refuted(radius):
                 continue
             if name == "exact":
-                if self.searches and not self.clock.expired and self._by_search(radius) >= radius:
+                if self._by_solver or self.clock.expired:
+                    continue
+                if self._by_search(radius) >= radius:
                     return True, name
                 if self._refuted(radius):
                     return False, name
@@ -362,39 +369,38 @@ class _Job:
 
     # -- the radius ----------------------------------------------------------------------------
 
-    def _radius(self, inner: float) -> float:
-        """The largest certified radius found by bisection, at least `inner`.
+    def _largest(self, known: float) -> float:
+        """The largest certified radius that is found, at least a known one."""
+        if not self.searches:
+            return self._bisected(known)
+        if self.classifier.network.smooth:  # boxes of many inputs start better from there
+            self.inner = max(self.inner, self._bisected(known))
+        return max(known, self._by_search(None))
 
-        With the margins' bounds if they are among the methods, else with all methods; then with
-        the exact model if that is asked for.
+    def _bisected(self, inner: float) -> float:
+        """The largest radius found by bisection with the methods that bound constants or margins.
+
+        With the margins' bounds alone if they are among the methods: they are the cheapest.
         """
-        methods = self.methods
-        names = ("margins",) if "margins" in methods else tuple(n for n in methods if n != "exact")
+        names = tuple(name for name in self.methods if name != "exact")
+        names = ("margins",) if "margins" in names else names
         inner = max(inner, self._safe())
-        high = self.settings.radius
-        while names and self._within(high) and high <= 2.0**PARAMS.doublings * self.settings.radius:
-            if high > inner and not self._certify(high, names)[0]:
-                break
+        if not names:
+            return inner
+        high, most = self.settings.radius, 2.0**PARAMS.doublings * self.settings.radius
+        while (
+            self._within(high) and high <= most and (high <= inner or self._certify(high, names)[0])
+        ):
             inner = max(inner, high)
             high *= 2.0
         if self.example is not None:
             high = min(high, self.example.distance)
-        while names and high - inner > PARAMS.precision * high and not self.clock.expired:
+        while high - inner > PARAMS.precision * high and not self.clock.expired:
             middle = 0.5 * (inner + high)
             if self._certify(middle, names)[0]:
                 inner = middle
             else:
                 inner, high = max(inner, self._safe()), middle
-        if "exact" not in methods:
-            return inner
-        high = max(inner, self.settings.radius if self.example is None else self.example.distance)
-        least = PARAMS.precision * high
-        while high > least and high - inner > PARAMS.precision * high and not self.clock.expired:
-            middle = 0.5 * (inner + high)
-            if self._by_mip(middle) == PROVED:
-                inner = middle
-            else:  # refuted, or a claim that is not proved here and may be in a smaller ball
-                high = middle
         return inner
 
     def _safe(self) -> float:

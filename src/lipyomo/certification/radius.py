@@ -18,6 +18,7 @@ from lipyomo.search.engine import Engine, Found
 from lipyomo.search.protocol import NODES, Incumbent
 from lipyomo.search.values.nearest import NearestPipeline, NearestQuestion, confirmed
 from lipyomo.search.values.reach import Reach
+from lipyomo.search.values.smooth_nearest import SmoothNearestPipeline
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +86,7 @@ def smallest_perturbation(
     Parameters
     ----------
     classifier : Classifier
-        Piecewise linear.
+        Piecewise linear, or in a norm by name.
     x : ndarray, shape (d,)
     label : int
         Its class, with positive margins.
@@ -149,7 +150,8 @@ def _searched(
         return clock.interrupted or (nodes is not None and split >= nodes)
 
     part = Clock(clock.left, enough)
-    return Engine(NearestPipeline(question, start), part, news=hear).run()
+    make: Any = SmoothNearestPipeline if question.network.smooth else NearestPipeline
+    return Engine(make(question, start), part, news=hear).run()
 
 
 def farthest(classifier: Classifier, x: FloatArray, most: float) -> float:

@@ -22,6 +22,7 @@ from lipyomo.certification.data import (
     Task,
     data_points,
 )
+from lipyomo.certification.metric import Polyhedral
 from lipyomo.certification.point import (
     METHODS,
     PointSettings,
@@ -228,7 +229,7 @@ class RobustnessTask(Task[Job, RobustnessRow]):
     ) -> None:
         self.classifier, self.settings = classifier, settings
         self._values = None if onnx is None else RuntimeValues(onnx, classifier.network.input_dim)
-        _check_smooth(classifier.network, settings)
+        _check_smooth(classifier, settings)
         if settings.solver != "auto":  # a solver that cannot be used is no matter of single rows
             from lipyomo.solvers.registry import get_solver
 
@@ -251,16 +252,20 @@ def with_exact(methods: Iterable[str], exact: bool) -> tuple[str, ...]:
     return (*names, "exact") if exact and "exact" not in names else names
 
 
-def _check_smooth(network: Network, settings: PointSettings) -> None:
-    """Raise if the network has smooth units, and what is asked for does not take them.
-
-    The usual methods go without ``exact`` there.
-    """
-    if network.smooth:
-        for name in settings.methods:
-            asked = name == "exact" and (settings.close or settings.methods != METHODS)
-            if asked or (name in bounding_methods() and not get_method(name).smooth):
-                raise LipyomoError(refuses_smooth(f"method {name}", network))
+def _check_smooth(classifier: Classifier, settings: PointSettings) -> None:
+    """Raise if the network has smooth units, and what is asked for does not take them."""
+    network = classifier.network
+    if not network.smooth:
+        return
+    by_solver = settings.solver != "auto"
+    for name in settings.methods:
+        refused = name == "exact" and (by_solver or isinstance(classifier.metric, Polyhedral))
+        asked = refused and (settings.close or settings.methods != METHODS)
+        if asked or (name in bounding_methods() and not get_method(name).smooth):
+            what = f"method {name}"
+            if asked:
+                what += " with a solver" if by_solver else " in the metric of a dual ball"
+            raise LipyomoError(refuses_smooth(what, network))
 
 
 def runtime_class(values: RuntimeValues, point: FloatArray) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lipyomo.cli.inputs import load_numpy, numbers
+from lipyomo.cli.arrays import load_numpy, numbers
 from lipyomo.cli.words import UsageError
 from lipyomo.network import FloatArray
 from lipyomo.outputs import shown

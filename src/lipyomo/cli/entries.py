@@ -32,7 +32,7 @@ def add_entries(parser: Parser, everywhere: bool) -> None:
     add(parser, "NET", CONFIG, "--output", "--fix")
     rows = parser.add_mutually_exclusive_group()
     text = "numbers of the outputs, such as 0,2 or 1: (all)"
-    add(rows, "--entries", **value("I,J", text, reader("read_selection", "--entries")))
+    add(rows, "--entries", **value("I,J", text, reader("inputs.read_selection", "--entries")))
     add(rows, "--functional", help="c.f for numbers such as 1,-1 or a .npy file")
     add_domain(parser, everywhere)
     add(parser, "--time-limit", "--memory-limit", "--workers", "--seed")

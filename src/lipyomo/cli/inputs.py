@@ -1,4 +1,4 @@
-"""From options to problems: domains, functionals and dual balls, with their files."""
+"""From options to problems: domains, functionals and dual balls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import ast
 import math
 import re
 import sys
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from lipyomo.api import chosen_settings
+from lipyomo.cli.arrays import read_archive, read_numbers, read_rows
 from lipyomo.cli.words import UsageError, file_path
 from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
 from lipyomo.domains.vnnlib import VnnLib, read_vnnlib
@@ -25,82 +25,6 @@ from lipyomo.norms import LinearOutput
 from lipyomo.outputs import OutputError, check_output, picture, shown
 from lipyomo.problem import LipschitzProblem
 from lipyomo.settings import Settings
-
-Side = float | FloatArray
-
-
-def read_array(path: Path, option: str) -> FloatArray:
-    """Read the numbers of a ``.npy`` file, in their shape.
-
-    Raises
-    ------
-    UsageError
-        If there is no such file, or it holds something else.
-    """
-    loaded = load_numpy(path, option)
-    if not isinstance(loaded, np.ndarray):
-        names = ", ".join(loaded)
-        raise UsageError(
-            f"{option}: '{path}' is an archive ({names}), not one array.  Remedy: give a .npy file"
-        )
-    return numbers(loaded, path, option)
-
-
-def read_archive(path: Path, option: str) -> dict[str, FloatArray]:
-    """Read the arrays of a ``.npz`` file by name.
-
-    Raises
-    ------
-    UsageError
-        If there is no such file, or it holds something else.
-    """
-    loaded = load_numpy(path, option)
-    if isinstance(loaded, np.ndarray):
-        raise UsageError(
-            f"{option}: '{path}' holds one array without a name.  "
-            "Remedy: write an .npz file with numpy.savez"
-        )
-    return {name: numbers(array, path, option) for name, array in loaded.items()}
-
-
-def load_numpy(path: Path, option: str) -> np.ndarray | dict[str, np.ndarray]:
-    """Read a numpy file, never unpickling anything."""
-    try:
-        with path.open("rb") as stream:
-            loaded = np.load(stream, allow_pickle=False)
-            return loaded if isinstance(loaded, np.ndarray) else dict(loaded)
-    except OSError as error:
-        reason = error.strerror or "it is not a numpy file"
-        raise UsageError(f"{option}: cannot read {shown(path)}: {reason}") from None
-    except (ValueError, EOFError, zipfile.BadZipFile):
-        raise UsageError(
-            f"{option}: '{path}' is not a numpy file of plain numbers.  "
-            "Remedy: write it with numpy.save or numpy.savez"
-        ) from None
-
-
-def numbers(array: np.ndarray, path: Path, option: str) -> FloatArray:
-    """Check that an array holds numbers."""
-    if array.dtype.kind not in "fiub":
-        raise UsageError(f"{option}: '{path}' holds {array.dtype} entries, expected numbers")
-    return array.astype(np.float64)
-
-
-def read_numbers(text: str, option: str) -> FloatArray:
-    """Read numbers such as ``1,-1``, or those of a ``.npy`` file, in a row."""
-    if text.endswith(".npy"):
-        return read_array(Path(text), option).reshape(-1)
-    try:
-        return np.array([float(part) for part in text.split(",")])
-    except ValueError:
-        raise UsageError(
-            f"{option}: '{text}' is neither numbers such as 1,-1 nor a .npy file"
-        ) from None
-
-
-def read_matrix(text: str, option: str) -> FloatArray:
-    """Read a ``.npy`` file in its shape."""
-    return read_array(Path(text), option)
 
 
 def read_selection(text: str, option: str) -> list[int] | slice | list[str]:
@@ -116,27 +40,6 @@ def read_selection(text: str, option: str) -> list[int] | slice | list[str]:
             "nor names"
         )
     return parts
-
-
-def read_side(text: str, option: str) -> Side:
-    """Read a number for all inputs, or one for each."""
-    try:
-        return float(text)
-    except ValueError:
-        if "," in text or text.endswith(".npy"):
-            return read_numbers(text, option)
-    raise UsageError(f"{option}: '{text}' is neither a number nor a .npy file")
-
-
-def read_pair(text: str, option: str) -> tuple[Side, Side]:
-    """Read ``LO,HI``."""
-    parts = text.split(",")
-    if len(parts) != 2:
-        raise UsageError(
-            f"{option}: '{text}' has {len(parts)} part{'s' * (len(parts) != 1)}, expected LO,HI.  "
-            "Remedy: bounds that differ between inputs go into .npy files, as in lo.npy,hi.npy"
-        )
-    return read_side(parts[0].strip(), option), read_side(parts[1].strip(), option)
 
 
 def read_domains(arguments: argparse.Namespace, dimension: int) -> list[Domain]:
@@ -234,17 +137,6 @@ def _check_companions(arguments: argparse.Namespace) -> None:
         raise UsageError("--clip cuts a ball or a polytope; there is neither")
     if arguments.part is not None and arguments.vnnlib is None:
         raise UsageError("--part chooses one of a VNN-LIB file.  Remedy: add --vnnlib FILE")
-
-
-def read_rows(text: str, option: str) -> tuple[FloatArray, FloatArray]:
-    """Read A and b of an ``.npz`` file."""
-    parts = read_archive(Path(text), option)
-    if "A" not in parts or "b" not in parts:
-        held = ", ".join(parts) or "nothing"
-        raise UsageError(f"{option}: '{text}' must hold the arrays A and b; it holds {held}")
-    if parts["A"].ndim != 2:
-        raise UsageError(f"{option}: A in '{text}' has {parts['A'].ndim} axes, expected 2")
-    return parts["A"], parts["b"].reshape(-1)
 
 
 def read_dual_ball(text: str, option: str) -> LinearOutput:

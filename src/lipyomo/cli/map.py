@@ -50,7 +50,7 @@ def run(words: Sequence[str]) -> int:
     add(cells, "--cells", **value("NxM", "cells along each divided input: 64x64", _counts))
     add(cells, "--axes", **value("I,J", "the inputs that are divided (the first ones)", _axes))
     at = "numbers, or a .npy file, for the others (they range)"
-    add(cells, "--at", **value("X", at, reader("read_side", "--at")))
+    add(cells, "--at", **value("X", at, reader("arrays.read_side", "--at")))
     text = ".npy (n, 2, d), or CSV: all lower, then all upper ends"
     add(cells, "--boxes", **value("FILE", text, file_path))
     add_norms(parser)

@@ -42,7 +42,7 @@ def run(words: Sequence[str]) -> int:
         (10.0, "a row and input"),
     )
     half = "half width of the boxes: a number, or a .npy file"
-    add(parser, "--radius", type=reader("read_side", "--radius"), required=True, help=half)
+    add(parser, "--radius", type=reader("arrays.read_side", "--radius"), required=True, help=half)
     inputs = value("I,...", "inputs, from 0 on", numbers(int), default=())
     add(parser, "--increasing", "--decreasing", **inputs)
     add(parser, "--functional", help="of the outputs: numbers or a .npy file")

@@ -91,7 +91,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--fix": value(
         "NAME=VALUE",
         "a value for an input: numbers or a .npy file; may be repeated",
-        reader("read_fix"),
+        reader("inputs.read_fix"),
         action="append",
         default=[],
     ),
@@ -99,49 +99,53 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--norm": choice("on the inputs (linf)", "linf", "l1", "l2", default="linf"),
     "--output-norm": value("NORM", "linf (or |.| of one output), l1, l2, cross or cross(I)"),
     "--functional": value(
-        "C", "|c.f| for numbers such as 1,-1 or a .npy file", reader("read_numbers", "--functional")
+        "C",
+        "|c.f| for numbers such as 1,-1 or a .npy file",
+        reader("arrays.read_numbers", "--functional"),
     ),
     "--margin": value("LABEL", "cross(LABEL): margins of a class", int),
     "--dual-ball": value(
         "FILE",
         "a linear norm: .npz with 'vertices', or with 'A' and 'b', of its dual ball",
-        reader("read_dual_ball", "--dual-ball"),
+        reader("inputs.read_dual_ball", "--dual-ball"),
         dest="output_norm",
     ),
     "--wrt": value(
         "I,...",
         "inputs that directions move: 0,3 or 5:9, or names (all)",
-        reader("read_selection", "--wrt"),
+        reader("inputs.read_selection", "--wrt"),
     ),
     "--weights": value(
         "W",
         "the norm of a direction v is |v / W|: numbers, one for each input, or a .npy file",
-        reader("read_numbers", "--weights"),
+        reader("arrays.read_numbers", "--weights"),
     ),
     "--directions": value(
         "FILE",
         ".npy with a matrix T of a row for each input: the norm of J T",
-        reader("read_matrix", "--directions"),
+        reader("arrays.read_matrix", "--directions"),
     ),
     "--box": value(
-        "LO,HI", "numbers, or .npy files with one per input", reader("read_pair", "--box")
+        "LO,HI", "numbers, or .npy files with one per input", reader("arrays.read_pair", "--box")
     ),
     "--ball": value(
         "CENTER",
         "a number for all inputs, one for each, or a .npy file",
-        reader("read_side", "--ball"),
+        reader("arrays.read_side", "--ball"),
     ),
     "--polytope": value(
-        "FILE", ".npz with A and b: the x with A x <= b", reader("read_rows", "--polytope")
+        "FILE", ".npz with A and b: the x with A x <= b", reader("arrays.read_rows", "--polytope")
     ),
     "--everywhere": flag("all of R^d"),
     "--vnnlib": value(
-        "FILE", "the conditions on the inputs in a VNN-LIB file", reader("read_query")
+        "FILE", "the conditions on the inputs in a VNN-LIB file", reader("inputs.read_query")
     ),
     "--part": value("N", "one part of a VNN-LIB file, from 0 on (all)", count(0)),
     "--radius": value("R", "of the ball", float),
     "--ball-norm": choice("of the ball (linf)", "linf", "l2", "l1"),
-    "--clip": value("LO,HI", "cut a ball or polytope with this box", reader("read_pair", "--clip")),
+    "--clip": value(
+        "LO,HI", "cut a ball or polytope with this box", reader("arrays.read_pair", "--clip")
+    ),
     # the method
     "--method": value("NAME", "see 'lipyomo methods'", default="auto"),
     "--formulation": choice(
@@ -158,7 +162,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--cross-check": value("NAME", "solve again with this solver; disagreement is an error"),
     "--time-limit": value("S", "seconds since the start of the command", float, default=math.inf),
     "--memory-limit": value(
-        "MB", "megabytes (for the import: half of the machine's memory)", reader("read_memory")
+        "MB",
+        "megabytes (for the import: half of the machine's memory)",
+        reader("inputs.read_memory"),
     ),
     "--gap": value("G", "stop at this relative gap: 0.05 or 5%%", ratio, default=0.0),
     "--workers": value("N", "processes (one a core)", count(1)),
@@ -183,7 +189,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--rational": flag("recompute the witness in exact rationals too"),
     # the answer
-    "--plot": value("FILE", "draw the interval over time", reader("read_picture")),
+    "--plot": value("FILE", "draw the interval over time", reader("inputs.read_picture")),
     "--history": value(
         "FILE",
         "write the interval over time: .csv, or .json",

@@ -56,7 +56,7 @@ def run(words: Sequence[str]) -> int:
     inputs = parser.add_mutually_exclusive_group()
     add(inputs, "--norm", help="of balls and inputs (linf)")
     text = "a (fair) metric of the inputs instead, by its dual ball"
-    metric = value("FILE", text, reader("read_dual_ball", "--metric"), dest="norm")
+    metric = value("FILE", text, reader("inputs.read_dual_ball", "--metric"), dest="norm")
     add(inputs, "--metric", **metric)
     add(parser, "--weights", help="balls and directions s are measured by |s / W| in the norm")
     add(parser, "--wrt", "--directions")

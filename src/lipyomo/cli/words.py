@@ -42,11 +42,20 @@ class UsageError(LipyomoError):
     """An option of the command line is wrong."""
 
 
-def reader(name: str, *more: str) -> Callable[[str], Any]:
-    """A function of `lipyomo.cli.inputs` as the type of an option; imported when it is needed."""
+def reader(place: str, *more: str) -> Callable[[str], Any]:
+    """A function of a module of `lipyomo.cli` as the type of an option; imported when needed.
+
+    Parameters
+    ----------
+    place : str
+        Such as ``arrays.read_numbers``.
+    *more : str
+        What it takes beside the text.
+    """
 
     def read(text: str) -> Any:
-        return getattr(import_module("lipyomo.cli.inputs"), name)(text, *more)
+        module, _, name = place.partition(".")
+        return getattr(import_module(f"lipyomo.cli.{module}"), name)(text, *more)
 
     return read
 

@@ -15,11 +15,9 @@ from lipyomo.domains.box import Box
 from lipyomo.domains.polytope import Polytope
 from lipyomo.errors import DomainError
 from lipyomo.network import BoolArray, FloatArray, Matrix
+from lipyomo.norms import ONE_BY_ONE
 from lipyomo.numerics.exact import exact
 from lipyomo.numerics.exactness import lost_in_sum
-
-MOST_INPUTS = 8
-"""An l1 ball in R^d has 2^d faces; with more inputs than this they are not written out."""
 
 
 def rounded_out(point: FloatArray, step: float) -> FloatArray:
@@ -85,7 +83,7 @@ class NormBall(Domain):
         """A `Box` in one dimension, a `Polytope` for an l1 ball with few faces; else None."""
         if self.dimension == 1:
             return Box(self.lower, self.upper)
-        if self.norm != "l1" or self.dimension > MOST_INPUTS:
+        if self.norm != "l1" or 2**self.dimension > ONE_BY_ONE:
             return None
         signs = np.array(list(product((-1.0, 1.0), repeat=self.dimension)))
         size = self.radius + float(np.abs(self.point).sum())

@@ -34,8 +34,6 @@ from lipyomo.domains.polytope import Polytope
 from lipyomo.errors import DomainError
 from lipyomo.outputs import shown, why
 
-SEVERAL = "a second network, but a constant is one of a single network"
-
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
 _FIRST = re.compile(r"(?P<name>.*?)_(?P<place>\d+)")
 _SECOND = re.compile(r"(?P<name>\S+)\s*\[(?P<places>[\d\s,]*)\]")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.arrays import FloatArray, IntArray
+from lipyomo.arrays import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +44,8 @@ class Narrowing:
     low, high : ndarray, shape (n, d)
     slack : float
         Relative gap that closes a cell.
+    enough : float, optional
+        Bounds up to this close boxes, and others do not, whatever is attained.
 
     Attributes
     ----------
@@ -51,9 +53,11 @@ class Narrowing:
         Boxes that each cell has taken.
     """
 
-    def __init__(self, low: FloatArray, high: FloatArray, slack: float) -> None:
+    def __init__(
+        self, low: FloatArray, high: FloatArray, slack: float, enough: float | None = None
+    ) -> None:
         count = len(low)
-        self._slack = slack
+        self._slack, self._enough = slack, enough
         self._lower, self._closed = np.zeros(count), np.zeros(count)
         self._points = np.clip(low + 0.5 * (high - low), low, high)
         self.spent = np.zeros(count, dtype=np.intp)
@@ -72,7 +76,21 @@ class Narrowing:
 
     def cutoff(self, cell: IntArray) -> FloatArray:
         """Bounds of boxes of cells (N,) at or below these close the boxes."""
+        if self._enough is not None:
+            return np.full(cell.shape, self._enough)
         return np.asarray(self._lower[cell] / (1.0 - self._slack))
+
+    def leave(self, cell: IntArray, bounds: FloatArray) -> BoolArray:
+        """Close boxes whose bounds (N,) are attained; True where that has to be looked at first."""
+        left = bounds > (np.inf if self._enough is None else self._enough)
+        self.close(cell[~left], bounds[~left])
+        return left
+
+    def found(self) -> FloatArray:
+        """Points (n, d) of cells where more than `enough` is attained; they are forgotten."""
+        which = np.flatnonzero(self._lower > (self._enough or 0.0))
+        self._lower[:] = 0.0
+        return self._points[which]
 
     def spend(self, cell: IntArray) -> None:
         """Count boxes of cells (N,)."""

@@ -188,10 +188,14 @@ class Pieces:
     def _errors(self, values: FloatArray, on: Callable[[IntArray], BoolArray]) -> FloatArray:
         """What norms (n,) may be off by; `on` gives the patterns of those that cancel."""
         errors = np.full(len(values), self._largest)
-        weak = np.flatnonzero(values * DOUBT < errors)
+        weak = np.flatnonzero(self._are_weak(values, errors))
         for part in self.chunks(weak.size, 1):
             errors[weak[part]] = self._errors_of(self._sides(on(weak[part])))
         return errors
+
+    def _are_weak(self, values: FloatArray, errors: FloatArray) -> BoolArray:
+        """Which norms (n,) such errors (n,) would matter to."""
+        return np.asarray(values * DOUBT < errors)
 
     def chunks(self, count: int, each: int) -> Iterator[slice]:
         """Slices of things with so many patterns each."""

@@ -9,7 +9,7 @@ one point, or touch a face) is for the search.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import NamedTuple
 
@@ -79,8 +79,31 @@ def bound_cells(pieces: Pieces, low: FloatArray, high: FloatArray, clock: Clock)
 
     Rounding: bounds are norms with room for their errors, from phases that hold on the whole box.
     """
+    cells = Narrowing(low, high, max(pieces.gap, pieces.params.slack))
+    narrow(cells, pieces, low, high, clock)
+    return cells.ends
+
+
+def narrow(
+    cells: Narrowing,
+    pieces: Pieces,
+    low: FloatArray,
+    high: FloatArray,
+    clock: Clock,
+    learn: Callable[[Pieces], Pieces] = lambda pieces: pieces,
+) -> None:
+    """Look at cells and halve them until they are closed, or that leads nowhere.
+
+    Parameters
+    ----------
+    cells : Narrowing
+    pieces : Pieces
+    low, high : ndarray, shape (n, d)
+    clock : Clock
+    learn : callable, optional
+        From the pieces to those of the next level, once boxes of one size have been looked at.
+    """
     params = pieces.params
-    cells = Narrowing(low, high, max(pieces.gap, params.slack))
     phases = with_faces(pieces, np.repeat(pieces.open[None], len(low), axis=0), low, high)
     parts = Parts(low, high, np.arange(len(low)), np.full(len(low), np.inf), phases)
     for level in count():
@@ -94,7 +117,7 @@ def bound_cells(pieces: Pieces, low: FloatArray, high: FloatArray, clock: Clock)
             kept.append(_examined(pieces, cells, some))
         if not kept:
             break
-        left = _joined(kept)
+        pieces, left = learn(pieces), _joined(kept)
         left = _still(cells, left)
         deep = (cells.spent[left.cell] >= params.effort) | left.too_thin
         deep |= level == params.levels or low.shape[1] > params.inputs
@@ -102,7 +125,15 @@ def bound_cells(pieces: Pieces, low: FloatArray, high: FloatArray, clock: Clock)
         if deep.all():
             break
         parts = left.take(~deep).halves()
-    return cells.ends
+
+
+def divided(low: FloatArray, high: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+    """Ends (n, d) of at least so many boxes that make up one with the ends (d,)."""
+    none = np.zeros((1, 0), dtype=np.int8)
+    parts = Parts(low[None], high[None], np.zeros(1, dtype=np.intp), np.zeros(1), none)
+    while len(parts.cell) < count and not parts.too_thin.any():
+        parts = parts.halves()
+    return parts.low, parts.high
 
 
 def _still(cells: Narrowing, parts: Parts) -> Parts:
@@ -182,8 +213,7 @@ def _enumerated(pieces: Pieces, cells: Narrowing, parts: Parts, units: IntArray)
     if k == 0:
         middle = np.clip(0.5 * (parts.low + parts.high), parts.low, parts.high)
         cells.attain(parts.cell, below[:, 0], middle)
-        cells.close(parts.cell, parts.bounds)
-        return parts.take(slice(0, 0))
+        return parts.take(cells.leave(parts.cell, parts.bounds))
     points, z, strict = _points(pieces, parts)
     code = (np.take_along_axis(z, units[:, None], axis=2) > 0) @ (1 << np.arange(k))
     reached = np.where(strict, np.take_along_axis(below, code, axis=1), -1.0)

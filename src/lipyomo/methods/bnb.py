@@ -8,6 +8,7 @@ import numpy as np
 
 from lipyomo.cascade import QUICK, STAGES
 from lipyomo.errors import MethodError
+from lipyomo.memory import LARGE
 from lipyomo.methods.naive import product_of_norms
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import STARVED, method
@@ -38,7 +39,7 @@ def why_not(problem: LipschitzProblem, phases: Phases) -> str | None:
         targets_of(problem)
     except MethodError as error:
         return str(error)
-    large = search_bytes(problem, phases) > PARAMS.most_bytes
+    large = search_bytes(problem, phases) > LARGE
     return "the network is too large to branch in memory" if large else None
 
 
@@ -52,7 +53,7 @@ def why_no_boxes(problem: LipschitzProblem, box_bytes: int) -> str | None:
         targets_of(problem)
     except MethodError as error:
         return str(error)
-    large = BOX_ARRAYS * box_bytes > PARAMS.most_bytes
+    large = BOX_ARRAYS * box_bytes > LARGE
     return "the network is too large to be cut into boxes in memory" if large else None
 
 
@@ -156,7 +157,7 @@ def search(
     if reason is not None:
         run.warn(f"{reason}: there is no search, and bounds are those of method sdp")
         run.raise_lower(quick_incumbent(problem, run.settings.seed, run.clock, phases))
-        run_forms(run, cascade, run.clock.within(PARAMS.forms_share * run.left))
+        run_forms(run, cascade, run.clock.within(PARAMS.share * run.left))
     if reason is not None or not run.clock.fits(form_seconds(reduced.problem, phases)):
         cascade.run(("joint",))
         run.drop_upper(cascade.value)
@@ -207,7 +208,7 @@ def search_smooth(
     if reason is not None:
         run.warn(f"{reason}: there is no search, and bounds are those of method sdp")
         rng = np.random.default_rng(run.settings.seed)
-        run_forms(run, run_cascade(run, QUICK), run.clock.within(PARAMS.forms_share * run.left))
+        run_forms(run, run_cascade(run, QUICK), run.clock.within(PARAMS.share * run.left))
         run.raise_lower(smooth_incumbent(problem, rng, None, run.clock))
         return run.result()
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import method
 from lipyomo.methods.support import best_witness, whole_number
 from lipyomo.network import FloatArray
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 from lipyomo.sampling.evaluate import evaluation_work, sampled_norms
+from lipyomo.sampling.params import PARAMS as SAMPLING
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def run(run: Run) -> Result:
     small = run.problem.reduced.problem
     maxima: list[float] = []
     points: list[FloatArray] = []
-    rows = int(np.clip(PARAMS.slice / evaluation_work(small), 1, size))
+    rows = int(np.clip(SAMPLING.look_work / evaluation_work(small), 1, size))
     late = run.clock.steps()
     while len(maxima) < batches and not (maxima and late()):
         batch = small.domain.sample(rng, size)

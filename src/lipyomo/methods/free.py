@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lipyomo.methods.params import PARAMS
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Result, Status, Witness
 from lipyomo.run import Run
@@ -53,9 +54,9 @@ def _moved(run: Run, look: Solve) -> tuple[Witness | None, bool]:
     if free is None or free.is_constant:
         return None, True
     settings = Settings(
-        time_limit=max(PARAMS.free_share * run.left, 1e-3),
+        time_limit=max(PARAMS.share * run.left, 1e-3),
         should_stop=lambda: run.interrupted,
-        gap=PARAMS.free_gap,
+        gap=1.0 - EQUAL,  # any witness will do
         seed=run.settings.seed,
         threads=1,
     )

@@ -24,11 +24,11 @@ from lipyomo.methods.support import (
     whole_number,
 )
 from lipyomo.network import Layer, Matrix, Network
-from lipyomo.norms import InputNorm, L2Output, OutputNorm
+from lipyomo.norms import ONE_BY_ONE, InputNorm, L2Output, OutputNorm
 from lipyomo.phases import Phases, count_open, open_phases
 from lipyomo.processes import in_process
 from lipyomo.reduce.presolve import presolve
-from lipyomo.result import Guarantee, Result
+from lipyomo.result import EXACT_TOLERANCE, Guarantee, Result
 from lipyomo.run import Run
 from lipyomo.semidefinite.choice import Ball
 from lipyomo.semidefinite.columns import column_bounds
@@ -36,7 +36,7 @@ from lipyomo.semidefinite.lipsdp_model import Sharing, along_norms, solve_conic
 from lipyomo.semidefinite.prove import Prover
 from lipyomo.semidefinite.root import RootBounds
 from lipyomo.semidefinite.verify import IntArray, SizedForm
-from lipyomo.targets import ONE_BY_ONE, Targets
+from lipyomo.targets import Targets
 
 _SOLVERS = ("auto", "newton", "clarabel", "scs", "mosek")
 
@@ -106,7 +106,7 @@ def bound_piece(
     left = presolve(network, targets.functionals, domain, phases, plan.directions)
     system, every = left.system, left.phases
     targets = replace(targets, functionals=left.functionals)
-    root = RootBounds.of(system, targets, every, norm=norm, tolerance=PARAMS.tolerance)
+    root = RootBounds.of(system, targets, every, norm=norm, tolerance=0.1 * EXACT_TOLERANCE)
     conic = root.form.units.size and (plan.sharing == "layer" or plan.solver in _SOLVERS[2:])
     if conic:
         sized = Prover(system, targets, every, ball).sized(root.form)

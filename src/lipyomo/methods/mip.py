@@ -129,7 +129,7 @@ def accept(run: Run, claim: Claim | None) -> bool:
         return True
     if run.settings.check_claims and not run.expired:
         closing = run.lower / (1.0 - max(run.settings.gap, EXACT_TOLERANCE)) * (1.0 - 1e-9)
-        limit = min(PARAMS.check_share * claim.seconds + PARAMS.check_seconds, run.left)
+        limit = min(PARAMS.share * claim.seconds + PARAMS.check_seconds, run.left)
         settings = Settings(seed=run.settings.seed, gap=run.settings.gap, threads=1)
         inner = Run(run.problem, settings, "bnb", clock=Clock(limit, lambda: run.expired))
         bnb.search(inner, max(claim.upper, closing))

@@ -10,6 +10,7 @@ from lipyomo.methods.support import best_witness, whole_number
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 from lipyomo.sampling.evaluate import evaluation_work, sampled_norms
+from lipyomo.sampling.params import PARAMS as SAMPLING
 
 
 @method(
@@ -34,7 +35,7 @@ def run(run: Run) -> Result:
     rng, reduced = np.random.default_rng(run.settings.seed), run.problem.reduced
     small = reduced.problem
     points, values = [], []
-    drawn, most = 0, int(np.clip(PARAMS.slice / evaluation_work(small), 1, samples))
+    drawn, most = 0, int(np.clip(SAMPLING.look_work / evaluation_work(small), 1, samples))
     late = run.clock.steps()
     while drawn < samples and (drawn == 0 or not late()):
         batch = small.domain.sample(rng, min(most, samples - drawn))

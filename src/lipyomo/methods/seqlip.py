@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from lipyomo.errors import MethodError
+from lipyomo.memory import LARGE
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import method
 from lipyomo.methods.support import choice, domain_bounds, few_vertices, switched
@@ -19,6 +20,7 @@ from lipyomo.phases import LEFT, OPEN, Phases, open_phases
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Clock, Run
+from lipyomo.sampling.params import PARAMS as SAMPLING
 
 Stop: TypeAlias = Callable[[], bool]
 
@@ -39,7 +41,7 @@ def _norms(left: FloatArray, slopes: FloatArray, right: FloatArray) -> FloatArra
 
 def _at_once(left: FloatArray, right: FloatArray) -> int:
     """How many products are formed at once."""
-    return max(int(PARAMS.slice / (left.size * right.shape[1])), 1)
+    return max(int(SAMPLING.look_work / (left.size * right.shape[1])), 1)
 
 
 def _greedy(
@@ -148,7 +150,7 @@ def refuses(problem: LipschitzProblem) -> str | None:
     for layer in problem.reduced.problem.network.layers:
         rows, columns = layer.weight.shape
         # a dense copy, its singular vectors, and what is done with them
-        large = 8.0 * 4.0 * rows * columns > PARAMS.most_bytes
+        large = 8.0 * 4.0 * rows * columns > LARGE
         if large or min(rows, columns) > PARAMS.singular_order:
             return (
                 f"it decomposes every layer into singular vectors, and one is {rows} x {columns}, "

@@ -10,12 +10,12 @@ import numpy as np
 
 from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError
-from lipyomo.methods.params import PARAMS
+from lipyomo.memory import LARGE, MEGABYTE
 from lipyomo.methods.registry import LINEAR, method
 from lipyomo.methods.support import domain_bounds, few_vertices, option, vertex_bounds
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
-from lipyomo.processes import Child
+from lipyomo.processes import POLL, Child
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Clock, Run
 from lipyomo.semidefinite.interior import DualPoint, minimise, predicted_seconds
@@ -53,7 +53,7 @@ def _solve(
     A large one is solved in a process of its own, because its steps are long.
     """
     asked = problem, bounds, functional, cells, tolerance
-    if predicted_seconds(*program_size(problem, bounds, cells)) < PARAMS.quick_seconds:
+    if predicted_seconds(*program_size(problem, bounds, cells)) < POLL:
         return minimise(ShorModel(*asked[:4]).program(), tolerance, lambda: clock.left)
     found = DualPoint(np.zeros(0), math.inf, 0, math.inf, False)
     with Child(_minimum, *asked, clock.left) as child:
@@ -85,10 +85,10 @@ def _too_much(
 ) -> str | None:
     """Why no program is solved, if that would take too much memory or time."""
     variables, products = program_size(problem, bounds, cells)
-    if products > PARAMS.most_multipliers:
+    if 16.0 * products**2 > LARGE:  # the matrix of the multipliers and its factor
         return (
-            f"the relaxation has about {products} multipliers, more than "
-            f"{PARAMS.most_multipliers}: its dense linear algebra would not fit"
+            f"the relaxation has about {products} multipliers: their dense system would take more "
+            f"than {LARGE // MEGABYTE} MB"
         )
     if not clock.fits(predicted_seconds(variables, products)):
         return (

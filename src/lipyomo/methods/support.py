@@ -14,9 +14,11 @@ from lipyomo.bounds import LayerBounds, preactivation_bounds
 from lipyomo.bounds.slopes import with_slopes
 from lipyomo.cascade import STAGES, Cascade, Stage
 from lipyomo.errors import MethodError
+from lipyomo.memory import LARGE
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import get_method
 from lipyomo.network import FloatArray
+from lipyomo.norms import ONE_BY_ONE
 from lipyomo.numerics.pace import (
     dense_entries,
     fits,
@@ -34,7 +36,6 @@ from lipyomo.run import Clock, Run
 from lipyomo.sampling.local_search import quick_incumbent
 from lipyomo.search.smooth.chords import whole_bound
 from lipyomo.semidefinite.root import RootBounds, root_cost, semidefinite_targets, tighten_root
-from lipyomo.targets import ONE_BY_ONE
 
 
 def option(run: Run, name: str) -> object:
@@ -113,7 +114,7 @@ def affine_bound(run: Run) -> None:
     less on small domains.
     """
     small = run.problem.reduced.problem
-    tables = 8.0 * small.network.input_dim**2 <= PARAMS.most_bytes
+    tables = 8.0 * small.network.input_dim**2 <= LARGE
     if small.network.smooth and small.domain.is_bounded and tables and not run.expired:
         try:
             run.drop_upper(whole_bound(small, run.clock))
@@ -214,7 +215,7 @@ def form_fits(run: Run, phases: Phases) -> bool:
     """Whether dense maps of all units fit into memory and time; the run is told if they do not."""
     small = run.problem.reduced.problem
     size, seconds = form_bytes(small, phases), form_seconds(small, phases)
-    if size <= PARAMS.most_bytes and run.clock.fits(seconds):
+    if size <= LARGE and run.clock.fits(seconds):
         return True
     run.warn(
         f"{sum(small.network.sizes[1:-1])} units of which {count_open(phases)} are open are too "

@@ -23,7 +23,7 @@ from lipyomo.domains.polytope import interior_of
 from lipyomo.errors import DomainError
 from lipyomo.mip.params import PARAMS
 from lipyomo.network import FloatArray, Network, Pattern
-from lipyomo.norms import LinearOutput, OutputNorm
+from lipyomo.norms import ONE_BY_ONE, LinearOutput, OutputNorm
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.settings import Relaxation
@@ -101,7 +101,7 @@ def whole(
         problem.network, problem.domain, None, relaxation, time_limit, stop
     )
     vertices = problem.dual_vertices
-    if vertices is not None and len(vertices) > PARAMS.bounded_functionals:
+    if vertices is not None and len(vertices) > ONE_BY_ONE:
         vertices = None
     cell = Cell(problem.domain, bounds, problem.output_norm, vertices, np.inf)
     return measured(problem, cell, 0.0, stop)
@@ -164,14 +164,14 @@ def halves(
     domain = cell.domain
     if not domain.is_polyhedral or cell.bounds.unstable <= PARAMS.enough_units:
         return []
-    if domain.rows.count and domain.dimension > PARAMS.wide_polytope:
+    least = 2.0 * (cell.bounds.unstable - worth(domain.dimension))
+    if least < 0.0:
         return []
     coarser: Relaxation = "interval" if relaxation == "interval" else "linear"
     first = problem.network.layers[0]
     influence = np.asarray(abs(first.weight).sum(axis=0)).reshape(-1)
-    order = np.argsort(-influence * (domain.upper - domain.lower))[: PARAMS.tried_inputs]
+    order = np.argsort(-influence * (domain.upper - domain.lower))
     best: list[Cell] = []
-    least = 2.0 * (cell.bounds.unstable - worth(domain.dimension))
     for j in order.tolist():
         middle = 0.5 * (domain.lower[j] + domain.upper[j])
         high, low = domain.upper.copy(), domain.lower.copy()
@@ -201,7 +201,7 @@ def by_functional(
     choice among vertices.
     """
     points = cell.vertices
-    if points is None or not 1 < len(points) <= PARAMS.split_functionals:
+    if points is None or not 1 < len(points) <= ONE_BY_ONE:
         return [cell]
     uppers = np.minimum(_norms(problem, cell, stop), cell.upper).tolist()
     return [
@@ -245,7 +245,7 @@ def partition(
         _, _, cell = heapq.heappop(queue)
         if cell.upper <= lower:
             continue
-        roomy = len(queue) + len(done) < PARAMS.most_cells
+        roomy = len(queue) + len(done) < ONE_BY_ONE
         parts = halves(problem, cell, lower, relaxation, stop) if roomy else []
         if not parts:
             done.append(cell)

@@ -15,10 +15,10 @@ from lipyomo.domains import Domain
 from lipyomo.mip.cells import excluded
 from lipyomo.mip.semidefinite import open_units
 from lipyomo.network import Network, Pattern
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions import examine
 from lipyomo.regions.combination import Index
-from lipyomo.regions.params import PARAMS as REGIONS
 from lipyomo.regions.witness import attained, witness_near
 from lipyomo.result import Witness
 
@@ -66,7 +66,7 @@ def confirm_pattern(
     """
     reduced = problem.reduced
     network = reduced.problem.network
-    norm = attained(reduced.problem, pattern)[0].upper * (1.0 + 2.0 * REGIONS.rounding)
+    norm = attained(reduced.problem, pattern)[0].upper * (1.0 + 2.0 * EQUAL)
     answer = examine(network, domain, pattern)
     own = reduced.problem.domain
     if answer.point is not None and not own.holds_inside(answer.point):
@@ -75,7 +75,7 @@ def confirm_pattern(
         return Confirmation(0.0, True, None, _reason(network, bounds, pattern, answer.support))
     if answer.point is not None:
         witness = witness_near(problem, answer.point)
-        if witness is not None and witness.value >= norm * (1.0 - 5.0 * REGIONS.rounding):
+        if witness is not None and witness.value >= norm * (1.0 - 5.0 * EQUAL):
             return Confirmation(witness.value, True, witness)
     return Confirmation(norm, False)
 

@@ -17,8 +17,8 @@ from lipyomo.mip.probing import probed
 from lipyomo.mip.scaling import too_fine
 from lipyomo.network import FloatArray
 from lipyomo.numerics.pace import model_seconds
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.operator_norm import operator_norm
-from lipyomo.regions.params import PARAMS as REGIONS
 from lipyomo.result import Witness
 from lipyomo.run import PROVED, Run
 from lipyomo.settings import Formulation
@@ -150,7 +150,7 @@ class CellLoop:
         that attains one may be above it by as much as `confirm_pattern` allows for.
         """
         proved, claimed = (
-            self.units.outward(max(end, self._given_up) * (1.0 + 6.0 * REGIONS.rounding))
+            self.units.outward(max(end, self._given_up) * (1.0 + 6.0 * EQUAL))
             for end in (upper.proved, upper.claimed)
         )
         self.run.drop_upper(proved)

@@ -16,36 +16,18 @@ class Params:
     ----------
     bounds_share : float
         Largest share of the time left for bounds of the whole domain: the rest is for models.
-    few_units, few_evaluations : int
-        Points of the first search where no more units than that are undecided: half as many find
-        the same values on two thirds of small networks, a whole search takes longer than the model.
-    preparation_share : float
-        Largest share of the time left for the first search, and of the time limit for cutting the
-        domain.
-    incumbent_seconds : float
-        Most time of the first search.
+    share : float
+        Likewise, for the first search, for cutting the domain, and for each half of probing; and of
+        what a solver took, for the check of its claim.
+    seconds : float
+        Most time of the search, and of each half of probing, where there is much or no limit.
     enough_units : int
         Cells with no more undecided units are solved as they are, and get no semidefinite bounds: a
         solver is done sooner.
-    most_cells : int
-        Most open cells: each is a model of its own.
-    tried_inputs : int
-        Inputs along which a cut is tried, those with the largest influence first.
-    split_functionals : int
-        Most vertices of the dual ball that get a cell each: tighter models, but more of them.
-    bounded_functionals : int
-        Most vertices of the dual ball that get a bound each.
-    wide_polytope : int
-        Most inputs of a polytope that is halved: each half takes linear programs to bound its box.
-    semidefinite_targets : int
-        With more targets a cell gets no semidefinite bound: branch and bound shares work between
-        targets, this room does not.
-    probing_share, probing_seconds : float
-        Most time of each half of probing.
     integrality : float
         How far from an integer a switch may be: with ranges near 1, a big-M row gives way as much.
-    check_share, check_seconds : float
-        Most time for the check of a solver's claim: a share of what the solver took, and seconds.
+    check_seconds : float
+        That a check may take in any case.
     largest : float
         Largest coefficient, relative to ranges near 1, that tolerances of 1e-9 are trusted with.
     smallest : float
@@ -54,21 +36,10 @@ class Params:
     """
 
     bounds_share: float = 0.5
-    few_units: int = 64
-    few_evaluations: int = 16_000
-    preparation_share: float = 0.2
-    incumbent_seconds: float = 5.0
+    share: float = 0.2
+    seconds: float = 20.0
     enough_units: int = 8
-    most_cells: int = 512
-    tried_inputs: int = 4
-    split_functionals: int = 64
-    bounded_functionals: int = 256
-    wide_polytope: int = 16
-    semidefinite_targets: int = 8
-    probing_share: float = 0.1
-    probing_seconds: float = 20.0
     integrality: float = 1e-9
-    check_share: float = 0.2
     check_seconds: float = 0.5
     largest: float = 1e6
     smallest: float = 1e-5

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from lipyomo.cascade import Cascade
 from lipyomo.mip.cells import Cell, for_models, partition, whole
 from lipyomo.mip.params import PARAMS
 from lipyomo.mip.scaling import Scaled, scaled
 from lipyomo.run import Run
-from lipyomo.sampling.local_search import search_incumbent
+from lipyomo.sampling.local_search import quick_incumbent
 
 
 @dataclass(frozen=True)
@@ -59,22 +57,14 @@ def presolve(run: Run) -> Presolved:
     cascade.run()
     run.drop_upper(cascade.value)
     root = replace(root, upper=min(root.upper, cascade.value))
-    first_incumbent(run, root.bounds.unstable)
+    clock = run.clock.within(min(PARAMS.share * run.left, PARAMS.seconds))
+    run.raise_lower(quick_incumbent(run.problem, settings.seed, clock))
     units, root = scaled(small, root, run.lower or root.upper)
     cells, cutoff = [root], 0.0
     if settings.options.get("partition", True) and not run.closed:
-        clock = run.clock.within(PARAMS.preparation_share * settings.time_limit)
+        clock = run.clock.within(PARAMS.share * settings.time_limit)
         cutoff = units.inward(run.lower)
         cells = partition(units.problem, root, cutoff, settings.bounds, lambda: clock.expired)
         run.drop_upper(units.outward(max([cutoff, *(cell.upper for cell in cells)])))
     run.record(cells=len(cells))
     return Presolved(units, root, cells, cutoff)
-
-
-def first_incumbent(run: Run, unstable: int | None = None) -> None:
-    """Attain a first value by search, as long as suits the number of undecided units."""
-    few = unstable is not None and unstable <= PARAMS.few_units
-    evaluations = PARAMS.few_evaluations if few else None
-    seconds = min(PARAMS.preparation_share * run.left, PARAMS.incumbent_seconds)
-    rng = np.random.default_rng(run.settings.seed)
-    run.raise_lower(search_incumbent(run.problem, rng, evaluations, run.clock.within(seconds)))

@@ -55,7 +55,7 @@ def probed(problem: LipschitzProblem, cell: Cell, lower: float, clock: Clock) ->
 
 def _half(clock: Clock) -> Clock:
     """The time that one half of probing may take."""
-    return clock.within(min(PARAMS.probing_share * clock.left, PARAMS.probing_seconds))
+    return clock.within(min(PARAMS.share * clock.left, PARAMS.seconds))
 
 
 def _decided(probe: _Probe, clock: Clock, unit: Callable[[int, int], bool]) -> bool:

@@ -20,7 +20,6 @@ import numpy as np
 from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.errors import LipyomoError
 from lipyomo.mip.cells import Cell
-from lipyomo.mip.params import PARAMS
 from lipyomo.network import FloatArray
 from lipyomo.numerics.rounding import gamma
 from lipyomo.phases import OPEN
@@ -62,9 +61,7 @@ class CellBounder:
             return None
         count = found.targets.count
         cost = root_cost(found.targets, found.system.tangents.input_dim, cell.bounds.unstable)
-        fits = (
-            count <= PARAMS.semidefinite_targets and cost.fits and count * cost.full <= clock.left
-        )
+        fits = cost.fits and count * cost.full <= clock.left
         return found if fits and cell.bounds.unstable else None
 
     def upper(self, phases: FlatPhases, limit: float = math.inf) -> float:

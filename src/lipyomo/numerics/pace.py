@@ -1,11 +1,11 @@
 """How long dense linear algebra takes: by its size, and on the machine of the moment.
 
-`seconds_of` turns operations into seconds of one quiet core.  Large matrices are many times faster
-an operation than small ones, so that its rate grows with the work: 5e9 operations a second for
-calls of milliseconds, 40e9 for those of seconds (Newton steps with 30 to 1,700 open units).
+`seconds_of` turns operations into seconds of one quiet core, at one rate: calls of milliseconds
+take up to four times as long, those of many seconds half of it (Newton steps with 30 to 1,700 open
+units).
 
-`fits` compares with time that is left.  It first times a small factorisation and a product here and
-now, which tells a slow or busy machine from that core.
+`fits` compares with time that is left.  It first times a factorisation and a product here and now,
+which tells a slow or busy machine from that core.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from lipyomo.numerics.params import PARAMS
 
 def seconds_of(operations: float) -> float:
     """About how long so many operations take on one quiet core."""
-    growth = min(math.pow(max(operations / PARAMS.small, 1.0), PARAMS.growth), PARAMS.most)
-    return operations / (PARAMS.rate * growth)
+    return operations / PARAMS.rate
 
 
 def dense_entries(matrix: Matrix) -> float:
@@ -52,12 +51,11 @@ def pace() -> float:
 @lru_cache(maxsize=1)
 def _trial(_: int) -> float:
     """The trial of one period."""
+    n = PARAMS.order
+    matrix = np.random.default_rng(0).standard_normal((n, n))
     began = time.perf_counter()
-    eye = np.eye(PARAMS.order)
-    matrix = np.random.default_rng(0).standard_normal(eye.shape)
-    for _ in range(PARAMS.rounds):
-        np.linalg.cholesky(matrix @ matrix.T + PARAMS.order * eye)
-    return max((time.perf_counter() - began) / (PARAMS.rounds * PARAMS.usual), 0.5)
+    np.linalg.cholesky(matrix @ matrix.T + n * np.eye(n))
+    return max((time.perf_counter() - began) / seconds_of(7.0 * n**3 / 3.0), 0.5)
 
 
 def fits(seconds: float, left: float) -> bool:

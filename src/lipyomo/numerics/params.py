@@ -11,16 +11,12 @@ class Params:
 
     Attributes
     ----------
-    rate, small : float
-        Operations a second of small work, and the operations up to which work is small.
-    growth, most : float
-        The rate grows with this power of the work, up to so many times.
+    rate : float
+        Operations a second.
     sparse : float
         Dense entries that one of a sparse matrix costs as much time as.
-    order, rounds : int
-        Of the trial that compares the machine with that core: its size, and how often it is made.
-    usual : float
-        Seconds that a round of the trial takes on that core.
+    order : int
+        Of the matrix of the trial that compares the machine with that core: ten milliseconds.
     age : float
         Seconds after which a trial is out of date: a machine gets busy.
     terms : float
@@ -34,14 +30,9 @@ class Params:
         Sets of rows among which the vertices of a dual ball are looked for without rounding.
     """
 
-    rate: float = 5e9
-    small: float = 1e7
-    growth: float = 0.3
-    most: float = 8.0
+    rate: float = 2e10
     sparse: float = 8.0
-    order: int = 192
-    rounds: int = 12
-    usual: float = 0.0007
+    order: int = 400
     age: float = 2.0
     terms: float = 1e6
     pyomo: float = 0.7

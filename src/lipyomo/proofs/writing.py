@@ -85,6 +85,11 @@ def statement_of(
         raise ProofError(
             "proofs know no infinite weights.  Remedy: give finite ones, or leave the proof out"
         )
+    if problem.at_fixed.any():
+        raise ProofError(
+            "proofs know no derivatives along inputs that cannot move in the domain.  Remedy: give "
+            "them a little width, or leave the proof out"
+        )
     smooth, along = problem.network.smooth, problem.directions
     witness = result.witness.to_dict()
     named = {key: witness[key] for key in (_SMOOTH if smooth else _WITNESS) if key in witness}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lipyomo.arrays import BoolArray
 from lipyomo.domains import Domain
 from lipyomo.network import Network
 from lipyomo.reduce.freeze import freeze
@@ -12,9 +13,12 @@ from lipyomo.reduce.merge import merge
 from lipyomo.reduce.reduction import Reduction
 
 
-def exactly(network: Network, domain: Domain) -> Reduction:
-    """The network without the inputs that cannot move in a domain, fused and merged."""
-    frozen = domain.frozen
+def exactly(network: Network, domain: Domain, kept: BoolArray | None = None) -> Reduction:
+    """The network without the inputs that cannot move in a domain, fused and merged.
+
+    Of these, inputs that are `kept`, shape (d,), stay.
+    """
+    frozen = domain.frozen if kept is None else domain.frozen & ~kept
     found = freeze(network, frozen, np.where(frozen, domain.upper, 0.0))
     found = found.then(fuse(found.network))
     return found.then(merge(found.network))

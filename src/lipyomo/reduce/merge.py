@@ -26,6 +26,7 @@ from lipyomo.activations import Activation
 from lipyomo.arrays import BoolArray, FloatArray, IntArray, Matrix
 from lipyomo.network import Layer, Network
 from lipyomo.numerics.exactness import entries_are_exact, product_is_exact, sum_is_exact
+from lipyomo.numerics.rounding import gamma
 from lipyomo.reduce.fuse import fuse
 from lipyomo.reduce.params import PARAMS
 from lipyomo.reduce.reduction import Reduction
@@ -313,7 +314,8 @@ def _alike(layer: Layer) -> list[list[int]]:
     usable = np.flatnonzero(sizes > 0)
     prints = mixed[usable] / sizes[usable]
     order = np.argsort(prints, kind="stable")
-    differ = np.diff(prints[order]) > PARAMS.alike * layer.units * prints[order][1:]
+    rounding = 2.0 * gamma(layer.inputs + 1)  # of the sums of two rows that are multiples
+    differ = np.diff(prints[order]) > rounding * prints[order][1:]
     begins = np.concatenate([[0], np.flatnonzero(differ) + 1])
     ends = np.concatenate([begins[1:], [order.size]])
     several = np.flatnonzero(ends - begins > 1)

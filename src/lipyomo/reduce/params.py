@@ -19,25 +19,15 @@ class Params:
     thinned : float
         Largest share of a pass's work that is left where units are multiplied through for primal
         heuristics.
-    most_entries : int
-        Most entries of dense weights that are made for these.
     largest_share : float
         Of one unit in another that it is merged with: numbers of a network with a kink of 5e-324
         would overflow.
-    alike : float
-        Relative difference up to which two rows are compared in full: others are no multiples.
-    directed : float
-        Share of a norm up to which rounding of directions is added to upper ends; else a layer
-        more makes their product exact, a third more time.
     """
 
     least_units: int = 200
     presolved: float = 0.34
     thinned: float = 0.7
-    most_entries: int = 1 << 23
     largest_share: float = 1e9
-    alike: float = 1e-12
-    directed: float = 1e-10
 
 
 PARAMS = Params()

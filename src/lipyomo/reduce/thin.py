@@ -14,6 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 from lipyomo.arrays import BoolArray, FloatArray, Matrix
+from lipyomo.memory import BATCH
 from lipyomo.network import Layer, Network
 from lipyomo.numerics.pace import dense_entries
 from lipyomo.phases import LEFT, OPEN, RIGHT, Phases, count_open, flat
@@ -54,7 +55,7 @@ def thin(network: Network, functional: FloatArray | None, phases: Phases) -> Thi
     if widths is not None:
         entries = sum(a * b for a, b in pairwise([*widths, len(rows)]))
         work = sum(dense_entries(layer.weight) for layer in found.network.layers)
-        if entries <= min(PARAMS.thinned * work, PARAMS.most_entries):
+        if entries <= min(PARAMS.thinned * work, BATCH // 8):
             small = multiplied_through(network, rows, phases)
             found = Reduction.to(small, open_units(network, phases, widths))
             functional = None if functional is None else np.ones(1)

@@ -95,7 +95,7 @@ def _rates(
     h = arb_mat([[arb(value)] for value in point.tolist()])
     slopes: list[list[arb]] = []
     pattern = []
-    moving = ~problem.domain.frozen
+    moving = ~problem.domain.frozen | problem.at_fixed
     for layer in problem.network.hidden:
         z = matrix_of(layer) * h + bias_of(layer)
         moving = np.asarray(layer.sizes @ moving.astype(np.float64)) > 0

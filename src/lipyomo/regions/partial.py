@@ -7,12 +7,13 @@ In the variables x (inputs), y (open units that later units need) and a margin t
     y_j >= z_j,  0 <= y_j <= u_j,  y_j <= u_j (z_j - l_j) / (u_j - l_j) + e      for open units j
     low + t r <= x <= high - t r,   A x + t |A| <= b
 
-with n_k the size of the row.  The elastic variable e >= 0 keeps the program feasible; if its
-optimum is not positive, no point of the node has positive margin.  That is never taken from the
-solver: its dual values are weights of the rows, and if the weighted sum of the rows contradicts
-itself on the node's box by more than all rounding errors, the node is empty.  Where the sum is
-zero up to rounding (kinks that meet on a boundary), or a variable is unbounded, exact arithmetic
-decides.
+with n_k the size of the row, e measured by the range of y_j, and all variables in shares of their
+ranges: inputs in other units make the same program.  The elastic variable e >= 0 keeps the program
+feasible; if its optimum is not positive, no point of the node has positive margin.  That is never
+taken from the solver: its dual values are weights of the rows, and if the weighted sum of the rows
+contradicts itself on the node's box by more than all rounding errors, the node is empty.  Where the
+sum is zero up to rounding (kinks that meet on a boundary), or a variable is unbounded, exact
+arithmetic decides.
 """
 
 from __future__ import annotations
@@ -90,8 +91,8 @@ class NodeRows:
         By which the rows of decided units were divided.
     low, high : ndarray
         Pre-activation bounds that the chords span.
-    least, most : ndarray, shape (d + F,)
-        Bounds of (x, y).
+    least, most, units : ndarray, shape (d + F,)
+        Bounds of (x, y), and their ranges (one where these are infinite).
     hopeless : ndarray of int
         Decided units that cannot be on their side, as bounds show.
     """
@@ -105,6 +106,7 @@ class NodeRows:
     high: FloatArray
     least: FloatArray
     most: FloatArray
+    units: FloatArray
     hopeless: npt.NDArray[np.int64]
 
 
@@ -196,6 +198,8 @@ class RegionProgram:
         least = np.concatenate([part.low, np.zeros(form.units.size)])
         most = np.concatenate([part.high, np.maximum(upper[form.units], 0.0)])
         reach = np.maximum(np.abs(least), np.abs(most))
+        units = most - least
+        units[~np.isfinite(units) | (units <= 0)] = 1.0
         width = least.size
         decided = np.flatnonzero(system.kinked & ((phases == RIGHT) | (phases == LEFT)))
         crossing = np.where(
@@ -212,6 +216,7 @@ class RegionProgram:
         hopeless = owners[end < 0]
         varies = size > gamma(width) * self._sizes[owners]
         owners, rows, sign, size = owners[varies], rows[varies], sign[varies], size[varies]
+        size = np.abs(rows[:, :width]) @ units
         factor = -sign / size
         signs = np.zeros((len(rows), width + 2))
         signs[:, :width] = factor[:, None] * rows[:, :width]
@@ -219,38 +224,41 @@ class RegionProgram:
         right = -factor * rows[:, width]
         last = system.starts[-2] if system.depth else 0
         inner = int(np.searchsorted(form.units, last))
-        units = form.units[:inner]
-        z = form.maps[units]
+        own = form.units[:inner]
+        z = form.maps[own]
         eye = np.zeros((inner, width + 2))
         eye[np.arange(inner), d + np.arange(inner)] = 1.0
         above = np.zeros((inner, width + 2))
         above[:, :width] = z[:, :width]
         above -= eye
-        finite = np.isfinite(lower[units]) & np.isfinite(upper[units])
-        low, high = lower[units][finite], upper[units][finite]
+        finite = np.isfinite(lower[own]) & np.isfinite(upper[own])
+        low, high = lower[own][finite], upper[own][finite]
         triangle = Triangle.of(low, high, np.zeros(low.size), np.ones(low.size))
         chord = eye[finite]
         chord[:, :width] -= triangle.chord[:, None] * z[finite, :width]
-        chord[:, width + 1] = -1.0
+        chord[:, width + 1] = -units[d : d + inner][finite]
         ends = triangle.chord * z[finite, width] + triangle.offset
         return NodeRows(
             np.concatenate([signs, above, chord]),
             np.concatenate([right, -z[:, width], ends]),
-            np.concatenate([owners, units, units[finite]]),
+            np.concatenate([owners, own, own[finite]]),
             (len(owners), inner, int(finite.sum())),
             size,
             low,
             high,
             least,
             most,
+            units,
             hopeless,
         )
 
     def _solve(self, form: NodeForm, rows: NodeRows) -> Optimum | None:
         """The optimum of the program with the cuts so far; None if the solver failed."""
         matrix, right = self._with_domain(form, rows)
-        col_low = np.concatenate([rows.least, [-np.inf, 0.0]])
-        col_high = np.concatenate([rows.most, [1.0, np.inf]])
+        units = np.concatenate([rows.units, np.ones(2)])
+        col_low = np.concatenate([rows.least, [-np.inf, 0.0]]) / units
+        col_high = np.concatenate([rows.most, [1.0, np.inf]]) / units
+        matrix = matrix * units
         cost = np.zeros(col_low.size)
         cost[-2], cost[-1] = 1.0, -PARAMS.elastic
         self.solved += 1
@@ -263,7 +271,7 @@ class RegionProgram:
             return None
         value, solution = found
         d = form.variables
-        point = np.clip(solution[:d], rows.least[:d], rows.most[:d])
+        point = np.clip(solution[:d] * rows.units[:d], rows.least[:d], rows.most[:d])
         return Optimum(point, value, self._program.duals)
 
     def _contradiction(
@@ -338,7 +346,7 @@ class RegionProgram:
             return rows.rows, rows.right
         block = np.zeros((len(facet), rows.rows.shape[1]))
         block[:, : form.variables] = facet
-        block[:, -2] = np.abs(facet).sum(axis=1)
+        block[:, -2] = np.abs(facet) @ rows.units[: form.variables]
         limits = np.concatenate([self._right, [limit for _, limit in self._cuts]])
         return np.concatenate([rows.rows, block]), np.concatenate([rows.right, limits])
 

@@ -24,15 +24,13 @@ from lipyomo.arrays import Matrix, lengths
 from lipyomo.domains import Domain
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.norms import DUAL, InputNorm, vector_norm
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
 from lipyomo.sampling.params import PARAMS
 
-HOT, WARM, COOL = (0.0, 1.0), (-0.7, 1.0), (-1.0, 0.5)
-"""Powers of ten of first temperatures: from afar, there where inputs are few, from good points."""
-
-LONG, SHORT = (-0.5, 0.0), (-1.7, -0.6)
-"""Those of first steps, from afar and from good points."""
+TEMPERATURES, STEPS = (-1.0, 1.0), (-1.7, 0.0)
+"""Powers of ten between which first temperatures and first steps lie."""
 
 _FLAT = np.float32(-2.0 * np.log(np.finfo(np.float32).eps))
 """Temperatures from a kink at which its curve is flat in single precision: farther away slopes
@@ -75,7 +73,7 @@ class SmoothAscent:
         self._layers = []
         for i, (layer, size) in enumerate(zip(layers, spread, strict=True)):
             bias = layer.bias if i else z[0][0]  # inputs count from the centre: few digits do
-            size = np.maximum(size, 1e-9 * size.max(initial=0.0) + 1e-300)
+            size = np.maximum(size, EQUAL * size.max(initial=0.0) + 1e-300)
             columns = (bias, layer.left, layer.right - layer.left, size)
             parts = (part[:, None].astype(kind) for part in columns)
             self._layers.append(_Units(layer.weight.astype(kind), *parts))
@@ -94,7 +92,7 @@ class SmoothAscent:
         steps: int,
         clock: Clock | None = None,
     ) -> FloatArray:
-        """Ascend from `points`; the best point of each ascent, as far as it was looked at.
+        """Ascend from `points`; the best point of each ascent.
 
         Parameters
         ----------
@@ -117,27 +115,23 @@ class SmoothAscent:
         x, y = points.copy(), functionals.T.astype(self._kind)
         v: Digits | None = None
         best, found = np.full(len(x), -np.inf), x.copy()
-        drift = np.zeros(x.shape, self._kind)
         for turn in range(steps):
             if turn and clock is not None and clock.expired:
                 break
             share = turn / max(steps - 1, 1)
             with np.errstate(over="ignore", invalid="ignore"):
-                hard, soft, steep = self._slopes(x, temperature * PARAMS.cooling**-share)
-                if turn % PARAMS.look == 0 or turn >= steps - 2:
-                    values = vector_norm(self._pulled_back(y, hard).T, DUAL[norm])
-                    better = values > best
-                    best[better], found[better] = values[better], x[better]
+                fallen = PARAMS.cooling**-share
+                hard, soft, steep = self._slopes(x, temperature * fallen)
+                values = vector_norm(self._pulled_back(y, hard).T, DUAL[norm])
+                better = values > best
+                best[better], found[better] = values[better], x[better]
                 if v is None:
                     v = directions(self._pulled_back(y, soft), norm)
                 y, v, uphill = self._uphill(y, v, loyal, hard, soft, steep)
             # where kinks are so steep that numbers overflow, only signs are left to follow
             uphill = np.nan_to_num(uphill, nan=0.0, posinf=1.0, neginf=-1.0)
-            size = np.abs(uphill).sum(axis=1, keepdims=True)
-            size[size == 0] = 1.0
-            drift = PARAMS.momentum * drift + (1.0 - PARAMS.momentum) * (uphill / size)
             scale = np.where(self._free, np.maximum(1.0, np.abs(x)), self._width)
-            step = (reach * PARAMS.shortening**-share)[:, None] * scale * np.sign(drift)
+            step = (reach * fallen)[:, None] * scale * np.sign(uphill)
             x = pulled_inside(self._problem.domain, x + step, x)
         return found
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from lipyomo.affine.signal import FloatSignal, carry, decided
 from lipyomo.domains import Domain
+from lipyomo.memory import CACHED
 from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.numerics.rounding import gamma
 from lipyomo.sampling.params import PARAMS, Params
@@ -71,9 +72,7 @@ def deep_points(
         rows, sides = A[live], b[live]
         if A.shape[1] > most:
             rows, sides = _nearest(rows, sides, start[live], y[live], most)
-        parts = np.array_split(
-            np.arange(live.size), max(min(rows.size // params.cached, live.size), 1)
-        )
+        parts = np.array_split(np.arange(live.size), max(min(rows.nbytes // CACHED, live.size), 1))
         done = [_deepest(rows[k], sides[k], start[live][k], low, high, params) for k in parts]
         y[live], margins = (np.concatenate(ends) for ends in zip(*done, strict=True))
         found[live] = margins > params.thin

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from lipyomo.memory import BATCH
 from lipyomo.network import BoolArray, FloatArray, Network
-from lipyomo.norms import DUAL, vector_norm
+from lipyomo.norms import DUAL, ONE_BY_ONE, vector_norm
 from lipyomo.numerics.rounding import EQUAL
 from lipyomo.operator_norm import alternating
 from lipyomo.problem import LipschitzProblem
-from lipyomo.sampling.params import PARAMS
 
 GROWTH = 1.0 + EQUAL
 """Larger by less is equal, but for rounding."""
@@ -96,12 +96,12 @@ def _norms(
     """The norms of `count` Jacobians, from the gradients (n, k, d) of functionals (k, m)."""
     network = problem.network
     if rows is None and problem.dual_vertices is not None:
-        few = len(problem.dual_vertices) <= PARAMS.most_functionals
+        few = len(problem.dual_vertices) <= ONE_BY_ONE
         rows = problem.dual_vertices if few else None
     used = np.eye(network.output_dim) if rows is None else rows
     moving = ~problem.domain.frozen if problem.directions is None else np.ones(0, dtype=bool)
     widest = max(network.sizes[:-1])
-    chunk = max(1, 16 * PARAMS.cached // (len(used) * widest))
+    chunk = max(1, BATCH // (8 * len(used) * widest))
     values = np.empty(count)
     for first in range(0, count, chunk):
         part = slice(first, first + chunk)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.affine import affine_pieces
+from lipyomo.memory import BATCH
 from lipyomo.network import BoolArray, FloatArray
+from lipyomo.norms import ONE_BY_ONE
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.params import PARAMS as REGIONS
 from lipyomo.run import Clock
@@ -76,17 +79,17 @@ class Archive:
 
 
 class Tried:
-    """Patterns that were tried."""
+    """Patterns that were tried, as many as are a batch."""
 
-    def __init__(self, most: int, known: Iterator[bytes] | Sequence[bytes] = ()) -> None:
-        self._most, self._keys = most, set(known)
+    def __init__(self, known: Iterator[bytes] | Sequence[bytes] = ()) -> None:
+        self._keys = set(known)
 
     def __len__(self) -> int:
         return len(self._keys)
 
     def copy(self) -> Tried:
         """Another memory of the same patterns."""
-        return Tried(self._most, list(self._keys))
+        return Tried(list(self._keys))
 
     def first(self, patterns: Sequence[BoolArray], order: Index) -> Iterator[int]:
         """Those of `order` that were never tried before; each counts as tried once it is given."""
@@ -94,7 +97,7 @@ class Tried:
         for k, row in zip(order.tolist(), packed, strict=True):
             key = row.tobytes()
             if key not in self._keys:
-                if len(self._keys) >= self._most:
+                if sys.getsizeof(key) * len(self._keys) >= BATCH:
                     self._keys.clear()
                 self._keys.add(key)
                 yield k
@@ -133,7 +136,7 @@ class Landscape:
     def children(self) -> int:
         """Most points of a generation."""
         params = self.params
-        return int(np.clip(params.generation_work / self.work, 16, params.children))
+        return int(np.clip(params.look_work / self.work, 16, params.children))
 
     @cached_property
     def entries(self) -> int:
@@ -143,7 +146,7 @@ class Landscape:
     @property
     def flips(self) -> bool:
         """Whether linear programs look for regions at all."""
-        return self.entries <= self.params.flip_entries
+        return self.entries <= REGIONS.entries
 
     @cached_property
     def functionals(self) -> FloatArray:
@@ -180,7 +183,7 @@ class Landscape:
         """
         share = 1.0 if rows is None else (1.0 + len(rows)) / self.passes
         budget.spend(share * len(points))
-        step = max(1, int(self.params.first_work / 4.0 / self.work))
+        step = max(1, int(self.params.look_work / self.work))
         for first in range(0, len(points), step):
             if first and budget.clock.expired:
                 break
@@ -190,18 +193,15 @@ class Landscape:
         return known
 
     def best_functionals(self, known: Archive, budget: Budget) -> FloatArray | None:
-        """The functionals that the best points attain; None for all."""
-        few = self.params.best_functionals
-        listed = (
-            self.problem.dual_vertices is not None
-            and len(self.functionals) <= PARAMS.most_functionals
-        )
-        if not listed or len(self.functionals) <= few:
+        """The functional that the best point attains; None for all."""
+        listed = self.problem.dual_vertices is not None
+        if not listed or not 1 < len(self.functionals) <= ONE_BY_ONE:
             return None
-        patterns = self.problem.network.pattern(known.points[:few])
-        each = np.array([pattern_norms(self.problem, patterns, y[None]) for y in self.functionals])
-        budget.spend(few)
-        return np.asarray(self.functionals[np.unique(each.argmax(axis=0))])
+        pattern = self.problem.network.pattern(known.points[:1])
+        each = [pattern_norms(self.problem, pattern, y[None]).item() for y in self.functionals]
+        budget.spend(1)
+        best = int(np.argmax(each))
+        return np.asarray(self.functionals[best : best + 1])
 
     def flipped(
         self, patterns: Sequence[BoolArray], rows: FloatArray | None, budget: Budget
@@ -248,8 +248,10 @@ class Landscape:
         """Points straight across the nearest kinks and a bit beyond, as many as children."""
         network, steps = self.problem.network, [np.zeros((0, x.size))]
         pieces = affine_pieces(network, network.pattern(x))
+        scale = np.where(np.isfinite(self.width), self.width, 1.0)
+        scale = scale / scale.max()  # straight, and near, in shares of the domain's widths
         for layer, (gain, offset) in zip(network.hidden, pieces, strict=False):
-            z = gain @ x + offset
+            z, gain = gain @ x + offset, gain * scale
             size = np.square(gain).sum(axis=1)
             use = layer.kinked & (size > 0)
             steps.append(-(z[use] / size[use])[:, None] * gain[use])
@@ -257,6 +259,7 @@ class Landscape:
         if len(across) > self.children:
             near = np.argsort(np.abs(across).max(axis=1), kind="stable")
             across = across[near[: self.children]]
+        across *= scale
         beyond = 1.0 + 10.0 ** rng.uniform(-4.0, 0.0, (len(across), 1))
         parents = np.broadcast_to(x, across.shape)
         return pulled_inside(self.problem.domain, x + beyond * across, parents)

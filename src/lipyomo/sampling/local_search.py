@@ -22,7 +22,7 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.witness import unbeaten, witness_near, witness_of_pattern
 from lipyomo.result import Witness
 from lipyomo.run import Clock
-from lipyomo.sampling.ascent import COOL, HOT, LONG, SHORT, WARM, SmoothAscent, pulled_inside
+from lipyomo.sampling.ascent import STEPS, TEMPERATURES, SmoothAscent, pulled_inside
 from lipyomo.sampling.deep import solves_regions_of
 from lipyomo.sampling.evaluate import (
     evaluation_passes,
@@ -68,7 +68,7 @@ class SearchState:
         """Whether a turn is under way."""
         if self.walking:
             return self.walks.under_way.size > 0
-        return self.population.idle < PARAMS.patience
+        return not self.population.idle
 
 
 class LocalSearch:
@@ -104,19 +104,18 @@ class LocalSearch:
         self._hills = 0
         if solves_regions_of(problem.domain) and land.flips:
             flips = max(problem.network.kinked_units, 1) * land.work
-            self._hills = int(np.clip(params.first_work / flips, 1, params.walks))
-        count = 64 if problem.domain.rows.count else min(samples, 4 * land.children)
-        count = min(count, max(params.fewest, int(params.first_work / land.work)))
+            self._hills = int(np.clip(params.look_work / flips, 1, params.walks))
+        count = min(samples, 2 * params.population if problem.domain.rows.count else land.children)
         center = problem.domain.center[None, :]
         self._sampled = np.vstack([center, problem.domain.sample(rng, count)])
         first = land.with_points(land.empty(), self._sampled, Budget(0.0, clock or Clock()))
         self.begun = SearchState(
             first,
-            Population(first, idle=params.patience),
+            Population(first, idle=True),
             Walks(first.points[:0], first.values[:0]),
             walking=False,
             turn=0,
-            tried=Tried(params.tried),
+            tried=Tried(),
             debt=0.0,
         )
 
@@ -177,11 +176,10 @@ class LocalSearch:
     ) -> SearchState:
         """Begin a turn by ascents, or where somebody points to.
 
-        Of `turns` turns the first begins at random; where somebody points to places, the last from
-        the archive and the others there, else all others from the archive.
+        Every other turn begins from the archive, the others where somebody points to, or at random.
         """
-        land, turn = self._land, (state.turn + 1) % self._params.turns
-        point = guide() if guide is not None and turn else None
+        land = self._land
+        point = guide() if guide is not None and state.turn % 2 == 0 else None
         # where inputs are many, ascents leave such points for lower hills
         walking = self._hills > 0 and (land.few_inputs or point is None)
         known = land.empty()
@@ -191,7 +189,7 @@ class LocalSearch:
             if walking:
                 starts = np.repeat(point[None, :], self._params.population, axis=0)
                 known = self._ascended(known, starts, rng, budget)
-        elif turn != 1:
+        elif state.turn % 2:
             known = self._ascended_near(state.best, known, rng, budget)
         else:
             starts = self._problem.domain.sample(rng, self._params.population)
@@ -215,21 +213,20 @@ class LocalSearch:
         starts: FloatArray,
         rng: np.random.Generator,
         budget: Budget,
-        good: bool = False,
     ) -> Archive:
-        """An archive with the ends of ascents from points, which may be good ones already."""
+        """An archive with the ends of ascents from points."""
         land, params, functionals = self._land, self._params, self._land.functionals
-        count, afar = len(starts), WARM if land.few_inputs else HOT
+        count = len(starts)
         found = self._ascent.ascend(
             starts,
             functionals[rng.integers(0, len(functionals), count)],
             rng.random(count) < 0.5,
-            10.0 ** rng.uniform(*(COOL if good else afar), count),
-            10.0 ** rng.uniform(*(SHORT if good else LONG), count),
+            10.0 ** rng.uniform(*TEMPERATURES, count),
+            10.0 ** rng.uniform(*STEPS, count),
             params.ascent_steps,
             budget.clock,
         )
-        passes = 3.0  # of a step: four, mostly with half as many digits
+        passes = 4.0  # of a step: five, mostly with half as many digits
         budget.spend(passes * count * params.ascent_steps / land.passes)
         return land.with_points(known, found, budget)
 
@@ -245,7 +242,7 @@ class LocalSearch:
         moved, some = self._land.moved(parents, rng), slice(0, len(parents) // 2)
         moved[some] = parents[some] + towards(pool, parents[some], -0.3, 0.7, rng)
         starts = pulled_inside(self._problem.domain, moved, parents)
-        return self._ascended(known, starts, rng, budget, good=True)
+        return self._ascended(known, starts, rng, budget)
 
 
 def default_evaluations(problem: LipschitzProblem) -> int:
@@ -288,15 +285,14 @@ def search_incumbent(
 
 
 def _begin_seconds(problem: LipschitzProblem) -> float:
-    """About how long the first points of the shortest search take."""
+    """About how long the first point of the shortest search takes."""
     entries = sum(dense_entries(layer.weight) for layer in problem.network.layers)
-    return seconds_of(2.0 * PARAMS.fewest * evaluation_passes(problem) * entries)
+    return seconds_of(2.0 * evaluation_passes(problem) * entries)
 
 
 def quick_budget(problem: LipschitzProblem, clock: Clock) -> tuple[int, Clock]:
     """Evaluations and time of the short search of a reduced problem before any bound is known."""
-    seconds = PARAMS.quick_time * clock.left
-    return default_evaluations(problem) // PARAMS.quick, clock.within(seconds)
+    return default_evaluations(problem) // PARAMS.quick, clock.within(clock.left / PARAMS.quick)
 
 
 def quick_incumbent(

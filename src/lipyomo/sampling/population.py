@@ -26,8 +26,8 @@ class Population:
     Attributes
     ----------
     points : Archive
-    idle : int
-        Turns without gain.
+    idle : bool
+        Whether the last turn was without gain.
     top : float
         The best value when the last turn ended.
     move : int
@@ -35,7 +35,7 @@ class Population:
     """
 
     points: Archive
-    idle: int = 0
+    idle: bool = False
     top: float = -1.0
     move: int = 0
 
@@ -50,18 +50,17 @@ def settle(
     rng: np.random.Generator,
     budget: Budget,
 ) -> Population:
-    """Improve a population until it stalls; what a budget interrupts goes on with the next.
+    """Improve a population until a turn, that is once through `MOVES`, gains nothing.
 
-    A turn goes once through `MOVES`.
+    What a budget interrupts goes on with the next.
     """
-    while population.idle < land.params.patience and not budget.over:
+    while not population.idle and not budget.over:
         points = MOVES[population.move](land, population.points, tried, rng, budget)
         move = (population.move + 1) % len(MOVES)
         population = replace(population, points=points, move=move)
         if move == 0:
-            gained = points.best > population.top
-            idle, top = (0, points.best) if gained else (population.idle + 1, population.top)
-            population = replace(population, idle=idle, top=top)
+            idle = points.best <= population.top
+            population = replace(population, idle=idle, top=points.best)
     return population
 
 

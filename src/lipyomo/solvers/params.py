@@ -26,9 +26,6 @@ class Params:
         process of their own.
     completion_nodes : int
         Nodes that HiGHS spends on the missing discrete values of a start.
-    largest_hessian : int
-        Columns of a quadratic form whose eigenvalues are computed; larger ones count as convex only
-        if their diagonal dominates.
     """
 
     tolerance: float = 1e-5
@@ -37,7 +34,6 @@ class Params:
     late_seconds: float = 0.25
     most_terms: int = 250_000
     completion_nodes: int = 500
-    largest_hessian: int = 3000
 
 
 PARAMS = Params()

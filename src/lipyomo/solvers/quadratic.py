@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.solvers.params import PARAMS
+from lipyomo.memory import BATCH
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -46,8 +46,8 @@ class QuadraticForm:
     def is_convex(self) -> bool:
         """Whether the form is certainly convex, up to rounding.
 
-        Forms in more than `Params.largest_hessian` columns count as convex only if their diagonal
-        dominates.
+        Forms in so many columns that their dense matrix is more than a batch count as convex only
+        if their diagonal dominates.
         """
         used = sorted(set(self.first) | set(self.second))
         place = {column: k for k, column in enumerate(used)}
@@ -57,7 +57,7 @@ class QuadraticForm:
         rest = np.asarray(abs(small).sum(axis=1)).reshape(-1) - np.abs(diagonal)
         if (diagonal >= rest).all():
             return True
-        if len(used) > PARAMS.largest_hessian:
+        if 8 * len(used) ** 2 > BATCH:
             return False
         ends = np.linalg.eigvalsh(small.toarray())
         return bool(ends[0] >= -1e-11 * max(1.0, float(np.abs(ends).max())))

@@ -228,7 +228,7 @@ class Pipeline(Searching[Node, Task]):
         """See `lipyomo.search.protocol.Pipeline`."""
         evaluations = default_evaluations(self._searched) // PARAMS.quick
         if not seeds:  # about the root of a large network
-            clock = clock.within(PARAMS.quick_time * clock.left)
+            clock = clock.within(clock.left / PARAMS.quick)
         self._improve(int(evaluations * effort), clock, seeds)
         return self._points.best
 

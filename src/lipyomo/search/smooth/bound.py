@@ -82,15 +82,10 @@ def bounded(
     scores = gaps_of(context, boxes, layers, above, directions)
     if context.euclidean:
         _credit_across(scores, context, rest, top.top, 0.5 * (boxes.high - boxes.low))
-    scores[:, context.inputs + context.directions :] *= TIE
     boxes = replace(boxes, bounds=bounds, scores=scores)
     if decide and jacobian is not None:
         boxes = decided(boxes, jacobian)
     return Bounded(boxes, top.top, top.x, above.v, top.fuzz, cutoffs)
-
-
-TIE = 1.01
-"""Phases come before inputs that are worth as much but for this: halving never parts a jump."""
 
 
 INSIDE = (0.3819660112501051, 0.5857864376269049, 0.7320508075688772)
@@ -193,9 +188,8 @@ def _credit_across(
     even = x_radius / x_radius.sum(axis=1, keepdims=True).clip(min=1e-300)
     weights = np.where(whole > 0, x_part / np.where(whole > 0, whole, 1.0), even)
     x_part += (added - share)[:, None] * weights
-    phases = scores[:, d + context.directions :]
-    whole = phases.sum(axis=1, keepdims=True)
-    phases += (added - share)[:, None] * phases / np.where(whole > 0, whole, 1.0)
+    more = np.divide(added - share, whole[:, 0], out=np.zeros_like(added), where=whole[:, 0] > 0)
+    scores[:, d + context.directions :] *= 1.0 + more[:, None]
 
 
 def _credit(

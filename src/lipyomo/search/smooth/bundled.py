@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lipyomo.arrays import FloatArray
+from lipyomo.arrays import BoolArray, FloatArray
 from lipyomo.run import Clock
 from lipyomo.search.protocol import NODES, Arrays, Incumbent, Outcome, Pipeline, Pulse
 from lipyomo.search.smooth.ascent import drawn_in
@@ -75,9 +75,17 @@ class BundlePipeline(Pipeline[Boxes, Task]):
     def _challenge(self, point: FloatArray) -> bool:
         """Whether what is proved to be attained at `point` is the best so far."""
 
-    def _given(self, point: FloatArray) -> FloatArray:
-        """A point (d,) of the given domain for one that boxes have ends for."""
-        return point
+    def _looked(self, found: Bounded, left: Boxes, best: Incumbent) -> tuple[Incumbent, BoolArray]:
+        """After a look at boxes, and what was left of them: the best point, to be challenged still.
+
+        And which boxes (N,) are hopeless: all that their bounds are above values is rounding.
+        """
+        points = drawn_in(self._context.domain, left.middle)
+        values = self._values(points)
+        top = int(values.argmax())
+        if values[top] > best.value:
+            best = Incumbent(float(values[top]), points[top])
+        return best, left.bounds - values < 2.0 * found.fuzz
 
     # -- what the engine asks ----------------------------------------------------------------------
 
@@ -119,13 +127,9 @@ class BundlePipeline(Pipeline[Boxes, Task]):
             keep = np.flatnonzero(~done)
             if keep.size:
                 closed = max(closed, cutoff)  # what is cut off
-                left = cut(found.take(keep))
-                points = drawn_in(context.domain, left.middle)
-                values = self._values(points)
-                top = int(values.argmax())
-                if values[top] > best.value:
-                    best = Incumbent(float(values[top]), self._given(points[top]))
-                hopeless = left.bounds - values < 2.0 * found.fuzz[keep]
+                some = found.take(keep)
+                left = cut(some)
+                best, hopeless = self._looked(some, left, best)
                 stuck += int(hopeless.sum())
                 closed = max(closed, left.take(hopeless).bound)
                 kept.append(left.take(~hopeless))

@@ -254,10 +254,15 @@ def _phases(
 
 
 def _outside(context: Context, boxes: Boxes) -> FloatArray:
-    """Boxes that the domain's ball does not meet."""
-    ball = context.domain.ball
+    """Boxes that one of the domain's rows, or its ball, does not meet."""
+    ball, rows = context.domain.ball, context.domain.rows
     if ball is None:
-        return np.zeros(len(boxes), dtype=bool)
+        if not rows.count:
+            return np.zeros(len(boxes), dtype=bool)
+        A, size = rows.A.toarray(), np.maximum(np.abs(boxes.low), np.abs(boxes.high))
+        least = boxes.low @ np.maximum(A, 0.0).T + boxes.high @ np.minimum(A, 0.0).T
+        room = context.unit * (size @ np.abs(A).T + np.abs(rows.b))
+        return np.asarray((least - room > rows.b).any(axis=1))
     away = np.maximum(np.maximum(boxes.low - ball.point, ball.point - boxes.high), 0.0)
     size = np.abs(away).sum(axis=1) if ball.norm == "l1" else np.sqrt((away * away).sum(axis=1))
     return np.asarray(size * (1.0 - 2.0 * context.unit) > ball.radius)

@@ -94,11 +94,13 @@ def framed(context: Context, boxes: Boxes) -> Frame:
         errors = context.row_errors[boxes.rows] if context.row_errors.any() else None
         return Frame(context.rows[boxes.rows], errors, boxes.v_low, boxes.v_high)
     round_out, middle = context.targets.rows[0] == ALL, boxes.middle
+    phases = boxes.floor, boxes.ceiling
     if not round_out:
         rows = context.rows[boxes.rows]
-        _, v = steepest(jacobians(context, middle, rows[:, None, :]), "l2")
+        y, v = steepest(jacobians(context, middle, rows[:, None, :], phases), "l2")
+        v = np.where(y < 0, -v, v)  # along the gradient, and not against it
         return Frame(rows, context.row_errors[boxes.rows], v, v)
-    jacobian = jacobians(context, middle, context.head)
+    jacobian = jacobians(context, middle, context.head, phases)
     y, v = steepest(jacobian, context.targets.input_norm)
     v_low, v_high = v, v
     if context.targets.input_norm != "l2":

@@ -17,6 +17,10 @@ STEP = 1e-6
 """Of the difference quotient of slopes; its error only misleads an ascent."""
 
 
+Phases = tuple[FloatArray, FloatArray]
+"""Ends (N, p) of the pre-activations of all units with breaks."""
+
+
 @dataclass(frozen=True, eq=False)
 class Slopes:
     """Jacobian norms at points: ``y . J(x) v``, in floating point.
@@ -53,11 +57,20 @@ def slopes_at(context: Context, points: FloatArray) -> Slopes:
     return Slopes(values, functionals, directions)
 
 
-def jacobians(context: Context, points: FloatArray, rows: FloatArray) -> FloatArray:
-    """``rows . J(x)`` at points (N, d) for rows (k, n_L), or (N, k, n_L), of the last units."""
+def jacobians(
+    context: Context, points: FloatArray, rows: FloatArray, phases: Phases | None = None
+) -> FloatArray:
+    """``rows . J(x)`` at points (N, d) for rows (k, n_L), or (N, k, n_L), of the last units.
+
+    With phases, pre-activations are moved into them: a point of a box may lie in others.
+    """
     h, slopes = points, []
     for stage in context.stages:
         z = h @ stage.weight.T + stage.bias
+        if phases is not None and stage.broken.size:
+            floor, ceiling = (ends[:, stage.phases] for ends in phases)
+            inside = np.minimum(z[:, stage.broken], np.nextafter(ceiling, -np.inf))
+            z[:, stage.broken] = np.maximum(inside, floor)
         slopes.append(np.asarray(each_kind(stage.kinds, "slope", z)))
         h = np.asarray(each_kind(stage.kinds, "value", z))
     found = np.broadcast_to(rows, (len(points), *rows.shape[-2:]))

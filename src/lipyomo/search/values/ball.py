@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from lipyomo.arrays import FloatArray
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.search.values.params import Params
 from lipyomo.search.values.reach import Proof, Reach, Rows
 
@@ -77,7 +78,7 @@ def largest_in_ball(
     program = _Program(cost, matrix, right, sides, inside)
     point, pull, multipliers = fixed.copy(), np.zeros(d), np.zeros(len(b))
     with np.errstate(all="ignore"):  # numbers may fail: those that float64 cannot hold are no use
-        w, duals = program.solved(params.tolerance)
+        w, duals = program.solved(EQUAL)
         w = w[: int(np.count_nonzero(moving))]
         point[moving] = np.clip(start[moving] + unit[moving] * w, low[moving], high[moving])
         multipliers[used] = np.maximum(duals[:-1], 0.0) * top / sizes[used]

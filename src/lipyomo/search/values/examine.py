@@ -11,10 +11,14 @@ from lipyomo.arrays import FloatArray
 from lipyomo.bounds.preactivation import propagate, within
 from lipyomo.bounds.stack import PhaseBatch, Stack
 from lipyomo.phases import OPEN, RIGHT
+from lipyomo.search.relu.params import Params as Splits
 from lipyomo.search.relu.tighten import tighten
 from lipyomo.search.values.context import Context
 from lipyomo.search.values.node import Node, stack_of
 from lipyomo.search.values.program import Highest, Nearest
+
+SPLITS = Splits()
+"""When boxes are split, as in searches of constants."""
 
 
 def narrowed(context: Context, nodes: Sequence[Node], is_root: bool = False) -> list[Node]:
@@ -73,11 +77,11 @@ def chosen(context: Context, node: Node, found: Highest | Nearest | None = None)
     With few inputs and many open units the longest side of its box, which decides many of them at
     once; else the unit whose relaxation costs most, or the one that is farthest from decided.
     """
-    params, domain = context.question.params, context.domain
+    domain = context.domain
     still = np.flatnonzero(node.phases == OPEN)
-    if domain.dimension <= params.box_inputs and still.size > params.box_units:
+    if domain.dimension <= SPLITS.box_inputs and still.size > SPLITS.box_units:
         width = (node.high - node.low) / (domain.upper - domain.lower)
-        if width.max() > params.least_width:
+        if width.max() > SPLITS.least_width:
             return replace(node, axis=int(width.argmax()))
     if found is not None and found.scores.max(initial=0.0) > 0.0:
         return replace(node, unit=int(found.units[found.scores.argmax()]))

@@ -24,6 +24,9 @@ from lipyomo.search.values.params import Params
 from lipyomo.search.values.pipeline import Pipeline, Task
 from lipyomo.search.values.reach import Reach
 
+CLOSE = 0.5e-6
+"""Relative distance below the incumbent's that counts as met: half of what `exact` allows."""
+
 BEYOND = np.append(0.0, 10.0 ** -np.arange(12.0, 6.0, -1.0))
 """Shares of a step by which it is made longer, until the value is positive beyond rounding."""
 
@@ -60,7 +63,6 @@ class NearestQuestion:
     Attributes
     ----------
     network : Network
-        Piecewise linear.
     row : ndarray, shape (m,)
         c.
     around : Around
@@ -92,9 +94,6 @@ class NearestPipeline(Pipeline):
         Minus the distance of the nearest point that is known, and that point.
     """
 
-    CLOSE = 0.5e-6
-    """Relative distance below the incumbent's that counts as met: half of what `exact` allows."""
-
     def __init__(self, question: NearestQuestion, start: Incumbent | None = None) -> None:
         self._nearest = question
         whole = question.around.domain(question.most)
@@ -108,7 +107,7 @@ class NearestPipeline(Pipeline):
 
     def cutoff(self, value: float) -> float:
         """See `lipyomo.search.protocol.Pipeline`."""
-        return max(value * (1.0 - self.CLOSE), -self._nearest.most)
+        return met(value, self._nearest)
 
     def root(self, clock: Clock, tell: Tell) -> Root[Node]:
         """See `lipyomo.search.protocol.Pipeline`."""
@@ -175,6 +174,11 @@ class NearestPipeline(Pipeline):
         """The better one of an incumbent and a point that counts, near a given one."""
         found = confirmed(self._nearest, point)
         return found if found is not None and found.value > best.value else best
+
+
+def met(value: float, question: NearestQuestion) -> float:
+    """Minus the distance from which on nodes do not matter, where minus `value` is attained."""
+    return max(value * (1.0 - CLOSE), -question.most)
 
 
 def confirmed(question: NearestQuestion, point: FloatArray) -> Incumbent | None:

@@ -17,7 +17,8 @@ class Params:
     samples : int
         Points of the first look.
     starts, steps : int
-        Of the best of them so many ascend, for so many steps.
+        Of the best of them so many ascend, for so many steps; derivatives are looked at so many
+        points before they are bounded.
     first : float
         Of the largest distance that matters: where the first program of a distance is.
     beyond : float
@@ -31,17 +32,14 @@ class Params:
         Relative step of a distance at which these end: far below the tolerance of `exact`.
     price : float
         What violating a row by its range costs where that is allowed, times the sum of all costs.
-    tolerance : float
-        Of the solver, in programs whose numbers are of size one.
-    box_inputs, box_units : int
-        Most inputs for which the box is split, and open units up to which units are split even
-        then: few, and exhaustive splits are cheap.
-    least_width : float
-        Boxes narrower than this share of the domain are not split: kinks that meet in a point stay
-        open however often that is done.
     cancelled : float
         Share of the terms that cancel in a value of which a tolerance is a millionth: less is not
         told apart from rounding by linear programs, and takes for ever.
+    cell_inputs, cells : int
+        Most inputs with which entries are bounded in batches of boxes, and boxes to begin with:
+        with six inputs batches end nowhere.
+    share : float
+        Of an entry's tolerance, what a search may leave open: rounding and its offset take some.
     """
 
     together: int = 16
@@ -54,11 +52,10 @@ class Params:
     newton: int = 20
     closer: float = 1e-8
     price: float = 1e4
-    tolerance: float = 1e-9
-    box_inputs: int = 3
-    box_units: int = 6
-    least_width: float = 2.0**-8
     cancelled: float = 1e-5
+    cell_inputs: int = 4
+    cells: int = 64
+    share: float = 0.4
 
 
 PARAMS = Params()

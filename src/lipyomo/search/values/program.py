@@ -21,7 +21,7 @@ from lipyomo.bounds.preactivation import preactivation_bounds
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray
 from lipyomo.numerics.lp import LinearProgram
-from lipyomo.numerics.rounding import UNIT
+from lipyomo.numerics.rounding import EQUAL, UNIT
 from lipyomo.phases import OPEN
 from lipyomo.regions.partial import NodeRows, RegionProgram
 from lipyomo.search.values.ball import largest_in_ball
@@ -256,7 +256,7 @@ class NodeProgram:
             A, cost = np.hstack([A, column[:, None]]), np.append(cost, -price)
             low, high = np.append(low, 0.0), np.append(high, np.inf)
         if self._program is None:
-            self._program = LinearProgram(low, high, A, b, self._params.tolerance)
+            self._program = LinearProgram(low, high, A, b, EQUAL)
         else:
             self._program.load(low, high, A, b)
         found = self._program.optimum(cost)

@@ -71,6 +71,10 @@ class SmoothPipeline(BundlePipeline):
         """See `lipyomo.search.protocol.Pipeline`."""
         self._best = best_start(self._question, self._rng, clock)
         tell(best=self._best)
+        return self._from_all()
+
+    def _from_all(self) -> Root[Boxes]:
+        """The root: all of the domain's box."""
         context, domain = self._context, self._question.domain
         none: FloatArray = np.zeros((1, context.inputs))
         floor, ceiling = (ends[None] for ends in at_faces(context))

@@ -1,0 +1,319 @@
+"""The search of a Jacobian's entries, all of them at once, and from both sides.
+
+With few inputs, batches of boxes bound all entries (`lipyomo.maps.entries`).  What they leave is
+searched: a constant is the largest absolute value of derivatives, and their signs are told by a
+linear term.  The network ``h(x) = +-f(x) + M S x`` has the derivatives ``+-J_ij + M_ij``, and if
+M_ij is C less the largest ``+-J_ij`` that is known to be attained, all of them are at most C, as
+far as is known.  A search of the largest derivative of h, from l1 to linf, with the cutoff C then
+proves all ends at once: nodes keep only the entries that may still exceed what is attained of them.
+Where one does, its M_ij becomes less, and the search begins anew; what was proved before stays.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from lipyomo.arrays import FloatArray, Matrix
+from lipyomo.bounds import preactivation_bounds
+from lipyomo.bounds.gradient import gradient_ranges
+from lipyomo.bounds.slopes import with_slopes
+from lipyomo.errors import ProblemError
+from lipyomo.maps.entries import EntryPieces, Known, bound_entries
+from lipyomo.maps.relu import divided
+from lipyomo.network import Layer, Network
+from lipyomo.networks import affine_after, parallel
+from lipyomo.norms import LinfOutput
+from lipyomo.numerics.exact import exact
+from lipyomo.numerics.rounding import EQUAL, gamma
+from lipyomo.problem import LipschitzProblem
+from lipyomo.ranges import Range, tolerance_of, why_open
+from lipyomo.reduce.direct import product_rounding
+from lipyomo.regions.derivative import derivatives_at
+from lipyomo.regions.value import around
+from lipyomo.result import Progress, Status
+from lipyomo.run import Clock, Run
+from lipyomo.search.values.params import PARAMS
+from lipyomo.settings import Settings
+
+End: TypeAlias = tuple[int, ...]
+"""A negative (0) or an entry (1), its row, and its column."""
+
+
+def tilted(network: Network, rows: FloatArray, skip: FloatArray, scale: FloatArray) -> Network:
+    """``rows . f(x) + scale . skip . x``, without rounding: x goes through beside the units.
+
+    Parameters
+    ----------
+    network : Network
+    rows : ndarray, shape (p, m)
+    skip : ndarray, shape (k, d)
+        With at most one entry a row, of size one.
+    scale : ndarray, shape (p, k)
+    """
+    beside = Network([Layer(skip, np.zeros(len(skip)))])
+    return affine_after(parallel(network, beside), np.hstack([rows, scale]))
+
+
+class EntrySearch:
+    """The search of some rows' ranges: what is proved and attained of each entry.
+
+    Parameters
+    ----------
+    problem : LipschitzProblem
+    steps : Matrix, shape (d, k)
+        The directions of its columns; each moves one input, and no two the same.
+    rows : ndarray, shape (p, m)
+        Functionals.
+    settings : Settings
+    clock : Clock
+
+    Attributes
+    ----------
+    proved, attained : ndarray, shape (2, p, k)
+        Upper ends, and attained values, of the entries' negatives and of the entries.
+    nodes : int
+    """
+
+    def __init__(
+        self,
+        problem: LipschitzProblem,
+        steps: Matrix,
+        rows: FloatArray,
+        settings: Settings,
+        clock: Clock,
+    ) -> None:
+        self.nodes = 0
+        self._problem, self._rows, self._clock, self._settings = problem, rows, clock, settings
+        T = sp.csc_array(steps)
+        k = T.shape[1]
+        self._skip, self._reach = np.zeros((k, T.shape[0])), np.zeros(k)
+        places = []
+        for j in range(k):
+            own = slice(T.indptr[j], T.indptr[j + 1])
+            largest = np.abs(T.data[own]).argmax()
+            place, entry = int(T.indices[own][largest]), float(T.data[own][largest])
+            self._skip[j, place], self._reach[j] = np.sign(entry), abs(entry)
+            places.append(place)
+        one_by_one = k == 1 or ((np.diff(T.indptr) == 1).all() and len(set(places)) == k)
+        if not one_by_one:
+            raise ProblemError(
+                "entries of a Jacobian are told apart along single inputs.  Remedy: ask for one "
+                "direction at a time, with derivative_range"
+            )
+        self.proved = self._crude()
+        self.attained = np.full(self.proved.shape, -np.inf)
+        self._points: list[list[list[FloatArray | None]]] = [
+            [[None] * k for _ in rows] for _ in range(2)
+        ]
+
+    def run(self) -> None:
+        """Search until all ends are known, or time is over."""
+        rng = np.random.default_rng(self._settings.seed)
+        domain = self._problem.domain
+        for x in [domain.center, *domain.sample(rng, PARAMS.starts)]:
+            if self._clock.expired:
+                break
+            self._look(x)
+        try:
+            self._bound_in_boxes()
+            self._search(rng)
+        except ProblemError:  # terms as large as the slopes leave the range of float64 numbers
+            return
+
+    def _bound_in_boxes(self) -> None:
+        """Bound all entries in batches of boxes, as far as that leads."""
+        problem, small = self._problem, self._problem.reduced
+        domain = small.problem.domain
+        able = domain.is_box and domain.is_bounded and domain.dimension <= PARAMS.cell_inputs
+        if self._done or problem.network.smooth or not able or not np.isfinite(self.attained).all():
+            return
+        low, high = divided(domain.lower, domain.upper, PARAMS.cells)
+
+        def look(points: FloatArray) -> Known:
+            for x in points:
+                self._look(small.lift_point(x))
+            return self._known
+
+        pieces = EntryPieces(small.problem, rows=self._rows, known=self._known, enough=PARAMS.share)
+        excess, boxes = bound_entries(pieces, low, high, self._clock, look)
+        self.nodes += boxes
+        room = excess * self._tolerance + self._lost
+        above = self.attained + room
+        above += gamma(4) * (np.abs(self.attained) + room)
+        self.proved = np.minimum(self.proved, above)
+
+    @property
+    def _known(self) -> Known:
+        return Known(self.attained, self._tolerance)
+
+    def _search(self, rng: np.random.Generator) -> None:
+        """Local searches, first of all entries together, and branch and bound."""
+        waiting = list(np.ndindex(*self.proved.shape))
+        while not (self._done or self._clock.expired):
+            found = self._local(rng)
+            while waiting and not (found or self._clock.expired):
+                end = waiting.pop()
+                found = bool(self._open[end]) and self._local(rng, end)
+            if not (found or self._round()):
+                return
+
+    def ranges(self) -> list[tuple[Range, ...]]:
+        """What is known of all entries."""
+        seconds = self._clock.seconds
+        found = []
+        for i in range(len(self._rows)):
+            row = []
+            for j in range(len(self._skip)):
+                above, least = self.proved[:, i, j].tolist(), self.attained[:, i, j].tolist()
+                low = (-above[0] + 0.0, -least[0] + 0.0)  # no negative zeros
+                high = (least[1] + 0.0, above[1] + 0.0)
+                points = self._points[0][i][j], self._points[1][i][j]
+                entry = Range(low, high, points, Status.EXACT, seconds, self.nodes)
+                row.append(
+                    entry if entry.is_exact else replace(entry, status=why_open(self._clock))
+                )
+            found.append(tuple(row))
+        return found
+
+    # -- parts -------------------------------------------------------------------------------------
+
+    def _crude(self) -> FloatArray:
+        """Ends that follow from bounds of all units."""
+        small = self._problem.reduced.problem
+        known = preactivation_bounds(small.network, small.domain)
+        network, rounding = with_slopes(small.network, known), 0.0
+        if small.directions is not None:
+            size = float(np.abs(self._rows).max(initial=0.0))
+            rounding = size * product_rounding(network, small.directions, LinfOutput())
+            network = network.with_directions(small.directions)
+        low, high = gradient_ranges(network, known.phases, self._rows)
+        lost = self._problem.underflow + rounding
+        self._lost = lost * (1 + 1e-12) if lost else 0.0
+        return np.stack([-low, high]) + self._lost
+
+    @property
+    def _tolerance(self) -> FloatArray:
+        """Width up to which each entry's ends count as exact, shape (p, k)."""
+        low, high = self.attained
+        return np.array(
+            [
+                [tolerance_of(a, b) for a, b in zip(*pair, strict=True)]
+                for pair in zip(low, high, strict=True)
+            ]
+        )
+
+    @property
+    def _open(self) -> npt.NDArray[np.bool_]:
+        return np.asarray(self.proved - self.attained > self._tolerance)
+
+    @property
+    def _done(self) -> bool:
+        return not self._open.any()
+
+    def _look(self, x: FloatArray) -> bool:
+        """Take what is attained at a point; True if some end is better than by its tolerance."""
+        found = derivatives_at(self._problem, x, self._rows)
+        if found is None:
+            return False
+        values = np.stack([-found[1], found[0]])
+        better = values > self.attained
+        gain = bool((values > self.attained + 0.1 * self._tolerance).any())
+        self.attained = np.where(better, values, self.attained)
+        at = np.atleast_2d(x).sum(axis=0)
+        for s, i, j in zip(*np.nonzero(better), strict=True):
+            self._points[s][i][j] = at
+        return gain
+
+    def _offsets(self, only: End | None = None) -> tuple[float, FloatArray]:
+        """C and M, shape (2, p, k), with ``attained + M reach = C``, but for rounding.
+
+        Entries that are settled have no say, nor have the others of one that is asked for alone.
+        """
+        known = np.where(np.isfinite(self.attained), self.attained, -self.proved[::-1])
+        widest = float((known.sum(axis=0) / 2.0).max())
+        size = float(np.abs(known).max())
+        C = max(1.01 * widest, 0.01 * size, 1e-200)
+        middle = np.broadcast_to(known.sum(axis=0) / 2.0, known.shape)
+        active = self._open
+        if only is not None:
+            active = np.zeros_like(active)
+            active[only] = True
+        return C, (np.where(active, C, middle) - known) / self._reach
+
+    def _joint(self, M: FloatArray) -> LipschitzProblem:
+        rows = np.concatenate([-self._rows, self._rows])
+        network = tilted(self._problem.network, rows, self._skip, np.concatenate(list(M)))
+        domain, at_fixed = self._problem.domain, self._problem.at_fixed
+        if at_fixed.any():
+            places, weights = np.abs(self._skip).argmax(axis=1), np.ones(network.input_dim)
+            weights[places] = self._reach
+            return LipschitzProblem(network, domain, "l1", "linf", wrt=places, weights=weights)
+        directions = self._problem.directions
+        return LipschitzProblem(network, domain, "l1", "linf", directions=directions)
+
+    def _local(self, rng: np.random.Generator, only: End | None = None) -> bool:
+        """Look for better points, maybe of one end alone; True if there was one."""
+        from lipyomo.sampling.local_search import default_evaluations, search_incumbent
+        from lipyomo.search.smooth.local import smooth_incumbent
+
+        _, M = self._offsets(only)
+        joint = self._joint(M)
+        if joint.network.smooth:
+            found = smooth_incumbent(joint, rng, None, self._clock)
+        else:
+            evaluations = default_evaluations(joint.reduced.problem) // 8
+            found = search_incumbent(joint, rng, evaluations, self._clock)
+        return found is not None and self._look(found.point)
+
+    def _round(self) -> bool:
+        """One search; True if another one is to follow."""
+        from lipyomo.methods.bnb import search
+
+        C, M = self._offsets()
+        joint = self._joint(M)
+        tolerance = float(self._tolerance[self._open.any(axis=0)].min())
+        slack = float(np.clip(PARAMS.share * tolerance / C, EQUAL, 9e-7))
+        better = [False]
+
+        def hear(progress: Progress) -> None:
+            better[0] |= progress.lower > C * (1.0 + slack)
+            self._tell(progress, C)
+
+        clock = self._clock
+        settings = replace(
+            self._settings,
+            time_limit=max(clock.left, 1e-3),
+            should_stop=lambda: better[0] or clock.interrupted,
+            progress=hear,
+            started=None,
+            checkpoint=None,
+        )
+        run = Run(joint, settings)
+        found = search(run, C * (1.0 + slack), slack=slack)
+        self.nodes += found.nodes or 0
+        self._drop(found.upper, M)
+        if found.witness is None:
+            return False
+        return self._look(found.witness.point) or better[0]
+
+    def _tell(self, progress: Progress, C: float) -> None:
+        """Tell the caller how much of the widest gap is left."""
+        if self._settings.progress is not None:
+            size = float(np.abs(self.attained).max())
+            gap = max(progress.upper - C, 0.0)
+            self._settings.progress(replace(progress, lower=size, upper=size + gap))
+
+    def _drop(self, upper: float, M: FloatArray) -> None:
+        """Take a bound of the largest tilted derivative."""
+        if not math.isfinite(upper):
+            return
+        for s, i, j in np.ndindex(*M.shape):
+            offset = exact(float(M[s, i, j])) * exact(float(self._reach[j]))
+            _, above = around(exact(upper) - offset)
+            self.proved[s, i, j] = min(float(self.proved[s, i, j]), above)
