@@ -123,7 +123,7 @@ def at_faces(context: Context) -> tuple[FloatArray, FloatArray]:
     open, and on a face it can be split off for ever.
     """
     floor, ceiling = (np.full(len(context.breaks), end) for end in (-np.inf, np.inf))
-    if not context.stages or not context.domain.is_bounded:
+    if not context.stages or not context.domain.is_bounded or context.features is not None:
         return floor, ceiling
     stage, low, high = context.stages[0], context.domain.lower, context.domain.upper
     for k, unit in enumerate(stage.broken.tolist()):

@@ -84,8 +84,12 @@ class BundlePipeline(Pipeline[Boxes, Task]):
         values = self._values(points)
         top = int(values.argmax())
         if values[top] > best.value:
-            best = Incumbent(float(values[top]), points[top])
+            best = Incumbent(float(values[top]), self._given(points[top]))
         return best, left.bounds - values < 2.0 * found.fuzz
+
+    def _given(self, point: FloatArray) -> FloatArray:
+        """A point (d,) of the given domain for one that boxes have ends for."""
+        return point
 
     # -- what the engine asks ----------------------------------------------------------------------
 

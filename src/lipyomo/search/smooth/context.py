@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ from lipyomo.bounds.kinds import Kind, kinds_of
 from lipyomo.domains import Domain
 from lipyomo.numerics.rounding import gamma
 from lipyomo.problem import LipschitzProblem
+from lipyomo.search.smooth.features import Features, features_of
 from lipyomo.search.smooth.params import Params
 from lipyomo.targets import ALL, Targets, targets_of
 
@@ -52,6 +53,8 @@ class Stage:
         The same for tangents: the first layer's are ``W T``, with the problem's directions T, which
         hardly rounds in a reduced problem (`LipschitzProblem.rounding`).
     bias : ndarray, shape (n,)
+    off : ndarray, shape (n,)
+        Further sizes of pre-activations, whose rounding stands for what else they are off by.
     kinds : tuple of Kind
         Every unit is in one of them; two-slope units are activations as well.
     broken : ndarray of int, shape (b,)
@@ -65,6 +68,7 @@ class Stage:
     along: FloatArray
     along_sizes: FloatArray
     bias: FloatArray
+    off: FloatArray
     kinds: tuple[Kind, ...]
     broken: IntArray
     phases: slice
@@ -81,16 +85,25 @@ class Context:
     stages : tuple of Stage
     unit : float
         Relative error that pays for all sums of products of a bound (`relax.py` says how).
+    features : Features, optional
+        What boxes have ends for instead of the inputs.
     """
 
     question: Question
     targets: Targets
     stages: tuple[Stage, ...]
     unit: float
+    features: Features | None = None
 
     @classmethod
-    def of(cls, question: Question) -> Context:
+    def of(cls, question: Question, featured: bool = False) -> Context:
         """The context of a question.
+
+        Parameters
+        ----------
+        question : Question
+        featured : bool, optional
+            Whether boxes may have ends for what the first layer sees, where that is less.
 
         Raises
         ------
@@ -110,10 +123,20 @@ class Context:
                 along = np.ascontiguousarray(ahead.dense_weight)
             phases = slice(place, place + broken.size)
             both = weight, abs(weight), along, abs(along)
-            stages.append(Stage(*both, layer.bias, kinds, broken, phases))
+            none = np.zeros(layer.units)
+            stages.append(Stage(*both, layer.bias, none, kinds, broken, phases))
             place += broken.size
         operations = sum(network.sizes) + tangents.input_dim + 8 * len(network.layers)
-        return cls(question, targets_of(question.problem), tuple(stages), gamma(operations))
+        unit, found = gamma(operations), None
+        if featured and stages:
+            domain = question.problem.domain
+            found = features_of(stages[0].weight, stages[0].bias, domain, question.params)
+        if found is not None:
+            off = found.off / unit * (1.0 + gamma(2))
+            stages[0] = replace(
+                stages[0], weight=found.weight, sizes=abs(found.weight), bias=found.bias, off=off
+            )
+        return cls(question, targets_of(question.problem), tuple(stages), unit, found)
 
     @property
     def params(self) -> Params:
@@ -122,12 +145,14 @@ class Context:
 
     @property
     def domain(self) -> Domain:
-        """X."""
-        return self.question.problem.domain
+        """X, or what of it boxes have ends for."""
+        return self.question.problem.domain if self.features is None else self.features.domain
 
     @property
     def inputs(self) -> int:
-        """D."""
+        """D: what boxes have ends for."""
+        if self.features is not None:
+            return len(self.features.basis)
         return self.question.problem.network.input_dim
 
     @property

@@ -49,6 +49,9 @@ class Params:
     confine_steps : int
         Half-spaces (of phases, polytopes, tangents of balls) whose multipliers are chosen, one
         after another: time a box against boxes.
+    facets : int
+        A first layer of lower rank than it has inputs is split by what it sees, where a box then
+        has at most so many pairs of facets: rows that each box is compared with.
     """
 
     slack: float = 9e-7
@@ -68,3 +71,4 @@ class Params:
     wide_share: float = 0.8
     sign_weight: float = 3.0
     confine_steps: int = 4
+    facets: int = 1000

@@ -14,7 +14,7 @@ from lipyomo.arrays import FloatArray, keep_memory
 from lipyomo.regions.witness import make_witness
 from lipyomo.run import Clock
 from lipyomo.search.protocol import Arrays, Incumbent, Making, Outcome, Root, Tell
-from lipyomo.search.smooth.ascent import ascended
+from lipyomo.search.smooth.ascent import ascended, drawn_in
 from lipyomo.search.smooth.bound import Bounded, bounded, least_bound
 from lipyomo.search.smooth.boxes import Boxes, bundles, joined
 from lipyomo.search.smooth.bundled import BundlePipeline, Task
@@ -37,7 +37,9 @@ class Pipeline(BundlePipeline):
 
     def __init__(self, question: Question, seed: int = 0) -> None:
         keep_memory()
-        super().__init__(Context.of(question))
+        super().__init__(Context.of(question, featured=True))
+        featured = self._context.features is not None
+        self._plain = Context.of(question) if featured else self._context
         self._rng = np.random.default_rng(seed)
         self._effort, self._turn = 0.0, 1.0
 
@@ -60,7 +62,8 @@ class Pipeline(BundlePipeline):
         """See `lipyomo.search.protocol.Pipeline`."""
         context, params = self._context, self._context.params
         first = clock.within(params.look_share * clock.left)
-        self._look(context.domain.sample(self._rng, context.samples), first)
+        points = self._plain.domain.sample(self._rng, context.samples)
+        self._look(points if context.features is None else context.features.of(points), first)
         tell(best=self._best)
         if not context.domain.is_bounded:
             bounds = semidefinite_bounds(
@@ -70,7 +73,7 @@ class Pipeline(BundlePipeline):
         whole = self._bounded(Boxes.whole(context), clock)
         tell(upper=max(whole.bound, 0.0))
         cutoff = self.cutoff(self._best.value)
-        if context.inputs >= params.wide:
+        if self._plain.inputs >= params.wide:
             if context.targets.input_norm == "linf" and not context.euclidean:
                 within = clock.within(params.chord_share * clock.left)
                 whole = with_chords(context, whole, within, cutoff)
@@ -105,7 +108,7 @@ class Pipeline(BundlePipeline):
         layers = relaxed(context, first, inputs_of(context, first, first.v_low, first.v_high))
         known = whole.bounds.reshape(-1, targets.count)  # a target may have several boxes
         bounds = semidefinite_bounds(
-            context,
+            self._plain,
             slopes_on(layers),
             clock,
             known.max(axis=0),
@@ -147,9 +150,20 @@ class Pipeline(BundlePipeline):
         values = self._values(points)
         starts = points[np.argsort(-values)[: context.params.starts]]
         found, values = ascended(context, starts, clock)
+        if context.features is not None:
+            best = self._near(found[np.argsort(-values)[: context.params.tries]])
+            found, values = ascended(self._plain, best, clock)
         for k in np.argsort(-values)[: context.params.tries].tolist():
             if not values[k] > self._best.value or self._challenge(found[k]):
                 break
+
+    def _given(self, point: FloatArray) -> FloatArray:
+        return point if self._context.features is None else self._near(point[None])[0]
+
+    def _near(self, features: FloatArray) -> FloatArray:
+        """Points (N, d) of the domain for features (N, r)."""
+        assert self._context.features is not None
+        return drawn_in(self._plain.domain, self._context.features.near(features))
 
     def _challenge(self, x: FloatArray) -> bool:
         """Whether the norm that is proved to be attained at `x` is the best so far."""

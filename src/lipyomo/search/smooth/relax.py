@@ -122,7 +122,7 @@ def _layer(
 ) -> Relaxed:
     """Ranges of z and u: from what is known of the layer before, and by back-substitution."""
     unit, (h, t) = context.unit, signals
-    reach = h.size @ stage.sizes.T + np.abs(stage.bias)
+    reach = h.size @ stage.sizes.T + np.abs(stage.bias) + stage.off
     pace = t.size @ stage.along_sizes.T
     z = h.middle @ stage.weight.T + stage.bias
     z_radius = h.radius @ stage.sizes.T + unit * reach
