@@ -41,7 +41,7 @@ def dense(matrix: Matrix) -> FloatArray:
 
 
 DENSE = 0.1
-"""Share of entries from which a sparse product is kept as a dense array."""
+"""Share of entries from which a sparse matrix takes as long as a dense one, and is kept as such."""
 
 LITTLE = 1 << 12
 """Entries up to which a dense array is quicker, however many of them are zero."""

@@ -11,9 +11,6 @@ class Params:
 
     Attributes
     ----------
-    tolerance : float
-        Above the tolerances of solvers: nearer than this to a kink a unit counts as open, and
-        bounds that differ by less are the same.
     violation : float
         Relative to the range of a unit: lesser violations get no cut, which would change little.
     most_vertices : int
@@ -26,7 +23,6 @@ class Params:
         big-Ms.
     """
 
-    tolerance: float = 1e-6
     violation: float = 1e-4
     most_vertices: int = 4096
     work: float = 4e8

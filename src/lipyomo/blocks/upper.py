@@ -51,7 +51,6 @@ from lipyomo.blocks.inputs import (
 )
 from lipyomo.blocks.local_start import inputs_of
 from lipyomo.blocks.norm import output_norm_of
-from lipyomo.blocks.params import PARAMS
 from lipyomo.blocks.ranges import box_of, need_finite
 from lipyomo.blocks.relu import built_network
 from lipyomo.blocks.scaling import Scaling, scaling_of
@@ -63,6 +62,7 @@ from lipyomo.domains import Box, Domain
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import ONE_BY_ONE, InputNorm
+from lipyomo.result import EXACT_TOLERANCE
 from lipyomo.solvers.rows import Affine
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         output_norm: Any = "linf",
         scaling: Scaling | Any = None,
         input_bounds: InputBounds = None,
-        margin: float = PARAMS.tolerance,
+        margin: float = EXACT_TOLERANCE,
         wrt: Iterable[Any] | None = None,
     ) -> None:
         """Write the constraints.
@@ -272,13 +272,13 @@ class UpperLipschitzBlockData(FormulationBlockData):
         size = add_variables(block, "size", list(range(n)), np.zeros(n), reach)
         above_sizes(block, "size", size, entries)
         Rows(block, "norm", [0]).at_least(0, [1.0, *[-1.0] * n], [self.value, *size], 0.0)
-        return float(reach.sum()) * (1.0 + PARAMS.tolerance)
+        return float(reach.sum()) * (1.0 + EXACT_TOLERANCE)
 
     def _keep_above(self, block: Any, forms: Span) -> float:
         """Keep ``value`` above the absolute values of intervals; returns the most they reach."""
         above_sizes(block, "norm", [self.value] * forms.least.size, forms)
         return float(np.maximum(-forms.least, forms.most).max(initial=0.0)) * (
-            1.0 + PARAMS.tolerance
+            1.0 + EXACT_TOLERANCE
         )
 
 

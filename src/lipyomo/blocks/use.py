@@ -22,9 +22,9 @@ from pyomo.core.expr.calculus.diff_with_pyomo import DifferentiationException
 from pyomo.core.expr.visitor import identify_variables
 from pyomo.repn import generate_standard_repn
 
-from lipyomo.blocks.params import PARAMS
 from lipyomo.blocks.ranges import ends_of
 from lipyomo.errors import ProblemError
+from lipyomo.result import EXACT_TOLERANCE
 
 Sense: TypeAlias = Literal["max", "min"]
 
@@ -110,7 +110,7 @@ def _check_bounds(value: OneSided, uses: _Uses) -> None:
     variable, sign = value.variable, value.sign
     low, high = ends_of(*variable.bounds)
     bound = sign * float(variable.value) if variable.fixed else high if sign > 0 else -low
-    slack = PARAMS.tolerance * max(1.0, abs(bound))
+    slack = EXACT_TOLERANCE * max(1.0, abs(bound))
     if bound >= sign * value.end - slack:
         return
     rows = [form for form in uses.of(variable) if form.constraint is not value.through]

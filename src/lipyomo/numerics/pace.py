@@ -18,7 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from lipyomo.arrays import Matrix
+from lipyomo.arrays import DENSE, Matrix
 from lipyomo.numerics.params import PARAMS
 
 
@@ -29,7 +29,7 @@ def seconds_of(operations: float) -> float:
 
 def dense_entries(matrix: Matrix) -> float:
     """How many entries of a dense matrix take as much time as those of this one."""
-    return float(matrix.size) * (1.0 if isinstance(matrix, np.ndarray) else PARAMS.sparse)
+    return float(matrix.size) / (1.0 if isinstance(matrix, np.ndarray) else DENSE)
 
 
 def model_terms(weights: Iterable[Matrix]) -> float:

@@ -13,8 +13,6 @@ class Params:
     ----------
     rate : float
         Operations a second.
-    sparse : float
-        Dense entries that one of a sparse matrix costs as much time as.
     order : int
         Of the matrix of the trial that compares the machine with that core: ten milliseconds.
     age : float
@@ -31,7 +29,6 @@ class Params:
     """
 
     rate: float = 2e10
-    sparse: float = 8.0
     order: int = 400
     age: float = 2.0
     terms: float = 1e6

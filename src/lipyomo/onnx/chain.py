@@ -12,17 +12,10 @@ import scipy.sparse as sp
 
 from lipyomo.activations import Activation
 from lipyomo.arrays import settled
-from lipyomo.memory import CACHED
-from lipyomo.network import Curve, FloatArray, Layer, Matrix, Network
-from lipyomo.onnx.budget import NUMBER, budget
+from lipyomo.network import Curve, FloatArray, Layer, Network
+from lipyomo.onnx.budget import budget
 from lipyomo.onnx.cover import distinct_rows, smallest_cover
 from lipyomo.onnx.system import IntArray, Kinds, System
-
-
-def _settle(weight: sp.csr_array) -> Matrix:
-    """Dense or sparse, whichever suits; small ones are dense."""
-    small = NUMBER * weight.shape[0] * weight.shape[1] <= CACHED
-    return np.asarray(weight.toarray()) if small else settled(weight)
 
 
 def _selection(columns: np.ndarray, width: int) -> sp.csr_array:
@@ -137,10 +130,10 @@ def to_network(system: System, name: str, fuse: bool = True) -> Network:
             slopes = [np.concatenate([side, np.ones(carried.shape[0])]) for side in slopes]
             own = np.concatenate([own, np.full(carried.shape[0], None)])
         bias = offset.toarray().reshape(-1)
-        layers.append(Layer(_settle(weight), bias, left, right, _curves(kinds)))
+        layers.append(Layer(settled(weight), bias, left, right, _curves(kinds)))
         rows, (left, right), kinds = below, slopes, own
     bias = rows[:, width - 1 :].toarray().reshape(-1)
-    layers.append(Layer(_settle(sp.csr_array(rows[:, :inputs])), bias, left, right, _curves(kinds)))
+    layers.append(Layer(settled(sp.csr_array(rows[:, :inputs])), bias, left, right, _curves(kinds)))
     network = Network(reversed(layers), name)
     if not fuse or not any(layer.is_affine for layer in network.hidden):
         return network
