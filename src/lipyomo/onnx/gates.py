@@ -270,7 +270,7 @@ def _product(first: Expanded, second: Expanded) -> Expanded | None:
         for (q, g), b in second.items():
             if p + q > HIGHEST or (f is not None and g is not None):
                 return None
-            parts.append({(p + q, f if g is None else g): a * b})
+            parts.append({Term(p + q, f if g is None else g): a * b})
     return _sum(*parts)
 
 
@@ -288,7 +288,7 @@ def _function(name: str) -> Callable[[Expanded], Expanded | None]:
     def applied(argument: Expanded) -> Expanded | None:
         if not set(argument) - {ONE}:
             return None
-        return {(0, Function.of(name, argument)): Fraction(1)}
+        return {Term(0, Function.of(name, argument)): Fraction(1)}
 
     return applied
 
@@ -299,7 +299,7 @@ def _one_plus(terms: Expanded, name: str) -> tuple[Fraction, Expanded] | None:
     if c is None or len(terms) != 2:
         return None
     ((p, f),) = set(terms) - {ONE}
-    if p or f is None or f.name != name or terms[p, f] != c:
+    if p or f is None or f.name != name or terms[Term(p, f)] != c:
         return None
     return c, dict(f.argument)
 
@@ -311,7 +311,7 @@ def _inverse(terms: Expanded) -> Expanded | None:
         if found is not None:
             c, argument = found
             own = Function.of(inverse, _times(argument, Fraction(sign)))
-            return {(0, own): 1 / c}
+            return {Term(0, own): 1 / c}
     if set(terms) == {ONE}:
         return {ONE: 1 / terms[ONE]}
     return None
@@ -327,7 +327,7 @@ def _logarithm(terms: Expanded) -> Expanded | None:
     found = _one_plus(terms, "exp")
     if found is None or found[0] != 1:
         return None
-    return {(0, Function.of("softplus", found[1])): Fraction(1)}
+    return {Term(0, Function.of("softplus", found[1])): Fraction(1)}
 
 
 def _clip(argument: Expanded, *limits: Expanded) -> Expanded | None:
@@ -335,7 +335,7 @@ def _clip(argument: Expanded, *limits: Expanded) -> Expanded | None:
     if len(limits) != 2 or limits[0] or set(limits[1]) != {ONE} or limits[1][ONE] <= 0:
         return None
     top = limits[1][ONE]
-    return {(0, Function.of("clip", _times(argument, 1 / top))): top}
+    return {Term(0, Function.of("clip", _times(argument, 1 / top))): top}
 
 
 def _hard_sigmoid(argument: Expanded, alpha: Expanded, beta: Expanded) -> Expanded | None:
@@ -408,13 +408,13 @@ def _gates(name: str, argument: Expanded) -> Iterator[_Gate]:
         near = _near(abs(slope), math.sqrt(0.5))
         if near is not None:  # x erf(x / sqrt 2) = 2 gelu(x) - x
             yield activation("gelu"), Fraction(2 * sign), Fraction(-sign), near
-    elif name == "tanh" and set(argument) == {SIGNAL, (3, None)}:
+    elif name == "tanh" and set(argument) == {SIGNAL, Term(3)}:
         near = _near(abs(slope), math.sqrt(2.0 / math.pi))
-        bend = _near(argument[3, None] / slope, 0.044715)
+        bend = _near(argument[Term(3)] / slope, 0.044715)
         if near is not None and bend is not None:
             kind = activation("gelu", approximate="tanh")
             yield kind, Fraction(2 * sign), Fraction(-sign), near or bend
-    elif name == "tanh" and argument == {(0, Function.of("softplus", {SIGNAL: one})): one}:
+    elif name == "tanh" and argument == {Term(0, Function.of("softplus", {SIGNAL: one})): one}:
         yield activation("mish"), one, none, False
     elif name == "clip" and argument.get(ONE) == Fraction(1, 2) and set(argument) == {ONE, SIGNAL}:
         near = _near(slope, 1.0 / 6.0)
