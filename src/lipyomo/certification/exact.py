@@ -138,6 +138,6 @@ def proves_positive(
     network = Network([*classifier.network.layers, below])
     problem = classifier.metric.problem(network, x, radius, classifier.clip, LinfOutput())
     goal = 1.0 / radius
-    limit = PARAMS.check_share * seconds + PARAMS.check_seconds
+    limit = PARAMS.share * seconds + PARAMS.check_seconds
     found = bound_until(problem, "bnb", goal * (1.0 - 2.0**-50), goal, limit)
     return found.upper * radius * (1.0 + 2.0**-50) < 1.0
