@@ -131,7 +131,7 @@ def test_stopped_bounds_of_many_functionals_are_those_of_intervals(
     relaxation: DerivativeRelaxation,
 ) -> None:
     network = random_network(3, (4, 40, 50, 2))
-    count = 2 * BOUNDS.chunk // 40  # more than are substituted back at once
+    count = 2 * BOUNDS.cache // (8 * 40)  # more than are substituted back at once
     functionals = Points(np.random.default_rng(0).standard_normal((count, 2)))
     phases = preactivation_bounds(network, Box(-1, 1, 4)).phases
     whole = gradient_ends(network, phases, functionals, "linf", "interval").norm

@@ -232,7 +232,7 @@ class Chain:
         """Safe lower and upper bounds of entries of the signal (r,), shapes (B, r)."""
         members = [block.members for block in self.blocks]
         batch = max([self.argument.batch, *(block.batch for block in self.blocks)])
-        step = max(PARAMS.chunk // (2 * max(sum(members), self.inputs) * batch), 16)
+        step = max(PARAMS.cache // (16 * max(sum(members), self.inputs) * batch), 16)
         lows, highs = [], []
         for begin in range(0, pick.size, step):
             # without blocks there is nothing to substitute back, and nobody has other bounds

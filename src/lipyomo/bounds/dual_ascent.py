@@ -193,7 +193,8 @@ class DualAscent:
 
     def _parts(self, rows: Rows) -> Iterator[slice]:
         """Equal parts of the bounds, whose arrays fit into a processor's cache."""
-        count = -(-rows.count // max(PARAMS.cached // max(self.columns, 1), 1)) or 1
+        most = PARAMS.cache // (12 * 4 * max(self.columns, 1))
+        count = -(-rows.count // max(most, 1)) or 1
         ends = np.linspace(0, rows.count, count + 1).astype(int).tolist()
         return (slice(a, b) for a, b in pairwise(ends))
 

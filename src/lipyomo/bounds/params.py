@@ -11,13 +11,10 @@ class Params:
 
     Attributes
     ----------
-    chunk : int
-        Most entries of an array of functionals that are substituted at once: what fits into a
-        cache (with eight times as many, bounds take two to ten times as long).
-    cached : int
-        Numbers in an array of dual ascent; a dozen arrays share the cache.
-    speed : float
-        Multiplications a second of dual ascent, for predictions of its time.
+    cache : int
+        Bytes of a processor's cache: of an array of functionals that are substituted at once (with
+        eight times as many, bounds take two to ten times as long), and of the dozen arrays of
+        single precision that dual ascent works on.
     rate : float
         First step of dual ascent, as a share of a multiplier's natural size.
     momentum : float
@@ -32,9 +29,7 @@ class Params:
         a model.
     """
 
-    chunk: int = 1 << 18
-    cached: int = 36_000
-    speed: float = 4e9
+    cache: int = 1 << 21
     rate: float = 0.12
     momentum: float = 0.7
     steps: int = 20

@@ -18,6 +18,7 @@ from lipyomo.bounds.layers import LayerBounds, by_layer
 from lipyomo.bounds.params import PARAMS
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Network
+from lipyomo.numerics.params import PARAMS as PACE
 from lipyomo.phases import OPEN, decide
 
 
@@ -44,7 +45,7 @@ def sharpen(network: Network, domain: Domain, bounds: LayerBounds) -> LayerBound
         lower, upper = np.concatenate(bounds.lower), np.concatenate(bounds.upper)
         units = np.flatnonzero(phases == OPEN)
         units = units[units >= network.hidden[0].units]  # the first layer's ranges are exact
-        work = PARAMS.seconds * PARAMS.speed
+        work = PARAMS.seconds * PACE.rate
         one_unit = 4 * PARAMS.steps * sum(layer.weight.size for layer in network.hidden)
         if not units.size or one_unit > work:
             break

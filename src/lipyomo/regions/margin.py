@@ -208,7 +208,7 @@ class _Margins:
         if zero.bound > radius * (1.0 + PARAMS.rounding):
             return replace(best, ceiling=0.0)
         dual, tau = zero.dual, 0.7 * min(best.ceiling / self.scale, self.cap)
-        for _ in range(PARAMS.shrinks):
+        for _ in range(PARAMS.tries):
             shrunk = self.right - tau * self.column
             found = nearest_point(A, shrunk, self.lower + tau, self.upper - tau, point, dual)
             best = self._improved(best, found.x)

@@ -26,16 +26,12 @@ class Params:
         inputs a fifth of the time for margins a few percent smaller.
     secants : int
         Programs with moved faces: time against the size of the margin that is found.
-    shrinks : int
-        Margins that are tried inside a Euclidean ball, each 0.4 times the one before.
-    faces : int
-        An l1 ball with more faces than this is not written as rows: thin regions in it may stay
-        undecided.
+    tries : int
+        Points that are tried around one on a kink, each eight times nearer than the one before, and
+        margins inside a Euclidean ball, each 0.4 times the one before.
     choices : int
         Sets of faces among which the nearest point to a ball's centre is looked for in rational
         numbers: time against thin regions that stay undecided.
-    nearby : int
-        Points that are tried around one on a kink, each eight times nearer than the one before.
     weights : int
         In networks with more weights, exact values are computed only where gradients cancel.
     entries : int
@@ -47,10 +43,8 @@ class Params:
     cuts: int = 60
     wide: int = 40
     secants: int = 4
-    shrinks: int = 12
-    faces: int = 64
+    tries: int = 16
     choices: int = 3000
-    nearby: int = 16
     weights: int = 1 << 19
     entries: int = 2_000_000
 

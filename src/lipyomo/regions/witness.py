@@ -94,7 +94,7 @@ def witness_near(problem: LipschitzProblem, x: FloatArray) -> Witness | None:
     if found is not None or x.ndim > 1:
         return found
     wanted = reduced.problem.value_at(x).value * (1.0 - PARAMS.rounding)
-    for k, y in enumerate(reduced.problem.domain.sample(np.random.default_rng(0), PARAMS.nearby)):
+    for k, y in enumerate(reduced.problem.domain.sample(np.random.default_rng(0), PARAMS.tries)):
         near = make_witness(problem, reduced.lift_point(x + 8.0**-k * (y - x)))
         if near is not None and (found is None or near.value > found.value):
             found = near

@@ -52,7 +52,7 @@ def step_costs(
         shared = 10.0 * d * F**2 + 6.0 * F**3
         costs["direct"] = shared + 2.0 * d**2 * F + n**3 / 3.0 + _CALLS["direct"]
         each = 4.0 * d * F**2 + 10.0 * d * F
-        costs["conjugate"] = shared + (PARAMS.conjugate // 2 + 2) * each + _CALLS["conjugate"]
+        costs["conjugate"] = shared + (PARAMS.krylov // 2 + 2) * each + _CALLS["conjugate"]
     return costs
 
 

@@ -174,7 +174,7 @@ def longest_step(product: Callable[[FloatArray], FloatArray], size: int) -> floa
     q = np.cos(np.arange(1.0, size + 1.0) ** 2)  # any vector that is in no special direction
     basis = (q / np.linalg.norm(q))[None]
     diagonal, off = [], []
-    for _ in range(min(PARAMS.lanczos, size)):
+    for _ in range(min(PARAMS.krylov, size)):
         image = product(basis[-1])
         diagonal.append(float(image @ basis[-1]))
         for _ in range(2):

@@ -17,7 +17,8 @@ class Params:
     coarse : float
         Relative accuracy where little is wanted: a quasi-Newton step that gains no more is the
         last; a descent goes on to it though its target is out of reach, since a tree inherits its
-        multipliers; conjugate gradients end there.
+        multipliers; conjugate gradients end there.  Corrections of the inputs' proportions are
+        moments between it and its inverse.
     tries : int
         Most lengths of a step that are tried, each half of the one before.
     central : float
@@ -45,39 +46,29 @@ class Params:
         Steps that a quasi-Newton method keeps.
     most_change : float
         Largest change of a multiplier's logarithm in a quasi-Newton step; half of it in the first.
-    lanczos : int
-        Steps that estimate how far the boundary is.
     power : float
         Of the smooth maximum of several functionals' bounds (8 to 32 end within 1 %).
     off_boundary : float
         Times that the multipliers of a ball of functionals begin above what is needed: on the
         boundary there is no Newton step.
-    conjugate : int
-        Conjugate gradients that a Newton step of a wide kernel takes at most; half as many usually.
+    krylov : int
+        Steps of Lanczos' method that estimate how far the boundary is, and most conjugate gradients
+        that a Newton step of a wide kernel takes; half as many usually.
     proportional_pays : float
         Times that a step must be cheaper with the inputs' multipliers in proportion.
-    corrected : float
-        Largest moment, and inverse of the least one, that corrects these proportions.
     joined : float
         Largest share of the inputs that is left where those of fixed signs are joined.
     usual_steps : int
         Newton steps of a descent from a closed form, and first steps that have to be left where
         points are looked for before them.
     newton : float
-        Times that a Newton step takes as long as one of a quasi-Newton method.  So many of these
-        have to be left where closed forms are proved before all outputs are lowered together.
+        Times that a Newton step takes as long as one of a quasi-Newton method.
     joint_below : float
         The joint stage is above closed forms that are less than so many times the quick stages: on
         trained networks it is at 0.3 to 0.8 times these, mostly where closed forms are at 0.5 or
         more.
-    below : float
-        How far below the next target's bound the worst one is lowered, relative.
-    vertices : int
-        Of a dual ball, at most, that are bounded one by one where it can be bounded as a whole.
-    matrices : int
-        Square matrices that a step holds at a time, about.
-    most_bytes : int
-        Of matrices, beyond which a semidefinite bound is left out.
+    order : int
+        Of matrices, beyond which a semidefinite bound is left out: 4 GB at six of them at a time.
     long_step : float
         Seconds of a step from which on threads of the linear algebra pay.
     threads : int
@@ -100,20 +91,15 @@ class Params:
     stretch: float = 1.05
     remembered: int = 10
     most_change: float = 2.0
-    lanczos: int = 20
     power: float = 16.0
     off_boundary: float = 1.5
-    conjugate: int = 20
+    krylov: int = 20
     proportional_pays: float = 4.0
-    corrected: float = 100.0
     joined: float = 0.5
     usual_steps: int = 20
     newton: float = 5.0
     joint_below: float = 0.3
-    below: float = 1e-6
-    vertices: int = 512
-    matrices: int = 6
-    most_bytes: int = 1 << 32
+    order: int = 9_500
     long_step: float = 0.02
     threads: int = 2
     grace: float = 0.3

@@ -138,6 +138,6 @@ def _corrected(kernel: WideKernel, y: FloatArray) -> FloatArray | None:
     spread, _ = dtrtrs(factor.lower, kernel.coupling(y).T, lower=1)
     variance = 1.0 / zeta + np.square(spread).sum(axis=0) / np.square(2.0 * zeta)
     mu = max(float((tau - zeta @ square) / (zeta @ variance)), 0.0)
-    correction = np.clip(square + mu * variance, 1.0 / PARAMS.corrected, PARAMS.corrected) ** 0.25
+    correction = np.clip(square + mu * variance, PARAMS.coarse, 1.0 / PARAMS.coarse) ** 0.25
     better = np.concatenate([correction * zeta, y[d:]])
     return enlarged(better, d, kernel.factor, growth=1.25, tries=6)

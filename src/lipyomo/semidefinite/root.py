@@ -17,12 +17,13 @@ from functools import cache, partial
 import numpy as np
 
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
-from lipyomo.cascade import Cascade
+from lipyomo.cascade import MAX_FUNCTIONALS, Cascade
 from lipyomo.network import FloatArray
 from lipyomo.norms import OutputNorm
 from lipyomo.numerics.pace import fits, pace, seconds_of
 from lipyomo.operator_norm import operator_norm
 from lipyomo.problem import LipschitzProblem
+from lipyomo.result import EXACT_TOLERANCE
 from lipyomo.run import Clock
 from lipyomo.semidefinite.bounder import Bounder, Minimum, shaped
 from lipyomo.semidefinite.choice import Ball, predicted_seconds, threads_for
@@ -42,7 +43,7 @@ def semidefinite_targets(problem: LipschitzProblem) -> Targets:
     """
     norm, (d, *_, m) = problem.output_norm, problem.tangent_network.sizes
     vertices = problem.dual_vertices
-    if norm.dual_ball == "cube" and (vertices is None or len(vertices) > PARAMS.vertices):
+    if norm.dual_ball == "cube" and (vertices is None or len(vertices) > MAX_FUNCTIONALS):
         columns = np.arange(d) if problem.input_norm == "l1" else np.array([ALL])
         return Targets(np.eye(m), np.full(columns.size, ALL), columns, problem.input_norm)
     return targets_of(problem)
@@ -57,7 +58,8 @@ class RootCost:
     closed, proof, approach, step, full : float
         Seconds of one quiet core for bounds in closed form, for a proof, for the first steps of a
         descent and for its Newton steps, and for one target.
-    bytes : float
+    order : int
+        Of the largest matrix.
     """
 
     closed: float
@@ -65,12 +67,12 @@ class RootCost:
     approach: float
     step: float
     full: float
-    bytes: float
+    order: int
 
     @property
     def fits(self) -> bool:
         """Whether the matrices fit into memory."""
-        return self.bytes <= PARAMS.most_bytes
+        return self.order <= PARAMS.order
 
 
 def root_cost(
@@ -109,8 +111,7 @@ def _cost(
     proof = seconds_of(4.0 * inputs * units**2 + 3.0 * units**3)
     full = predicted_seconds(d, units, functionals, euclidean, ball)
     step = predicted_seconds(d, units, functionals, euclidean, ball, steps=1)
-    size = 8.0 * PARAMS.matrices * (d + units + functionals) ** 2
-    return RootCost(closed, proof, step / PARAMS.newton, step, full, size)
+    return RootCost(closed, proof, step / PARAMS.newton, step, full, d + units + functionals)
 
 
 @dataclass(frozen=True)
@@ -298,8 +299,7 @@ class RootBounds:
             new = root.closed is None and clock.fits(cost.closed + cost.proof, PARAMS.grace)
             root = root._closed(clock) if new else root
             new = new and root.closed is not None
-            steps = PARAMS.newton * cost.approach + 2.0 * cost.proof
-            hurried = not closed_only and not fits(steps, clock.left)
+            hurried = not closed_only and not fits(cost.step + 2.0 * cost.proof, clock.left)
             if new and not hurried:
                 root = root._proved(0, root._closed_multipliers(), report)
             if not closed_only:
@@ -396,7 +396,7 @@ class RootBounds:
     def _aim(self, target: int, cutoff: float) -> float:
         """Where a target is no longer the worst, or out of question."""
         others = float(np.delete(self.upper, target).max(initial=0.0))
-        return max(cutoff, others) * (1.0 - PARAMS.below)
+        return max(cutoff, others) * (1.0 - EXACT_TOLERANCE)
 
     def _lowered(
         self, cutoff: float, clock: Clock, report: Report, closed_only: bool

@@ -377,7 +377,7 @@ class _Conjugate:
             z = precondition(residual)
             p, size = z, float(residual @ z)
             first = size
-            for _ in range(PARAMS.conjugate):
+            for _ in range(PARAMS.krylov):
                 product = self._apply(p)
                 curvature = float(p @ product)
                 if not curvature > 0:
