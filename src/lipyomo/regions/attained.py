@@ -7,9 +7,9 @@ has jumps is proved not to be at one.  Units that depend on inputs which cannot 
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lipyomo.network import Layer
-
-KEPT = 8
-"""Layers whose weights are kept in ball arithmetic: a search asks at one point after another."""
 
 PRECISION = 128
 """Bits of ball arithmetic: far more than float64 numbers have, so that ends do not lose any."""
@@ -193,10 +190,16 @@ def _below(value: arb) -> float:
     return max(least, 0.0) if np.isfinite(least) else 0.0
 
 
-@lru_cache(maxsize=KEPT)
+_WEIGHTS: WeakKeyDictionary[Layer, arb_mat] = WeakKeyDictionary()
+
+
 def matrix_of(layer: Layer) -> arb_mat:
-    """The weight of a layer, shape (n, k)."""
-    return arb_mat(layer.units, layer.inputs, layer.dense_weight.reshape(-1).tolist())
+    """The (remembered) weight of a layer, shape (n, k): a search asks at point after point."""
+    found = _WEIGHTS.get(layer)
+    if found is None:
+        found = arb_mat(layer.units, layer.inputs, layer.dense_weight.reshape(-1).tolist())
+        _WEIGHTS[layer] = found
+    return found
 
 
 def bias_of(layer: Layer) -> arb_mat:

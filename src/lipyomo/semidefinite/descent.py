@@ -8,8 +8,8 @@ the method may be stopped at any moment.
 - `Descent` starts in closed form.  Multipliers are wrong by factors then, which a quasi-Newton
   method in their logarithms mends at a fifth of the cost of Newton steps; when it gains little,
   they follow the central path.  At a central point the step to a smaller mu is predicted with the
-  Hessian that is at hand (the path is nearly straight in mu), 85 % of the way to the boundary at
-  most.  Between central points Newton steps are cut short of the boundary.
+  Hessian that is at hand (the path is nearly straight in mu), nine tenths of the way to the
+  boundary at most.  Between central points Newton steps are cut short of the boundary.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def _search(
     """Halve a step, which ends in ``along(length)``, until the barrier function falls enough."""
     before = point.merit(mu)
     slack = 1e-12 * abs(before)
-    for _ in range(PARAMS.tries):
+    least = PARAMS.coarse * length
+    while length > least:
         found = _at(point.kernel, along(length))
         if found is not None and found.merit(mu) <= before - 0.1 * length * decrement + slack:
             return found, length
@@ -176,7 +177,7 @@ def refine(
             break
         step, decrement = system.step(mu)
         along = _straight(point, kernel.expand(step))
-        damped = min(1.0, PARAMS.damped * math.sqrt(mu / max(decrement, mu)))
+        damped = math.sqrt(mu / max(decrement, mu))  # the boundary is about so far away
         found = _search(point, along, decrement, mu, damped)
         if found is None:
             break
@@ -186,15 +187,15 @@ def refine(
         if target is not None:
             if value <= target:
                 break
-            hopeless = value - PARAMS.out_of_reach * mu * n > target
+            hopeless = value - mu * n > target
             if hopeless and decrement < 0.5 * mu * n:
                 break
-        centred = decrement < PARAMS.warm_central * n * mu
+        centred = decrement < mu
         if mu * n < tolerance * value:
             if centred:
                 break
         elif centred:
-            mu *= PARAMS.fall
+            mu *= 1.0 - PARAMS.to_boundary
         elif length > 0.9:
             mu *= 0.5
     return replace(start, iterations=iteration) if best is None else best.balanced(iteration)
@@ -323,11 +324,7 @@ class Descent:
     def _hopeless(self, target: float) -> bool:
         """Whether a central point has shown that the target is out of reach."""
         rest = self.mu * self.kernel.order
-        return (
-            self.centred
-            and self.value - PARAMS.out_of_reach * rest > target
-            and rest < PARAMS.coarse * self.value
-        )
+        return self.centred and self.value - rest > target and rest < PARAMS.coarse * self.value
 
     def _at(self, point: _Point, iterations: int) -> Descent:
         """The descent at another point."""
@@ -347,7 +344,7 @@ class Descent:
             return replace(self, done=True)
         step, decrement = system.step(mu)
         now = self
-        if decrement < PARAMS.central * mu:
+        if decrement < mu:
             if self.last - point.value < self.fallen * self.tolerance * point.value:
                 return replace(self, done=True)
             now = replace(self, last=point.value)
@@ -388,7 +385,6 @@ class Descent:
         if centre is None:
             return None
         along = kernel.expand(self.mu * tangent)
-        reach = PARAMS.predicted * kernel.reach(centre.factor, centre.y, along)
-        share = min(reach, PARAMS.to_boundary)
+        share = PARAMS.to_boundary * min(kernel.reach(centre.factor, centre.y, along), 1.0)
         found = _at(kernel, centre.y + share * along)
         return None if found is None else (found, share)

@@ -23,11 +23,14 @@ from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from lipyomo.arrays import lengths
 from lipyomo.network import FloatArray
+from lipyomo.semidefinite.params import PARAMS
 
-SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
+SHARES = tuple((k + 0.5) / PARAMS.shares for k in range(PARAMS.shares))
 """Shares s that are tried."""
 
-_TINY = 1e-9
+_TINY = float(np.sqrt(np.finfo(np.float64).eps))
+"""Shares below it are as good as nothing."""
+
 LARGE = 1e150
 """Above it, and below its inverse, products overflow or vanish."""
 

@@ -1,6 +1,7 @@
 """Directions of a quasi-Newton method (L-BFGS: Nocedal, Math. Comp. 35, 1980).
 
-For variables that all are of one size, such as logarithms: the first direction is the gradient's.
+For variables that all are of one size, such as logarithms: the first direction is the gradient's,
+and no step changes a variable by more than one.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Memory:
         # a change whose square underflows says nothing either
         if not (size > 0.0 and curvature > 1e-10 * float(np.linalg.norm(step)) * size):
             return replace(self, last=None)
-        return Memory((*self.steps, (step, change, curvature))[-PARAMS.remembered :])
+        return Memory((*self.steps, (step, change, curvature))[-PARAMS.krylov :])
 
     def direction(self, gradient: FloatArray) -> tuple[FloatArray, float]:
         """A direction of descent from a point with this gradient, and the longest step along it."""
@@ -51,7 +52,7 @@ class Memory:
         for (step, change, curvature), share in zip(self.steps, reversed(shares), strict=True):
             found = found + (share - float(change @ found) / curvature) * step
         largest = max(float(np.abs(found).max()), np.finfo(float).tiny)
-        return found, min(1.0, PARAMS.most_change / largest) if self.steps else 1.0 / largest
+        return found, min(1.0, 1.0 / largest) if self.steps else 1.0 / largest
 
     def moved(self, step: FloatArray, gradient: FloatArray) -> Memory:
         """With a step from a point with this gradient."""

@@ -452,8 +452,6 @@ def tighten_root(
 ) -> RootBounds:
     """Go from the quick stages to the semidefinite ones, with the joint stage in between.
 
-    It is left out where closed forms are so far below the quick stages that it would be above them.
-
     Parameters
     ----------
     root : RootBounds
@@ -466,10 +464,8 @@ def tighten_root(
     cutoff : float, optional
         Bounds at or below it need not be lowered.
     """
-    quick = cascade.value
     root = root.begun(cutoff, clock, report)
     cascade.tighten(root.upper)
-    if not root.value < PARAMS.joint_below * quick:
-        cascade.run(("joint",))
+    cascade.run(("joint",))
     root = root.with_known(cascade.bounds_of(root.targets))
     return root.run(cutoff, clock, report)

@@ -13,7 +13,6 @@ import numpy as np
 from lipyomo.affine.system import FlatPhases, UnitSystem
 from lipyomo.bounds.gradient import gradient_ranges
 from lipyomo.network import FloatArray
-from lipyomo.semidefinite.params import PARAMS
 from lipyomo.semidefinite.verify import SizedForm
 from lipyomo.targets import ALL, Targets
 
@@ -49,7 +48,7 @@ class FixedSigns:
             room = self._errors[row]
             signs = np.where(low[0] > room, 1.0, np.where(high[0] < -room, -1.0, 0.0))
             free = int(np.count_nonzero(signs == 0))
-            self._known[row] = signs if free + 1 <= PARAMS.joined * signs.size else None
+            self._known[row] = signs if free + 1 < signs.size else None
         return self._known[row]
 
 

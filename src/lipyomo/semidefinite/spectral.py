@@ -25,7 +25,6 @@ from lipyomo.semidefinite.dense import (
 )
 from lipyomo.semidefinite.ellipsoids import closed_form, enlarged
 from lipyomo.semidefinite.kernel import Factor, NewtonSystem, State, balance, bound_of
-from lipyomo.semidefinite.params import PARAMS
 
 
 class SpectralKernel:
@@ -96,7 +95,7 @@ class SpectralKernel:
             return None
         tau = 1.0
         scale = balance(tau, top * (self.outputs if self._separate else 1))
-        gamma = np.full(self.outputs, PARAMS.off_boundary * top / scale)
+        gamma = np.full(self.outputs, 2.0 * top / scale)  # on the boundary no step is possible
         y = np.concatenate([gamma, found.zeta * scale, found.lam * scale])
         return enlarged(y, self.outputs + self.inputs, self.factor)
 
