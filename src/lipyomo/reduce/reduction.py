@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.arrays import BoolArray, FloatArray, IntArray, Pattern
+from lipyomo.arrays import BoolArray, FloatArray, Pattern
 from lipyomo.network import Network
 from lipyomo.reduce.units import Counterparts
 
@@ -75,33 +75,3 @@ class Reduction:
     def lift_pattern(self, pattern: Pattern) -> Pattern:
         """The pattern of the given network that selects the same affine piece."""
         return self.units.lift_pattern(np.concatenate([np.zeros(0, dtype=bool), *pattern]))
-
-    def lift_multipliers(
-        self, zeta: FloatArray, units: IntArray, lam: FloatArray
-    ) -> tuple[FloatArray, IntArray, FloatArray] | None:
-        """Multipliers that prove the same semidefinite bound of the given network.
-
-        Parameters
-        ----------
-        zeta : ndarray, shape (d',)
-            Of the reduced inputs.
-        units : ndarray of int, shape (F,)
-            Open units of the reduced network.
-        lam : ndarray, shape (F,)
-
-        Returns
-        -------
-        (ndarray, shape (d,), ndarray of int, shape (F,), ndarray, shape (F,)) or None
-            Those of inputs that cannot move are zero: directions have no such component.  None if
-            one of the units stands for several: with a multiplier each, these may lie on different
-            sides, so that their bound is larger; or for none.
-        """
-        known = self.units
-        which = np.flatnonzero(np.isin(known.inner, units))
-        if not np.array_equal(np.sort(known.inner[which]), np.sort(units)):
-            return None
-        order = np.argsort(units)
-        own = order[np.searchsorted(units, known.inner[which], sorter=order)]
-        full = np.zeros(self.values.size)
-        full[self.moving] = zeta
-        return full, known.outer[which], lam[own]
