@@ -15,7 +15,7 @@ from lipyomo.bounds import preactivation_bounds
 from lipyomo.bounds.balls import Points
 from lipyomo.bounds.derivative import DerivativeRelaxation
 from lipyomo.bounds.gradient import gradient_ends
-from lipyomo.bounds.params import PARAMS as BOUNDS
+from lipyomo.memory import CACHED
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import run_method
 from lipyomo.network import Layer
@@ -131,7 +131,7 @@ def test_stopped_bounds_of_many_functionals_are_those_of_intervals(
     relaxation: DerivativeRelaxation,
 ) -> None:
     network = random_network(3, (4, 40, 50, 2))
-    count = 2 * BOUNDS.cache // (8 * 40)  # more than are substituted back at once
+    count = 2 * CACHED // (4 * 40)  # more than are substituted back at once
     functionals = Points(np.random.default_rng(0).standard_normal((count, 2)))
     phases = preactivation_bounds(network, Box(-1, 1, 4)).phases
     whole = gradient_ends(network, phases, functionals, "linf", "interval").norm

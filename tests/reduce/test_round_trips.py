@@ -1,4 +1,4 @@
-"""What is found in a reduced network holds in the given one: points, patterns, forms of open units."""
+"""What is found in a reduced network holds in the given one: points and patterns."""
 
 from __future__ import annotations
 

@@ -25,10 +25,10 @@ import scipy.sparse as sp
 
 from lipyomo.arrays import dense, product, scaled_columns, settled
 from lipyomo.bounds.balls import Ball
-from lipyomo.bounds.params import PARAMS
 from lipyomo.bounds.parts import SplitMatrix, apply_rows, pull_back
 from lipyomo.bounds.relax import Lines
 from lipyomo.bounds.stack import Index
+from lipyomo.memory import CACHED
 from lipyomo.network import FloatArray, Matrix
 from lipyomo.numerics.rounding import gamma
 
@@ -232,7 +232,7 @@ class Chain:
         """Safe lower and upper bounds of entries of the signal (r,), shapes (B, r)."""
         members = [block.members for block in self.blocks]
         batch = max([self.argument.batch, *(block.batch for block in self.blocks)])
-        step = max(PARAMS.cache // (16 * max(sum(members), self.inputs) * batch), 16)
+        step = max(CACHED // (8 * max(sum(members), self.inputs) * batch), 16)
         lows, highs = [], []
         for begin in range(0, pick.size, step):
             # without blocks there is nothing to substitute back, and nobody has other bounds

@@ -49,6 +49,7 @@ from lipyomo.bounds.dual_steps import DualSteps, SingleArray
 from lipyomo.bounds.params import PARAMS
 from lipyomo.bounds.relax import Triangle
 from lipyomo.domains import Domain
+from lipyomo.memory import CACHED
 from lipyomo.network import FloatArray, Layer
 from lipyomo.numerics.rounding import UNIT
 from lipyomo.phases import LEFT, OPEN, RIGHT
@@ -193,7 +194,7 @@ class DualAscent:
 
     def _parts(self, rows: Rows) -> Iterator[slice]:
         """Equal parts of the bounds, whose arrays fit into a processor's cache."""
-        most = PARAMS.cache // (12 * 4 * max(self.columns, 1))
+        most = CACHED // (24 * max(self.columns, 1))  # six arrays of single precision
         count = -(-rows.count // max(most, 1)) or 1
         ends = np.linspace(0, rows.count, count + 1).astype(int).tolist()
         return (slice(a, b) for a, b in pairwise(ends))

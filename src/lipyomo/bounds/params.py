@@ -11,10 +11,6 @@ class Params:
 
     Attributes
     ----------
-    cache : int
-        Bytes of a processor's cache: of an array of functionals that are substituted at once (with
-        eight times as many, bounds take two to ten times as long), and of the dozen arrays of
-        single precision that dual ascent works on.
     rate : float
         First step of dual ascent, as a share of a multiplier's natural size.
     momentum : float
@@ -29,7 +25,6 @@ class Params:
         a model.
     """
 
-    cache: int = 1 << 21
     rate: float = 0.12
     momentum: float = 0.7
     steps: int = 20

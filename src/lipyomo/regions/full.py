@@ -17,8 +17,8 @@ from lipyomo.affine.exact import ExactSignal
 from lipyomo.affine.signal import carry, decided
 from lipyomo.domains import Domain
 from lipyomo.domains.base import box_sides
-from lipyomo.domains.norm_ball import MOST_INPUTS
 from lipyomo.network import BoolArray, FloatArray, Network, Pattern
+from lipyomo.norms import ONE_BY_ONE
 from lipyomo.numerics.exact import approximate, exact
 from lipyomo.numerics.simplex import decide_strictly
 from lipyomo.regions.answer import UNKNOWN, Interior
@@ -158,7 +158,7 @@ def _face_rows(domain: Domain, moving: BoolArray) -> tuple[list[list[fmpq]], lis
     Those of an l1 ball have no numbers.
     """
     d, ball = int(moving.sum()), domain.ball
-    if ball is not None and ball.norm == "l1" and d <= MOST_INPUTS:
+    if ball is not None and ball.norm == "l1" and 2**d <= ONE_BY_ONE:
         center = [exact(value) for value in ball.point[moving].tolist()]
         radius = exact(ball.radius)
         sides = [

@@ -42,8 +42,6 @@ class Params:
         points are looked for before them.
     newton : float
         Times that a Newton step takes as long as one of a quasi-Newton method.
-    order : int
-        Of matrices, beyond which a semidefinite bound is left out: 4 GB at six of them at a time.
     long_step : float
         Seconds of a step from which on threads of the linear algebra pay.
     threads : int
@@ -62,7 +60,6 @@ class Params:
     shares: int = 5
     usual_steps: int = 20
     newton: float = 5.0
-    order: int = 9_500
     long_step: float = 0.02
     threads: int = 2
     grace: float = 0.3

@@ -17,9 +17,10 @@ from functools import cache, partial
 import numpy as np
 
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
-from lipyomo.cascade import MAX_FUNCTIONALS, Cascade
+from lipyomo.cascade import Cascade
+from lipyomo.memory import LARGE
 from lipyomo.network import FloatArray
-from lipyomo.norms import OutputNorm
+from lipyomo.norms import ONE_BY_ONE, OutputNorm
 from lipyomo.numerics.pace import fits, pace, seconds_of
 from lipyomo.operator_norm import operator_norm
 from lipyomo.problem import LipschitzProblem
@@ -43,7 +44,7 @@ def semidefinite_targets(problem: LipschitzProblem) -> Targets:
     """
     norm, (d, *_, m) = problem.output_norm, problem.tangent_network.sizes
     vertices = problem.dual_vertices
-    if norm.dual_ball == "cube" and (vertices is None or len(vertices) > MAX_FUNCTIONALS):
+    if norm.dual_ball == "cube" and (vertices is None or len(vertices) > ONE_BY_ONE):
         columns = np.arange(d) if problem.input_norm == "l1" else np.array([ALL])
         return Targets(np.eye(m), np.full(columns.size, ALL), columns, problem.input_norm)
     return targets_of(problem)
@@ -58,8 +59,7 @@ class RootCost:
     closed, proof, approach, step, full : float
         Seconds of one quiet core for bounds in closed form, for a proof, for the first steps of a
         descent and for its Newton steps, and for one target.
-    order : int
-        Of the largest matrix.
+    bytes : float
     """
 
     closed: float
@@ -67,12 +67,12 @@ class RootCost:
     approach: float
     step: float
     full: float
-    order: int
+    bytes: float
 
     @property
     def fits(self) -> bool:
         """Whether the matrices fit into memory."""
-        return self.order <= PARAMS.order
+        return self.bytes <= LARGE
 
 
 def root_cost(
@@ -111,7 +111,8 @@ def _cost(
     proof = seconds_of(4.0 * inputs * units**2 + 3.0 * units**3)
     full = predicted_seconds(d, units, functionals, euclidean, ball)
     step = predicted_seconds(d, units, functionals, euclidean, ball, steps=1)
-    return RootCost(closed, proof, step / PARAMS.newton, step, full, d + units + functionals)
+    size = 48.0 * (d + units + functionals) ** 2  # six matrices at a time
+    return RootCost(closed, proof, step / PARAMS.newton, step, full, size)
 
 
 @dataclass(frozen=True)
