@@ -33,6 +33,7 @@ from lipyomo.pictures import (
     INK,
     LOWER,
     UPPER,
+    entitle,
     new_figure,
     plain_decades,
     save_figure,
@@ -201,6 +202,8 @@ def draw(rows: Sequence[Measured]) -> Any:
     axes.set_xscale("log")
     plain_decades(axes.xaxis)
     axes.set_xlabel("value / exact constant (red: upper bounds, blue: lower, orange: estimates)")
+    count = len({row.problem for row in rows})
+    entitle(axes, rf"Estimators of {count} local Lipschitz constants, $\ell_\infty$ inputs")
     tidy(axes, ("top", "right", "left"), axis="x", which="both")
     figure.legend(loc="outside lower center", ncols=len(families), frameon=False, fontsize=8)
     return figure
