@@ -122,3 +122,13 @@ def test_breaks_and_jumps(definition: Definition) -> None:
         assert slope.overlaps(left[1])
         assert slope.overlaps(right[1])
         np.testing.assert_allclose(made.slope(np.array(at)), float(right[1]), rtol=1e-15)
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=name)
+def test_curvatures_are_rates_of_slopes(definition: Definition) -> None:
+    """Away from breaks, to what a difference quotient says."""
+    made = definition.made
+    z = np.linspace(-4.0, 4.0, 162)
+    z = z[np.all([abs(z - place) > 1e-3 for place in (*made.breaks, np.inf)], axis=0)]
+    quotient = (made.slope(z + 1e-6) - made.slope(z - 1e-6)) / 2e-6
+    np.testing.assert_allclose(made.curvature(z), quotient, rtol=1e-4, atol=1e-6)

@@ -50,6 +50,10 @@ class Activation(ABC):
         """The slope at finite `z`, of any shape; where it jumps, that from the right."""
 
     @abstractmethod
+    def curvature(self, z: FloatArray) -> FloatArray:
+        """The second derivative at finite `z`, in floating point; at breaks that from the right."""
+
+    @abstractmethod
     def value_error(self, z: FloatArray) -> FloatArray:
         """Sound bounds of what `value` is off by."""
 

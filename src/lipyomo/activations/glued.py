@@ -63,6 +63,10 @@ class Glued(Activation):
         """The slope at finite `z`; at a break that of the branch on its right."""
         return self._at(z, lambda branch, at: branch.jet(at, 1)[1])
 
+    def curvature(self, z: FloatArray) -> FloatArray:
+        """The second derivative at finite `z`; at a break that of the branch on its right."""
+        return self._at(z, lambda branch, at: branch.jet(at, 2)[2])
+
     def value_error(self, z: FloatArray) -> FloatArray:
         """Sound bounds of what `value` is off by."""
         return self._at(z, lambda branch, at: branch.errors[0].of(branch.jet(at, 0)[0]))

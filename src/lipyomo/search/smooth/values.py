@@ -13,10 +13,6 @@ from lipyomo.operator_norm import alternating
 from lipyomo.search.smooth.context import Context
 from lipyomo.targets import ALL
 
-STEP = 1e-6
-"""Of the difference quotient of slopes; its error only misleads an ascent."""
-
-
 Phases = tuple[FloatArray, FloatArray]
 """Ends (N, p) of the pre-activations of all units with breaks."""
 
@@ -85,9 +81,7 @@ def growth(context: Context, points: FloatArray, at: Slopes) -> FloatArray:
     for stage in context.stages:
         z, u = h @ stage.weight.T + stage.bias, t @ stage.along.T
         slope = np.asarray(each_kind(stage.kinds, "slope", z))
-        step = STEP * (1.0 + np.abs(z))
-        ahead, behind = (each_kind(stage.kinds, "slope", z + s) for s in (step, -step))
-        steps.append((slope, (np.asarray(ahead) - np.asarray(behind)) / (2.0 * step) * u))
+        steps.append((slope, np.asarray(each_kind(stage.kinds, "curvature", z)) * u))
         h, t = np.asarray(each_kind(stage.kinds, "value", z)), slope * u
     a, b = np.zeros_like(at.functionals), at.functionals
     for stage, (slope, bend) in zip(reversed(context.stages), reversed(steps), strict=True):
