@@ -221,19 +221,17 @@ def test_with_the_exact_model_the_radius_is_known_to_a_thousandth() -> None:
             assert row.certified_radius >= row.adversarial_radius * (1 - 2e-3)
 
 
-def test_a_claim_that_is_not_proved_does_not_end_the_search_for_the_radius() -> None:
+def test_what_a_solver_s_tolerance_hides_does_not_shorten_the_radius() -> None:
     # a margin of 2 - x - y beside values of 1e5: a solver's tolerance is worth a tenth
     kinks = Layer(np.eye(2), [0.0, 0.0], 0.0, 1.0)
     network = Network([kinks, Layer([[-1.0, -1.0], [0.0, 0.0]], [1e5 + 2.0, 1e5])])
     classifier = Classifier(network)
     settings = PointSettings(4.0, methods=("exact",), solver="highs", time_limit=60)
     row = certify_point(classifier, np.zeros(2), None, settings)
-    claims = [
-        least_margin(classifier, classifier.ball(np.zeros(2), radius), 0, 0, "highs", 60.0).bound
-        for radius in (row.certified_radius, 1.002 * row.certified_radius)
-    ]
-    assert claims[0] > 0 >= claims[1]
-    assert row.certified_radius < 0.95 < 1.0 <= row.adversarial_radius
+    ball = classifier.ball(np.zeros(2), 0.99)
+    assert least_margin(classifier, ball, 0, 0, "highs", 60.0).bound <= 0
+    assert 0.99 < row.certified_radius <= 1.0 <= row.adversarial_radius < 1.01
+    assert row.basis == "proved"
 
 
 @pytest.mark.parametrize("methods", [["fastlip"], ["crown"], ["bnb"], ["margins"]])
@@ -346,3 +344,17 @@ def test_the_proof_of_positive_margins_holds_for_what_is_robust_and_for_nothing_
         claimed = 1e-3 * least
         proved = proves_positive(classifier, x, radius, label, claimed, least, seconds=100.0)
         assert proved == (share < 1)
+
+
+def test_verdicts_without_radii_are_the_same() -> None:
+    network = random_network(3, (3, 8, 6, 3))
+    points = np.random.default_rng(3).uniform(-1, 1, (20, 3))
+    ask = {"radius": 0.15, "clip": (-1, 1), "workers": 1}
+    whole = lipyomo.certify_robustness(network, points, **ask)
+    quick = lipyomo.certify_robustness(network, points, radii=False, **ask)
+    verdicts = [row.verdict for row in whole.rows]
+    assert {Verdict.ROBUST, Verdict.NOT_ROBUST} <= set(verdicts)
+    assert [row.verdict for row in quick.rows] == verdicts
+    for row in quick.rows:
+        assert row.certified_radius == (0.15 if row.verdict is Verdict.ROBUST else 0.0)
+        assert row.verdict is not Verdict.NOT_ROBUST or row.adversarial_radius <= 0.15

@@ -26,6 +26,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import takewhile
 
 import numpy as np
 
@@ -70,7 +71,7 @@ class PointSettings:
     methods : tuple of str
         What certifies, cheapest first; see the module.
     radii : bool
-        Bisect for the certified radius (else it is R or 0).
+        Look for the certified radius (else it is R or 0), and for examples beyond R.
     seed : int
     solver : str
         Of ``exact``; ``auto`` for none.
@@ -207,8 +208,12 @@ class _Job:
         if (self.least <= 0).any():
             return replace(row, verdict=Verdict.OPEN, method="rounding")
         rng = np.random.default_rng([settings.seed, row.index])
-        self._take(find_example(self.classifier, self.x, self.label, radius, rng))
-        certified, method = self._certify(radius, self.methods)
+        quick = tuple(takewhile(("global", "margins").__contains__, self.methods))
+        certified, method = self._certify(radius, quick)
+        if settings.radii or not certified:
+            self._take(find_example(self.classifier, self.x, self.label, radius, rng))
+        if not certified:
+            certified, method = self._certify(radius, self.methods[len(quick) :])
         basis: str | None = PROVED
         if not certified and self._by_solver and not self._refuted(radius):
             basis, method = self._by_mip(radius), "exact"

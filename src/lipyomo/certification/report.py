@@ -151,7 +151,7 @@ def certify_robustness(
     methods : iterable of str, optional
         What certifies, cheapest first: ``global``, ``margins``, and methods with an upper end.
     radii : bool, optional
-        Seek the certified radius of each point as well.
+        Seek the certified radius of each point as well, and examples beyond R.
     seed : int, optional
     solver : str, optional
         Of the MIP, instead of branch and bound on the distance.
