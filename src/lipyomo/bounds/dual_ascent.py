@@ -161,7 +161,6 @@ class DualAscent:
         rows: Rows,
         multipliers: SingleArray,
         steps: int,
-        rate: float | None = None,
     ) -> SingleArray:
         """Improve `multipliers` by `steps` steps; the best of each row are returned.
 
@@ -172,11 +171,8 @@ class DualAscent:
         multipliers : ndarray, shape (R, columns)
             They are clipped to what is allowed.
         steps : int
-        rate : float, optional
-            Size of the first step, as a share of a multiplier's natural size; by default that of
-            multipliers that nobody has improved yet.
         """
-        rate = PARAMS.rate if rate is None else rate
+        rate = PARAMS.rate
         slopes, weights = (part.astype(np.float32) for part in self._scales(relaxation))
         slopes *= np.float32(rate)
         limits = (*self._ranges(relaxation), slopes, weights)

@@ -4,13 +4,12 @@
 take up to four times as long, those of many seconds half of it (Newton steps with 30 to 1,700 open
 units).
 
-`fits` compares with time that is left.  It first times a factorisation and a product here and now,
-which tells a slow or busy machine from that core.
+`fits` compares with time that is left.  Unless that is ample, it first times a factorisation and a
+product here and now, which tells a slow or busy machine from that core.
 """
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from collections.abc import Iterable
@@ -70,4 +69,4 @@ def fits(seconds: float, left: float) -> bool:
     """
     if left <= 0:
         return False
-    return not math.isfinite(left) or seconds * pace() <= left
+    return seconds * PARAMS.slowest <= left or seconds * pace() <= left

@@ -17,6 +17,8 @@ class Params:
         Of the matrix of the trial that compares the machine with that core: ten milliseconds.
     age : float
         Seconds after which a trial is out of date: a machine gets busy.
+    slowest : float
+        What fits on a machine so many times slower than that core needs no trial.
     terms : float
         Terms of a Pyomo model that are written, and handed to a solver, in a second.
     pyomo : float
@@ -31,6 +33,7 @@ class Params:
     rate: float = 2e10
     order: int = 400
     age: float = 2.0
+    slowest: float = 1000.0
     terms: float = 1e6
     pyomo: float = 0.7
     entries: int = 20_000

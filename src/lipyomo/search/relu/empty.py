@@ -21,10 +21,6 @@ from lipyomo.search.relu.node import Node
 from lipyomo.search.relu.part import Part
 from lipyomo.search.relu.points import Points
 
-CANCELLED = 1e-8
-"""Rounding errors of a value above this share of it call for exact arithmetic, which takes seconds
-for a CNN; smaller ones are far below what bounds are compared with."""
-
 
 def asks_program(context: Context, learnt: Learnt) -> tuple[bool, Learnt]:
     """Whether to solve the linear program of a node in which no point is known.
@@ -32,11 +28,9 @@ def asks_program(context: Context, learnt: Learnt) -> tuple[bool, Learnt]:
     Where dual ascent runs it finds most empty nodes first.  The programs also give points, so that
     some are solved in any case.
     """
-    params, learnt = context.params, learnt.counting(pointless=1)
-    if context.ascent is None or learnt.programs < params.program_trials:
-        return True, learnt
-    pays = learnt.empty_by_program > params.program_pays * learnt.programs
-    return pays or learnt.pointless % params.program_turn == 0, learnt
+    one_in, learnt = context.params.programs, learnt.counting(pointless=1)
+    pays = one_in * (1 + learnt.empty_by_program) > learnt.programs
+    return context.ascent is None or pays or learnt.pointless % one_in == 0, learnt
 
 
 def with_interior(
@@ -88,11 +82,15 @@ def finished(context: Context, part: Part, learnt: Learnt, points: Points) -> tu
 
 
 def _value(context: Context, node: Node, form: NodeForm, cutoff: float) -> float:
-    """Upper bound of a node without open units; exact where much of its gradient cancels."""
+    """Upper bound of a node without open units; exact where much of its gradient cancels.
+
+    Rounding errors of half the slack that counts as met leave the other half to the proof; exact
+    arithmetic takes seconds for a CNN.
+    """
     targets = context.targets
     values = targets.exact(form.jacobian)[node.targets]
     errors = context.bounder.value_errors[node.targets]
-    if (errors > CANCELLED * values).any() and (values + errors).max() > cutoff:
+    if (errors > 0.5 * context.params.slack * values).any() and (values + errors).max() > cutoff:
         problem = context.problem
         pattern = context.pattern(node.phases)
         rows = directed_gradients(problem, pattern, context.functionals)

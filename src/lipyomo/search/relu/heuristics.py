@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 
 from lipyomo.network import FloatArray
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.problem import LipschitzProblem
 from lipyomo.run import Clock
 from lipyomo.sampling.local_search import LocalSearch, SearchState
 from lipyomo.search.protocol import Incumbent
-
-ROUNDED = 1e-10
-"""Relative gains of points that may be none: the search may work with rounded weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,5 +110,6 @@ def local_search(
     if around.best.point is not None:
         now = search.offered(now, np.atleast_2d(around.best.point)[:1])
     now = search.improve(now, around.rng, around.evaluations, around.clock, around.seed)
-    better = now.best.values > around.best.value * (1.0 + ROUNDED)
+    # the search may work with rounded weights
+    better = now.best.values > around.best.value * (1.0 + EQUAL)
     return (search, now), now.best.points[better]

@@ -15,13 +15,13 @@ import numpy.typing as npt
 from lipyomo.frozen import but
 from lipyomo.network import FloatArray
 
-FEATURES = 7
-"""What is known of a unit before it is split on (`lipyomo.search.relu.score`): its average
-look-ahead, its layer, its look-ahead here, and how balanced its range is, all compared with the
-node's other open units; a constant, the node's gap and its number of open units."""
+NAMES = ("average look-ahead", "layer", "look-ahead", "balance", "constant", "gap", "open units")
+"""What is known of a unit before it is split on (`lipyomo.search.relu.score`).  The first four are
+its average look-ahead, its layer, its look-ahead here, and how balanced its range is, all compared
+with the node's other open units; the last two are the node's gap and its number of open units."""
 
-CONSTANT = 4
-"""The place of the constant."""
+FEATURES, CONSTANT = len(NAMES), NAMES.index("constant")
+"""How many there are, and the place of the constant."""
 
 FIRST_WEIGHTS = np.array([0.5, 0.25, 0.0, -0.2, -1.9, -0.45, -0.15])
 """Weights of the features in the logarithm of a split's score before any was split: about what

@@ -30,43 +30,27 @@ class Params:
         Steps of dual ascent that all bounds of a node take, and how many times as many where there
         is no parent to go on from: time a node against nodes (with 16 steps deep networks take 1.09
         times the time, random ones 1.03).
-    near, near_rate : float
+    near : float
         Bounds that leave a unit open by no more than this share of its range ascend once more,
-        with this rate, under what others have decided in the meantime.
-    near_steps : int
-        Steps of that (16 to 24 alike).
-    ascent_work, ascent_entries : int
-        Most multiplications, and most multipliers, that the ascent of a batch may take.
-    ascent_bytes : int
-        Multipliers that a node keeps for its children: memory against steps of the children.
-    program_trials : int
-        Linear programs of nodes after which their yield of empty nodes is judged.
-    program_pays : float
-        Share of empty nodes above which the programs are asked of all nodes (0.1 to 0.3 alike).
-    program_turn : int
-        Otherwise one in so many nodes without a known point gets one, for the point.
+        under what others have decided in the meantime.
+    ascent_work : int
+        Most multiplications that the ascent of a batch may take.
+    programs : int
+        Linear programs are asked of all nodes without a known point as long as one in so many of
+        them finds a node empty; otherwise of one in so many nodes, for its point (3 to 10 alike).
     box_inputs, box_units : int
         Most inputs for which the box is split, and open units up to which units are split even
         then: few, and exhaustive splits are cheap.
     least_width : float
         Boxes narrower than this share of the domain are split only where both halves decide units:
         kinks that meet in a point or a line stay open in one half however often it is split.
-    candidates : int
-        Units of a node among which the split is chosen when it comes to it (4 to 16 alike).
-    decided : float
-        Score of deciding all open units, where closing the gap has the score one (0.3 to 1).
-    many_units : int
-        Open units from which a drop on one side only is looked for.
+    few : int
+        Units of a node among which the split is chosen when it comes to it; points that travel with
+        it; points with a unit at zero that are looked at exactly, a call (4 to 16 alike).
     unit_trust : float
         Splits on a unit after which half of what they scored beyond their features is its own.
     pool_bytes : int
         Memory for points; when it is full, new ones are only tried as incumbents.
-    generic : float
-        A point counts as interior if no pre-activation is smaller than this times its scale.
-    doubtful : int
-        Points with a unit at zero that are looked at exactly, a call.
-    sample : int
-        Points of a node that travel with it: what they prove against what they weigh.
     """
 
     slack: float = 2e-7
@@ -78,22 +62,11 @@ class Params:
     ascent_steps: int = 24
     ascent_cold: int = 3
     near: float = 0.3
-    near_rate: float = 0.02
-    near_steps: int = 16
     ascent_work: int = 5_000_000_000
-    ascent_entries: int = 4_000_000
-    ascent_bytes: int = 1 << 16
-    program_trials: int = 32
-    program_pays: float = 0.2
-    program_turn: int = 8
+    programs: int = 8
     box_inputs: int = 3
     box_units: int = 6
     least_width: float = 2.0**-8
-    candidates: int = 8
-    decided: float = 0.5
-    many_units: int = 128
+    few: int = 8
     unit_trust: float = 3.0
     pool_bytes: int = 1 << 28
-    generic: float = 1e-9
-    doubtful: int = 8
-    sample: int = 8

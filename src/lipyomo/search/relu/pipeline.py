@@ -173,7 +173,7 @@ class Pipeline(Searching[Node, Task]):
         """See `lipyomo.search.protocol.Pipeline`."""
         if not travels:
             return Task(tuple(nodes))
-        packed = tuple(_packed(self._points, node, self._context.params.sample) for node in nodes)
+        packed = tuple(_packed(self._points, node, self._context.params.few) for node in nodes)
         return Task(packed, Baggage(self._points.best.value, self._learnt))
 
     def process(self, task: Task, clock: Clock, pulse: Pulse) -> Outcome[Node]:
@@ -197,7 +197,7 @@ class Pipeline(Searching[Node, Task]):
         if bags is None:
             self._learnt = now
             return replace(outcome, learnt=None)
-        packed = tuple(_packed(points, node, context.params.sample) for node in outcome.children)
+        packed = tuple(_packed(points, node, context.params.few) for node in outcome.children)
         fathomed = tuple((_packed(points, node, 0), bound) for node, bound in outcome.fathomed)
         return replace(outcome, children=packed, fathomed=fathomed)
 

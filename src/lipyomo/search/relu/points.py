@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from lipyomo.affine.system import FlatPhases
 from lipyomo.network import BoolArray, FloatArray
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.reduce.presolve import Presolved
@@ -180,14 +181,14 @@ class Points:
             scale = np.abs(layer.bias) + layer.row_sums * np.abs(signals).max(
                 axis=1, initial=0.0, keepdims=True
             )
-            close = (np.abs(z) <= params.generic * scale) & layer.kinked
+            close = (np.abs(z) <= EQUAL * scale) & layer.kinked
             generic &= ~close.any(axis=1)
             on = z > 0
             parts.append(on)
             signals = layer.slopes(on) * z
         patterns = np.concatenate([np.zeros((len(points), 0), bool), *parts], axis=1)
         inside = np.asarray(domain.contains(points))
-        for k in np.flatnonzero(inside & ~generic)[: params.doubtful]:
+        for k in np.flatnonzero(inside & ~generic)[: params.few]:
             exact = strict_pattern(network, points[k], ~domain.frozen)
             if exact is not None:
                 patterns[k], generic[k] = np.concatenate(exact), True

@@ -3,9 +3,7 @@
 What is expected follows from what splits with such features scored before
 (`lipyomo.search.relu.learnt`).  The first feature is the geometric mean of the two children's drops
 with the multipliers frozen, averaged over all nodes in which the unit was open: an order that
-hardly changes from node to node needs several times fewer nodes than the node's own.  Where of many
-units none drops on both sides, a little is added to both: a drop on one side counts then, for the
-region may close the other.
+hardly changes from node to node needs several times fewer nodes than the node's own.
 
 Rules are entries of a table; a `Question` names the one that is used.
 """
@@ -25,11 +23,11 @@ from lipyomo.search.relu.learnt import CONSTANT, FEATURES, Learnt
 from lipyomo.search.relu.node import IntArray, Node
 from lipyomo.search.relu.part import Worst
 
-_LITTLE, _FAINT = 1e-3, 0.02
-"""Shares below which what a feature is the logarithm of makes no difference."""
+_FAINT = 0.02
+"""Share below which what a feature is the logarithm of makes no difference."""
 
-_HUGE, _MANY = 1e300, 1e3
-"""Bounds, and gaps in multiples of the cutoff, beyond which numbers are cut: they stay finite."""
+_HUGE = float(np.sqrt(np.finfo(np.float64).max))
+"""Bounds and gaps beyond which numbers are cut: they stay finite."""
 
 
 Rule = Callable[
@@ -91,11 +89,7 @@ def candidates(
     here = np.zeros(units.size)
     if worst is not None:
         value = worst.found.state.value
-        least = _LITTLE * max(value - cutoff, 0.0) / max(value, 1e-300)
-        ahead = np.sqrt(worst.off * worst.on)
-        if units.size > params.many_units and ahead.max() < least:
-            ahead = np.sqrt((worst.off + least) * (worst.on + least))
-        learnt = learnt.look(units, ahead)
+        learnt = learnt.look(units, np.sqrt(worst.off * worst.on))
         for drop in (worst.off, worst.on):
             closed = np.clip(node.bound - value * (1.0 - drop), 0.0, gap)
             here += 0.5 * np.log(closed / gap + _FAINT)
@@ -109,11 +103,11 @@ def candidates(
     own[:, 2] = here
     own[:, 3] = np.log(nearer + _FAINT)
     own -= own.mean(axis=0)
-    share = gap / max(cutoff, gap / _MANY)
-    features[:, CONSTANT:] = 1.0, math.log(share + _LITTLE), math.log(units.size)
+    share = gap / max(cutoff, _FAINT * gap)
+    features[:, CONSTANT:] = 1.0, math.log(share + _FAINT), math.log(units.size)
     expected = learnt.forecast(units, features, weights, params.unit_trust)
     best = np.argsort(-expected, kind="stable")
-    best = best[node.phases[units[best]] == OPEN][: params.candidates]  # others are fixed
+    best = best[node.phases[units[best]] == OPEN][: params.few]  # others are fixed
     return units[best], features[best], learnt
 
 
@@ -134,10 +128,9 @@ def score(context: Context, node: Node, children: Sequence[Node], cutoff: float)
     float
         The geometric mean over both sides; a closed side counts in full.
     """
-    gap, share = max(node.bound - cutoff, 1e-300), context.params.decided
-    still = max(node.still, 1)
-    sides = [1.0 + share] * (2 - len(children))
+    gap, still = max(node.bound - cutoff, 1e-300), max(node.still, 1)
+    sides = [1.0] * (2 - len(children))
     for child in children:
         closed = min(max((node.bound - child.bound) / gap, 0.0), 1.0)
-        sides.append(closed + share * (1.0 - child.still / still))
-    return float(np.sqrt((sides[0] + 0.01) * (sides[1] + 0.01)))
+        sides.append(0.5 * (closed + 1.0 - child.still / still))
+    return float(np.sqrt((sides[0] + 0.5 * _FAINT) * (sides[1] + 0.5 * _FAINT)))

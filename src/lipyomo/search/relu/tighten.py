@@ -16,6 +16,7 @@ from lipyomo.bounds.dual_ascent import DualAscent
 from lipyomo.bounds.dual_rows import Rows
 from lipyomo.bounds.dual_steps import SingleArray
 from lipyomo.bounds.stack import Stack
+from lipyomo.memory import BATCH
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.phases import LEFT, OPEN, RIGHT
 from lipyomo.search.relu.node import IntArray, Warmth
@@ -87,7 +88,8 @@ def tighten(
     wanted = _wanted(stack, warmth, seen, last)
     if aim is not None:
         wanted[:, 2 * aim] = stack.alive
-    most = params.ascent_entries // max(ascent.columns * len(wanted), 1)
+    bytes_each = np.dtype(np.float32).itemsize * ascent.columns
+    most = BATCH // (bytes_each * max(len(wanted), 1))
     parts = [_nearest(stack, b, np.flatnonzero(row), most) for b, row in enumerate(wanted)]
     node = np.repeat(np.arange(len(parts)), [part.size for part in parts])
     keys = np.concatenate(parts)
@@ -116,15 +118,11 @@ def tighten(
             more = _gone_on(ascent, stack, claims, near, params)
             found[near], claims.bounds[near] = more.multipliers, more.bounds
             _accept(stack, more, kinked)
-    room = params.ascent_bytes // (2 * ascent.columns)
     half = np.clip(found, -6e4, 6e4).astype(np.float16)
     kept: list[Warmth | None] = []
     for b, part in enumerate(parts):
         span = slice(ends[b], ends[b + 1])
         here = half[span].copy()
-        if part.size > room:
-            near = np.sort(np.argsort(claims.bounds[span], kind="stable")[:room])
-            part, here = part[near], here[near]
         kept.append(Warmth(stack.phases[b].copy(), part, here))
     return kept
 
@@ -147,8 +145,8 @@ def _gone_on(
     """Some bounds after more steps, under what others have decided in the meantime."""
     rows = claims.rows[near]
     relaxation = ascent.relax(stack.phases, stack.lower, stack.upper, stack.low, stack.high)
-    steps = int(min(params.near_steps, params.ascent_work // (ascent.work * near.size)))
-    better = ascent.ascend(relaxation, rows, claims.multipliers[near], steps, params.near_rate)
+    steps = int(min(params.ascent_steps, params.ascent_work // (ascent.work * near.size)))
+    better = ascent.ascend(relaxation, rows, claims.multipliers[near], steps)
     return Ascended(rows, better, ascent.bounds(relaxation, rows, better))
 
 
