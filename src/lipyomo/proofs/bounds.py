@@ -34,6 +34,11 @@ Written = list[Any]
 """A bound as it is written: unit, side, value, weights."""
 
 
+ROUGH = 4.0 * float(np.finfo(np.float32).eps)
+"""Room of bounds, as a share of the sizes of their terms: the checker's lines are those of float64
+numbers, its chords have 24 bits; ours are float32."""
+
+
 def tightened(recording: Recording, cases: Sequence[Case]) -> list[Case]:
     """The cases with bounds of their pre-activations, under which nothing may be left."""
     if not recording.search.domain.is_bounded:
@@ -172,9 +177,9 @@ def _stated(
         written = _weights(recording, values, rounded, still, steeper)
     tops = ascent.bounds(relaxation, rows, rounded)
     width = (stack.upper - stack.lower)[node, unit]
-    tops += params.slack * np.where(np.isfinite(width), width, np.abs(tops))
+    tops += 2.0**-params.bound_bits * np.where(np.isfinite(width), width, np.abs(tops))
     terms = np.where(still, 0.0, rounded[:, : system.count]) @ ascent.sizes
-    tops += params.rough * (ascent.sizes[unit] + terms)
+    tops += ROUGH * (ascent.sizes[unit] + terms)
     bounds: dict[int, list[Written]] = {}
     for r in np.flatnonzero(tops < _sides(stack)[node, keys]).tolist():
         side, value = "R" if rows.sign[r] > 0 else "L", float(tops[r])
@@ -210,10 +215,10 @@ def _weights(
     change = np.where(still, system.right - system.left, 1.0)
     alpha = np.clip((values[:, :count] - system.left) / change, 0.0, 1.0)
     fine = np.rint(alpha * top).astype(np.int64)
-    stated = still & (np.abs(fine - np.where(steeper, top, 0)) > params.near * top)
+    stated = still & (fine != np.where(steeper, top, 0))
     weight = values.copy()
     weight[:, :count][still | ~system.kinked] = 0.0
-    bits = np.maximum(params.weight_bits - np.frexp(weight.max(axis=1, initial=0.0))[1], 0)
+    bits = np.maximum(params.bound_bits - np.frexp(weight.max(axis=1, initial=0.0))[1], 0)
     whole = np.rint(np.ldexp(weight, bits[:, None])).astype(np.int64)
     own = np.ldexp(whole.astype(np.float64), -bits[:, None])
     own[:, :count] = np.where(still, rounded[:, :count], own[:, :count])

@@ -15,10 +15,14 @@ import numpy as np
 from lipyomo.network import FloatArray
 from lipyomo.proofs.params import PARAMS
 from lipyomo.run import Clock
+from lipyomo.search.smooth.params import Params
 from lipyomo_check.smooth.bound import Boxes
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step, write_step
 from lipyomo_check.smooth.tree import Question, Taken
 from lipyomo_check.statement import Statement
+
+SIGN_WEIGHT = Params().sign_weight
+"""That of the search: a direction's share of a gap against an input's."""
 
 
 class UnfinishedError(Exception):
@@ -126,7 +130,7 @@ def _scores(question: Question, taken: Taken) -> FloatArray:
     splittable = np.hstack([inside, v_reach > 0])
     shares = taken.goals.shares
     across = shares * shares.sum(axis=1, keepdims=True) / (2.0 * _size(question))
-    scores = np.hstack([of_x, PARAMS.sign_weight * of_v]) + across
+    scores = np.hstack([of_x, SIGN_WEIGHT * of_v]) + across
     finite = np.nan_to_num(scores, nan=1.0, posinf=1e300)
     plain = np.hstack([reach / np.maximum(reach.max(axis=1, keepdims=True), 1e-300), v_reach])
     return np.where(

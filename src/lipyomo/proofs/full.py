@@ -43,7 +43,7 @@ def finished(recording: Recording, case: Case, learnt: Learnt) -> tuple[Case, Le
 
 def _direct(recording: Recording, form: NodeForm, column: int | None) -> list[list[int]]:
     """Multipliers for the Euclidean norm of a fixed Jacobian, to be tried in turn."""
-    bits = recording.params.exact_bits
+    bits = 2 * recording.params.multiplier_bits
     equal = [1 << bits]
     if column is not None or recording.search.targets.input_norm == "l2":
         return [equal]

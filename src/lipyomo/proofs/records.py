@@ -13,7 +13,6 @@ from lipyomo.domains import Domain
 from lipyomo.errors import ProofError
 from lipyomo.network import Layer
 from lipyomo.problem import LipschitzProblem
-from lipyomo.proofs.params import PARAMS
 
 
 def line_of(value: Any) -> bytes:
@@ -46,7 +45,7 @@ def _rows(given: Matrix) -> list[Any]:
     matrix = sp.csr_array(given, copy=True)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
-    if matrix.nnz <= PARAMS.sparse * matrix.shape[0] * matrix.shape[1]:
+    if 2 * matrix.nnz <= matrix.shape[0] * matrix.shape[1]:  # an index for each number
         parts = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
         return [[matrix.indices[a:b].tolist(), matrix.data[a:b].tolist()] for a, b in parts]
     rows: list[Any] = dense(given).tolist()

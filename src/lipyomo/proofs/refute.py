@@ -66,7 +66,7 @@ def _refute(
         ours = replace(ours, lower=-free, upper=free)
     suggestions, optimum = _suggested(recording, form, ours)
     for suggestion in suggestions:
-        weights = _whole(*suggestion, recording.params.exact_bits)
+        weights = _whole(*suggestion, 2 * recording.params.multiplier_bits)
         if recording.linear.is_empty(node, weights):
             return _written(weights), None
         if form.units.size:

@@ -124,7 +124,7 @@ def _upper(result: Result, smooth: bool) -> float:
     That of boxes has room for the checker's arithmetic, and is not nearer to the lower end than
     what counts as exact.
     """
-    room = PARAMS.smooth_room if smooth else PARAMS.room
+    room = PARAMS.aim if smooth else PARAMS.room
     upper = float(np.nextafter(result.upper * (1.0 + room), np.inf))
     return max(upper, result.lower * (1.0 + 0.99 * EXACT_TOLERANCE)) if smooth else upper
 
