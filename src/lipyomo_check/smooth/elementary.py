@@ -18,6 +18,8 @@ from lipyomo_check.errors import ProofError
 
 Array = npt.NDArray[np.float64]
 
+ULP = float(np.finfo(np.float64).eps)
+
 PIECES = 64
 """Of a doubling: entries of the table of exponentials."""
 

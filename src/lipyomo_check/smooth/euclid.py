@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo_check.smooth.bound import Bounded, Boxes, Chain
-from lipyomo_check.smooth.elementary import Array
+from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.halfspaces import UNDERFLOW
 from lipyomo_check.smooth.kinds import Bools, Kind
 
@@ -234,10 +234,10 @@ def _most(a: Array, b: Array, c: Array, minus: Array, upper: float, gamma: float
     middle = a * b * c
     root = middle * middle - left * (b * b * c * c - (square - b * b) * first)
     found = (np.sqrt(np.maximum(root, 0.0)) - middle) / left * (1.0 - ROOM)
-    room = 2.0**-48 * square
+    room = 16.0 * ULP * square
     one, other = square - found * found - b * b - room, first - room
     fits = (one > 0) & (other > 0) & (found >= 0)
-    fits &= one * other >= (found * a + b * c) ** 2 * (1.0 + 2.0**-48)
+    fits &= one * other >= (found * a + b * c) ** 2 * (1.0 + 16.0 * ULP)
     found = found * (1.0 - 8.0 * gamma)
     return np.where(fits & (minus <= found), found, -np.inf)
 

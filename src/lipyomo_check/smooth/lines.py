@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo_check.smooth.elementary import Array
+from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.kinds import ERROR, Bools, Kind
 
 PIECES = 4
@@ -27,9 +27,7 @@ PIECES = 4
 CHORD = 1e-3
 """From this width on s is a chord's slope, else the middle's: rounding would spoil it."""
 
-ULP = 2.0**-52
-
-ROOM = 2.0**-48
+ROOM = 16.0 * ULP
 """Of the bound of a derivative: more than what is lost where enclosures of it are computed with."""
 
 

@@ -25,13 +25,11 @@ from flint import fmpq, fmpz
 
 from lipyomo_check.errors import ProofError
 from lipyomo_check.smooth.bound import Bounded, Boxes, Chain, Group, Level
-from lipyomo_check.smooth.elementary import Array
+from lipyomo_check.smooth.elementary import ULP, Array
 from lipyomo_check.smooth.euclid import Frame, Goals, framed, goals
 from lipyomo_check.smooth.kinds import kind_of, two_slopes
 from lipyomo_check.smooth.steps import SHARES, Bytes, Step
 from lipyomo_check.statement import Domain, Layer, Statement, rational
-
-ULP = 2.0**-52
 
 
 class Cases(NamedTuple):
