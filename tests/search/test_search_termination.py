@@ -21,6 +21,6 @@ def test_kinks_through_the_centre(d: int) -> None:
     sizes = [d, 5, 4, 2]
     weights = [rng.integers(-2, 3, (n, k)) * 1.0 for k, n in pairwise(sizes)]
     problem = LipschitzProblem(Network.from_arrays(weights), Box(-1, 1, d), "linf", "linf")
-    result = solve(problem, "bnb", time_limit=10)
+    result = solve(problem, "bnb", time_limit=60)
     assert result.status is Status.EXACT
     assert result.upper == pytest.approx(exact_constant(problem), rel=1e-6)
