@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import lipyomo.data
-from lipyomo.cli.imports import import_and_run
+from lipyomo.cli.begin import import_and_run
 from lipyomo.cli.options import main_parser
 
 NETWORK = Path(lipyomo.data.__file__).resolve().parent / "iris.onnx"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from lipyomo.cli.begin import import_and_run
 from lipyomo.cli.config import OPTION as CONFIG
-from lipyomo.cli.imports import import_and_run
 from lipyomo.cli.options import add, add_job
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.words import file_path

@@ -10,9 +10,10 @@ import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
+from lipyomo.cli.begin import import_and_run
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.complete import asked_words
-from lipyomo.cli.imports import import_and_run, importing
+from lipyomo.cli.imports import importing
 from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.options import main_parser
 from lipyomo.cli.streams import StreamClosed, answer_is_written, open_streams

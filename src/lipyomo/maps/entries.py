@@ -10,7 +10,7 @@ tests of emptiness.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -82,7 +82,7 @@ class EntryPieces(Pieces):
         """Entries are always computed."""
         return True
 
-    def _errors_of(self, sides: list[BoolArray]) -> FloatArray:  # type: ignore[override]
+    def _errors_of(self, sides: Sequence[BoolArray]) -> FloatArray:
         sizes = jacobian_rows(self._magnitudes, sides, np.abs(self.rows))
         lost = gamma(self.terms) * (sizes / self.known.tolerance).max(axis=(1, 2))
         return np.asarray(lost + self.known.room(sizes))
@@ -129,9 +129,9 @@ def bound_entries(
     """
     cells = Narrowing(low, high, pieces.params.slack, pieces.enough)
 
-    def learn(now: Pieces) -> Pieces:
+    def learn(now: EntryPieces) -> EntryPieces:
         points = cells.found()
-        return replace(now, known=look(points)) if len(points) else now  # type: ignore[call-arg]
+        return replace(now, known=look(points)) if len(points) else now
 
     narrow(cells, pieces, low, high, clock, learn)
     return float(cells.ends.upper.max()), int(cells.spent.sum())

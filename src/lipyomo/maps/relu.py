@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from lipyomo.maps.inside import inside
 from lipyomo.maps.pieces import Pieces, with_sides
 from lipyomo.phases import OPEN, RIGHT
 from lipyomo.run import Clock
+
+P = TypeVar("P", bound=Pieces)
 
 
 class Parts(NamedTuple):
@@ -86,11 +88,11 @@ def bound_cells(pieces: Pieces, low: FloatArray, high: FloatArray, clock: Clock)
 
 def narrow(
     cells: Narrowing,
-    pieces: Pieces,
+    pieces: P,
     low: FloatArray,
     high: FloatArray,
     clock: Clock,
-    learn: Callable[[Pieces], Pieces] = lambda pieces: pieces,
+    learn: Callable[[P], P] = lambda pieces: pieces,
 ) -> None:
     """Look at cells and halve them until they are closed, or that leads nowhere.
 
