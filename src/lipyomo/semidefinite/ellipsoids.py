@@ -8,9 +8,10 @@ each other may be joined with any multipliers below ``4 N_block^{-1}``, because
 
 Diagonal L = 4 s T with ``T^{1/2} N_block T^{1/2} <= I`` and a share s < 1 will do.  This is the
 layer-wise decomposition of LipSDP by Xu and Sivaranjani (ECLipsE, NeurIPS 2024), for two slopes
-and decided units, and with the inputs' metric of a cube.  T follows from the sums of the rows of N;
-a few shares are tried, and the one that looks best from the next block is kept: the one with the
-smallest sums of the rows of that block's Gram matrix.
+and decided units, and with the inputs' metric of a cube.  T is in proportion to the inverse sums of
+the rows of N, and as large as the largest eigenvalue allows: with weights of many signs, that is
+far more than the sums alone allow.  A few shares are tried, and the one that looks best from the
+next block is kept: the one with the smallest sums of the rows of that block's Gram matrix.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from lipyomo.arrays import lengths
@@ -95,7 +97,8 @@ def closed_form_cost(inputs: int, layers: Sequence[int]) -> float:
         behind -= count
         ahead = layers[k + 1] if k + 1 < len(layers) else 0
         tried = 0.5 * count**2 + 2.0 * count * ahead + 2.0 * ahead**2
-        cost += count * (len(SHARES) * tried + 2.0 * count * behind + 2.0 * behind**2)
+        largest = 4.0 * count**2  # an eigenvalue: 4/3, mostly of slower operations
+        cost += count * (len(SHARES) * tried + largest + 2.0 * count * behind + 2.0 * behind**2)
     return cost
 
 
@@ -194,7 +197,7 @@ class _Joint:
     shape : ndarray, shape (b,)
         The diagonal of T.
     block : ndarray, shape (b, b)
-        ``T^{1/2} N T^{1/2}``, whose eigenvalues are at most one.
+        ``T^{1/2} N T^{1/2}``, whose largest eigenvalue is one (or zero).
     own, bent : ndarray, shape (n, b)
         Of the n rows behind the block, whose Gram matrix grows by ``G G^T``, with
         ``G = (own s^{-1/2} + bent s^{1/2}) L^{-T}``, ``1 - s block = L L^T``.
@@ -248,4 +251,18 @@ def _joint(gram: FloatArray, passed: FloatArray) -> _Joint:
     most = float(sums.max())
     shape = 1.0 / np.maximum(sums, _TINY * most if most > 1.0 / LARGE else 1.0)
     root = np.sqrt(shape)
+    if count and most > 1.0 / LARGE:
+        shape = shape / _top(root[:, None] * block * root)
+        root = np.sqrt(shape)
     return _Joint(shape, root[:, None] * block * root, 0.5 * (passed / root), behind * root)
+
+
+def _top(block: FloatArray) -> float:
+    """The largest eigenvalue of a scaled block: one over its order, at least.
+
+    The row with the largest diagonal entry has no larger ones, so that its sum is at most the order
+    times that entry.
+    """
+    last = len(block) - 1
+    found = eigh(block, eigvals_only=True, subset_by_index=[last, last], check_finite=False)
+    return max(float(found[0]), 1.0 / len(block))
