@@ -35,8 +35,8 @@ class Params:
     look_share : float
         Of the time left, at most for the ascents before the root's bounds.
     wide : int
-        Inputs from which on the root gets the semidefinite bound as well: with so many, halving
-        them one by one does not lead far.
+        Inputs from which on the gradient's entries are bounded one by one at the root: with so
+        many, halving them does not lead far.
     chord_share : float
         Of the time left, at most for the gradient's entries of wide networks, one by one.
     narrower : float

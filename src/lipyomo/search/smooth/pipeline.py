@@ -73,13 +73,13 @@ class Pipeline(BundlePipeline):
         whole = self._bounded(Boxes.whole(context), clock)
         tell(upper=max(whole.bound, 0.0))
         cutoff = self.cutoff(self._best.value)
-        if self._plain.inputs >= params.wide:
-            if context.targets.input_norm == "linf" and not context.euclidean:
-                within = clock.within(params.chord_share * clock.left)
-                whole = with_chords(context, whole, within, cutoff)
-                tell(upper=max(whole.bound, 0.0))
-            if whole.bound > cutoff:
-                whole = self._lowered(whole, clock.within(params.wide_share * clock.left), tell)
+        on_cube = context.targets.input_norm == "linf" and not context.euclidean
+        if self._plain.inputs >= params.wide and on_cube:
+            within = clock.within(params.chord_share * clock.left)
+            whole = with_chords(context, whole, within, cutoff)
+            tell(upper=max(whole.bound, 0.0))
+        if whole.bound > cutoff:  # deep networks of few inputs need it as much as wide ones
+            whole = self._lowered(whole, clock.within(params.wide_share * clock.left), tell)
         keep = whole.bounds > cutoff
         closed = max(0.0, float(whole.bounds[~keep].max(initial=0.0)))
         nodes = bundles(whole.take(keep), context.bundle)
