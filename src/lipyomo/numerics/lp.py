@@ -17,6 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.arrays import FloatArray, Matrix
+from lipyomo.numerics.silent import silent_highs
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,7 @@ class LinearProgram:
         import highspy
 
         self._highspy, self._statuses = highspy, highspy.HighsModelStatus
-        self._solver = highspy.Highs()
-        self._solver.setOptionValue("output_flag", False)
+        self._solver = silent_highs()
         self._solver.setOptionValue("presolve", "off")  # presolve would throw the basis away
         self._solver.setOptionValue("threads", 1)
         if tolerance is not None:

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.errors import SolverError
+from lipyomo.numerics.silent import silent_highs
 from lipyomo.solvers.adapter import MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.extras import require
 from lipyomo.solvers.matrices import QUADRATIC_OBJECTIVE, FloatArray, LinearModel
@@ -63,14 +64,13 @@ class Highs(MatrixSolver):
 
     def version_of(self, module: Any) -> tuple[int, ...]:
         """Return the version of HiGHS."""
-        highs = module.Highs()
+        highs = silent_highs()
         return highs.versionMajor(), highs.versionMinor(), highs.versionPatch()
 
     def check_option(self, name: str, value: Native) -> None:
         """Raise `SolverError` unless HiGHS takes the option."""
         highspy = self.module()
-        highs = highspy.Highs()
-        highs.setOptionValue("output_flag", False)
+        highs = silent_highs()
         _set_option(highspy, highs, name, value)
 
     def run(self, model: LinearModel, request: RunRequest) -> RunReport:
@@ -84,7 +84,7 @@ class Highs(MatrixSolver):
 def solve_here(model: LinearModel, request: RunRequest) -> RunReport:
     """Solve in this process, however large the model is."""
     highspy = require(Highs.package, Highs.title)
-    highs = highspy.Highs()
+    highs = silent_highs()
     _listen(highs, request)
     for name in SUB_MIPS if request.searched else ():
         highs.setOptionValue(name, False)
@@ -176,8 +176,7 @@ def _complete(highspy: Any, model: LinearModel, request: RunRequest) -> FloatArr
     fixed = np.where(known, np.round(start), 0.0)
     lower = np.where(known, fixed, model.lower)
     upper = np.where(known, fixed, model.upper)
-    highs = highspy.Highs()
-    highs.setOptionValue("output_flag", False)
+    highs = silent_highs()
     highs.setOptionValue("mip_max_nodes", PARAMS.completion_nodes)
     highs.setOptionValue("mip_rel_gap", 0.01)
     if request.time_limit is not None:
@@ -204,6 +203,7 @@ def _listen(highs: Any, request: RunRequest) -> None:
     """Route the log and the progress of HiGHS to the supervisor."""
     supervisor = request.supervisor
     highs.setOptionValue("log_to_console", False)
+    highs.setOptionValue("output_flag", True)
     highs.cbLogging += lambda event: supervisor.write(event.message)
 
     def progress(event: Any) -> None:

@@ -54,10 +54,10 @@ class StatusContract(ContractBase):
         for seed in range(4):
             for sense in SENSES:
                 model, optimum = known.knapsack(seed, sense, rows=3)
-                outcome = self.solve(model, sense, rel_gap=0.0, abs_gap=5.0)
+                outcome = self.solve(model, sense, rel_gap=0.0, abs_gap=1.0)
                 assert outcome.status.proven
                 assert outcome.incumbent is not None
-                assert abs(outcome.bound - outcome.incumbent) <= 5.0 + self.tolerance
+                assert abs(outcome.bound - outcome.incumbent) <= 1.0 + self.tolerance
                 assert covers(outcome.bound, optimum, sense)
 
     def test_time_limit_with_an_incumbent(self) -> None:
