@@ -1,4 +1,4 @@
-"""The worked models of docs/embedding.md say what is true, checked without any model."""
+"""Worked models, those of docs/embedding.md and three more, say what sampled points confirm."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 from scipy.linalg import block_diag
 
 import lipyomo
+from lipyomo.blocks import GradientBlock, LipschitzBlock, NormBlock, ReluNetworkBlock
 from lipyomo.sampling.evaluate import point_norms
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,11 +64,31 @@ def test_adversarial_example_flips_the_class_and_nothing_smaller_does(page, norm
 
 
 def test_region_of_small_slope(page, designs):
+    """How far a design can move before the gradient's l1 norm reaches 0.5."""
+    here = {"units": 2.5, "ratio": 0.5}
+    m = page["design"]()
+    m.steepness = NormBlock()
+    m.steepness.build_formulation(m.slope.gradient, "l1", sense="max")
+    m.steep = pyo.Constraint(expr=m.steepness.value >= 0.5)
+    m.step = pyo.Var(list(here), bounds=(-5, 5))
+    m.moved = pyo.Constraint(list(here), rule=lambda m, j: m.x[j] == here[j] + m.step[j])
+    m.distance = NormBlock()
+    m.distance.build_formulation(m.step, "linf", sense="min")
+    m.goal = pyo.Objective(expr=m.distance.value)
+    radius = page["solve"](m)
+
     points, slopes = designs
-    distance = np.abs(points - [2.5, 0.5]).max(axis=1)
+    distance = np.abs(points - list(here.values())).max(axis=1)
     steep = np.abs(slopes).sum(axis=1) >= 0.5
-    assert not steep[distance < page["radius"] - 1e-6].any()
-    assert distance[steep].min() < page["radius"] + 0.05
+    assert not steep[distance < radius - 1e-6].any()
+    assert distance[steep].min() < radius + 0.05
+
+    def constant(reach: float) -> lipyomo.Result:
+        area = lipyomo.ball(list(here.values()), reach, "linf", (LOW, HIGH))
+        problem = lipyomo.LipschitzProblem(page["exchanger"], area)
+        return lipyomo.solve(problem, "mip", solver="highs")
+
+    assert constant(0.999 * radius).upper < 0.5 <= constant(1.001 * radius).lower
 
 
 def test_sensitivity_limit_is_kept_and_costs_what_it_must(page, designs):
@@ -84,11 +105,35 @@ def test_sensitivity_limit_is_kept_and_costs_what_it_must(page, designs):
 
 
 def test_two_networks_differ_nowhere_more(page, designs):
+    """Both networks and both gradients in one model, over the same inputs."""
+    first = page["exchanger"].fused(rounding=True).layers
+    rounded = lipyomo.Network.from_arrays(
+        [np.round(layer.dense_weight, 1) for layer in first],
+        [np.round(layer.bias, 1) for layer in first],
+    )
+    m = page["design"]()
+    m.copy = ReluNetworkBlock()
+    m.copy.build_formulation(rounded, inputs=m.x)
+    m.copy_slope = GradientBlock()
+    m.copy_slope.build_formulation(m.copy)
+
+    def reach(m, j):
+        one, two = m.slope.gradient[j], m.copy_slope.gradient[j]
+        return one.lb - two.ub, one.ub - two.lb
+
+    m.gap = pyo.Var(range(2), bounds=reach)
+    m.gap_is = pyo.Constraint(
+        range(2), rule=lambda m, j: m.gap[j] == m.slope.gradient[j] - m.copy_slope.gradient[j]
+    )
+    m.size = NormBlock()
+    m.size.build_formulation(m.gap, "l1", sense="max")
+    m.goal = pyo.Objective(expr=m.size.value, sense=pyo.maximize)
+    difference = page["solve"](m)
+
     points, slopes = designs
-    others = page["rounded"].gradients(points, [1.0])
-    largest = np.abs(slopes - others).sum(axis=1).max()
-    assert largest <= page["difference"] + 1e-6
-    first, second = page["exchanger"].fused(rounding=True).layers, page["rounded"].layers
+    others = rounded.gradients(points, [1.0])
+    assert np.abs(slopes - others).sum(axis=1).max() <= difference + 1e-6
+    second = rounded.layers
     weights = [
         np.vstack([first[0].dense_weight, second[0].dense_weight]),
         block_diag(first[1].dense_weight, second[1].dense_weight),
@@ -97,7 +142,7 @@ def test_two_networks_differ_nowhere_more(page, designs):
     biases = [np.concatenate([a.bias, b.bias]) for a, b in zip(first, second, strict=True)][:2]
     both = lipyomo.Network.from_arrays(weights, [*biases, [0.0]])
     exact = lipyomo.solve(lipyomo.LipschitzProblem(both, lipyomo.Box(LOW, HIGH)), "mip")
-    assert exact.lower == pytest.approx(page["difference"], rel=1e-6)
+    assert exact.lower == pytest.approx(difference, rel=1e-6)
 
 
 def test_fairness_is_the_largest_rate_in_the_users_metric(page):
@@ -119,13 +164,24 @@ def test_monotonicity(page, designs):
 
 
 def test_constant_at_the_decision_boundary(page):
+    """The largest constant that a flower near a decision boundary can see."""
     iris = page["iris"]
+    m = pyo.ConcreteModel()
+    m.x = pyo.Var(range(4), bounds=(4, 6))
+    m.net = ReluNetworkBlock()
+    m.net.build_formulation(iris, inputs=m.x)
+    m.steep = LipschitzBlock()
+    m.steep.build_formulation(m.net, input_norm="linf", output_norm="cross")
+    m.tie = pyo.Constraint(expr=m.net.outputs[0] == m.net.outputs[1])
+    m.goal = pyo.Objective(expr=m.steep.value, sense=pyo.maximize)
+    at_boundary = page["solve"](m)
+
     points = np.random.default_rng(3).uniform(4, 6, (20000, 4))
     problem = lipyomo.LipschitzProblem(iris, lipyomo.Box(4, 6, 4), "linf", "cross")
     whole = lipyomo.solve(problem, "mip", solver="highs")
-    assert page["at_boundary"] <= whole.upper * (1 + 1e-6)
+    assert at_boundary <= whole.upper * (1 + 1e-6)
     scores = iris.forward(points)
     near = np.abs(scores[:, 0] - scores[:, 1]) < 0.02
     if near.any():
         # Away from kinks, points next to the boundary share the Jacobian of points on it.
-        assert np.median(point_norms(problem, points[near])[0]) <= page["at_boundary"] + 1e-6
+        assert np.median(point_norms(problem, points[near])[0]) <= at_boundary + 1e-6

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lipyomo.arrays import BoolArray, FloatArray, IntArray
+from lipyomo.arrays import BoolArray, FloatArray
 from lipyomo.bounds.kinds import each_kind
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.context import Context, Stage
@@ -261,9 +261,3 @@ def _substituted(
     if Y is not None:
         size += unit * times(np.abs(Y), v.size)
     return Affine(X, Y, np.asarray(constant), radius + size)
-
-
-def gathered(affine: Affine, units: IntArray) -> Affine:
-    """The functions of some units."""
-    v = None if affine.v is None else affine.v[:, units]
-    return Affine(affine.x[:, units], v, affine.constant[:, units], affine.radius[:, units])
