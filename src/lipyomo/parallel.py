@@ -7,6 +7,7 @@ one argument away: ``dask.distributed.Client.get_executor()`` and ``mpi4py.futur
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
 import pickle
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from importlib import import_module
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from threadpoolctl import threadpool_limits
 
@@ -25,6 +26,7 @@ from lipyomo.processes import Interpreter, reason, without_messages
 
 Job = TypeVar("Job")
 Value = TypeVar("Value")
+Taken = ParamSpec("Taken")
 
 AHEAD = 2
 """Jobs a worker that are handed over before any is finished."""
@@ -402,3 +404,18 @@ _BLAS = _BlasThreads()
 def blas_threads(count: int) -> contextlib.AbstractContextManager[None]:
     """A block in which the linear algebra of this process has so many threads."""
     return _BLAS.limited(count)
+
+
+def with_one_blas_thread(function: Callable[Taken, Value]) -> Callable[Taken, Value]:
+    """A function during which the linear algebra has one thread.
+
+    Small matrices gain nothing from more, which spend their time waiting for each other: proofs
+    took ten times as long with two.
+    """
+
+    @functools.wraps(function)
+    def alone(*args: Taken.args, **kwargs: Taken.kwargs) -> Value:
+        with blas_threads(1):
+            return function(*args, **kwargs)
+
+    return alone

@@ -21,7 +21,7 @@ from lipyomo.maps.result import CellMap, statuses
 from lipyomo.maps.run import MapSettings, cells_for, over_all
 from lipyomo.maps.stages import Bounding, Job
 from lipyomo.maps.store import store_of
-from lipyomo.parallel import Workers
+from lipyomo.parallel import Workers, with_one_blas_thread
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, Status
 from lipyomo.run import Clock
@@ -31,6 +31,7 @@ FINEST = 2.0**-24
 in a point."""
 
 
+@with_one_blas_thread
 def refine_cells(
     problem: LipschitzProblem,
     cells: Cells | Iterable[Box] | npt.ArrayLike | str | PathLike[str] | int | tuple[int, ...],

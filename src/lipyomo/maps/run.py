@@ -24,7 +24,7 @@ from lipyomo.maps.result import CellMap, StatusArray, statuses
 from lipyomo.maps.stages import Bounding, Job, Searched, Searching
 from lipyomo.maps.store import store_of
 from lipyomo.methods.registry import get_method
-from lipyomo.parallel import Workers
+from lipyomo.parallel import Workers, with_one_blas_thread
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, ProgressCallback, Status
 from lipyomo.run import Clock
@@ -72,6 +72,7 @@ class MapSettings:
         return Workers(self.workers, self.executor, self.dask, jobs)
 
 
+@with_one_blas_thread
 def map_cells(
     problem: LipschitzProblem,
     cells: Cells | Iterable[Box] | npt.ArrayLike | str | PathLike[str] | int | tuple[int, ...],

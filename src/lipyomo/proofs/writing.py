@@ -15,6 +15,7 @@ from lipyomo.arguments import deprecated
 from lipyomo.digest import file_digest
 from lipyomo.errors import ProofError
 from lipyomo.outputs import PROOF, check_output, written
+from lipyomo.parallel import with_one_blas_thread
 from lipyomo.problem import LipschitzProblem
 from lipyomo.proofs.boxes import UnfinishedError, write_boxes
 from lipyomo.proofs.context import Recording
@@ -137,6 +138,7 @@ def _inner_point(problem: LipschitzProblem) -> list[float]:
     return [float(value) for value in domain.center]
 
 
+@with_one_blas_thread
 def write_proof(
     path: str | Path,
     problem: LipschitzProblem,
