@@ -206,3 +206,18 @@ def test_one_sided_answers_say_so(cli: Cli, net: Path) -> None:
     lower = cli(net, "--box", "0,1", "--method", "random_lb", "--option", "samples=10")
     assert "at least" in lower.out
     assert "lower bound" in lower.out
+
+
+def test_a_box_with_ends_of_every_input(cli: Cli, models: Path, tmp_path: Path) -> None:
+    """``LO:HI`` pairs are what files of lower and upper ends are."""
+    np.save(tmp_path / "lo.npy", [-0.5, 0.0])
+    np.save(tmp_path / "hi.npy", [5.0, 0.95])
+    net = models / "exchanger.onnx"
+    inline = cli(net, "--box", "-0.5:5, 0:0.95", "--json").json
+    files = cli(net, "--box", f"{tmp_path}/lo.npy,{tmp_path}/hi.npy", "--json").json
+    assert inline["status"] == files["status"] == "exact"
+    assert inline["upper"] == files["upper"]
+    assert inline["witness"] == files["witness"]
+    wrong = cli(net, "--box", "0:1,0:1,0:1")
+    assert wrong.code == 1
+    assert "has 3 entries, expected 2" in wrong.err

@@ -127,6 +127,12 @@ def test_a_solver_s_upper_end_is_not_called_proved(cli: Cli, net: Path, tmp_path
     assert cli("verify", path, net).code == 0
 
 
+def test_proof_and_network_in_the_wrong_order(cli: Cli, net: Path, proof: Path) -> None:
+    ran = cli("verify", net, proof)
+    assert ran.code == 1
+    assert "the proof comes first" in ran.err
+
+
 def test_files_that_are_no_proofs(cli: Cli, net: Path, tmp_path: Path) -> None:
     path = tmp_path / "net.proof"
     for text in ("", "[]\n", "{}\n", '{"format": 3}\n', "\n", "[[[[\n"):

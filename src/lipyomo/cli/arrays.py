@@ -100,14 +100,21 @@ def read_side(text: str, option: str) -> Side:
 
 
 def read_pair(text: str, option: str) -> tuple[Side, Side]:
-    """Read ``LO,HI``."""
-    parts = text.split(",")
+    """Read ``LO,HI``, or one ``LO:HI`` for each input such as ``0.2:5,0:0.95``."""
+    parts = [part.strip() for part in text.split(",")]
+    try:
+        low, high = np.array([part.split(":") for part in parts], dtype=np.float64).T
+    except ValueError:  # other numbers of parts, or files
+        pass
+    else:
+        return low, high
     if len(parts) != 2:
         raise UsageError(
             f"{option}: '{text}' has {len(parts)} part{'s' * (len(parts) != 1)}, expected LO,HI.  "
-            "Remedy: bounds that differ between inputs go into .npy files, as in lo.npy,hi.npy"
+            "Remedy: bounds that differ between inputs are LO:HI,LO:HI,... with as many pairs as "
+            "inputs, or .npy files, as in lo.npy,hi.npy"
         )
-    return read_side(parts[0].strip(), option), read_side(parts[1].strip(), option)
+    return read_side(parts[0], option), read_side(parts[1], option)
 
 
 def read_rows(text: str, option: str) -> tuple[FloatArray, FloatArray]:

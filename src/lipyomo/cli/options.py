@@ -126,7 +126,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
         reader("arrays.read_matrix", "--directions"),
     ),
     "--box": value(
-        "LO,HI", "numbers, or .npy files with one per input", reader("arrays.read_pair", "--box")
+        "LO,HI",
+        "numbers or .npy files; or LO:HI of each input",
+        reader("arrays.read_pair", "--box"),
     ),
     "--ball": value(
         "CENTER",

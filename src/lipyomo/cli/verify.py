@@ -6,6 +6,8 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from lipyomo.cli.codes import Exit
@@ -14,9 +16,10 @@ from lipyomo.cli.live import PERIOD
 from lipyomo.cli.options import add, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.source import read_network
-from lipyomo.cli.words import file_path
+from lipyomo.cli.words import UsageError, file_path
 from lipyomo.digest import network_digest
 from lipyomo.errors import LipyomoError
+from lipyomo.outputs import PROOF, OutputError, is_of
 from lipyomo.parallel import Workers
 from lipyomo_check import ProofError, Verdict, check_proof
 
@@ -49,7 +52,13 @@ def run(words: Sequence[str]) -> int:
     add(parser, "--json", "--quiet", "--debug")
     arguments = parser.parse_args(words)
     with Leaving():
-        given = read_network(arguments)
+        try:
+            given = read_network(arguments)
+        except LipyomoError as error:
+            if _swapped(arguments.proof, arguments.network):
+                told = "the proof comes first.  Remedy: lipyomo verify PROOF NET"
+                raise UsageError(told) from error
+            raise
         given.check()
     several = arguments.workers > 1
     try:
@@ -70,6 +79,13 @@ def run(words: Sequence[str]) -> int:
     else:
         print("\n".join(verdict.words()))
     return Exit.DONE if verdict.upper_proved else Exit.OPEN
+
+
+def _swapped(proof: Path, network: Path) -> bool:
+    """Whether the proof was named where the network belongs."""
+    with suppress(OutputError):
+        return is_of(network, PROOF) and not is_of(proof, PROOF)
+    return False
 
 
 def _record(verdict: Verdict) -> dict[str, object]:
