@@ -30,16 +30,15 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.activations.branch import Branch
-from lipyomo.activations.rounding import FAINT
 from lipyomo.arrays import BoolArray, FloatArray, IntArray
-from lipyomo.numerics.rounding import UNIT_ROUNDOFF
+from lipyomo.numerics.rounding import UNDERFLOW, UNIT, UNIT_ROUNDOFF
 
 Band = tuple[FloatArray, FloatArray, FloatArray]
 """Slope, lower and upper offset."""
 
-NARROW = 1e-5
-"""Widths below which s is the mean of the slopes at both ends, not the chord's: differences of
-values would be mostly rounding, and the two differ by less than that."""
+NARROW = float(np.cbrt(UNIT))
+"""Widths w below which s is the mean of the slopes at both ends, not the chord's: the two differ by
+about w**2, and differences of values are off by a rounding over w."""
 
 PIECES = (0.02, 1), (0.15, 2), (1.0, 4), (np.inf, 6)
 """Widths, in units of `Branch.unit`, up to which intervals are cut into so many pieces.  What a
@@ -164,17 +163,17 @@ def offsets(
     relative = max(first.relative, slope.relative) + 16 * unit
     turned = max((abs(turn.value) for turn in branch.turns[0]), default=0.0)
     off = relative * samples.size
-    off += big * (first.absolute + relative * turned + FAINT)
-    off += small * (slope.absolute + relative * branch.largest(1) + FAINT)
+    off += big * (first.absolute + relative * turned + UNDERFLOW)
+    off += small * (slope.absolute + relative * branch.largest(1) + UNDERFLOW)
     off += 16 * unit * np.abs(s) * np.maximum(np.abs(samples.z[0]), np.abs(samples.z[-1]))
-    off += FAINT * ((A != 0.0) | (c != 0.0))
+    off += UNDERFLOW * ((A != 0.0) | (c != 0.0))
     return least - off, greatest + off
 
 
 def _arch(curved: FloatArray, drop: FloatArray) -> FloatArray:
     """How far a parabola reaches above the middle of its chord: ``(Q + D**2 / Q) / 4``."""
     q = np.maximum(curved, drop)
-    return np.asarray((q + drop * (drop / np.maximum(q, FAINT))) * (0.25 + 4 * UNIT_ROUNDOFF))
+    return np.asarray((q + drop * (drop / np.maximum(q, UNDERFLOW))) * (0.25 + 4 * UNIT_ROUNDOFF))
 
 
 def _scaled(
@@ -205,7 +204,7 @@ def _room(branch: Branch, A: FloatArray, c: FloatArray, order: int) -> FloatArra
     room += np.abs(c) * (
         (slope.relative + 4 * UNIT_ROUNDOFF) * branch.largest(order + 1) + slope.absolute
     )
-    return np.asarray(room + FAINT * ((A != 0.0) | (c != 0.0)))
+    return np.asarray(room + UNDERFLOW * ((A != 0.0) | (c != 0.0)))
 
 
 def _coarse(

@@ -19,9 +19,6 @@ from flint import arb
 from lipyomo.activations.rounding import ULP, Error, outwards
 from lipyomo.arrays import FloatArray
 
-ORDERS = 4
-"""A value and three derivatives."""
-
 SLACK = 4.0 * ULP
 """Relative room around what is stored of a turning point."""
 
@@ -74,7 +71,7 @@ class Branch(ABC):
     @property
     def turns(self) -> tuple[tuple[Turn, ...], ...]:
         """Turning points inside the interval, for the value and three derivatives."""
-        return ((),) * ORDERS
+        return (), (), (), ()
 
     @property
     @abstractmethod

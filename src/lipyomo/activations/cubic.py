@@ -31,15 +31,15 @@ from __future__ import annotations
 import numpy as np
 
 from lipyomo.activations.bands import Band, chord
-from lipyomo.activations.rounding import FAINT
 from lipyomo.arrays import BoolArray, FloatArray
-from lipyomo.numerics.rounding import UNIT_ROUNDOFF
+from lipyomo.numerics.rounding import UNDERFLOW, UNIT, UNIT_ROUNDOFF
 
-_FEW = 1e-6
-"""Share of A below which c is enlarged for the first guess: Newton's method mends that."""
+_FEW = float(np.cbrt(UNIT))
+"""Share of A below which c is enlarged for the first guess, whose cubes would lose the rest of v.
+Newton's method mends that."""
 
-_STEPS = 3, 1
-"""Steps of Newton's method for g, which decide on which side of 1 a root is, and for the root."""
+_STEPS = 3
+"""Of Newton's method for g, which decide on which side of 1 a root is."""
 
 
 def tanh_band(A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray) -> Band:
@@ -63,7 +63,7 @@ def tanh_band(A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray) -
     off = rest * (high - low) * (1 + 4 * unit)
     off += 48 * unit * (big * np.maximum(np.abs(first), np.abs(last)) + small)
     off += 32 * unit * np.abs(s) * np.maximum(np.abs(low), np.abs(high))
-    off += FAINT * (big + small) + FAINT * ((big > 0.0) | (small > 0.0))
+    off += UNDERFLOW * (big + small) + UNDERFLOW * ((big > 0.0) | (small > 0.0))
     return s, least - off, greatest + off
 
 
@@ -87,12 +87,11 @@ def _roots(
         np.where(inner, one, other)
         for one, other in zip(coefficients, reversed(coefficients), strict=True)
     )
-    for _ in range(_STEPS[1]):
-        q1 = b2 + x * b3
-        q0 = b1 + x * q1
-        steep = (b3 * x + q1) * x + q0
-        step = (b0 + x * q0) / np.where(steep == 0.0, np.inf, steep)
-        x = np.minimum(np.maximum(x - step, -1.0), 1.0)
+    q1 = b2 + x * b3
+    q0 = b1 + x * q1
+    steep = (b3 * x + q1) * x + q0
+    step = (b0 + x * q0) / np.where(steep == 0.0, np.inf, steep)
+    x = np.minimum(np.maximum(x - step, -1.0), 1.0)
     q1 = b2 + x * b3
     q0 = b1 + x * q1
     rest = np.abs(b0 + x * q0)
@@ -103,8 +102,8 @@ def _roots(
     real = square >= 0.0
     rest += np.where(real, 2.0 * (np.abs(b + q + a * y) + np.abs(d - q * y)), 0.0)
     size = np.abs(A) + 4.0 * np.abs(c) + np.abs(coefficients[0])
-    rest += 256 * UNIT_ROUNDOFF * size + FAINT * (size > 0.0)
-    return [(x, inner), (y, real), (q / np.where(a == 0.0, FAINT, a), real)], rest
+    rest += 256 * UNIT_ROUNDOFF * size + UNDERFLOW * (size > 0.0)
+    return [(x, inner), (y, real), (q / np.where(a == 0.0, UNDERFLOW, a), real)], rest
 
 
 def _opposite_roots(
@@ -115,19 +114,19 @@ def _opposite_roots(
     square = constant / np.where(A == 0.0, np.inf, A)
     r, real = np.sqrt(np.maximum(square, 0.0)), square >= 0.0
     rest = np.where(real, np.abs(constant - A * r * r), 0.0)
-    rest += 8 * UNIT_ROUNDOFF * (np.abs(A) + np.abs(constant)) + FAINT * (A != 0.0)
+    rest += 8 * UNIT_ROUNDOFF * (np.abs(A) + np.abs(constant)) + UNDERFLOW * (A != 0.0)
     return [(r, real), (-r, real)], rest
 
 
 def _far_root(A: FloatArray, c: FloatArray, constant: FloatArray) -> FloatArray:
     """The root of G' that is farthest from the mean of all three, nearly."""
-    some = np.copysign(np.maximum(np.maximum(np.abs(c), _FEW * np.abs(A)), FAINT), c)
+    some = np.copysign(np.maximum(np.maximum(np.abs(c), _FEW * np.abs(A)), UNDERFLOW), c)
     h = A / (6.0 * some)
     m = np.sqrt(h * h + 1.0 / 3.0)
     v = (0.5 * constant / some - h - 2.0 * h * h * h) / (2.0 * m * m * m)
     size = np.abs(v)
     g = 0.866 + 0.134 * size
-    for _ in range(_STEPS[0]):
+    for _ in range(_STEPS):
         square = g * g
         g = (8.0 * square * g + size) / (12.0 * square - 3.0)
     return np.asarray(h - np.copysign(2.0 * m * g, v))

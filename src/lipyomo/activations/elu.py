@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
-from lipyomo.activations.branch import ORDERS, Branch
+from lipyomo.activations.branch import Branch
 from lipyomo.activations.glued import Glued
 from lipyomo.activations.registry import finite_number, known_as, positive_number
 from lipyomo.activations.rounding import TINY, Error
@@ -41,7 +41,7 @@ class ExpBranch(Branch):
     def _factors(self) -> tuple[float, ...]:
         """Derivatives at zero; the first is minus the limit of the value at minus infinity."""
         steep = self.scale * (self.height / self.width)
-        return self.scale * self.height, *(steep / self.width**k for k in range(ORDERS - 1))
+        return self.scale * self.height, steep, steep / self.width, steep / self.width**2
 
     @cached_property
     def tails(self) -> tuple[tuple[float, float], ...]:

@@ -16,11 +16,8 @@ from flint import arb
 from lipyomo.activations.branch import Branch, Turn
 from lipyomo.activations.glued import Glued
 from lipyomo.activations.registry import known_as
-from lipyomo.activations.rounding import error
+from lipyomo.activations.rounding import FARTHEST, error
 from lipyomo.arrays import FloatArray
-
-_CUT = 30.0
-"""Arguments beyond which the exponential is zero in float64."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ class ErfBranch(Branch):
         value = erf(z)
         if order == 0:
             return (value,)
-        x = np.clip(z, -_CUT, _CUT)
+        x = np.clip(z, -FARTHEST, FARTHEST)
         square = x * x
         slope = np.exp(-square) * (2.0 / np.sqrt(np.pi))
         return (value, slope, -2.0 * x * slope, (4.0 * square - 2.0) * slope)[: order + 1]

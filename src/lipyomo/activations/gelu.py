@@ -16,7 +16,7 @@ k = sqrt(2 / pi), a = 0.044715.  With q = 1 - p:
     sigma' = p + z p',  sigma'' = 2 p' + z p'',  sigma''' = 3 p'' + z p'''.
 
 y is off by 5 u |y|, which moves p by 5 u |y| p q.  All terms stay below 8 in size, with a few dozen
-u each.  Beyond |z| = 40, p q is zero in float64, and arguments are cut there lest powers overflow.
+u each.  Beyond |z| = 38, p q is zero in float64, and arguments are cut there lest powers overflow.
 
 Turning points of the slope: plus and minus sqrt 2, and plus and minus 1.41850.
 """
@@ -33,16 +33,9 @@ from lipyomo.activations.branch import Branch, Turn
 from lipyomo.activations.glued import Glued
 from lipyomo.activations.logistic import logistic
 from lipyomo.activations.registry import known_as
-from lipyomo.activations.rounding import error
+from lipyomo.activations.rounding import FARTHEST, error
 from lipyomo.arrays import FloatArray
 from lipyomo.errors import NetworkError
-
-_CUT = 40.0
-"""Arguments beyond which the exponentials are zero in float64."""
-
-_CUBE = 0.044715
-"""The factor of the cube, off by half a unit in the last place; `TanhGeluBranch.ball` has the
-decimal number."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +70,7 @@ class GeluBranch(Branch):
         below = 0.5 * erfc(z * -np.sqrt(0.5))
         if order == 0:
             return (z * below,)
-        z_cut = np.clip(z, -_CUT, _CUT)
+        z_cut = np.clip(z, -FARTHEST, FARTHEST)
         square = z_cut * z_cut
         density = np.exp(-0.5 * square) * (1.0 / np.sqrt(2.0 * np.pi))
         found = z * below, below + z_cut * density
@@ -119,23 +112,22 @@ class TanhGeluBranch(Branch):
 
     def jet(self, z: FloatArray, order: int) -> tuple[FloatArray, ...]:
         """Value and derivatives up to `order` at finite `z`."""
-        x = np.clip(z, -_CUT, _CUT)
+        x = np.clip(z, -FARTHEST, FARTHEST)
         scale = 2.0 * np.sqrt(2.0 / np.pi)
         square = x * x
-        p, q = logistic(scale * x * (1.0 + _CUBE * square))
+        a = 0.044715  # of the definition, off by half a unit in the last place
+        p, q = logistic(scale * x * (1.0 + a * square))
         if order == 0:
             return (z * p,)
         pq, fall = p * q, q - p
-        rise = scale * (1.0 + 3.0 * _CUBE * square)
+        rise = scale * (1.0 + 3.0 * a * square)
         first = pq * rise
         found = z * p, p + x * first
         if order == 1:
             return found
-        bend = (6.0 * scale * _CUBE) * x
+        bend = (6.0 * scale * a) * x
         second = pq * (fall * rise * rise + bend)
-        third = pq * (
-            rise * ((1.0 - 6.0 * pq) * rise * rise + 3.0 * fall * bend) + 6.0 * scale * _CUBE
-        )
+        third = pq * (rise * ((1.0 - 6.0 * pq) * rise * rise + 3.0 * fall * bend) + 6.0 * scale * a)
         return (*found, 2.0 * first + x * second, 3.0 * second + x * third)[: order + 1]
 
     def ball(self, z: arb) -> tuple[arb, arb]:

@@ -28,8 +28,8 @@ from lipyomo.numerics.rounding import UNIT_ROUNDOFF
 TINY = float(np.finfo(np.float64).tiny)
 """The smallest normal number: what underflow can be off by."""
 
-FAINT = 1e-300
-"""Room for products that underflow on the way, far below all errors of normal numbers."""
+FARTHEST = float(np.ceil(np.sqrt(-2.0 * np.log(TINY))))
+"""Beyond it, 38, ``exp(-z**2 / 2)`` is less than underflow can be off by, by a factor of 1e5."""
 
 ULP = 2.0 * UNIT_ROUNDOFF
 """Relative distance of neighbouring numbers, at most."""

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
-from lipyomo.activations.branch import ORDERS, Branch, Turn
+from lipyomo.activations.branch import Branch, Turn
 from lipyomo.activations.rounding import TINY, Error
 from lipyomo.arrays import FloatArray
 from lipyomo.numerics.rounding import UNIT_ROUNDOFF
@@ -33,7 +33,7 @@ class Scaled(Branch):
 
     @cached_property
     def _factors(self) -> tuple[float, ...]:
-        return (1.0 / self.beta, *(self.beta**k for k in range(ORDERS - 1)))
+        return 1.0 / self.beta, 1.0, self.beta, self.beta**2
 
     @cached_property
     def turns(self) -> tuple[tuple[Turn, ...], ...]:

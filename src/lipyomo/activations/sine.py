@@ -6,8 +6,8 @@ are off by 8 u absolute up to |z| = 2**20.  Farther out nothing is claimed: rang
 
     [(low + k pi / 2) / (2 pi) - 1/4, (high + k pi / 2) / (2 pi) - 1/4].
 
-Both ends are off by less than 2**20 * 2**-52 = 3e-10 there, and are moved outwards by 1e-9: a
-maximum that is taken for inside though it is not adds (2 pi 1e-9)**2 / 2 = 2e-17 at most.
+Both ends are off by less than 2**20 * 2**-52 = 2.4e-10 there, and are moved outwards by four times
+as much: a maximum that is taken for inside though it is not adds (2 pi 1e-9)**2 / 2 = 2e-17.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from lipyomo.activations.glued import Glued
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
 from lipyomo.arrays import FloatArray
+from lipyomo.numerics.rounding import UNIT
 
 FAR = 2.0**20
 """Arguments beyond which nothing is claimed."""
 
-_ROOM = 1e-9
+_ROOM = 4.0 * FAR * UNIT
 """How far ends of intervals are moved outwards, in periods."""
 
 

@@ -20,10 +20,8 @@ from lipyomo.activations.logistic import logistic
 from lipyomo.activations.registry import known_as, positive_number
 from lipyomo.activations.rounding import error
 from lipyomo.activations.scaled import scaled
+from lipyomo.activations.tanh import INFLECTION, STEEPEST
 from lipyomo.arrays import FloatArray
-
-_INFLECTION, _STEEPEST = 1.3169578969248168, 0.09622504486493763
-"""log(2 + sqrt 3) and 1 / (6 sqrt 3)."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class SoftplusBranch(Branch):
         (),
         (),
         (exact_turn(0.0, 0.25),),
-        (Turn(-_INFLECTION, _STEEPEST), Turn(_INFLECTION, -_STEEPEST)),
+        (Turn(-2 * INFLECTION, STEEPEST / 8), Turn(2 * INFLECTION, -STEEPEST / 8)),
     )
     tails = ((0.0, np.inf), (0.0, 1.0), (0.0, 0.0), (0.0, 0.0))
     errors = (error(20), error(20), error(41), error(64, 16))

@@ -11,6 +11,7 @@ Bands are those of `lipyomo.activations.cubic`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,10 +25,13 @@ from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
 from lipyomo.arrays import FloatArray
 
-INFLECTION, STEEPEST = 0.6584789484624084, 0.769800358919501
-"""artanh(1 / sqrt 3) and 4 / (3 sqrt 3), the value of sigma'' at minus the former."""
+INFLECTION = math.log(2.0 + math.sqrt(3.0)) / 2.0
+"""artanh(1 / sqrt 3)."""
 
-OUTER = 1.1462158347805889
+STEEPEST = 4.0 / (3.0 * math.sqrt(3.0))
+"""The value of sigma'' at minus the former."""
+
+OUTER = math.log(math.sqrt(3.0) + math.sqrt(2.0))
 """artanh(sqrt(2 / 3)), where sigma''' is 2/3."""
 
 

@@ -10,15 +10,13 @@ import numpy as np
 
 from lipyomo.arrays import FloatArray
 from lipyomo.domains import Domain
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.run import Clock
 from lipyomo.search.smooth.context import Context
 from lipyomo.search.smooth.values import growth, slopes_at
 
 FIRST_STEP, SHORTER = 0.1, 0.25
 """The first step as a share of the domain's width (or of one), and by how much a step is cut."""
-
-LEAST_RISE = 1e-9
-"""Ascents are over when no step promises to raise its value by this share."""
 
 
 def drawn_in(domain: Domain, points: FloatArray) -> FloatArray:
@@ -69,7 +67,7 @@ def _ascended(context: Context, points: FloatArray, clock: Clock) -> tuple[Float
         new = drawn_in(domain, np.where(np.isfinite(aim), aim, x))
         moved = (new - x) / scale
         rises = (g * moved).sum(axis=1)
-        if not (rises > LEAST_RISE * np.abs(values)).any():
+        if not (rises > EQUAL * np.abs(values)).any():
             break
         at = slopes_at(context, new)
         new_g = growth(context, new, at) * scale

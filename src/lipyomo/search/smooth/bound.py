@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lipyomo.arrays import FloatArray, IntArray
+from lipyomo.result import EXACT_TOLERANCE
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.collapse import Above, collapsed
 from lipyomo.search.smooth.confine import confined
@@ -93,12 +94,8 @@ TIE = 1.01
 """Phases come before inputs that are worth as much but for this: halving never parts a jump."""
 
 
-INSIDE = (0.3819660112501051, 0.5857864376269049, 0.7320508075688772)
+INSIDE = np.sqrt([5.0, 2.0, 3.0]) % 1.0
 """Shares of a box's width, irrational: its points there are on no kink, as its middle often is."""
-
-
-ALIKE = 1.0 + 1e-6
-"""Other boxes whose bounds rounding alone leaves have the same but for a few last digits."""
 
 
 def least_bound(context: Context, box: Boxes, cutoff: float) -> float:
@@ -116,7 +113,8 @@ def least_bound(context: Context, box: Boxes, cutoff: float) -> float:
     )
     least = float(found.boxes.bounds.min())
     decided = bool((box.v_low == box.v_high).all())
-    return least * ALIKE if decided and least > cutoff else 0.0
+    # other boxes whose bounds rounding alone leaves have the same but for a few last digits
+    return least * (1.0 + EXACT_TOLERANCE) if decided and least > cutoff else 0.0
 
 
 def _jacobian(context: Context, boxes: Boxes, layers: Sequence[Relaxed], frame: Frame) -> Enclosed:

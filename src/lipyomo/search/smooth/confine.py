@@ -19,14 +19,12 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.arrays import FloatArray, IntArray
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.collapse import Above
 from lipyomo.search.smooth.context import Context, Stage
 from lipyomo.search.smooth.inputs import Signal, best_multiplier
 from lipyomo.search.smooth.relax import Affine, Relaxed
-
-VIOLATED = 1e-9
-"""Share of a row's range over the box by which its worst point has to violate it."""
 
 
 class HalfSpace(NamedTuple):
@@ -131,13 +129,13 @@ def _ascended(
             more = other.violation > violation
             g = np.where(more[:, None], other.g, g)
             h, violation = np.where(more, other.h, h), np.maximum(violation, other.violation)
-        if not (violation > VIOLATED).any():
+        if not (violation > EQUAL).any():
             break
         size = (np.abs(g) * x.size).sum(axis=1)
         least = (g * x.middle - np.abs(g) * x.radius).sum(axis=1)
         # rows that are not violated may stand for phases that a box does not have
         empty |= (violation > 0) & (least - unit * (size + np.abs(h)) > h)
-        m = np.where(violation > VIOLATED, best_multiplier(a, g, h, x), 0.0)
+        m = np.where(violation > EQUAL, best_multiplier(a, g, h, x), 0.0)
         rounding += unit * ((np.abs(a) * x.size).sum(axis=1) + m * (size + np.abs(h)))
         constant = constant + m * h
         rounding += unit * np.abs(constant)

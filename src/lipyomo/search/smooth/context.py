@@ -10,14 +10,11 @@ import numpy as np
 from lipyomo.arrays import FloatArray, IntArray
 from lipyomo.bounds.kinds import Kind, kinds_of
 from lipyomo.domains import Domain
-from lipyomo.numerics.rounding import gamma
+from lipyomo.numerics.rounding import UNDERFLOW, gamma
 from lipyomo.problem import LipschitzProblem
 from lipyomo.search.smooth.features import Features, features_of
 from lipyomo.search.smooth.params import Params
 from lipyomo.targets import ALL, Targets, targets_of
-
-LEAST = 1e-290
-"""Bounds at or below it are nothing: halving a box does not lower them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +192,7 @@ class Context:
         """Bounds at or below it fathom, where `value` is attained."""
         question = self.question
         met = max(value, 0.0) / (1.0 - max(question.gap, self.params.slack))
-        return max(met, question.enough, question.problem.underflow, LEAST)
+        return max(met, question.enough, question.problem.underflow, UNDERFLOW)
 
     @property
     def box_bytes(self) -> int:

@@ -19,15 +19,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from lipyomo.arrays import FloatArray, lengths
-from lipyomo.numerics.rounding import gamma
+from lipyomo.numerics.rounding import EQUAL, gamma
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.context import Context
 from lipyomo.search.smooth.gradient import Enclosed
 from lipyomo.search.smooth.values import jacobians, steepest
 from lipyomo.targets import ALL
 
-HALVINGS = 40
-"""Steps of the bisection for what M may be; it ends within 1e-12 on the sound side."""
+HALVINGS = int(np.ceil(-np.log2(EQUAL)))
+"""Steps of the bisection for what M may be; it ends within EQUAL on the sound side."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,11 +22,8 @@ import numpy as np
 
 from lipyomo.arrays import FloatArray
 from lipyomo.domains import Box, Domain, NormBall, Polytope
-from lipyomo.numerics.rounding import UNIT, gamma
+from lipyomo.numerics.rounding import EQUAL, UNIT, gamma
 from lipyomo.search.smooth.params import Params
-
-NOTHING = 1e-12
-"""Singular values below this share of the largest go into `off`: they are rounding of weights."""
 
 PULLS = 200
 """Projections in turn by which a point with given features is found; ascents go on from there."""
@@ -94,7 +91,8 @@ def features_of(
         return None
     scale = np.abs(weight).max()
     _, sizes, right = np.linalg.svd(weight / scale, full_matrices=False)
-    r = int(np.count_nonzero(sizes > NOTHING * sizes[0]))
+    # those that are the rounding of weights go into `off`
+    r = int(np.count_nonzero(sizes > EQUAL * sizes[0]))
     if r >= d or (domain.is_box and comb(d, r - 1) > params.facets):
         return None
     basis = np.ascontiguousarray(right[:r])
