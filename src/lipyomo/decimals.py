@@ -9,8 +9,13 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 import numpy as np
 
 from lipyomo.arrays import FloatArray
+from lipyomo.numerics.rounding import EQUAL
 
-DIGITS = 9
+DIGITS = round(-math.log10(EQUAL))
+"""Digits that are written: those beyond are mostly rounding."""
+
+LISTED = 20
+"""Rows and parts that are listed, or named, one by one."""
 
 
 def down(value: float, digits: int = DIGITS) -> str:

@@ -33,8 +33,9 @@ Message: TypeAlias = tuple[Any, ...]
 POLL = 0.05
 """Seconds between two questions whether to stop."""
 
-REPORT_SECONDS = 0.25
-"""Least seconds between two reports of progress that bring nothing better."""
+MOMENT = 0.3
+"""Seconds that nobody minds: what was found so long before the end still arrives, what runs may end
+so much late, and reports of progress that bring nothing better are at least so far apart."""
 
 GRACE = 3.0
 """Seconds that another process may take to say what it is, to end after it was told to, and to

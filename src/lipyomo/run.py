@@ -17,7 +17,7 @@ from typing import Any
 
 from lipyomo.numerics.pace import fits
 from lipyomo.problem import LipschitzProblem
-from lipyomo.processes import REPORT_SECONDS
+from lipyomo.processes import MOMENT
 from lipyomo.result import (
     Guarantee,
     Progress,
@@ -32,8 +32,15 @@ from lipyomo.settings import Settings
 PROVED = "proved"
 """What an upper end rests on that follows from the weights alone, with rounding accounted for."""
 
-PAUSE_SHARE = 0.005
-"""Least time between two rows of the history, as a share of what has passed."""
+PAUSE = 5.0
+"""Least seconds between two savings of what is known so far, or two lines about it in a log."""
+
+PAUSE_SHARE = 0.01
+"""The same as a share of the time that has passed, for rows of a history as well; and at most so
+much of the time goes into writing checkpoints."""
+
+PART = 0.5
+"""Of the time left, what a step may take that others have to follow."""
 
 
 class Clock:
@@ -110,6 +117,10 @@ class Clock:
             return True
         self.curtail()
         return False
+
+    def part(self) -> Clock:
+        """A clock for a step that others have to follow."""
+        return self.within(PART * self.left)
 
     def steps(self) -> Callable[[], bool]:
         """A question to be asked between steps: whether the next one would be too late.
@@ -292,7 +303,7 @@ class Run:
             if better or not self.history or seconds - self.history[-1][0] >= pause:
                 self.history.append((seconds, self.lower, upper))
         progress = self.settings.progress
-        if progress is not None and (better or seconds - self._reported >= REPORT_SECONDS):
+        if progress is not None and (better or seconds - self._reported >= MOMENT):
             self._reported = seconds
             progress(Progress(seconds, self.lower, upper, self.nodes or 0, message))
 

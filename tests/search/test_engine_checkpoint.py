@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def test_what_workers_hold_is_in_the_checkpoint(tmp_path: Path) -> None:
             kept.append((tmp_path / f"{len(kept)}").write_bytes(path.read_bytes()))
 
     workers = Workers[Any, Any](2, executor=InlineExecutor())
-    params = Params(checkpoint_seconds=0.0, checkpoint_share=0.0)
+    params = Params(checkpoint_seconds=0.0, checkpoint_share=math.inf)
     checkpoint = Checkpoint(path, {"problem": "polynomial"})
     Engine(
         RECIPE.pipeline(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import signal
@@ -219,7 +220,7 @@ def test_a_stop_is_heard_within_a_node() -> None:
     assert len(begun) == 1
 
 
-OFTEN = Params(checkpoint_seconds=0.0, checkpoint_share=0.0)
+OFTEN = Params(checkpoint_seconds=0.0, checkpoint_share=math.inf)
 
 
 def test_nodes_that_workers_hold_are_in_the_checkpoint(tmp_path: Path) -> None:

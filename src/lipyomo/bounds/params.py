@@ -21,8 +21,8 @@ class Params:
     lp_units : int
         Most open units whose pre-activations get linear programs if nobody asks: time.
     seconds : float
-        Of linear programs that nobody asked for, and predicted ones of a round of dual ascent for
-        a model.
+        Of what nobody asked for: linear programs, a round of dual ascent for a model (predicted
+        ones), and a constant over all valid inputs that serves every row.
     """
 
     rate: float = 0.12

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo.bounds import preactivation_bounds
+from lipyomo.bounds.params import PARAMS as BOUNDS
 from lipyomo.certification.data import Clip, DataError, class_of, clip_box, data_point
 from lipyomo.certification.metric import metric_of
-from lipyomo.certification.params import PARAMS
 from lipyomo.domains import Domain
 from lipyomo.errors import LipyomoError
 from lipyomo.network import FloatArray, Layer, Network, check_network
@@ -112,7 +112,7 @@ class Classifier:
                 self.metric.problem(self.network, None, np.inf, self.clip, functional(c))
                 for c in self.functionals(label)
             )
-            quick = Settings(time_limit=PARAMS.global_seconds, attain=False)
+            quick = Settings(time_limit=BOUNDS.seconds, attain=False)
             self._global[label] = np.array([solve(p, "naive", quick).upper for p in problems])
         return self._global[label]
 

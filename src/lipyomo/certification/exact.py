@@ -18,6 +18,8 @@ from lipyomo.mip.params import PARAMS
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import LinfOutput
 from lipyomo.problem import LipschitzProblem
+from lipyomo.processes import MOMENT
+from lipyomo.run import PART
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def least_margin(
     network = Network([*classifier.network.layers, Layer(row[None], np.zeros(1))])
     size = float(np.abs(classifier.network.forward(domain.center)).max())
     problem = LipschitzProblem(network, domain, output_norm=LinfOutput())
-    units, cell = scaled(problem, whole(problem, "linear", PARAMS.bounds_share * seconds), size)
+    units, cell = scaled(problem, whole(problem, "linear", PART * seconds), size)
     model = pyo.ConcreteModel()
     model.net = ReluNetworkBlock()
     bounds = list(zip(cell.bounds.lower, cell.bounds.upper, strict=True))
@@ -138,6 +140,6 @@ def proves_positive(
     network = Network([*classifier.network.layers, below])
     problem = classifier.metric.problem(network, x, radius, classifier.clip, LinfOutput())
     goal = 1.0 / radius
-    limit = PARAMS.share * seconds + PARAMS.check_seconds
+    limit = PARAMS.share * seconds + MOMENT
     found = bound_until(problem, "bnb", goal * (1.0 - 2.0**-50), goal, limit)
     return found.upper * radius * (1.0 + 2.0**-50) < 1.0

@@ -22,8 +22,6 @@ class Params:
     radius_nodes : int
         Nodes that a search for the radius may split that is not asked to close it: a narrower
         bracket against time.
-    global_seconds : float
-        For a constant over all valid inputs, which serves every row.
     slope : float
         Slopes above minus this share of the largest one count as not negative.
     stretch : float
@@ -36,7 +34,6 @@ class Params:
     doublings: int = 8
     precision: float = 1e-3
     radius_nodes: int = 32
-    global_seconds: float = 2.0
     slope: float = 1e-5
     stretch: float = 2.0**-36
 

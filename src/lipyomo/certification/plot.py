@@ -10,9 +10,8 @@ import numpy as np
 from lipyomo.arrays import FloatArray
 from lipyomo.certification.monotone import MonotoneReport
 from lipyomo.certification.report import RobustnessReport
+from lipyomo.decimals import LISTED
 from lipyomo.pictures import LOWER, QUIET, entitle, new_figure, save_figure, tidy
-
-NAMED = 20
 
 
 def plot_curves(reports: Mapping[str, RobustnessReport], path: Path) -> None:
@@ -75,7 +74,7 @@ def _steps(report: RobustnessReport) -> FloatArray:
 def plot_slopes(report: MonotoneReport, path: Path) -> None:
     """Draw the range of the least slope, one panel an input, rows in the order of the slopes.
 
-    Up to `NAMED` rows are named by their numbers in the data.
+    Up to `LISTED` rows are named by their numbers in the data.
 
     Parameters
     ----------
@@ -103,11 +102,11 @@ def plot_slopes(report: MonotoneReport, path: Path) -> None:
         axes.plot(places, low, ".", color=LOWER, markersize=4)
         axes.axhline(0.0, color=QUIET, linewidth=0.8)
         entitle(axes, title)
-        if len(rows) <= NAMED:
+        if len(rows) <= LISTED:
             axes.set_xticks(places, [str(row) for row in rows], fontsize=8)
         else:
             axes.xaxis.get_major_locator().set_params(integer=True)
-        axes.set_xlabel("row" if len(rows) <= NAMED else "number of rows with smaller slopes")
+        axes.set_xlabel("row" if len(rows) <= LISTED else "number of rows with smaller slopes")
         tidy(axes)
     panels[0].set_ylabel("least slope")
     save_figure(figure, path)

@@ -11,9 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from lipyomo.result import Progress
-
-PERIOD = 2.0
-"""Seconds between two lines where stderr is no terminal."""
+from lipyomo.run import PAUSE
 
 
 class Tracker:
@@ -68,5 +66,5 @@ def live_line(quiet: bool = False) -> Iterator[Tracker]:
 
 
 def _write_lines(tracker: Tracker, done: threading.Event) -> None:
-    while not done.wait(PERIOD):
+    while not done.wait(PAUSE):
         print(tracker.now, file=sys.stderr, flush=True)

@@ -12,7 +12,6 @@ from lipyomo.arrays import FloatArray
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.entries import add_entries, read_case, read_rows
 from lipyomo.cli.interrupt import Interruption
-from lipyomo.cli.live import PERIOD
 from lipyomo.cli.options import add
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.streams import answer_only
@@ -22,7 +21,7 @@ from lipyomo.domains import Domain
 from lipyomo.network import Network
 from lipyomo.ranges import Range
 from lipyomo.result import Progress, Status
-from lipyomo.run import Clock
+from lipyomo.run import PAUSE, Clock
 from lipyomo.settings import Settings
 from lipyomo.values import value_range
 
@@ -86,12 +85,12 @@ def _ranges(
 
 def _teller(name: str) -> Callable[[Progress], None]:
     """Says on stderr now and then how far one row is."""
-    due = PERIOD
+    due = PAUSE
 
     def tell(progress: Progress) -> None:
         nonlocal due
         if progress.seconds >= due:
-            due = progress.seconds + PERIOD
+            due = progress.seconds + PAUSE
             known = f"{name}: {progress.message}, {progress.nodes} nodes"
             print(f"{known}, {seconds(progress.seconds)}", file=sys.stderr, flush=True)
 

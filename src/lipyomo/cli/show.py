@@ -15,7 +15,7 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from lipyomo.decimals import down, percent, seconds, up, vector
+from lipyomo.decimals import LISTED, down, percent, seconds, up, vector
 from lipyomo.outputs import HISTORY, written
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result, Status, finite
@@ -56,8 +56,6 @@ def write_history(result: Result, path: Path) -> None:
 
 
 INDENT = len("directions  ")
-MOST_PARTS = 20
-"""Parts of a domain that are listed."""
 _COLOURS = {"constant": "1", "warning": "33"}
 """Codes of the terminal: bold, yellow."""
 
@@ -167,11 +165,11 @@ def _domains(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]
     if not parts:
         return [("domain", problem.domain.describe())]
     lines = [("domain", f"{len(parts)} parts; the witness is in part {result.details['part']}")]
-    for number, part in enumerate(parts[:MOST_PARTS]):
+    for number, part in enumerate(parts[:LISTED]):
         ends = f"[{down(part['lower'])}, {up(part['upper'])}]"
         lines.append(("", f"part {number}: {ends} {part['status']}, {part['domain']}"))
-    if len(parts) > MOST_PARTS:
-        lines.append(("", f"{len(parts) - MOST_PARTS} more: --json has them all"))
+    if len(parts) > LISTED:
+        lines.append(("", f"{len(parts) - LISTED} more: --json has them all"))
     return lines
 
 

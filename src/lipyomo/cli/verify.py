@@ -12,7 +12,6 @@ from typing import Any
 
 from lipyomo.cli.codes import Exit
 from lipyomo.cli.interrupt import Leaving
-from lipyomo.cli.live import PERIOD
 from lipyomo.cli.options import add, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.source import read_network
@@ -21,6 +20,7 @@ from lipyomo.digest import network_digest
 from lipyomo.errors import LipyomoError
 from lipyomo.outputs import PROOF, OutputError, is_of
 from lipyomo.parallel import Workers
+from lipyomo.run import PAUSE
 from lipyomo_check import ProofError, Verdict, check_proof
 
 EPILOG = """\
@@ -108,7 +108,7 @@ def _progress(quiet: bool) -> Callable[[int], None] | None:
     told = [time.monotonic()]
 
     def tell(nodes: int) -> None:
-        if time.monotonic() - told[0] >= PERIOD:
+        if time.monotonic() - told[0] >= PAUSE:
             told[0] = time.monotonic()
             print(f"\r{nodes} cases checked", end="", file=sys.stderr, flush=True)
 

@@ -22,13 +22,10 @@ from lipyomo.outputs import check_output, look, shown, starting, written
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Status
 from lipyomo.rowfile import Row, RowFile
+from lipyomo.run import PAUSE, PAUSE_SHARE
 
 ENDINGS = ".npz", ".csv", ".jsonl"
 ARCHIVE = starting("a map (.npz)", b"PK")
-
-PAUSE, SHARE = 5.0, 0.02
-"""Least seconds between two savings of an archive, also as a share of the time that has passed; an
-archive is written as a whole."""
 
 
 class Store(Protocol):
@@ -121,7 +118,7 @@ class Archive:
         arrays["witness"][which] = ends.points
         arrays["status"][which] = statuses(ends.lower, ends.upper, self._gap)
         now = time.monotonic()
-        if now - self._saved > max(PAUSE, SHARE * (now - self._began)):
+        if now - self._saved > max(PAUSE, PAUSE_SHARE * (now - self._began)):
             self._save()
             self._saved = time.monotonic()
 

@@ -157,7 +157,7 @@ def search(
     if reason is not None:
         run.warn(f"{reason}: there is no search, and bounds are those of method sdp")
         run.raise_lower(quick_incumbent(problem, run.settings.seed, run.clock, phases))
-        run_forms(run, cascade, run.clock.within(PARAMS.share * run.left))
+        run_forms(run, cascade, run.clock.part())
     if reason is not None or not run.clock.fits(form_seconds(reduced.problem, phases)):
         cascade.run(("joint",))
         run.drop_upper(cascade.value)
@@ -208,7 +208,7 @@ def search_smooth(
     if reason is not None:
         run.warn(f"{reason}: there is no search, and bounds are those of method sdp")
         rng = np.random.default_rng(run.settings.seed)
-        run_forms(run, run_cascade(run, QUICK), run.clock.within(PARAMS.share * run.left))
+        run_forms(run, run_cascade(run, QUICK), run.clock.part())
         run.raise_lower(smooth_incumbent(problem, rng, None, run.clock))
         return run.result()
 

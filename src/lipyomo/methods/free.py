@@ -10,11 +10,10 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from lipyomo.methods.params import PARAMS
 from lipyomo.numerics.rounding import EQUAL
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Result, Status, Witness
-from lipyomo.run import Run
+from lipyomo.run import PART, Run
 from lipyomo.settings import Settings
 
 INFINITE = "moving an input of infinite weight changes the output: the constant is infinite"
@@ -54,7 +53,7 @@ def _moved(run: Run, look: Solve) -> tuple[Witness | None, bool]:
     if free is None or free.is_constant:
         return None, True
     settings = Settings(
-        time_limit=max(PARAMS.share * run.left, 1e-3),
+        time_limit=max(PART * run.left, 1e-3),
         should_stop=lambda: run.interrupted,
         gap=1.0 - EQUAL,  # any witness will do
         seed=run.settings.seed,

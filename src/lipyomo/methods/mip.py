@@ -20,6 +20,7 @@ from lipyomo.methods.support import model_fits
 from lipyomo.mip.claims import Claim, disbelief
 from lipyomo.mip.params import PARAMS
 from lipyomo.problem import LipschitzProblem
+from lipyomo.processes import MOMENT
 from lipyomo.result import EXACT_TOLERANCE, Guarantee, Result, contradict
 from lipyomo.run import Clock, Run
 from lipyomo.sampling.local_search import search_incumbent
@@ -129,7 +130,7 @@ def accept(run: Run, claim: Claim | None) -> bool:
         return True
     if run.settings.check_claims and not run.expired:
         closing = run.lower / (1.0 - max(run.settings.gap, EXACT_TOLERANCE)) * (1.0 - 1e-9)
-        limit = min(PARAMS.share * claim.seconds + PARAMS.check_seconds, run.left)
+        limit = min(PARAMS.share * claim.seconds + MOMENT, run.left)
         settings = Settings(seed=run.settings.seed, gap=run.settings.gap, threads=1)
         inner = Run(run.problem, settings, "bnb", clock=Clock(limit, lambda: run.expired))
         bnb.search(inner, max(claim.upper, closing))

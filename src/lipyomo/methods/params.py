@@ -23,10 +23,6 @@ class Params:
         Largest matrix that conic solvers get when time is limited; they need hours for larger ones.
     quick_order : int
         Largest matrix that they get in this process, where nothing interrupts them.
-    share : float
-        Of the time left, for what something has to follow: for semidefinite bounds of a network
-        that is too large to branch, before the local search; and for whether inputs of infinite
-        weight move the output.
     tries : int
         Points that are tried for a witness, the best first.
     """
@@ -37,7 +33,6 @@ class Params:
     singular_order: int = 2000
     conic_order: int = 160
     quick_order: int = 60
-    share: float = 0.8
     tries: int = 16
 
 

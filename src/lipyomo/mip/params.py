@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.result import EXACT_TOLERANCE
 
 
@@ -14,11 +15,10 @@ class Params:
 
     Attributes
     ----------
-    bounds_share : float
-        Largest share of the time left for bounds of the whole domain: the rest is for models.
     share : float
-        Likewise, for the first search, for cutting the domain, and for each half of probing; and of
-        what a solver took, for the check of its claim.
+        Largest share of the time left for the first search, for cutting the domain, and for each
+        half of probing, since the rest is for models; and of what a solver took, for
+        the check of its claim.
     seconds : float
         Most time of the search, and of each half of probing, where there is much or no limit.
     enough_units : int
@@ -26,8 +26,6 @@ class Params:
         solver is done sooner.
     integrality : float
         How far from an integer a switch may be: with ranges near 1, a big-M row gives way as much.
-    check_seconds : float
-        That a check may take in any case.
     largest : float
         Largest coefficient, relative to ranges near 1, that tolerances of 1e-9 are trusted with.
     smallest : float
@@ -35,12 +33,10 @@ class Params:
         what is smaller relative to the terms that it sums is not brought near 1.
     """
 
-    bounds_share: float = 0.5
     share: float = 0.2
     seconds: float = 20.0
     enough_units: int = 8
-    integrality: float = 1e-9
-    check_seconds: float = 0.5
+    integrality: float = EQUAL
     largest: float = 1e6
     smallest: float = 1e-5
 

@@ -12,7 +12,7 @@ from lipyomo.cascade import Cascade
 from lipyomo.mip.cells import Cell, for_models, partition, whole
 from lipyomo.mip.params import PARAMS
 from lipyomo.mip.scaling import Scaled, scaled
-from lipyomo.run import Run
+from lipyomo.run import PART, Run
 from lipyomo.sampling.local_search import quick_incumbent
 
 
@@ -50,7 +50,7 @@ def presolve(run: Run) -> Presolved:
     Presolved
     """
     small, settings = for_models(run.problem), run.settings
-    root = whole(small, settings.bounds, PARAMS.bounds_share * run.left, lambda: run.expired)
+    root = whole(small, settings.bounds, PART * run.left, lambda: run.expired)
     run.record(interval_bound=root.upper)
     run.drop_upper(root.upper)
     cascade = Cascade(small, root.bounds, clock=run.clock, report=run.drop_upper)

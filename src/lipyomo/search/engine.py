@@ -14,6 +14,7 @@ from typing import Any, Generic
 
 from lipyomo.network import FloatArray
 from lipyomo.parallel import Workers
+from lipyomo.processes import MOMENT
 from lipyomo.run import Clock
 from lipyomo.search.checkpoint import Checkpoint
 from lipyomo.search.params import Params
@@ -213,7 +214,7 @@ class Engine(Generic[N, T]):
         if self._checkpoint is not None and began >= self._saves_at:
             self._save()
             now = self._clock.seconds
-            pause = self._params.checkpoint_share * (now - began)
+            pause = (now - began) / self._params.checkpoint_share
             self._saves_at = now + max(pause, self._params.checkpoint_seconds)
 
     def _improve(self, effort: float, seeds: list[N]) -> None:
@@ -247,7 +248,7 @@ class Engine(Generic[N, T]):
 
     @property
     def _nearly_over(self) -> bool:
-        return self._clock.expired or self._clock.left <= self._params.last_seconds
+        return self._clock.expired or self._clock.left <= MOMENT
 
     def _fill(self, team: Team[N, T]) -> None:
         """Set off as many tasks as there is room for."""
@@ -312,7 +313,7 @@ class Engine(Generic[N, T]):
         if not math.isfinite(self._standing.root):
             return self._known_upper()
         top, params = self._standing.closed, self._params
-        end = self._clock.seconds + params.last_seconds
+        end = self._clock.seconds + MOMENT
         left = sorted(self._queue.nodes, key=lambda node: -node.bound)
         while left:
             low = left[0].bound < top - params.proof_margin * abs(top)

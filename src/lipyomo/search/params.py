@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lipyomo.parallel import AHEAD
+from lipyomo.run import PAUSE, PAUSE_SHARE
+
 
 @dataclass(frozen=True)
 class Params:
@@ -23,20 +26,17 @@ class Params:
     first_improvement, improvement : float
         Primal heuristics run after so much work, in nodes of the common size, and then again and
         again: incumbents against time (half and twice as often are alike).
+    ahead : int
+        Tasks that a worker elsewhere has: one is worked on while the next one travels.
     checkpoint_seconds : float
         Until the first checkpoint, whatever is known by then, and at least between two of them:
         work that a crash may lose.
     checkpoint_share : float
-        At most one in so many seconds goes into writing them.
-    ahead : int
-        Tasks that a worker elsewhere has: one is worked on while the next one travels.
-    last_seconds : float
-        What workers have found so long before the end still arrives, the clock is looked at so
-        often while they are waited for, and a stopped search proves what is left for so long.
+        Most of the time that goes into writing them.
     proof_margin : float
-        After that, floating-point bounds that are lower than the proved end by more than this share
-        of it are taken as they are: a long wait against what never was (their rounding is below
-        1e-8).
+        When a stopped search has proved what is left for a moment, bounds in floating point that
+        are lower than the proved end by more than this share of it are taken as they are: a long
+        wait against what never was (their rounding is below 1e-8).
     """
 
     queue_share: int = 4
@@ -44,8 +44,7 @@ class Params:
     waiting: int = 4
     first_improvement: float = 8.0
     improvement: float = 48.0
-    checkpoint_seconds: float = 5.0
-    checkpoint_share: float = 100.0
-    ahead: int = 2
-    last_seconds: float = 0.3
+    ahead: int = AHEAD
+    checkpoint_seconds: float = PAUSE
+    checkpoint_share: float = PAUSE_SHARE
     proof_margin: float = 1e-3

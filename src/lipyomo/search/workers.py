@@ -31,6 +31,7 @@ from typing import Any, Generic
 from threadpoolctl import threadpool_limits
 
 from lipyomo.parallel import UNKNOWN, Workers
+from lipyomo.processes import MOMENT
 from lipyomo.run import Clock
 from lipyomo.search.params import Params
 from lipyomo.search.protocol import N, Outcome, Pipeline, Pulse, Recipe, T
@@ -204,11 +205,11 @@ class Team(Generic[N, T]):
                 return found
             free = next((job for job in self._jobs if job.free), None)
             helps = self._workers.own or self._given_up
-            left = self._clock.left - self._params.last_seconds
+            left = self._clock.left - MOMENT
             if free is not None and helps and left > 0:
                 free.do(self._parcel(free), self._clock.within(left), self._pulse)
             else:
-                self._jobs[0].wait(min(self._params.last_seconds, self._clock.left))
+                self._jobs[0].wait(min(MOMENT, self._clock.left))
         return None
 
     def at_hand(self) -> tuple[Batch[N], Outcome[N]] | None:
@@ -245,7 +246,7 @@ class Team(Generic[N, T]):
         return self._deaths > self.size
 
     def _parcel(self, job: _Job[N, T]) -> Parcel[T]:
-        seconds = self._clock.left - self._params.last_seconds
+        seconds = self._clock.left - MOMENT
         return Parcel(self._token, self._recipe, job.task, seconds)
 
     def _hand_over(self) -> None:

@@ -46,8 +46,6 @@ class Params:
         Seconds of a step from which on threads of the linear algebra pay.
     threads : int
         Most of them: four take as long as one (784-1024-1024-10), and longer where a core is busy.
-    grace : float
-        Seconds by which the proof of what was found may exceed the time.
     """
 
     first_mu: float = 0.1
@@ -62,7 +60,6 @@ class Params:
     newton: float = 5.0
     long_step: float = 0.02
     threads: int = 2
-    grace: float = 0.3
 
 
 PARAMS = Params()

@@ -24,6 +24,7 @@ from lipyomo.norms import ONE_BY_ONE, OutputNorm
 from lipyomo.numerics.pace import fits, pace, seconds_of
 from lipyomo.operator_norm import operator_norm
 from lipyomo.problem import LipschitzProblem
+from lipyomo.processes import MOMENT
 from lipyomo.result import EXACT_TOLERANCE
 from lipyomo.run import Clock
 from lipyomo.semidefinite.bounder import Bounder, Minimum, shaped
@@ -297,7 +298,7 @@ class RootBounds:
         if root.value <= cutoff or not cost.fits:
             return root
         with threads_for(cost.step):
-            new = root.closed is None and clock.fits(cost.closed + cost.proof, PARAMS.grace)
+            new = root.closed is None and clock.fits(cost.closed + cost.proof, MOMENT)
             root = root._closed(clock) if new else root
             new = new and root.closed is not None
             hurried = not closed_only and not fits(cost.step + 2.0 * cost.proof, clock.left)
@@ -347,7 +348,7 @@ class RootBounds:
         groups = [slice(None), *(slice(row, row + 1) for row in rows)]
         objective, stop = form.objective, lambda: clock.expired
         found, *forms = closed_forms(form.rows, objective, groups, form.inputs, euclidean, stop)
-        if found is None or not clock.fits(self.cost.proof, PARAMS.grace):
+        if found is None or not clock.fits(self.cost.proof, MOMENT):
             return self
         own = {row: own for row, own in zip(rows, forms, strict=True) if own is not None}
         return replace(self, closed=found, own=own)

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from lipyomo.errors import SolverError
-from lipyomo.processes import GRACE
+from lipyomo.processes import GRACE, MOMENT
 from lipyomo.solvers import cbc_log
 from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
 from lipyomo.solvers.extras import installed
@@ -142,7 +142,7 @@ class Cbc(MatrixSolver):
                 arguments += ["-mipstart", "start.sol"]
             command = [program, "model.mps", *arguments, "-solve", "-solution", "result.sol"]
             limit = request.time_limit
-            child = Program(command, folder, None if limit is None else limit + PARAMS.late_seconds)
+            child = Program(command, folder, None if limit is None else limit + MOMENT)
             lines: list[str] = []
 
             def take(line: str) -> None:

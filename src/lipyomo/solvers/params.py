@@ -18,9 +18,6 @@ class Params:
         A point that violates the model by more is no solution, whatever a solver tolerates.
     increment : float
         By how much CBC's next solution must be better than the last; its own 1e-4 loses optima.
-    late_seconds : float
-        What a solver in another process may take beyond its time limit, to put its answer together,
-        before it is told to end; with less time than that none is started.
     most_terms : int
         Terms of a model whose steps all end within about a second: HiGHS solves larger ones in a
         process of their own.
@@ -31,7 +28,6 @@ class Params:
     tolerance: float = 1e-5
     gross: float = 1e-3
     increment: float = 1e-10
-    late_seconds: float = 0.25
     most_terms: int = 250_000
     completion_nodes: int = 500
 

@@ -15,9 +15,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 from lipyomo.errors import ProcessDied
-from lipyomo.processes import Child
+from lipyomo.processes import MOMENT, Child
 from lipyomo.solvers.matrices import FloatArray, LinearModel
-from lipyomo.solvers.params import PARAMS
 from lipyomo.solvers.runs import RunReport, RunRequest
 from lipyomo.solvers.status import Progress, SolveStatus
 from lipyomo.solvers.supervise import Supervisor
@@ -52,11 +51,11 @@ def _listen(
 ) -> RunReport:
     """Follow the other process to its end."""
     limit, began = request.time_limit, time.perf_counter()
-    last = math.inf if limit is None else limit + PARAMS.late_seconds
+    last = math.inf if limit is None else limit + MOMENT
     asked = {name: value for name, value in vars(request).items() if name not in UNSENT}
     bare = replace(model, columns=[], constraints=[])  # Pyomo's objects are not needed there
     known = RunReport(SolveStatus.TIME_LIMIT)
-    if limit is not None and limit < PARAMS.late_seconds:
+    if limit is not None and limit < MOMENT:
         return known
     with Child(_solve, solve, bare, asked, time.time()) as child:
         try:

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from queue import Empty, SimpleQueue
 from typing import Protocol, TypeVar
 
-from lipyomo.processes import POLL, REPORT_SECONDS
+from lipyomo.processes import MOMENT, POLL
 from lipyomo.solvers.status import INFINITE, Progress
 
 T = TypeVar("T")
@@ -90,7 +90,7 @@ class Supervisor:
             bound = math.copysign(math.inf, bound)
         now = self.seconds
         if self._progress is None or (
-            (incumbent, bound) == self._news and now < self._reported + REPORT_SECONDS
+            (incumbent, bound) == self._news and now < self._reported + MOMENT
         ):
             return
         self._news, self._reported = (incumbent, bound), now

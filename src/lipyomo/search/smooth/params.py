@@ -32,18 +32,12 @@ class Params:
         Ends of ascents that are evaluated exactly: the best may lie on a kink.
     pause : float
         Ascents from the best boxes come again after so many times the work that was done before.
-    look_share : float
-        Of the time left, at most for the ascents before the root's bounds.
     wide : int
         Inputs from which on the gradient's entries are bounded one by one at the root: with so
         many, halving them does not lead far.
-    chord_share : float
-        Of the time left, at most for the gradient's entries of wide networks, one by one.
     narrower : float
         What of a bound's gap may be left when the domain has been narrowed down, for that to be
         done once more: time against the bound.
-    wide_share : float
-        Of the time left, at most for the semidefinite bound.
     sign_weight : float
         How often the gap that goes back to an open sign counts against that of an input.
     confine_steps : int
@@ -64,11 +58,8 @@ class Params:
     steps: int = 150
     tries: int = 4
     pause: float = 1.4
-    look_share: float = 0.2
     wide: int = 16
-    chord_share: float = 0.4
     narrower: float = 0.9
-    wide_share: float = 0.8
     sign_weight: float = 3.0
     confine_steps: int = 4
     facets: int = 1000

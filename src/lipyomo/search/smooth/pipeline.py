@@ -61,7 +61,7 @@ class Pipeline(BundlePipeline):
     def root(self, clock: Clock, tell: Tell) -> Root[Boxes]:
         """See `lipyomo.search.protocol.Pipeline`."""
         context, params = self._context, self._context.params
-        first = clock.within(params.look_share * clock.left)
+        first = clock.part()
         points = self._plain.domain.sample(self._rng, context.samples)
         self._look(points if context.features is None else context.features.of(points), first)
         tell(best=self._best)
@@ -75,11 +75,11 @@ class Pipeline(BundlePipeline):
         cutoff = self.cutoff(self._best.value)
         on_cube = context.targets.input_norm == "linf" and not context.euclidean
         if self._plain.inputs >= params.wide and on_cube:
-            within = clock.within(params.chord_share * clock.left)
+            within = clock.part()
             whole = with_chords(context, whole, within, cutoff)
             tell(upper=max(whole.bound, 0.0))
         if whole.bound > cutoff:  # deep networks of few inputs need it as much as wide ones
-            whole = self._lowered(whole, clock.within(params.wide_share * clock.left), tell)
+            whole = self._lowered(whole, clock.part(), tell)
         keep = whole.bounds > cutoff
         closed = max(0.0, float(whole.bounds[~keep].max(initial=0.0)))
         nodes = bundles(whole.take(keep), context.bundle)
