@@ -40,6 +40,11 @@ def dense(matrix: Matrix) -> FloatArray:
     return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
 
 
+TOGETHER = 16
+"""Problems of a kind that are worked on together, which costs less each: functionals that are
+substituted back, nodes that are split, points that ascend.  What the first ones find comes too late
+for the others (8 to 32 alike)."""
+
 DENSE = 0.1
 """Share of entries from which a sparse matrix takes as long as a dense one, and is kept as such."""
 

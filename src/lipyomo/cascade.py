@@ -23,6 +23,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from lipyomo.arrays import TOGETHER
 from lipyomo.bounds import LayerBounds
 from lipyomo.bounds.balls import Ball, DualBall, Points
 from lipyomo.bounds.gradient import gradient_ends, tangent_ends
@@ -42,10 +43,6 @@ STAGES: tuple[Stage, ...] = get_args(Stage)
 
 QUICK: tuple[Stage, ...] = ("entries", "tangents")
 """Stages that treat all targets in one pass."""
-
-TOGETHER = 16
-"""Most functionals that are substituted back at once: they share the products of the weights."""
-
 
 Found = tuple[FloatArray, FloatArray | None]
 """Bounds of the norms of some functionals' gradients (b,), and by entry (b, d)."""

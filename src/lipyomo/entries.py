@@ -36,7 +36,7 @@ from lipyomo.ranges import Range, tolerance_of, why_open
 from lipyomo.reduce.direct import product_rounding
 from lipyomo.regions.derivative import derivatives_at
 from lipyomo.regions.value import around
-from lipyomo.result import Progress, Status
+from lipyomo.result import CLOSED, EXACT_TOLERANCE, Progress, Status
 from lipyomo.run import Clock, Run
 from lipyomo.search.values.params import PARAMS
 from lipyomo.settings import Settings
@@ -140,7 +140,9 @@ class EntrySearch:
                 self._look(small.lift_point(x))
             return self._known
 
-        pieces = EntryPieces(small.problem, rows=self._rows, known=self._known, enough=PARAMS.share)
+        pieces = EntryPieces(
+            small.problem, rows=self._rows, known=self._known, enough=CLOSED / EXACT_TOLERANCE
+        )
         excess, boxes = bound_entries(pieces, low, high, self._clock, look)
         self.nodes += boxes
         room = excess * self._tolerance + self._lost
@@ -278,7 +280,7 @@ class EntrySearch:
         C, M = self._offsets()
         joint = self._joint(M)
         tolerance = float(self._tolerance[self._open.any(axis=0)].min())
-        slack = float(np.clip(PARAMS.share * tolerance / C, EQUAL, 9e-7))
+        slack = float(np.clip(0.5 * tolerance / C, EQUAL, CLOSED))
         better = [False]
 
         def hear(progress: Progress) -> None:

@@ -24,6 +24,9 @@ from lipyomo.outputs import RESULT, shown, why, written
 EXACT_TOLERANCE = 1e-6
 """Relative gap at which an interval with an attained lower end is called exact."""
 
+CLOSED = EXACT_TOLERANCE / 2.0
+"""Relative gap at which searches are done; the other half is for the rounding of what follows."""
+
 
 class Status(StrEnum):
     """How a method ended.

@@ -16,15 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.arrays import BoolArray, FloatArray
+from lipyomo.numerics.params import PARAMS
+from lipyomo.numerics.rounding import gamma
 
 FASTER = 5.0
 """Factor between two steps of the weight of t; 3 to 8 need about as many steps."""
-
-RIDGE = 1e-13
-"""Of its largest entry, added to a Hessian's diagonal: a step may be wrong, but is there."""
-
-REACH = 0.95
-"""Share of the way to the nearest wall that a step may go."""
 
 
 class Inside(NamedTuple):
@@ -45,7 +41,7 @@ class Inside(NamedTuple):
     points: FloatArray
 
 
-def inside(rows: FloatArray, right: FloatArray, errors: FloatArray, steps: int) -> Inside:
+def inside(rows: FloatArray, right: FloatArray, errors: FloatArray) -> Inside:
     """Look for points of [-1, 1]^d at which all rows are positive.
 
     Parameters
@@ -56,8 +52,6 @@ def inside(rows: FloatArray, right: FloatArray, errors: FloatArray, steps: int) 
     errors : ndarray, shape (N, k)
         What each may be off by anywhere in the box, rounding of the sums here included; at least
         the smallest positive number, so that nothing is divided by zero.
-    steps : int
-        Most Newton steps.
     """
     count, k, d = rows.shape
     scale = np.maximum(np.abs(rows).sum(axis=2) + np.abs(right), errors)
@@ -67,7 +61,7 @@ def inside(rows: FloatArray, right: FloatArray, errors: FloatArray, steps: int) 
     left = np.arange(count)
     y, t = np.zeros((count, d)), c.min(axis=1, initial=0.0) - 1.0
     tau = float(k + 2 * d)
-    for _ in range(steps):
+    for _ in range(PARAMS.interior_steps):
         values = np.matmul(a, y[:, :, None])[:, :, 0] + c
         inverse = 1.0 / (values - t[:, None])
         m = inverse / inverse.sum(axis=1, keepdims=True)
@@ -88,7 +82,7 @@ def inside(rows: FloatArray, right: FloatArray, errors: FloatArray, steps: int) 
             np.max(-change * inverse, axis=1),
             np.max(np.maximum(dy / (1.0 - y), -dy / (1.0 + y)), axis=1),
         )
-        far = np.minimum(1.0, REACH / np.maximum(worst, REACH))
+        far = np.minimum(1.0, PARAMS.to_wall / np.maximum(worst, PARAMS.to_wall))
         y, t = y + far[:, None] * dy, t + far * dt
         tau *= FASTER
     return Inside(found, empty, points)
@@ -108,7 +102,8 @@ def _step(
     hessian[:, :d, d] = hessian[:, d, :d] = -weighted.sum(axis=1)
     hessian[:, d, d] = squares.sum(axis=1)
     diagonal = hessian[:, range(d + 1), range(d + 1)]
-    hessian[:, range(d + 1), range(d + 1)] = diagonal + RIDGE * diagonal.max(axis=1, keepdims=True)
+    ridge = gamma(len(a[0]) + d) * diagonal.max(axis=1, keepdims=True)  # more than its rounding
+    hessian[:, range(d + 1), range(d + 1)] = diagonal + ridge
     gradient = np.empty((len(a), d + 1, 1))
     gradient[:, :d, 0] = np.matmul(inverse[:, None, :], a)[:, 0] - above + below
     gradient[:, d, 0] = tau - inverse.sum(axis=1)

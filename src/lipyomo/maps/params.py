@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lipyomo.parallel import UNKNOWN
+from lipyomo.result import CLOSED
 
 
 @dataclass(frozen=True)
@@ -29,20 +30,17 @@ class Params:
     effort : int
         Boxes that a cell may take; then the search decides it.
     levels : int
-        Halvings of a cell, one after another; where kinks meet in a point, there is no end.
+        Halvings of a cell, or of an edge of a refined one, one after another; where kinks meet in a
+        point, there is no end.
     glance : int
         Boxes that a cell may take where cells are refined; then it is halved.
     inputs : int
         Inputs up to which boxes are halved, and patterns tested: with more, that does not lead far.
-    entries : int
-        Numbers of the arrays with which norms are computed: they are in the cache.
-    steps : int
-        Newton steps of a test; what is open then is left to the search.
     least : int
         Cells of the smallest job of several workers.
     """
 
-    slack: float = 9e-7
+    slack: float = CLOSED
     job: int = 4096
     slice: int = 512
     most_open: int = 10
@@ -53,8 +51,6 @@ class Params:
     levels: int = 32
     glance: int = 16
     inputs: int = 10
-    entries: int = 1 << 18
-    steps: int = 18
     least: int = 64
 
 

@@ -15,16 +15,14 @@ from lipyomo.bounds.gradient import gradient_norms
 from lipyomo.bounds.layers import by_layer
 from lipyomo.bounds.stack import PhaseBatch
 from lipyomo.maps.params import PARAMS, Params
+from lipyomo.memory import CACHED
 from lipyomo.network import Layer, Network
 from lipyomo.norms import L1Output
-from lipyomo.numerics.rounding import gamma
+from lipyomo.numerics.rounding import EQUAL, gamma
 from lipyomo.phases import flat, open_phases
 from lipyomo.problem import LipschitzProblem
 from lipyomo.sampling.evaluate import jacobian_rows
 from lipyomo.targets import ALL, Targets, targets_of
-
-DOUBT = 1e-9
-"""Share of a norm from which on its own magnitudes, not those of all patterns, bound its error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,12 +193,12 @@ class Pieces:
 
     def _are_weak(self, values: FloatArray, errors: FloatArray) -> BoolArray:
         """Which norms (n,) such errors (n,) would matter to."""
-        return np.asarray(values * DOUBT < errors)
+        return np.asarray(values * EQUAL < errors)
 
     def chunks(self, count: int, each: int) -> Iterator[slice]:
         """Slices of things with so many patterns each."""
         widest = max(self.network.sizes) * len(self.targets.functionals)
-        step = max(1, self.params.entries // (widest * each))
+        step = max(1, CACHED // 8 // (widest * each))
         return (slice(at, at + step) for at in range(0, count, step))
 
     def _sides(self, on: BoolArray) -> list[BoolArray]:

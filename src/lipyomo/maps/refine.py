@@ -26,10 +26,6 @@ from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, Status
 from lipyomo.run import Clock
 
-FINEST = 2.0**-24
-"""Share of the largest cell's longest edge at which cells are not halved any more: kinks may meet
-in a point."""
-
 
 @with_one_blas_thread
 def refine_cells(
@@ -85,7 +81,7 @@ def refine_cells(
         raise MethodError(
             f"cells cannot be refined in the norms {over.describe_norms()}.  Remedy: map_cells"
         )
-    finest = FINEST * float(_edges(start).max())
+    finest = 2.0**-PARAMS.levels * float(_edges(start).max())
     kept: list[_Some | None] = []
     parts, count, best = start, len(start), 0.0
     with chosen.pool(len(start)) as pool:

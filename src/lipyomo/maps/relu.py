@@ -255,7 +255,7 @@ def _tested(
     middle, radius = 0.5 * (parts.low + parts.high), 0.5 * (parts.high - parts.low)
     rows = sign[:, :, None] * A * radius[:, None]
     right = sign * (np.matmul(A, middle[:, :, None])[:, :, 0] + b)
-    answer = inside(rows, right, pieces.errors[units], pieces.params.steps)
+    answer = inside(rows, right, pieces.errors[units])
     which = np.flatnonzero(answer.found)
     if which.size:
         points = middle[which] + radius[which] * answer.points[which]

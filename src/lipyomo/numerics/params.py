@@ -26,6 +26,11 @@ class Params:
     entries, pivots : int
         Of the simplex method in rational numbers (equations times rows): time against thin regions
         that stay undecided.
+    interior_steps : int
+        Most steps of interior point methods for small programs: more than are needed where numbers
+        are of size one.
+    to_wall : float
+        Share of the way to the nearest wall that such a step may go (0.9 to 0.99 alike).
     sets : int
         Sets of rows among which the vertices of a dual ball are looked for without rounding.
     """
@@ -38,6 +43,8 @@ class Params:
     pyomo: float = 0.7
     entries: int = 20_000
     pivots: int = 400
+    interior_steps: int = 40
+    to_wall: float = 0.98
     sets: int = 5000
 
 

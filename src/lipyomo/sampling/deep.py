@@ -21,11 +21,9 @@ from lipyomo.affine.signal import FloatSignal, carry, decided
 from lipyomo.domains import Domain
 from lipyomo.memory import CACHED
 from lipyomo.network import BoolArray, FloatArray, Network
+from lipyomo.numerics.params import PARAMS as NUMERICS
 from lipyomo.numerics.rounding import gamma
 from lipyomo.sampling.params import PARAMS, Params
-
-TO_EDGE = 0.98
-"""Share of the way to the boundary that a step may go (0.9 to 0.99 take as many steps)."""
 
 
 def solves_regions_of(domain: Domain) -> bool:
@@ -153,7 +151,7 @@ def _deepest(
     s = np.maximum(h - _forwards(G, y), 1e-3)  # where the point is deeper than one
     z = np.full(s.shape, 1.0 / s.shape[1])
     live = np.arange(len(b))
-    for _ in range(params.interior_steps):
+    for _ in range(NUMERICS.interior_steps):
         try:
             dy, ds, dz = _direction(G, h, y, s, z, goal)
         except np.linalg.LinAlgError:
@@ -239,4 +237,4 @@ def _to_edge(values: FloatArray, change: FloatArray) -> FloatArray:
     """Largest step, at most one, that keeps values positive, shape (K, 1)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.where(change < 0, -values / change, np.inf).min(axis=1, keepdims=True)
-    return np.asarray(np.minimum(1.0, TO_EDGE * ends))
+    return np.asarray(np.minimum(1.0, NUMERICS.to_wall * ends))

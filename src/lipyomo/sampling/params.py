@@ -36,8 +36,6 @@ class Params:
     quick : int
         How many times shorter the search is before any bound is known, and within a tree; and what
         share of the time left it may take (8 to 24).
-    interior_steps : int
-        Most steps of the interior point method that looks for deep points of regions.
     deep : float
         A point is deep enough at this share of the largest margin that there can be.
     thin : float
@@ -63,7 +61,6 @@ class Params:
     flips: int = 12
     region_points: int = 40
     quick: int = 12
-    interior_steps: int = 25
     deep: float = 0.1
     thin: float = 1e-7
     far: float = 1e4

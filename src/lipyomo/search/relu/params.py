@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lipyomo.arrays import TOGETHER
+
 
 @dataclass(frozen=True)
 class Params:
@@ -54,7 +56,7 @@ class Params:
     """
 
     slack: float = 2e-7
-    together: int = 16
+    together: int = TOGETHER
     common: int = 40_000
     long_root: float = 0.3
     large_part: float = 4.0

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lipyomo.arrays import TOGETHER
+from lipyomo.memory import BATCH, CACHED
+from lipyomo.result import CLOSED
+
 
 @dataclass(frozen=True)
 class Params:
@@ -48,13 +52,13 @@ class Params:
         has at most so many pairs of facets: rows that each box is compared with.
     """
 
-    slack: float = 9e-7
+    slack: float = CLOSED
     bundle: int = 512
-    bundle_bytes: int = 1 << 25
-    chunk_bytes: int = 1 << 20
+    bundle_bytes: int = BATCH
+    chunk_bytes: int = CACHED
     samples: int = 2000
     starts: int = 64
-    again: int = 12
+    again: int = TOGETHER
     steps: int = 150
     tries: int = 4
     pause: float = 1.4

@@ -18,15 +18,10 @@ import numpy as np
 from scipy.linalg import lapack
 
 from lipyomo.arrays import FloatArray
+from lipyomo.numerics.params import PARAMS
 from lipyomo.numerics.rounding import EQUAL
 from lipyomo.search.values.params import Params
 from lipyomo.search.values.reach import Proof, Reach, Rows
-
-STEPS = 40
-"""More than are needed where numbers are of size one."""
-
-SHARE = 0.99
-"""Of the way to the nearest wall that a step may go."""
 
 
 def largest_in_ball(
@@ -145,7 +140,7 @@ class _Program:
         """
         at = best = self._start()
         least = np.inf
-        for _ in range(STEPS):
+        for _ in range(PARAMS.interior_steps):
             dual, primal = self._residuals(at)
             error = float(np.abs(dual).max() + np.abs(primal).max()) + at.complementarity
             if error < least:
@@ -219,4 +214,4 @@ class _Program:
         centre = left**3 * total / (curved.size + flat.size)
         bent = first.products
         step = towards(centre - curved - way * bent[0], centre - flat - way * bent[1], primal)
-        return at.after(step, SHARE * at.way(step))
+        return at.after(step, PARAMS.to_wall * at.way(step))

@@ -15,6 +15,7 @@ from lipyomo.arrays import FloatArray
 from lipyomo.domains import Domain
 from lipyomo.network import Layer, Network
 from lipyomo.numerics.exact import exact
+from lipyomo.numerics.rounding import UNIT
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.derivative import derivatives_at
 from lipyomo.regions.value import around, value_at
@@ -31,8 +32,9 @@ from lipyomo.search.smooth.relax import relaxed
 from lipyomo.search.values.context import Question
 from lipyomo.search.values.smooth import SmoothPipeline
 
-STEP = 2.0**-20
-"""Of difference quotients, as a share of the domain's width; their error misleads ascents only."""
+STEP = float(np.cbrt(UNIT))
+"""Of central difference quotients, as a share of the domain's width: errors of the second order and
+those of rounding are about alike there.  They mislead ascents only."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ import numpy as np
 from lipyomo.domains import Domain
 from lipyomo.network import FloatArray, Network
 from lipyomo.regions.value import value_at
+from lipyomo.result import CLOSED
 from lipyomo.run import Clock
 from lipyomo.search.protocol import Incumbent, Making, Outcome, Recipe, Root, Tell
 from lipyomo.search.values.context import Context, Question
@@ -23,9 +24,6 @@ from lipyomo.search.values.node import Node
 from lipyomo.search.values.params import Params
 from lipyomo.search.values.pipeline import Pipeline, Task
 from lipyomo.search.values.reach import Reach
-
-CLOSE = 0.5e-6
-"""Relative distance below the incumbent's that counts as met: half of what `exact` allows."""
 
 BEYOND = np.append(0.0, 10.0 ** -np.arange(12.0, 6.0, -1.0))
 """Shares of a step by which it is made longer, until the value is positive beyond rounding."""
@@ -178,7 +176,7 @@ class NearestPipeline(Pipeline):
 
 def met(value: float, question: NearestQuestion) -> float:
     """Minus the distance from which on nodes do not matter, where minus `value` is attained."""
-    return max(value * (1.0 - CLOSE), -question.most)
+    return max(value * (1.0 - CLOSED), -question.most)
 
 
 def confirmed(question: NearestQuestion, point: FloatArray) -> Incumbent | None:

@@ -24,6 +24,7 @@ from lipyomo.numerics.lp import LinearProgram
 from lipyomo.numerics.rounding import EQUAL, UNIT
 from lipyomo.phases import OPEN
 from lipyomo.regions.partial import NodeRows, RegionProgram
+from lipyomo.result import CLOSED
 from lipyomo.search.values.ball import largest_in_ball
 from lipyomo.search.values.node import Node
 from lipyomo.search.values.params import Params
@@ -111,9 +112,8 @@ class NodeProgram:
     ) -> Nearest:
         """Bound the distance at which the aim's pre-activation reaches zero, from `start` on.
 
-        By Newton's method: multipliers that are best within one distance prove that the value stays
-        below zero up to a larger one, since what they prove is concave in it.  The first program is
-        that of most of the way to the limit: a centre alone says little.
+        By Newton's method, from the limit on: multipliers that are best within one distance prove
+        that the value stays below zero up to a larger one, since what they prove is concave in it.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class NodeProgram:
         rows, shift = self._rows(form, known)
         none = np.zeros(0)
         found = Nearest(start, None, none.astype(np.intp), none)
-        at = max(start, self._params.first * limit)
+        at = limit
         for _ in range(self._params.newton):
             point, proof = self._largest(rows, reach_of(at), elastic=True)
             if point is None:
@@ -140,15 +140,14 @@ class NodeProgram:
             found = Nearest(further, point[: form.inputs], units, scores)
             if further >= limit:
                 break
-            if step <= self._params.closer * limit and at <= further:
-                beyond, _ = self._largest(
-                    rows, reach_of(further * (1.0 + self._params.beyond)), True
-                )
+            if step <= EQUAL * limit and at <= further:
+                # a little farther, by less than what counts as closed, the value is positive
+                beyond, _ = self._largest(rows, reach_of(further * (1.0 + CLOSED / 2.0)), True)
                 if beyond is not None:
                     found = replace(found, point=beyond[: form.inputs])
                 break
-            # multipliers of too large a distance may prove nothing
-            at = further if step > 0.0 else max(further, self._params.back * at)
+            # multipliers of too large a distance may prove nothing: half the way back
+            at = further if step > 0.0 else 0.5 * (further + at)
         return found
 
     def _root(
@@ -170,7 +169,7 @@ class NodeProgram:
             return limit
         if value(start) >= 0.0:
             return start
-        width = self._params.closer * limit
+        width = EQUAL * limit
         root = float(brentq(value, start, limit, xtol=0.1 * width))
         for back in (0.0, 0.1, 1.0, 10.0):
             if value(root - back * width) < 0.0:

@@ -13,7 +13,7 @@ import numpy as np
 
 from lipyomo.arrays import BoolArray, FloatArray
 from lipyomo.domains import Box
-from lipyomo.numerics.rounding import gamma
+from lipyomo.numerics.rounding import EQUAL, gamma
 from lipyomo.run import Clock
 from lipyomo.search.protocol import Incumbent, Making, Recipe, Root, Tell
 from lipyomo.search.smooth.bound import Bounded
@@ -23,9 +23,6 @@ from lipyomo.search.values.context import Question
 from lipyomo.search.values.halfspace import nearest, steps_of
 from lipyomo.search.values.nearest import NearestQuestion, confirmed, met
 from lipyomo.search.values.smooth import SmoothPipeline, bounded
-
-FARTHER = (1.0, 1.001, 1.1, 2.0)
-"""Where on the way from the centre through a point a positive value is looked for."""
 
 
 class SmoothNearestPipeline(SmoothPipeline):
@@ -115,7 +112,7 @@ class SmoothNearestPipeline(SmoothPipeline):
             found = confirmed(self._nearest, point)
             if found is not None and found.value > last:
                 self._best = found
-            if not self._best.value > last * (1.0 - self._nearest.params.closer):
+            if not self._best.value > last * (1.0 - EQUAL):
                 break
             step = self._linearised(point)
         return self._best.value > before
@@ -139,7 +136,7 @@ class SmoothNearestPipeline(SmoothPipeline):
                 self._question.values(around.inside((around.centre + share * step)[None]))[0]
             )
 
-        for share in FARTHER:
+        for share in (1.0, 2.0):  # there, or beyond
             if value(share) > 0.0:
                 return float(brentq(value, 0.0, share, xtol=1e-12)) if value(0.0) < 0.0 else None
         return None
