@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,13 @@ _START = (
     "import sys; sys.path[:] = sys.argv[3:]; from lipyomo_check.check import _main; "
     "sys.exit(_main(int(sys.argv[1]), int(sys.argv[2])))"
 )
-_REJECTED = 3
+
+
+class _Exit(IntEnum):
+    """How a process that checks a share ends."""
+
+    ACCEPTED = 0
+    REJECTED = 3
 
 
 @dataclass(frozen=True)
@@ -170,7 +177,7 @@ def _check_apart(data: bytes, share: int, workers: int) -> None:
     folders = [home, *(entry for entry in sys.path if entry and os.path.realpath(entry) != here)]
     words = [sys.executable, "-I", "-c", _START, str(share), str(workers), *folders]
     ran = subprocess.run(words, input=data, capture_output=True)
-    if ran.returncode == _REJECTED:
+    if ran.returncode == _Exit.REJECTED:
         raise ProofError(ran.stdout.decode())
     if ran.returncode:
         raise BrokenProcessPool
@@ -182,5 +189,5 @@ def _main(share: int, workers: int) -> int:
         _check_share(sys.stdin.buffer.read(), share, workers)
     except ProofError as error:
         sys.stdout.buffer.write(str(error).encode())
-        return _REJECTED
-    return 0
+        return _Exit.REJECTED
+    return _Exit.ACCEPTED

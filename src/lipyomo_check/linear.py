@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from itertools import accumulate
 from math import inf
 from typing import Any
@@ -30,18 +31,24 @@ from typing import Any
 from flint import fmpq, fmpz, fmpz_mat
 
 from lipyomo_check.errors import ProofError
-from lipyomo_check.statement import Box, Statement, dyadic, rational
+from lipyomo_check.statement import TOGETHER, Box, Statement, dyadic, rational
 
-OPEN, RIGHT, LEFT = 0, 1, -1
+
+class Phase(IntEnum):
+    """On which side of its kink a unit is."""
+
+    OPEN = 0
+    RIGHT = 1
+    LEFT = -1
+
+
+OPEN, RIGHT, LEFT = Phase
 
 CHORD = 24
 """Bits of the chords' slopes s."""
 
 SLOPE = 8
 """Bits of the lower lines' slopes alpha."""
-
-TOGETHER = 256
-"""Bounds that are checked at once: a file may state many, of many bits."""
 
 Rows = list[list[fmpz]]
 

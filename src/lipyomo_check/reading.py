@@ -16,8 +16,8 @@ from lipyomo_check.errors import ProofError
 MOST_EXPANSION = 60
 """A file may not unpack to more than so many times its size (and a megabyte)."""
 
-MOST_LISTS = 10**7
-"""In a line."""
+MOST_NUMBERS = 4_000_000
+"""Lists in a line, pairs of a vertex and a direction, numbers of rows that are held at a time."""
 
 
 def read(path: Path) -> bytes:
@@ -79,7 +79,7 @@ def _parsed(text: bytes) -> Any:
     def refuse(word: str) -> Any:
         raise ValueError(word)
 
-    if text.count(b"[") > MOST_LISTS:
+    if text.count(b"[") > MOST_NUMBERS:
         raise ProofError("a line has too many lists")
     try:
         return json.loads(text, parse_constant=refuse)

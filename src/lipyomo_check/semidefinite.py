@@ -35,13 +35,10 @@ from operator import mul
 from flint import fmpq, fmpz, fmpz_mat
 
 from lipyomo_check.linear import LEFT, OPEN, RIGHT, Linear, Node, Rows
-from lipyomo_check.statement import Statement, dyadic, eye, rational
+from lipyomo_check.statement import BITS, MOST_VERTICES, Statement, dyadic, eye, rational
 
-MOST_CORNERS = 16
-"""Inputs of a cube whose corners are listed."""
-
-ROOTS = (30, 64, 256)
-"""Bits b of a Cholesky factor, tried in turn."""
+SMALL = 30
+"""Bits of a Cholesky factor that is tried first: products of two are small numbers of FLINT."""
 
 Whole = list[list[int]]
 
@@ -130,7 +127,7 @@ class Tangents:
         block = max(pairwise(starts), key=lambda ends: ends[1] - ends[0])
         together = len(sizes) - (0 if sides is None else len(Y))
         given = rows, units, [-v for v in lam] + [2] * len(Y), sizes
-        return any(positive(*_scaled(*given, b), block, together, b) for b in ROOTS)
+        return any(positive(*_scaled(*given, b), block, together, b) for b in (SMALL, BITS))
 
     def _over_inputs(self, rows: Rows) -> Rows:
         """Rows over (v, s) instead of (t, s), v being single directions."""
@@ -178,7 +175,7 @@ class Tangents:
             return bool(sum((g * g for g in entries), fmpz(0)) <= limit)
         if vertex is not None:
             return bool(sum((abs(g) for g in entries), fmpz(0)) ** 2 <= limit)
-        if norm == "l2" or (gradient.nrows() > 2 and gradient.ncols() > MOST_CORNERS):
+        if norm == "l2" or (gradient.nrows() > 2 and 1 << gradient.ncols() > MOST_VERTICES):
             return None
         if gradient.nrows() == 2:
             images = _polygon(gradient.transpose().tolist())

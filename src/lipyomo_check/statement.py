@@ -32,7 +32,16 @@ SMOOTH_FORMAT = "lipyomo-proof-6"
 """That of networks with smooth units."""
 FIRST_SMOOTH_FORMAT = "lipyomo-proof-smooth-1"
 """An earlier one: no Euclidean norms, and no half-spaces of the domain in bounds."""
-MOST_VERTICES = 1 << 12
+TOGETHER = 512
+"""Most bounds, or boxes, that are checked at once: a file may state many.  The order in which
+a file has the cases of smooth networks follows from it."""
+
+BITS = 256
+"""Of numbers that are far more precise than float64 ones: Arb's, and factors of matrices."""
+
+MOST_VERTICES = 1 << 16
+"""Of a dual ball, and corners of a cube, that are listed."""
+
 MOST_BLANK = 1000
 """Entries of a weight for each one that the file names (and a million): memory has bounds."""
 

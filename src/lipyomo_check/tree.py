@@ -20,6 +20,7 @@ sign; a cut because a piece that meets the interior of a box meets that of one h
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import inf
@@ -27,16 +28,14 @@ from typing import Any
 
 from lipyomo_check.errors import ProofError
 from lipyomo_check.linear import LEFT, OPEN, RIGHT, SLOPE, Linear, Node, Weights
-from lipyomo_check.reading import listed, real, sparse, whole, wholes
+from lipyomo_check.reading import MOST_NUMBERS, listed, real, sparse, whole, wholes
 from lipyomo_check.semidefinite import Tangents
 from lipyomo_check.statement import Statement
-
-MOST_TARGETS = 10**6
 
 MOST_BITS = 1 << 14
 """Of the unit of weights."""
 
-GOLDEN = 0.6180339887498949
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 """Its multiples fall evenly into all shares, those of every other one as well."""
 
 STEPS = {"bound": 1, "close": 3, "exclude": 3, "split": 1, "cut": 2, "empty": 1, "end": 0}
@@ -53,7 +52,7 @@ def targets_of(statement: Statement) -> list[Target]:
     columns: list[int | None] = [None]
     if statement.input_norm == "l1":
         columns = list(statement.columns)
-    if len(vertices) * len(columns) > MOST_TARGETS:
+    if len(vertices) * len(columns) > MOST_NUMBERS:
         raise ProofError("there are too many targets")
     return [(v, c) for v in vertices for c in columns]
 

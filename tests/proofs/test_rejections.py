@@ -362,10 +362,10 @@ def test_every_rejection_is_triggered(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "text.onnx").write_bytes(b"this is no ONNX file")
     found.add(rejected(lambda: check_proof(true, tmp_path / "text.onnx")))
     with monkeypatch.context() as patch:
-        patch.setattr(tree, "MOST_TARGETS", 0)
+        patch.setattr(tree, "MOST_NUMBERS", 0)
         found.add(rejected(lambda: check_proof(true)))
     with monkeypatch.context() as patch:
-        patch.setattr(reading, "MOST_LISTS", 0)
+        patch.setattr(reading, "MOST_NUMBERS", 0)
         found.add(rejected(lambda: check_proof(true)))
     with monkeypatch.context() as patch:
         patch.setattr(network, "MOST_BYTES", 10)

@@ -10,7 +10,8 @@ from lipyomo.proofs.case import Case, Step
 from lipyomo.proofs.context import Recording
 from lipyomo.proofs.refute import refuted
 from lipyomo.search.relu.learnt import Learnt
-from lipyomo_check.semidefinite import MOST_CORNERS, Tangents
+from lipyomo_check.semidefinite import Tangents
+from lipyomo_check.statement import MOST_VERTICES
 
 
 def finished(recording: Recording, case: Case, learnt: Learnt) -> tuple[Case, Learnt]:
@@ -57,6 +58,6 @@ def _why(recording: Recording, vertex: int | None, column: int | None) -> str:
     if vertex is None and column is None and recording.search.targets.input_norm == "linf":
         return (
             "the Euclidean norm of more than two outputs over a cube is known by the cube's "
-            f"corners, which are listed for at most {MOST_CORNERS} inputs; take another norm"
+            f"corners, of which at most {MOST_VERTICES} are listed; take another norm"
         )
     return "a region with a larger norm seems to have no interior, but no certificate was found"

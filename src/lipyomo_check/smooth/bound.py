@@ -33,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lipyomo_check.errors import ProofError
+from lipyomo_check.reading import MOST_NUMBERS
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.halfspaces import (
     UNDERFLOW,
@@ -44,16 +45,10 @@ from lipyomo_check.smooth.halfspaces import (
 )
 from lipyomo_check.smooth.kinds import Kind
 from lipyomo_check.smooth.lines import Samples
-from lipyomo_check.statement import Domain
+from lipyomo_check.statement import TOGETHER, Domain
 
 MOST_GROWTH = 1e60
 """Of the product of all layers' norms (with biases and slopes)."""
-
-TOGETHER = 512
-"""Most boxes that are bounded at once.  The order of a file's cases follows from it."""
-
-MOST_NUMBERS = 4_000_000
-"""Of all their rows: so many boxes times the largest width times the most inputs of a layer."""
 
 
 class Group(NamedTuple):
@@ -218,6 +213,7 @@ class Chain:
         growth *= 1.0 + float(np.abs(head).sum())
         if not growth < MOST_GROWTH:
             raise ProofError("the network's numbers are too large for a proof in float64")
+        # rows of boxes: the largest width times the most inputs of a layer
         cells = widest * max((k for _, k in widths), default=1)
         self.most = max(1, min(TOGETHER, MOST_NUMBERS // cells))
 

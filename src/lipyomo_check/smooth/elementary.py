@@ -15,32 +15,27 @@ import numpy.typing as npt
 from flint import arb, ctx, fmpq
 
 from lipyomo_check.errors import ProofError
+from lipyomo_check.statement import BITS
 
 Array = npt.NDArray[np.float64]
 
 ULP = float(np.finfo(np.float64).eps)
 
 PIECES = 64
-"""Of a doubling: entries of the table of exponentials."""
+"""Entries of tables, for each doubling of the exponential or unit of the normal distribution."""
 
-LARGEST = 700.0
-"""Beyond it exp(-y) counts as exp(-700), which is wrong by less than 1e-303."""
-
-BITS = 160
-"""Of Arb's numbers, from which tables are rounded."""
+LARGEST = float(np.floor(-np.log(np.finfo(np.float64).tiny)))
+"""708; beyond it exp(-y) counts as exp(-708), which is wrong by less than 1e-307."""
 
 FARTHEST = float(1 << 20)
 """Arguments of sine and cosine, whose reduction is proved up to there."""
-
-GRID = 8
-"""Points of the table of the normal distribution, for each unit."""
 
 TAIL = 9.0
 """Beyond it the normal distribution counts as 0, which is wrong by less than 2e-19."""
 
 
 def exp_minus(y: Array) -> Array:
-    """``exp(-y)`` for y >= 0, with a relative error below 2^-47 up to y = 700.
+    """``exp(-y)`` for y >= 0, with a relative error below 2^-47 up to y = 708.
 
     With k the whole number next to y 64 / log 2 and r = k log(2) / 64 - y, it is
     ``2^-(k div 64) T[k mod 64] exp(r)``.  The first part of log(2) / 64 has 33 bits, and k at most
@@ -133,14 +128,14 @@ def normal(z: Array) -> tuple[Array, Array]:
     """Distribution and density of the normal distribution, with an error below 2^-46.
 
     The density by `exp_minus`.  For z >= 0 the upper tail is expanded at the next point of a grid,
-    from Arb's values there; Taylor's remainder is below ``42 / 16^9 / 9! < 2^-49``.
+    from Arb's values there; Taylor's remainder is below ``42 / 128^9 / 9! < 2^-75``.
     """
     size = np.abs(z)
-    # z * z / 2 errs relatively by 2^-52; beyond 1400 the density is below 1e-303 anyway
+    # z * z / 2 errs relatively by 2^-52; beyond 1416 the density is below 1e-307 anyway
     density = 0.3989422804014327 * exp_minus(np.minimum(size, 1e4) ** 2 / 2.0)
     table = _tails()
-    place = np.rint(np.minimum(size, TAIL) * GRID).astype(np.int64)
-    h = np.minimum(size, TAIL) - place / GRID
+    place = np.rint(np.minimum(size, TAIL) * PIECES).astype(np.int64)
+    h = np.minimum(size, TAIL) - place / PIECES
     tail = np.zeros_like(size)
     for column in table[:, ::-1].T:
         tail = column[place] + h * tail
@@ -153,8 +148,8 @@ def _tails() -> Array:
     """Taylor coefficients of the upper tail up to h^8 at the points of the grid."""
     rows = []
     with ctx.workprec(BITS):
-        for place in range(int(TAIL) * GRID + 1):
-            g = arb(fmpq(place, GRID))
+        for place in range(int(TAIL) * PIECES + 1):
+            g = arb(fmpq(place, PIECES))
             density = (-g * g / 2).exp() / (2 * arb.pi()).sqrt()
             row = [(g / arb(2).sqrt()).erfc() / 2]
             hermite = [arb(1), g]  # the n-th derivative of the density is (-1)^n He_n(g) density

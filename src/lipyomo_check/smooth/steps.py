@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from lipyomo_check.errors import ProofError
 
-SHARES = 256
-"""A cut takes a whole number of these parts of a width."""
+SHARES = int(np.iinfo(np.uint8).max) + 1
+"""A cut takes a whole number of these parts of a width: a byte."""
 
 Bytes = npt.NDArray[np.uint8]
 Codes = npt.NDArray[np.uint16]

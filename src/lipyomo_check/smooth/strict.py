@@ -22,9 +22,7 @@ from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.halfspaces import Multiple
 from lipyomo_check.smooth.kinds import Kind
 from lipyomo_check.smooth.lines import CHORD, Samples
-
-BITS = 96
-"""Of Arb's numbers."""
+from lipyomo_check.statement import BITS
 
 Numbers = list[arb]
 Range = tuple[arb, arb]

@@ -11,7 +11,8 @@ from flint import arb, arb_mat, ctx
 from lipyomo_check.smooth.bound import Boxes
 from lipyomo_check.smooth.elementary import Array
 from lipyomo_check.smooth.euclid import Frame
-from lipyomo_check.smooth.strict import BITS, Known, Numbers, StrictChain
+from lipyomo_check.smooth.strict import Known, Numbers, StrictChain
+from lipyomo_check.statement import BITS
 
 Rows = list[Numbers]
 

@@ -15,11 +15,8 @@ from lipyomo_check.errors import ProofError
 from lipyomo_check.reading import entry, reals
 from lipyomo_check.smooth.definitions import derivatives_at
 from lipyomo_check.smooth.kinds import kind_of
-from lipyomo_check.statement import Layer, Statement, rational
+from lipyomo_check.statement import BITS, Layer, Statement, rational
 from lipyomo_check.witness import rooms, size_squared
-
-BITS = 256
-"""Of Arb's numbers."""
 
 Values = tuple[arb, arb]
 
