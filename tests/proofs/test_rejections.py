@@ -155,8 +155,8 @@ LIES: dict[str, bytes] = {
             | {
                 "output_norm": "cross",
                 "network": [
-                    {"inputs": 1, "weight": [[1.0]] * 100, "bias": [0.0] * 100}
-                    | {"left": [1.0] * 100, "right": [1.0] * 100}
+                    {"inputs": 1, "weight": [[1.0]] * 400, "bias": [0.0] * 400}
+                    | {"left": [1.0] * 400, "right": [1.0] * 400}
                 ],
             }
         ]
