@@ -120,7 +120,9 @@ class Linear:
 
     def root(self) -> Node:
         """The node that stands for everything."""
-        phases = [OPEN if a != b else RIGHT for a, b in zip(self.left, self.right, strict=True)]
+        phases: list[int] = [
+            OPEN if a != b else RIGHT for a, b in zip(self.left, self.right, strict=True)
+        ]
         return Node(phases, self.statement.domain.box, [-inf] * self.count, [inf] * self.count)
 
     # -- what a node implies -------------------------------------------------------------------

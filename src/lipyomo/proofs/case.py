@@ -18,7 +18,7 @@ from lipyomo_check import linear as checked
 Step = list[Any]
 """A step of the proof, as it is written."""
 
-OURS = {checked.OPEN: OPEN, checked.RIGHT: RIGHT, checked.LEFT: LEFT}
+OURS: dict[int, int] = {checked.OPEN: OPEN, checked.RIGHT: RIGHT, checked.LEFT: LEFT}
 """The search's phases by the checker's."""
 
 
