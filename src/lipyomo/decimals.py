@@ -30,7 +30,7 @@ def up(value: float, digits: int = DIGITS) -> str:
 
 def _rounded(value: float, digits: int, rounding: str) -> str:
     if not math.isfinite(value):
-        return "unknown" if value > 0 else str(value)
+        return str(value) if math.isnan(value) else "unknown"
     number = Decimal(repr(float(value)))  # the float itself, where few digits say which it is
     if len(number.as_tuple().digits) > digits:
         number = Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))

@@ -135,7 +135,9 @@ def selected(wrt: Any, inputs: int) -> IntArray:
         whole = [whole_number(k, "an index of wrt", ProblemError, None) for k in entries]
         outside = [k for k in whole if not -inputs <= k < inputs]
         if outside:
-            raise ProblemError(f"wrt has input {outside[0]}, the network takes {inputs} inputs")
+            raise ProblemError(
+                f"wrt has input {outside[0]}, the network's {inputs} inputs are 0 to {inputs - 1}"
+            )
         chosen = np.array(whole, dtype=np.intp) % inputs
     if not chosen.size:
         raise ProblemError("wrt names no input.  Remedy: name one, or leave it out")

@@ -120,6 +120,7 @@ class EntrySearch:
             if self._clock.expired:
                 break
             self._look(x)
+        self._tell(float((self.proved - self.attained).max()))
         try:
             self._bound_in_boxes()
             self._search(rng)
@@ -155,15 +156,21 @@ class EntrySearch:
         return Known(self.attained, self._tolerance)
 
     def _search(self, rng: np.random.Generator) -> None:
-        """Local searches, first of all entries together, and branch and bound."""
-        waiting = list(np.ndindex(*self.proved.shape))
+        """Local searches of all entries together, and branch and bound.
+
+        An end that branch and bound has bettered gets a local search of its own next.
+        """
+        missed: list[End] = []
         while not (self._done or self._clock.expired):
             found = self._local(rng)
-            while waiting and not (found or self._clock.expired):
-                end = waiting.pop()
+            while missed and not (found or self._clock.expired):
+                end = missed.pop()
                 found = bool(self._open[end]) and self._local(rng, end)
-            if not (found or self._round()):
-                return
+            if not found:
+                before = self.attained
+                if not self._round():
+                    return
+                missed = list(zip(*np.nonzero(self.attained > before), strict=True))
 
     def ranges(self) -> list[tuple[Range, ...]]:
         """What is known of all entries."""
@@ -285,7 +292,7 @@ class EntrySearch:
 
         def hear(progress: Progress) -> None:
             better[0] |= progress.lower > C * (1.0 + slack)
-            self._tell(progress, C)
+            self._tell(max(progress.upper - C, 0.0), progress.nodes, progress.message)
 
         clock = self._clock
         settings = replace(
@@ -304,12 +311,13 @@ class EntrySearch:
             return False
         return self._look(found.witness.point) or better[0]
 
-    def _tell(self, progress: Progress, C: float) -> None:
-        """Tell the caller how much of the widest gap is left."""
+    def _tell(self, gap: float, nodes: int = 0, message: str = "") -> None:
+        """Tell the caller the largest size that is attained, and what the widest gap adds to it."""
         if self._settings.progress is not None:
-            size = float(np.abs(self.attained).max())
-            gap = max(progress.upper - C, 0.0)
-            self._settings.progress(replace(progress, lower=size, upper=size + gap))
+            known = np.abs(self.attained[np.isfinite(self.attained)])
+            size = float(known.max(initial=0.0))
+            total, seconds = self.nodes + nodes, self._clock.seconds
+            self._settings.progress(Progress(seconds, size, size + gap, total, message))
 
     def _drop(self, upper: float, M: FloatArray) -> None:
         """Take a bound of the largest tilted derivative."""

@@ -98,7 +98,8 @@ def _field(g: Any, d: int) -> Network:
         b = np.zeros(d) if len(g) == 1 else real_numbers(g[1], "the offset b", ProblemError)
         if A.shape != (d, d) or b.shape != (d,):
             raise ProblemError(
-                f"the field has the shapes {A.shape} and {b.shape}, expected ({d}, {d}) and ({d},)"
+                f"the field has the shapes {A.shape} and {b.shape}, expected ({d}, {d}) and "
+                f"({d},).  Remedy: give a Network, or a pair (A, b)"
             )
         field = Network([Layer(A, b)], "field")
     if (field.input_dim, field.output_dim) != (d, d):

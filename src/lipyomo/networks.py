@@ -62,7 +62,9 @@ def _rows(networks: Sequence[Network]) -> tuple[list[Layer], tuple[int, ...]]:
     """The layers of networks side by side, and the shape of their inputs."""
     shape = networks[0].input_shape
     for other in networks[1:]:
-        shape = _common(shape, other.input_shape, f"the inputs of {networks[0].name}", other.name)
+        shape = _common(
+            shape, other.input_shape, f"the inputs of {networks[0].name} and of {other.name}"
+        )
     depth = max(len(network.layers) for network in networks)
     first, *others = zip(*(_carried(n.layers, depth) for n in networks), strict=True)
     layers = [_side_by_side(first, _stacked), *(_side_by_side(row, _diagonal) for row in others)]
@@ -92,7 +94,7 @@ def difference(f: Network, g: Network, name: str | None = None) -> Network:
     [2.0]
     """
     _check((f, g))
-    outputs = _common(f.output_shape, g.output_shape, f"the outputs of {f.name}", g.name)
+    outputs = _common(f.output_shape, g.output_shape, f"the outputs of {f.name} and of {g.name}")
     (*hidden, heads), inputs = _rows((f, g))
     m = f.output_dim
     name, parts = name or f"{f.name} - {g.name}", f.input_parts
@@ -150,7 +152,7 @@ def compose(g: Network, f: Network, name: str | None = None) -> Network:
         If the outputs of f are no inputs of g.
     """
     _check((g, f))
-    _common(f.output_shape, g.input_shape, f"the outputs of {f.name} and the inputs", g.name)
+    _common(f.output_shape, g.input_shape, f"the outputs of {f.name} and the inputs of {g.name}")
     return _chained([f, g], name or f"{g.name} after {f.name}", g.output_shape)
 
 
@@ -251,9 +253,7 @@ def _check(networks: Iterable[Any]) -> None:
         check_network(network, NetworkError)
 
 
-def _common(
-    first: tuple[int, ...], second: tuple[int, ...], whose: str, other: str
-) -> tuple[int, ...]:
+def _common(first: tuple[int, ...], second: tuple[int, ...], what: str) -> tuple[int, ...]:
     """The shape that two stand for, row by row: axes of one entry do not count, nor does a vector.
 
     Raises
@@ -264,13 +264,12 @@ def _common(
     sizes = int(np.prod(first)), int(np.prod(second))
     if sizes[0] != sizes[1]:
         raise NetworkError(
-            f"{whose} and of {other} differ: {sizes[0]} of shape {first}, and {sizes[1]} of shape "
-            f"{second}"
+            f"{what} differ: {sizes[0]} of shape {first}, and {sizes[1]} of shape {second}"
         )
     axes = [[n for n in shape if n != 1] for shape in (first, second)]
     if min(map(len, axes)) > 1 and axes[0] != axes[1]:
         raise NetworkError(
-            f"{whose} and of {other} have the same number, but other axes: {first} and {second}.  "
+            f"{what} have the same number, but other axes: {first} and {second}.  "
             "Remedy: export both with the same layout (channels first, say)"
         )
     return max(first, second, key=len)

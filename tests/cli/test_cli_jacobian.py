@@ -75,3 +75,20 @@ def test_no_time_leaves_intervals(cli: Cli, tmp_path: Path) -> None:
     ends = [(entry["low"], entry["high"]) for row in ran.json["entries"] for entry in row]
     assert all(low is None or high is None or low[0] <= high[1] for low, high in ends)
     assert np.isfinite(ran.json["seconds"])
+
+
+def test_what_is_left_out_of_a_vnnlib_file_is_said(cli: Cli, net: Path, tmp_path: Path) -> None:
+    file = tmp_path / "half.vnnlib"
+    names = "".join(f"(declare-const {name} Real)" for name in ("X_0", "X_1", "Y_0"))
+    bounds = "(assert (and (<= X_0 1) (>= X_0 0) (<= X_1 1) (<= Y_0 0)))"
+    file.write_text(names + bounds)
+    ran = cli("jacobian", net, "--vnnlib", file, "--wrt", "0", "--entries", "0", "--quiet")
+    assert ran.code == 0
+    assert "1 condition of" in ran.err
+    assert "unbounded" in ran.err
+
+
+def test_ends_that_are_not_known_read_alike(cli: Cli, net: Path) -> None:
+    out = cli("jacobian", net, "--box", "-1,1", "--time-limit", "1e-9", "--quiet").out
+    assert "inf" not in out
+    assert "[unknown, " in out

@@ -55,6 +55,7 @@ def test_all_options_are_a_word_away(cli: Cli) -> None:
         (("net.onnx", "--norm"), "--norm linf|l1|l2"),
         (("sweep", "net.onnx"), "lipyomo sweep NET DATA --radius R,... [OPTIONS]"),
         (("difference", "net.onnx"), "lipyomo difference A B [OPTIONS]"),
+        (("range", "net.onnx", "--wrt", "0"), "see lipyomo range --help"),
     ],
 )
 def test_slips_get_a_remedy(cli: Cli, words: tuple[str, ...], remedy: str) -> None:

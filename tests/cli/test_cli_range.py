@@ -56,7 +56,9 @@ def test_no_time_leaves_intervals_and_says_so(cli: Cli, tmp_path: Path) -> None:
 
 def test_wrong_words_are_one_sentence(cli: Cli, net: Path) -> None:
     assert "outputs 0 to 1" in cli("range", net, "--box", "0,1", "--entries", "5").err
-    assert "no domain" in cli("range", net).err
+    offered = cli("range", net).err
+    assert "no domain" in offered
+    assert "--everywhere" not in offered  # which values of a network have no range on
     assert "c" in cli("range", net, "--box", "0,1", "--functional", "1,2,3").err
 
 

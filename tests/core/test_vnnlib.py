@@ -138,6 +138,8 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "bytes.vnnlib").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(DomainError, match="no text"):
         read_vnnlib(tmp_path / "bytes.vnnlib")
+    with pytest.raises(DomainError, match="the path is 3"):
+        read_vnnlib(3)  # type: ignore[arg-type]
     (tmp_path / "broken.vnnlib.gz").write_bytes(b"\x1f\x8b\x08")
     with pytest.raises(DomainError, match="cannot be read"):
         read_vnnlib(tmp_path / "broken.vnnlib.gz")

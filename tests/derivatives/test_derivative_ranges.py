@@ -52,6 +52,22 @@ def test_a_table_is_that_of_all_regions(seed: int) -> None:
             assert network.jacobian_at(point)[i, j] == pytest.approx(value, rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_progress_is_an_interval_of_the_largest_size(seed: int) -> None:
+    """From the first report on, before anything is searched."""
+    network = random_network(seed, (3, 6, 5, 2))
+    problem = LipschitzProblem(network, ball(np.zeros(3), 1.0, "l2"))
+    largest = np.abs(slopes(problem, np.eye(2), np.eye(3))).max()
+    heard: list[lipyomo.Progress] = []
+    found = lipyomo.jacobian_ranges(problem, progress=heard.append)
+    assert found.status == "exact"
+    assert len(heard) >= 2
+    for report in heard:
+        assert 0.0 < report.lower <= largest * (1.0 + 1e-9)
+        assert report.upper * (1.0 + 1e-6) >= largest
+    assert np.isfinite(heard[0].upper)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_one_functional_along_one_direction(seed: int) -> None:
     """Neither is a unit vector; on a ball."""

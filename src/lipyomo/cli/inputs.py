@@ -16,6 +16,7 @@ import numpy as np
 
 from lipyomo.api import chosen_settings
 from lipyomo.cli.arrays import read_archive, read_numbers, read_rows
+from lipyomo.cli.streams import warn
 from lipyomo.cli.words import UsageError, file_path
 from lipyomo.domains import AllSpace, Box, Domain, Polytope, ball
 from lipyomo.domains.vnnlib import VnnLib, read_vnnlib
@@ -91,6 +92,8 @@ def read_domain(arguments: argparse.Namespace, dimension: int) -> Domain:
             f"--vnnlib: {shown(arguments.vnnlib.path)} has {len(domains)} parts, and one is needed "
             "here.  Remedy: choose one, for example --part 0"
         )
+    for note in read_notes(arguments):
+        warn(note)
     return domains[0]
 
 
@@ -111,22 +114,26 @@ def _parts(arguments: argparse.Namespace, dimension: int) -> list[Domain]:
 
 def read_notes(arguments: argparse.Namespace) -> list[str]:
     """What is to be said of the options beside the answer."""
-    if arguments.vnnlib is None or not arguments.vnnlib.query.ignored:
+    if arguments.vnnlib is None:
         return []
-    count = arguments.vnnlib.query.ignored
-    return [
-        f"{count} condition{'s' * (count > 1)} of {shown(arguments.vnnlib.path)} on outputs or "
-        "hidden tensors ignored: a constant is one of all inputs"
-    ]
+    name, query = shown(arguments.vnnlib.path), arguments.vnnlib.query
+    notes = []
+    if query.ignored:
+        notes.append(
+            f"{query.ignored} condition{'s' * (query.ignored > 1)} of {name} on outputs or hidden "
+            "tensors ignored: the domain is one of all inputs"
+        )
+    if not all(part.is_bounded for part in query.parts):
+        notes.append(f"{name} leaves an input without a bound: the domain is unbounded")
+    return notes
 
 
 def _check_companions(arguments: argparse.Namespace) -> None:
     kinds = (arguments.box, arguments.ball, arguments.polytope, arguments.vnnlib)
     if all(kind is None for kind in kinds) and not arguments.everywhere:
-        raise UsageError(
-            "no domain was given.  Remedy: --box LO,HI, --ball CENTER.npy --radius R, "
-            "--polytope FILE.npz, --vnnlib FILE or --everywhere"
-        )
+        ways = ["--box LO,HI", "--ball CENTER.npy --radius R", "--polytope FILE.npz"]
+        ways += ["--vnnlib FILE", *(["--everywhere"] * (arguments.everywhere is not None))]
+        raise UsageError(f"no domain was given.  Remedy: {', '.join(ways[:-1])} or {ways[-1]}")
     if arguments.ball is None:
         for name in ("radius", "ball_norm"):
             if getattr(arguments, name) is not None:

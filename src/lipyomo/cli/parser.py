@@ -113,10 +113,11 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving with 2."""
         wrong = re.search(r"unrecognized arguments: (--[\w-]+)", message)
-        close = get_close_matches(wrong[1], self._option_string_actions, n=1) if wrong else []
+        names = {option.lstrip("-"): option for option in self._option_string_actions}
+        close = get_close_matches(wrong[1].lstrip("-"), names, n=1) if wrong else []
         value = _VALUE.match(message)
         if close:
-            remedy = f"did you mean {close[0]}?"
+            remedy = f"did you mean {names[close[0]]}?"
         elif "not allowed with" in message:
             remedy = "leave one of them out"
         elif value:

@@ -45,7 +45,7 @@ def run(words: Sequence[str]) -> int:
     )
     add_entries(parser, everywhere=False)
     add(parser, "--json", "--quiet", "--debug")
-    arguments = parser.parse_args(words, Namespace(everywhere=False))
+    arguments = parser.parse_args(words, Namespace(everywhere=None))
     network, domain = read_case(arguments, began)
     names, functionals = read_rows(arguments, network.output_dim)
     rows = dict(zip(names, functionals, strict=True))

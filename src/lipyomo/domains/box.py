@@ -43,7 +43,7 @@ class Box(Domain):
             k = int(wrong[0])
             raise DomainError(
                 f"the box is empty: input {k} has lower bound {self.lower[k]:g} above its upper "
-                f"bound {self.upper[k]:g}.  Remedy: give the bounds as LO,HI"
+                f"bound {self.upper[k]:g}.  Remedy: the lower bound comes first"
             )
         if np.isposinf(self.lower).any() or np.isneginf(self.upper).any():
             raise DomainError("the box is empty: a lower bound is +inf or an upper bound -inf")

@@ -25,6 +25,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from lipyomo.arguments import instance
 from lipyomo.arrays import FloatArray
 from lipyomo.domains.base import Domain
 from lipyomo.domains.box import Box
@@ -96,6 +97,8 @@ def read_vnnlib(path: str | os.PathLike[str]) -> VnnLib:
     DomainError
         If the file cannot be read, or says what is no box and no linear condition; names the line.
     """
+    remedy = "give the path of a VNN-LIB file"
+    instance(path, (str, os.PathLike), "the path", DomainError, remedy)
     file = Path(path)
     try:
         with (gzip.open if file.suffix == ".gz" else open)(file, "rb") as stream:
