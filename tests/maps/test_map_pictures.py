@@ -6,15 +6,18 @@ import json
 import re
 import shutil
 import subprocess
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import networks
-from lipyomo import Box, LipschitzProblem, map_cells
+from lipyomo import Box, LipschitzProblem, Network, map_cells
 from lipyomo.errors import LipyomoError
 from lipyomo.maps import CellMap, grid, plot_map, refine_cells
+from lipyomo.maps.plot import draw_witness, plane_of
+from lipyomo.pictures import new_figure
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +104,22 @@ def test_a_cell_shows_its_numbers_under_the_pointer(found: CellMap, tmp_path: Pa
     assert ends == pytest.approx([found.constant_lower[7]] * 2, rel=1e-6)
     assert re.search(r'data-pixel="\d+,\d+,\d+,255"', shown)
     assert np.isfinite(ends).all()
+
+
+@pytest.mark.parametrize("corner", list(product((-1.0, 1.0), repeat=2)))
+def test_the_value_of_the_witness_is_written_inside_its_panel(corner: tuple[float, float]) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the extra [plot]")
+    bend = [[corner[0], corner[1]]]  # steep only where the unit is positive: in this corner
+    network = Network.from_arrays([bend, [[1.0]]], [[-1.9], [0.0]])
+    problem = LipschitzProblem(network, Box(-1.0, 1.0, 2))
+    found = map_cells(problem, (32, 32))
+    figure = new_figure(5.0, 4.0)
+    axes = figure.add_subplot()
+    axes.set_xlim(-1.0, 1.0)
+    axes.set_ylim(-1.0, 1.0)
+    draw_witness(axes, found, plane_of(found.cells))
+    figure.canvas.draw()
+    (label,) = axes.texts
+    box, panel = label.get_window_extent(), axes.get_window_extent()
+    assert panel.x0 < box.x0 < box.x1 < panel.x1
+    assert panel.y0 < box.y0 < box.y1 < panel.y1

@@ -134,7 +134,7 @@ def plot_jacobian(found: JacobianRanges, names: Sequence[str], path: Path) -> No
     sign = (ends[..., 0] >= 0).astype(float) - (ends[..., 1] <= 0)
     top = max(float(size[np.isfinite(size)].max(initial=0.0)), 1e-300)
     p, k = size.shape
-    figure = new_figure(min(2.0 + 1.1 * k, 14.0), min(1.2 + 0.6 * p, 14.0))
+    figure = new_figure(min(3.2 + 1.1 * k, 15.0), min(1.2 + 0.6 * p, 14.0))
     axes = figure.add_subplot()
     shade = np.clip(np.nan_to_num(size, posinf=top) / top, 0.0, 1.0)
     red, blue = np.array([0.75, 0.22, 0.17]), np.array([0.12, 0.44, 0.70])
@@ -148,5 +148,13 @@ def plot_jacobian(found: JacobianRanges, names: Sequence[str], path: Path) -> No
     axes.set_xticks(range(k), [str(column) for column in found.columns])
     axes.set_yticks(range(p), names)
     axes.set_xlabel("input")
+    meaning = {"never negative": red, "never positive": blue, "both signs": grey}
+    squares = [
+        axes.scatter([], [], marker="s", color=1.0 - 0.7 * (1.0 - tone), label=name)
+        for name, tone in meaning.items()
+    ]
+    axes.legend(
+        handles=squares, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9
+    )
     entitle(axes, "least and largest derivative")
     save_figure(figure, path)

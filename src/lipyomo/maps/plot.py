@@ -14,12 +14,16 @@ from lipyomo.maps.cells import Cells
 from lipyomo.maps.page import write_page
 from lipyomo.maps.result import CellMap
 from lipyomo.pictures import INK, entitle, mathematics, new_figure, plain, save_figure
+from lipyomo.result import Status
 
 SAMPLES = 400
 """Points along each axis from which kinks are drawn."""
 
 COLOURS = "viridis"
 """Its lightness rises all along, so that it can be read in grey."""
+
+GREYS = "Greys"
+"""Of gaps: white where there is none."""
 
 
 class Plane(NamedTuple):
@@ -78,11 +82,12 @@ def plot_map(found: CellMap, path: str | PathLike[str]) -> None:
     draw_panel(left, found, plane, found.constant_upper, f"Lipschitz constant, {norms}")
     draw_kinks(left, found, plane)
     draw_witness(left, found, plane)
-    draw_panel(right, found, plane, 100.0 * found.gaps, "gap between the ends (%)")
+    name = "gap between the ends (%)"
+    draw_panel(right, found, plane, 100.0 * found.gaps, name, colours=GREYS)
     entitle(left, plain(f"{found.problem.network.name}: upper ends"))
-    most = 100.0 * float(found.gaps.max())
-    said = f"gap: at most {most:.2g} %" if most else "gap: none"
-    entitle(right, said)
+    if (found.status == Status.EXACT.value).all():
+        right.text(0.5, 0.5, "every cell is exact", transform=right.transAxes, ha="center")
+    entitle(right, f"gap: at most {100.0 * float(found.gaps.max()):.2g} %")
     save_figure(figure, where)
 
 
@@ -93,6 +98,7 @@ def draw_panel(
     values: FloatArray,
     name: str,
     limits: tuple[float, float] | None = None,
+    colours: str = COLOURS,
 ) -> None:
     """A heat map of one value a cell, with its colour bar.
 
@@ -107,6 +113,8 @@ def draw_panel(
         Of the colour bar.
     limits : (float, float), optional
         Of the colours; from zero to the largest value by default.
+    colours : str, optional
+        Name of a colour map.
     """
     shown = np.where(np.isfinite(values), values, np.nan)
     top = float(np.nanmax(shown, initial=0.0))
@@ -116,7 +124,7 @@ def draw_panel(
     if cells.grid is not None:
         image = shown.reshape(cells.grid.shape).T
         drawn = axes.pcolormesh(
-            *cells.grid.edges, image, cmap=COLOURS, vmin=low, vmax=high, rasterized=True
+            *cells.grid.edges, image, cmap=colours, vmin=low, vmax=high, rasterized=True
         )
     else:
         from matplotlib.collections import PolyCollection
@@ -126,7 +134,7 @@ def draw_panel(
         corners = np.stack(
             [np.stack([x[i], y[j]], axis=1) for i, j in ((0, 0), (1, 0), (1, 1), (0, 1))], axis=1
         )
-        drawn = PolyCollection(list(corners), array=shown, cmap=COLOURS, linewidths=0.0)
+        drawn = PolyCollection(list(corners), array=shown, cmap=colours, linewidths=0.0)
         drawn.set_clim(low, high)
         axes.add_collection(drawn)
         axes.autoscale_view()
@@ -155,12 +163,16 @@ def draw_witness(axes: Any, found: CellMap, plane: Plane) -> None:
     """The point at which the largest lower end is attained."""
     x, y = found.place[plane.axes]
     low, _ = found.largest
-    axes.plot(x, y, marker="*", markersize=11, color="white", markeredgecolor=INK, linestyle="")
-    axes.annotate(
+    star = {"marker": "*", "markersize": 11, "color": "white", "markeredgecolor": INK}
+    axes.plot(x, y, linestyle="", clip_on=False, zorder=5, **star)
+    right, above = axes.transAxes.inverted().transform(axes.transData.transform((x, y))) > 0.5
+    axes.annotate(  # towards the middle, where there is room
         f"{low:.5g}",
         (x, y),
-        xytext=(7, 5),
+        xytext=(-7 if right else 7, -7 if above else 7),
         textcoords="offset points",
+        horizontalalignment="right" if right else "left",
+        verticalalignment="top" if above else "bottom",
         fontsize=9,
         color=INK,
         bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "alpha": 0.8, "linewidth": 0},
