@@ -62,6 +62,11 @@ def worst_points(
 def test_bands_hold_what_is_inside(definition: Definition) -> None:
     given = A, c, low, high = hostile(definition, POINTS, seed=8)
     check_bands(definition, given)
+    rng = np.random.default_rng(8)
+    chords = np.asarray(definition.made.lines(*given)[0])
+    turned = rng.choice([0.0, 0.5, 1.0, -3.0], chords.size) * chords
+    turned += rng.choice([0.0, 1e-9, 1.0, 10.0], chords.size)
+    check_bands(definition, given, turned)
     few = slice(0, POINTS, 8)
     check_bands(definition, (A[few], 0.0 * c[few], low[few], high[few]))
 
@@ -76,10 +81,11 @@ def test_bands_do_not_rest_on_the_roots_that_are_found(
     check_bands(definition, hostile(definition, 500, seed=12))
 
 
-def check_bands(definition: Definition, given: Intervals) -> None:
+def check_bands(definition: Definition, given: Intervals, slope: np.ndarray | None = None) -> None:
     """Compare with ball arithmetic where ``F - s z`` seems to be extreme."""
     A, c, low, high = given
-    s, least, greatest = definition.made.lines(A, c, low, high)
+    s, least, greatest = definition.made.lines(A, c, low, high, slope)
+    assert slope is None or np.array_equal(s, slope)
     assert not np.isnan(s).any()
     assert not np.isnan(least).any()
     assert not np.isnan(greatest).any()

@@ -79,7 +79,12 @@ class Activation(ABC):
 
     @abstractmethod
     def lines(
-        self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray
+        self,
+        A: FloatArray,
+        c: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        slope: FloatArray | None = None,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Bands around ``A sigma + c sigma'``.
 
@@ -88,13 +93,16 @@ class Activation(ABC):
         A, c : ndarray
             Finite; either may be zero.
         low, high : ndarray
-            Finite ends, low <= high.  All four are broadcast.
+            Finite ends, low <= high.
+        slope : ndarray, optional
+            What s is to be; that of the chord unless given.  All are broadcast.
 
         Returns
         -------
         s, lo, hi : ndarray
             ``s z + lo <= A sigma(z) + c sigma'(z) <= s z + hi`` for all real z in [low, high], with
-            slopes at breaks as in `slope_range`; ``hi - lo`` is O((high - low)**2) between breaks.
+            slopes at breaks as in `slope_range`; ``hi - lo`` is O((high - low)**2) between breaks
+            for chords.
         """
 
     @abstractmethod

@@ -1,8 +1,9 @@
 """Bands: two parallel lines between which ``F = A sigma + c sigma'`` stays on an interval.
 
-The slope s of both lines is that of the chord; what is left is to bound G = F - s z.  The interval
-is cut into a few pieces.  On a piece [a, b] of length h on which F'' >= -k (k >= 0), G lies below
-the chord of its own ends plus ``k (z - a) (b - z) / 2``; the largest value of that parabola is
+The slope s of both lines is that of the chord, unless another is asked for; what is left is to
+bound G = F - s z.  The interval is cut into a few pieces.  On a piece [a, b] of length h on which
+F'' >= -k (k >= 0), G lies below the chord of its own ends plus ``k (z - a) (b - z) / 2``; the
+largest value of that parabola is
 
     (G(a) + G(b)) / 2 + (Q + D**2 / Q) / 4,    D = G(b) - G(a),  Q = max(k h**2 / 2, |D|),
 
@@ -24,6 +25,7 @@ anything in particular: the bounds hold for every s.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -232,24 +234,29 @@ def _coarse(
     )
 
 
-def band(A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, cut: Cut) -> Band:
-    """A band on [low, high]; arrays of one shape, finite."""
+def band(
+    cut: Cut,
+    A: FloatArray,
+    c: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    slope: FloatArray | None = None,
+) -> Band:
+    """A band on [low, high], with the chord's slope unless one is given; arrays of one shape."""
     branches = cut.branches
     if len(branches) == 1:
-        return _one(branches[0], A, c, low, high, cut)
+        part = sampled(branches[0], A, c, low, high, cut)
+        s = slope
+        if s is None:
+            ends = part.slope(A, c, 0), part.slope(A, c, -1)
+            s = chord(low, high, part.values[0], part.values[-1], *ends)
+        return s, *offsets(branches[0], part, A, c, s, cut.wide)
     shares = [share(branch, low, high) for branch in branches]
     parts = [
         sampled(branch, A, c, first, last, cut)
         for branch, (first, last, _) in zip(branches, shares, strict=True)
     ]
-    start, end, rise, fall = (np.zeros_like(low) for _ in range(4))
-    for part, (_, _, held) in zip(parts, shares, strict=True):
-        np.copyto(end, part.values[-1], where=held)
-        np.copyto(fall, part.slope(A, c, -1), where=held)
-    for part, (_, _, held) in zip(reversed(parts), reversed(shares), strict=True):
-        np.copyto(start, part.values[0], where=held)
-        np.copyto(rise, part.slope(A, c, 0), where=held)
-    s = chord(low, high, start, end, rise, fall)
+    s = _chord_of(A, c, low, high, parts, shares) if slope is None else slope
     least, greatest = np.full_like(s, np.inf), np.full_like(s, -np.inf)
     for branch, part, (_, _, held) in zip(branches, parts, shares, strict=True):
         under, over = offsets(branch, part, A, c, s, cut.wide)
@@ -258,13 +265,23 @@ def band(A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, cut: C
     return s, least, greatest
 
 
-def _one(
-    branch: Branch, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, cut: Cut
-) -> Band:
-    part = sampled(branch, A, c, low, high, cut)
-    ends = part.slope(A, c, 0), part.slope(A, c, -1)
-    s = chord(low, high, part.values[0], part.values[-1], *ends)
-    return s, *offsets(branch, part, A, c, s, cut.wide)
+def _chord_of(
+    A: FloatArray,
+    c: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    parts: Sequence[Samples],
+    shares: Sequence[tuple[FloatArray, FloatArray, BoolArray]],
+) -> FloatArray:
+    """Slopes of chords over several branches."""
+    start, end, rise, fall = (np.zeros_like(low) for _ in range(4))
+    for part, (_, _, held) in zip(parts, shares, strict=True):
+        np.copyto(end, part.values[-1], where=held)
+        np.copyto(fall, part.slope(A, c, -1), where=held)
+    for part, (_, _, held) in zip(reversed(parts), reversed(shares), strict=True):
+        np.copyto(start, part.values[0], where=held)
+        np.copyto(rise, part.slope(A, c, 0), where=held)
+    return chord(low, high, start, end, rise, fall)
 
 
 def chord(

@@ -42,12 +42,20 @@ _STEPS = 3
 """Of Newton's method for g, which decide on which side of 1 a root is."""
 
 
-def tanh_band(A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray) -> Band:
+def tanh_band(
+    A: FloatArray,
+    c: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    slope: FloatArray | None = None,
+) -> Band:
     """A band around ``A tanh + c tanh'`` on [low, high]; arrays of one shape, finite."""
     first, last, flat_first, flat_last = np.tanh(low), np.tanh(high), _slope(low), _slope(high)
     start, end = A * first + c * flat_first, A * last + c * flat_last
-    rise, fall = flat_first * (A - 2.0 * c * first), flat_last * (A - 2.0 * c * last)
-    s = chord(low, high, start, end, rise, fall)
+    s = slope
+    if s is None:
+        rise, fall = flat_first * (A - 2.0 * c * first), flat_last * (A - 2.0 * c * last)
+        s = chord(low, high, start, end, rise, fall)
     ends = start - s * low, end - s * high
     least, greatest = np.minimum(*ends), np.maximum(*ends)
     roots, rest = _roots(A, c, s)

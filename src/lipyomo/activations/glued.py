@@ -107,9 +107,17 @@ class Glued(Activation):
         """Sound ranges of sigma'' inside (low, high)."""
         return self._range(2, low, high)
 
-    def lines(self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray) -> Band:
+    def lines(
+        self,
+        A: FloatArray,
+        c: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        slope: FloatArray | None = None,
+    ) -> Band:
         """Bands around ``A sigma + c sigma'``, see `lipyomo.activations.bands`."""
-        given = [np.asarray(array, dtype=np.float64) for array in (A, c, low, high)]
+        some = (A, c, low, high) if slope is None else (A, c, low, high, slope)
+        given = [np.asarray(array, dtype=np.float64) for array in some]
         assert all(np.isfinite(array).all() for array in given), "bands need finite numbers"
         shape = np.broadcast_shapes(*(array.shape for array in given))
         flat = [np.broadcast_to(array, shape).reshape(-1) for array in given]
@@ -120,8 +128,8 @@ class Glued(Activation):
                 for start in range(0, cut.where.size, BLOCK):
                     part = slice(start, start + BLOCK)
                     block = part if everything else cut.where[part]
-                    A, c, low, high = (array[block] for array in flat)
-                    for array, ends in zip(found, self._band(A, c, low, high, cut), strict=True):
+                    here = self._band(cut, *(array[block] for array in flat))
+                    for array, ends in zip(found, here, strict=True):
                         array[block] = ends
         least[~(least < np.inf)] = -np.inf  # what overflowed says nothing
         greatest[~(greatest > -np.inf)] = np.inf
@@ -132,10 +140,16 @@ class Glued(Activation):
         return cuts(self.branches, low, high)
 
     def _band(
-        self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, cut: Cut
+        self,
+        cut: Cut,
+        A: FloatArray,
+        c: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        slope: FloatArray | None = None,
     ) -> Band:
         """A band of one block; activations with a better one than the common one say so here."""
-        return band(A, c, low, high, cut)
+        return band(cut, A, c, low, high, slope)
 
     def exact(self, z: arb) -> tuple[arb, arb]:
         """Enclosures of sigma and sigma' on a ball; at breaks the slopes of both sides."""

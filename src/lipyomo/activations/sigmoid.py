@@ -65,11 +65,17 @@ class Sigmoid(Glued):
         return [Cut(np.arange(low.size), self.branches, 1, False)]
 
     def _band(
-        self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, cut: Cut
+        self,
+        cut: Cut,
+        A: FloatArray,
+        c: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        slope: FloatArray | None = None,
     ) -> Band:
         """``A (1 + tanh y) / 2 + c tanh'(y) / 4`` with y = z / 2; only the last sums round."""
-        half = 0.5 * A
-        s, least, greatest = tanh_band(half, 0.25 * c, 0.5 * low, 0.5 * high)
+        half, turned = 0.5 * A, None if slope is None else 2.0 * slope
+        s, least, greatest = tanh_band(half, 0.25 * c, 0.5 * low, 0.5 * high, turned)
         off = 2 * UNIT_ROUNDOFF * np.abs(half)
         off += 2 * UNIT_ROUNDOFF * np.maximum(np.abs(least), np.abs(greatest))
         return 0.5 * s, least + half - off, greatest + half + off

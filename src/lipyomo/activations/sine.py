@@ -78,9 +78,15 @@ class _Wave(Glued):
         return np.where(np.abs(z) <= FAR, super().slope_error(z), 2.0)
 
     def _band(
-        self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, cut: Cut
+        self,
+        cut: Cut,
+        A: FloatArray,
+        c: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        slope: FloatArray | None = None,
     ) -> Band:
-        s, least, greatest = super()._band(A, c, low, high, cut)
+        s, least, greatest = super()._band(cut, A, c, low, high, slope)
         far = np.maximum(np.abs(low), np.abs(high)) > FAR
         most = np.nextafter(np.abs(A) + np.abs(c), np.inf)
         return (

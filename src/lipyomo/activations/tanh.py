@@ -80,7 +80,13 @@ class Tanh(Glued):
         return [Cut(np.arange(low.size), self.branches, 1, False)]
 
     def _band(
-        self, A: FloatArray, c: FloatArray, low: FloatArray, high: FloatArray, cut: Cut
+        self,
+        cut: Cut,
+        A: FloatArray,
+        c: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        slope: FloatArray | None = None,
     ) -> Band:
         """By the roots of a cubic."""
-        return tanh_band(A, c, low, high)
+        return tanh_band(A, c, low, high, slope)

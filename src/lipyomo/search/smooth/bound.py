@@ -145,29 +145,35 @@ def gaps_of(
     """Where the bounds' gaps come from: shares of inputs, entries of v, phases; (N, d + k + p).
 
     What a unit adds goes to the inputs in proportion to what they add to the width of its z (and
-    of its u); that of a unit whose range holds a break goes to its phase as well: a phase is worth
-    splitting where one unit alone adds more than all of them share through any input.
+    of its u), and to the units of the layer before as far as that width is their lines' own; that
+    of a unit whose range holds a break goes to its phase as well: a phase is worth splitting where
+    one unit alone adds more than all of them share through any input.
     """
     d, k = context.inputs, context.directions
     x_radius = 0.5 * (boxes.high - boxes.low)
     v_radius = 0.5 * (directions[1] - directions[0])
     found = np.zeros((len(boxes), d + k + boxes.floor.shape[1]))
-    x_part, v_part, phases = found[:, :d], found[:, d : d + k], found[:, d + k :]
-    base = 0
-    for stage, layer, (gap, off) in zip(context.stages, layers, above.gaps, strict=True):
-        if stage.broken.size:
-            low, high = layer.low[:, stage.broken], layer.high[:, stage.broken]
-            breaks = context.breaks[base : base + stage.broken.size]
-            for n, unit in enumerate(stage.broken.tolist()):
-                inside = np.zeros(len(boxes), dtype=bool)
-                for place in breaks[n]:
-                    inside |= (low[:, n] < place) & (high[:, n] > place)
-                phases[:, base + n] = np.where(inside, gap[:, unit], 0.0)
-        base += stage.broken.size
-        _credit(layer.pre, gap, x_radius, v_radius, x_part, v_part)
-        _credit(layer.pre_tangent, off, x_radius, v_radius, x_part, v_part)
-    x_part *= x_radius
-    v_part *= v_radius * context.params.sign_weight
+    parts, phases = (found[:, :d], found[:, d : d + k]), found[:, d + k :]
+    of_later, of_later_tangents = np.zeros(1), np.zeros(1)
+    for n in range(len(layers) - 1, -1, -1):
+        stage, layer = context.stages[n], layers[n]
+        gap, off = above.gaps[n][0] + of_later, above.gaps[n][1] + of_later_tangents
+        for place, unit in enumerate(stage.broken.tolist(), stage.phases.start):
+            inside = np.zeros(len(boxes), dtype=bool)
+            for edge in context.breaks[place]:
+                inside |= (layer.low[:, unit] < edge) & (layer.high[:, unit] > edge)
+            phases[:, place] = np.where(inside, gap[:, unit], 0.0)
+        share = _credit(layer.pre, gap, x_radius, v_radius, *parts)
+        share_of_tangents = _credit(layer.pre_tangent, off, x_radius, v_radius, *parts)
+        if n:
+            before = layers[n - 1]
+            assert before.value is not None
+            assert before.change is not None
+            moved = share_of_tangents @ stage.along_sizes
+            of_later = (share @ stage.sizes) * before.value[2] + moved * before.change[2]
+            of_later_tangents = moved * before.rate_radius * before.tangent_radius
+    parts[0][:] *= x_radius
+    parts[1][:] *= v_radius * context.params.sign_weight
     return found
 
 
@@ -202,10 +208,16 @@ def _credit(
     v_radius: FloatArray,
     x_part: FloatArray,
     v_part: FloatArray,
-) -> None:
-    """Add each unit's gap, over its width, times its coefficients to the parts of (x, v)."""
+) -> FloatArray:
+    """Add each unit's gap, over its width, times its coefficients to the parts of (x, v).
+
+    Returns
+    -------
+    ndarray, shape (N, n)
+        The gaps over the widths.
+    """
     x_sizes = np.abs(affine.x)
-    width = _widths(x_sizes, x_radius)
+    width = _widths(x_sizes, x_radius) + affine.radius
     v_sizes = None if affine.v is None else np.abs(affine.v)
     if v_sizes is not None:
         width = width + _widths(v_sizes, v_radius)
@@ -216,6 +228,7 @@ def _credit(
                 part += share @ sizes[0]
             else:
                 part += np.matmul(share[:, None, :], sizes)[:, 0]
+    return share
 
 
 def _widths(sizes: FloatArray, radius: FloatArray) -> FloatArray:
