@@ -17,7 +17,7 @@ import numpy as np
 
 from lipyomo.arrays import BoolArray, FloatArray
 from lipyomo.numerics.params import PARAMS
-from lipyomo.numerics.rounding import gamma
+from lipyomo.numerics.rounding import EQUAL, gamma
 
 FASTER = 5.0
 """Factor between two steps of the weight of t; 3 to 8 need about as many steps."""
@@ -61,7 +61,8 @@ def inside(rows: FloatArray, right: FloatArray, errors: FloatArray) -> Inside:
     left = np.arange(count)
     y, t = np.zeros((count, d)), c.min(axis=1, initial=0.0) - 1.0
     tau = float(k + 2 * d)
-    for _ in range(PARAMS.interior_steps):
+    most = tau / EQUAL  # beyond it steps are rounding
+    while tau < most:
         values = np.matmul(a, y[:, :, None])[:, :, 0] + c
         inverse = 1.0 / (values - t[:, None])
         m = inverse / inverse.sum(axis=1, keepdims=True)
