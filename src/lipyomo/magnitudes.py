@@ -19,8 +19,9 @@ from lipyomo.numerics.rounding import UNDERFLOW
 LARGEST = 1e100
 """Numbers above this are refused: their products overflow."""
 
-MOST_GAIN = 150.0
-"""Largest decimal exponent of a product of one row sum a layer: its square is a float64 number."""
+MOST_GAIN = 0.5 * math.log10(np.finfo(np.float64).max / 1e8)
+"""Largest decimal exponent of a product of one row sum a layer, about 150: sums of 1e8 squares do
+not overflow."""
 
 FAINT = 60.0
 """Products of one number a layer that are above the inverse of this power of ten, and their

@@ -18,6 +18,9 @@ CACHED = MEGABYTE
 BATCH = 32 * MEGABYTE
 """Bytes of arrays that are made at a time: larger ones come page by page from the GNU C library."""
 
+KEPT = 256 * MEGABYTE
+"""Bytes of what is kept as a whole: a search's points, a text."""
+
 LARGE = 2048 * MEGABYTE
 """Bytes from which a step is predicted to be too large for common machines, and is not begun."""
 

@@ -43,8 +43,9 @@ from lipyomo.reduce.exact import exactly
 from lipyomo.reduce.reduction import Reduction
 from lipyomo.reduce.thin import thin
 
-LOOKS = 8
-"""Points that tell how large norms are, beside the domain's centre."""
+LOOKS = 16
+"""Points that are looked at where a few are enough: how large norms are, whether an import computes
+the same, whether one is a witness."""
 
 
 class LipschitzProblem:

@@ -19,7 +19,6 @@ import pyomo.environ as pyo
 from pyomo.common.collections import ComponentMap
 from pyomo.repn import generate_standard_repn
 
-from lipyomo.blocks.params import PARAMS
 from lipyomo.blocks.ranges import ends_of
 from lipyomo.blocks.units import switch_of
 from lipyomo.network import FloatArray
@@ -66,7 +65,7 @@ class _Ascent:
         """The best point that a few dozen ascents meet, shape (d,)."""
         layers = [layer for block, _, _ in self.parts for layer in block.network.layers]
         each = 4 * SAMPLING.ascent_steps * sum(layer.weight.size for layer in layers)
-        count = int(np.clip(PARAMS.work / each, 1, SAMPLING.population))
+        count = int(np.clip(SAMPLING.work / SAMPLING.quick / each, 1, SAMPLING.population))
         rng = np.random.default_rng(0)
         points = rng.uniform(self.lower, self.upper, (count, self.lower.size))
         points[0] = 0.5 * (self.lower + self.upper)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lipyomo.norms import ONE_BY_ONE
+
 
 @dataclass(frozen=True)
 class Params:
@@ -16,16 +18,13 @@ class Params:
     most_vertices : int
         Of a dual ball whose hull bounds the adjoints, and corners of a box of functionals; the box
         of more is looser and costs nothing.
-    work : float
-        Multiplications of the ascents that give solvers a start.
     ascent_work : int
         Open units times weights for which dual ascent is tried: a third of a second, for smaller
         big-Ms.
     """
 
     violation: float = 1e-4
-    most_vertices: int = 4096
-    work: float = 4e8
+    most_vertices: int = ONE_BY_ONE
     ascent_work: int = 10_000_000
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lipyomo.numerics.rounding import EQUAL
+
 
 @dataclass(frozen=True)
 class Params:
@@ -35,7 +37,7 @@ class Params:
     precision: float = 1e-3
     radius_nodes: int = 32
     slope: float = 1e-5
-    stretch: float = 2.0**-36
+    stretch: float = EQUAL
 
 
 PARAMS = Params()

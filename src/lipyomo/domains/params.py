@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lipyomo.memory import KEPT
+
 
 @dataclass(frozen=True)
 class Params:
@@ -18,7 +20,7 @@ class Params:
     """
 
     parts: int = 10_000
-    bytes: int = 1 << 28
+    bytes: int = KEPT
 
 
 PARAMS = Params()

@@ -13,11 +13,11 @@ from lipyomo.errors import ImportRefused, MissingExtra
 from lipyomo.network import FloatArray, Network
 from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.chain import to_network
-from lipyomo.onnx.check import SAMPLES
 from lipyomo.onnx.lower.affine_maps import times_constant
 from lipyomo.onnx.lower.units import clip_between
 from lipyomo.onnx.system import System
 from lipyomo.onnx.trace import Trace
+from lipyomo.problem import LOOKS
 from lipyomo.reduce.merge import merge
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _predicted(estimator: BaseEstimator, points: FloatArray, logits: FloatArray)
 
 def _compare(network: Network, estimator: BaseEstimator) -> None:
     """Compare with the estimator's own predictions at random points."""
-    points = np.random.default_rng(0).normal(size=(SAMPLES, network.input_dim))
+    points = np.random.default_rng(0).normal(size=(LOOKS, network.input_dim))
     allowed = 1e-9 if _last(estimator).coefs_[0].dtype == np.float64 else 1e-4
     difference = _predicted(estimator, points, network.forward(points))
     if not (difference <= allowed).all():

@@ -22,10 +22,10 @@ import onnx
 from lipyomo.arguments import instance
 from lipyomo.errors import ImportRefused, MissingExtra
 from lipyomo.network import Network
-from lipyomo.onnx.check import SAMPLES
 from lipyomo.onnx.graph import first_line
 from lipyomo.onnx.importing import from_model
 from lipyomo.onnx.write import COMPLETE_OPSET
+from lipyomo.problem import LOOKS
 from lipyomo.result import EXACT_TOLERANCE
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def _compare(network: Network, module: Module, shape: tuple[int, ...]) -> None:
     import torch
 
     twin = copy.deepcopy(module).double()
-    points = np.random.default_rng(0).normal(size=(SAMPLES, network.input_dim))
+    points = np.random.default_rng(0).normal(size=(LOOKS, network.input_dim))
     found = network.forward(points)
     with torch.no_grad():
         values = [twin(torch.from_numpy(point.reshape(1, *shape))) for point in points]

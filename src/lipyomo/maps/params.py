@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lipyomo.parallel import UNKNOWN
 from lipyomo.result import CLOSED
+from lipyomo.search.params import BUNDLE, HALVED
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Params:
     job : int
         Cells that are bounded together: less overhead a cell against order and memory.
     slice : int
-        Boxes whose arrays are in the cache at the same time (512 to 1024 alike).
+        Boxes whose arrays are in the cache at the same time.
     most_open, pattern_work : int
         Open units of a box, and multiplications for all their patterns, above which it is halved
         instead: norms in vain against boxes.
@@ -42,7 +43,7 @@ class Params:
 
     slack: float = CLOSED
     job: int = 4096
-    slice: int = 512
+    slice: int = BUNDLE
     most_open: int = 10
     pattern_work: int = 1 << 21
     tests: int = 64
@@ -50,7 +51,7 @@ class Params:
     effort: int = 400
     levels: int = 32
     glance: int = 16
-    inputs: int = 10
+    inputs: int = HALVED
     least: int = 64
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lipyomo.problem import LOOKS
+
 
 @dataclass(frozen=True)
 class Params:
@@ -33,7 +35,7 @@ class Params:
     singular_order: int = 2000
     conic_order: int = 160
     quick_order: int = 60
-    tries: int = 16
+    tries: int = LOOKS
 
 
 PARAMS = Params()

@@ -23,9 +23,11 @@ class Params:
         Terms of a Pyomo model that are written, and handed to a solver, in a second.
     pyomo : float
         Seconds that the import of Pyomo takes, which imports the statistics of SciPy.
-    entries, pivots : int
-        Of the simplex method in rational numbers (equations times rows): time against thin regions
+    entries : int
+        Equations times rows of the simplex method in rational numbers: time against thin regions
         that stay undecided.
+    iterations : int
+        Of that method, of Newton's, of projections: only what does not converge takes so many.
     interior_steps : int
         Most steps of interior point methods for small programs: more than are needed where numbers
         are of size one.
@@ -42,7 +44,7 @@ class Params:
     terms: float = 1e6
     pyomo: float = 0.7
     entries: int = 20_000
-    pivots: int = 400
+    iterations: int = 400
     interior_steps: int = 40
     to_wall: float = 0.98
     sets: int = 5000

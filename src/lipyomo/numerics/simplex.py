@@ -94,7 +94,7 @@ class _Table:
     def solve(self) -> bool:
         """Pivot to the optimum, or to a value that says enough; False if it takes too long."""
         stuck = False
-        for _ in range(PARAMS.pivots):
+        for _ in range(PARAMS.iterations):
             costs = self._costs[: self._count + 1]
             falling = [j for j, cost in enumerate(costs) if cost < 0]
             if not falling or self.value < 0:

@@ -33,12 +33,10 @@ from lipyomo.onnx.params import PARAMS
 from lipyomo.onnx.read import PathLike, inlined, read_model
 from lipyomo.onnx.runtime import open_runtime
 from lipyomo.onnx.select import select_graph
+from lipyomo.problem import LOOKS
 
 SINGLE = float(np.finfo(np.float32).eps)
 """Unit roundoff of the formulas of smooth operators, at least."""
-
-SAMPLES = 16
-"""Random points at which an import is compared with what it was imported from."""
 
 
 class Samples(Protocol):
@@ -179,7 +177,7 @@ def check_against_runtime(
     model: onnx.ModelProto | PathLike,
     points: npt.ArrayLike | None = None,
     domain: Samples | None = None,
-    samples: int = SAMPLES,
+    samples: int = LOOKS,
     seed: int = 0,
     output: Output = None,
     fixed: Fixed | None = None,

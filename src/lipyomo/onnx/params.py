@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lipyomo.numerics.params import PARAMS as PACE
+
 
 @dataclass(frozen=True)
 class Params:
@@ -22,7 +24,7 @@ class Params:
     memory_share : float
         Of the machine's memory, that an import may take where no limit was given.
     operations : float
-        Multiplications in a node: some ten seconds.
+        Multiplications in a node: a second of dense products, some ten of what nodes do.
     moves : int
         Multiplications that take as long as moving such an entry: half a microsecond.
     unknown : float
@@ -40,7 +42,7 @@ class Params:
     unit_bytes: int = 1500
     node_bytes: int = 20_000
     memory_share: float = 0.5
-    operations: float = 2e10
+    operations: float = PACE.rate
     moves: int = 1000
     unknown: float = 8.0
     safety: float = 64.0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lipyomo.numerics.rounding import EQUAL
+
 
 @dataclass(frozen=True)
 class Params:
@@ -37,11 +39,11 @@ class Params:
     """
 
     room: float = 2.0**-40
-    aim: float = 1e-9
+    aim: float = EQUAL
     multiplier_bits: int = 30
     bound_bits: int = 14
     gain: float = 0.2
-    negligible: float = 1e-12
+    negligible: float = EQUAL
     points: int = 64
     looks: float = 100.0
     least_cut: float = 0.05

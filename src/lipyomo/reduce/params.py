@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lipyomo.numerics.rounding import EQUAL
+
 
 @dataclass(frozen=True)
 class Params:
@@ -27,7 +29,7 @@ class Params:
     least_units: int = 200
     presolved: float = 0.34
     thinned: float = 0.7
-    largest_share: float = 1e9
+    largest_share: float = 1.0 / EQUAL
 
 
 PARAMS = Params()

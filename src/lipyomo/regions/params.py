@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lipyomo.numerics.params import PARAMS as NUMERICS
 from lipyomo.numerics.rounding import EQUAL
 
 
@@ -44,7 +45,7 @@ class Params:
     wide: int = 40
     secants: int = 4
     tries: int = 16
-    choices: int = 3000
+    choices: int = NUMERICS.sets
     weights: int = 1 << 19
     entries: int = 2_000_000
 

@@ -7,6 +7,12 @@ from dataclasses import dataclass
 from lipyomo.parallel import AHEAD
 from lipyomo.run import PAUSE, PAUSE_SHARE
 
+BUNDLE = 512
+"""Boxes that are bounded together: less overhead a box against order (256 to 1024 alike)."""
+
+HALVED = 10
+"""Inputs up to which halving boxes leads far."""
+
 
 @dataclass(frozen=True)
 class Params:

@@ -33,7 +33,7 @@ SHARES = tuple((k + 0.5) / PARAMS.shares for k in range(PARAMS.shares))
 _TINY = float(np.sqrt(np.finfo(np.float64).eps))
 """Shares below it are as good as nothing."""
 
-LARGE = 1e150
+LARGE = float(1.0 / np.sqrt(np.finfo(np.float64).tiny))
 """Above it, and below its inverse, products overflow or vanish."""
 
 

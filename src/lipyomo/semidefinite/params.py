@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lipyomo.numerics.params import PARAMS as NUMERICS
+
 
 @dataclass(frozen=True)
 class Params:
@@ -51,7 +53,7 @@ class Params:
     first_mu: float = 0.1
     coarse: float = 0.01
     to_boundary: float = 0.9
-    most_steps: int = 400
+    most_steps: int = NUMERICS.iterations
     stretch: float = 1.05
     power: float = 16.0
     krylov: int = 20

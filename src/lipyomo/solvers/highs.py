@@ -177,7 +177,8 @@ def _complete(highspy: Any, model: LinearModel, request: RunRequest) -> FloatArr
     lower = np.where(known, fixed, model.lower)
     upper = np.where(known, fixed, model.upper)
     highs = silent_highs()
-    highs.setOptionValue("mip_max_nodes", PARAMS.completion_nodes)
+    _, few = highs.getOptionValue("mip_max_start_nodes")  # as HiGHS does with starts of its own
+    highs.setOptionValue("mip_max_nodes", few)
     highs.setOptionValue("mip_rel_gap", 0.01)
     if request.time_limit is not None:
         highs.setOptionValue("time_limit", 0.1 * request.time_limit)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lipyomo.numerics.rounding import EQUAL
+
 
 @dataclass(frozen=True)
 class Params:
@@ -21,15 +23,12 @@ class Params:
     most_terms : int
         Terms of a model whose steps all end within about a second: HiGHS solves larger ones in a
         process of their own.
-    completion_nodes : int
-        Nodes that HiGHS spends on the missing discrete values of a start.
     """
 
     tolerance: float = 1e-5
     gross: float = 1e-3
-    increment: float = 1e-10
+    increment: float = EQUAL
     most_terms: int = 250_000
-    completion_nodes: int = 500
 
 
 PARAMS = Params()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lipyomo.arrays import TOGETHER
+from lipyomo.memory import KEPT
 
 
 @dataclass(frozen=True)
@@ -71,4 +72,4 @@ class Params:
     least_width: float = 2.0**-8
     few: int = 8
     unit_trust: float = 3.0
-    pool_bytes: int = 1 << 28
+    pool_bytes: int = KEPT

@@ -22,11 +22,9 @@ import numpy as np
 
 from lipyomo.arrays import FloatArray
 from lipyomo.domains import Box, Domain, NormBall, Polytope
+from lipyomo.numerics.params import PARAMS as NUMERICS
 from lipyomo.numerics.rounding import EQUAL, UNIT, gamma
 from lipyomo.search.smooth.params import Params
-
-PULLS = 200
-"""Projections in turn by which a point with given features is found; ascents go on from there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +63,7 @@ class Features:
         t = features @ self.basis
         if self.given.is_box:
             low, high = self.given.lower - self.center, self.given.upper - self.center
-            for _ in range(PULLS):
+            for _ in range(NUMERICS.iterations):  # projections in turn; ascents go on from there
                 t = np.clip(t, low, high)
                 t = t + (features - t @ self.basis.T) @ self.basis
         return np.asarray(self.center + t)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from lipyomo.arrays import TOGETHER
 from lipyomo.memory import BATCH, CACHED
 from lipyomo.result import CLOSED
+from lipyomo.search.params import BUNDLE, HALVED
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Params:
         Relative distance from the incumbent at which a bound counts as met: boxes against the last
         digits; below the tolerance of `exact`.
     bundle : int
-        Most boxes of a node: less overhead a box against order (256 to 1024 alike).
+        Most boxes of a node.
     bundle_bytes : int
         Boxes of wide networks are fewer a node: the rows of their largest layer fill so much.
     chunk_bytes : int
@@ -53,7 +54,7 @@ class Params:
     """
 
     slack: float = CLOSED
-    bundle: int = 512
+    bundle: int = BUNDLE
     bundle_bytes: int = BATCH
     chunk_bytes: int = CACHED
     samples: int = 2000
@@ -62,7 +63,7 @@ class Params:
     steps: int = 150
     tries: int = 4
     pause: float = 1.4
-    wide: int = 16
+    wide: int = HALVED
     narrower: float = 0.9
     sign_weight: float = 3.0
     confine_steps: int = 4

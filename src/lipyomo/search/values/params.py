@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lipyomo.arrays import TOGETHER
+from lipyomo.numerics.params import PARAMS as NUMERICS
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Params:
     samples: int = 256
     starts: int = TOGETHER
     steps: int = 30
-    newton: int = 20
+    newton: int = NUMERICS.interior_steps
     price: float = 1e4
     cancelled: float = 1e-5
     cell_inputs: int = 4
