@@ -146,8 +146,8 @@ class NodeProgram:
                 if beyond is not None:
                     found = replace(found, point=beyond[: form.inputs])
                 break
-            # multipliers of too large a distance may prove nothing: half the way back
-            at = further if step > 0.0 else 0.5 * (further + at)
+            # multipliers of too large a distance may prove nothing
+            at = further if further > 0.0 else 0.5 * at
         return found
 
     def _root(
