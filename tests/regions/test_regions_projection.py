@@ -40,5 +40,5 @@ def test_a_thin_wedge_meets_the_unit_disc_or_not(apex: float, height: float, ins
 
 
 def test_too_many_faces_are_not_tried() -> None:
-    rows = [[fmpq(1), fmpq(k), fmpq(-1)] for k in range(80)]
+    rows = [[fmpq(1), fmpq(k), fmpq(-1)] for k in range(120)]
     assert nearest(rows, NormBall([0.0, 0.0], 1.0, "l2")) is None
