@@ -6,15 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from lipyomo.api import chosen_settings
 from lipyomo.arguments import instance
 from lipyomo.arrays import FloatArray
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.largest import LEAST
-from lipyomo.network import Network
-from lipyomo.numerics.rounding import UNDERFLOW, gamma
 from lipyomo.problem import LipschitzProblem
 from lipyomo.ranges import Range, tolerance_of
 from lipyomo.result import Status, plain
@@ -64,7 +60,6 @@ class LargestValue:
 def largest_value(
     problem: LipschitzProblem | Sequence[LipschitzProblem],
     settings: Settings | None = None,
-    pair: tuple[Network, Network] | None = None,
     **changes: Any,
 ) -> LargestValue:
     """Bound ``sup |f(x)|_beta`` over the domain of a problem, or over the domains of several.
@@ -76,9 +71,6 @@ def largest_value(
         norm has vertices (all norms but ``l2``).
     settings, **changes
         As of `lipyomo.value_range`.
-    pair : (Network, Network), optional
-        The networks whose difference that of the problem is: what they can be apart layer by layer
-        is a further bound, which helps where they are nearly equal and the search does not end.
 
     Returns
     -------
@@ -109,8 +101,6 @@ def largest_value(
     best = max(range(len(found)), key=lambda k: found[k].magnitude[0])
     widest = max(found, key=lambda one: one.magnitude[1])
     lower, upper = found[best].magnitude[0], widest.magnitude[1]
-    if pair is not None:
-        upper = max(lower, min(upper, max(_apart(*pair, *question) for question in asked)))
     side = 1 if found[best].high[0] >= -found[best].low[1] else 0
     close = upper - lower <= tolerance_of(lower)
     status = Status.EXACT if close else widest.status
@@ -125,30 +115,6 @@ def largest_value(
         clock.seconds,
         sum(one.nodes for one in found),
     )
-
-
-def _apart(f: Network, g: Network, problem: LipschitzProblem, row: FloatArray) -> float:
-    """A bound of ``|row . (f - g)|`` on the domain; infinite unless their units are alike.
-
-    With inputs y of a layer of f and y' of g's, ``z - z' = W (y - y') + (W - W') y' + b - b'``, and
-    units change differences by their steepest slope at most (Paulsen, Wang, Wang: ReluDiff, 2020,
-    by signs there).
-    """
-    domain, layers = problem.domain, list(zip(f.layers, g.layers, strict=False))
-    alike = len(f.layers) == len(g.layers) and all(
-        np.array_equal(a.left, b.left) and np.array_equal(a.right, b.right) for a, b in layers
-    )
-    if not alike or f.smooth or g.smooth or not domain.is_bounded:
-        return float("inf")
-    size = np.maximum(np.abs(domain.lower), np.abs(domain.upper))
-    apart = np.zeros(size.size)
-    for a, b in layers:
-        room = 1.0 + gamma(2 * a.inputs + 8)
-        moved = abs(a.weight - b.weight) @ size + np.abs(a.bias - b.bias)
-        steep = np.maximum(np.abs(a.left), np.abs(a.right))
-        apart = steep * (room * (a.sizes @ apart + moved) + UNDERFLOW)
-        size = steep * (room * (b.sizes @ size + np.abs(b.bias)) + UNDERFLOW)
-    return float((1.0 + gamma(2 * row.size + 8)) * (np.abs(row) @ apart) + UNDERFLOW)
 
 
 def _vertices(problem: LipschitzProblem) -> FloatArray:

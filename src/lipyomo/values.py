@@ -106,12 +106,15 @@ def ends_of(
         For both together.
     """
     ends: list[Found[Any]] = []
+    scarce = clock
     for sign in (-1.0, 1.0):
         part = clock.within((1.0 if ends else 0.5) * clock.left)
         heard = _heard(settings, clock, sign)
         ends.append(searched(pipeline(sign), settings, part, heard))
         if part.interrupted:
             clock.stop()
+        if part.expired:
+            scarce = part
     lower, upper = ends
     found = Range(
         (-lower.upper + 0.0, -lower.best.value + 0.0),  # no negative zeros
@@ -121,7 +124,7 @@ def ends_of(
         clock.seconds,
         sum(end.counters.get(NODES, 0) for end in ends),
     )
-    return found if found.is_exact else replace(found, status=why_open(clock))
+    return found if found.is_exact else replace(found, status=why_open(scarce))
 
 
 def _scale(network: Network, row: FloatArray, points: FloatArray) -> float:

@@ -32,7 +32,6 @@ from lipyomo.errors import NormError, ProblemError
 from lipyomo.largest import solve_largest
 from lipyomo.memory import limit_memory
 from lipyomo.methods.registry import get_method, methods
-from lipyomo.network import Network
 from lipyomo.outputs import shown
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Progress, Result, Status, close_enough
@@ -101,7 +100,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     problem = problems[result.details.get("part", 0)]
     result.details["runtime_difference"] = difference
     if arguments.minus is not None and not aborted:
-        _find_largest(problems, result, settings, arguments, given.parts)
+        _find_largest(problems, result, settings, arguments)
     kinds = SeveralOutputs, SeveralInputs
     told = [str(note.message) for note in notes if issubclass(note.category, kinds)]
     told.extend(read_notes(arguments))
@@ -257,15 +256,12 @@ def _find_largest(
     result: Result,
     settings: Settings,
     arguments: argparse.Namespace,
-    pair: tuple[Network, ...],
 ) -> None:
     """Note how far two networks can be off in the details of a result, or why it is not known."""
     with answer_only(), Interruption() as interruption, live_line(arguments.quiet) as tracker:
         told = replace(settings, progress=tracker.update, should_stop=interruption.requested)
         try:
-            result.details["largest_value"] = largest_value(
-                problems, told, (pair[0], pair[1])
-            ).to_dict()
+            result.details["largest_value"] = largest_value(problems, told).to_dict()
         except KeyboardInterrupt:
             result.warnings.append("the largest value of the difference was left out")
         except (NormError, ProblemError) as error:

@@ -29,6 +29,9 @@ class Params:
     cancelled : float
         Share of the terms that cancel in a value of which a tolerance is a millionth: less is not
         told apart from rounding by linear programs, and takes for ever.
+    twins : float
+        Share of their ranges by which two units' pre-activations may differ to be twins: more rows
+        against tighter ones.  Weights of eight bits differ by 0.03, strangers by 0.07 at least.
     cell_inputs, cells : int
         Most inputs with which entries are bounded in batches of boxes, and boxes to begin with:
         with six inputs batches end nowhere.
@@ -41,6 +44,7 @@ class Params:
     newton: int = NUMERICS.interior_steps
     price: float = 1e4
     cancelled: float = 1e-5
+    twins: float = 0.05
     cell_inputs: int = 4
     cells: int = 64
 

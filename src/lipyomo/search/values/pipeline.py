@@ -95,7 +95,10 @@ class Pipeline(Searching[Node, Task]):
         whole = narrowed(context, [context.whole()], is_root=True)
         if not whole:
             return Root(Outcome(closed=context.cutoff, best=self._best))
-        tell(upper=float(whole[0].upper[context.aim]))
+        whole = [
+            replace(node, bound=min(node.bound, self._program.twins.largest)) for node in whole
+        ]
+        tell(upper=min(float(whole[0].upper[context.aim]), whole[0].bound))
         self._polish(context, whole[0])
         outcome = self._bounded(context, whole, self._best, clock)
         return Root(self.adopt(outcome))

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from lipyomo.affine.system import NodeForm, UnitSystem
+from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.arrays import IntArray
 from lipyomo.bounds.preactivation import preactivation_bounds
 from lipyomo.domains import Domain
@@ -29,6 +29,7 @@ from lipyomo.search.values.ball import largest_in_ball
 from lipyomo.search.values.node import Node
 from lipyomo.search.values.params import Params
 from lipyomo.search.values.reach import Proof, Reach, Rows
+from lipyomo.search.values.twins import Twins
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,7 @@ class NodeProgram:
         form = self._system.form(node.phases)
         node = self._with_all_signs(node)
         known = self._region.rows(form, node)
-        rows, shift = self._rows(form, known)
+        rows, shift = self._rows(form, known, node.phases)
         reach = replace(self._whole, low=node.low, high=node.high)
         point, proof = self._largest(rows, reach)
         if point is None:  # nothing of the node has interior, or the solver is at a loss
@@ -104,7 +105,7 @@ class NodeProgram:
                 return Highest(-np.inf, None, none.astype(np.intp), none)
             point, proof = self._largest(rows, reach, elastic=True)
         bound = self._value(rows.proved(reach, proof), shift)
-        units, scores = _violations(form, known, point, proof.duals)
+        units, scores = self._violations(form, known, point, proof.duals)
         return Highest(bound, None if point is None else point[: form.inputs], units, scores)
 
     def nearest(
@@ -126,7 +127,7 @@ class NodeProgram:
         """
         form = self._system.form(node.phases)
         known = self._region.rows(form, self._with_all_signs(node))
-        rows, shift = self._rows(form, known)
+        rows, shift = self._rows(form, known, node.phases)
         none = np.zeros(0)
         found = Nearest(start, None, none.astype(np.intp), none)
         at = limit
@@ -134,7 +135,7 @@ class NodeProgram:
             point, proof = self._largest(rows, reach_of(at), elastic=True)
             if point is None:
                 return found
-            units, scores = _violations(form, known, point, proof.duals)
+            units, scores = self._violations(form, known, point, proof.duals)
             further = self._root(rows, shift, proof, reach_of, found.distance, limit)
             step = further - found.distance
             found = Nearest(further, point[: form.inputs], units, scores)
@@ -197,14 +198,42 @@ class NodeProgram:
         found = preactivation_bounds(self._system.network, self._domain)
         return np.concatenate(found.lower), np.concatenate(found.upper)
 
-    def _rows(self, form: NodeForm, known: NodeRows) -> tuple[Rows, float]:
-        """The rows of a node, with room for the rounding of pre-activations, and a constant."""
+    @cached_property
+    def twins(self) -> Twins:
+        """Units that are nearly alike all over the domain."""
+        return Twins.of(self._system, self._domain, *self._plain)
+
+    def _rows(self, form: NodeForm, known: NodeRows, phases: FlatPhases) -> tuple[Rows, float]:
+        """The rows of a node and its twins, with room for rounding, and a constant."""
         scale = np.ones(len(known.owners))
         scale[: known.counts[0]] = 1.0 / known.size
         right = known.right + scale * self._system.errors[known.owners]
         aim, d = form.maps[self._system.count - 1], form.inputs
-        rows = Rows(known.rows[:, :-2], right, aim[:-1], known.least[d:], known.most[d:])
+        reach = np.maximum(np.abs(known.least), np.abs(known.most))
+        beside, ends = self.twins.rows(self._system, form, phases, reach)
+        A, b = np.concatenate([known.rows[:, :-2], beside]), np.concatenate([right, ends])
+        rows = Rows(A, b, aim[:-1], known.least[d:], known.most[d:])
         return rows, float(aim[-1])
+
+    def _violations(
+        self, form: NodeForm, rows: NodeRows, point: FloatArray | None, duals: FloatArray
+    ) -> tuple[IntArray, FloatArray]:
+        """Open units whose outputs are above the unit's, and what their chords' duals say of it.
+
+        The chords of twins have none, as their own rows bind: what the aim pays for a unit's output
+        stands for it.
+        """
+        signs, inner, chords = rows.counts
+        own = slice(signs + inner, signs + inner + chords)
+        units = rows.owners[own]
+        if point is None:
+            return units, np.zeros(units.size)
+        columns = form.inputs + np.searchsorted(form.units, units)
+        twins = np.isin(units, [self.twins.first, self.twins.second])
+        costs = np.abs(form.maps[self._system.count - 1, columns])
+        z = form.maps[units, :-1] @ point + form.maps[units, -1]
+        above = np.maximum(point[columns] - np.maximum(z, 0.0), 0.0)
+        return units, np.where(twins, costs, duals[own]) * above
 
     # -- programs ----------------------------------------------------------------------------------
 
@@ -291,17 +320,3 @@ class NodeProgram:
             return None, proof
         moved = p + reach.sizes * (point[:d] - point[d : 2 * d])
         return np.append(moved, point[2 * d :]), proof
-
-
-def _violations(
-    form: NodeForm, rows: NodeRows, point: FloatArray | None, duals: FloatArray
-) -> tuple[IntArray, FloatArray]:
-    """Open units whose outputs are above the unit's, and what their chords' duals say of it."""
-    signs, inner, chords = rows.counts
-    units = rows.owners[signs + inner : signs + inner + chords]
-    if point is None:
-        return units, np.zeros(units.size)
-    weights = duals[signs + inner : signs + inner + chords]
-    z = form.maps[units, :-1] @ point + form.maps[units, -1]
-    y = point[form.inputs + np.searchsorted(form.units, units)]
-    return units, weights * np.maximum(y - np.maximum(z, 0.0), 0.0)
