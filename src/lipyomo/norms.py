@@ -122,10 +122,10 @@ class OutputNorm(ABC):
         """Functionals y of the dual ball with ``y . outputs = |outputs|``, both (..., m)."""
         vertices = self.vertices(outputs.shape[-1])
         assert vertices is not None  # those without override this
-        products = outputs @ vertices.T
-        best = np.abs(products).argmax(axis=-1)
-        sign = np.take_along_axis(products, best[..., None], axis=-1)
-        return np.asarray(vertices[best] * np.where(sign >= 0, 1.0, -1.0))
+        products = (outputs @ vertices.T).reshape(-1, len(vertices))
+        best = np.abs(products).argmax(axis=1)
+        sign = np.where(products[np.arange(len(best)), best] >= 0, 1.0, -1.0)
+        return np.asarray((vertices[best] * sign[:, None]).reshape(outputs.shape))
 
     def check(self, m: int) -> None:
         """Raise `NormError` if the norm does not fit `m` outputs."""

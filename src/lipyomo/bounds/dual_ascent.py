@@ -95,7 +95,7 @@ class DualAscent:
         self._spans = [slice(a, b) for a, b in pairwise(starts)]
         self._count, self.first = int(starts[-1]), int(starts[:2][-1])
         self._ball = domain.ball
-        self._facets = np.asarray(domain.rows.A.toarray())
+        self._facets = domain.rows.dense
         self._limits = domain.rows.b
         self._steps = DualSteps(
             [both.astype(np.float32) for both in self._maps],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,34 @@ SingleArray = npt.NDArray[np.float32]
 _TINY = np.finfo(np.float32).tiny
 
 _SIGN_BIT = np.int32(-(2**31))
+
+
+class _LayerColumns(NamedTuple):
+    """One layer of what is swept: views of the ascent's arrays, and room of its own.
+
+    Attributes
+    ----------
+    map, transposed : ndarray or sparse array
+        Weights and biases, for the ways up and down.
+    multipliers, slopes : ndarray, shape (n, R)
+        Where the ascent is, and room for the bounds' derivatives there.
+    sign, chord, offset, least, most, seed : ndarray, shape (n, R)
+        Of `Gathered`.
+    signal : ndarray, shape (n_before + 1, R)
+        Room for what comes in, on top of the ones that meet the biases.
+    """
+
+    map: Any
+    transposed: Any
+    multipliers: SingleArray
+    slopes: SingleArray
+    sign: SingleArray
+    chord: SingleArray
+    offset: SingleArray
+    least: SingleArray
+    most: SingleArray | None
+    seed: SingleArray | None
+    signal: SingleArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,14 +81,20 @@ class DualSteps:
         limits: tuple[SingleArray, SingleArray, SingleArray],
         steps: int,
     ) -> SingleArray:
-        """The best multipliers of each column in so many steps (AdaGrad; Duchi et al., 2011)."""
+        """The best multipliers of each column in so many steps (AdaGrad; Duchi et al., 2011).
+
+        They begin at `current`, which is written to.
+        """
         least, most, scale = limits
         best, kept = np.full(current.shape[1], np.inf, dtype=np.float32), current.copy()
         total, squares = np.zeros_like(current), np.full_like(current, _TINY)
-        size = np.empty_like(current)
+        size, slopes = np.empty_like(current), np.empty_like(current)
+        layers = self._layers(data, current, slopes)
+        gamma, faces = (part[self.spans[-1].stop :] for part in (current, slopes))
         for turn in range(steps + 1):
-            values, slopes = self._sweep(data, current, turn < steps)
-            if turn == 0 or 2 * turn >= steps:  # the best ones come late
+            valued = turn == 0 or 2 * turn >= steps  # the best ones come late
+            values, point, lines = self._down(data, layers, gamma, valued)
+            if values is not None:
                 better = values < best  # never numbers beyond single precision
                 best = np.minimum(best, values)
                 if np.isfinite(values).all():  # arithmetic takes a fraction of masked copies
@@ -71,6 +105,9 @@ class DualSteps:
                     np.copyto(kept, current, where=better)
             if turn == steps:
                 break
+            _up(layers, lines, point)
+            if self.limits.size:
+                np.subtract(self.limits[:, None], self.facets @ point, out=faces)
             np.square(slopes, out=size)
             squares += size
             np.sqrt(squares, out=size)
@@ -83,72 +120,80 @@ class DualSteps:
             np.minimum(current, most, out=current)
         return kept
 
-    def _sweep(
-        self, data: Gathered, multipliers: SingleArray, slopes: bool
-    ) -> tuple[SingleArray, SingleArray]:
-        """Bounds (R,) and their derivatives (columns, R) in single precision."""
-        result = np.empty_like(multipliers)
-        lines: list[SingleArray | None] = []  # the coefficients that meet a line through zero
-        bounds = multipliers.shape[1]
-        constant = np.zeros(bounds, dtype=np.float32)
+    def _layers(
+        self, data: Gathered, current: SingleArray, slopes: SingleArray
+    ) -> list[_LayerColumns]:
+        """What is swept, layer by layer."""
+        return [
+            _LayerColumns(
+                map=both,
+                transposed=both.T,
+                multipliers=current[span],
+                slopes=slopes[span],
+                sign=data.sign[span],
+                chord=data.chord[span],
+                offset=data.offset[span],
+                least=data.least[span],
+                most=None if data.most is None else data.most[span],
+                seed=seed,
+                signal=np.ones((both.shape[1], current.shape[1]), dtype=np.float32),
+            )
+            for both, span, seed in zip(self.maps, self.spans, data.seeds, strict=True)
+        ]
+
+    def _down(
+        self, data: Gathered, layers: Sequence[_LayerColumns], gamma: SingleArray, valued: bool
+    ) -> tuple[SingleArray | None, SingleArray, list[SingleArray | None]]:
+        """Bounds (R,) if they are asked for, where they are attained (d, R), and lines.
+
+        Lines are the coefficients of each layer that meet a line through zero.  What multipliers
+        meet is left in `slopes`.
+        """
+        lines: list[SingleArray | None] = [None] * len(layers)
+        constant: Any = np.float32(0.0)
         coefficients: SingleArray | None = None
-        for i in range(len(self.spans) - 1, -1, -1):
-            span, line, seed = self.spans[i], None, data.seeds[i]
-            factor = data.sign[span]
-            if coefficients is not None:
-                line = coefficients
-                coefficients = data.beyond(coefficients, span)
-                line -= coefficients
-                factor = np.add(factor, line, out=result[span])
+        for i in range(len(layers) - 1, -1, -1):
+            layer = layers[i]
+            if coefficients is None:
+                np.copyto(layer.slopes, layer.sign)
+                total = layer.multipliers * layer.slopes
             else:
-                result[span] = factor
-            total = multipliers[span] * factor
-            if coefficients is not None:
-                constant += np.einsum("nr,nr->r", coefficients, data.offset[span])
-                coefficients *= data.chord[span]
+                line = lines[i] = coefficients
+                coefficients = np.maximum(line, layer.least)
+                if layer.most is not None:
+                    np.minimum(coefficients, layer.most, out=coefficients)
+                line -= coefficients
+                total = layer.multipliers * np.add(layer.sign, line, out=layer.slopes)
+                if valued:
+                    constant = constant + np.einsum("nr,nr->r", coefficients, layer.offset)
+                coefficients *= layer.chord
                 total += coefficients
-            if seed is not None:
-                total += seed
-            lines.append(line)
-            below = self.maps[i].T @ total
-            coefficients, shift = below[:-1], below[-1]
-            constant += shift
+            if layer.seed is not None:
+                total += layer.seed
+            below = layer.transposed @ total
+            coefficients = below[:-1]
+            if valued:
+                constant = constant + below[-1]
         assert coefficients is not None
         if self.limits.size:
-            gamma = multipliers[self.spans[-1].stop :]
-            constant += self.limits @ gamma
+            if valued:
+                constant = constant + self.limits @ gamma
             coefficients -= self.facets.T @ gamma
-        support, point = self._support(coefficients, data)
-        values = constant + support
-        if not slopes:
-            return values, result
-        if self.limits.size:
-            faces = self.facets @ point
-            result[self.spans[-1].stop :] = self.limits[:, None] - faces
-        signal = _with_ones(len(point), bounds)
-        signal[:-1] = point
-        for i, line in enumerate(reversed(lines)):
-            span = self.spans[i]
-            z = self.maps[i] @ signal
-            result[span] *= z
-            if line is not None:
-                signal = _with_ones(len(z), bounds)
-                passed = signal[:-1]
-                np.multiply(data.chord[span], z, out=passed)
-                passed += data.offset[span]
-                z *= multipliers[span]
-                z -= passed
-                z *= (line != 0).astype(np.float32)  # masks of bits cost as much, booleans twice
-                passed += z
-        return values, result
+        support, point = self._support(coefficients, data, valued)
+        return None if support is None else constant + support, point, lines
 
     def _support(
-        self, coefficients: SingleArray, data: Gathered
-    ) -> tuple[SingleArray, SingleArray]:
-        """Largest values (R,) of linear functions (d, R) on the nodes, and where (d, R)."""
+        self, coefficients: SingleArray, data: Gathered, valued: bool
+    ) -> tuple[SingleArray | None, SingleArray]:
+        """Largest values (R,) of linear functions (d, R) on the nodes, and where (d, R).
+
+        Values that are not asked for may be left out.
+        """
         point = data.middle + _with_signs(data.radius, coefficients)
-        values = np.einsum("nr,nr->r", coefficients, point)
         ball = self.ball
+        if ball is None and not valued:
+            return None, point
+        values = np.einsum("nr,nr->r", coefficients, point)
         if ball is not None:
             at = ball.point.astype(np.float32)
             if ball.norm == "l2":
@@ -164,7 +209,27 @@ class DualSteps:
             inner = in_ball < values
             values = np.where(inner, in_ball, values)
             point = np.where(inner, at[:, None] + np.float32(ball.radius) * out, point)
-        return values, point
+        return (values if valued else None), point
+
+
+def _up(
+    layers: Sequence[_LayerColumns], lines: Sequence[SingleArray | None], point: SingleArray
+) -> None:
+    """Multiply `slopes` by the pre-activations that follow from points (d, R)."""
+    passed = layers[0].signal[:-1]
+    passed[:] = point
+    for i, (layer, line) in enumerate(zip(layers, lines, strict=True)):
+        z = layer.map @ layer.signal
+        np.multiply(layer.slopes, z, out=layer.slopes)
+        if line is None:  # the last layer
+            return
+        passed = layers[i + 1].signal[:-1]
+        np.multiply(layer.chord, z, out=passed)
+        passed += layer.offset
+        z *= layer.multipliers
+        z -= passed
+        z *= (line != 0).astype(np.float32)  # masks of bits cost as much, booleans twice
+        passed += z
 
 
 def _with_signs(sizes: SingleArray, signed: SingleArray) -> SingleArray:
@@ -172,10 +237,3 @@ def _with_signs(sizes: SingleArray, signed: SingleArray) -> SingleArray:
     bits = signed.view(np.int32) & _SIGN_BIT
     bits |= sizes.view(np.int32)
     return bits.view(np.float32)
-
-
-def _with_ones(rows: int, columns: int) -> SingleArray:
-    """Room for a signal, on top of the ones that meet the biases."""
-    signal = np.empty((rows + 1, columns), dtype=np.float32)
-    signal[-1] = 1.0
-    return signal

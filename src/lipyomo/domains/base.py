@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sized
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -38,6 +38,11 @@ class Rows:
     def count(self) -> int:
         """Number of rows."""
         return int(self.b.size)
+
+    @cached_property
+    def dense(self) -> FloatArray:
+        """A as an array: products with a few points take a tenth of a sparse one's time."""
+        return np.asarray(self.A.toarray())
 
     def exactly(self, moving: BoolArray, held: FloatArray) -> list[list[fmpq]]:
         """``(a, b)`` of each row in the inputs that can move, the others at `held` (d,)."""
@@ -184,7 +189,7 @@ class Domain(ABC):
         inside = ((x >= self.lower - tolerance) & (x <= self.upper + tolerance)).all(axis=-1)
         rows = self.rows
         if rows.count:
-            inside &= (x @ rows.A.T <= rows.b + tolerance).all(axis=-1)
+            inside &= (x @ rows.dense.T <= rows.b + tolerance).all(axis=-1)
         return np.asarray(inside)
 
     def holds_inside(self, x: FloatArray) -> bool:

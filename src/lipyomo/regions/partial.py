@@ -141,7 +141,7 @@ class RegionProgram:
         self._system, self._domain = system, domain
         self._program: LinearProgram | None = None
         rows = domain.rows
-        self._facets = np.asarray(rows.A.toarray())
+        self._facets = rows.dense
         self._right = rows.b
         self._cuts: list[tuple[FloatArray, float]] = []
         self._errors = system.errors
@@ -202,11 +202,7 @@ class RegionProgram:
         units[~np.isfinite(units) | (units <= 0)] = 1.0
         width = least.size
         decided = np.flatnonzero(system.kinked & ((phases == RIGHT) | (phases == LEFT)))
-        crossing = np.where(
-            phases[decided] == RIGHT,
-            np.isneginf(lower[decided]) | (lower[decided] <= 0),
-            upper[decided] >= 0,
-        )
+        crossing = np.where(phases[decided] == RIGHT, lower[decided] <= 0, upper[decided] >= 0)
         owners = decided[crossing]
         rows = form.maps[owners]
         sign = np.where(phases[owners] == RIGHT, 1.0, -1.0)

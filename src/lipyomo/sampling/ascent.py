@@ -69,7 +69,7 @@ class SmoothAscent:
         layers, head = problem.network.hidden, problem.network.head.weight
         z = problem.network.preactivations(self._center[None, :])
         kind = self._kind = _precision([layer.weight for layer in layers] + [head], z, spread)
-        self._head = head.astype(kind)
+        self._head, self._tiny = head.astype(kind), np.finfo(kind).tiny
         self._layers = []
         for i, (layer, size) in enumerate(zip(layers, spread, strict=True)):
             bias = layer.bias if i else z[0][0]  # inputs count from the centre: few digits do
@@ -114,6 +114,7 @@ class SmoothAscent:
         norm = self._problem.input_norm
         x, y = points.copy(), functionals.T.astype(self._kind)
         v: Digits | None = None
+        box = inner_box(self._problem.domain)
         best, found = np.full(len(x), -np.inf), x.copy()
         for turn in range(steps):
             if turn and clock is not None and clock.expired:
@@ -128,11 +129,12 @@ class SmoothAscent:
                 if v is None:
                     v = directions(self._pulled_back(y, soft), norm)
                 y, v, uphill = self._uphill(y, v, loyal, hard, soft, steep)
-            # where kinks are so steep that numbers overflow, only signs are left to follow
-            uphill = np.nan_to_num(uphill, nan=0.0, posinf=1.0, neginf=-1.0)
             scale = np.where(self._free, np.maximum(1.0, np.abs(x)), self._width)
-            step = (reach * fallen)[:, None] * scale * np.sign(uphill)
-            x = pulled_inside(self._problem.domain, x + step, x)
+            # where kinks are so steep that numbers overflow, only signs are left to follow
+            way = np.sign(uphill)
+            way[np.isnan(way)] = 0.0
+            step = (reach * fallen)[:, None] * scale * way
+            x = pulled_inside(self._problem.domain, x + step, x, box)
         return found
 
     def _pulled_back(self, y: Digits, slopes: list[Digits]) -> Digits:
@@ -148,13 +150,13 @@ class SmoothAscent:
         """True slopes at points (B, d), smoothed ones, and their derivatives; each (n_i, B)."""
         hard, soft, steep = [], [], []
         passed: Digits = (x - self._center).T.astype(self._kind)
+        warm = temperature.astype(self._kind)
         for layer in self._layers:
             z = np.asarray(layer.weight @ passed) + layer.bias
             hard.append(layer.left + layer.change * (z > 0))
             passed = hard[-1] * z
-            unit = layer.spread * temperature.astype(self._kind)
-            unit = np.maximum(unit, np.finfo(self._kind).tiny)  # constant units have no spread
-            curve = expit(np.clip(z / unit, -_FLAT, _FLAT))
+            unit = np.maximum(layer.spread * warm, self._tiny)  # constant units have no spread
+            curve = expit(np.minimum(np.maximum(z / unit, -_FLAT), _FLAT))
             soft.append(layer.left + layer.change * curve)
             steep.append(layer.change * (curve * (1.0 - curve) / unit))
         return hard, soft, steep
@@ -215,11 +217,25 @@ def directions(gradients: Digits, norm: InputNorm) -> Digits:
     return np.asarray(gradients / np.where(size > 0, size, 1.0))
 
 
-def pulled_inside(domain: Domain, points: FloatArray, parents: FloatArray) -> FloatArray:
-    """`points` moved inside the domain: clipped to its box, then halved towards their parents."""
+def inner_box(domain: Domain) -> tuple[FloatArray, FloatArray]:
+    """The domain's box without its rim."""
     width = domain.upper - domain.lower
     rim = PARAMS.rim * np.where(np.isfinite(width), width, 1.0)
-    inside = np.clip(points, domain.lower + rim, domain.upper - rim)
+    return domain.lower + rim, domain.upper - rim
+
+
+def pulled_inside(
+    domain: Domain,
+    points: FloatArray,
+    parents: FloatArray,
+    box: tuple[FloatArray, FloatArray] | None = None,
+) -> FloatArray:
+    """`points` moved inside the domain: clipped to its box, then halved towards their parents.
+
+    Whoever has its `inner_box` already may give it.
+    """
+    low, high = box or inner_box(domain)
+    inside = np.minimum(np.maximum(points, low), high)
     if domain.is_box:
         return np.asarray(inside)
     for _ in range(8):

@@ -13,8 +13,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dtrtrs
 
 from lipyomo.network import FloatArray
 from lipyomo.semidefinite.ellipsoids import closed_form
@@ -95,9 +94,9 @@ class Pencil:
         basis = self.basis
 
         def product(v: FloatArray) -> FloatArray:
-            w = solve_triangular(factor, v, lower=True, trans="T", check_finite=False)
+            w, _ = dtrtrs(factor, v, lower=1, trans=1)
             image = 0.5 * (basis @ (step * w) + step * (w @ basis))
-            return np.asarray(solve_triangular(factor, image, lower=True, check_finite=False))
+            return np.asarray(dtrtrs(factor, image, lower=1)[0])
 
         return longest_step(product, len(y))
 

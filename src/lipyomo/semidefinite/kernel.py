@@ -172,18 +172,21 @@ def longest_step(product: Callable[[FloatArray], FloatArray], size: int) -> floa
     The estimate lies above the truth, a little.
     """
     q = np.cos(np.arange(1.0, size + 1.0) ** 2)  # any vector that is in no special direction
-    basis = (q / np.linalg.norm(q))[None]
+    most = min(PARAMS.krylov, size)
+    basis = np.empty((most + 1, size))
+    basis[0] = q / np.sqrt(q @ q)
     diagonal, off = [], []
-    for _ in range(min(PARAMS.krylov, size)):
-        image = product(basis[-1])
-        diagonal.append(float(image @ basis[-1]))
+    for k in range(most):
+        image = product(basis[k])
+        diagonal.append(float(image @ basis[k]))
+        known = basis[: k + 1]
         for _ in range(2):
-            image = image - basis.T @ (basis @ image)
-        length = float(np.linalg.norm(image))
+            image = image - known.T @ (known @ image)
+        length = math.sqrt(float(image @ image))
         off.append(length)
         if not length > 1e-10:
             break
-        basis = np.vstack([basis, image / length])
+        basis[k + 1] = image / length
     ritz = np.diag(diagonal) + np.diag(off[: len(diagonal) - 1], 1)
     least = float(np.linalg.eigvalsh(ritz, UPLO="U")[0])
     return -1.0 / least if least < 0 else np.inf
