@@ -25,6 +25,7 @@ from lipyomo.bounds.gradient import gradient_ranges
 from lipyomo.bounds.slopes import with_slopes
 from lipyomo.errors import ProblemError
 from lipyomo.maps.entries import EntryPieces, Known, bound_entries
+from lipyomo.maps.params import PARAMS as MAPS
 from lipyomo.maps.relu import divided
 from lipyomo.network import Layer, Network
 from lipyomo.networks import affine_after, parallel
@@ -134,7 +135,7 @@ class EntrySearch:
         able = domain.is_box and domain.is_bounded and domain.dimension <= PARAMS.cell_inputs
         if self._done or problem.network.smooth or not able or not np.isfinite(self.attained).all():
             return
-        low, high = divided(domain.lower, domain.upper, PARAMS.cells)
+        low, high = divided(domain.lower, domain.upper, MAPS.least)
 
         def look(points: FloatArray) -> Known:
             for x in points:

@@ -12,6 +12,9 @@ from lipyomo.errors import ProblemError
 
 MEGABYTE = 2**20
 
+ARRAYS = 16
+"""Arrays of one size that a step holds at a time, about."""
+
 CACHED = MEGABYTE
 """Bytes of arrays that many operations in a row go through: about what a core's cache holds."""
 

@@ -32,12 +32,9 @@ from lipyomo.settings import Settings
 PROVED = "proved"
 """What an upper end rests on that follows from the weights alone, with rounding accounted for."""
 
-PAUSE = 5.0
-"""Least seconds between two savings of what is known so far, or two lines about it in a log."""
-
 PAUSE_SHARE = 0.01
-"""The same as a share of the time that has passed, for rows of a history as well; and at most so
-much of the time goes into writing checkpoints."""
+"""Least time between two savings, or two rows of a history, as a share of what has passed; and most
+of the time that goes into writing checkpoints."""
 
 PART = 0.5
 """Of the time left, what a step may take that others have to follow."""

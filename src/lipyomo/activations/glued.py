@@ -14,10 +14,10 @@ from lipyomo.activations.activation import Activation
 from lipyomo.activations.bands import Band, Cut, band, cuts, share
 from lipyomo.activations.branch import Branch
 from lipyomo.arrays import FloatArray
-from lipyomo.memory import CACHED
+from lipyomo.memory import ARRAYS, CACHED
 
-BLOCK = CACHED // (16 * 8)
-"""Entries that `lines` treats at a time: some sixteen arrays stay in the cache."""
+BLOCK = CACHED // (8 * ARRAYS)
+"""Entries that `lines` treats at a time: its arrays stay in the cache."""
 
 
 class Glued(Activation):

@@ -19,9 +19,10 @@ from lipyomo.cli.tables import print_table
 from lipyomo.decimals import down, seconds, up
 from lipyomo.domains import Domain
 from lipyomo.network import Network
+from lipyomo.processes import PAUSE
 from lipyomo.ranges import Range
 from lipyomo.result import Progress, Status
-from lipyomo.run import PAUSE, Clock
+from lipyomo.run import Clock
 from lipyomo.settings import Settings
 from lipyomo.values import value_range
 

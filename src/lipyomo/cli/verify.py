@@ -20,7 +20,7 @@ from lipyomo.digest import network_digest
 from lipyomo.errors import LipyomoError
 from lipyomo.outputs import PROOF, OutputError, is_of
 from lipyomo.parallel import Workers
-from lipyomo.run import PAUSE
+from lipyomo.processes import PAUSE
 from lipyomo_check import ProofError, Verdict, check_proof
 
 EPILOG = """\

@@ -21,9 +21,9 @@ class Params:
         Cells that are bounded together: less overhead a cell against order and memory.
     slice : int
         Boxes whose arrays are in the cache at the same time.
-    most_open, pattern_work : int
-        Open units of a box, and multiplications for all their patterns, above which it is halved
-        instead: norms in vain against boxes.
+    pattern_work : int
+        Multiplications for all patterns of a box above which it is halved instead: norms in vain
+        against boxes.
     tests : int
         Patterns of a box that are tested for an interior; with more the box is halved first.
     samples : int
@@ -38,13 +38,12 @@ class Params:
     inputs : int
         Inputs up to which boxes are halved, and patterns tested: with more, that does not lead far.
     least : int
-        Cells of the smallest job of several workers.
+        Cells of the smallest job of several workers, and boxes to begin with where there is one.
     """
 
     slack: float = CLOSED
     job: int = 4096
     slice: int = BUNDLE
-    most_open: int = 10
     pattern_work: int = 1 << 21
     tests: int = 64
     samples: int = 4

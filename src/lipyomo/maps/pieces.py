@@ -15,7 +15,7 @@ from lipyomo.bounds.gradient import gradient_norms
 from lipyomo.bounds.layers import by_layer
 from lipyomo.bounds.stack import PhaseBatch
 from lipyomo.maps.params import PARAMS, Params
-from lipyomo.memory import CACHED
+from lipyomo.memory import BATCH, CACHED
 from lipyomo.network import Layer, Network
 from lipyomo.norms import L1Output
 from lipyomo.numerics.rounding import EQUAL, gamma
@@ -65,11 +65,11 @@ class Pieces:
 
     @cached_property
     def most_open(self) -> int:
-        """Open units up to which all patterns of a box are looked at."""
+        """Open units up to which all patterns of a box are looked at; their norms are kept."""
         rows = len(self.targets.functionals)
         work = rows * sum(layer.weight.size for layer in self.network.layers)
         share = max(self.params.pattern_work // max(work, 1), 1)
-        return min(self.params.most_open, share.bit_length() - 1)
+        return min(share, BATCH // (8 * self.params.slice)).bit_length() - 1
 
     # -- rounding ----------------------------------------------------------------------------------
 

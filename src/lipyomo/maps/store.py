@@ -20,9 +20,10 @@ from lipyomo.maps.ends import Ends
 from lipyomo.maps.result import CellMap, cell_columns, cell_rows, statuses
 from lipyomo.outputs import check_output, look, shown, starting, written
 from lipyomo.problem import LipschitzProblem
+from lipyomo.processes import PAUSE
 from lipyomo.result import Status
 from lipyomo.rowfile import Row, RowFile
-from lipyomo.run import PAUSE, PAUSE_SHARE
+from lipyomo.run import PAUSE_SHARE
 
 ENDINGS = ".npz", ".csv", ".jsonl"
 ARCHIVE = starting("a map (.npz)", b"PK")

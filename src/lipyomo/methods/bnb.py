@@ -8,7 +8,7 @@ import numpy as np
 
 from lipyomo.cascade import QUICK, STAGES
 from lipyomo.errors import MethodError
-from lipyomo.memory import LARGE
+from lipyomo.memory import ARRAYS, LARGE
 from lipyomo.methods.naive import product_of_norms
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import STARVED, method
@@ -43,17 +43,13 @@ def why_not(problem: LipschitzProblem, phases: Phases) -> str | None:
     return "the network is too large to branch in memory" if large else None
 
 
-BOX_ARRAYS = 16
-"""Arrays of the largest size that bounding a box holds at a time, about."""
-
-
 def why_no_boxes(problem: LipschitzProblem, box_bytes: int) -> str | None:
     """Why a reduced problem with smooth units cannot be cut into boxes, if so."""
     try:
         targets_of(problem)
     except MethodError as error:
         return str(error)
-    large = BOX_ARRAYS * box_bytes > LARGE
+    large = ARRAYS * box_bytes > LARGE
     return "the network is too large to be cut into boxes in memory" if large else None
 
 

@@ -26,19 +26,21 @@ class Params:
         solver is done sooner.
     integrality : float
         How far from an integer a switch may be: with ranges near 1, a big-M row gives way as much.
-    largest : float
-        Largest coefficient, relative to ranges near 1, that tolerances of 1e-9 are trusted with.
     smallest : float
-        Smallest range of an input or a unit, relative to ranges near 1, that they are trusted with;
-        what is smaller relative to the terms that it sums is not brought near 1.
+        Smallest range of an input or a unit, relative to ranges near 1, that tolerances of 1e-9 are
+        trusted with; what is smaller relative to the terms that it sums is not brought near 1.
     """
 
     share: float = 0.2
     seconds: float = 20.0
     enough_units: int = 8
     integrality: float = EQUAL
-    largest: float = 1e6
     smallest: float = 1e-5
+
+    @property
+    def largest(self) -> float:
+        """Largest coefficient, relative to ranges near 1, that these are trusted with."""
+        return 1.0 / self.smallest
 
     @property
     def ordinary(self) -> float:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lipyomo.parallel import AHEAD
-from lipyomo.run import PAUSE, PAUSE_SHARE
+from lipyomo.processes import PAUSE
+from lipyomo.run import PAUSE_SHARE
 
 BUNDLE = 512
 """Boxes that are bounded together: less overhead a box against order (256 to 1024 alike)."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lipyomo.arrays import FloatArray, IntArray
+from lipyomo.numerics.rounding import EQUAL
 from lipyomo.result import EXACT_TOLERANCE
 from lipyomo.search.smooth.boxes import Boxes
 from lipyomo.search.smooth.collapse import Above, collapsed
@@ -83,15 +84,12 @@ def bounded(
     scores = gaps_of(context, boxes, layers, above, directions)
     if context.euclidean:
         _credit_across(scores, context, rest, top.top, 0.5 * (boxes.high - boxes.low))
-    scores[:, context.inputs + context.directions :] *= TIE
+    # phases come before inputs that are worth as much: halving never parts a jump
+    scores[:, context.inputs + context.directions :] *= 1.0 + EQUAL
     boxes = replace(boxes, bounds=bounds, scores=scores)
     if decide and jacobian is not None:
         boxes = decided(boxes, jacobian)
     return Bounded(boxes, top.top, top.x, above.v, top.fuzz, cutoffs)
-
-
-TIE = 1.01
-"""Phases come before inputs that are worth as much but for this: halving never parts a jump."""
 
 
 INSIDE = np.sqrt([5.0, 2.0, 3.0]) % 1.0

@@ -24,6 +24,8 @@ class Params:
         points before they are bounded.
     newton : int
         Programs that the distance of one node may take.
+    cell_inputs : int
+        Most inputs with which entries are bounded in batches of boxes: with six they end nowhere.
     price : float
         What violating a row by its range costs where that is allowed, times the sum of all costs.
     cancelled : float
@@ -32,9 +34,6 @@ class Params:
     twins : float
         Share of their ranges by which two units' pre-activations may differ to be twins: more rows
         against tighter ones.  Weights of eight bits differ by 0.03, strangers by 0.07 at least.
-    cell_inputs, cells : int
-        Most inputs with which entries are bounded in batches of boxes, and boxes to begin with:
-        with six inputs batches end nowhere.
     """
 
     together: int = TOGETHER
@@ -42,11 +41,10 @@ class Params:
     starts: int = TOGETHER
     steps: int = 30
     newton: int = NUMERICS.interior_steps
+    cell_inputs: int = 4
     price: float = 1e4
     cancelled: float = 1e-5
     twins: float = 0.05
-    cell_inputs: int = 4
-    cells: int = 64
 
 
 PARAMS = Params()
