@@ -38,8 +38,7 @@ MOMENT = 0.3
 so much late, and reports of progress that bring nothing better are at least so far apart."""
 
 PAUSE = 5.0
-"""Least seconds between two savings of what is known so far, two lines about it in a log, or two
-looks at how busy the machine is."""
+"""Least seconds between two savings of what is known so far, or two lines about it in a log."""
 
 GRACE = 3.0
 """Seconds that another process may take to say what it is, to end after it was told to, and to

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lipyomo.processes import PAUSE
-
 
 @dataclass(frozen=True)
 class Params:
@@ -41,7 +39,7 @@ class Params:
 
     rate: float = 2e10
     order: int = 400
-    age: float = PAUSE
+    age: float = 2.0
     slowest: float = 1000.0
     terms: float = 1e6
     pyomo: float = 0.7

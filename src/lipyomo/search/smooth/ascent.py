@@ -15,8 +15,8 @@ from lipyomo.run import Clock
 from lipyomo.search.smooth.context import Context
 from lipyomo.search.smooth.values import growth, slopes_at
 
-FIRST_STEP, SHORTER = 0.1, 0.25
-"""The first step as a share of the domain's width (or of one), and by how much a step is cut."""
+SHORTER = 0.25
+"""By how much a step is cut; and the first one, as a share of the domain's width (or of one)."""
 
 
 def drawn_in(domain: Domain, points: FloatArray) -> FloatArray:
@@ -59,7 +59,7 @@ def _ascended(context: Context, points: FloatArray, clock: Clock) -> tuple[Float
     values = at.values
     g = growth(context, x, at) * scale  # in units of the domain's width
     top = np.abs(g).max(axis=1, initial=0.0)
-    step = FIRST_STEP / np.where(top > 0, top, 1.0)
+    step = SHORTER / np.where(top > 0, top, 1.0)
     for _ in range(params.steps):
         if clock.expired:
             break
