@@ -27,9 +27,9 @@ KEPT = 256 * MEGABYTE
 LARGE = 2048 * MEGABYTE
 """Bytes from which a step is predicted to be too large for common machines, and is not begun."""
 
-DEEPEST = 50
-"""Graphs in graphs, or parentheses in parentheses, that no file needs: before long Python's own
-stack would end."""
+DEEPEST = sys.getrecursionlimit() // 20
+"""Graphs in graphs, or parentheses in parentheses, that no file needs: at some twenty calls each,
+Python's own stack would end."""
 
 
 def machine_memory() -> int:

@@ -16,11 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from lipyomo.arrays import BoolArray, FloatArray
-from lipyomo.numerics.params import PARAMS
 from lipyomo.numerics.rounding import EQUAL, gamma
 
 FASTER = 5.0
 """Factor between two steps of the weight of t; 3 to 8 need about as many steps."""
+
+REACH = 0.95
+"""Share of the way to the nearest wall that a step may go: with 0.98 maps take 1.25 of the time."""
 
 
 class Inside(NamedTuple):
@@ -83,7 +85,7 @@ def inside(rows: FloatArray, right: FloatArray, errors: FloatArray) -> Inside:
             np.max(-change * inverse, axis=1),
             np.max(np.maximum(dy / (1.0 - y), -dy / (1.0 + y)), axis=1),
         )
-        far = np.minimum(1.0, PARAMS.to_wall / np.maximum(worst, PARAMS.to_wall))
+        far = np.minimum(1.0, REACH / np.maximum(worst, REACH))
         y, t = y + far[:, None] * dy, t + far * dt
         tau *= FASTER
     return Inside(found, empty, points)
