@@ -115,3 +115,15 @@ def test_huge_weights_make_no_twins() -> None:
     ends = np.concatenate(known.lower), np.concatenate(known.upper)
     twins = Twins.of(context.system, context.domain, *ends)
     assert not np.isnan(twins.largest)
+
+
+def test_layers_beyond_memory_have_no_twins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lipyomo.search.values.twins.BATCH", 100)
+    context, twins = apart(0, 1e-6, Box(-1, 1, 3))
+    phases = context.system.root_phases()
+    form = context.system.form(phases)
+    width = form.maps.shape[1] - 1
+    A, b = twins.rows(context.system, form, phases, np.ones(width))
+    assert A.shape == (0, width)
+    assert b.size == 0
+    assert twins.largest == np.inf

@@ -25,6 +25,7 @@ import numpy as np
 from lipyomo.affine.system import FlatPhases, NodeForm, UnitSystem
 from lipyomo.arrays import FloatArray, IntArray
 from lipyomo.domains import Domain
+from lipyomo.memory import BATCH
 from lipyomo.network import Layer
 from lipyomo.numerics.rounding import UNDERFLOW, UNIT, gamma
 from lipyomo.phases import OPEN, RIGHT
@@ -52,7 +53,7 @@ class Twins:
 
     @classmethod
     def of(cls, system: UnitSystem, domain: Domain, lower: FloatArray, upper: FloatArray) -> Twins:
-        """The twins among the units of a system.
+        """The twins among the units of a system; none where dense layers take too much memory.
 
         Parameters
         ----------
@@ -63,6 +64,8 @@ class Twins:
             Bounds of all pre-activations over the domain, but for the system's errors.
         """
         none = np.zeros(0, dtype=np.intp)
+        if any(8 * v.units * max(v.units, v.inputs) > BATCH for v in system.network.hidden):
+            return cls(none, none, np.zeros(0), np.zeros(0), np.inf)
         before = _Pairs(domain.lower, domain.upper, none, none, np.zeros((2, 0)))
         pairs: list[IntArray] = []
         differences: list[FloatArray] = []
