@@ -11,8 +11,10 @@ from cli_ran import Ran
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lipyomo import Box, LipschitzProblem, load
 from lipyomo.cli.job import exit_code
 from lipyomo.cli.options import main_parser
+from lipyomo.cli.show import summary
 from lipyomo.decimals import down, up
 from lipyomo.result import Guarantee, Result, Status
 
@@ -113,6 +115,14 @@ def test_ends_that_contradict_each_other_are_said(cli: Cli, net: Path) -> None:
     assert ran.code == 2
     assert "the ends contradict each other" in ran.out
     assert cli(*words, "--json").json["status"] == "contradiction"
+
+
+@pytest.mark.parametrize("status", Status)
+def test_every_way_to_end_is_said(net: Path, status: Status) -> None:
+    problem = LipschitzProblem(load(net), Box(0, 1, 4))
+    upper = 1.0 if status is Status.EXACT else 2.0
+    words = dict(summary(problem, Result(1.0, upper, status, "bnb")))
+    assert words["constant"].endswith("(exact)") if status is Status.EXACT else words["status"]
 
 
 def test_options_of_a_method_get_their_types(cli: Cli, net: Path) -> None:

@@ -214,3 +214,14 @@ def test_verify_still_reads_only_proofs(cli: Cli, net: Path) -> None:
     assert ran.code == 1
     assert ran.err.startswith("lipyomo")
     assert "Traceback" not in ran.err
+
+
+def test_what_float64_numbers_cannot_tell_apart_is_said(cli: Cli, tmp_path: Path) -> None:
+    """The difference of two equal units, a little apart, times a large number."""
+    twins = Layer([[1.0], [1.0]], [0.0, 1e-9], curves=[Curve(activation("tanh"), [0, 1])])
+    path = tmp_path / "twins.onnx"
+    write(Network([twins, Layer([[1e12, -1e12]], [0.0])]), path)
+    ran = cli(path, "--box", "0.4,0.41", "--time-limit", "20")
+    assert ran.code == 2, ran.err
+    assert "more time does not help" in ran.out
+    assert cli(path, "--box", "0.4,0.41", "--json").json["status"] == "precision"

@@ -25,6 +25,7 @@ _ENDED = {
     Status.GAP: "stopped at this relative gap",
     Status.TIME_LIMIT: "the time limit ended the run",
     Status.INTERRUPTED: "interrupted",
+    Status.PRECISION: "what is left is too small for float64 numbers: more time does not help",
     Status.BOUNDS: "bounds only",
     Status.CONTRADICTION: "a defect: the ends contradict each other, and neither can be relied on",
 }
