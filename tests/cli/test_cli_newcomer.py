@@ -44,6 +44,17 @@ def test_demo_takes_the_options_of_the_main_job(cli: Cli) -> None:
     assert cli("demo", "--help").out.startswith("usage: lipyomo demo [OPTIONS]")
 
 
+def test_any_domain_stands_instead_of_the_box_of_the_demo(cli: Cli, tmp_path: Path) -> None:
+    query, options = tmp_path / "query.vnnlib", tmp_path / "job.toml"
+    bounds = "".join(f"(assert (>= X_{k} 0)) (assert (<= X_{k} 1))\n" for k in range(4))
+    names = "".join(f"(declare-const X_{k} Real)\n" for k in range(4))
+    query.write_text(names + bounds)
+    options.write_text("box = [0, 1]\n")
+    for words in (["--vnnlib", query], ["--config", options]):
+        ran = cli("demo", *words, "--upper-only", "--json")
+        assert ran.json["problem"]["domain"] == "box [0, 1]^4"
+
+
 def test_the_demo_network_is_the_one_of_the_models(models: Path) -> None:
     assert NETWORK.read_bytes() == (models / "iris.onnx").read_bytes()
 

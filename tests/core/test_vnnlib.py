@@ -140,9 +140,12 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         read_vnnlib(tmp_path / "bytes.vnnlib")
     with pytest.raises(DomainError, match="the path is 3"):
         read_vnnlib(3)  # type: ignore[arg-type]
-    (tmp_path / "broken.vnnlib.gz").write_bytes(b"\x1f\x8b\x08")
-    with pytest.raises(DomainError, match="cannot be read"):
-        read_vnnlib(tmp_path / "broken.vnnlib.gz")
+    packed = bytearray(gzip.compress(DECLARED.encode()))
+    packed[12:24] = bytes(12)
+    for content in (b"\x1f\x8b\x08", packed[:20], packed):
+        (tmp_path / "broken.vnnlib.gz").write_bytes(content)
+        with pytest.raises(DomainError, match="cannot be read"):
+            read_vnnlib(tmp_path / "broken.vnnlib.gz")
 
 
 def test_too_many_parts_are_refused(tmp_path: Path) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
 
+from lipyomo.archives import read_arrays
 from lipyomo.arrays import FloatArray
 from lipyomo.cli.words import UsageError
 from lipyomo.outputs import shown
@@ -52,13 +52,11 @@ def read_archive(path: Path, option: str) -> dict[str, FloatArray]:
 def load_numpy(path: Path, option: str) -> np.ndarray | dict[str, np.ndarray]:
     """Read a numpy file, never unpickling anything."""
     try:
-        with path.open("rb") as stream:
-            loaded = np.load(stream, allow_pickle=False)
-            return loaded if isinstance(loaded, np.ndarray) else dict(loaded)
+        return read_arrays(path)
     except OSError as error:
         reason = error.strerror or "it is not a numpy file"
         raise UsageError(f"{option}: cannot read {shown(path)}: {reason}") from None
-    except (ValueError, EOFError, zipfile.BadZipFile):
+    except ValueError:
         raise UsageError(
             f"{option}: '{path}' is not a numpy file of plain numbers.  "
             "Remedy: write it with numpy.save or numpy.savez"

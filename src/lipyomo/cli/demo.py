@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from lipyomo.cli.options import main_parser
 
 NETWORK = Path(lipyomo.data.__file__).resolve().parent / "iris.onnx"
 """A classifier of iris flowers: 4 measurements in centimetres, 3 species, 16 ReLUs."""
-BOX = ("--box", "0,8")
-DOMAINS = {"--box", "--ball", "--polytope", "--everywhere"}
+BOX = 0.0, 8.0
+DOMAINS = ("box", "ball", "polytope", "vnnlib", "everywhere")
 """Options of which any one stands instead of `BOX`."""
 
 DESCRIPTION = """\
@@ -29,10 +30,12 @@ unless another domain is.
 def run(words: Sequence[str]) -> int:
     """Run ``lipyomo demo`` with further options of the main job; returns the exit code."""
     began = time.monotonic()
-    has_domain = any(word.partition("=")[0] in DOMAINS for word in words)
-    all_words = [str(NETWORK), *(() if has_domain else BOX), *words]
+    all_words = [str(NETWORK), *words]
     parser = main_parser(screen=f"usage: lipyomo demo [OPTIONS]\n\n{DESCRIPTION}")
     arguments = parser.parse_args(all_words)
+    if all(getattr(arguments, name) in (None, False) for name in DOMAINS):
+        arguments = Namespace(**{**vars(arguments), "box": BOX})
+        all_words += ["--box", ",".join(f"{end:g}" for end in BOX)]
     if not (arguments.json or arguments.quiet):
         print(f"$ lipyomo {shlex.join(all_words)}", file=sys.stderr)
     return import_and_run(arguments, began)

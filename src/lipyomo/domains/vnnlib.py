@@ -15,6 +15,7 @@ import gzip
 import os
 import re
 import sys
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -104,7 +105,7 @@ def read_vnnlib(path: str | os.PathLike[str]) -> VnnLib:
         with (gzip.open if file.suffix == ".gz" else open)(file, "rb") as stream:
             data = stream.read(PARAMS.bytes + 1)
         text = data.decode("utf-8")
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         reason = why(error) if isinstance(error, OSError) else "it is no text"
         raise DomainError(f"{shown(file)} cannot be read: {reason}") from None
     if len(data) > PARAMS.bytes:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.archives import read_arrays
 from lipyomo.arguments import real_numbers, whole_number
 from lipyomo.arrays import FloatArray, IntArray, read_only
 from lipyomo.domains import Box, Domain
@@ -213,7 +214,7 @@ def _of_rows(rows: FloatArray) -> Cells:
 def _read(path: Path) -> Cells:
     try:
         if path.suffix == ".npy":
-            rows = np.load(path, allow_pickle=False)
+            rows = read_arrays(path)
         else:
             rows = np.loadtxt(path, delimiter=",", ndmin=2)
     except OSError as error:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from lipyomo.archives import read_arrays
 from lipyomo.arrays import IntArray, dense
 from lipyomo.digest import array_digest, network_digest
 from lipyomo.errors import LipyomoError
@@ -98,10 +99,10 @@ class Archive:
 
     def _read(self) -> dict[str, Any]:
         try:
-            with np.load(self._path, allow_pickle=False) as held:
-                head, found = str(held["head"]), {name: held[name] for name in self._arrays}
+            held: Any = read_arrays(self._path)
+            head, found = str(held["head"]), {name: held[name] for name in self._arrays}
             same = all(found[name].shape == array.shape for name, array in self._arrays.items())
-        except (OSError, ValueError, KeyError, EOFError):
+        except (OSError, ValueError, LookupError):
             raise LipyomoError(
                 f"{shown(self._path)} is there and is no map.  Remedy: give another name"
             ) from None
