@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -135,6 +137,22 @@ def test_weights_are_units_of_the_inputs(norm: str) -> None:
     assert all(metric.ball(x, 0.3, clip).contains(y) for y in near)
     up = metric.ascent(steps, 0.1)
     assert metric.distance(up) == pytest.approx(np.full(20, 0.1))
+
+
+@pytest.mark.parametrize("norm", ["l2", "l1"])
+def test_the_valid_box_is_whole_in_weighted_coordinates(norm: str) -> None:
+    """Rounding leaves nothing of it out, and an input that cannot move stays fixed."""
+    rng, network, d = np.random.default_rng(3), random_network(0, (400, 2, 2)), 400
+    weights, x = rng.uniform(0.01, 3, d), rng.uniform(0, 1, d)
+    low, high = x - rng.uniform(0, 1, d), x + rng.uniform(0, 1, d)
+    low[:3] = high[:3] = x[:3]
+    metric = metric_of(norm, d, weights)
+    domain = metric.problem(network, x, 100.0, Box(low, high), parse_output_norm("l1")).domain
+    assert domain.frozen.tolist() == [True] * 3 + [False] * (d - 3)
+    for k in range(d):
+        true = [(Fraction(side[k]) - Fraction(x[k])) / Fraction(weights[k]) for side in (low, high)]
+        assert Fraction(domain.lower[k]) <= true[0]
+        assert Fraction(domain.upper[k]) >= true[1]
 
 
 def test_metrics_that_are_none() -> None:

@@ -215,11 +215,16 @@ class Weighted(NamedMetric):
         if x is None or self.name == "linf":
             domain = clip if x is None else self.ball(x, radius, clip)
             return LipschitzProblem(network, domain, self.name, norm, weights=self.weights)
-        low, high = ((side - x) / self.weights for side in (clip.lower, clip.upper))
-        outer = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
-        domain = ball(np.zeros(x.size), radius, self.name, outer)
+        outer = (self._charted(side - x) for side in (clip.lower, clip.upper))
+        domain = ball(np.zeros(x.size), radius, self.name, tuple(outer))
         charted = Network([Layer(np.diag(self.weights), x), *network.layers], network.name)
         return LipschitzProblem(charted, domain, self.name, norm)
+
+    def _charted(self, steps: FloatArray) -> FloatArray:
+        """``steps / w`` (d,), rounded away from zero; a difference and a quotient were rounded."""
+        sides = steps / self.weights
+        away = np.nextafter(sides + gamma(2) * sides, np.copysign(np.inf, steps))
+        return np.where(steps == 0.0, 0.0, away)  # an input that cannot move stays so
 
 
 class Polyhedral(Metric):
