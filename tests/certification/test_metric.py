@@ -67,6 +67,22 @@ def test_constants_in_the_metric_are_those_of_all_regions(kind: str) -> None:
     assert truth * (1 - 1e-8) <= found.upper <= truth * (1 + 1e-5)
 
 
+def test_lower_ends_in_a_metric_are_without_the_stretch_of_its_chart() -> None:
+    """The sum of two units that are always on, where the constants are 4/3 and 1."""
+    network = Network.from_arrays([np.eye(2), [[1.0, 1.0]]], [[5.0, 5.0], [0.0]])
+    for rows, truth in (
+        ([[3, 0], [0, 1]], Fraction(4, 3)),
+        ([[3, 0], [0, 1], [1, 1]], Fraction(1)),
+    ):
+        metric, outer = metric_of(LinearOutput(vertices=rows), 2), Box(-np.inf, np.inf, 2)
+        problem = metric.problem(network, np.zeros(2), 0.1, outer, parse_output_norm("linf"))
+        found = metric.attained(lipyomo.solve(problem), 0.1)
+        assert Fraction(found.lower) <= truth <= Fraction(found.upper)
+        assert found.is_exact
+        size = np.linalg.norm(found.witness.x, {"linf": np.inf, "l1": 1}[metric.chart[1]])
+        assert metric.attained(found, float(size)).lower == 0.0  # it is not inside of that ball
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_linear_classifier_has_the_radius_of_its_dual_norm(kind: str) -> None:
     rows = rows_of(kind)

@@ -16,6 +16,7 @@ ends.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -30,6 +31,7 @@ from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.norms import InputNorm, LinearOutput, OutputNorm, check_input_norm, vector_norm
 from lipyomo.numerics.rounding import gamma
 from lipyomo.problem import LipschitzProblem
+from lipyomo.result import Result, Status, close_enough
 from lipyomo.search.values.reach import Reach
 
 
@@ -90,6 +92,10 @@ class Metric(ABC):
         self, network: Network, x: FloatArray | None, radius: float, clip: Box, norm: OutputNorm
     ) -> LipschitzProblem:
         """The constant with respect to the metric over a ball (over the box if x is None)."""
+
+    def attained(self, found: Result, radius: float) -> Result:
+        """What the answer of a `problem` over a ball says of the metric and of its ball."""
+        return found
 
 
 class NamedMetric(Metric):
@@ -297,6 +303,15 @@ class Polyhedral(Metric):
             domain = NamedMetric(name).ball(np.zeros(count), radius, outer)
         charted = Network([Layer(Z, start), *network.layers], network.name)
         return LipschitzProblem(charted, domain, name, norm)
+
+    def attained(self, found: Result, radius: float) -> Result:
+        """With the lower end of the ball and of directions as they are, without the stretch."""
+        room = 1.0 + 2.0 * PARAMS.stretch  # what the chart's ball is larger by, and rounding
+        point = None if found.witness is None else found.witness.x
+        inside = point is not None and vector_norm(point, self.chart[1]) * room < radius
+        lower = found.lower / room if inside else 0.0
+        close = found.status is not Status.EXACT or close_enough(lower, found.upper)
+        return replace(found, lower=lower, status=found.status if close else Status.PRECISION)
 
     @cached_property
     def chart(self) -> tuple[FloatArray, InputNorm]:

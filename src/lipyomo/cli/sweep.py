@@ -131,7 +131,11 @@ def run(words: Sequence[str]) -> int:
                 raise UsageError(f"method {arguments.method} cannot treat these problems: {reason}")
         workers, dask = arguments.workers, arguments.dask
         for found in sweep(many, arguments.method, settings, workers=workers, dask=dask):
-            yield row_of(numbers[found.index], found)
+            index = numbers[found.index]
+            if found.result is not None:
+                own = measured.attained(found.result, pairs[index][1])
+                found = replace(found, result=own)
+            yield row_of(index, found)
 
     def settled(row: dict[str, Any]) -> bool:
         reached = row["status"] == "gap" and row["gap"] <= arguments.gap * (1 + 1e-9)
