@@ -224,6 +224,38 @@ def test_rows_that_cannot_be_written_are_still_shown(own: Path, command: str) ->
     assert len((own / "rows.csv").read_text().splitlines()) == 5
 
 
+@POSIX
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "npz"])
+@pytest.mark.parametrize("until", [(), ("--until", "50%")])
+def test_a_map_that_cannot_be_written_is_still_shown(
+    own: Path, ending: str, until: tuple[str, ...]
+) -> None:
+    plane = ("me.onnx", "--box", "0,8", "--axes", "0,1", "--at", "4", "--cells", "3x3")
+    words = ("map", *plane, *until, "--json", "--quiet", "--rows")
+    assert limited("1000000", *words, f"whole.{ending}").returncode == 0
+    size = (own / f"whole.{ending}").stat().st_size
+    ran = limited(f"{size - 30}", *words, f"cells.{ending}")
+    assert ran.returncode == 1
+    assert json.loads(ran.stdout)["cells"] == 9
+    assert "lipyomo: warning: " in ran.stderr
+    again = limited("1000000", *words, f"cells.{ending}")
+    assert again.returncode == (1 if until and ending != "npz" else 0), again.stderr
+
+
+def test_cells_that_are_chosen_go_into_a_new_file(cli: Cli, own: Path) -> None:
+    words = ("map", "me.onnx", "--box", "0,1", "--cells", "2x2", "--until", "50%", "--rows")
+    for name, trouble in (("data.csv", "not replaced"), ("none/c.csv", "no folder"), ("c", "end")):
+        ran = cli(*words, name)
+        assert ran.code == 1
+        assert trouble in ran.err
+    assert cli(*words, "cells.csv").code == 0
+    before = (own / "cells.csv").read_bytes()
+    ran = cli(*words, "cells.csv")
+    assert ran.code == 1
+    assert "is there" in ran.err
+    assert (own / "cells.csv").read_bytes() == before
+
+
 def test_a_checkpoint_is_not_replaced_unasked(cli: Cli, own: Path) -> None:
     words = ("me.onnx", *BOX, "--checkpoint", "state")
     assert cli(*words).code == 0

@@ -16,7 +16,7 @@ import networks
 from lipyomo import Box, LipschitzProblem, Network, map_cells
 from lipyomo.errors import LipyomoError
 from lipyomo.maps import CellMap, grid, plot_map, refine_cells
-from lipyomo.maps.plot import draw_witness, plane_of
+from lipyomo.maps.plot import draw_panel, draw_witness, plane_of
 from lipyomo.pictures import new_figure
 
 
@@ -44,6 +44,16 @@ def test_refined_maps_are_drawn(tmp_path: Path) -> None:
     refined = refine_cells(problem, (2, 2), 0.01)
     plot_map(refined, tmp_path / "map.png")
     assert (tmp_path / "map.png").stat().st_size > 1000
+
+
+def test_small_constants_have_colours_as_well() -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the extra [plot]")
+    first, *others, last = networks.random_network(2, (2, 6, 5, 1)).layers
+    small = Network([first, *others, last.with_map(1e-9 * last.dense_weight, last.bias)])
+    tiny = map_cells(LipschitzProblem(small, Box(-1, 1, 2)), (5, 4))
+    axes = new_figure(4.0, 4.0).subplots()
+    draw_panel(axes, tiny, plane_of(tiny.cells), tiny.constant_upper, "constant")
+    assert axes.collections[0].get_clim() == (0.0, tiny.constant_upper.max())
 
 
 def test_maps_of_other_than_two_axes_are_refused(tmp_path: Path) -> None:

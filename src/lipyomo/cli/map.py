@@ -18,7 +18,7 @@ from lipyomo.cli.live import live_line
 from lipyomo.cli.options import add, add_norms, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.source import read_network
-from lipyomo.cli.streams import answer_only, wrote
+from lipyomo.cli.streams import answer_only, warn, wrote
 from lipyomo.cli.words import UsageError, file_path, numbers, ratio, reader
 from lipyomo.domains import Box
 from lipyomo.maps import CellMap, Cells, MapSettings, cells_of, grid, map_cells, refine_cells
@@ -83,7 +83,10 @@ def run(words: Sequence[str]) -> int:
         print(json.dumps(found.to_dict(), allow_nan=False))
     else:
         print(found.summary())
-    if arguments.plot is not None and not wrote(lambda: plot_map(found, arguments.plot)):
+    if found.unwritten:
+        warn(found.unwritten)
+    drawn = arguments.plot is None or wrote(lambda: plot_map(found, arguments.plot))
+    if found.unwritten or not drawn:
         return Exit.FAILED
     return Exit.DONE if found.done else Exit.OPEN
 

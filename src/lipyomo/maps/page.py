@@ -64,7 +64,8 @@ function down(y) { return (data.top - y) / (data.top - data.bottom) * map.height
 function draw() {
   const gap = document.querySelector("input[name=what]:checked").value === "gap";
   const values = data.cells.map(cell => gap ? 100 * cell[6] : cell[7]);
-  const most = values.reduce((a, b) => b === null ? a : Math.max(a, b), 0) || 1;
+  const top = values.reduce((a, b) => b === null ? a : Math.max(a, b), 0);
+  const most = top > (gap ? 1e-4 : 0) ? top : 1;  // gaps of exact cells are rounding alone
   const pen = map.getContext("2d");
   pen.clearRect(0, 0, map.width, map.height);
   data.cells.forEach((cell, k) => {

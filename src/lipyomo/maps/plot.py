@@ -14,7 +14,7 @@ from lipyomo.maps.cells import Cells
 from lipyomo.maps.page import write_page
 from lipyomo.maps.result import CellMap
 from lipyomo.pictures import INK, entitle, mathematics, new_figure, plain, save_figure
-from lipyomo.result import Status
+from lipyomo.result import EXACT_TOLERANCE, Status
 
 SAMPLES = 400
 """Points along each axis from which kinks are drawn."""
@@ -83,11 +83,14 @@ def plot_map(found: CellMap, path: str | PathLike[str]) -> None:
     draw_kinks(left, found, plane)
     draw_witness(left, found, plane)
     name = "gap between the ends (%)"
-    draw_panel(right, found, plane, 100.0 * found.gaps, name, colours=GREYS)
+    gaps = 100.0 * found.gaps
+    largest = float(gaps.max())  # of cells that are exact, rounding may be all of it
+    limits = 0.0, largest if largest > 100.0 * EXACT_TOLERANCE else 1.0
+    draw_panel(right, found, plane, gaps, name, limits, GREYS)
     entitle(left, plain(f"{found.problem.network.name}: upper ends"))
     if (found.status == Status.EXACT.value).all():
         right.text(0.5, 0.5, "every cell is exact", transform=right.transAxes, ha="center")
-    entitle(right, f"gap: at most {100.0 * float(found.gaps.max()):.2g} %")
+    entitle(right, f"gap: at most {largest:.2g} %")
     save_figure(figure, where)
 
 
@@ -118,7 +121,7 @@ def draw_panel(
     """
     shown = np.where(np.isfinite(values), values, np.nan)
     top = float(np.nanmax(shown, initial=0.0))
-    low, high = limits or (0.0, top if top > 1e-6 else 1.0)
+    low, high = limits or (0.0, top or 1.0)
     first, second = plane.axes
     cells = found.cells
     if cells.grid is not None:

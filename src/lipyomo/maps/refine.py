@@ -20,7 +20,8 @@ from lipyomo.maps.params import PARAMS, shares
 from lipyomo.maps.result import CellMap, statuses
 from lipyomo.maps.run import MapSettings, cells_for, over_all
 from lipyomo.maps.stages import Bounding, Job
-from lipyomo.maps.store import store_of
+from lipyomo.maps.store import check_new, finished, store_of
+from lipyomo.outputs import OutputError
 from lipyomo.parallel import Workers, with_one_blas_thread
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Progress, Status
@@ -72,6 +73,8 @@ def refine_cells(
     if not 0 < real_number(until, "until", MethodError) < 1:
         raise MethodError(f"until must be in (0, 1), not {until}")
     whole_number(most, "the most cells", MethodError, least=1)
+    if out is not None:
+        check_new(out)
     chosen = replace(settings or MapSettings(), **changes)
     clock = Clock(chosen.time_limit, chosen.should_stop)
     start = cells_for(problem, cells)
@@ -101,9 +104,11 @@ def refine_cells(
                 break
             parts = _halves(parts.take(np.flatnonzero(~good)))
     found = _joined(over, kept, until, clock, best if largest else 0.0)
-    with store_of(out, over, found.cells, until, chosen.time_limit) as store:
-        store.finish(found)
-    return found
+    try:
+        with store_of(out, over, found.cells, until, chosen.time_limit) as store:
+            return finished(store, found)
+    except OutputError as error:  # the disk may have become full meanwhile
+        return replace(found, unwritten=str(error))
 
 
 class _Some(NamedTuple):

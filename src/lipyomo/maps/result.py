@@ -53,6 +53,8 @@ class CellMap:
     seconds : float
     gap : float
         The gap that was asked for.
+    unwritten : str
+        Why the file that was named does not hold all of the map; empty if it does.
     """
 
     problem: LipschitzProblem
@@ -63,6 +65,7 @@ class CellMap:
     witness: FloatArray
     seconds: float = 0.0
     gap: float = field(default=0.0)
+    unwritten: str = ""
 
     def __len__(self) -> int:
         return len(self.cells)

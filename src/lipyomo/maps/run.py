@@ -22,7 +22,7 @@ from lipyomo.maps.ends import Ends
 from lipyomo.maps.params import PARAMS, Params, shares
 from lipyomo.maps.result import CellMap, StatusArray, statuses
 from lipyomo.maps.stages import Bounding, Job, Searched, Searching
-from lipyomo.maps.store import store_of
+from lipyomo.maps.store import finished, store_of
 from lipyomo.methods.registry import get_method
 from lipyomo.parallel import Workers, with_one_blas_thread
 from lipyomo.problem import LipschitzProblem
@@ -124,9 +124,7 @@ def map_cells(
     with store_of(out, over, whole, chosen.gap, chosen.time_limit) as store:
         state.take(store.known)
         state.run(store.add)
-        found = state.found()
-        store.finish(found)
-    return found
+        return finished(store, state.found())
 
 
 def cells_for(problem: LipschitzProblem, cells: Any) -> Cells:

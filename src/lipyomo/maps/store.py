@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,7 +20,7 @@ from lipyomo.errors import LipyomoError
 from lipyomo.maps.cells import Cells
 from lipyomo.maps.ends import Ends
 from lipyomo.maps.result import CellMap, cell_columns, cell_rows, statuses
-from lipyomo.outputs import check_output, look, shown, starting, written
+from lipyomo.outputs import ROWS, OutputError, check_output, look, shown, starting, written
 from lipyomo.problem import LipschitzProblem
 from lipyomo.processes import PAUSE
 from lipyomo.result import Status
@@ -33,6 +34,9 @@ ARCHIVE = starting("a map (.npz)", b"PK")
 class Store(Protocol):
     """Where settled cells are kept.
 
+    Cells that cannot be written are tried again with the next ones, and at the end: no map is lost
+    because a disk is full.
+
     Attributes
     ----------
     known : (ndarray of int, shape (k,), Ends)
@@ -45,7 +49,13 @@ class Store(Protocol):
         """Keep cells (k,) with their final ends."""
 
     def finish(self, found: CellMap) -> None:
-        """Keep the whole map."""
+        """Keep the whole map.
+
+        Raises
+        ------
+        OutputError
+            If it cannot be written.
+        """
 
 
 class Nowhere:
@@ -121,7 +131,8 @@ class Archive:
         arrays["status"][which] = statuses(ends.lower, ends.upper, self._gap)
         now = time.monotonic()
         if now - self._saved > max(PAUSE, PAUSE_SHARE * (now - self._began)):
-            self._save()
+            with suppress(OutputError):
+                self._save()
             self._saved = time.monotonic()
 
     def finish(self, found: CellMap) -> None:
@@ -166,12 +177,15 @@ class Rows:
         status = statuses(ends.lower, ends.upper, self._gap)
         good = np.flatnonzero(np.isin(status, SETTLED))
         self._written |= set(which[good].tolist())
-        self._file.extend(cell_rows(self._cells, which[good], ends.take(good), status[good]))
+        with suppress(OutputError):
+            self._file.extend(cell_rows(self._cells, which[good], ends.take(good), status[good]))
 
     def finish(self, found: CellMap) -> None:
         """Write the cells that stayed open, and close the file."""
-        self._file.extend(row for row in found.rows() if row["index"] not in self._written)
-        self._file.close()
+        try:
+            self._file.extend(row for row in found.rows() if row["index"] not in self._written)
+        finally:
+            self._file.close()
 
 
 SETTLED = (Status.EXACT.value, Status.GAP.value)
@@ -179,6 +193,39 @@ SETTLED = (Status.EXACT.value, Status.GAP.value)
 
 def _settled(row: Row) -> bool:
     return row["status"] in SETTLED
+
+
+def finished(store: Store, found: CellMap) -> CellMap:
+    """The map, which its file now holds, or which says why it does not."""
+    try:
+        store.finish(found)
+    except OutputError as error:
+        return replace(found, unwritten=str(error))
+    return found
+
+
+def check_new(path: str | PathLike[str]) -> None:
+    """Refuse a file that cannot be written at the end, or is there already.
+
+    Raises
+    ------
+    LipyomoError
+    """
+    where = _named(path)
+    check_output(where, ARCHIVE if where.suffix == ".npz" else ROWS)
+    there = look(where)
+    if there is not None and there.st_size:
+        raise LipyomoError(
+            f"{shown(where)} is there, and which cells there will be is not known yet.  Remedy: "
+            "give another name, or delete it"
+        )
+
+
+def _named(path: str | PathLike[str]) -> Path:
+    where = Path(path)
+    if where.suffix not in ENDINGS:
+        raise LipyomoError(f"{shown(path)} should end in {', '.join(ENDINGS)}")
+    return where
 
 
 @contextmanager
@@ -209,9 +256,7 @@ def store_of(
     if path is None:
         yield Nowhere(cells)
         return
-    where = Path(path)
-    if where.suffix not in ENDINGS:
-        raise LipyomoError(f"{shown(path)} should end in {', '.join(ENDINGS)}")
+    where = _named(path)
     along = () if problem.directions is None else dense(problem.directions)
     vertices = problem.dual_vertices
     head = {
