@@ -17,6 +17,10 @@ class LipyomoError(Exception):
         return BaseException.__new__, (type(self), *self.args), self.__dict__
 
 
+class ImportNote(UserWarning):
+    """What is to be known of an import, beside the network that came of it."""
+
+
 class NetworkError(LipyomoError):
     """A network is malformed: shapes that do not chain, NaN weights, missing layers."""
 

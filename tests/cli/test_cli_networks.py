@@ -206,3 +206,56 @@ def test_values_that_do_not_fit(cli: Cli, plant: Path, word: str) -> None:
     assert ran.code == 1
     assert "lipyomo: error" in ran.err
     assert "defect" not in ran.err
+
+
+GELU = """
+<ir_version: 8, opset_import: ["" : 17]>
+gelu (float[1, 2] x) => (float[1, 1] y)
+<float[2, 1] W = {1.0, -2.0}, float r = {1.4142135}, float o = {1.0}, float h = {0.5}>
+{
+  z = MatMul(x, W)
+  d = Div(z, r)
+  e = Erf(d)
+  s = Add(e, o)
+  m = Mul(z, s)
+  y = Mul(m, h)
+}
+"""
+
+
+def test_rounded_constants_of_an_activation_are_told(cli: Cli, tmp_path: Path) -> None:
+    onnx.save(onnx.parser.parse_model(GELU), tmp_path / "gelu.onnx")
+    box = (tmp_path / "gelu.onnx", "--box", "0,1")
+    assert "constants of float32" in " ".join(cli(*box, "--json").json["warnings"])
+    assert "lipyomo: warning: node " in cli("range", *box, "--quiet").err
+
+
+@pytest.mark.parametrize("command", ["range", "jacobian", "map", "compare", "certify", "sweep"])
+def test_notes_on_an_import_are_sentences(
+    cli: Cli, plant: Path, tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "rows.csv").write_text("0.1,0.2,0.3\n")
+    words: tuple[object, ...] = ("--box", "0,1", "--output", "y")
+    if command in ("certify", "sweep"):
+        words = (tmp_path / "rows.csv", "--radius", "0.1", "--workers", "1", "--output", "y")
+    if command in ("map", "compare"):
+        words += ("--cells", "1") if command == "map" else ("--methods", "naive")
+    ran = cli(command, plant, *words, "--quiet")
+    assert ran.code == 0, ran.err
+    assert ran.err.startswith("lipyomo: warning: the model has 2 inputs")
+    assert ".py" not in ran.err
+
+
+@pytest.mark.parametrize("command", ["certify", "sweep", "monotone"])
+def test_rows_are_of_the_inputs_that_are_not_fixed(
+    cli: Cli, plant: Path, tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "rows.csv").write_text("0.1,0.2\n0.5,-0.4\n")
+    words = (plant, tmp_path / "rows.csv", "--radius", "0.1", "--workers", "1", "--output", "n")
+    asked = ("--increasing", "0", "--functional", "1,0,0,0") if command == "monotone" else ()
+    ran = cli(command, *words, *asked, "--fix", "u=0.25", "--quiet", "--json")
+    assert ran.code == 0, ran.err
+    found = ran.json if command == "sweep" else ran.json["rows"]  # type: ignore[index]
+    assert [row["error"] for row in found] == [None, None]
+    if command == "sweep":  # the largest row of the first two inputs' weights
+        assert [row["lower"] for row in found] == pytest.approx([6.0] * 2)

@@ -34,8 +34,8 @@ logger = logging.getLogger(__name__)
 
 Clip = tuple[float | FloatArray, float | FloatArray]
 
-OnnxSource = str | Path | tuple[str | Path, str]
-"""An ONNX file, and maybe the node at which it was cut."""
+OnnxSource = str | Path | tuple[Any, ...]
+"""An ONNX file, maybe with the node at which it was cut, and maybe with values of inputs."""
 
 
 class DataError(LipyomoError):
@@ -206,7 +206,7 @@ class RuntimeValues:
 
     Parameters
     ----------
-    source : path or (path, output)
+    source : path, (path, output) or (path, output, fixed)
     inputs : int
         How many the network takes.
 
@@ -217,8 +217,9 @@ class RuntimeValues:
     """
 
     def __init__(self, source: OnnxSource, inputs: int) -> None:
-        path, output = source if isinstance(source, tuple) else (source, None)
-        self._path, self._output = Path(path).absolute(), output
+        parts = source if isinstance(source, tuple) else (source,)
+        path, self._output, self._fixed = (*parts, None, None)[:3]
+        self._path = Path(path).absolute()
         runtime, self._digest = self._opened()
         if runtime.size != inputs:
             raise LipyomoError(
@@ -249,4 +250,4 @@ class RuntimeValues:
 
         model = read_model(self._path)
         digest = hashlib.sha256(model.SerializeToString(deterministic=True)).digest()
-        return open_runtime(model, self._output), digest
+        return open_runtime(model, self._output, self._fixed), digest

@@ -155,8 +155,8 @@ def check_monotone(
         Slopes above minus this share of the largest one count as not negative.
     workers, executor, dask : optional
         As for `lipyomo.sweep`.
-    onnx : path or (path, output), optional
-        The file that the network came from, and the node at which it was cut: onnxruntime then
+    onnx : path, (path, output) or (path, output, fixed), optional
+        The file that the network came from, and how (as of `lipyomo.load`): onnxruntime then
         looks at every counterexample.
 
     Returns

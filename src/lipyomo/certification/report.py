@@ -157,8 +157,8 @@ def certify_robustness(
         Of the MIP, instead of branch and bound on the distance.
     workers, executor, dask : optional
         As for `lipyomo.sweep`.
-    onnx : path or (path, output), optional
-        The file that the network came from, and the node at which it was cut: onnxruntime then
+    onnx : path, (path, output) or (path, output, fixed), optional
+        The file that the network came from, and how (as of `lipyomo.load`): onnxruntime then
         confirms every example.
     progress : callable, optional
         Called with every row as it is decided.

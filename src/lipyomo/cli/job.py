@@ -28,7 +28,7 @@ from lipyomo.cli.streams import answer_only, warn, wrote
 from lipyomo.cli.words import UsageError
 from lipyomo.deviation import largest_value
 from lipyomo.domains import Domain
-from lipyomo.errors import NormError, ProblemError
+from lipyomo.errors import ImportNote, NormError, ProblemError
 from lipyomo.largest import solve_largest
 from lipyomo.memory import limit_memory
 from lipyomo.methods.registry import get_method, methods
@@ -64,9 +64,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
         If anything about the input is wrong.
     """
     with importing():
-        from lipyomo.onnx.arrange import SeveralInputs
         from lipyomo.onnx.budget import limits, spending
-        from lipyomo.onnx.choose import SeveralOutputs
 
         methods()
     if arguments.resume and arguments.checkpoint is None:
@@ -87,8 +85,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     if memory is not None:
         limit_memory(memory)
     with warnings.catch_warnings(record=True) as notes:
-        warnings.simplefilter("always", SeveralOutputs)
-        warnings.simplefilter("always", SeveralInputs)
+        warnings.simplefilter("always", ImportNote)
         given = read_network(arguments, max(clock.left, LEAST), memory)
     problems = read_problems(arguments, given.network)
     _check_single(arguments, len(problems))
@@ -101,8 +98,7 @@ def run(arguments: argparse.Namespace, started: float | None = None) -> int:
     result.details["runtime_difference"] = difference
     if arguments.minus is not None and not aborted:
         _find_largest(problems, result, settings, arguments)
-    kinds = SeveralOutputs, SeveralInputs
-    told = [str(note.message) for note in notes if issubclass(note.category, kinds)]
+    told = [str(note.message) for note in notes if issubclass(note.category, ImportNote)]
     told.extend(read_notes(arguments))
     result.warnings.extend(told)
     try:

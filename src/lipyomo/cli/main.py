@@ -7,8 +7,11 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
+from typing import Any
 
 from lipyomo.cli.begin import import_and_run
 from lipyomo.cli.codes import Exit
@@ -16,9 +19,9 @@ from lipyomo.cli.complete import asked_words
 from lipyomo.cli.imports import importing
 from lipyomo.cli.interrupt import Leaving
 from lipyomo.cli.options import main_parser
-from lipyomo.cli.streams import StreamClosed, answer_is_written, open_streams
+from lipyomo.cli.streams import StreamClosed, answer_is_written, open_streams, warn
 from lipyomo.cli.words import UsageError
-from lipyomo.errors import LipyomoError
+from lipyomo.errors import ImportNote, LipyomoError
 from lipyomo.outputs import shown, why
 from lipyomo.version import __version__
 
@@ -88,7 +91,7 @@ def guarded(run: Callable[[list[str]], int], words: list[str]) -> int:
     """
     open_streams()
     try:
-        with answer_is_written():
+        with answer_is_written(), _notes_in_words():
             code = run(words)
             sys.stdout.flush()
         return code
@@ -150,6 +153,22 @@ def _check_first(name: str) -> None:
         raise UsageError(
             f"there is no file or subcommand '{name}'.  Remedy: did you mean 'lipyomo {close[0]}'?"
         )
+
+
+@contextmanager
+def _notes_in_words() -> Iterator[None]:
+    """Print notes on imports as what they are, without the place in the program."""
+    with warnings.catch_warnings():
+        other = warnings.showwarning
+
+        def tell(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, ImportNote):
+                warn(str(message))
+            else:
+                other(message, category, *place, **more)
+
+        warnings.showwarning = tell
+        yield
 
 
 def _tell(message: str, words: Sequence[str]) -> None:

@@ -76,7 +76,7 @@ def rows_parser(name: str, description: str, epilog: str, time: tuple[float, str
         type=file_path,
         help=".npz, .npy or .csv: inputs, and labels if there are any",
     )
-    add(parser, "--output")
+    add(parser, "--output", "--fix")
     add(parser, "--clip", help="box of valid inputs")
     seconds, what = time
     add(parser, "--time-limit", default=seconds, help=f"seconds {what} ({seconds:g})")
@@ -102,18 +102,19 @@ class RowsJob:
     ----------
     network : Network
     data : DataSet
-    onnx : Path or (Path, str)
-        The file in which onnxruntime computes the network's outputs, and where it is cut.
+    onnx : (Path, str or None, dict)
+        The file in which onnxruntime computes the network's outputs, where it is cut, and values of
+        inputs.
     """
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.arguments = arguments
-        path, output = arguments.network, arguments.output
+        path, output, fixed = arguments.network, arguments.output, dict(arguments.fix)
         with Leaving():
-            self.network = load(path, output=output)
+            self.network = load(path, output=output, fixed=fixed)
         self._whole = read_data(arguments.data, self.network.input_dim)
         self.data = self._whole.first(arguments.first)
-        self.onnx: OnnxSource = path if output is None else (path, output)
+        self.onnx: OnnxSource = path, output, fixed
 
     def head(self, *names: str) -> Row:
         """What all rows depend on: the network, the data, the box and the options of these names.

@@ -17,7 +17,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from lipyomo.arguments import instance, real_numbers
-from lipyomo.errors import ImportRefused
+from lipyomo.errors import ImportNote, ImportRefused
 from lipyomo.onnx.choose import choose_output, free_inputs, input_shape, tell_choice
 from lipyomo.onnx.graph import REAL_TYPES, known_tensors, ordered
 
@@ -28,7 +28,7 @@ Fixed: TypeAlias = "Mapping[str, npt.ArrayLike]"
 """Values of inputs, by their names."""
 
 
-class SeveralInputs(UserWarning):
+class SeveralInputs(ImportNote):
     """A model has several inputs, which were joined."""
 
 

@@ -8,7 +8,7 @@ import warnings
 
 import onnx
 
-from lipyomo.errors import ImportRefused
+from lipyomo.errors import ImportNote, ImportRefused
 from lipyomo.onnx.graph import REAL_TYPES, known_tensors, ordered
 
 
@@ -63,7 +63,7 @@ def choose_output(graph: onnx.GraphProto, output: str | None) -> str:
     return names[0]
 
 
-class SeveralOutputs(UserWarning):
+class SeveralOutputs(ImportNote):
     """A model has several outputs, of which one was taken."""
 
 

@@ -22,7 +22,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from lipyomo.activations import Activation, activation
-from lipyomo.errors import ImportRefused, NetworkError
+from lipyomo.errors import ImportNote, ImportRefused, NetworkError
 from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.graph import Array, Node
 from lipyomo.onnx.trace import Trace
@@ -37,7 +37,7 @@ HIGHEST = 3
 """Power of the signal, as in GELU's form with tanh."""
 
 
-class RoundedConstant(UserWarning):
+class RoundedConstant(ImportNote):
     """A model holds a rounded constant of an activation, which was taken for the true one."""
 
 
