@@ -12,8 +12,8 @@ any method with an upper end, such as ``crown`` or ``bnb``
     ``r < 1 / L`` with L over the ball.  ``bnb`` stops as soon as it decides.  A constant of a ball
     serves every smaller one.
 ``exact``
-    branch and bound on the distance of the nearest input of another class (`radius.py`), of
-    piecewise-linear networks.  Where a solver is named, the least margin over the ball by the
+    branch and bound on the distance of the nearest input of another class (`radius.py`); of smooth
+    networks, not in the metric of a dual ball.  Where a solver is named, the least margin over the ball by the
     forward blocks and that solver: an example that it finds refutes, its dual bound certifies, if
     branch and bound proves it, or else on the solver's word.
 
