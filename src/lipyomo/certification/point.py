@@ -13,9 +13,9 @@ any method with an upper end, such as ``crown`` or ``bnb``
     serves every smaller one.
 ``exact``
     branch and bound on the distance of the nearest input of another class (`radius.py`); of smooth
-    networks, not in the metric of a dual ball.  Where a solver is named, the least margin over the ball by the
-    forward blocks and that solver: an example that it finds refutes, its dual bound certifies, if
-    branch and bound proves it, or else on the solver's word.
+    networks, not in the metric of a dual ball.  Where a solver is named, the least margin over the
+    ball by the forward blocks and that solver: an example that it finds refutes, its dual bound
+    certifies, if branch and bound proves it, or else on the solver's word.
 
 An adversarial example found by search refutes; between the two is open.
 """

@@ -99,7 +99,11 @@ def from_torch(
             remedy="convert the module with .float() or .double(), which change no weight",
         )
     example = torch.zeros(1, *shape, dtype=kinds.pop() if kinds else torch.float32)
-    network = from_model(_exported(still, example), check=False, name=label)
+    model = _exported(still, example)
+    try:
+        network = from_model(model, check=False, name=label)
+    except ImportRefused as error:
+        raise _for_modules(error) from None
     _compare(network, still, shape)
     return network
 
@@ -151,7 +155,8 @@ def _first_shape(module: Module) -> tuple[int, ...]:
             break
     raise ImportRefused(
         "the module does not start with a Linear layer, so its input shape is not known",
-        remedy="give input_shape, without the batch, for example (1, 28, 28)",
+        remedy="give input_shape, without the batch, for example (1, 28, 28); to lipschitz, a box "
+        "or a center of that shape",
     )
 
 
@@ -228,6 +233,16 @@ def _refused(what: str, error: Exception | None) -> ImportRefused:
         remedy="check input_shape, and write the module without choices that depend on the input; "
         "or export it with torch.onnx.export and load the file",
     )
+
+
+def _for_modules(error: ImportRefused) -> ImportRefused:
+    """The refusal of a graph, with what to do about a module, which has no place to be cut at."""
+    if "--output" not in (error.remedy or ""):
+        return error
+    said = str(error).removesuffix(f"\n  Remedy: {error.remedy}")
+    place = str(ImportRefused("", error.node, error.op_type))
+    remedy = "let the module return one tensor, computed before anything that is refused"
+    return ImportRefused(said.removeprefix(place), error.node, error.op_type, remedy)
 
 
 def _compare(network: Network, module: Module, shape: tuple[int, ...]) -> None:
