@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from lipyomo.arguments import instance, real_numbers, whole_number
-from lipyomo.arrays import BoolArray, Matrix, product, read_only
+from lipyomo.arrays import BoolArray, IntArray, Matrix, product, read_only
 from lipyomo.directions import (
     Selection,
     by_name,
@@ -46,6 +47,23 @@ from lipyomo.reduce.thin import thin
 LOOKS = 16
 """Points that are looked at where a few are enough: how large norms are, whether an import computes
 the same, whether one is a witness."""
+
+
+class _Asked(NamedTuple):
+    """What is asked of directions, whatever the domain: as `LipschitzProblem` takes it."""
+
+    directions: Matrix | None = None
+    wrt: IntArray | None = None
+    weights: FloatArray | None = None
+
+    @classmethod
+    def of(cls, inputs: int, directions: Any, wrt: Any, weights: Any) -> _Asked:
+        """Copies, which the caller cannot change."""
+        return cls(
+            None if directions is None else parse_directions(inputs, directions, wrt, weights),
+            None if wrt is None else selected(wrt, inputs),
+            None if weights is None else real_numbers(weights, "the weights", ProblemError),
+        )
 
 
 class LipschitzProblem:
@@ -146,10 +164,9 @@ class LipschitzProblem:
         else:
             self.output_norm = parse_output_norm(output_norm)
         self.output_norm.check(m)
-        wrt = by_name(wrt, network.input_parts)
-        self.directions: Matrix | None = parse_directions(
-            network.input_dim, directions, wrt, weights
-        )
+        named = by_name(wrt, network.input_parts)
+        self._asked = asked = _Asked.of(network.input_dim, directions, named, weights)
+        self.directions: Matrix | None = parse_directions(network.input_dim, *asked)
         check_magnitudes(network, domain, self._given_vertices, self.directions)
         frozen = int(domain.frozen.sum())
         if frozen == network.input_dim:
@@ -157,7 +174,7 @@ class LipschitzProblem:
                 "the domain is a single point, where a Lipschitz constant has no meaning.  "
                 "Remedy: let at least one input move"
             )
-        self.at_fixed = self._named_though_fixed(wrt)
+        self.at_fixed = self._named_though_fixed(asked.wrt)
         if self.at_fixed.any():
             names = ", ".join(map(str, np.flatnonzero(self.at_fixed)))
             self.notes.append(
@@ -171,7 +188,7 @@ class LipschitzProblem:
                 "were eliminated: the constant is over the other directions"
             )
         self.free: LipschitzProblem | None = None
-        free = free_directions(network.input_dim, wrt, weights)
+        free = free_directions(network.input_dim, asked.wrt, asked.weights)
         if free is not None:
             free = free[:, np.flatnonzero(~domain.frozen @ free)]
             if free.shape[1]:
@@ -183,12 +200,12 @@ class LipschitzProblem:
         ):
             self.directions = without_frozen(self.directions, out)
 
-    def _named_though_fixed(self, wrt: Selection | None) -> BoolArray:
+    def _named_though_fixed(self, wrt: IntArray | None) -> BoolArray:
         """See `at_fixed`; directions are written out where there are such inputs."""
         d, found = self.network.input_dim, np.zeros(self.network.input_dim, dtype=bool)
         if wrt is None or not self.network.smooth:
             return found
-        found[selected(wrt, d)] = True
+        found[wrt] = True
         found &= self.domain.frozen
         if found.any():
             self.directions = np.eye(d) if self.directions is None else self.directions
@@ -334,23 +351,17 @@ class LipschitzProblem:
         Raises
         ------
         ProblemError
-            If the domain does not fit, directions were left out since this domain fixes inputs, or
-            a weight is infinite.
+            If the domain does not fit, or a weight is infinite.
         """
         if self.free is not None:
             raise ProblemError("infinite weights go with one domain.  Remedy: leave them out")
-        if self.directions is not None and (self.domain.frozen & ~domain.frozen).any():
-            raise ProblemError(
-                "directions that move an input which the domain fixes were left out.  Remedy: "
-                "begin with a problem whose domain fixes no more inputs than the other one"
-            )
         return LipschitzProblem(
             self.network,
             domain,
             self.input_norm,
             self.output_norm if self.functional is None else None,
             self.functional,
-            directions=self.directions,
+            **self._asked._asdict(),
         )
 
     def __repr__(self) -> str:
@@ -371,7 +382,7 @@ class _Derived(LipschitzProblem):
         self.network, self.domain, self.notes = network, domain, []
         # a smaller network has inputs left that cannot move only where these are differentiated by
         self.at_fixed = origin.at_fixed if domain is origin.domain else domain.frozen
-        self.directions, self.free = directions, None
+        self.directions, self.free, self._asked = directions, None, _Asked(directions)
         self.input_norm, self.functional = origin.input_norm, origin.functional
         self.output_norm = origin.output_norm
         if functional is not None:

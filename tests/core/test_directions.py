@@ -126,10 +126,26 @@ def test_fixed_inputs_that_are_not_named_have_no_say() -> None:
     assert lipyomo.solve(LipschitzProblem(network, box, wrt=0)).upper == whole
     assert lipyomo.solve(LipschitzProblem(network, box, weights=[1, 2])).upper == whole
     named = LipschitzProblem(network, box, wrt=1)
-    with pytest.raises(ProblemError, match="cannot move"):
-        named.over(Box([-1, 0.2], [0, 0.2]))
     with pytest.raises(ProofError, match="cannot move"):
         write_proof("never.proof", named, lipyomo.solve(named))
+
+
+def test_over_another_domain_the_same_is_asked() -> None:
+    """Also where one of the domains fixes an input that the other one does not, or `wrt` names."""
+    first, second = Box([-1, 0.3], [1, 0.3]), Box([-1, 0.2], [0, 0.9])
+    for network in (tanh_network(), mixed_network(2, (2, 4, 1))):
+        for asked in ({"wrt": [0, 1]}, {"weights": [1, 2]}, {"directions": np.diag([1.0, 2.0])}):
+            for one, other in ((first, second), (second, first), (first, Box([-1, 0], [0, 0]))):
+                problem = LipschitzProblem(network, one, **asked).over(other)
+                again = LipschitzProblem(network, other, **asked)
+                assert problem.at_fixed.tolist() == again.at_fixed.tolist()
+                assert repr(problem) == repr(again)
+                for part in (problem.directions, again.directions):
+                    assert part is not None
+                moved = [sp.csr_array(p.directions).toarray().tolist() for p in (problem, again)]
+                assert moved[0] == moved[1]
+    named = LipschitzProblem(tanh_network(), first, wrt=(j for j in (0, 1)))
+    assert named.at_fixed.tolist() == [False, True]
 
 
 def tanh_network() -> Network:

@@ -118,6 +118,22 @@ def test_degenerate_networks(name: str) -> None:
         assert found.largest[1] == pytest.approx(case.constant)
 
 
+@pytest.mark.parametrize("asked", [{"wrt": [0, 2]}, {"wrt": [2]}, {"wrt": [1, 2], "weights": 2}])
+def test_directions_along_inputs_that_cells_fix(asked: dict[str, object]) -> None:
+    """Of a smooth network they count where `wrt` names them, of the problem and of a cell."""
+    network = smooth(3, (3, 5, 2))
+    for domain in (Box([0, 0, 0.5], [1, 1, 0.5]), Box(0, 1, 3)):
+        problem = LipschitzProblem(network, domain, output_norm="linf", **asked)  # type: ignore[arg-type]
+        cells = grid([0, 0, 0.5], [1, 1, 0.5], (2, 2))
+        found = map_cells(problem, cells)
+        for k in range(len(cells)):
+            alone = LipschitzProblem(network, cells.box(k), output_norm="linf", **asked)  # type: ignore[arg-type]
+            truth = lipyomo.solve(alone)
+            assert found.constant_upper[k] >= truth.lower
+            assert found.constant_lower[k] <= truth.upper
+            assert found.status[k] == "exact"
+
+
 def test_a_kink_on_a_face_belongs_to_the_cell_beyond_it() -> None:
     """The unit relu(x - 1/2) is off left of 1/2, and on right of it."""
     network = networks.relu([[[1.0], [1.0]], [[1.0, 5.0]]], [[1.0, -0.5], [0.0]])
