@@ -10,6 +10,7 @@ import pytest
 import lipyomo
 from lipyomo import Box, Curve, Layer, LipschitzProblem, Network, activation
 from lipyomo.methods.registry import methods
+from lipyomo.search.smooth.local import smooth_incumbent
 
 NORMS = ("linf", "l1", "l2")
 
@@ -99,3 +100,15 @@ def test_all_of_space_has_slope_ranges_along_directions() -> None:
     )
     found = lipyomo.solve(LipschitzProblem(network, lipyomo.AllSpace(2), wrt=1))
     assert found.upper == pytest.approx(1.0, rel=1e-5)
+
+
+def test_ascents_move_beside_inputs_that_cannot_move() -> None:
+    """As far as where it has a little width."""
+    network = smooth_network(np.random.default_rng(1), (3, 6, 1), "tanh")
+    found = []
+    for high in (0.5, 0.5 + 1e-9):
+        problem = LipschitzProblem(network, Box([0, 0, 0.5], [1, 1, high]), wrt=[2])
+        witness = smooth_incumbent(problem, np.random.default_rng(0))
+        assert witness is not None
+        found.append(witness.value)
+    assert found[0] == pytest.approx(found[1], rel=1e-6)

@@ -54,6 +54,7 @@ def _ascended(context: Context, points: FloatArray, clock: Clock) -> tuple[Float
     domain, params = context.domain, context.params
     width = domain.upper - domain.lower
     scale = np.where(np.isfinite(width), width, 1.0)
+    unit = np.where(scale > 0.0, scale, 1.0)  # inputs that cannot move do not
     x = drawn_in(domain, points)
     at = slopes_at(context, x)
     values = at.values
@@ -65,7 +66,7 @@ def _ascended(context: Context, points: FloatArray, clock: Clock) -> tuple[Float
             break
         aim = x + scale * step[:, None] * g
         new = drawn_in(domain, np.where(np.isfinite(aim), aim, x))
-        moved = (new - x) / scale
+        moved = (new - x) / unit
         rises = (g * moved).sum(axis=1)
         if not (rises > EQUAL * np.abs(values)).any():
             break
