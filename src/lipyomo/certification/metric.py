@@ -221,8 +221,8 @@ class Weighted(NamedMetric):
         if x is None or self.name == "linf":
             domain = clip if x is None else self.ball(x, radius, clip)
             return LipschitzProblem(network, domain, self.name, norm, weights=self.weights)
-        outer = (self._charted(side - x) for side in (clip.lower, clip.upper))
-        domain = ball(np.zeros(x.size), radius, self.name, tuple(outer))
+        outer = self._charted(clip.lower - x), self._charted(clip.upper - x)
+        domain = ball(np.zeros(x.size), radius, self.name, outer)
         charted = Network([Layer(np.diag(self.weights), x), *network.layers], network.name)
         return LipschitzProblem(charted, domain, self.name, norm)
 
