@@ -20,6 +20,7 @@ ORDER = [
     "errors",
     "memory",
     "outputs",
+    "archives",
     "pictures",
     "data",
     "frozen",
