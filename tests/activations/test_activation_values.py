@@ -22,25 +22,28 @@ FAR = 1e4
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=name)
-def test_values_and_slopes_are_within_their_errors(definition: Definition) -> None:
-    z = hard_points(definition, POINTS, seed=1)
-    z = z[np.abs(z) <= FAR]
+def test_a_point_belongs_to_the_branch_on_its_right(definition: Definition) -> None:
+    z = hard_points(definition, 300, seed=1)
     made = definition.made
-    computed = made.value(z), made.slope(z)
-    errors = made.value_error(z), made.slope_error(z)
-    for k, at in enumerate(z.tolist()):
-        truth = sharp(definition.formulas_at(at)[-1], at, 1)
-        for true, got, off in zip(truth, computed, errors, strict=True):
-            assert abs(true - got[k]) <= arb(off[k]), (at, got[k], off[k], true)
+    found = made.value(z), made.slope(z), made.curvature(z)
+    for k, at in enumerate(z):
+        branch = [branch for branch in made.branches if branch.low <= at][-1]
+        with np.errstate(all="ignore"):
+            jet = branch.jet(z[[k]], 2)
+        np.testing.assert_array_equal([part[k] for part in found], np.concatenate(jet))
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=name)
 def test_errors_are_small(definition: Definition) -> None:
     z = np.linspace(-30, 30, 1001)
-    made = definition.made
-    steepest = max(map(abs, made.limits))
-    assert np.all(made.value_error(z) <= 1e-13 * (1 / definition.scale + np.abs(z)) * steepest)
-    assert np.all(made.slope_error(z) <= 2e-14 * steepest)
+    steepest = max(map(abs, definition.made.limits))
+    for branch in definition.made.branches:
+        inside = z[(z >= branch.low) & (z <= branch.high)]
+        value, slope = (
+            off.of(jet) for off, jet in zip(branch.errors[:2], branch.jet(inside, 1), strict=True)
+        )
+        assert np.all(value <= 1e-13 * (1 / definition.scale + np.abs(inside)) * steepest)
+        assert np.all(slope <= 2e-14 * steepest)
 
 
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=name)
@@ -75,8 +78,6 @@ def test_lower_orders_are_the_same_numbers(definition: Definition) -> None:
 def test_far_out_values_are_their_limits(definition: Definition) -> None:
     made = definition.made
     if made.name in ("sin", "cos"):
-        z = np.array([1e7, -1e200])
-        assert np.all(made.value_error(z) >= 1.0)
         return
     for sign, branch in ((-1, made.branches[0]), (1, made.branches[-1])):
         z = sign * np.array([1e9, 1e120, 1e300])

@@ -1,16 +1,25 @@
-"""What every activation gives: values, ranges and bands, all sound.
+"""What every activation gives, all of it sound: values, ranges and bands, from its branches.
 
-An activation is a continuous function on R, smooth but for finitely many breaks.  It is a frozen
-value: two are equal if they are of one kind with the same parameters.
+An activation is a continuous function on R, smooth but for finitely many breaks, where its branches
+meet.  It is a frozen value: two are equal if they are of one kind with the same parameters.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
+from itertools import pairwise
 
+import numpy as np
 from flint import arb
 
+from lipyomo.activations.bands import Band, Cut, band, cuts, share
+from lipyomo.activations.branch import Branch
 from lipyomo.arrays import FloatArray
+from lipyomo.memory import ARRAYS, CACHED
+
+BLOCK = CACHED // (8 * ARRAYS)
+"""Entries that `lines` treats at a time: its arrays stay in the cache."""
 
 
 class Activation(ABC):
@@ -23,61 +32,85 @@ class Activation(ABC):
 
     @property
     @abstractmethod
-    def breaks(self) -> tuple[float, ...]:
-        """Where the slope jumps or has no derivative, in order."""
-
-    @property
-    @abstractmethod
-    def jumps(self) -> tuple[bool, ...]:
-        """Whether the slope jumps at each of these."""
-
-    @property
-    @abstractmethod
-    def limits(self) -> tuple[float, float]:
-        """Sound least and greatest slope over all of R."""
+    def branches(self) -> tuple[Branch, ...]:
+        """From left to right; each ends where the next one begins."""
 
     @property
     def reflection(self) -> tuple[float, float] | None:
         """Numbers (P, Q) with ``sigma(-z) = P sigma(z) + Q z`` for all z; (-1, 0) if it is odd."""
         return None
 
-    @abstractmethod
+    @cached_property
+    def breaks(self) -> tuple[float, ...]:
+        """Where branches meet, in order: the slope jumps or has no derivative there."""
+        return tuple(branch.low for branch in self.branches[1:])
+
+    @cached_property
+    def jumps(self) -> tuple[bool, ...]:
+        """Whether the slope jumps at each of these."""
+        return tuple(
+            left.tails[1][1] != right.tails[1][0] for left, right in pairwise(self.branches)
+        )
+
+    @cached_property
+    def limits(self) -> tuple[float, float]:
+        """Sound least and greatest slope over all of R."""
+        extents = [branch.extent(1) for branch in self.branches]
+        return min(low for low, _ in extents), max(high for _, high in extents)
+
+    def _derivative(self, order: int, z: FloatArray) -> FloatArray:
+        """A derivative at finite `z`; at a break that of the branch on its right."""
+        z, first = np.asarray(z, dtype=np.float64), self.branches[0]
+        with np.errstate(all="ignore"):
+            found = np.asarray(first.jet(np.minimum(z, first.high), order)[order])
+            for branch in self.branches[1:]:
+                inside = np.clip(z, branch.low, branch.high)
+                found = np.where(z >= branch.low, branch.jet(inside, order)[order], found)
+        return found
+
     def value(self, z: FloatArray) -> FloatArray:
         """The value at finite `z`, of any shape."""
+        return self._derivative(0, z)
 
-    @abstractmethod
     def slope(self, z: FloatArray) -> FloatArray:
-        """The slope at finite `z`, of any shape; where it jumps, that from the right."""
+        """The slope at finite `z`; at a break that of the branch on its right."""
+        return self._derivative(1, z)
 
-    @abstractmethod
     def curvature(self, z: FloatArray) -> FloatArray:
-        """The second derivative at finite `z`, in floating point; at breaks that from the right."""
+        """The second derivative at finite `z`; at a break that of the branch on its right."""
+        return self._derivative(2, z)
 
-    @abstractmethod
-    def value_error(self, z: FloatArray) -> FloatArray:
-        """Sound bounds of what `value` is off by."""
+    def _range(
+        self, order: int, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        ends = (np.asarray(end, dtype=np.float64) for end in (low, high))
+        low, high = np.broadcast_arrays(*ends)
+        shape = low.shape
+        low, high = low.reshape(-1), high.reshape(-1)
+        with np.errstate(all="ignore"):
+            if len(self.branches) == 1:
+                least, greatest = self.branches[0].range(order, low, high)
+                return least.reshape(shape), greatest.reshape(shape)
+            least, greatest = np.full(low.shape, np.inf), np.full(low.shape, -np.inf)
+            for branch in self.branches:
+                first, last, held = share(branch, low, high)
+                under, over = branch.range(order, first, last)
+                np.minimum(least, np.where(held, under, np.inf), out=least)
+                np.maximum(greatest, np.where(held, over, -np.inf), out=greatest)
+        return least.reshape(shape), greatest.reshape(shape)
 
-    @abstractmethod
-    def slope_error(self, z: FloatArray) -> FloatArray:
-        """Sound bounds of what `slope` is off by."""
-
-    @abstractmethod
     def enclose(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Sound ranges of sigma on [low, high]; the ends may be infinite."""
+        return self._range(0, low, high)
 
-    @abstractmethod
     def slope_range(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Sound ranges of sigma' on [low, high]; the ends may be infinite.
 
         At a break that is an end only the slope from inside counts, and those of both sides where
         the interval is one point.
         """
+        return self._range(1, low, high)
 
-    @abstractmethod
-    def curvature_range(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Sound ranges of sigma'' inside (low, high), where it exists."""
-
-    @abstractmethod
     def lines(
         self,
         A: FloatArray,
@@ -85,8 +118,8 @@ class Activation(ABC):
         low: FloatArray,
         high: FloatArray,
         slope: FloatArray | None = None,
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Bands around ``A sigma + c sigma'``.
+    ) -> Band:
+        """Bands around ``A sigma + c sigma'``, see `lipyomo.activations.bands`.
 
         Parameters
         ----------
@@ -104,7 +137,48 @@ class Activation(ABC):
             slopes at breaks as in `slope_range`; ``hi - lo`` is O((high - low)**2) between breaks
             for chords.
         """
+        some = (A, c, low, high) if slope is None else (A, c, low, high, slope)
+        given = [np.asarray(array, dtype=np.float64) for array in some]
+        assert all(np.isfinite(array).all() for array in given), "bands need finite numbers"
+        shape = np.broadcast_shapes(*(array.shape for array in given))
+        flat = [np.broadcast_to(array, shape).reshape(-1) for array in given]
+        found = s, least, greatest = tuple(np.empty(flat[0].size) for _ in range(3))
+        with np.errstate(all="ignore"):
+            for cut in self._cuts(flat[2], flat[3]):
+                everything = cut.where.size == s.size
+                for start in range(0, cut.where.size, BLOCK):
+                    part = slice(start, start + BLOCK)
+                    block = part if everything else cut.where[part]
+                    here = self._band(cut, *(array[block] for array in flat))
+                    for array, ends in zip(found, here, strict=True):
+                        array[block] = ends
+        least[~(least < np.inf)] = -np.inf  # what overflowed says nothing
+        greatest[~(greatest > -np.inf)] = np.inf
+        return s.reshape(shape), least.reshape(shape), greatest.reshape(shape)
 
-    @abstractmethod
+    def _cuts(self, low: FloatArray, high: FloatArray) -> list[Cut]:
+        """Which intervals `_band` is to treat together, and how they are cut."""
+        return cuts(self.branches, low, high)
+
+    def _band(
+        self,
+        cut: Cut,
+        A: FloatArray,
+        c: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        slope: FloatArray | None = None,
+    ) -> Band:
+        """A band of one block; activations with a better one than the common one say so here."""
+        return band(cut, A, c, low, high, slope)
+
     def exact(self, z: arb) -> tuple[arb, arb]:
         """Enclosures of sigma and sigma' on a ball; at breaks the slopes of both sides."""
+        found: tuple[arb, arb] | None = None
+        for branch in self.branches:
+            if z < branch.low or z > branch.high:
+                continue
+            here = branch.ball(z)
+            found = here if found is None else (found[0].union(here[0]), found[1].union(here[1]))
+        assert found is not None, "the branches cover R"
+        return found

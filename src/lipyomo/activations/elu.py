@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
+from lipyomo.activations.activation import Activation
 from lipyomo.activations.branch import Branch
-from lipyomo.activations.glued import Glued
 from lipyomo.activations.registry import finite_number, known_as, positive_number
 from lipyomo.activations.rounding import TINY, Error
 from lipyomo.activations.two_slope import Linear
@@ -81,7 +81,7 @@ class ExpBranch(Branch):
 
 @known_as("elu")
 @dataclass(frozen=True)
-class Elu(Glued):
+class Elu(Activation):
     """``z`` above zero, ``alpha (exp(z) - 1)`` below.
 
     Parameters
@@ -108,7 +108,7 @@ class Elu(Glued):
 
 @known_as("selu")
 @dataclass(frozen=True)
-class Selu(Glued):
+class Selu(Activation):
     """``gamma z`` above zero, ``gamma alpha (exp(z) - 1)`` below.
 
     Parameters
@@ -137,7 +137,7 @@ class Selu(Glued):
 
 @known_as("celu")
 @dataclass(frozen=True)
-class Celu(Glued):
+class Celu(Activation):
     """``z`` above zero, ``alpha (exp(z / alpha) - 1)`` below.
 
     Parameters

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
+from lipyomo.activations.activation import Activation
 from lipyomo.activations.branch import Branch, Turn
-from lipyomo.activations.glued import Glued
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import FARTHEST, error
 from lipyomo.arrays import FloatArray
@@ -59,7 +59,7 @@ class ErfBranch(Branch):
 
 @known_as("erf")
 @dataclass(frozen=True)
-class Erf(Glued):
+class Erf(Activation):
     """``erf z``."""
 
     name = "erf"

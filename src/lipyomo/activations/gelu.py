@@ -29,8 +29,8 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
+from lipyomo.activations.activation import Activation
 from lipyomo.activations.branch import Branch, Turn
-from lipyomo.activations.glued import Glued
 from lipyomo.activations.logistic import logistic
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import FARTHEST, error
@@ -140,7 +140,7 @@ class TanhGeluBranch(Branch):
 
 @known_as("gelu")
 @dataclass(frozen=True)
-class Gelu(Glued):
+class Gelu(Activation):
     """The Gaussian error linear unit.
 
     Parameters

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
+from lipyomo.activations.activation import Activation
 from lipyomo.activations.branch import Branch, exact_turn
-from lipyomo.activations.glued import Glued
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import EXACT, error
 from lipyomo.activations.two_slope import Linear
@@ -47,7 +47,7 @@ class HardSwishBranch(Branch):
 
 @known_as("hard_swish")
 @dataclass(frozen=True)
-class HardSwish(Glued):
+class HardSwish(Activation):
     """``z min(max(z + 3, 0), 6) / 6``."""
 
     name = "hard_swish"

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
+from lipyomo.activations.activation import Activation
 from lipyomo.activations.branch import Branch, Turn
-from lipyomo.activations.glued import Glued
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
 from lipyomo.arrays import FloatArray
@@ -83,7 +83,7 @@ class MishBranch(Branch):
 
 @known_as("mish")
 @dataclass(frozen=True)
-class Mish(Glued):
+class Mish(Activation):
     """``z tanh(log(1 + exp(z)))``."""
 
     name = "mish"

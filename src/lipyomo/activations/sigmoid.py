@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
+from lipyomo.activations.activation import Activation
 from lipyomo.activations.bands import Band, Cut
 from lipyomo.activations.branch import Branch, Turn, exact_turn
 from lipyomo.activations.cubic import tanh_band
-from lipyomo.activations.glued import Glued
 from lipyomo.activations.logistic import logistic
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
@@ -54,7 +54,7 @@ class SigmoidBranch(Branch):
 
 @known_as("sigmoid")
 @dataclass(frozen=True)
-class Sigmoid(Glued):
+class Sigmoid(Activation):
     """``1 / (1 + exp(-z))``."""
 
     name = "sigmoid"

@@ -17,8 +17,8 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
+from lipyomo.activations.activation import Activation
 from lipyomo.activations.branch import Branch, Turn, exact_turn
-from lipyomo.activations.glued import Glued
 from lipyomo.activations.logistic import logistic
 from lipyomo.activations.registry import known_as, positive_number
 from lipyomo.activations.rounding import error
@@ -71,7 +71,7 @@ class SiluBranch(Branch):
 
 @known_as("swish")
 @dataclass(frozen=True)
-class Swish(Glued):
+class Swish(Activation):
     """``z / (1 + exp(-beta z))``: SiLU for beta = 1, QuickGELU for beta = 1.702.
 
     Parameters

@@ -1,8 +1,8 @@
 """Sine and cosine.
 
 All derivatives are sines of ``z + k pi / 2``, computed as plus or minus numpy's sin or cos, which
-are off by 8 u absolute up to |z| = 2**20.  Farther out nothing is claimed: ranges are [-1, 1], and
-`value_error` is 2.  An interval holds a maximum of ``sin(z + k pi / 2)`` if a whole number lies in
+are off by 8 u absolute up to |z| = 2**20.  Farther out nothing is claimed: ranges are [-1, 1].
+An interval holds a maximum of ``sin(z + k pi / 2)`` if a whole number lies in
 
     [(low + k pi / 2) / (2 pi) - 1/4, (high + k pi / 2) / (2 pi) - 1/4].
 
@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
+from lipyomo.activations.activation import Activation
 from lipyomo.activations.bands import Band, Cut
 from lipyomo.activations.branch import Branch
-from lipyomo.activations.glued import Glued
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
 from lipyomo.arrays import FloatArray
@@ -68,15 +68,7 @@ class SineBranch(Branch):
 
 
 @dataclass(frozen=True)
-class _Wave(Glued):
-    def value_error(self, z: FloatArray) -> FloatArray:
-        """Sound bounds of what `value` is off by."""
-        return np.where(np.abs(z) <= FAR, super().value_error(z), 2.0)
-
-    def slope_error(self, z: FloatArray) -> FloatArray:
-        """Sound bounds of what `slope` is off by."""
-        return np.where(np.abs(z) <= FAR, super().slope_error(z), 2.0)
-
+class _Wave(Activation):
     def _band(
         self,
         cut: Cut,

@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
+from lipyomo.activations.activation import Activation
 from lipyomo.activations.branch import Branch, Turn, exact_turn
-from lipyomo.activations.glued import Glued
 from lipyomo.activations.logistic import logistic
 from lipyomo.activations.registry import known_as, positive_number
 from lipyomo.activations.rounding import error
@@ -55,7 +55,7 @@ class SoftplusBranch(Branch):
 
 @known_as("softplus")
 @dataclass(frozen=True)
-class Softplus(Glued):
+class Softplus(Activation):
     """``log(1 + exp(beta z)) / beta``.
 
     Parameters

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
+from lipyomo.activations.activation import Activation
 from lipyomo.activations.branch import Branch
-from lipyomo.activations.glued import Glued
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
 from lipyomo.arrays import FloatArray
@@ -48,7 +48,7 @@ class SoftsignBranch(Branch):
 
 @known_as("softsign")
 @dataclass(frozen=True)
-class Softsign(Glued):
+class Softsign(Activation):
     """``z / (1 + |z|)``."""
 
     name = "softsign"

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from flint import arb
 
+from lipyomo.activations.activation import Activation
 from lipyomo.activations.bands import Band, Cut
 from lipyomo.activations.branch import Branch, Turn, exact_turn
 from lipyomo.activations.cubic import tanh_band
-from lipyomo.activations.glued import Glued
 from lipyomo.activations.registry import known_as
 from lipyomo.activations.rounding import error
 from lipyomo.arrays import FloatArray
@@ -68,7 +68,7 @@ class TanhBranch(Branch):
 
 @known_as("tanh")
 @dataclass(frozen=True)
-class Tanh(Glued):
+class Tanh(Activation):
     """``tanh z``."""
 
     name = "tanh"

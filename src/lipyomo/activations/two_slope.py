@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 from flint import arb
 
+from lipyomo.activations.activation import Activation
 from lipyomo.activations.branch import Branch
-from lipyomo.activations.glued import Glued
 from lipyomo.activations.registry import finite_number, known_as
 from lipyomo.activations.rounding import EXACT, error
 from lipyomo.arrays import FloatArray
@@ -47,7 +47,7 @@ class Linear(Branch):
 
 @known_as("two_slope")
 @dataclass(frozen=True)
-class TwoSlope(Glued):
+class TwoSlope(Activation):
     """``left * z`` below zero, ``right * z`` above.
 
     Parameters
