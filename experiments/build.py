@@ -15,28 +15,19 @@ import argparse
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pyomo.environ as pyo
 from pyomo.common.gc_manager import PauseGC
 from pyomo.core.expr import LinearExpression
 
+from experiments.problems import gaussian
 from lipyomo import Box, Network
 from lipyomo.blocks import GradientBlock, LipschitzBlock, ReluNetworkBlock, TangentBlock
 from lipyomo.bounds import LayerBounds, preactivation_bounds
 from lipyomo.solvers.compilation import compile_model
 
 Build = Callable[[], Any]
-
-
-def dense_network(sizes: list[int], seed: int = 0) -> Network:
-    """A Gaussian ReLU network."""
-    rng = np.random.default_rng(seed)
-    weights = [rng.normal(0.0, np.sqrt(2.0 / a), (b, a)) for a, b in pairwise(sizes)]
-    biases = [rng.normal(0.0, 0.1, b) for b in sizes[1:]]
-    return Network.from_arrays(weights, biases)
 
 
 def forward(network: Network, domain: Box, bounds: LayerBounds) -> Any:
@@ -157,7 +148,7 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--no-omlt", action="store_true")
     arguments = parser.parse_args(words)
-    network = dense_network(arguments.sizes)
+    network = gaussian(arguments.sizes, seed=0)
     domain = Box(0.0, 1.0, network.input_dim)
     bounds = preactivation_bounds(network, domain, relaxation="interval")
     builds: dict[str, Build] = {

@@ -15,15 +15,14 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
-
 import lipyomo
-from experiments.reference import ROOT, SHARED, load_reference
-from lipyomo import AllSpace, Box, LipschitzProblem, LipyomoError, Network, ball
+from experiments.problems import Build, digit, normed, own, random, scalar
+from experiments.reference import SHARED
+from lipyomo import LipschitzProblem, LipyomoError
 
 
 @dataclass
@@ -41,69 +40,25 @@ class Row:
     root_gap: float | None
 
 
-def reference_cases(folder: Path) -> Iterator[tuple[str, Callable[[], LipschitzProblem]]]:
-    def scalar(name: str) -> Callable[[], LipschitzProblem]:
-        def build() -> LipschitzProblem:
-            known = load_reference(folder / "reference" / f"{name}.npz")
-            return LipschitzProblem(known.network, known.box, functional=known.functional)
-
-        return build
-
-    def normed(name: str, norm: str, everywhere: bool) -> Callable[[], LipschitzProblem]:
-        def build() -> LipschitzProblem:
-            known = load_reference(folder / "reference" / f"{name}.npz")
-            domain = AllSpace(known.network.input_dim) if everywhere else known.box
-            return LipschitzProblem(known.network, domain, norm, norm)
-
-        return build
-
+def cases(shared: Path) -> Iterator[tuple[str, Build]]:
+    """Names and problems; those of other groups if their networks are there."""
+    for seed in range(10):
+        yield f"random 16-16-16-2 seed {seed}", random(seed)
+    for k in range(20):
+        yield f"mnist17_s0 image {k}", digit(k, "linf", 0.1)
+    yield "synthetic10", own("synthetic10.onnx", 10)
+    if not (shared / "reference").is_dir():
+        return
     for name in ("lipmip_A_16-16-16-2_cube_s0", "lipmip_C_2-20-40-20-2_cube_s0"):
         yield name, scalar(name)
-    yield "wine, R^11, l2", normed("exlipbab_wine_11-12-12-1", "l2", True)
-    yield "iris, R^4, l2", normed("exlipbab_iris_4-6-6-3", "l2", True)
+    yield "wine, R^11, l2", normed("exlipbab_wine_11-12-12-1", "l2", everywhere=True)
+    yield "iris, R^4, l2", normed("exlipbab_iris_4-6-6-3", "l2", everywhere=True)
     for norm in ("l1", "l2", "linf"):
-        yield f"lipbab 10-20-15-10-3, {norm}", normed("lipbab_sd_10-20-15-10-3", norm, False)
+        yield f"lipbab 10-20-15-10-3, {norm}", normed("lipbab_sd_10-20-15-10-3", norm)
     for sizes in ("20_24", "80_80"):
         for seed in range(5):
             yield f"chen {sizes} seed {seed}", scalar(f"chen_{sizes}_seed{seed}")
     yield "lipmip_D", scalar("lipmip_D_784-20-20-20-2_ball0.1_s0")
-
-
-def he_network(seed: int) -> Network:
-    """A random [16, 16, 16, 2] network."""
-    rng = np.random.default_rng(seed)
-    sizes = (16, 16, 16, 2)
-    shapes = list(zip(sizes[1:], sizes[:-1], strict=True))
-    weights = [rng.normal(0, np.sqrt(2 / k), (n, k)) for n, k in shapes]
-    biases = [rng.uniform(-1, 1, n) / np.sqrt(k) for n, k in shapes]
-    return Network.from_arrays(weights, biases)
-
-
-def own_cases() -> Iterator[tuple[str, Callable[[], LipschitzProblem]]]:
-    difference = np.array([1.0, -1.0])
-    for seed in range(10):
-
-        def random(seed: int = seed) -> LipschitzProblem:
-            return LipschitzProblem(he_network(seed), Box(0, 1, 16), functional=difference)
-
-        yield f"random 16-16-16-2 seed {seed}", random
-    images = np.load(ROOT / "models" / "mnist17_images.npz")["images"].reshape(-1, 784)
-    for k in range(20):
-
-        def digit(k: int = k) -> LipschitzProblem:
-            network = lipyomo.load(ROOT / "models" / "mnist17_s0.onnx")
-            domain = ball(images[k].astype(np.float64), 0.1, "linf", (0.0, 1.0))
-            return LipschitzProblem(network, domain, functional=difference)
-
-        yield f"mnist17_s0 image {k}", digit
-    yield (
-        "synthetic10",
-        lambda: LipschitzProblem(
-            lipyomo.load(ROOT / "models" / "synthetic10.onnx"),
-            Box(0, 1, 10),
-            functional=difference,
-        ),
-    )
 
 
 def measure(case: str, problem: LipschitzProblem, method: str, limit: float) -> Row:
@@ -130,16 +85,13 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--shared", type=Path, default=SHARED)
     parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args(words)
-    cases = list(own_cases())
-    if (options.shared / "reference").is_dir():
-        cases += reference_cases(options.shared)
     rows = []
-    for case, build in cases:
+    for case, build in cases(options.shared):
         if not any(part in case for part in options.cases):
             continue
         for method in options.methods:
             try:
-                row = measure(case, build(), method, options.time)
+                row = measure(case, build(options.shared), method, options.time)
             except LipyomoError as error:
                 print(f"{case:34s} {method:10s} {str(error).splitlines()[0]}", flush=True)
                 continue

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -29,16 +29,13 @@ from typing import Any
 import numpy as np
 
 import lipyomo
-from experiments.exact import he_network
-from experiments.reference import ROOT, SHARED, load_reference
-from lipyomo import AllSpace, Box, LipschitzProblem, Network, Polytope, ball
+from experiments.problems import DIFFERENCE, Build, digit, he, normed, own, random, scalar
+from experiments.reference import ROOT, SHARED
+from lipyomo import Box, LipschitzProblem, Polytope, ball
 from lipyomo.methods import methods
 from lipyomo.result import Progress
 
-DIFFERENCE = np.array([1.0, -1.0])
 NEAR = 0.01
-
-Build = Callable[[Path], LipschitzProblem]
 
 
 @dataclass(frozen=True)
@@ -62,69 +59,11 @@ class Run:
     cpu: float
 
 
-def scalar(name: str) -> Build:
-    """A reference network with its box and functional."""
-
-    def build(shared: Path) -> LipschitzProblem:
-        known = load_reference(shared / "reference" / f"{name}.npz")
-        return LipschitzProblem(known.network, known.box, functional=known.functional)
-
-    return build
-
-
-def normed(name: str, norm: str, everywhere: bool = False) -> Build:
-    """A reference network in one norm at both ends."""
-
-    def build(shared: Path) -> LipschitzProblem:
-        known = load_reference(shared / "reference" / f"{name}.npz")
-        domain = AllSpace(known.network.input_dim) if everywhere else known.box
-        return LipschitzProblem(known.network, domain, norm, norm)
-
-    return build
-
-
-def he(sizes: tuple[int, ...], seed: int) -> Network:
-    """A random network with zero-mean weights of variance two over the fan-in."""
-    rng = np.random.default_rng(seed)
-    shapes = list(zip(sizes[1:], sizes[:-1], strict=True))
-    weights = [rng.normal(0, np.sqrt(2 / k), (n, k)) for n, k in shapes]
-    biases = [rng.uniform(-1, 1, n) / np.sqrt(k) for n, k in shapes]
-    return Network.from_arrays(weights, biases)
-
-
-def random(seed: int) -> Build:
-    """A random [16, 16, 16, 2] network on the unit cube."""
-    return lambda _: LipschitzProblem(he_network(seed), Box(0, 1, 16), functional=DIFFERENCE)
-
-
 def deep(seed: int, half: float) -> Build:
     """A random [10, 20, 30, 20, 2] network on a cube about the middle of the unit cube."""
     network = he((10, 20, 30, 20, 2), seed)
     box = Box(0.5 - half, 0.5 + half, 10)
     return lambda _: LipschitzProblem(network, box, functional=DIFFERENCE)
-
-
-def own(name: str, inputs: int, functional: bool = True) -> Build:
-    """A network of ``models/`` on the unit cube."""
-
-    def build(_: Path) -> LipschitzProblem:
-        network = lipyomo.load(ROOT / "models" / name)
-        chosen = DIFFERENCE if functional else None
-        return LipschitzProblem(network, Box(0, 1, inputs), functional=chosen)
-
-    return build
-
-
-def digit(k: int, norm: str, radius: float) -> Build:
-    """A ball about an image of ``models/``."""
-
-    def build(_: Path) -> LipschitzProblem:
-        images = np.load(ROOT / "models" / "mnist17_images.npz")["images"].reshape(-1, 784)
-        domain = ball(images[k].astype(np.float64), radius, norm, (0.0, 1.0))
-        network = lipyomo.load(ROOT / "models" / "mnist17_s0.onnx")
-        return LipschitzProblem(network, domain, norm, functional=DIFFERENCE)
-
-    return build
 
 
 def large(name: str, radius: float) -> Build:
@@ -143,7 +82,7 @@ def cut(seed: int) -> Build:
     rows, ends = np.vstack([np.eye(16), -np.eye(16), np.ones((1, 16))]), np.zeros(33)
     ends[:16], ends[32] = 1.0, 6.0
     domain = Polytope(rows, ends)
-    return lambda _: LipschitzProblem(he_network(seed), domain, functional=DIFFERENCE)
+    return lambda _: LipschitzProblem(he((16, 16, 16, 2), seed), domain, functional=DIFFERENCE)
 
 
 CASES: dict[str, dict[str, Build]] = {

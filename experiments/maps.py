@@ -18,25 +18,20 @@ import argparse
 import resource
 import time
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 
 import lipyomo
+from experiments.problems import gaussian
 from lipyomo import LipschitzProblem, Network, map_cells
 from lipyomo.maps import Cells, MapSettings, grid
 
 DEEP = 2, 16, 16, 1
 
 
-def network(sizes: Sequence[int], activation: str = "relu", seed: int = 0) -> Network:
-    """A random network: He-normal weights, biases of size .3."""
-    rng = np.random.default_rng(seed)
-    weights = [rng.standard_normal((n, k)) * np.sqrt(2.0 / k) for k, n in pairwise(sizes)]
-    biases = [0.3 * rng.standard_normal(n) for n in sizes[1:]]
-    return Network.from_arrays(
-        weights, biases, name="-".join(map(str, sizes)), activation=activation
-    )
+def network(sizes: Sequence[int], activation: str = "relu") -> Network:
+    """A random network with biases of size .3."""
+    return gaussian(sizes, 0, 0.3, activation)
 
 
 def balls(count: int, radius: float) -> Cells:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 import numpy as np
 import pyomo.environ as pyo
 
 import lipyomo
+from experiments.problems import gaussian
 from experiments.training.train import train_regressor
 from lipyomo.blocks import LipschitzBlock
 from lipyomo.solvers import SolverOptions, solve_model
@@ -39,18 +39,14 @@ SIZES = (
 def networks(trained: bool = True) -> Iterator[tuple[str, lipyomo.Network]]:
     """Names and networks: random ones, then those fitted to ``sum_i sin(3 x_i) x_{i+1}``."""
     for seed, sizes in enumerate(SIZES):
-        rng = np.random.default_rng(seed)
-        weights = [rng.normal(0.0, np.sqrt(2.0 / a), (b, a)) for a, b in pairwise(sizes)]
-        biases = [rng.normal(0.0, 0.1, b) for b in sizes[1:]]
-        yield f"{'-'.join(map(str, sizes))} random", lipyomo.Network.from_arrays(weights, biases)
+        yield f"{'-'.join(map(str, sizes))} random", gaussian(sizes, seed)
     for seed, sizes in enumerate(SIZES if trained else ()):
         rng = np.random.default_rng(100 + seed)
         x = rng.uniform(-1.0, 1.0, (2000, sizes[0]))
         y = np.sum(np.sin(3.0 * x) * np.roll(x, -1, axis=1), axis=1, keepdims=True)
         y = np.hstack([y, np.prod(x[:, :2], axis=1, keepdims=True)])[:, : sizes[-1]]
         found = train_regressor(sizes, x, y, epochs=40, seed=seed)
-        network = lipyomo.Network.from_arrays(found.weights, found.biases)
-        yield f"{'-'.join(map(str, sizes))} trained", network
+        yield f"{'-'.join(map(str, sizes))} trained", found.network()
 
 
 def plain(network: lipyomo.Network, limit: float) -> tuple[float, float]:
@@ -59,7 +55,7 @@ def plain(network: lipyomo.Network, limit: float) -> tuple[float, float]:
     model.block = LipschitzBlock()
     box = lipyomo.Box(-1, 1, network.input_dim)
     model.block.build_formulation(
-        network, domain=box, formulation="adjoint", bounds="interval", output_norm="linf"
+        network, domain=box, encoding="adjoint", bounds="interval", output_norm="linf"
     )
     model.goal = pyo.Objective(expr=model.block.value, sense=pyo.maximize)
     found = solve_model(

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import lipyomo
-from experiments.exact import own_cases, reference_cases
+from experiments.exact import cases
 from experiments.reference import ROOT, SHARED
 from lipyomo import Box, LipschitzProblem, LipyomoError
 from lipyomo.proofs import write_proof
@@ -33,7 +33,7 @@ def timed(seconds: list[float]) -> Iterator[None]:
     seconds.append(time.process_time() - began)
 
 
-def quickstart() -> LipschitzProblem:
+def quickstart(_: Path) -> LipschitzProblem:
     """The example of the documentation's first page."""
     network = lipyomo.load(ROOT / "models" / "iris.onnx")
     return LipschitzProblem(network, Box(0.0, 8.0, 4), margin=1)
@@ -47,16 +47,13 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--time", type=float, default=60.0, help="seconds of a search, of a proof")
     parser.add_argument("--shared", type=Path, default=SHARED)
     options = parser.parse_args(words)
-    cases = [("quickstart", quickstart), *own_cases()]
-    if (options.shared / "reference").is_dir():
-        cases += reference_cases(options.shared)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "proof"
-        for case, build in cases:
+        for case, build in (("quickstart", quickstart), *cases(options.shared)):
             if not any(part in case for part in options.cases):
                 continue
             seconds: list[float] = []
-            problem = build()
+            problem = build(options.shared)
             try:
                 with timed(seconds):
                     result = lipyomo.solve(problem, "bnb", time_limit=options.time)

@@ -20,37 +20,27 @@ from lipyomo.methods.support import (
     search_bytes,
 )
 from lipyomo.network import FloatArray
-from lipyomo.phases import Phases
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.witness import witness_near
 from lipyomo.result import Guarantee, Result, close_enough
 from lipyomo.run import Run
 from lipyomo.sampling.local_search import quick_incumbent, search_incumbent
-from lipyomo.search.protocol import NODES
+from lipyomo.search import protocol
+from lipyomo.search.protocol import NODES, N, T
 from lipyomo.targets import targets_of
 
 if TYPE_CHECKING:
     from lipyomo.search.checkpoint import Checkpoint
+    from lipyomo.search.engine import Found
 
 
-def why_not(problem: LipschitzProblem, phases: Phases) -> str | None:
-    """Why a reduced problem cannot be branched on under phases that its domain decides, if so."""
+def why_not(problem: LipschitzProblem, memory: float, way: str) -> str | None:
+    """Why a reduced problem cannot be searched in a way that takes so many bytes, or None."""
     try:
         targets_of(problem)
     except MethodError as error:
         return str(error)
-    large = search_bytes(problem, phases) > LARGE
-    return "the network is too large to branch in memory" if large else None
-
-
-def why_no_boxes(problem: LipschitzProblem, box_bytes: int) -> str | None:
-    """Why a reduced problem with smooth units cannot be cut into boxes, if so."""
-    try:
-        targets_of(problem)
-    except MethodError as error:
-        return str(error)
-    large = ARRAYS * box_bytes > LARGE
-    return "the network is too large to be cut into boxes in memory" if large else None
+    return f"the network is too large to {way} in memory" if memory > LARGE else None
 
 
 @method(
@@ -132,24 +122,17 @@ def search(
     from lipyomo.search.relu.learnt import COUNTERS
     from lipyomo.search.relu.params import Params
     from lipyomo.search.relu.pipeline import pipeline_for
-    from lipyomo.search.start import searched
 
     problem, reduced = run.problem, run.problem.reduced
     if reduced.problem.network.smooth:
         return search_smooth(run, cutoff, checkpoint, slack)
-
-    def tell(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
-        if point is not None:
-            run.raise_lower(witness_near(problem, point))
-        run.show(upper, nodes, message)
-
     rng = np.random.default_rng(run.settings.seed)
     if len(reduced.problem.network.hidden) > 1:  # deep random ones: relaxations say less
         run.drop_upper(product_of_norms(reduced.problem))
     cascade = run_cascade(run, QUICK)
     joint_first(cascade, run.clock)
     phases = cascade.bounds.phases
-    reason = why_not(reduced.problem, phases)
+    reason = why_not(reduced.problem, search_bytes(reduced.problem, phases), "branch")
     if reason is not None:
         run.warn(f"{reason}: there is no search, and bounds are those of method sdp")
         run.raise_lower(quick_incumbent(problem, run.settings.seed, run.clock, phases))
@@ -162,23 +145,17 @@ def search(
         return run.result()
     params = None if slack is None else Params(slack=slack)
     pipeline = pipeline_for(reduced.problem, run.settings, checkpoint, cascade, cutoff, params)
-    found = searched(pipeline, run.settings, run.clock, tell, checkpoint, run.drop_upper)
-    if found.best.point is not None:
-        run.raise_lower(witness_near(problem, found.best.point))
+    found = explore(run, pipeline, checkpoint)
     if run.witness is None:  # nothing exceeds zero, which any interior point attains
         for x in reduced.problem.domain.sample(rng, PARAMS.tries):
             if run.raise_lower(witness_near(problem, x)):
                 break
-    run.drop_upper(found.upper)
-    if found.starved:
-        run.warn(STARVED)
     counters = {name: found.counters.get(name, 0) for name in COUNTERS}
     if counters["unresolved"]:
         run.warn(
             f"{counters['unresolved']} regions are too thin to decide whether they have interior"
         )
-    run.count(counters["nodes"])
-    run.record(root_bound=found.root, **counters)
+    run.record(**counters)
     done = close_enough(found.best.value, found.upper) or not run.expired
     ahead = reduced.units.lift(pipeline.look_ahead)
     return run.result(done, unstable=pipeline.open_units, look_ahead=ahead)
@@ -193,39 +170,46 @@ def search_smooth(
     from lipyomo.search.smooth.local import smooth_incumbent
     from lipyomo.search.smooth.params import Params
     from lipyomo.search.smooth.pipeline import Pipeline
-    from lipyomo.search.start import searched
 
     problem, reduced = run.problem, run.problem.reduced
     if problem.is_constant:  # boxes would be left with their rounding
         run.raise_lower(witness_near(problem, reduced.problem.domain.center))
         run.drop_upper(0.0)
         return run.result(True)
-    reason = why_no_boxes(reduced.problem, box_bytes(reduced.problem))
+    memory = ARRAYS * box_bytes(reduced.problem)
+    reason = why_not(reduced.problem, memory, "be cut into boxes")
     if reason is not None:
         run.warn(f"{reason}: there is no search, and bounds are those of method sdp")
         rng = np.random.default_rng(run.settings.seed)
         run_forms(run, run_cascade(run, QUICK), run.clock.part())
         run.raise_lower(smooth_incumbent(problem, rng, None, run.clock))
         return run.result()
-
     run.drop_upper(product_of_norms(reduced.problem))  # of deep networks boxes may say less
     run_cascade(run, STAGES)
+    params = Params() if slack is None else Params(slack=slack)
+    question = Question(reduced.problem, run.settings.gap, cutoff, params)
+    found = explore(run, Pipeline(question, run.settings.seed), checkpoint)
+    stuck = found.counters.get(STUCK, 0)
+    run.record(stuck=stuck)
+    done = close_enough(found.best.value, found.upper) or not run.expired
+    return run.result(done, precise=not stuck)
+
+
+def explore(run: Run, pipeline: protocol.Pipeline[N, T], checkpoint: Checkpoint | None) -> Found[N]:
+    """Have the engine search; the run hears of all that is found on the way and in the end."""
+    from lipyomo.search.start import searched
 
     def tell(point: FloatArray | None, upper: float, nodes: int, message: str) -> None:
         if point is not None:
-            run.raise_lower(witness_near(problem, point))
+            run.raise_lower(witness_near(run.problem, point))
         run.show(upper, nodes, message)
 
-    params = Params() if slack is None else Params(slack=slack)
-    question = Question(reduced.problem, run.settings.gap, cutoff, params)
-    pipeline = Pipeline(question, run.settings.seed)
     found = searched(pipeline, run.settings, run.clock, tell, checkpoint, run.drop_upper)
     if found.best.point is not None:
-        run.raise_lower(witness_near(problem, found.best.point))
+        run.raise_lower(witness_near(run.problem, found.best.point))
     run.drop_upper(found.upper)
     if found.starved:
         run.warn(STARVED)
     run.count(found.counters.get(NODES, 0))
-    run.record(root_bound=found.root, stuck=found.counters.get(STUCK, 0))
-    done = close_enough(found.best.value, found.upper) or not run.expired
-    return run.result(done, precise=not found.counters.get(STUCK, 0))
+    run.record(root_bound=found.root)
+    return found
