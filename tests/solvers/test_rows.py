@@ -15,7 +15,7 @@ from pyomo.core.expr.visitor import identify_variables
 from lipyomo.errors import SolverError
 from lipyomo.solvers import solve_model
 from lipyomo.solvers.compilation import compile_model
-from lipyomo.solvers.rows import Affine, MatrixRows
+from lipyomo.solvers.rows import Forms, MatrixRows
 
 WEIGHT = np.array([[1.5, -2.0, 0.0], [0.0, 0.0, 0.0], [0.5, 3.0, -1.5], [2.0, 4.0, 6.0]])
 BIAS = np.array([0.25, -1.0, 0.0, 2.0])
@@ -31,7 +31,7 @@ def model(kind, held):
     columns, keys = [m.x[0], m.x[1], m.x[0] if kind == "twice" else m.x[2]], ["a", "b", "c"]
     weight = sp.csr_array(WEIGHT) if kind == "sparse" else WEIGHT
     if held:
-        forms = Affine.of(columns).map(weight, BIAS)
+        forms = Forms.of(columns).map(weight, BIAS)
         m.rows = MatrixRows(keys, list(m.y.values()), forms, KEEP)
         m.rows.fill(keys)
     else:

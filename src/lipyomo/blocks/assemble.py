@@ -17,7 +17,7 @@ from pyomo.core.expr import LinearExpression
 
 from lipyomo.blocks.ranges import set_bounds
 from lipyomo.blocks.written import regrow
-from lipyomo.solvers.rows import Affine, MatrixRows
+from lipyomo.solvers.rows import Forms, MatrixRows
 
 
 def linear(coefs: list[float], variables: list[Any]) -> Any:
@@ -130,7 +130,7 @@ def add_equalities(
     name: str,
     keys: Iterable[Any],
     targets: Sequence[Any],
-    forms: Affine,
+    forms: Forms,
     keep: npt.ArrayLike | None = None,
 ) -> None:
     """Declare ``targets[k] == forms[k]`` (for the forms in `keep`) as ``block.name``."""

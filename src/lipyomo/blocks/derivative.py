@@ -18,7 +18,7 @@ from lipyomo.bounds import DerivativeBounds
 from lipyomo.bounds.derivative import DerivativeRelaxation
 from lipyomo.errors import ProblemError
 from lipyomo.network import FloatArray, Layer, Network
-from lipyomo.solvers.rows import Affine
+from lipyomo.solvers.rows import Forms
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def add_chain(
     block: Any,
     name: str,
     network_block: Any,
-    forms: Affine,
+    forms: Forms,
     limits: ChainLimits,
     backwards: bool,
     along: Network | None = None,
@@ -117,7 +117,7 @@ def add_chain(
         Gets ``layer[i]``, ``name`` and its rows.
     name : str
     network_block : ReluNetworkBlock
-    forms : Affine
+    forms : Forms
         A functional on the outputs, or a direction of the inputs.
     limits : ChainLimits
     backwards : bool

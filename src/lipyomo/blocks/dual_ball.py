@@ -23,7 +23,7 @@ from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray
 from lipyomo.norms import OutputNorm
 from lipyomo.numerics.rounding import EQUAL
-from lipyomo.solvers.rows import Affine
+from lipyomo.solvers.rows import Forms
 
 if TYPE_CHECKING:
     from lipyomo.blocks.typed import Members
@@ -102,11 +102,11 @@ class DualBallBlockData(FormulationBlockData):
         y = self._add_functional(0.0 * one if half else -one, one)
         eye = np.eye(size)
         if half:
-            add_equalities(self, "difference", keys, y, Affine.of(p))
+            add_equalities(self, "difference", keys, y, Forms.of(p))
             Rows(self, "simplex", [0]).equal(0, [1.0] * size, p, 1.0)
             return
         q = add_variables(self, "minus", keys, 0.0 * one, one)
-        forms = Affine.of(p + q).map(np.hstack([eye, -eye]))
+        forms = Forms.of(p + q).map(np.hstack([eye, -eye]))
         add_equalities(self, "difference", keys, y, forms)
         if joint:
             Rows(self, "simplex", [0]).at_most(0, [1.0] * (2 * size), p + q, 1.0)
@@ -137,7 +137,7 @@ class DualBallBlockData(FormulationBlockData):
             reach = np.abs(vertices).max(axis=0)
             y = self._add_functional(-reach, reach)
             written = Rows(self, "inequality", range(len(rows[1])))
-            forms = Affine.of(y).map(rows[0])
+            forms = Forms.of(y).map(rows[0])
             for k, ((coefs, columns), b) in enumerate(
                 zip(forms.rows(), rows[1].tolist(), strict=True)
             ):
@@ -148,7 +148,7 @@ class DualBallBlockData(FormulationBlockData):
         count = len(points)
         y = self._add_functional(points.min(axis=0), points.max(axis=0))
         w = add_variables(self, "weight", range(count), np.zeros(count), np.ones(count))
-        add_equalities(self, "hull", range(size), y, Affine.of(w).map(points.T))
+        add_equalities(self, "hull", range(size), y, Forms.of(w).map(points.T))
         Rows(self, "simplex", [0]).equal(0, [1.0] * count, w, 1.0)
 
 

@@ -19,7 +19,7 @@ from lipyomo.bounds.interval import interval_range
 from lipyomo.domains import Domain
 from lipyomo.errors import ProblemError
 from lipyomo.network import FloatArray, Layer, Network
-from lipyomo.solvers.rows import Affine
+from lipyomo.solvers.rows import Forms
 
 NetworkSource: TypeAlias = "Network | str | os.PathLike[str] | ForwardBlockData"
 """A network, the path of an ONNX file, or a built block of a network's value."""
@@ -73,7 +73,7 @@ class ForwardBlockData(FormulationBlockData):
     @staticmethod
     def _activations(
         block: Any, layer: Layer, slope: FloatArray, z: dict[int, Any], y: dict[int, Any]
-    ) -> Affine:
+    ) -> Forms:
         """Declare ``activation`` and return the outputs of the layer as forms.
 
         Parameters
@@ -98,9 +98,9 @@ class ForwardBlockData(FormulationBlockData):
                 continue
             expressions[k] = variable if factor == 1.0 else linear([factor], [variable])
             found.add(k, factor, variable)
-        return Affine(found.matrix(layer.units), np.zeros(layer.units), found.columns)
+        return Forms(found.matrix(layer.units), np.zeros(layer.units), found.columns)
 
-    def _add_outputs(self, network: Network, before: Affine) -> None:
+    def _add_outputs(self, network: Network, before: Forms) -> None:
         """Declare ``outputs`` and tie them to the last hidden layer."""
         head, keys = network.head, keys_of(network.output_shape)
         forms = before.map(head.weight, head.bias)

@@ -38,7 +38,7 @@ from lipyomo.domains import Domain
 from lipyomo.errors import BoundsMissing, ProblemError
 from lipyomo.network import FloatArray, Matrix
 from lipyomo.norms import OutputNorm
-from lipyomo.solvers.rows import Affine
+from lipyomo.solvers.rows import Forms
 
 if TYPE_CHECKING:
     from lipyomo.blocks.typed import Members
@@ -152,11 +152,11 @@ class GradientBlockData(FormulationBlockData):
         elif limits is not None and fixed is not None:
             raise ProblemError("a norm or points as limits belong to a functional of variables")
         if fixed is not None:
-            forms = Affine.numbers(fixed)
+            forms = Forms.numbers(fixed)
             points: Any = fixed
         else:
             _, variables = variables_of(self, "functional", functional, "functional", m)
-            forms = Affine.of(variables)
+            forms = Forms.of(variables)
             points = limits
             if limits is None:
                 points = _corners(variables)

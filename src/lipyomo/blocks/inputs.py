@@ -20,7 +20,7 @@ from lipyomo.blocks.stand_ins import refer
 from lipyomo.domains import Box, Domain
 from lipyomo.errors import DomainError, ProblemError
 from lipyomo.network import FloatArray
-from lipyomo.solvers.rows import Affine
+from lipyomo.solvers.rows import Forms
 
 InputBounds: TypeAlias = "Mapping[Any, tuple[float | None, float | None]] | npt.ArrayLike | None"
 """Pairs (lower, upper) by position or by the index of the given variables, or one pair an input."""
@@ -363,7 +363,7 @@ def _add_domain_rows(block: Any, variables: list[Any], domain: Domain) -> None:
     rows = domain.rows
     if rows.count == 0:
         return
-    forms = Affine.of(variables).map(rows.A)
+    forms = Forms.of(variables).map(rows.A)
     written = Rows(block, "domain_rows", range(rows.count))
     for k, ((coefs, columns), bound) in enumerate(zip(forms.rows(), rows.b.tolist(), strict=True)):
         if columns:

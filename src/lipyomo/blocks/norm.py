@@ -29,7 +29,7 @@ from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray
 from lipyomo.norms import OutputNorm, parse_output_norm
 from lipyomo.numerics.rounding import EQUAL
-from lipyomo.solvers.rows import Affine
+from lipyomo.solvers.rows import Forms
 
 if TYPE_CHECKING:
     from lipyomo.blocks.typed import Members
@@ -186,7 +186,7 @@ class NormBlockData(FormulationBlockData):
     ) -> None:
         """The largest product with a vertex; one is chosen where the value could cheat."""
         signed = vertices if one_sided else np.vstack([vertices, -vertices])
-        forms = Affine.of(variables).map(signed)
+        forms = Forms.of(variables).map(signed)
         box = box_of(variables, finite=sense != "min")
         rows = list(forms.rows())
         keys = range(len(signed))

@@ -39,7 +39,7 @@ from lipyomo.errors import BoundsMissing, ProblemError
 from lipyomo.network import FloatArray, Layer, Network
 from lipyomo.phases import LEFT, OPEN, RIGHT, decide, open_phases
 from lipyomo.settings import Relaxation
-from lipyomo.solvers.rows import Affine
+from lipyomo.solvers.rows import Forms
 
 if TYPE_CHECKING:
     from lipyomo.blocks.typed import Members
@@ -155,7 +155,7 @@ class ReluNetworkBlockData(ForwardBlockData):
         values = values or formulation != "bigm"
         self.layer_bounds = self._bounded(net, variables, bounds, formulation not in WITHOUT_SWITCH)
         declared(self, "layer", pyo.Block, range(len(net.hidden)))
-        forms = Affine.of(variables)
+        forms = Forms.of(variables)
         for i, layer in enumerate(net.hidden):
             last = i == len(net.hidden) - 1
             forms = self._add_layer(i, layer, forms, values or not last, groups)
@@ -185,7 +185,7 @@ class ReluNetworkBlockData(ForwardBlockData):
         phases = decide(open_phases(network), lower, upper)
         return LayerBounds(lower, upper, "user", phases)
 
-    def _add_layer(self, i: int, layer: Layer, before: Affine, values: bool, groups: int) -> Affine:
+    def _add_layer(self, i: int, layer: Layer, before: Forms, values: bool, groups: int) -> Forms:
         """One hidden layer; returns its outputs as forms in the new variables."""
         assert self.layer_bounds is not None
         block = self.layer[i]
@@ -216,7 +216,7 @@ class ReluNetworkBlockData(ForwardBlockData):
                 lo, hi = float(low[k]), float(high[k])
                 rows.at_most((k, 1), [1.0, -hi], [place[k], a], 0.0)
                 rows.at_least((k, 0), [1.0, lo], [place[k], a], lo)
-            return Affine.numbers(np.zeros(layer.units))
+            return Forms.numbers(np.zeros(layer.units))
         ends = np.stack([times(layer.left, low), times(layer.right, high)])
         y = add_variables(
             block,

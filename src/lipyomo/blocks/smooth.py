@@ -33,7 +33,7 @@ from lipyomo.bounds.kinds import output_ranges
 from lipyomo.domains import Domain
 from lipyomo.errors import BoundsMissing, ProblemError
 from lipyomo.network import FloatArray, Layer
-from lipyomo.solvers.rows import Affine
+from lipyomo.solvers.rows import Forms
 
 if TYPE_CHECKING:
     from lipyomo.blocks.typed import Members
@@ -153,12 +153,12 @@ class SmoothNetworkBlockData(ForwardBlockData):
         else:
             self.ranges = tuple(zip(*given_bounds(net, bounds), strict=True))
         declared(self, "layer", pyo.Block, range(len(net.hidden)))
-        forms = Affine.of(variables)
+        forms = Forms.of(variables)
         for i, layer in enumerate(net.hidden):
             forms = self._add_layer(i, layer, forms, groups)
         self._add_outputs(net, forms)
 
-    def _add_layer(self, i: int, layer: Layer, before: Affine, groups: int) -> Affine:
+    def _add_layer(self, i: int, layer: Layer, before: Forms, groups: int) -> Forms:
         """One hidden layer; returns its outputs as forms in the new variables."""
         block, (low, high) = self.layer[i], self.ranges[i]
         curved = layer.curved

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from lipyomo.blocks.switch import Triplets
 from lipyomo.network import FloatArray, Matrix
-from lipyomo.solvers.rows import Affine
+from lipyomo.solvers.rows import Forms
 
 
 @dataclass(frozen=True)
@@ -20,20 +20,20 @@ class Span:
 
     Attributes
     ----------
-    ends : Affine
+    ends : Forms
         2 n forms: the lower ends, then the upper ones.
     least, most : ndarray, shape (n,)
         Numbers that hold for all values of the variables.
     """
 
-    ends: Affine
+    ends: Forms
     least: FloatArray
     most: FloatArray
 
     @classmethod
     def numbers(cls, values: FloatArray) -> Span:
         """Intervals of one number each."""
-        return cls(Affine.numbers(np.tile(values, 2)), values, values)
+        return cls(Forms.numbers(np.tile(values, 2)), values, values)
 
     def map(self, weight: Matrix, bias: FloatArray | None = None) -> Span:
         """Interval arithmetic for ``weight @ h + bias``."""
@@ -80,4 +80,4 @@ class Span:
         dead = np.ones(n, dtype=bool)
         dead[list(low)] = False
         least, most = np.where(dead, 0.0, self.least), np.where(dead, 0.0, self.most)
-        return Span(Affine(found.matrix(2 * n), constant, found.columns), least, most)
+        return Span(Forms(found.matrix(2 * n), constant, found.columns), least, most)

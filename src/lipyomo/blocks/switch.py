@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
 from lipyomo.network import FloatArray, Layer, Matrix
 from lipyomo.phases import LEFT, OPEN
-from lipyomo.solvers.rows import Affine
+from lipyomo.solvers.rows import Forms
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ def add_switched(
     layer: Layer,
     phases: np.ndarray,
     switches: dict[int, Any],
-    arriving: Affine,
+    arriving: Forms,
     bounds: ArrivingBounds,
-) -> Affine:
+) -> Forms:
     """Multiply what arrives at a layer's units by their slopes.
 
     Declares ``block.arriving[k]`` and ``block.switched[k]`` with their rows.
@@ -99,13 +99,13 @@ def add_switched(
     phases : int8 array, shape (n,)
     switches : dict
         Binary variable of each open unit.
-    arriving : Affine
+    arriving : Forms
         n forms t.
     bounds : ArrivingBounds
 
     Returns
     -------
-    Affine
+    Forms
         The n products, as forms in the new variables (and switches, where t is a number).
     """
     left, right = layer.left.tolist(), layer.right.tolist()
@@ -141,7 +141,7 @@ def add_switched(
             found.add(k, right[k] - left[k], made[k])
         elif slopes[k] != 0.0:
             found.add(k, slopes[k], place[k])
-    return Affine(found.matrix(arriving.size), constant, found.columns)
+    return Forms(found.matrix(arriving.size), constant, found.columns)
 
 
 def _tie_products(

@@ -39,7 +39,7 @@ from lipyomo.domains import Domain
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import Matrix
 from lipyomo.norms import InputNorm
-from lipyomo.solvers.rows import Affine
+from lipyomo.solvers.rows import Forms
 
 if TYPE_CHECKING:
     from lipyomo.blocks.typed import Members
@@ -163,7 +163,7 @@ class TangentBlockData(FormulationBlockData):
             relaxation = derivative_relaxation(known.relaxation)
             limits = ChainLimits.of(tangent_bounds(net, None, known, norm, relaxation))
             limits = limits.scaled(scale)
-        add_chain(self, "derivative", base, Affine.of(v), limits, backwards=False, along=net)
+        add_chain(self, "derivative", base, Forms.of(v), limits, backwards=False, along=net)
 
     def _add_ball(self, keys: list[Any], counted: Mask, norm: InputNorm) -> list[Any]:
         """Declare ``direction`` in the unit ball, zero where it may not go."""

@@ -63,7 +63,7 @@ from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray, Network
 from lipyomo.norms import ONE_BY_ONE, InputNorm
 from lipyomo.result import EXACT_TOLERANCE
-from lipyomo.solvers.rows import Affine
+from lipyomo.solvers.rows import Forms
 
 if TYPE_CHECKING:
     from lipyomo.blocks.typed import Members
@@ -239,7 +239,7 @@ class UpperLipschitzBlockData(FormulationBlockData):
         share = sp.csr_array((wide.astype(float), (np.arange(d), places)), shape=(d, len(radii)))
         reach = share @ sizes.upper
         span = Span(
-            Affine.of([*centre, *radii]).map(sp.block_array([[eye, -share], [eye, share]])),
+            Forms.of([*centre, *radii]).map(sp.block_array([[eye, -share], [eye, share]])),
             np.nextafter(lower - reach, -np.inf),
             np.nextafter(upper + reach, np.inf),
         )

@@ -15,7 +15,7 @@ Side = float | FloatArray
 """One number for all inputs, or one for each."""
 
 
-def read_array(path: Path, option: str) -> FloatArray:
+def read_array(text: str, option: str) -> FloatArray:
     """Read the numbers of a ``.npy`` file, in their shape.
 
     Raises
@@ -23,6 +23,7 @@ def read_array(path: Path, option: str) -> FloatArray:
     UsageError
         If there is no such file, or it holds something else.
     """
+    path = Path(text)
     loaded = load_numpy(path, option)
     if not isinstance(loaded, np.ndarray):
         names = ", ".join(loaded)
@@ -73,18 +74,13 @@ def numbers(array: np.ndarray, path: Path, option: str) -> FloatArray:
 def read_numbers(text: str, option: str) -> FloatArray:
     """Read numbers such as ``1,-1``, or those of a ``.npy`` file, in a row."""
     if text.endswith(".npy"):
-        return read_array(Path(text), option).reshape(-1)
+        return read_array(text, option).reshape(-1)
     try:
         return np.array([float(part) for part in text.split(",")])
     except ValueError:
         raise UsageError(
             f"{option}: '{text}' is neither numbers such as 1,-1 nor a .npy file"
         ) from None
-
-
-def read_matrix(text: str, option: str) -> FloatArray:
-    """Read a ``.npy`` file in its shape."""
-    return read_array(Path(text), option)
 
 
 def read_side(text: str, option: str) -> Side:

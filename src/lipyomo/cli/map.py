@@ -48,7 +48,11 @@ def run(words: Sequence[str]) -> int:
     cells = parser.add_argument_group("cells (--box and --cells, or --boxes)")
     add(cells, "--box", help="the box that is divided: numbers, or .npy files")
     add(cells, "--cells", **value("NxM", "cells along each divided input: 64x64", _counts))
-    add(cells, "--axes", **value("I,J", "the inputs that are divided (the first ones)", _axes))
+    add(
+        cells,
+        "--axes",
+        **value("I,J", "the inputs that are divided (the first ones)", numbers(int)),
+    )
     at = "numbers, or a .npy file, for the others (they range)"
     add(cells, "--at", **value("X", at, reader("arrays.read_side", "--at")))
     text = ".npy (n, 2, d), or CSV: all lower, then all upper ends"
@@ -144,11 +148,6 @@ def _counts(text: str) -> tuple[int, ...]:
     if not found or min(found) < 1:
         raise ArgumentTypeError(f"'{text}' is not numbers of cells such as 64x64")
     return found
-
-
-def _axes(text: str) -> tuple[int, ...]:
-    """Read ``0,2``."""
-    return tuple(int(axis) for axis in numbers(int)(text))
 
 
 def _picture(text: str) -> Path:

@@ -123,7 +123,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--directions": value(
         "FILE",
         ".npy with a matrix T of a row for each input: the norm of J T",
-        reader("arrays.read_matrix", "--directions"),
+        reader("arrays.read_array", "--directions"),
     ),
     "--box": value(
         "LO,HI",

@@ -14,8 +14,6 @@ from lipyomo.cli.streams import warn
 from lipyomo.cli.words import RARE, UsageError, check_files, renamed, values_of
 
 _NEGATIVE = re.compile(r"^-(\d|\.\d|inf)")
-
-
 _VALUE = re.compile(r"argument (?P<names>--\S+): ")
 
 

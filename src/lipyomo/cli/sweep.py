@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from argparse import Namespace
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from lipyomo.certification.data import class_of, clip_box, data_point
 from lipyomo.certification.metric import metric_of
 from lipyomo.cli.inputs import read_options, read_settings
 from lipyomo.cli.options import add, flag, value
+from lipyomo.cli.parser import Parser
 from lipyomo.cli.rows import RowsJob, rows_parser, show_facts
 from lipyomo.cli.words import UsageError, numbers, reader
 from lipyomo.decimals import down, up
@@ -20,6 +21,8 @@ from lipyomo.errors import LipyomoError
 from lipyomo.methods.registry import get_method
 from lipyomo.norms import CrossOutput
 from lipyomo.problem import LipschitzProblem
+from lipyomo.rowfile import Row
+from lipyomo.settings import Settings
 from lipyomo.sweeps import SweepRow, sweep
 
 COLUMNS = (
@@ -39,20 +42,47 @@ example:
 
 def run(words: Sequence[str]) -> int:
     """Run ``lipyomo sweep`` with the words after it; returns the exit code."""
+    arguments = _parser().parse_args(words)
+    _check(arguments)
+    defaults = {} if arguments.method == "auto" else get_method(arguments.method).options
+    settings = replace(
+        read_settings(arguments), dask=None, options=read_options(arguments.option, defaults)
+    )
+    job = RowsJob(arguments)
+    balls = _Balls(job)
+
+    def start(done: Collection[int]) -> Iterator[Row]:
+        return balls.solved(done, settings)
+
+    def settled(row: Row) -> bool:
+        reached = row["status"] == "gap" and row["gap"] <= arguments.gap * (1 + 1e-9)
+        return reached or row["status"] in ("exact", "bounds")
+
+    head = job.head(
+        "radius", "method", "solver", "norm", "output_norm", "functional", "margin_of_label", "gap",
+        "seed", "option",
+    )  # fmt: skip
+    several = len(arguments.radius) > 1
+    worked = job.work(
+        COLUMNS, head, len(balls.places), start, lambda row: _line(row, several), settled
+    )
+    if arguments.json:
+        print(json.dumps(worked.rows, allow_nan=False))
+    else:
+        _show(worked.rows)
+    worked.tell(arguments)
+    return worked.code
+
+
+def _parser() -> Parser:
     parser = rows_parser(
         "sweep",
         "Lipschitz constants of balls around every row of a data set.",
         EPILOG,
         (60.0, "a ball"),
     )
-    add(
-        parser,
-        "--radius",
-        type=numbers(float),
-        required=True,
-        metavar="R,...",
-        help="radii of the balls",
-    )
+    radii = value("R,...", "radii of the balls", numbers(float), required=True)
+    add(parser, "--radius", **radii)
     inputs = parser.add_mutually_exclusive_group()
     add(inputs, "--norm", help="of balls and inputs (linf)")
     text = "a (fair) metric of the inputs instead, by its dual ball"
@@ -65,98 +95,114 @@ def run(words: Sequence[str]) -> int:
     add(outputs, "--functional", "--dual-ball")
     add(outputs, "--margin-of-label", **flag("cross(i), i the row's (or predicted) class"))
     add(parser, "--method", "--option", "--gap", "--solver", "--seed")
-    arguments = parser.parse_args(words)
+    return parser
+
+
+def _check(arguments: Namespace) -> None:
+    """Refuse options that do not go together."""
     radii = arguments.radius
     if not radii or not all(math.isfinite(radius) and radius > 0 for radius in radii):
         raise UsageError("--radius: positive numbers are needed, such as 0.1,0.2")
-    if not isinstance(arguments.norm, str) and arguments.clip is not None:
+    named = isinstance(arguments.norm, str)
+    if not named and arguments.clip is not None:
         raise UsageError("--clip does not go with --metric: constants are over whole balls")
-    defaults = {} if arguments.method == "auto" else get_method(arguments.method).options
-    settings = replace(
-        read_settings(arguments), dask=None, options=read_options(arguments.option, defaults)
-    )
-    job = RowsJob(arguments)
-    network, labels = job.network, job.data.labels
-    measured = metric_of(arguments.norm, network.input_dim, arguments.weights)
-    along = {"wrt": arguments.wrt, "directions": arguments.directions}
-    directed = any(asked is not None for asked in along.values())
-    if directed and (arguments.weights is not None or not isinstance(arguments.norm, str)):
+    directed = arguments.wrt is not None or arguments.directions is not None
+    if directed and (arguments.weights is not None or not named):
         raise UsageError(
             "--wrt and --directions go with --norm alone, not with --weights, --metric"
         )
-    clip, everywhere = clip_box(arguments.clip, network.input_dim), AllSpace(network.input_dim)
-    # A wrong norm or functional is told now, not with every row.
-    unit = Box(0.0, 1.0, network.input_dim)
-    output_norm = LipschitzProblem(
-        network, unit, "linf", arguments.output_norm, arguments.functional, **along
-    ).output_norm
-    pairs = [(row, radius) for row in range(len(job.data.inputs)) for radius in radii]
 
-    def label(row: int) -> float | None:
+
+class _Balls:
+    """The balls around the rows of a data set.
+
+    Parameters
+    ----------
+    job : RowsJob
+
+    Attributes
+    ----------
+    places : list of (int, float)
+        Row and radius of each ball.
+
+    Raises
+    ------
+    LipyomoError
+        If a norm, a functional or directions do not fit the network: now, not with every row.
+    """
+
+    def __init__(self, job: RowsJob) -> None:
+        self._arguments = arguments = job.arguments
+        self._data, self._network = job.data, job.network
+        d = job.network.input_dim
+        self._metric = metric_of(arguments.norm, d, arguments.weights)
+        self._clip = clip_box(arguments.clip, d)
+        along = {"wrt": arguments.wrt, "directions": arguments.directions}
+        self._along = {name: asked for name, asked in along.items() if asked is not None}
+        of_outputs = arguments.output_norm, arguments.functional
+        example = LipschitzProblem(
+            job.network, Box(0.0, 1.0, d), "linf", *of_outputs, **self._along
+        )
+        self._output_norm = example.output_norm
+        rows = range(len(job.data.inputs))
+        self.places = [(row, radius) for row in rows for radius in arguments.radius]
+
+    def solved(self, done: Collection[int], settings: Settings) -> Iterator[Row]:
+        """Rows of the balls that are not done, as they finish.
+
+        Raises
+        ------
+        UsageError
+            If the method treats no such problem.
+        """
+        problems: dict[int, LipschitzProblem] = {}
+        for index, (row, radius) in enumerate(self.places):
+            if index not in done:
+                try:
+                    problems[index] = self._problem(row, radius)
+                except LipyomoError as error:
+                    yield self._row(index, SweepRow(index, None, str(error)))
+        indices, many, method = list(problems), list(problems.values()), self._arguments.method
+        if many and method != "auto":
+            reason = get_method(method).refusal(many[0])
+            if reason is not None:  # so it does the others, which have the same norms
+                raise UsageError(f"method {method} cannot treat these problems: {reason}")
+        workers, dask = self._arguments.workers, self._arguments.dask
+        for found in sweep(many, method, settings, workers=workers, dask=dask):
+            index = indices[found.index]
+            if found.result is not None:
+                own = self._metric.attained(found.result, self.places[index][1])
+                found = replace(found, result=own)
+            yield self._row(index, found)
+
+    def _problem(self, row: int, radius: float) -> LipschitzProblem:
+        """The constant of one ball."""
+        network, norm = self._network, self._output_norm
+        x = data_point(self._data.inputs[row], AllSpace(network.input_dim))
+        if self._arguments.margin_of_label:
+            known = self._label(row)
+            predicted = int(network.forward(x).argmax())
+            norm = CrossOutput(predicted if known is None else class_of(known))
+        found = self._metric.problem(network, x, radius, self._clip, norm)
+        if self._along:
+            found = LipschitzProblem(network, found.domain, found.input_norm, norm, **self._along)
+        return found
+
+    def _label(self, row: int) -> float | None:
+        """The class of a row, if it has one."""
+        labels = self._data.labels
         if labels is None or math.isnan(labels[row]):
             return None
         whole = float(labels[row]).is_integer()  # as --margin takes it
         return int(labels[row]) if whole else float(labels[row])
 
-    def problem(row: int, radius: float) -> LipschitzProblem:
-        x = data_point(job.data.inputs[row], everywhere)
-        norm = output_norm
-        if arguments.margin_of_label:
-            known = label(row)
-            predicted = int(network.forward(x).argmax())
-            norm = CrossOutput(predicted if known is None else class_of(known))
-        found = measured.problem(network, x, radius, clip, norm)
-        if directed:
-            found = LipschitzProblem(network, found.domain, found.input_norm, norm, **along)
-        return found
-
-    def row_of(index: int, found: SweepRow) -> dict[str, Any]:
-        row, radius = pairs[index]
-        place = {"index": index, "row": row, "radius": radius, "label": label(row)}
+    def _row(self, index: int, found: SweepRow) -> Row:
+        row, radius = self.places[index]
+        place = {"index": index, "row": row, "radius": radius, "label": self._label(row)}
         return {**found.to_dict(), **place}
 
-    def start(done: Collection[int]) -> Iterator[dict[str, Any]]:
-        problems: dict[int, LipschitzProblem] = {}
-        for index, pair in enumerate(pairs):
-            if index not in done:
-                try:
-                    problems[index] = problem(*pair)
-                except LipyomoError as error:
-                    yield row_of(index, SweepRow(index, None, str(error)))
-        numbers = list(problems)
-        many = list(problems.values())
-        if many and arguments.method != "auto":
-            reason = get_method(arguments.method).refusal(many[0])
-            if reason is not None:  # so it does the others, which have the same norms
-                raise UsageError(f"method {arguments.method} cannot treat these problems: {reason}")
-        workers, dask = arguments.workers, arguments.dask
-        for found in sweep(many, arguments.method, settings, workers=workers, dask=dask):
-            index = numbers[found.index]
-            if found.result is not None:
-                own = measured.attained(found.result, pairs[index][1])
-                found = replace(found, result=own)
-            yield row_of(index, found)
 
-    def settled(row: dict[str, Any]) -> bool:
-        reached = row["status"] == "gap" and row["gap"] <= arguments.gap * (1 + 1e-9)
-        return reached or row["status"] in ("exact", "bounds")
-
-    head = job.head(
-        "radius", "method", "solver", "norm", "output_norm", "functional", "margin_of_label", "gap",
-        "seed", "option",
-    )  # fmt: skip
-    worked = job.work(
-        COLUMNS, head, len(pairs), start, lambda row: _line(row, len(radii) > 1), settled
-    )
-    if arguments.json:
-        print(json.dumps(worked.rows, allow_nan=False))
-    else:
-        _show(worked.rows)
-    worked.tell(arguments)
-    return worked.code
-
-
-def _line(row: dict[str, Any], several: bool) -> str:
+def _line(row: Row, several: bool) -> str:
     place = f"{row['row']:6d}" + (f"  radius {row['radius']:g}" if several else "")
     if row["error"]:
         return f"{place}  {row['error']}"
@@ -164,7 +210,7 @@ def _line(row: dict[str, Any], several: bool) -> str:
     return f"{place}  [{down(row['lower'])}, {up(upper)}]  {row['status']}  {row['seconds']:.2f} s"
 
 
-def _show(rows: Sequence[dict[str, Any]]) -> None:
+def _show(rows: Sequence[Row]) -> None:
     good = [row for row in rows if not row["error"]]
     exact = sum(row["status"] == "exact" for row in good)
     show_facts([("rows", len(rows)), ("unusable", len(rows) - len(good)), ("exact", exact)])

@@ -14,7 +14,6 @@ from lipyomo.errors import LipyomoError
 OUTPUTS = ("--checkpoint", "--plot", "--history", "--proof", "--rows")
 """Options that name files to write."""
 
-
 RENAMED = {
     "--certify": "--prove-upper",
     "--ladder": "--methods",
@@ -24,17 +23,13 @@ RENAMED = {
 }
 """Options by their names of 0.2.0, which still work, with a warning."""
 
-
-RARE = frozenset(
-    (
-        *("--config", "--fix", "--weights", "--directions", "--dual-ball", "--metric"),
-        *("--ball-norm", "--part", "--vnnlib", "--formulation", "--bounds", "--option"),
-        *("--solver", "--solvers-file", "--cross-check", "--no-check", "--memory-limit"),
-        *("--dask", "--checkpoint", "--resume", "--overwrite", "--seed", "--upper-only"),
-        *("--rational", "--history", "--prove-upper", "--debug", "--tolerance", "--no-radii"),
-        *("--jobs", "--strict", "--largest", "--help"),
-    )
-)
+RARE = {
+    "--config", "--fix", "--weights", "--directions", "--dual-ball", "--metric", "--ball-norm",
+    "--part", "--vnnlib", "--formulation", "--bounds", "--option", "--solver", "--solvers-file",
+    "--cross-check", "--no-check", "--memory-limit", "--dask", "--checkpoint", "--resume",
+    "--overwrite", "--seed", "--upper-only", "--rational", "--history", "--prove-upper", "--debug",
+    "--tolerance", "--no-radii", "--jobs", "--strict", "--largest", "--help",
+}  # fmt: skip
 """Options that ``--help`` leaves to ``--help-all``, so that it is one screen."""
 
 

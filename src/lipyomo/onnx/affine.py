@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from lipyomo.arrays import BoolArray, FloatArray
+from lipyomo.arrays import BoolArray, FloatArray, IntArray
 from lipyomo.numerics.exactness import (
     entries_are_exact,
     lost_in_sum,
@@ -26,8 +26,6 @@ from lipyomo.numerics.exactness import (
     sum_is_exact,
 )
 from lipyomo.onnx.budget import NUMBER, budget
-
-IntArray = npt.NDArray[np.intp]
 
 
 def _afford(numbers: float) -> None:

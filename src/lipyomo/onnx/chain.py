@@ -11,11 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.activations import Activation
-from lipyomo.arrays import settled
+from lipyomo.arrays import IntArray, settled
 from lipyomo.network import Curve, FloatArray, Layer, Network
 from lipyomo.onnx.budget import budget
 from lipyomo.onnx.cover import distinct_rows, smallest_cover
-from lipyomo.onnx.system import IntArray, Kinds, System
+from lipyomo.onnx.system import Kinds, System
 
 
 def _selection(columns: np.ndarray, width: int) -> sp.csr_array:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
-IntArray = npt.NDArray[np.intp]
+from lipyomo.arrays import IntArray
 
 
 def smallest_cover(matrix: sp.csr_array) -> tuple[IntArray, IntArray]:

@@ -25,8 +25,8 @@ REAL_TYPES = {
 }
 
 EVALUATOR_ERRORS = (
-    *(RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError),
-)
+    RuntimeError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError,
+)  # fmt: skip
 """What the ONNX package's reference evaluator raises where attributes or shapes make no sense."""
 
 

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from lipyomo.arrays import IntArray
 from lipyomo.network import BoolArray, FloatArray
 from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.budget import budget
 from lipyomo.onnx.trace import Trace
 
-IntArray = npt.NDArray[np.intp]
 Kinds = npt.NDArray[np.object_]
 
 

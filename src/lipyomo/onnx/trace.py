@@ -7,9 +7,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from lipyomo.activations import Activation
-from lipyomo.arrays import FloatArray
+from lipyomo.arrays import FloatArray, IntArray
 from lipyomo.numerics.exactness import entries_are_exact, sums_are_exact
-from lipyomo.onnx.affine import Affine, IntArray, stack, widen
+from lipyomo.onnx.affine import Affine, stack, widen
 from lipyomo.onnx.budget import ENTRY, budget
 from lipyomo.onnx.params import PARAMS
 

@@ -22,11 +22,12 @@ from pyomo.contrib.solver.common.config import BranchAndBoundConfig
 from pyomo.contrib.solver.common.results import Results
 from pyomo.contrib.solver.common.util import NoFeasibleSolutionError, NoOptimalSolutionError
 
+from lipyomo.arrays import FloatArray
 from lipyomo.errors import SolverError
 from lipyomo.solvers.compilation import compile_model
 from lipyomo.solvers.extras import installed, require
 from lipyomo.solvers.loading import MatrixSolutionLoader
-from lipyomo.solvers.matrices import FloatArray, LinearModel
+from lipyomo.solvers.matrices import LinearModel
 from lipyomo.solvers.normalise import CONDITIONS, normalise, pyomo_solution_status
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.runs import RunReport, RunRequest

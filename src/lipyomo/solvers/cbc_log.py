@@ -43,7 +43,7 @@ class Infinite(float, Enum):
 
 
 @dataclass(frozen=True)
-class Row:
+class SearchRow:
     """One line of the search table: minimisation values as printed."""
 
     nodes: int
@@ -140,14 +140,8 @@ def _bound_from_gap(incumbent: float, gap: float, unit: float) -> float | None:
     return bound - EQUAL * abs(bound)
 
 
-def unit_of_last_digit(text: str, digits: int = 6) -> float:
-    """Return how far a printed number may be from the number that was meant.
-
-    Parameters
-    ----------
-    text : str
-    digits : int, optional
-        Significant digits of a number that is printed without a fixed number of decimals.
+def unit_of_last_digit(text: str) -> float:
+    """Return how far a number that was printed with six digits may be from what was meant.
 
     Examples
     --------
@@ -165,10 +159,10 @@ def unit_of_last_digit(text: str, digits: int = 6) -> float:
     if value == 0.0:
         return max(fixed, 1e-12)
     leading = math.floor(math.log10(value))
-    return max(fixed, float(f"1e{leading - digits + 1}"))
+    return max(fixed, float(f"1e{leading - 5}"))
 
 
-def progress_row(line: str) -> Row | None:
+def progress_row(line: str) -> SearchRow | None:
     """Read a line of the search table, of new and old versions; the bound is rounded outward."""
     old = _OLD_PROGRESS.search(line)
     cells = _cells(line) if old is None else old.groups()
@@ -176,7 +170,7 @@ def progress_row(line: str) -> Row | None:
         return None
     nodes, best, bound = cells
     incumbent = None if abs(float(best)) >= Infinite.LOGGED else float(best)
-    return Row(int(nodes), incumbent, float(bound) - unit_of_last_digit(bound))
+    return SearchRow(int(nodes), incumbent, float(bound) - unit_of_last_digit(bound))
 
 
 def _cells(line: str) -> tuple[str, ...] | None:

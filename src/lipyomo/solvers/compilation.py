@@ -35,9 +35,10 @@ from pyomo.repn.quadratic import QuadraticRepn
 from pyomo.repn.util import categorize_valid_components
 
 from lipyomo.arguments import instance
+from lipyomo.arrays import FloatArray
 from lipyomo.errors import SolverError
 from lipyomo.numerics.rounding import EQUAL
-from lipyomo.solvers.matrices import FloatArray, LinearModel
+from lipyomo.solvers.matrices import LinearModel
 from lipyomo.solvers.params import PARAMS
 from lipyomo.solvers.reading import ORDER, Reader, numbers
 from lipyomo.solvers.rows import MatrixRowData

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from lipyomo.arrays import FloatArray
 from lipyomo.solvers.quadratic import OrderedSet, QuadraticForm, QuadraticRow
-
-FloatArray = npt.NDArray[np.float64]
 
 QUADRATIC_OBJECTIVE = "quadratic objectives"
 NONCONVEX_OBJECTIVE = "quadratic objectives that are not convex"

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lipyomo.solvers.matrices import FloatArray, LinearModel
+from lipyomo.arrays import FloatArray
+from lipyomo.solvers.matrices import LinearModel
 
 CONSTANT = "CONSTANT"
 """Name of the column, fixed at one, whose cost is the objective's constant."""

@@ -14,9 +14,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+from lipyomo.arrays import FloatArray
 from lipyomo.errors import ProcessDied
 from lipyomo.processes import MOMENT, Child
-from lipyomo.solvers.matrices import FloatArray, LinearModel
+from lipyomo.solvers.matrices import LinearModel
 from lipyomo.solvers.runs import RunReport, RunRequest
 from lipyomo.solvers.status import Progress, SolveStatus
 from lipyomo.solvers.supervise import Supervisor

@@ -13,12 +13,10 @@ from pyomo.core.base import Objective, SortComponents
 from pyomo.repn.quadratic import QuadraticRepnVisitor
 from pyomo.repn.util import InvalidNumber, OrderedVarRecorder
 
+from lipyomo.arrays import FloatArray, IntArray
 from lipyomo.errors import SolverError
-from lipyomo.solvers.matrices import FloatArray
 from lipyomo.solvers.quadratic import OrderedSet, QuadraticForm, QuadraticRow
 from lipyomo.solvers.rows import MatrixRowData
-
-IntArray = npt.NDArray[np.intp]
 
 ORDER = SortComponents.ORDERED_INDICES
 

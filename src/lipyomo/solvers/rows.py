@@ -21,12 +21,12 @@ from pyomo.core.base.constraint import ConstraintData, IndexedConstraint
 from pyomo.core.expr import LinearExpression
 from pyomo.core.expr.relational_expr import EqualityExpression
 
-FloatArray = npt.NDArray[np.float64]
+from lipyomo.arrays import FloatArray
 
 
 @dataclass(frozen=True)
-class Affine:
-    """``matrix @ columns + constant``: n linear forms in Pyomo variables.
+class Forms:
+    """``matrix @ columns + constant``: n affine forms in Pyomo variables.
 
     Attributes
     ----------
@@ -44,16 +44,16 @@ class Affine:
         if self.matrix is not None and not isinstance(self.matrix, np.ndarray):
             object.__setattr__(self, "matrix", sp.csr_array(self.matrix))
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Affine:
-        return Affine(self.matrix, self.constant, copy.deepcopy(self.columns, memo))
+    def __deepcopy__(self, memo: dict[int, Any]) -> Forms:
+        return Forms(self.matrix, self.constant, copy.deepcopy(self.columns, memo))
 
     @classmethod
-    def of(cls, columns: Sequence[Any]) -> Affine:
+    def of(cls, columns: Sequence[Any]) -> Forms:
         """The variables themselves."""
         return cls(None, np.zeros(len(columns)), list(columns))
 
     @classmethod
-    def numbers(cls, values: FloatArray) -> Affine:
+    def numbers(cls, values: FloatArray) -> Forms:
         """Constants."""
         return cls(sp.csr_array((values.size, 0)), np.asarray(values, dtype=np.float64), [])
 
@@ -62,10 +62,10 @@ class Affine:
         """Number of forms n."""
         return int(self.constant.size)
 
-    def map(self, weight: Any, bias: FloatArray | float = 0.0) -> Affine:
+    def map(self, weight: Any, bias: FloatArray | float = 0.0) -> Forms:
         """``weight @ self + bias``; `weight` of shape (p, n), dense or sparse."""
         matrix = weight if self.matrix is None else weight @ self.matrix
-        return Affine(matrix, np.asarray(weight @ self.constant + bias), self.columns)
+        return Forms(matrix, np.asarray(weight @ self.constant + bias), self.columns)
 
     def row(self, k: int) -> tuple[list[float], list[Any]]:
         """Coefficients and variables of form k, without zeros."""
@@ -143,7 +143,7 @@ class MatrixRows(IndexedConstraint):
     index : list or Set
         The keys, of the same length as `targets`.
     targets : sequence of VarData
-    forms : Affine
+    forms : Forms
     keep : array_like of int, optional
         Which of the forms; all by default.
     """
@@ -155,7 +155,7 @@ class MatrixRows(IndexedConstraint):
         self,
         index: Any,
         targets: Sequence[Any],
-        forms: Affine,
+        forms: Forms,
         keep: npt.ArrayLike | None = None,
     ) -> None:
         super().__init__(index)

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from lipyomo.arrays import FloatArray
 from lipyomo.numerics.rounding import EQUAL
-from lipyomo.solvers.matrices import FloatArray, LinearModel
+from lipyomo.solvers.matrices import LinearModel
 
 
 def proposed_start(model: Any, linear: LinearModel) -> FloatArray | None:

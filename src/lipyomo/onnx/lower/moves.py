@@ -39,10 +39,8 @@ def moved(call: Call, places: Sequence[int]) -> list[Value]:
     return [whole.take(np.asarray(index)) for index in evaluated(call.node, feeds)]
 
 
-@lowers(
-    *("DepthToSpace", "Expand", "Gather", "GatherElements", "GatherND", "Slice", "SpaceToDepth"),
-    "Tile",
-)
+@lowers("Expand", "Tile", "Slice", "Gather", "GatherElements", "GatherND")
+@lowers("DepthToSpace", "SpaceToDepth")
 def move(call: Call) -> list[Value]:
     """Entries of the first argument, by constants; attributes in old operator sets."""
     return moved(call, [0])

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse as sp
 
-from lipyomo.onnx.affine import Affine, IntArray
+from lipyomo.arrays import IntArray
+from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.lower.registry import Call, Value, lowers
 from lipyomo.onnx.lower.units import tree
 from lipyomo.onnx.lower.windows import Window, joint_positions, windows

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lipyomo.onnx.affine import IntArray
+from lipyomo.arrays import IntArray
 from lipyomo.onnx.graph import Node
 
 
