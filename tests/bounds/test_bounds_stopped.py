@@ -97,17 +97,17 @@ def test_large_sparse_layers_are_bounded_without_singular_values() -> None:
 @pytest.mark.parametrize(
     ("method", "limit", "value"),
     [
-        ("lp", "PARAMS", replace(PARAMS, most_terms=1)),
-        ("mip", "PARAMS", replace(PARAMS, most_terms=1)),
-        ("eclipse", "LARGE", 1),
-        ("sdp", "LARGE", 1),
+        ("lp", "support.PARAMS", replace(PARAMS, most_terms=1)),
+        ("mip", "support.PARAMS", replace(PARAMS, most_terms=1)),
+        ("eclipse", "sizes.LARGE", 1),
+        ("sdp", "sizes.LARGE", 1),
     ],
 )
 def test_what_is_too_large_says_so_and_has_a_bound(
     method: str, limit: str, value: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = LipschitzProblem(random_network(2, (3, 6, 6, 2)), Box(-1, 1, 3))
-    monkeypatch.setattr(f"lipyomo.methods.support.{limit}", value)
+    monkeypatch.setattr(f"lipyomo.methods.{limit}", value)
     result = run_method(method, problem, Settings())
     truth = exact_constant(problem)
     assert result.lower <= truth * (1 + 1e-9) <= result.upper * (1 + 2e-9)

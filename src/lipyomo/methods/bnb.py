@@ -12,13 +12,8 @@ from lipyomo.memory import ARRAYS, LARGE
 from lipyomo.methods.naive import product_of_norms
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import STARVED, method
-from lipyomo.methods.support import (
-    form_seconds,
-    joint_first,
-    run_cascade,
-    run_forms,
-    search_bytes,
-)
+from lipyomo.methods.sizes import form_seconds, search_bytes
+from lipyomo.methods.support import joint_first, run_cascade, run_forms
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.regions.witness import witness_near

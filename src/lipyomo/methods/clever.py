@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lipyomo.methods.options import whole_number
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import best_witness, whole_number
+from lipyomo.methods.support import best_witness
 from lipyomo.network import FloatArray
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import domain_bounds, fall_back, form_fits, root_bounds
+from lipyomo.methods.sizes import form_fits
+from lipyomo.methods.support import domain_bounds, fall_back, root_bounds
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from lipyomo.cascade import Cascade, Stage
+from lipyomo.methods.options import choice
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import choice, domain_bounds, switched
+from lipyomo.methods.support import domain_bounds, switched
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 

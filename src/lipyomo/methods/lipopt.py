@@ -13,9 +13,10 @@ from lipyomo.affine.magnitudes import switched_sizes
 from lipyomo.arrays import dense
 from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError
+from lipyomo.methods.options import whole_number
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import LINEAR, method
-from lipyomo.methods.support import domain_bounds, few_vertices, vertex_bounds, whole_number
+from lipyomo.methods.support import domain_bounds, few_vertices, vertex_bounds
 from lipyomo.network import FloatArray
 from lipyomo.numerics.lp import LinearProgram
 from lipyomo.numerics.rounding import gamma, rounded_up

@@ -13,16 +13,11 @@ from lipyomo.bounds import preactivation_bounds
 from lipyomo.bounds.slopes import with_slopes
 from lipyomo.domains import AllSpace, Domain
 from lipyomo.errors import MethodError, SolverError
+from lipyomo.methods.options import choice, whole_number
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import (
-    choice,
-    domain_bounds,
-    fall_back,
-    form_fits,
-    switched,
-    whole_number,
-)
+from lipyomo.methods.sizes import form_fits
+from lipyomo.methods.support import domain_bounds, fall_back, switched
 from lipyomo.network import Layer, Matrix, Network
 from lipyomo.norms import ONE_BY_ONE, InputNorm, L2Output, OutputNorm
 from lipyomo.phases import Phases, count_open, open_phases

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from lipyomo.methods.options import whole_number
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import domain_bounds, whole_number
+from lipyomo.methods.support import domain_bounds
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 from lipyomo.sampling.local_search import search_incumbent

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from lipyomo.methods.options import choice
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import choice
 from lipyomo.network import Layer
 from lipyomo.norms import InputNorm, L1Output, L2Output, LinfOutput, OutputNorm
 from lipyomo.numerics.rounding import rounded_up

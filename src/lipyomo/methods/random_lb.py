@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from lipyomo.methods.options import whole_number
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import best_witness, whole_number
+from lipyomo.methods.support import best_witness
 from lipyomo.result import Guarantee, Result
 from lipyomo.run import Run
 from lipyomo.sampling.evaluate import evaluation_work, sampled_norms

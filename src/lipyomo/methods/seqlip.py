@@ -10,9 +10,10 @@ import numpy as np
 
 from lipyomo.errors import MethodError
 from lipyomo.memory import LARGE
+from lipyomo.methods.options import choice
 from lipyomo.methods.params import PARAMS
 from lipyomo.methods.registry import method
-from lipyomo.methods.support import choice, domain_bounds, few_vertices, switched
+from lipyomo.methods.support import domain_bounds, few_vertices, switched
 from lipyomo.network import BoolArray, FloatArray, Network
 from lipyomo.numerics.pace import seconds_of
 from lipyomo.numerics.rounding import rounded_up

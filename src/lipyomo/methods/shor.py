@@ -11,8 +11,9 @@ import numpy as np
 from lipyomo.bounds import LayerBounds
 from lipyomo.errors import MethodError
 from lipyomo.memory import LARGE, MEGABYTE
+from lipyomo.methods.options import option
 from lipyomo.methods.registry import LINEAR, method
-from lipyomo.methods.support import domain_bounds, few_vertices, option, vertex_bounds
+from lipyomo.methods.support import domain_bounds, few_vertices, vertex_bounds
 from lipyomo.network import FloatArray
 from lipyomo.problem import LipschitzProblem
 from lipyomo.processes import POLL, Child

@@ -1,34 +1,30 @@
-"""What the methods of the papers share: reading options, results, rounding, sampled witnesses."""
+"""Bounds and witnesses of the reduced problem, as several methods take them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 
-from lipyomo import arguments
 from lipyomo.bounds import LayerBounds, preactivation_bounds
 from lipyomo.bounds.slopes import with_slopes
 from lipyomo.cascade import STAGES, Cascade, Stage
 from lipyomo.errors import MethodError
 from lipyomo.memory import LARGE
 from lipyomo.methods.params import PARAMS
-from lipyomo.methods.registry import get_method
+from lipyomo.methods.sizes import form_fits, form_seconds
 from lipyomo.network import FloatArray
 from lipyomo.norms import ONE_BY_ONE
 from lipyomo.numerics.pace import (
-    dense_entries,
     fits,
     model_seconds,
     model_terms,
-    seconds_of,
 )
-from lipyomo.phases import Phases, count_open
+from lipyomo.phases import count_open
 from lipyomo.problem import LipschitzProblem
-from lipyomo.reduce.presolve import presolve, presolved_sizes
+from lipyomo.reduce.presolve import presolve
 from lipyomo.regions import make_witness
 from lipyomo.regions.witness import unbeaten
 from lipyomo.result import Guarantee, Witness
@@ -36,35 +32,6 @@ from lipyomo.run import Clock, Run
 from lipyomo.sampling.local_search import quick_incumbent
 from lipyomo.search.smooth.chords import whole_bound
 from lipyomo.semidefinite.root import RootBounds, root_cost, semidefinite_targets, tighten_root
-
-
-def option(run: Run, name: str) -> object:
-    """What a run is given for an option of its method, or else the option's default."""
-    return run.settings.options.get(name, get_method(run.method).options[name])
-
-
-def whole_number(run: Run, name: str, least: int = 1) -> int:
-    """An option that counts something.
-
-    Raises
-    ------
-    MethodError
-        If it is not a whole number of at least `least`.
-    """
-    return arguments.whole_number(option(run, name), f"option {name}", MethodError, least)
-
-
-def choice(run: Run, name: str, allowed: Sequence[str]) -> str:
-    """An option with a few values.
-
-    Raises
-    ------
-    MethodError
-        If the value is not one of them.
-    """
-    value = option(run, name)
-    arguments.one_of(value, allowed, f"value of the option {name},", MethodError)
-    return str(value)
 
 
 def best_witness(
@@ -162,39 +129,6 @@ def fall_back(run: Run, bounds: LayerBounds | None = None) -> None:
     run.drop_upper(cascade.value)
 
 
-def _sizes(problem: LipschitzProblem, phases: Phases) -> tuple[int, list[int] | None]:
-    """Number of functionals, and layers of the network that is left if that is much smaller."""
-    vertices = problem.dual_vertices
-    count = problem.network.output_dim if vertices is None else len(vertices)
-    return count, presolved_sizes(problem.network, count, phases)
-
-
-def form_bytes(problem: LipschitzProblem, phases: Phases) -> float:
-    """Memory of the maps of all units that are left under some phases of a reduced problem."""
-    sizes = _sizes(problem, phases)[1] or problem.network.sizes
-    return 8.0 * sum(sizes[1:]) * (problem.network.input_dim + count_open(phases))
-
-
-def search_bytes(problem: LipschitzProblem, phases: Phases) -> float:
-    """Memory that a search is predicted to take: dense weights, and maps of all units thrice."""
-    sizes = _sizes(problem, phases)[1] or problem.network.sizes
-    weights = sum(float(a) * b for a, b in pairwise(sizes))
-    return 8.0 * weights + 3.0 * form_bytes(problem, phases)
-
-
-def form_seconds(problem: LipschitzProblem, phases: Phases) -> float:
-    """About how long the maps of all units that are left take, on one quiet core."""
-    weights = [layer.weight for layer in problem.network.layers]
-    columns = problem.network.input_dim + count_open(phases)
-    functionals, sizes = _sizes(problem, phases)
-    if sizes is None:
-        return seconds_of(4.0 * sum(dense_entries(w) for w in weights) * columns)
-    behind = [functionals + count_open(phases[i:]) for i in range(len(weights))]
-    pulled_back = sum(float(w.size) * rows for w, rows in zip(weights, behind, strict=True))
-    left = sum(float(a) * b for a, b in pairwise(sizes[1:]))  # the first layer's are its weights
-    return seconds_of(4.0 * pulled_back + 10.0 * left * columns)
-
-
 def model_fits(run: Run) -> bool:
     """Whether a Pyomo model fits into memory and time; else the cascade's bounds are the answer."""
     weights = [layer.weight for layer in run.problem.reduced.problem.network.layers]
@@ -208,19 +142,6 @@ def model_fits(run: Run) -> bool:
     if run.guarantee is Guarantee.EXACT:  # others have one already
         run.raise_lower(quick_incumbent(run.problem, run.settings.seed, run.clock))
     run_cascade(run)
-    return False
-
-
-def form_fits(run: Run, phases: Phases) -> bool:
-    """Whether dense maps of all units fit into memory and time; the run is told if they do not."""
-    small = run.problem.reduced.problem
-    size, seconds = form_bytes(small, phases), form_seconds(small, phases)
-    if size <= LARGE and run.clock.fits(seconds):
-        return True
-    run.warn(
-        f"{sum(small.network.sizes[1:-1])} units of which {count_open(phases)} are open are too "
-        "many for the memory, or for the time that is left: the bound is that of cheaper methods"
-    )
     return False
 
 

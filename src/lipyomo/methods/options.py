@@ -1,0 +1,39 @@
+"""The options of a run's method, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lipyomo import arguments
+from lipyomo.errors import MethodError
+from lipyomo.methods.registry import get_method
+from lipyomo.run import Run
+
+
+def option(run: Run, name: str) -> object:
+    """What a run is given for an option of its method, or else the option's default."""
+    return run.settings.options.get(name, get_method(run.method).options[name])
+
+
+def whole_number(run: Run, name: str, least: int = 1) -> int:
+    """An option that counts something.
+
+    Raises
+    ------
+    MethodError
+        If it is not a whole number of at least `least`.
+    """
+    return arguments.whole_number(option(run, name), f"option {name}", MethodError, least)
+
+
+def choice(run: Run, name: str, allowed: Sequence[str]) -> str:
+    """An option with a few values.
+
+    Raises
+    ------
+    MethodError
+        If the value is not one of them.
+    """
+    value = option(run, name)
+    arguments.one_of(value, allowed, f"value of the option {name},", MethodError)
+    return str(value)
