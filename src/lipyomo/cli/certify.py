@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
@@ -16,11 +15,9 @@ from lipyomo.certification import (
 )
 from lipyomo.certification.point import METHODS
 from lipyomo.certification.report import RobustnessTask, data_rows, with_exact
-from lipyomo.cli.codes import Exit
 from lipyomo.cli.inputs import name_solver_files
 from lipyomo.cli.options import add, flag, value
 from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts
-from lipyomo.cli.streams import wrote
 from lipyomo.cli.words import names
 from lipyomo.run import PROVED
 
@@ -89,18 +86,14 @@ def run(words: Sequence[str]) -> int:
     head["ladder"] = head.pop("methods")  # its name in files, since 0.1.0
     worked = job.work(COLUMNS, head, len(jobs), start, _line, _settled)
     report = RobustnessReport(settings.radius, tuple(map(RobustnessRow.from_dict, worked.rows)))
-    if arguments.json:
-        print(json.dumps(report.to_dict(), allow_nan=False))
-    else:
-        _show(report)
-    worked.tell(arguments)
-    if arguments.plot is not None and report.used:
+
+    def plot() -> None:
         from lipyomo.certification.plot import plot_curves
 
-        curves = {arguments.network.stem: report}
-        if not wrote(lambda: plot_curves(curves, arguments.plot)):
-            return Exit.FAILED
-    return worked.code
+        if report.used:
+            plot_curves({arguments.network.stem: report}, arguments.plot)
+
+    return worked.finish(arguments, report.to_dict(), lambda: _show(report), plot)
 
 
 def _settled(row: dict[str, Any]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
@@ -13,10 +12,8 @@ from lipyomo.certification.monotone import (
     Trend,
 )
 from lipyomo.certification.params import PARAMS
-from lipyomo.cli.codes import Exit
 from lipyomo.cli.options import add, value
 from lipyomo.cli.rows import EXIT_CODES, RowsJob, rows_parser, show_facts
-from lipyomo.cli.streams import wrote
 from lipyomo.cli.words import numbers, reader
 
 COLUMNS = (
@@ -63,17 +60,13 @@ def run(words: Sequence[str]) -> int:
 
     worked = job.work(COLUMNS, job.head(*HEAD), len(task.jobs(points)), start, _line, _settled)
     report = MonotoneReport(tuple(map(MonotoneRow.from_dict, worked.rows)))
-    if arguments.json:
-        print(json.dumps(report.to_dict(), allow_nan=False))
-    else:
-        _show(report)
-    worked.tell(arguments)
-    if arguments.plot is not None:
+
+    def plot() -> None:
         from lipyomo.certification.plot import plot_slopes
 
-        if not wrote(lambda: plot_slopes(report, arguments.plot)):
-            return Exit.FAILED
-    return worked.code
+        plot_slopes(report, arguments.plot)
+
+    return worked.finish(arguments, report.to_dict(), lambda: _show(report), plot)
 
 
 def _settled(row: dict[str, Any]) -> bool:

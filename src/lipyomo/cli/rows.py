@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -53,13 +54,36 @@ class Worked:
     code: int
     left: tuple[tuple[str, str], ...]
 
-    def tell(self, arguments: argparse.Namespace) -> None:
-        """Say what is left: in the summary, or on stderr where stdout is for machines."""
+    def finish(
+        self,
+        arguments: argparse.Namespace,
+        record: object,
+        show: Callable[[], None],
+        plot: Callable[[], None] | None = None,
+    ) -> int:
+        """Print the answer, say what is left to do, and draw; returns the exit code.
+
+        Parameters
+        ----------
+        arguments : Namespace
+        record : plain data
+            The answer for machines.
+        show : callable
+            Prints it for people.
+        plot : callable, optional
+            Draws it, where ``--plot`` asks for that.
+        """
         if not arguments.json:
+            show()
             show_facts(self.left)
-        elif not arguments.quiet:
-            for name, fact in self.left:
-                print(f"{name}: {fact}", file=sys.stderr)
+        else:
+            print(json.dumps(record, allow_nan=False))
+            if not arguments.quiet:
+                for name, fact in self.left:
+                    print(f"{name}: {fact}", file=sys.stderr)
+        if plot is not None and arguments.plot is not None and not wrote(plot):
+            return Exit.FAILED
+        return self.code
 
 
 DIRECTIONS = ("wrt", "weights", "directions")

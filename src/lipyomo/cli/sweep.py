@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from argparse import Namespace
 from collections.abc import Collection, Iterator, Sequence
@@ -66,12 +65,7 @@ def run(words: Sequence[str]) -> int:
     worked = job.work(
         COLUMNS, head, len(balls.places), start, lambda row: _line(row, several), settled
     )
-    if arguments.json:
-        print(json.dumps(worked.rows, allow_nan=False))
-    else:
-        _show(worked.rows)
-    worked.tell(arguments)
-    return worked.code
+    return worked.finish(arguments, worked.rows, lambda: _show(worked.rows))
 
 
 def _parser() -> Parser:
