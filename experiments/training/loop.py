@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from lipyomo.errors import MissingExtra
+from lipyomo.extras import require
 
 
 def import_torch() -> Any:
@@ -22,11 +22,7 @@ def import_torch() -> Any:
     MissingExtra
         If PyTorch is not installed.
     """
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtra("torch", "torch", "Training networks") from error
-    return torch
+    return require("torch", "Training networks")
 
 
 @contextmanager

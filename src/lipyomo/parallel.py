@@ -21,7 +21,8 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 from threadpoolctl import threadpool_limits
 
 from lipyomo.arguments import whole_number
-from lipyomo.errors import LipyomoError, MissingExtra
+from lipyomo.errors import LipyomoError
+from lipyomo.extras import require
 from lipyomo.processes import Interpreter, reason, without_messages
 
 Job = TypeVar("Job")
@@ -259,12 +260,9 @@ class Workers(Generic[Job, Value]):
             self._executor, self._calls = None, []
 
     def _connect(self, address: str) -> None:
+        distributed = require("distributed", "A sweep on a cluster")
         try:
-            from distributed import Client
-        except ImportError:
-            raise MissingExtra("distributed", "dask", "A sweep on a cluster") from None
-        try:
-            self._client = Client(address, timeout="10s")
+            self._client = distributed.Client(address, timeout="10s")
         except (OSError, ValueError, TimeoutError) as error:
             raise LipyomoError(
                 f"no dask scheduler answers at '{address}' ({error}).  Remedy: start one with "

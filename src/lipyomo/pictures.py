@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lipyomo.errors import MissingExtra, ProblemError
+from lipyomo.errors import ProblemError
+from lipyomo.extras import require
 from lipyomo.outputs import picture, shown, written
 
 INK, QUIET = "#1b1b1b", "#7f8c8d"
@@ -41,11 +42,8 @@ def new_figure(width: float, height: float) -> Any:
     MissingExtra
         If matplotlib is not installed.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("matplotlib", "plot", "drawing") from None
-    return Figure(figsize=(width, height), layout="constrained")
+    kind = require("matplotlib.figure", "drawing").Figure
+    return kind(figsize=(width, height), layout="constrained")
 
 
 def save_figure(figure: Any, path: Path) -> None:

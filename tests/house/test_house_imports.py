@@ -18,6 +18,7 @@ ROOT = Path(lipyomo.__file__).resolve().parent
 ORDER = [
     "version",
     "errors",
+    "extras",
     "memory",
     "outputs",
     "archives",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lipyomo.activations import activation
 from lipyomo.arguments import instance
-from lipyomo.errors import ImportRefused, MissingExtra
+from lipyomo.errors import ImportRefused
+from lipyomo.extras import need
 from lipyomo.network import FloatArray, Network
 from lipyomo.onnx.affine import Affine
 from lipyomo.onnx.chain import to_network
@@ -54,8 +54,7 @@ def from_sklearn(estimator: BaseEstimator, name: str | None = None) -> Network:
         If a step or an activation is not supported, the estimator is not fitted, or it predicts
         something else than the network.
     """
-    if importlib.util.find_spec("sklearn") is None:
-        raise MissingExtra("scikit-learn", "sklearn", "importing scikit-learn estimators")
+    need("sklearn", "importing scikit-learn estimators")
     from sklearn.base import BaseEstimator
     from sklearn.exceptions import NotFittedError
     from sklearn.pipeline import Pipeline

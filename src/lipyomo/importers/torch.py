@@ -8,7 +8,6 @@ What it cannot write goes through the exporter that is built on ``torch.export``
 from __future__ import annotations
 
 import copy
-import importlib.util
 import io
 import logging
 import warnings
@@ -20,7 +19,8 @@ import numpy as np
 import onnx
 
 from lipyomo.arguments import instance
-from lipyomo.errors import ImportRefused, MissingExtra
+from lipyomo.errors import ImportRefused
+from lipyomo.extras import installed, need
 from lipyomo.network import Network
 from lipyomo.onnx.graph import first_line
 from lipyomo.onnx.importing import from_model
@@ -77,8 +77,7 @@ def from_torch(
         If PyTorch cannot export the module, a node is not supported (it is named), the input shape
         is missing, or the module computes something else than the network.
     """
-    if importlib.util.find_spec("torch") is None:
-        raise MissingExtra("torch", "torch", "importing PyTorch modules")
+    need("torch", "importing PyTorch modules")
     import torch
 
     instance(module, torch.nn.Module, "the module", ImportRefused, "give a torch.nn.Module")
@@ -210,7 +209,7 @@ def _exported(module: Module, example: Tensor) -> onnx.ModelProto:
                 training=torch.onnx.TrainingMode.PRESERVE,  # fused into the layer before it
             )
         except FAILURES as error:  # the other exporter may do better
-            if importlib.util.find_spec("onnxscript") is None:
+            if not installed("onnxscript"):
                 raise _refused("PyTorch cannot export the module", error) from None
         else:
             doubts = [n for n in notes if issubclass(n.category, torch.jit.TracerWarning)]

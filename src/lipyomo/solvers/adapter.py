@@ -24,8 +24,8 @@ from pyomo.contrib.solver.common.util import NoFeasibleSolutionError, NoOptimalS
 
 from lipyomo.arrays import FloatArray
 from lipyomo.errors import SolverError
+from lipyomo.extras import installed, require
 from lipyomo.solvers.compilation import compile_model
-from lipyomo.solvers.extras import installed, require
 from lipyomo.solvers.loading import MatrixSolutionLoader
 from lipyomo.solvers.matrices import LinearModel
 from lipyomo.solvers.normalise import CONDITIONS, normalise, pyomo_solution_status

@@ -26,10 +26,10 @@ import numpy as np
 
 from lipyomo.arrays import FloatArray
 from lipyomo.errors import SolverError
+from lipyomo.extras import installed
 from lipyomo.processes import GRACE, MOMENT
 from lipyomo.solvers import cbc_log
 from lipyomo.solvers.adapter import Availability, MatrixSolver, RunReport, RunRequest
-from lipyomo.solvers.extras import installed
 from lipyomo.solvers.matrices import ORDERED_SETS, LinearModel
 from lipyomo.solvers.mps import write_mps, write_start
 from lipyomo.solvers.options import Native

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from lipyomo.errors import SolverError
+from lipyomo.extras import require
 from lipyomo.solvers.adapter import Availability, CommercialSolver, RunReport, RunRequest
-from lipyomo.solvers.extras import require
 from lipyomo.solvers.matrices import ALL_FEATURES, LinearModel
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.status import SolveStatus, ended

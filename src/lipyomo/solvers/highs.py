@@ -15,9 +15,9 @@ import scipy.sparse as sp
 
 from lipyomo.arrays import FloatArray
 from lipyomo.errors import SolverError
+from lipyomo.extras import require
 from lipyomo.numerics.silent import silent_highs
 from lipyomo.solvers.adapter import MatrixSolver, RunReport, RunRequest
-from lipyomo.solvers.extras import require
 from lipyomo.solvers.matrices import QUADRATIC_OBJECTIVE, LinearModel
 from lipyomo.solvers.options import Native
 from lipyomo.solvers.params import PARAMS

@@ -14,12 +14,29 @@ EXTRAS = {
     "cplex": "cplex",
     "cbcbox": "cbc",
     "pyscipopt": "scip",
+    "torch": "torch",
+    "sklearn": "sklearn",
+    "matplotlib": "plot",
+    "distributed": "dask",
 }
+"""Packages, and the extras of lipyomo that install them."""
 
 
 def installed(module: str) -> bool:
     """Whether a module can be imported."""
     return importlib.util.find_spec(module) is not None
+
+
+def need(module: str, purpose: str) -> None:
+    """Raise unless an optional module is installed, without importing it.
+
+    Raises
+    ------
+    MissingExtra
+        If it is not; the message holds the command that installs it.
+    """
+    if not installed(module):
+        raise _missing(module, purpose)
 
 
 def require(module: str, purpose: str) -> Any:
@@ -33,4 +50,9 @@ def require(module: str, purpose: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise MissingExtra(module, EXTRAS[module], purpose) from None
+        raise _missing(module, purpose) from None
+
+
+def _missing(module: str, purpose: str) -> MissingExtra:
+    package = module.partition(".")[0]
+    return MissingExtra(package, EXTRAS[package], purpose)
