@@ -383,6 +383,11 @@ def functional(c: npt.ArrayLike) -> LinearOutput:
     return LinearOutput(vertices=vector[None, :], name="functional")
 
 
+def output_norm_of(norm: str | OutputNorm) -> OutputNorm:
+    """A norm as it is, or by its name (see `parse_output_norm`)."""
+    return norm if isinstance(norm, OutputNorm) else parse_output_norm(norm)
+
+
 def parse_output_norm(text: str) -> OutputNorm:
     """Read the name of an output norm.
 

@@ -30,7 +30,7 @@ from lipyomo.norms import (
     LinfOutput,
     OutputNorm,
     check_input_norm,
-    parse_output_norm,
+    output_norm_of,
 )
 from lipyomo.norms import (
     functional as functional_norm,
@@ -159,10 +159,8 @@ class LipschitzProblem:
             self.output_norm = LinfOutput()
             if m > 1:
                 self.notes.append(f"no output norm given: linf over the {m} outputs was used")
-        elif isinstance(output_norm, OutputNorm):
-            self.output_norm = output_norm
         else:
-            self.output_norm = parse_output_norm(output_norm)
+            self.output_norm = output_norm_of(output_norm)
         self.output_norm.check(m)
         named = by_name(wrt, network.input_parts)
         self._asked = asked = _Asked.of(network.input_dim, directions, named, weights)

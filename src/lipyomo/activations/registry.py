@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import numpy as np
-
 from lipyomo.activations.activation import Activation
+from lipyomo.arguments import real_number
 from lipyomo.errors import NetworkError
 
 _TABLE: dict[str, Callable[..., Activation]] = {}
@@ -57,11 +57,8 @@ def activations() -> tuple[str, ...]:
 
 def finite_number(value: float, what: str) -> float:
     """A parameter as a float; raises `NetworkError` unless it is a finite number."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = np.nan
-    if not np.isfinite(number):
+    number = real_number(value, what, NetworkError)
+    if not math.isfinite(number):
         raise NetworkError(f"{what} must be a finite number, not {value!r}")
     return number
 

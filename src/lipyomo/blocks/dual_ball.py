@@ -18,10 +18,9 @@ import numpy as np
 from lipyomo.arguments import one_of, whole_number
 from lipyomo.blocks.assemble import Rows, add_equalities, add_variables
 from lipyomo.blocks.base import FormulationBlockData, formulation_block
-from lipyomo.blocks.norm import output_norm_of
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray
-from lipyomo.norms import OutputNorm
+from lipyomo.norms import OutputNorm, output_norm_of
 from lipyomo.numerics.rounding import EQUAL
 from lipyomo.solvers.rows import Forms
 

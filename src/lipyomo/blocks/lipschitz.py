@@ -31,7 +31,7 @@ from lipyomo.blocks.dual_ball import DualBallBlock
 from lipyomo.blocks.forward import NetworkSource
 from lipyomo.blocks.gradient import GradientBlock
 from lipyomo.blocks.inputs import InputBounds
-from lipyomo.blocks.norm import NormBlock, output_norm_of
+from lipyomo.blocks.norm import NormBlock
 from lipyomo.blocks.params import PARAMS
 from lipyomo.blocks.relu import BoundChoice
 from lipyomo.blocks.scaling import Scaling
@@ -42,7 +42,7 @@ from lipyomo.directions import parse_directions
 from lipyomo.domains import Domain
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray, Matrix, Network
-from lipyomo.norms import DUAL, InputNorm, OutputNorm
+from lipyomo.norms import DUAL, InputNorm, OutputNorm, output_norm_of
 from lipyomo.numerics.rounding import EQUAL
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from lipyomo.blocks.ranges import box_of, ends_of, set_bounds
 from lipyomo.blocks.stand_ins import refer
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray
-from lipyomo.norms import OutputNorm, parse_output_norm
+from lipyomo.norms import OutputNorm, output_norm_of
 from lipyomo.numerics.rounding import EQUAL
 from lipyomo.solvers.rows import Forms
 
@@ -219,18 +219,3 @@ if TYPE_CHECKING:
 
     class NormBlock(Members[NormBlockData], NormBlockData):
         """The component; the decorator declares it, one block or, over an index set, many."""
-
-
-def output_norm_of(norm: Any) -> OutputNorm:
-    """A norm by its name, or as it is.
-
-    Raises
-    ------
-    NormError
-        If it is neither.
-    """
-    if isinstance(norm, str):
-        return parse_output_norm(norm)
-    if not isinstance(norm, OutputNorm):
-        raise NormError(f"{norm!r} is no norm.  Remedy: l1, linf, cross, cross(i) or LinearOutput")
-    return norm

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lipyomo.arguments import real_numbers
 from lipyomo.errors import ProblemError
 from lipyomo.network import Layer, Network
 
@@ -46,10 +47,7 @@ class Scaling:
 
     def __post_init__(self) -> None:
         for name in ("input_offset", "input_factor", "output_offset", "output_factor"):
-            try:
-                values = np.asarray(getattr(self, name), dtype=np.float64)
-            except (TypeError, ValueError) as error:
-                raise ProblemError(f"scaling: {name} is no array of numbers ({error})") from None
+            values = real_numbers(getattr(self, name), f"scaling: {name}", ProblemError)
             if not np.isfinite(values).all():
                 raise ProblemError(f"scaling: {name} holds NaN or infinite entries")
             if name.endswith("factor") and (values == 0).any():

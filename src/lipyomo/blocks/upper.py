@@ -50,7 +50,6 @@ from lipyomo.blocks.inputs import (
     variables_of,
 )
 from lipyomo.blocks.local_start import inputs_of
-from lipyomo.blocks.norm import output_norm_of
 from lipyomo.blocks.ranges import box_of, need_finite
 from lipyomo.blocks.relu import built_network
 from lipyomo.blocks.scaling import Scaling, scaling_of
@@ -61,7 +60,7 @@ from lipyomo.bounds import preactivation_bounds
 from lipyomo.domains import Box, Domain
 from lipyomo.errors import NormError, ProblemError
 from lipyomo.network import FloatArray, Network
-from lipyomo.norms import ONE_BY_ONE, InputNorm
+from lipyomo.norms import ONE_BY_ONE, InputNorm, output_norm_of
 from lipyomo.result import EXACT_TOLERANCE
 from lipyomo.solvers.rows import Forms
 
