@@ -16,6 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from lipyomo.arguments import whole_number
 from lipyomo.errors import SolverError
 from lipyomo.outputs import shown
 from lipyomo.solvers.options import KNOBS, Native, check_knob
@@ -279,9 +280,8 @@ def _entry(
     limit = _table(table, "free_limit", source, where)
     _known_keys(limit, _LIMIT, source, f"{where}.free_limit")
     for key, value in limit.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise SolverError(f"{source}: {where}.free_limit.{key} must be a whole number")
-        changes[f"max_{key}"] = value
+        what = f"{source}: {where}.free_limit.{key}"
+        changes[f"max_{key}"] = whole_number(value, what, SolverError)
     return replace(base, **changes)
 
 
