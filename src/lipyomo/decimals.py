@@ -28,6 +28,11 @@ def up(value: float, digits: int = DIGITS) -> str:
     return _rounded(value, digits, ROUND_CEILING)
 
 
+def interval(lower: float, upper: float, digits: int = DIGITS) -> str:
+    """An interval that holds ``[lower, upper]``."""
+    return f"[{down(lower, digits)}, {up(upper, digits)}]"
+
+
 def _rounded(value: float, digits: int, rounding: str) -> str:
     if not math.isfinite(value):
         return str(value) if math.isnan(value) else "unknown"

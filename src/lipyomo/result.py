@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lipyomo.arguments import deprecated
-from lipyomo.decimals import down, percent, up
+from lipyomo.decimals import down, interval, percent, up
 from lipyomo.errors import ResultError
 from lipyomo.network import FloatArray, Pattern
 from lipyomo.numerics.rounding import EQUAL
@@ -261,7 +261,7 @@ class Result:
     def _interval(self) -> str:
         """Such as ``[1.2, 1.3]``."""
         infinite = math.isinf(self.lower)
-        return "infinite" if infinite else f"[{down(self.lower)}, {up(self.upper)}]"
+        return "infinite" if infinite else interval(self.lower, self.upper)
 
     def __eq__(self, other: object) -> bool:
         """Whether all that `to_dict` gives is the same."""

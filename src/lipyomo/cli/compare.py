@@ -30,7 +30,7 @@ from lipyomo.compare import (
     with_errors,
 )
 from lipyomo.compare.errors import error_text, width_text
-from lipyomo.decimals import down, seconds, up
+from lipyomo.decimals import down, interval, seconds, up
 from lipyomo.methods.registry import get_method
 from lipyomo.problem import LipschitzProblem
 
@@ -159,7 +159,7 @@ def _cells(row: Row, open_: bool = False) -> tuple[str, ...]:
     if row.value is not None:
         value = up(row.value, 7) if row.guarantee == "upper" else down(row.value, 7)
         if row.guarantee == "exact" and row.status != "exact":
-            value = f"[{down(row.lower, 7)}, {up(row.upper, 7)}]"
+            value = interval(row.lower, row.upper, 7)
     error = width_text(row.lower, row.upper) if row.is_open else error_text(row.error, open_) or "-"
     failed = row.status in ("refused", "failed", "killed", "interrupted")
     status = f"{row.status}: {row.message}" if failed and row.message else row.status
@@ -176,7 +176,7 @@ def _show(panels: Sequence[Sequence[Row]], arguments: argparse.Namespace) -> boo
     else:
         for panel in panels:
             lower, upper = reference_interval(panel)
-            print(f"{panel[0].network}, {panel[0].norms}: [{down(lower)}, {up(upper)}]")
+            print(f"{panel[0].network}, {panel[0].norms}: {interval(lower, upper)}")
             print_table(HEAD, [_cells(row, lower < upper) for row in panel])
             if lower < upper and any(row.error is not None for row in panel):
                 print("* at least: no method was exact")

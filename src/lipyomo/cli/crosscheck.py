@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lipyomo.api import solve
-from lipyomo.decimals import down, up
+from lipyomo.decimals import interval
 from lipyomo.errors import SolverError
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import EXACT_TOLERANCE, Result
@@ -31,8 +31,8 @@ def cross_check(
     slack = EXACT_TOLERANCE * max(abs(first.lower), abs(second.lower), 1e-9)
     if first.lower > second.upper + slack or second.lower > first.upper + slack:
         raise SolverError(
-            f"the solvers disagree: {first.solver} says [{down(first.lower)}, {up(first.upper)}], "
-            f"{second.solver} says [{down(second.lower)}, {up(second.upper)}].  Remedy: trust the "
+            f"the solvers disagree: {first.solver} says {interval(first.lower, first.upper)}, "
+            f"{second.solver} says {interval(second.lower, second.upper)}.  Remedy: trust the "
             "larger lower end, which is attained, and report the model"
         )
     first.details["cross_check"] = {

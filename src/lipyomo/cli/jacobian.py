@@ -20,7 +20,7 @@ from lipyomo.cli.parser import Parser
 from lipyomo.cli.streams import answer_only, wrote
 from lipyomo.cli.tables import print_table
 from lipyomo.cli.words import new_file
-from lipyomo.decimals import down, seconds, up
+from lipyomo.decimals import interval, seconds
 from lipyomo.derivatives import JacobianRanges, ranges_along
 from lipyomo.outputs import DERIVATIVES, written
 from lipyomo.pictures import entitle, new_figure, save_figure
@@ -103,8 +103,8 @@ def _show(found: JacobianRanges, names: Sequence[str]) -> None:
             (
                 name,
                 str(column),
-                f"[{down(entry.low[0])}, {up(entry.low[1])}]",
-                f"[{down(entry.high[0])}, {up(entry.high[1])}]",
+                interval(*entry.low),
+                interval(*entry.high),
                 str(entry.status),
             )
             for name, row in zip(names, found.entries, strict=True)

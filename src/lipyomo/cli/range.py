@@ -16,7 +16,7 @@ from lipyomo.cli.options import add
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.streams import answer_only
 from lipyomo.cli.tables import print_table
-from lipyomo.decimals import down, seconds, up
+from lipyomo.decimals import interval, seconds
 from lipyomo.domains import Domain
 from lipyomo.network import Network
 from lipyomo.processes import PAUSE
@@ -105,8 +105,8 @@ def _show(found: dict[str, Range]) -> None:
         [
             (
                 name,
-                f"[{down(one.low[0])}, {up(one.low[1])}]",
-                f"[{down(one.high[0])}, {up(one.high[1])}]",
+                interval(*one.low),
+                interval(*one.high),
                 str(one.status),
                 str(one.nodes),
                 seconds(one.seconds),

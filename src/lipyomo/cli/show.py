@@ -15,7 +15,7 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from lipyomo.decimals import LISTED, down, percent, seconds, up, vector
+from lipyomo.decimals import LISTED, down, interval, percent, seconds, up, vector
 from lipyomo.outputs import HISTORY, written
 from lipyomo.problem import LipschitzProblem
 from lipyomo.result import Guarantee, Result, Status, finite
@@ -167,7 +167,7 @@ def _domains(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]
         return [("domain", problem.domain.describe())]
     lines = [("domain", f"{len(parts)} parts; the witness is in part {result.details['part']}")]
     for number, part in enumerate(parts[:LISTED]):
-        ends = f"[{down(part['lower'])}, {up(part['upper'])}]"
+        ends = interval(part["lower"], part["upper"])
         lines.append(("", f"part {number}: {ends} {part['status']}, {part['domain']}"))
     if len(parts) > LISTED:
         lines.append(("", f"{len(parts) - LISTED} more: --json has them all"))
@@ -175,11 +175,11 @@ def _domains(problem: LipschitzProblem, result: Result) -> list[tuple[str, str]]
 
 
 def _value(result: Result) -> list[tuple[str, str]]:
-    interval = f"[{down(result.lower)}, {up(result.upper)}]"
+    ends = interval(result.lower, result.upper)
     if math.isinf(result.lower):
         return [("constant", "infinite")]
     if result.is_exact:
-        return [("constant", f"{result.lower:.10g} (exact)"), ("interval", interval)]
+        return [("constant", f"{result.lower:.10g} (exact)"), ("interval", ends)]
     lines: list[tuple[str, str]] = []
     if result.estimate is not None:
         lines.append(("estimate", f"{result.estimate:.6g} (a heuristic: it bounds nothing)"))
@@ -188,7 +188,7 @@ def _value(result: Result) -> list[tuple[str, str]]:
     elif not math.isfinite(result.upper):
         lines.append(("constant", f"at least {down(result.lower)}"))
     else:
-        lines.append(("interval", f"{interval}, gap {percent(result.gap)}"))
+        lines.append(("interval", f"{ends}, gap {percent(result.gap)}"))
     ended = _ENDED[result.status]
     if result.status is Status.BOUNDS and result.guarantee is not Guarantee.EXACT:
         ended = {
@@ -226,6 +226,6 @@ def _checks(problem: LipschitzProblem, result: Result) -> list[str]:
         checks.append(f"witness confirmed in exact arithmetic: at least {down(rational['value'])}")
     agreed = result.details.get("cross_check")
     if agreed is not None:
-        ends = f"[{down(agreed['lower'])}, {up(agreed['upper'])}]"
+        ends = interval(agreed["lower"], agreed["upper"])
         checks.append(f"solver {agreed['solver']} agrees: {ends}")
     return checks

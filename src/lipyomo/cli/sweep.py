@@ -14,7 +14,7 @@ from lipyomo.cli.options import add, flag, value
 from lipyomo.cli.parser import Parser
 from lipyomo.cli.rows import RowsJob, rows_parser, show_facts
 from lipyomo.cli.words import UsageError, numbers, reader
-from lipyomo.decimals import down, up
+from lipyomo.decimals import interval, up
 from lipyomo.domains import AllSpace, Box
 from lipyomo.errors import LipyomoError
 from lipyomo.methods.registry import get_method
@@ -201,7 +201,7 @@ def _line(row: Row, several: bool) -> str:
     if row["error"]:
         return f"{place}  {row['error']}"
     upper = math.inf if row["upper"] is None else row["upper"]
-    return f"{place}  [{down(row['lower'])}, {up(upper)}]  {row['status']}  {row['seconds']:.2f} s"
+    return f"{place}  {interval(row['lower'], upper)}  {row['status']}  {row['seconds']:.2f} s"
 
 
 def _show(rows: Sequence[Row]) -> None:
